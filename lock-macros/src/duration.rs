@@ -1,0 +1,173 @@
+//! Durations written as text, `"500ms" "10s" "2m" "1h"`, checked while the code compiles.
+
+use std::time::Duration;
+
+const UNITS: &str = "`ms`, `s`, `m` or `h`, as in `\"500ms\"`, `\"10s\"`, `\"2m\"`, `\"1h\"`";
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What a duration may be, by the argument that it is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bound {
+    /// A ttl: 10 ms to 24 h, the bounds of the library.
+    Ttl,
+    /// A wait: zero is a wait too, it is over at once.
+    Any,
+    /// A longest hold: zero would end every body before it began.
+    Positive,
+    /// A cooldown: zero is none at all, and a day is the longest that the library keeps one.
+    UpToADay,
+}
+
+/// Reads `text`; the error is the sentence to show at the literal.
+pub(crate) fn parse(text: &str, bound: Bound) -> Result<Duration, String> {
+    let duration = read(text)?;
+    check(duration, bound).map_err(|problem| format!("`\"{text}\"` {problem}"))?;
+    Ok(duration)
+}
+
+fn read(text: &str) -> Result<Duration, String> {
+    if text.is_empty() {
+        return Err(format!("a duration is a whole number and a unit: {UNITS}"));
+    }
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    if number.is_empty() {
+        return Err(without_number(text));
+    }
+    let milliseconds: u64 = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err(wrong_unit(text, number, unit)),
+    };
+    number
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(milliseconds))
+        .map(Duration::from_millis)
+        .ok_or_else(|| format!("`\"{text}\"` is longer than a duration can be"))
+}
+
+fn without_number(text: &str) -> String {
+    if text.starts_with('-') {
+        return format!(
+            "`\"{text}\"` is negative; a duration is a whole number and a unit: {UNITS}"
+        );
+    }
+    format!(
+        "`\"{text}\"` does not begin with a number; a duration is a whole number and a unit: {UNITS}"
+    )
+}
+
+fn wrong_unit(text: &str, number: &str, unit: &str) -> String {
+    if unit.is_empty() {
+        return format!("`\"{text}\"` has no unit; write {UNITS}");
+    }
+    if unit.starts_with(['.', ',']) {
+        return format!(
+            "`\"{text}\"` is not whole; take a smaller unit, as in `\"1500ms\"` for one and a half seconds"
+        );
+    }
+    match unit.trim().to_lowercase().as_str() {
+        "ms" | "msec" | "msecs" | "millis" | "millisecond" | "milliseconds" => {
+            said(text, number, "ms")
+        }
+        "s" | "sec" | "secs" | "second" | "seconds" => said(text, number, "s"),
+        "m" | "min" | "mins" | "minute" | "minutes" => said(text, number, "m"),
+        "h" | "hr" | "hrs" | "hour" | "hours" => said(text, number, "h"),
+        "d" | "day" | "days" => {
+            format!(
+                "`\"{text}\"` has a unit that is not known; days are written in hours, as in `\"24h\"` for one"
+            )
+        }
+        _ => format!("`\"{text}\"` has a unit that is not known; write {UNITS}"),
+    }
+}
+
+fn said(text: &str, number: &str, unit: &str) -> String {
+    format!(
+        "`\"{text}\"` has a unit that is not known; did you mean `\"{number}{unit}\"`? The units are `ms`, `s`, `m` and `h`"
+    )
+}
+
+fn check(duration: Duration, bound: Bound) -> Result<(), &'static str> {
+    match bound {
+        Bound::Ttl if duration.is_zero() => Err("is zero; a ttl is at least `\"10ms\"`"),
+        Bound::Ttl if duration < Duration::from_millis(10) => {
+            Err("is too short; a ttl is at least `\"10ms\"`")
+        }
+        Bound::Ttl if duration > DAY => Err("is too long; a ttl is at most `\"24h\"`"),
+        Bound::Positive if duration.is_zero() => {
+            Err("is zero, so the body could never run; leave `max_hold` out for no limit")
+        }
+        Bound::UpToADay if duration.is_zero() => {
+            Err("is zero; leave `cooldown` out for no cooldown")
+        }
+        Bound::UpToADay if duration > DAY => Err("is too long; a cooldown is at most `\"24h\"`"),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ttl(text: &str) -> Result<Duration, String> {
+        parse(text, Bound::Ttl)
+    }
+
+    #[test]
+    fn every_unit_is_read() {
+        assert_eq!(ttl("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(ttl("10s"), Ok(Duration::from_secs(10)));
+        assert_eq!(ttl("2m"), Ok(Duration::from_secs(120)));
+        assert_eq!(ttl("1h"), Ok(Duration::from_secs(3600)));
+    }
+
+    #[test]
+    fn the_bounds_of_a_ttl_are_inclusive() {
+        assert!(ttl("10ms").is_ok());
+        assert!(ttl("24h").is_ok());
+        assert!(ttl("9ms").unwrap_err().contains("too short"));
+        assert!(ttl("86400001ms").unwrap_err().contains("too long"));
+        assert!(ttl("0s").unwrap_err().contains("zero"));
+    }
+
+    #[test]
+    fn a_wait_may_be_zero_and_a_longest_hold_may_not() {
+        assert_eq!(parse("0s", Bound::Any), Ok(Duration::ZERO));
+        assert!(parse("0ms", Bound::Positive).is_err());
+        assert!(parse("0ms", Bound::UpToADay).is_err());
+        assert!(parse("25h", Bound::UpToADay).unwrap_err().contains("24h"));
+    }
+
+    #[test]
+    fn a_missing_unit_lists_the_units() {
+        let error = ttl("10").unwrap_err();
+        assert!(
+            error.contains("no unit") && error.contains("`\"500ms\"`"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_long_unit_is_answered_with_the_short_one() {
+        assert!(ttl("10 s").unwrap_err().contains("`\"10s\"`"));
+        assert!(ttl("10sec").unwrap_err().contains("`\"10s\"`"));
+        assert!(ttl("5min").unwrap_err().contains("`\"5m\"`"));
+        assert!(ttl("1d").unwrap_err().contains("hours"));
+        assert!(ttl("7us").unwrap_err().contains("not known"));
+    }
+
+    #[test]
+    fn fractions_signs_emptiness_and_overflow_are_told_apart() {
+        assert!(ttl("1.5s").unwrap_err().contains("1500ms"));
+        assert!(ttl("-1s").unwrap_err().contains("negative"));
+        assert!(ttl("").unwrap_err().contains("whole number"));
+        assert!(ttl("s").unwrap_err().contains("does not begin"));
+        assert!(ttl("18446744073709551615h").unwrap_err().contains("longer"));
+        assert!(ttl("99999999999999999999s").unwrap_err().contains("longer"));
+    }
+}

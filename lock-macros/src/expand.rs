@@ -1,0 +1,263 @@
+//! The annotated function around its body.
+//!
+//! ```text
+//! async fn place_order(uid: u64, cart: Cart) -> R {
+//!     let request = installed_request(key).ttl(…).wait(…);   // everything is evaluated here, once
+//!     let body = move |handle| async move { …; { the body } }; // owns every parameter
+//!     let outcome = run(request, body).await;                // drops the body, then releases
+//!     match outcome { Ok(value) => value, Err(error) => R::from_lock_error(error) }
+//! }
+//! ```
+//!
+//! The body stays an `async` block of its own, so `?`, `return` and labels keep their meaning, and
+//! `run` can drop it as a whole when the lock is lost.
+
+use proc_macro2::{Group, Ident, Span, TokenStream};
+use quote::{ToTokens as _, quote, quote_spanned};
+use syn::{Result, Type, spanned::Spanned as _};
+
+use crate::{
+    args::{Amount, Key, LockArgs, Wait},
+    function::Function,
+    key, names, output,
+    params::Params,
+};
+
+pub(crate) fn expand(args: &LockArgs, function: Function) -> Result<TokenStream> {
+    function.check_async()?;
+    names::check(args, &function.sig)?;
+    if args.on_error.is_none() {
+        output::check(&function.sig)?;
+    }
+    let params = Params::new(&function.sig, &function.attrs, &mentioned(args))?;
+    let inside = inside(args, &function, &params);
+
+    let Function {
+        attrs,
+        vis,
+        mut sig,
+        inner_attrs,
+        ..
+    } = function;
+    sig.inputs = params.inputs;
+    Ok(quote! {
+        #(#attrs)*
+        #vis #sig {
+            #(#inner_attrs)*
+            #inside
+        }
+    })
+}
+
+fn inside(args: &LockArgs, function: &Function, params: &Params) -> TokenStream {
+    let krate = &args.krate;
+    let returned = output::nameable(&function.sig);
+    let views = &params.views;
+    let request = local("__lock_request");
+    let body = local("__lock_body");
+    let outcome = local("__lock_outcome");
+    let value = local("__lock_value");
+    let error = local("__lock_error");
+
+    let built = request_tokens(args);
+    let on_error = on_error(args, &returned);
+    let cooldown = args.cooldown.as_ref().map(|cooldown| {
+        let cooldown = amount(cooldown);
+        let name = local("__lock_cooldown");
+        quote!(let #name: ::core::time::Duration = #cooldown;)
+    });
+    let closure = closure(args, function, params, &returned);
+    let answer = match &args.on_error {
+        Some(_) => {
+            let on_error = local("__lock_on_error");
+            quote!(#on_error(#error))
+        }
+        None => quote!(<#returned as #krate::FromLockError>::from_lock_error(#error)),
+    };
+    quote! {
+        #views
+        let #request = #built;
+        #cooldown
+        #on_error
+        let #body = #closure;
+        let #outcome = #krate::__private::run(#request, #body).await;
+        match #outcome {
+            ::core::result::Result::Ok(#value) => #value,
+            ::core::result::Result::Err(#error) => #answer,
+        }
+    }
+}
+
+/// The builder, one method for each argument that was given. `wait` is always told: an attribute
+/// without it does not wait, whatever the manager's default.
+fn request_tokens(args: &LockArgs) -> TokenStream {
+    let krate = &args.krate;
+    let key = match &args.key {
+        Key::Template(literal, template) => key::tokens(krate, literal, template),
+        Key::Expr(expr) => expr.to_token_stream(),
+    };
+    let request = match &args.manager {
+        Some(manager) => {
+            let manager = quote_spanned!(manager.span()=> &(#manager));
+            quote!(#krate::__private::request(#manager, #key))
+        }
+        None => quote!(#krate::__private::installed_request(#key)),
+    };
+    let ttl = amount(&args.ttl);
+    let wait = match &args.wait {
+        Wait::None => quote!(#krate::Wait::None),
+        Wait::Forever => quote!(#krate::Wait::Forever),
+        Wait::For(duration) => amount(duration),
+    };
+    let renew = args.renew.map(|renew| match renew {
+        true => quote!(.renew(#krate::Renew::Auto)),
+        false => quote!(.renew(#krate::Renew::Off)),
+    });
+    let max_hold = args.max_hold.as_ref().map(|longest| {
+        let longest = amount(longest);
+        quote!(.max_hold(#longest))
+    });
+    let on_lost = args
+        .on_lost
+        .as_ref()
+        .map(|variant| quote!(.on_lost(#krate::OnLost::#variant)));
+    let release = args
+        .release
+        .as_ref()
+        .map(|variant| quote!(.release(#krate::ReleaseMode::#variant)));
+    quote!(#request.ttl(#ttl).wait(#wait) #renew #max_hold #on_lost #release)
+}
+
+fn amount(amount: &Amount) -> TokenStream {
+    match amount {
+        Amount::Fixed(duration, span) => {
+            // Every checked text is whole milliseconds that fit: it was made from a `u64` of them.
+            let milliseconds = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+            quote_spanned!(*span=> ::core::time::Duration::from_millis(#milliseconds))
+        }
+        Amount::Expr(expr) => expr.to_token_stream(),
+    }
+}
+
+/// The closure is named before the body takes the parameters; its types are given, so that
+/// `|error| …` needs no annotation.
+fn on_error(args: &LockArgs, returned: &Type) -> Option<TokenStream> {
+    let krate = &args.krate;
+    let expr = args.on_error.as_ref()?;
+    let name = local("__lock_on_error");
+    Some(quote! {
+        let #name = {
+            fn typed<R, F>(on_error: F) -> F
+            where
+                F: ::core::ops::FnOnce(#krate::Error) -> R,
+            {
+                on_error
+            }
+            typed::<#returned, _>(#expr)
+        };
+    })
+}
+
+fn closure(args: &LockArgs, function: &Function, params: &Params, returned: &Type) -> TokenStream {
+    let krate = &args.krate;
+    let handle = local("__lock_handle");
+    let Params {
+        captures, unpack, ..
+    } = params;
+    let body = block(function);
+    let returns = return_edge(returned, function);
+    let guard = args
+        .guard
+        .as_ref()
+        .map(|guard| quote!(let #guard: &#krate::LockHandle = &#handle;));
+
+    if args.cooldown.is_some() {
+        let output = local("__lock_output");
+        let cooldown = local("__lock_cooldown");
+        return quote! {
+            move |#handle: #krate::LockHandle| async move {
+                #guard
+                let #output: #returned = async move { #returns #captures #unpack #body }.await;
+                if {
+                    #[allow(unused_imports)]
+                    use #krate::__private::{OutcomeOfAny as _, OutcomeOfResult as _};
+                    (&#krate::__private::Outcome(&#output)).succeeded()
+                } {
+                    #handle.cooldown(#cooldown);
+                }
+                #output
+            }
+        };
+    }
+    let parameter = if guard.is_some() {
+        quote!(#handle)
+    } else {
+        quote!(_)
+    };
+    quote! {
+        move |#parameter: #krate::LockHandle| async move { #returns #captures #guard #unpack #body }
+    }
+}
+
+/// The body's own block, so that its items and `use`s stay its own. Its braces keep their place for
+/// errors, but count as ours, or the compiler would find them superfluous.
+fn block(function: &Function) -> Group {
+    let mut block = function.body.clone();
+    block.set_span(Span::mixed_site().located_at(block.span()));
+    block
+}
+
+/// A `return` that never runs. It tells the compiler the body's type first, so that a wrong value is
+/// reported at the value, and `?` and `into()` know what to become.
+fn return_edge(returned: &Type, function: &Function) -> TokenStream {
+    let span = match &function.sig.output {
+        syn::ReturnType::Default => function.sig.ident.span(),
+        syn::ReturnType::Type(_, ty) => ty.span(),
+    };
+    let never = Ident::new("__lock_never", Span::mixed_site());
+    quote_spanned! {span=>
+        #[allow(unreachable_code, clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction)]
+        if false {
+            let #never: #returned = loop {};
+            return #never;
+        }
+    }
+}
+
+/// A name that neither the arguments nor the body can see.
+fn local(name: &str) -> Ident {
+    Ident::new(name, Span::mixed_site())
+}
+
+/// Every token that the arguments evaluate.
+fn mentioned(args: &LockArgs) -> TokenStream {
+    let mut tokens = TokenStream::new();
+    match &args.key {
+        Key::Template(_, template) => {
+            tokens.extend(
+                template
+                    .placeholders()
+                    .map(|placeholder| placeholder.expr.to_token_stream()),
+            );
+        }
+        Key::Expr(expr) => expr.to_tokens(&mut tokens),
+    }
+    let waited = match &args.wait {
+        Wait::For(amount) => Some(amount),
+        Wait::None | Wait::Forever => None,
+    };
+    for amount in [
+        Some(&args.ttl),
+        waited,
+        args.max_hold.as_ref(),
+        args.cooldown.as_ref(),
+    ] {
+        if let Some(Amount::Expr(expr)) = amount {
+            expr.to_tokens(&mut tokens);
+        }
+    }
+    for expr in [&args.on_error, &args.manager].into_iter().flatten() {
+        expr.to_tokens(&mut tokens);
+    }
+    tokens
+}

@@ -1,0 +1,68 @@
+//! What is left when the attribute is wrong: one error, and the item as it was.
+//!
+//! A missing function would be reported at each of its callers, and an unknown guard at each of its
+//! uses. Only the first error helps, so the rest is kept from happening.
+
+use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
+use quote::{ToTokens as _, quote};
+use syn::{Error, Path, parse::Parser as _};
+
+use crate::{args, function::Function};
+
+pub(crate) fn keep(error: &Error, args: TokenStream, item: TokenStream) -> TokenStream {
+    let error = error.to_compile_error();
+    let item = with_guard(&args, &item).unwrap_or(item);
+    quote!(#error #item)
+}
+
+/// The function with its guard bound, if it has one and uses it.
+fn with_guard(args: &TokenStream, item: &TokenStream) -> Option<TokenStream> {
+    let guard = value_of(args, "guard")?;
+    let TokenTree::Ident(guard) = guard.into_iter().next()? else {
+        return None;
+    };
+    let mut function: Function = syn::parse2(item.clone()).ok()?;
+    if !names(function.body.stream(), &guard) {
+        return None;
+    }
+    let krate = value_of(args, "crate")
+        .and_then(|path| Path::parse_mod_style.parse2(path).ok())
+        .unwrap_or_else(args::default_crate);
+    let bound = quote! {
+        #[allow(unused_variables, clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction)]
+        let #guard: &#krate::LockHandle = ::core::option::Option::None.unwrap();
+    };
+    let body = function.body.stream();
+    let span = function.body.span();
+    function.body = Group::new(Delimiter::Brace, quote!(#bound #body));
+    function.body.set_span(span);
+    Some(function.into_token_stream())
+}
+
+/// The tokens after `name =` up to the next comma, read without any grammar: it may be the grammar
+/// that is wrong.
+fn value_of(args: &TokenStream, name: &str) -> Option<TokenStream> {
+    let trees: Vec<TokenTree> = args.clone().into_iter().collect();
+    let is_punct = |tree: Option<&TokenTree>, c: char| matches!(tree, Some(TokenTree::Punct(punct)) if punct.as_char() == c);
+    let start = trees.iter().enumerate().find_map(|(index, tree)| {
+        let first = index == 0 || is_punct(trees.get(index - 1), ',');
+        let named = matches!(tree, TokenTree::Ident(ident) if ident == name);
+        (first && named && is_punct(trees.get(index + 1), '=')).then_some(index + 2)
+    })?;
+    Some(
+        trees[start..]
+            .iter()
+            .take_while(|tree| !is_punct(Some(tree), ','))
+            .cloned()
+            .collect(),
+    )
+}
+
+fn names(tokens: TokenStream, wanted: &Ident) -> bool {
+    tokens.into_iter().any(|tree| match tree {
+        TokenTree::Ident(ident) => ident == *wanted,
+        TokenTree::Group(group) => names(group.stream(), wanted),
+        TokenTree::Literal(literal) => literal.to_string().contains(&format!("{{{wanted}")),
+        TokenTree::Punct(_) => false,
+    })
+}

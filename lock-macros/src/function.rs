@@ -1,0 +1,178 @@
+//! The annotated function: its head parsed, its body as it was written.
+//!
+//! The body is never parsed. So a body that is only half typed keeps its function, and with it the
+//! editor's completion, and a large body costs no time.
+
+use proc_macro2::{Delimiter, Group, TokenStream};
+use quote::{ToTokens, quote};
+use syn::{
+    Attribute, Error, Ident, Result, ReturnType, Signature, Token, Type, TypeParamBound,
+    Visibility,
+    ext::IdentExt as _,
+    parse::{Parse, ParseStream},
+    spanned::Spanned as _,
+};
+
+#[derive(Clone)]
+pub(crate) struct Function {
+    pub(crate) attrs: Vec<Attribute>,
+    pub(crate) vis: Visibility,
+    pub(crate) sig: Signature,
+    pub(crate) inner_attrs: Vec<Attribute>,
+    /// The block with its braces, without the inner attributes.
+    pub(crate) body: Group,
+}
+
+impl Parse for Function {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let attrs = input.call(Attribute::parse_outer)?;
+        let vis: Visibility = input.parse()?;
+        only_a_function(input)?;
+        let sig: Signature = input.parse()?;
+        if input.peek(Token![;]) {
+            return Err(Error::new(
+                sig.ident.span(),
+                format!(
+                    "`{}` has no body to lock; put the attribute on the function that implements it",
+                    sig.ident
+                ),
+            ));
+        }
+        let content;
+        let braces = syn::braced!(content in input);
+        let inner_attrs = content.call(Attribute::parse_inner)?;
+        let mut body = Group::new(Delimiter::Brace, content.parse()?);
+        body.set_span(braces.span.join());
+        Ok(Function {
+            attrs,
+            vis,
+            sig,
+            inner_attrs,
+            body,
+        })
+    }
+}
+
+impl ToTokens for Function {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        let Function {
+            attrs,
+            vis,
+            sig,
+            inner_attrs,
+            body,
+        } = self;
+        let statements = body.stream();
+        let mut block = Group::new(Delimiter::Brace, quote!(#(#inner_attrs)* #statements));
+        block.set_span(body.span());
+        tokens.extend(quote!(#(#attrs)* #vis #sig #block));
+    }
+}
+
+impl Function {
+    /// Whether the head can wait for a lock at all.
+    pub(crate) fn check_async(&self) -> Result<()> {
+        if let Some(constness) = &self.sig.constness {
+            return Err(Error::new(
+                constness.span,
+                "a `const fn` runs while the code compiles and cannot wait for a lock; write `async fn`",
+            ));
+        }
+        if self.sig.asyncness.is_some() {
+            return Ok(());
+        }
+        let name = &self.sig.ident;
+        if self.is_a_made_test() {
+            return Err(Error::new(
+                name.span(),
+                format!(
+                    "the test attribute above has already made `{name}` a plain function; \
+                     write `#[distributed_lock(…)]` above it, for example above `#[tokio::test]`"
+                ),
+            ));
+        }
+        if self.is_a_made_main() {
+            return Err(Error::new(
+                name.span(),
+                format!(
+                    "the attribute above has already made `{name}` a plain function; \
+                     write `#[distributed_lock(…)]` above it, for example above `#[tokio::main]`"
+                ),
+            ));
+        }
+        if let Some(span) = self.returned_future() {
+            return Err(Error::new(
+                span,
+                format!(
+                    "`{name}` returns a future instead of being one; write `async fn {name}` with the future's output"
+                ),
+            ));
+        }
+        Err(Error::new(
+            self.sig.fn_token.span,
+            format!("a lock is waited for, so `{name}` must be async; write `async fn {name}`"),
+        ))
+    }
+
+    /// `#[tokio::test]` and its like leave a plain function with the standard `#[test]` on it.
+    fn is_a_made_test(&self) -> bool {
+        self.attrs.iter().any(|attr| {
+            attr.path()
+                .segments
+                .last()
+                .is_some_and(|last| last.ident == "test")
+        })
+    }
+
+    fn is_a_made_main(&self) -> bool {
+        let body = self.body.stream().to_string();
+        self.sig.ident == "main" && (body.contains("block_on") || body.contains("Runtime"))
+    }
+
+    fn returned_future(&self) -> Option<proc_macro2::Span> {
+        let ReturnType::Type(_, ty) = &self.sig.output else {
+            return None;
+        };
+        let is_future = match &**ty {
+            Type::ImplTrait(opaque) => opaque.bounds.iter().any(is_future_bound),
+            other => {
+                let text = other.to_token_stream().to_string();
+                text.contains("dyn") && text.contains("Future")
+            }
+        };
+        is_future.then(|| ty.span())
+    }
+}
+
+fn is_future_bound(bound: &TypeParamBound) -> bool {
+    matches!(bound, TypeParamBound::Trait(bound)
+        if bound.path.segments.last().is_some_and(|last| last.ident == "Future"))
+}
+
+/// An error at the keyword of anything that is not a function.
+fn only_a_function(input: ParseStream<'_>) -> Result<()> {
+    let fork = input.fork();
+    while fork.peek(Ident::peek_any) || fork.peek(syn::LitStr) {
+        if fork.parse::<Option<syn::LitStr>>()?.is_some() {
+            continue;
+        }
+        let word = fork.call(Ident::parse_any)?;
+        match word.to_string().as_str() {
+            "fn" => return Ok(()),
+            "const" | "async" | "unsafe" | "safe" | "extern" => {}
+            "impl" | "trait" | "mod" => {
+                return Err(Error::new(
+                    word.span(),
+                    format!(
+                        "a lock is put around one function; write the attribute on the functions inside this `{word}`"
+                    ),
+                ));
+            }
+            _ => break,
+        }
+    }
+    Err(Error::new(
+        input.span(),
+        "a lock is put around an async function; write the attribute on an `async fn`",
+    ))
+}

@@ -1,0 +1,43 @@
+//! A key's template as calls of the library's key builder.
+
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens as _, quote, quote_spanned};
+use syn::{LitStr, Path};
+
+use crate::template::{Piece, Template};
+
+/// A block that evaluates to a `LockKey`. The values are read by reference, once, in their order.
+pub(crate) fn tokens(krate: &Path, literal: &LitStr, template: &Template) -> TokenStream {
+    let builder = Ident::new("__lock_key", Span::mixed_site());
+    let pieces = template.pieces.iter().map(|piece| match piece {
+        Piece::Text(text) => quote!(#builder.text(#text);),
+        Piece::Value(value) => {
+            // Errors about the value (an unknown name, no `Display`) belong to the template.
+            let span = literal.span();
+            let source = &value.source;
+            let expr = respan(value.expr.to_token_stream(), span);
+            let argument = quote_spanned!(span=> &(#expr));
+            quote!(#builder.value(#source, #argument);)
+        }
+    });
+    quote!({
+        let mut #builder = #krate::__private::KeyBuilder::new();
+        #(#pieces)*
+        #builder.finish()
+    })
+}
+
+/// Gives every token the place, and so the scope, of the template.
+fn respan(tokens: TokenStream, span: Span) -> TokenStream {
+    tokens
+        .into_iter()
+        .map(|mut tree| {
+            if let TokenTree::Group(group) = &tree {
+                tree =
+                    TokenTree::Group(Group::new(group.delimiter(), respan(group.stream(), span)));
+            }
+            tree.set_span(span);
+            tree
+        })
+        .collect()
+}

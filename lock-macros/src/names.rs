@@ -1,0 +1,140 @@
+//! Do the names in the arguments exist? The compiler would say "cannot find value"; here we know the
+//! parameters, so the error says which one was meant.
+
+use syn::{Error, Ident, LitStr, Result, Signature};
+
+use crate::{
+    args::{Key, LockArgs},
+    params, placeholder, suggest,
+    template::{Placeholder, Template},
+};
+
+/// What the templates of the HTTP layer name instead of parameters.
+const LAYER_SOURCES: [&str; 7] = [
+    "header",
+    "cookie",
+    "query",
+    "path",
+    "method",
+    "route",
+    "extension",
+];
+
+pub(crate) fn check(args: &LockArgs, sig: &Signature) -> Result<()> {
+    let params: Vec<String> = params::names(sig).iter().map(Ident::to_string).collect();
+    if let Some(guard) = args
+        .guard
+        .as_ref()
+        .filter(|guard| params.contains(&guard.to_string()))
+    {
+        return Err(Error::new(
+            guard.span(),
+            format!(
+                "`{guard}` is a parameter of `{}` already; give the guard a name of its own",
+                sig.ident
+            ),
+        ));
+    }
+    match &args.key {
+        Key::Template(literal, template) => Names {
+            params,
+            sig,
+            literal,
+        }
+        .check(template),
+        Key::Expr(_) => Ok(()),
+    }
+}
+
+struct Names<'a> {
+    params: Vec<String>,
+    sig: &'a Signature,
+    literal: &'a LitStr,
+}
+
+impl Names<'_> {
+    fn check(&self, template: &Template) -> Result<()> {
+        template
+            .placeholders()
+            .try_for_each(|placeholder| self.check_placeholder(placeholder))?;
+        template.texts().try_for_each(|text| self.check_text(text))
+    }
+
+    fn check_placeholder(&self, placeholder: &Placeholder) -> Result<()> {
+        for root in placeholder::roots(&placeholder.expr) {
+            if self.may_exist(root) {
+                continue;
+            }
+            return Err(self.error(self.explain(&root.to_string(), &placeholder.source)));
+        }
+        Ok(())
+    }
+
+    /// Constants and statics are legal in a key; their names are in capitals.
+    fn may_exist(&self, name: &Ident) -> bool {
+        let text = name.to_string();
+        text.starts_with(char::is_uppercase)
+            || self.params.contains(&text)
+            || (text == "self" && self.sig.receiver().is_some())
+    }
+
+    fn explain(&self, name: &str, source: &str) -> String {
+        let function = &self.sig.ident;
+        if name == "self" {
+            return format!("`<{source}>` reads `self`, but `{function}` has no `self`");
+        }
+        if LAYER_SOURCES.contains(&name) {
+            return format!(
+                "`<{source}>` names a part of an HTTP request, which only the templates of `lock_tower::LockLayer` \
+                 can do (see its documentation); here a placeholder reads the function's own parameters: {}",
+                self.parameters(),
+            );
+        }
+        match suggest::nearest(name, self.params.iter().map(String::as_str)) {
+            Some(near) => {
+                format!("`{name}` is not a parameter of `{function}`; did you mean `{near}`?")
+            }
+            None => format!(
+                "`{name}` is not a parameter of `{function}`, which has {}",
+                self.parameters()
+            ),
+        }
+    }
+
+    fn parameters(&self) -> String {
+        let receiver = self.sig.receiver().map(|_| "self");
+        let all: Vec<&str> = receiver
+            .into_iter()
+            .chain(self.params.iter().map(String::as_str))
+            .collect();
+        if all.is_empty() {
+            "none".to_owned()
+        } else {
+            suggest::list(all)
+        }
+    }
+
+    /// `{uid}` is how `format!` writes it; here it would be the same text for every user.
+    fn check_text(&self, text: &str) -> Result<()> {
+        for (start, _) in text.match_indices('{') {
+            let rest = &text[start + 1..];
+            let Some(end) = rest.find('}') else {
+                return Ok(());
+            };
+            let inside = &rest[..end];
+            let value = inside.split(':').next().unwrap_or(inside).trim();
+            let name = value.split('.').next().unwrap_or(value);
+            let is_self = name == "self" && value != name && self.sig.receiver().is_some();
+            if is_self || self.params.iter().any(|param| param == name) {
+                return Err(self.error(format!(
+                    "`{{{inside}}}` is plain text in a key, so every call would take the same lock; write `<{value}>`"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn error(&self, message: String) -> Error {
+        Error::new(self.literal.span(), message)
+    }
+}

@@ -1,0 +1,74 @@
+//! The return type: can it carry the lock's error, and can it be written down inside the body?
+
+use syn::{
+    Error, GenericArgument, Path, PathArguments, Result, ReturnType, Signature, Type, parse_quote,
+    spanned::Spanned as _,
+};
+
+/// The function's return type, with `_` for every `impl Trait` in it: that has no name in the body.
+pub(crate) fn nameable(sig: &Signature) -> Type {
+    match &sig.output {
+        ReturnType::Default => parse_quote!(()),
+        ReturnType::Type(_, ty) => {
+            let mut ty = (**ty).clone();
+            erase(&mut ty);
+            ty
+        }
+    }
+}
+
+/// Without `on_error` the return type itself must be able to say that the lock was not there.
+pub(crate) fn check(sig: &Signature) -> Result<()> {
+    let name = &sig.ident;
+    match &sig.output {
+        ReturnType::Default => Err(nothing(name.span(), name)),
+        ReturnType::Type(_, ty) => match &**ty {
+            Type::Tuple(tuple) if tuple.elems.is_empty() => Err(nothing(ty.span(), name)),
+            Type::ImplTrait(_) => Err(Error::new(
+                ty.span(),
+                "an `impl Trait` cannot be made from the lock's error; return a named type, for example \
+                 `axum::response::Response` or a `Result`, or add `on_error = |error| …`",
+            )),
+            _ => Ok(()),
+        },
+    }
+}
+
+fn nothing(span: proc_macro2::Span, name: &syn::Ident) -> Error {
+    Error::new(
+        span,
+        format!(
+            "`{name}` returns nothing, so it cannot say that the lock was not free; return a `Result` whose error \
+             is `From<lock_core::Error>`, or add `on_error = |error| …`"
+        ),
+    )
+}
+
+fn erase(ty: &mut Type) {
+    match ty {
+        Type::ImplTrait(_) => *ty = parse_quote!(_),
+        Type::Path(path) => erase_path(&mut path.path),
+        Type::Tuple(tuple) => tuple.elems.iter_mut().for_each(erase),
+        Type::Reference(reference) => erase(&mut reference.elem),
+        Type::Array(array) => erase(&mut array.elem),
+        Type::Slice(slice) => erase(&mut slice.elem),
+        Type::Paren(paren) => erase(&mut paren.elem),
+        Type::Group(group) => erase(&mut group.elem),
+        _ => {}
+    }
+}
+
+fn erase_path(path: &mut Path) {
+    for segment in &mut path.segments {
+        let PathArguments::AngleBracketed(arguments) = &mut segment.arguments else {
+            continue;
+        };
+        for argument in &mut arguments.args {
+            match argument {
+                GenericArgument::Type(ty) => erase(ty),
+                GenericArgument::AssocType(assoc) => erase(&mut assoc.ty),
+                _ => {}
+            }
+        }
+    }
+}

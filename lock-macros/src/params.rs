@@ -1,0 +1,243 @@
+//! The parameters: what they are called, and how they all move into the body.
+//!
+//! The body must end before the lock is released, and so must everything it was given: a transaction
+//! that the body does not name still commits or rolls back when it is dropped. A parameter's value
+//! ends with the body when the body owns it whole. For a plain name that is a mention; for a pattern
+//! that leaves a part out (`(id, _)`, `_`, `State(App { db, .. })`) the part has no name, so the
+//! parameter gets one and is taken apart inside the body.
+
+use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::{format_ident, quote};
+use syn::{
+    Attribute, Error, FnArg, Ident, Pat, PatType, Result, Signature, Token, parse_quote,
+    punctuated::Punctuated,
+};
+
+pub(crate) struct Params {
+    /// The parameter list to print.
+    pub(crate) inputs: Punctuated<FnArg, Token![,]>,
+    /// Statements before the arguments are evaluated: names in taken-apart parameters, by reference.
+    pub(crate) views: TokenStream,
+    /// Statements that make the body own every parameter.
+    pub(crate) captures: TokenStream,
+    /// Statements that take renamed parameters apart inside the body, as they were written.
+    pub(crate) unpack: TokenStream,
+}
+
+impl Params {
+    /// `mentioned` holds the tokens of the attribute's arguments.
+    pub(crate) fn new(
+        sig: &Signature,
+        attrs: &[Attribute],
+        mentioned: &TokenStream,
+    ) -> Result<Params> {
+        let mut inputs = sig.inputs.clone();
+        let mut views = TokenStream::new();
+        let mut captures = Vec::new();
+        let mut unpack = TokenStream::new();
+        for (index, input) in inputs.iter_mut().enumerate() {
+            match input {
+                FnArg::Receiver(receiver) => {
+                    let this = receiver.self_token;
+                    captures.push(capture(&[], &quote!(#this)));
+                }
+                FnArg::Typed(PatType {
+                    attrs: on_param,
+                    pat,
+                    ..
+                }) => {
+                    let conditions = conditions(on_param);
+                    if !leaves_something(pat) {
+                        captures.extend(
+                            bindings(pat)
+                                .iter()
+                                .map(|name| capture(&conditions, &quote!(#name))),
+                        );
+                        continue;
+                    }
+                    refuse_instrument(attrs)?;
+                    let whole = format_ident!("__lock_arg{index}", span = Span::mixed_site());
+                    captures.push(capture(&conditions, &quote!(#whole)));
+                    if !matches!(**pat, Pat::Wild(_)) {
+                        views.extend(view(&conditions, pat, &whole, mentioned));
+                        unpack.extend(quote!(#(#conditions)* let #pat = #whole;));
+                    }
+                    **pat = parse_quote!(#whole);
+                }
+            }
+        }
+        // A closure drops what it owns in the order of first mention, a function its parameters from
+        // the last to the first.
+        captures.reverse();
+        Ok(Params {
+            inputs,
+            views,
+            captures: captures.into_iter().collect(),
+            unpack,
+        })
+    }
+}
+
+/// Every name that the parameters bind, `self` not among them.
+pub(crate) fn names(sig: &Signature) -> Vec<Ident> {
+    sig.inputs
+        .iter()
+        .filter_map(|input| match input {
+            FnArg::Receiver(_) => None,
+            FnArg::Typed(typed) => Some(bindings(&typed.pat)),
+        })
+        .flatten()
+        .collect()
+}
+
+fn capture(conditions: &[Attribute], name: &TokenStream) -> TokenStream {
+    quote! {
+        #(#conditions)*
+        #[allow(clippy::let_underscore_untyped, clippy::used_underscore_binding)]
+        let _ = &#name;
+    }
+}
+
+/// The names of a renamed parameter, for the key and the other arguments, if they use one.
+fn view(
+    conditions: &[Attribute],
+    pat: &Pat,
+    whole: &Ident,
+    mentioned: &TokenStream,
+) -> Option<TokenStream> {
+    if !bindings(pat)
+        .iter()
+        .any(|name| mentions(mentioned, &name.to_string()))
+    {
+        return None;
+    }
+    let pat = by_reference(pat);
+    Some(quote! {
+        #(#conditions)*
+        #[allow(unused_variables, clippy::all, clippy::pedantic, clippy::nursery)]
+        let #pat = &#whole;
+    })
+}
+
+/// A name counts as mentioned inside a literal too: `format!("order:{id}")` reads it there.
+fn mentions(tokens: &TokenStream, name: &str) -> bool {
+    tokens.clone().into_iter().any(|tree| match tree {
+        TokenTree::Group(group) => mentions(&group.stream(), name),
+        TokenTree::Ident(ident) => ident == name,
+        TokenTree::Literal(literal) => literal.to_string().contains(name),
+        TokenTree::Punct(_) => false,
+    })
+}
+
+/// The parameter's own attributes that also decide about statements made from it.
+fn conditions(attrs: &[Attribute]) -> Vec<Attribute> {
+    let kept = ["cfg", "cfg_attr", "allow", "expect", "warn", "deny"];
+    attrs
+        .iter()
+        .filter(|attr| kept.iter().any(|name| attr.path().is_ident(name)))
+        .cloned()
+        .collect()
+}
+
+/// `#[instrument]` below would record the invented name, or miss the one it was told to skip.
+fn refuse_instrument(attrs: &[Attribute]) -> Result<()> {
+    let below = attrs.iter().find(|attr| {
+        attr.path()
+            .segments
+            .last()
+            .is_some_and(|last| last.ident == "instrument")
+    });
+    match below {
+        None => Ok(()),
+        Some(attr) => Err(Error::new_spanned(
+            attr.path(),
+            "write `#[instrument]` above `#[distributed_lock(…)]`: here it cannot see the names in a parameter that leaves a part out",
+        )),
+    }
+}
+
+/// Whether a part of the matched value stays behind, without a name.
+fn leaves_something(pat: &Pat) -> bool {
+    match pat {
+        // A name in capitals may be a unit struct or a constant, and matching one moves nothing.
+        Pat::Ident(name) => {
+            name.by_ref.is_some() || (name.mutability.is_none() && is_capital(&name.ident))
+        }
+        // What is behind a reference is not owned.
+        Pat::Reference(_) | Pat::Lit(_) | Pat::Range(_) => false,
+        Pat::Paren(paren) => leaves_something(&paren.pat),
+        Pat::Type(typed) => leaves_something(&typed.pat),
+        Pat::Tuple(tuple) => tuple.elems.iter().any(leaves_something),
+        Pat::TupleStruct(tuple) => tuple.elems.iter().any(leaves_something),
+        Pat::Slice(slice) => slice.elems.iter().any(leaves_something),
+        Pat::Struct(fields) => {
+            fields.rest.is_some()
+                || fields
+                    .fields
+                    .iter()
+                    .any(|field| leaves_something(&field.pat))
+        }
+        _ => true,
+    }
+}
+
+fn is_capital(name: &Ident) -> bool {
+    name.to_string().starts_with(char::is_uppercase)
+}
+
+fn bindings(pat: &Pat) -> Vec<Ident> {
+    match pat {
+        Pat::Ident(name) => {
+            let inner = name.subpat.iter().flat_map(|(_, pat)| bindings(pat));
+            std::iter::once(name.ident.clone()).chain(inner).collect()
+        }
+        Pat::Paren(paren) => bindings(&paren.pat),
+        Pat::Type(typed) => bindings(&typed.pat),
+        Pat::Reference(reference) => bindings(&reference.pat),
+        Pat::Tuple(tuple) => tuple.elems.iter().flat_map(bindings).collect(),
+        Pat::TupleStruct(tuple) => tuple.elems.iter().flat_map(bindings).collect(),
+        Pat::Slice(slice) => slice.elems.iter().flat_map(bindings).collect(),
+        Pat::Struct(fields) => fields
+            .fields
+            .iter()
+            .flat_map(|field| bindings(&field.pat))
+            .collect(),
+        // Every case of an or-pattern binds the same names.
+        Pat::Or(cases) => cases.cases.first().map(bindings).unwrap_or_default(),
+        _ => Vec::new(),
+    }
+}
+
+/// The pattern without `ref`, `mut` and `&`, so that it takes a borrowed value apart in every edition.
+fn by_reference(pat: &Pat) -> Pat {
+    let mut pat = pat.clone();
+    match &mut pat {
+        Pat::Ident(name) => {
+            name.by_ref = None;
+            name.mutability = None;
+            if let Some((_, inner)) = &mut name.subpat {
+                **inner = by_reference(inner);
+            }
+        }
+        Pat::Reference(reference) => return by_reference(&reference.pat),
+        Pat::Paren(paren) => return by_reference(&paren.pat),
+        Pat::Type(typed) => return by_reference(&typed.pat),
+        Pat::Tuple(tuple) => each(tuple.elems.iter_mut()),
+        Pat::TupleStruct(tuple) => each(tuple.elems.iter_mut()),
+        Pat::Slice(slice) => each(slice.elems.iter_mut()),
+        Pat::Or(cases) => each(cases.cases.iter_mut()),
+        Pat::Struct(fields) => {
+            for field in &mut fields.fields {
+                *field.pat = by_reference(&field.pat);
+            }
+        }
+        _ => {}
+    }
+    pat
+}
+
+fn each<'a>(pats: impl Iterator<Item = &'a mut Pat>) {
+    for pat in pats {
+        *pat = by_reference(pat);
+    }
+}

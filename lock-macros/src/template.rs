@@ -1,0 +1,278 @@
+//! Key templates: text with `<expr>` in it.
+//!
+//! Pure: text in, pieces or a sentence about what is wrong out. The crate's entry points put the
+//! sentence at the literal, and the expansion turns the pieces into calls.
+
+use proc_macro2::TokenStream;
+use quote::ToTokens as _;
+use syn::Expr;
+
+use crate::{placeholder, scan::is_lexable};
+
+/// The longest key, in bytes, that the library takes.
+const LONGEST: usize = 1_024;
+
+#[derive(Debug)]
+pub(crate) struct Template {
+    pub(crate) pieces: Vec<Piece>,
+}
+
+pub(crate) enum Piece {
+    Text(String),
+    Value(Placeholder),
+}
+
+/// An expression between `<` and `>`.
+pub(crate) struct Placeholder {
+    /// As it was written: it names the value in errors.
+    pub(crate) source: String,
+    pub(crate) expr: Expr,
+}
+
+impl Template {
+    pub(crate) fn parse(template: &str) -> Result<Template, String> {
+        let pieces = split(template)?;
+        let template = Template { pieces };
+        template.check_text()?;
+        template.check_separators()?;
+        Ok(template)
+    }
+
+    pub(crate) fn placeholders(&self) -> impl Iterator<Item = &Placeholder> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Value(placeholder) => Some(placeholder),
+            Piece::Text(_) => None,
+        })
+    }
+
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Text(text) => Some(text.as_str()),
+            Piece::Value(_) => None,
+        })
+    }
+
+    fn check_text(&self) -> Result<(), String> {
+        match self.pieces.first() {
+            None => return Err("a key is not empty; write for example `\"order:<id>\"`".to_owned()),
+            Some(Piece::Text(text)) if text.starts_with('!') => {
+                return Err(
+                    "a key does not begin with `!`: those keys belong to the lock itself"
+                        .to_owned(),
+                );
+            }
+            Some(_) => {}
+        }
+        let length: usize = self.texts().map(str::len).sum();
+        if length > LONGEST {
+            return Err(format!(
+                "the text of this key has {length} bytes; a key has at most {LONGEST}"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Values are encoded for `:`, `{` and `}`, so one of these between two values keeps
+    /// ("a", "bc") and ("ab", "c") apart.
+    fn check_separators(&self) -> Result<(), String> {
+        let mut before: Option<&Placeholder> = None;
+        let mut separated = false;
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => separated |= text.contains([':', '{', '}']),
+                Piece::Value(value) => {
+                    if let Some(before) = before.filter(|_| !separated) {
+                        return Err(format!(
+                            "`<{}>` and `<{}>` cannot be told apart in the finished key; write `:` between them",
+                            before.source, value.source,
+                        ));
+                    }
+                    before = Some(value);
+                    separated = false;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn split(template: &str) -> Result<Vec<Piece>, String> {
+    let mut pieces = Vec::new();
+    let mut text = String::new();
+    let mut rest = template;
+    while let Some(c) = rest.chars().next() {
+        if let Some(after) = rest.strip_prefix("<<") {
+            text.push('<');
+            rest = after;
+        } else if let Some(after) = rest.strip_prefix(">>") {
+            text.push('>');
+            rest = after;
+        } else if let Some(after) = rest.strip_prefix('<') {
+            let (placeholder, after) = placeholder_at(after)?;
+            if !text.is_empty() {
+                pieces.push(Piece::Text(std::mem::take(&mut text)));
+            }
+            pieces.push(Piece::Value(placeholder));
+            rest = after;
+        } else if c == '>' {
+            return Err(
+                "this template has a `>` without a `<`; write `>>` for the character itself"
+                    .to_owned(),
+            );
+        } else {
+            text.push(c);
+            rest = &rest[c.len_utf8()..];
+        }
+    }
+    if !text.is_empty() {
+        pieces.push(Piece::Text(text));
+    }
+    Ok(pieces)
+}
+
+/// The placeholder that `rest` begins with and what comes after it. It ends at the first `>` at
+/// which its text is an expression, so that `<a.get::<u8>()>` is one placeholder.
+fn placeholder_at(rest: &str) -> Result<(Placeholder, &str), String> {
+    for (end, _) in rest.match_indices('>') {
+        let source = &rest[..end];
+        let Some(expr) = expression(source) else {
+            continue;
+        };
+        placeholder::check(&expr).map_err(|what| {
+            format!("`<{source}>` has {what}; a placeholder takes names, fields, indexes, calls and arithmetic")
+        })?;
+        let placeholder = Placeholder {
+            source: source.trim().to_owned(),
+            expr,
+        };
+        return Ok((placeholder, &rest[end + 1..]));
+    }
+    Err(match rest.find('>') {
+        None => "this template has a `<` that no `>` closes; write `<<` for the character itself".to_owned(),
+        Some(end) if rest[..end].trim().is_empty() => {
+            "this template has an empty `<>`; name a parameter in it, as in `<id>`, or write `<<>>` for the characters"
+                .to_owned()
+        }
+        Some(end) => format!(
+            "`<{}>` is not an expression; write `<<` for the character `<` itself",
+            &rest[..end],
+        ),
+    })
+}
+
+fn expression(source: &str) -> Option<Expr> {
+    if !is_lexable(source) {
+        return None;
+    }
+    syn::parse_str(source).ok()
+}
+
+impl std::fmt::Debug for Piece {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Piece::Text(text) => write!(f, "{text:?}"),
+            Piece::Value(value) => write!(f, "{value:?}"),
+        }
+    }
+}
+
+impl std::fmt::Debug for Placeholder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let expr: TokenStream = self.expr.to_token_stream();
+        write!(f, "<{expr}>")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(template: &str) -> String {
+        format!("{:?}", Template::parse(template).expect(template).pieces)
+    }
+
+    fn error(template: &str) -> String {
+        Template::parse(template).expect_err(template)
+    }
+
+    #[test]
+    fn text_and_values_alternate() {
+        assert_eq!(shown("order:<uid>"), r#"["order:", <uid>]"#);
+        assert_eq!(shown("<a>:<b>"), r#"[<a>, ":", <b>]"#);
+        assert_eq!(shown("nightly-report"), r#"["nightly-report"]"#);
+    }
+
+    #[test]
+    fn doubled_brackets_are_characters() {
+        assert_eq!(shown("a<<b>>c"), r#"["a<b>c"]"#);
+        assert_eq!(shown("a>><x>"), r#"["a>", <x>]"#);
+    }
+
+    #[test]
+    fn a_placeholder_ends_at_the_first_bracket_at_which_it_parses() {
+        assert_eq!(
+            shown("k:<a.get::<u8>()>"),
+            r#"["k:", <a . get :: < u8 > ()>]"#
+        );
+        assert_eq!(shown("k:<f(\">\")>:<b>"), r#"["k:", <f (">")>, ":", <b>]"#);
+    }
+
+    #[test]
+    fn paths_fields_indexes_calls_and_arithmetic_are_taken() {
+        for template in [
+            "<self.cart.id>",
+            "<pair.0.1>",
+            "<lines[0].sku>",
+            "<key_of(&user, 3)>",
+            "<user.name()>",
+            "<uid % 16>",
+            "<config::REGION>",
+            "<-offset>",
+            "<*counter>",
+            "<id as u64>",
+            "<(a + b) * 2>",
+            "<name[..4]>",
+            "<u64::from(id)>",
+        ] {
+            assert!(Template::parse(template).is_ok(), "{template}");
+        }
+    }
+
+    #[test]
+    fn what_decides_waits_or_runs_code_is_not_taken() {
+        assert!(error("k:<f().await>").contains("`.await`"));
+        assert!(error("k:<f()?>").contains("`?`"));
+        assert!(error("k:<a == b>").contains("comparison"));
+        assert!(error("k:<a && b>").contains("logic"));
+        assert!(error("k:<{ a }>").contains("a block"));
+        assert!(error("k:<if a { b } else { c }>").contains("`if`"));
+        assert!(error("k:<(|| 1)()>").contains("a closure"));
+        assert!(error("k:<format!(\"x\")>").contains("a macro"));
+        assert!(error("k:<f(a == b)>").contains("comparison"));
+        assert!(error("k:<a = b>").contains("assignment"));
+    }
+
+    #[test]
+    fn two_values_need_a_separator_that_values_cannot_hold() {
+        assert!(error("<a><b>").contains("`<a>` and `<b>` cannot be told apart"));
+        assert!(error("<a>-<b>").contains("write `:` between them"));
+        assert!(error("k:<a>/<b>").contains("cannot be told apart"));
+        assert!(Template::parse("<a>:<b>{<c>}").is_ok());
+    }
+
+    #[test]
+    fn stray_and_open_brackets_say_what_to_write() {
+        assert!(error("a>b").contains("`>>`"));
+        assert!(error("order:<uid").contains("no `>` closes"));
+        assert!(error("order:<>").contains("empty `<>`"));
+        assert!(error("order:<a b>").contains("`<a b>` is not an expression"));
+    }
+
+    #[test]
+    fn an_empty_a_reserved_and_a_huge_key_are_refused() {
+        assert!(error("").contains("not empty"));
+        assert!(error("!q").contains("`!`"));
+        assert!(error(&"x".repeat(1_025)).contains("1025 bytes"));
+        assert!(Template::parse(&"x".repeat(1_024)).is_ok());
+    }
+}
