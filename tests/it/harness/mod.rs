@@ -1,0 +1,9 @@
+//! The harness itself: what other tests conclude from it must be so.
+
+mod browser;
+mod child;
+mod fake;
+mod missing;
+mod port;
+mod proxy;
+mod redis;

@@ -1,0 +1,7 @@
+//! Everything that needs a real server, a second process or a browser.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests watch real servers: they read the real clock"
+)]
+
+mod harness;

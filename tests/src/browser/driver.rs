@@ -1,0 +1,85 @@
+//! chromedriver, and how the browser it starts is set up.
+
+use std::process::Command;
+
+use fantoccini::wd::Capabilities;
+use fantoccini::{Client, ClientBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::{ChildProcess, missing, wait};
+
+const FLAGS: [&str; 14] = [
+    "--headless=new",
+    // Containers and root have no sandbox, and small shared memory.
+    "--no-sandbox",
+    "--disable-dev-shm-usage",
+    "--disable-gpu",
+    "--window-size=1280,1600",
+    // Loopback only: no name but those of this machine resolves, and nothing asks for any.
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost",
+    "--no-proxy-server",
+    "--disable-quic",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-domain-reliability",
+    "--disable-sync",
+    "--no-first-run",
+    "--no-default-browser-check",
+];
+
+/// A driver process and the folder of its browser's profile.
+#[derive(Debug)]
+pub(super) struct Driver {
+    // Ended before its folder is removed.
+    process: ChildProcess,
+    port: u16,
+    profile: TempDir,
+}
+
+impl Driver {
+    pub(super) fn start() -> Driver {
+        let program = missing::chromedriver().unwrap_or_else(|why| panic!("{why}"));
+        let profile = tempfile::tempdir().expect("a temporary folder");
+        let mut command = Command::new(program);
+        // Port 0: it takes a free one itself and says which.
+        command
+            .arg("--port=0")
+            .env("TMPDIR", profile.path())
+            .env("HOME", profile.path());
+        let process = ChildProcess::spawn(command);
+        let started = process.line(wait::PATIENCE, |line| port_in(line).is_some());
+        let started = started.unwrap_or_else(|| panic!("no driver:\n{}", process.output()));
+        let port = port_in(&started).expect("the line accepted above");
+        Driver {
+            process,
+            port,
+            profile,
+        }
+    }
+
+    pub(super) async fn session(&self) -> Client {
+        let profile = self.profile.path().join("profile");
+        let flags = FLAGS.iter().map(|flag| (*flag).to_owned());
+        let flags: Vec<_> = flags
+            .chain([format!("--user-data-dir={}", profile.display())])
+            .collect();
+        let program = missing::chromium().unwrap_or_else(|why| panic!("{why}"));
+        let mut capabilities = Capabilities::new();
+        let options = json!({ "args": flags, "binary": program });
+        capabilities.insert("goog:chromeOptions".to_owned(), options);
+
+        let session = ClientBuilder::new(HttpConnector::new())
+            .capabilities(capabilities)
+            .connect(&format!("http://127.0.0.1:{}", self.port))
+            .await;
+        session.unwrap_or_else(|error| panic!("no browser: {error}\n{}", self.process.output()))
+    }
+}
+
+/// From `ChromeDriver was started successfully on port 40123.`
+fn port_in(line: &str) -> Option<u16> {
+    let (_, port) = line.split_once("started successfully on port ")?;
+    port.trim_end_matches('.').parse().ok()
+}

@@ -1,0 +1,206 @@
+//! Child processes that never outlive their test.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+use crate::wait;
+use crate::watchdog::Watchdog;
+
+/// Enough to see why something failed.
+const LINES_KEPT: usize = 10_000;
+const LINES_SHOWN: usize = 60;
+
+/// A running command: its output is kept, and it ends, with all its own children, when this is
+/// dropped, when the test panics, and when the test process is killed.
+#[derive(Debug)]
+pub struct ChildProcess {
+    name: String,
+    child: Child,
+    output: Arc<Output>,
+    watchdog: Option<Watchdog>,
+}
+
+impl ChildProcess {
+    /// Starts `command` in a process group of its own, without input.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be started.
+    #[track_caller]
+    pub fn spawn(mut command: Command) -> ChildProcess {
+        let name = command.get_program().to_string_lossy().into_owned();
+        let mut watchdog = Watchdog::start().expect("sh starts");
+        let mut child = command
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{name} does not start: {error}"));
+        watchdog.guard(child.id()).expect("the watchdog listens");
+
+        let output = Arc::new(Output::default());
+        output.collect(child.stdout.take());
+        output.collect(child.stderr.take());
+        ChildProcess {
+            name,
+            child,
+            output,
+            watchdog: Some(watchdog),
+        }
+    }
+
+    /// The id of the process itself; its group has the same.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether it has not ended yet.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Kills it and all its children at once (SIGKILL) and waits for its end.
+    pub fn kill(&mut self) {
+        // Fails only when the group has ended already.
+        let _ = kill_process_group(self.id(), Signal::KILL);
+        let _ = self.child.wait();
+        self.watchdog = None;
+    }
+
+    /// Asks the process itself to end (SIGTERM).
+    pub fn terminate(&self) {
+        let _ = kill_process(self.id(), Signal::TERM);
+    }
+
+    /// Freezes it and its children (SIGSTOP).
+    ///
+    /// # Panics
+    ///
+    /// When it has ended.
+    #[track_caller]
+    pub fn stop(&self) {
+        kill_process_group(self.id(), Signal::STOP).expect("a running process");
+    }
+
+    /// Lets it go on (SIGCONT).
+    ///
+    /// # Panics
+    ///
+    /// When it has ended.
+    #[track_caller]
+    pub fn cont(&self) {
+        kill_process_group(self.id(), Signal::CONT).expect("a running process");
+    }
+
+    /// Waits for its end by itself; `None` when it still runs after `limit`.
+    pub fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
+        let mut status = None;
+        wait::holds_within(limit, || {
+            status = self.child.try_wait().ok().flatten();
+            status.is_some()
+        });
+        status
+    }
+
+    /// The first line of its output, past or to come, that `wanted` accepts; `None` when there is
+    /// none within `limit` or before its end.
+    pub fn line(&self, limit: Duration, wanted: impl Fn(&str) -> bool) -> Option<String> {
+        self.output.line(limit, wanted)
+    }
+
+    /// What it has written so far, to stdout and stderr.
+    pub fn output(&self) -> String {
+        self.output.tail(LINES_KEPT)
+    }
+
+    fn id(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+}
+
+impl Drop for ChildProcess {
+    fn drop(&mut self) {
+        self.kill();
+        if std::thread::panicking() {
+            eprintln!("--- the end of what {} wrote ---", self.name);
+            eprintln!("{}", self.output.tail(LINES_SHOWN));
+        }
+    }
+}
+
+/// The lines a child has written.
+#[derive(Debug, Default)]
+struct Output {
+    lines: Mutex<Lines>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Lines {
+    kept: VecDeque<String>,
+    streams_open: usize,
+}
+
+impl Output {
+    /// Reads `stream` on a thread of its own, so that the child never blocks on a full pipe.
+    fn collect(self: &Arc<Output>, stream: Option<impl Read + Send + 'static>) {
+        let Some(stream) = stream else { return };
+        self.with(|lines| lines.streams_open += 1);
+        let output = Arc::clone(self);
+        std::thread::spawn(move || {
+            for line in BufReader::new(stream).split(b'\n').map_while(Result::ok) {
+                output.with(|lines| lines.push(String::from_utf8_lossy(&line).into_owned()));
+            }
+            output.with(|lines| lines.streams_open -= 1);
+        });
+    }
+
+    fn line(&self, limit: Duration, wanted: impl Fn(&str) -> bool) -> Option<String> {
+        let start = Instant::now();
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(line) = lines.kept.iter().find(|line| wanted(line)) {
+                return Some(line.clone());
+            }
+            let left = limit.checked_sub(start.elapsed())?;
+            if lines.streams_open == 0 {
+                return None;
+            }
+            let woken = self.changed.wait_timeout(lines, left);
+            lines = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn tail(&self, count: usize) -> String {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let skipped = lines.kept.len().saturating_sub(count);
+        lines
+            .kept
+            .iter()
+            .skip(skipped)
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    fn with(&self, change: impl FnOnce(&mut Lines)) {
+        change(&mut self.lines.lock().unwrap_or_else(PoisonError::into_inner));
+        self.changed.notify_all();
+    }
+}
+
+impl Lines {
+    fn push(&mut self, line: String) {
+        if self.kept.len() == LINES_KEPT {
+            self.kept.pop_front();
+        }
+        self.kept.push_back(line);
+    }
+}

@@ -1,0 +1,144 @@
+//! Peers that speak the protocol badly, or not at all.
+
+mod answer;
+mod request;
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener as AsyncListener, TcpStream};
+use tokio::sync::watch;
+
+use crate::Port;
+use crate::thread::NetworkThread;
+
+pub use answer::Answer;
+use request::Requests;
+
+/// A server on a loopback port that gives one and the same answer to everything it is asked.
+///
+/// Faults that a real server can be brought to show, such as a frozen process, too little memory or
+/// a forbidden command, are better shown by a [`RedisServer`](crate::RedisServer).
+#[derive(Debug)]
+pub struct FakeServer {
+    answer: watch::Sender<Answer>,
+    commands: Arc<Mutex<Vec<String>>>,
+    port: Port,
+    _thread: NetworkThread,
+}
+
+impl FakeServer {
+    /// Gives `answer` from the first byte on: a client does not get past its handshake.
+    ///
+    /// # Panics
+    ///
+    /// When no port can be had.
+    #[track_caller]
+    pub fn start(answer: Answer) -> FakeServer {
+        FakeServer::listen(answer, Handshake::Answered)
+    }
+
+    /// Greets like a Redis 7 (HELLO, AUTH, CLIENT, SELECT, SUBSCRIBE and PING succeed) and gives
+    /// `answer` to everything else.
+    ///
+    /// # Panics
+    ///
+    /// When no port can be had.
+    #[track_caller]
+    pub fn after_handshake(answer: Answer) -> FakeServer {
+        FakeServer::listen(answer, Handshake::Succeeds)
+    }
+
+    /// Gives another answer from now on, to live connections too.
+    pub fn set(&self, answer: Answer) {
+        self.answer.send_replace(answer);
+    }
+
+    /// `redis://127.0.0.1:<port>`.
+    pub fn url(&self) -> String {
+        format!("redis://{}", self.address())
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.port.address()
+    }
+
+    /// The names of all commands received, in upper case, in their order.
+    pub fn commands(&self) -> Vec<String> {
+        self.commands
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn listen(answer: Answer, handshake: Handshake) -> FakeServer {
+        let port = Port::free();
+        let listener = TcpListener::bind(port.address()).expect("the reserved port");
+        let commands = Arc::default();
+        let answer = watch::Sender::new(answer);
+        let work = accept_all(
+            listener,
+            answer.subscribe(),
+            handshake,
+            Arc::clone(&commands),
+        );
+        FakeServer {
+            answer,
+            commands,
+            port,
+            _thread: NetworkThread::spawn(work),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Handshake {
+    Succeeds,
+    Answered,
+}
+
+async fn accept_all(
+    listener: TcpListener,
+    answer: watch::Receiver<Answer>,
+    handshake: Handshake,
+    commands: Arc<Mutex<Vec<String>>>,
+) {
+    listener.set_nonblocking(true).expect("a socket");
+    let listener = AsyncListener::from_std(listener).expect("a runtime");
+    while let Ok((stream, _)) = listener.accept().await {
+        tokio::spawn(talk(
+            stream,
+            answer.clone(),
+            handshake,
+            Arc::clone(&commands),
+        ));
+    }
+}
+
+async fn talk(
+    mut stream: TcpStream,
+    answer: watch::Receiver<Answer>,
+    handshake: Handshake,
+    commands: Arc<Mutex<Vec<String>>>,
+) {
+    let mut requests = Requests::default();
+    while let Some(request) = requests.next(&mut stream).await {
+        let name = request[0].to_ascii_uppercase();
+        commands
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(name);
+
+        let greeting = match handshake {
+            Handshake::Succeeds => answer::greeting(&request),
+            Handshake::Answered => None,
+        };
+        let bytes = greeting.or_else(|| answer.borrow().bytes());
+        let Some(bytes) = bytes else { return };
+        if stream.write_all(&bytes).await.is_err() {
+            return;
+        }
+    }
+}

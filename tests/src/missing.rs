@@ -1,0 +1,115 @@
+//! How a test says that it could not run.
+
+use std::any::type_name_of_val;
+use std::env;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Returns from the test when a part of the machine is missing, after writing down that it did not
+/// run and why: `needs!(redis)`, `needs!(browser)`.
+///
+/// The names are those of the functions of [`missing`](crate::missing) that look for the part. The
+/// test command counts what was written down and fails: a test that did not run has not passed.
+#[macro_export]
+macro_rules! needs {
+    ($part:ident) => {
+        if let Err(why) = $crate::missing::$part() {
+            $crate::missing::not_run(&|| (), &why);
+            return;
+        }
+    };
+}
+
+/// The redis-server to start: `$REDIS_SERVER`, else the one on the search path.
+///
+/// # Errors
+///
+/// What is missing, in words.
+pub fn redis() -> Result<PathBuf, String> {
+    chosen_or_found("REDIS_SERVER", &["redis-server"])
+}
+
+/// Whether there are a browser and a driver for it: see [`chromium`] and [`chromedriver`].
+///
+/// # Errors
+///
+/// What is missing, in words.
+pub fn browser() -> Result<(), String> {
+    chromium().and(chromedriver()).map(drop)
+}
+
+/// The Chromium to drive: `$CHROMIUM`, else the first one found.
+///
+/// # Errors
+///
+/// What is missing, in words.
+pub fn chromium() -> Result<PathBuf, String> {
+    const NAMES: [&str; 7] = [
+        "chromium",
+        "chromium-browser",
+        "google-chrome",
+        "google-chrome-stable",
+        "chrome",
+        "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+        "/Applications/Chromium.app/Contents/MacOS/Chromium",
+    ];
+    chosen_or_found("CHROMIUM", &NAMES)
+}
+
+/// The driver for it: `$CHROMEDRIVER`, else the one on the search path.
+///
+/// # Errors
+///
+/// What is missing, in words.
+pub fn chromedriver() -> Result<PathBuf, String> {
+    chosen_or_found("CHROMEDRIVER", &["chromedriver"])
+}
+
+/// Writes down that the test which made `here` did not run. [`needs!`](crate::needs) calls it.
+///
+/// # Panics
+///
+/// When the line cannot be written: a test must not pass by losing its own excuse.
+pub fn not_run(here: &impl Fn(), why: &str) {
+    let line = format!("{}: {why}\n", test_name(type_name_of_val(here)));
+    // The handle, unlike `eprintln!`, is not captured for a test that passes.
+    let _ = std::io::stderr().write_all(format!("NOT RUN {line}").as_bytes());
+
+    if let Some(file) = env::var_os("LOCK_TESTS_NOT_RUN") {
+        let appended = OpenOptions::new().create(true).append(true).open(&file);
+        // One write, so that the lines of tests that run at once stay whole.
+        appended
+            .and_then(|mut file| file.write_all(line.as_bytes()))
+            .unwrap_or_else(|error| panic!("{} cannot be written: {error}", file.display()));
+    }
+}
+
+fn test_name(closure: &str) -> &str {
+    // An async test's body is a closure itself.
+    closure.trim_end_matches("::{{closure}}")
+}
+
+fn chosen_or_found(variable: &str, names: &[&str]) -> Result<PathBuf, String> {
+    if let Some(chosen) = env::var_os(variable) {
+        let path = PathBuf::from(chosen);
+        let missing = format!("${variable} names no file");
+        return if path.is_file() {
+            Ok(path)
+        } else {
+            Err(missing)
+        };
+    }
+    let found = names.iter().find_map(|name| on_search_path(name));
+    found.ok_or_else(|| format!("no {}", names[0]))
+}
+
+fn on_search_path(name: &str) -> Option<PathBuf> {
+    if Path::new(name).is_absolute() {
+        return Some(PathBuf::from(name)).filter(|path| path.is_file());
+    }
+    let folders = env::var_os("PATH")?;
+    env::split_paths(&folders)
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
+}

@@ -1,0 +1,66 @@
+//! Loopback ports that stay ours while nothing listens on them.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::sync::atomic::{AtomicU16, Ordering};
+
+/// Below the ranges from which Linux and macOS take the ports of outgoing connections, so that no
+/// connection of anybody sits on the port of a server that is down for a moment.
+const FIRST: u16 = 12_000;
+const COUNT: u16 = 10_000;
+
+static NEXT: AtomicU16 = AtomicU16::new(0);
+
+/// A free TCP port on 127.0.0.1, reserved among all users of this harness on this machine until it
+/// is dropped.
+///
+/// A server that is killed and started again needs its port to be free in between. The reservation
+/// is a UDP socket bound to the same number: the two kinds of port do not disturb one another, a
+/// bind is atomic across processes, and the reservation ends with the process.
+#[derive(Debug)]
+pub struct Port {
+    number: u16,
+    _reservation: UdpSocket,
+}
+
+impl Port {
+    /// Reserves a port that nobody listens on.
+    ///
+    /// # Panics
+    ///
+    /// When ten thousand ports are all taken.
+    pub fn free() -> Port {
+        let start = (std::process::id() % u32::from(COUNT)) as u16;
+        for _ in 0..COUNT {
+            let step = NEXT.fetch_add(1, Ordering::Relaxed) % COUNT;
+            let number = FIRST + (start + step) % COUNT;
+            if let Some(port) = Port::reserve(number) {
+                return port;
+            }
+        }
+        panic!("no free port on 127.0.0.1 from {FIRST} on");
+    }
+
+    /// The port's number.
+    pub fn number(&self) -> u16 {
+        self.number
+    }
+
+    /// The port on 127.0.0.1.
+    pub fn address(&self) -> SocketAddr {
+        loopback(self.number)
+    }
+
+    fn reserve(number: u16) -> Option<Port> {
+        let reservation = UdpSocket::bind(loopback(number)).ok()?;
+        // Somebody outside this harness may be listening.
+        TcpListener::bind(loopback(number)).ok()?;
+        Some(Port {
+            number,
+            _reservation: reservation,
+        })
+    }
+}
+
+fn loopback(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}

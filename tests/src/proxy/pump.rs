@@ -1,0 +1,183 @@
+//! Moves the bytes of one direction of one connection, as far as its rule lets them.
+
+use std::io;
+use std::time::Instant;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::{mpsc, watch};
+
+use super::load::Load;
+use super::rule::{Direction, Plan, Verdict};
+
+/// Pieces that wait for their time; beyond them the sender feels the back-pressure of a full pipe.
+const PIECES: usize = 256;
+const PIECE_BYTES: usize = 16 * 1024;
+
+/// Runs until the stream's end was handed on (`Ok`), or its reset, or until a write fails (`Err`).
+pub(super) async fn pump(
+    from: &mut OwnedReadHalf,
+    to: &mut OwnedWriteHalf,
+    direction: Direction,
+    plan: &watch::Sender<Plan>,
+) -> io::Result<()> {
+    let (pieces, mut arrivals) = mpsc::channel::<Piece>(PIECES);
+    let mut gate = Gate {
+        changes: plan.subscribe(),
+        direction,
+    };
+    let write = async {
+        while let Some(piece) = arrivals.recv().await {
+            match piece.content {
+                Content::Bytes(load) => gate.pass(piece.arrived, load, to).await?,
+                Content::End => {
+                    gate.pass_end(piece.arrived).await;
+                    return to.shutdown().await;
+                }
+                Content::Reset(error) => {
+                    gate.pass_end(piece.arrived).await;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    };
+    tokio::select! {
+        written = write => written,
+        never = read_all(from, pieces, direction, plan) => never,
+    }
+}
+
+/// Something that arrived: bytes, or how the stream ended. An end is subject to the rules too: a
+/// partition lets no FIN and no RST through.
+struct Piece {
+    arrived: Instant,
+    content: Content,
+}
+
+enum Content {
+    Bytes(Load),
+    End,
+    Reset(io::Error),
+}
+
+/// Reads to the end, and then leaves it to the writer to say when the pump is done.
+async fn read_all(
+    from: &mut OwnedReadHalf,
+    pieces: mpsc::Sender<Piece>,
+    direction: Direction,
+    plan: &watch::Sender<Plan>,
+) -> io::Result<()> {
+    let mut open = true;
+    while open {
+        let mut bytes = Vec::with_capacity(PIECE_BYTES);
+        let content = match from.read_buf(&mut bytes).await {
+            Ok(0) => Content::End,
+            Ok(_) => Content::Bytes(plan.borrow().lane(direction).load(bytes)),
+            Err(error) => Content::Reset(error),
+        };
+        open = matches!(content, Content::Bytes(_));
+        let piece = Piece {
+            arrived: Instant::now(),
+            content,
+        };
+        open &= pieces.send(piece).await.is_ok();
+    }
+    std::future::pending().await
+}
+
+/// Stands between what arrived and the other side.
+struct Gate {
+    changes: watch::Receiver<Plan>,
+    direction: Direction,
+}
+
+enum Next {
+    Done,
+    Write,
+    Wait(Option<Instant>),
+}
+
+impl Gate {
+    async fn pass(
+        &mut self,
+        arrived: Instant,
+        mut load: Load,
+        to: &OwnedWriteHalf,
+    ) -> io::Result<()> {
+        loop {
+            match self.write_some(arrived, &mut load, to)? {
+                Next::Done => return Ok(()),
+                Next::Write => to.writable().await?,
+                Next::Wait(until) => self.wait(until).await,
+            }
+        }
+    }
+
+    async fn pass_end(&mut self, arrived: Instant) {
+        loop {
+            let until = match self
+                .changes
+                .borrow_and_update()
+                .lane(self.direction)
+                .judge(arrived, 0)
+            {
+                Verdict::Pass(_) | Verdict::Instead(_) => return,
+                Verdict::Later(at) => Some(at),
+                Verdict::Never => None,
+            };
+            self.wait(until).await;
+        }
+    }
+
+    /// Asks and writes in one step under the plan's lock: a rule that has been set is kept by every
+    /// byte from then on.
+    fn write_some(
+        &mut self,
+        arrived: Instant,
+        load: &mut Load,
+        to: &OwnedWriteHalf,
+    ) -> io::Result<Next> {
+        let plan = self.changes.borrow_and_update();
+        let lane = plan.lane(self.direction);
+        let length = match lane.judge(arrived, load.bytes().len()) {
+            _ if load.is_replaced() => load.bytes().len(),
+            Verdict::Pass(length) => length,
+            Verdict::Instead(bytes) => {
+                load.replace(bytes);
+                load.bytes().len()
+            }
+            Verdict::Later(at) => return Ok(Next::Wait(Some(at))),
+            Verdict::Never => return Ok(Next::Wait(None)),
+        };
+        match to.try_write(&load.bytes()[..length]) {
+            Ok(written) => {
+                lane.count_passed(written);
+                load.advance(written);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+        Ok(if load.bytes().is_empty() {
+            Next::Done
+        } else {
+            Next::Write
+        })
+    }
+
+    async fn wait(&mut self, until: Option<Instant>) {
+        let changed = async {
+            // The plan outlives the connections: its sender stands on the same thread.
+            if self.changes.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        match until {
+            None => changed.await,
+            Some(at) => tokio::select! {
+                () = changed => {}
+                () = tokio::time::sleep_until(at.into()) => {}
+            },
+        }
+    }
+}

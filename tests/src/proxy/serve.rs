@@ -1,0 +1,104 @@
+//! Accepts connections and gives each its two pumps.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+use super::pump::pump;
+use super::rule::{Direction, Plan};
+
+/// Listens while the plan says so.
+pub(super) async fn run(
+    first: std::net::TcpListener,
+    upstream: SocketAddr,
+    plan: Arc<watch::Sender<Plan>>,
+) {
+    let address = first.local_addr().expect("a bound listener");
+    let mut listener = Some(first);
+    let mut changes = plan.subscribe();
+    loop {
+        let bound = listener.take().unwrap_or_else(|| {
+            std::net::TcpListener::bind(address).expect("the reserved port is free")
+        });
+        set_listening(&plan, true);
+        tokio::select! {
+            () = accept_all(bound, upstream, &plan) => {}
+            _ = changes.wait_for(|plan| plan.refusing) => {}
+        }
+        // The select has dropped the listener: the port is closed.
+        set_listening(&plan, false);
+        let _ = changes.wait_for(|plan| !plan.refusing).await;
+    }
+}
+
+fn set_listening(plan: &watch::Sender<Plan>, listening: bool) {
+    plan.send_modify(|plan| plan.listening = listening);
+}
+
+async fn accept_all(
+    listener: std::net::TcpListener,
+    upstream: SocketAddr,
+    plan: &Arc<watch::Sender<Plan>>,
+) {
+    listener.set_nonblocking(true).expect("a socket");
+    let listener = TcpListener::from_std(listener).expect("a runtime");
+    while let Ok((client, _)) = listener.accept().await {
+        // Taken here and not in the task, so that a cut right after the accept is for it too.
+        let generation = Arc::clone(&plan.borrow().generation);
+        tokio::spawn(connection(client, upstream, Arc::clone(plan), generation));
+    }
+}
+
+/// Ends in order when both sides have said their last word, and by RST to both otherwise.
+async fn connection(
+    client: TcpStream,
+    upstream: SocketAddr,
+    plan: Arc<watch::Sender<Plan>>,
+    generation: Arc<()>,
+) {
+    let Ok(server) = TcpStream::connect(upstream).await else {
+        let _ = client.set_zero_linger();
+        return;
+    };
+    let _ = (client.set_nodelay(true), server.set_nodelay(true));
+    let (mut client_read, mut client_write) = client.into_split();
+    let (mut server_read, mut server_write) = server.into_split();
+    let mut changes = plan.subscribe();
+
+    let both = async {
+        tokio::try_join!(
+            pump(
+                &mut client_read,
+                &mut server_write,
+                Direction::Requests,
+                &plan
+            ),
+            pump(
+                &mut server_read,
+                &mut client_write,
+                Direction::Replies,
+                &plan
+            ),
+        )
+    };
+    let cut = changes.wait_for(|plan| !Arc::ptr_eq(&plan.generation, &generation));
+    let ended_in_order = tokio::select! {
+        ended = both => ended.is_ok(),
+        _ = cut => false,
+    };
+    // Closed before the generation is let go of, which tells whoever cut that it is done.
+    close(client_read, client_write, ended_in_order);
+    close(server_read, server_write, ended_in_order);
+    drop(generation);
+}
+
+fn close(read: OwnedReadHalf, write: OwnedWriteHalf, in_order: bool) {
+    // A write half that is dropped alone sends a FIN first: the peer would take a cut for an end.
+    let stream = read.reunite(write).expect("two halves of one stream");
+    if !in_order {
+        let _ = stream.set_zero_linger();
+    }
+}

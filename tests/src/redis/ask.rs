@@ -1,0 +1,132 @@
+//! What a test asks a server itself, beside the client it tests.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Duration;
+
+use crate::RedisServer;
+use crate::resp::{Connection, Reply};
+
+/// How long an answer may take.
+const ANSWER: Duration = Duration::from_secs(10);
+
+impl RedisServer {
+    /// One command, on a connection of its own; the answer as redis-cli prints it to a pipe.
+    ///
+    /// # Panics
+    ///
+    /// When there is no answer, or it is an error.
+    #[track_caller]
+    pub fn cli(&self, arguments: &[&str]) -> String {
+        self.try_cli(arguments)
+            .unwrap_or_else(|error| panic!("{}: {error}", arguments[0]))
+    }
+
+    /// As [`RedisServer::cli`], for a command that may be refused.
+    ///
+    /// # Errors
+    ///
+    /// The server's error line.
+    ///
+    /// # Panics
+    ///
+    /// When there is no answer.
+    #[track_caller]
+    pub fn try_cli(&self, arguments: &[&str]) -> Reply {
+        let answer = self
+            .connect()
+            .and_then(|mut connection| connection.command(arguments));
+        answer.unwrap_or_else(|error| panic!("{} is not answered: {error}", arguments[0]))
+    }
+
+    /// The value of a string key.
+    #[track_caller]
+    pub fn get(&self, key: &str) -> Option<String> {
+        if self.cli(&["EXISTS", key]) == "0" {
+            return None;
+        }
+        Some(self.cli(&["GET", key])).filter(|value| value != "(nil)")
+    }
+
+    /// All keys there are, sorted.
+    #[track_caller]
+    pub fn keys(&self) -> Vec<String> {
+        let mut keys: Vec<_> = self
+            .cli(&["KEYS", "*"])
+            .lines()
+            .map(str::to_owned)
+            .collect();
+        keys.sort();
+        keys
+    }
+
+    /// How long `key` will still live; `None` when it does not exist or lives for ever.
+    #[track_caller]
+    pub fn time_to_live(&self, key: &str) -> Option<Duration> {
+        self.cli(&["PTTL", key])
+            .parse()
+            .ok()
+            .map(Duration::from_millis)
+    }
+
+    /// A section of INFO, by field.
+    #[track_caller]
+    pub fn info(&self, section: &str) -> BTreeMap<String, String> {
+        let text = self.cli(&["INFO", section]);
+        let fields = text
+            .lines()
+            .filter_map(|line| line.trim_end().split_once(':'));
+        fields
+            .map(|(field, value)| (field.to_owned(), value.to_owned()))
+            .collect()
+    }
+
+    /// How often each command was called since the start or [`RedisServer::reset_stats`], by its
+    /// name in lower case (`"set"`, `"config|get"`); `info` is what this harness asks with.
+    ///
+    /// # Panics
+    ///
+    /// When the server's answer is not what it is known to be.
+    #[track_caller]
+    pub fn commandstats(&self) -> BTreeMap<String, u64> {
+        let calls = |value: &str| {
+            value
+                .strip_prefix("calls=")?
+                .split(',')
+                .next()?
+                .parse()
+                .ok()
+        };
+        let entry = |(field, value): (String, String)| {
+            let command = field.strip_prefix("cmdstat_")?.to_owned();
+            Some((command, calls(&value)?))
+        };
+        let stats = self.info("commandstats");
+        stats
+            .into_iter()
+            .map(|it| entry(it).expect("cmdstat_<command>:calls=<n>,…"))
+            .collect()
+    }
+
+    /// Sets the counts of [`RedisServer::commandstats`] back to nothing.
+    #[track_caller]
+    pub fn reset_stats(&self) {
+        self.cli(&["CONFIG", "RESETSTAT"]);
+    }
+
+    pub(super) fn answers(&self) -> bool {
+        let ping = self
+            .connect()
+            .and_then(|mut connection| connection.command(&["PING"]));
+        matches!(ping, Ok(Ok(pong)) if pong == "PONG")
+    }
+
+    fn connect(&self) -> io::Result<Connection> {
+        let mut connection = Connection::open(self.address(), ANSWER)?;
+        if let Some(password) = &self.options.password {
+            // A refusal shows in the command's own answer.
+            let _ = connection.command(&["AUTH", password])?;
+        }
+        Ok(connection)
+    }
+}

@@ -1,0 +1,69 @@
+//! How a server is to be started.
+
+use std::sync::Mutex;
+
+use crate::{Port, RedisServer};
+
+/// How to start a server; [`RedisServer::options`] makes one.
+#[derive(Debug, Clone, Default)]
+pub struct RedisOptions {
+    pub(super) arguments: Vec<String>,
+    pub(super) environment: Vec<(String, String)>,
+    pub(super) password: Option<String>,
+}
+
+impl RedisOptions {
+    /// Keeps every write over `kill -9` (an append-only file, synced at each write).
+    #[must_use]
+    pub fn append_only(self) -> Self {
+        self.config("appendonly", "yes")
+            .config("appendfsync", "always")
+    }
+
+    /// Asks for a password (letters and digits: it becomes part of a URL).
+    #[must_use]
+    pub fn password(mut self, password: &str) -> Self {
+        self.password = Some(password.to_owned());
+        self.config("requirepass", password)
+    }
+
+    /// Refuses writes beyond that much memory, as `"1mb"`.
+    #[must_use]
+    pub fn max_memory(self, size: &str) -> Self {
+        self.config("maxmemory", size)
+            .config("maxmemory-policy", "noeviction")
+    }
+
+    /// Any directive of redis.conf.
+    #[must_use]
+    pub fn config(mut self, directive: &str, value: &str) -> Self {
+        self.arguments
+            .extend([format!("--{directive}"), value.to_owned()]);
+        self
+    }
+
+    /// A variable in the server's environment.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Starts the server and waits until it answers.
+    ///
+    /// # Panics
+    ///
+    /// When there is no redis-server (say [`needs!(redis)`](crate::needs) first) or it does not
+    /// answer.
+    #[track_caller]
+    pub fn start(self) -> RedisServer {
+        let server = RedisServer {
+            options: self,
+            port: Port::free(),
+            folder: tempfile::tempdir().expect("a temporary folder"),
+            process: Mutex::new(None),
+        };
+        server.start_again();
+        server
+    }
+}

@@ -1,0 +1,46 @@
+//! A runtime of its own for the parts of the network that a test plays.
+
+use std::thread::JoinHandle;
+
+use tokio::sync::oneshot;
+
+/// A future on a thread and runtime of its own, ended when this is dropped.
+///
+/// The test's own runtime may be blocked, paused or shut down: that is what many tests are about,
+/// and the network must not notice.
+#[derive(Debug)]
+pub(crate) struct NetworkThread {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl NetworkThread {
+    pub(crate) fn spawn(work: impl Future<Output = ()> + Send + 'static) -> NetworkThread {
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime");
+            runtime.block_on(async {
+                tokio::select! {
+                    () = work => {}
+                    _ = stopped => {}
+                }
+            });
+        });
+        NetworkThread {
+            stop: Some(stop),
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Drop for NetworkThread {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
