@@ -29,6 +29,7 @@
 pub mod browser;
 mod child;
 mod fake;
+mod folder;
 pub mod http;
 pub mod missing;
 mod port;

@@ -128,11 +128,21 @@ impl Proxy {
 
     /// How many bytes have passed in one direction, over all connections.
     pub fn bytes(&self, direction: Direction) -> u64 {
-        self.plan.borrow().lane(direction).passed()
+        self.exact(|plan| plan.lane(direction).passed())
     }
 
     /// How many bytes are held back at this moment in one direction, over all live connections.
     pub fn held(&self, direction: Direction) -> u64 {
-        self.plan.borrow().lane(direction).held()
+        self.exact(|plan| plan.lane(direction).held())
+    }
+
+    /// Reads with the plan's lock held alone: between no connection's write and its count.
+    fn exact(&self, read: impl FnOnce(&Plan) -> u64) -> u64 {
+        let mut number = 0;
+        self.plan.send_if_modified(|plan| {
+            number = read(plan);
+            false
+        });
+        number
     }
 }

@@ -76,6 +76,8 @@ fn a_test_that_panics_leaves_no_server() {
 #[test]
 fn a_test_process_that_is_killed_leaves_no_server() {
     needs!(redis);
+    // What the victim cannot remove any more is removed with this.
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let mut command = Command::new(std::env::current_exe().expect("this binary"));
     command
         .args([
@@ -84,7 +86,8 @@ fn a_test_process_that_is_killed_leaves_no_server() {
             "--ignored",
             "--nocapture",
         ])
-        .env("LOCK_TESTS_HOLD", "1");
+        .env("LOCK_TESTS_HOLD", "1")
+        .env("TMPDIR", folder.path());
     let mut victim = ChildProcess::spawn(command);
     let line = victim.line(wait::PATIENCE, |line| line.starts_with("holding "));
     let line = line.unwrap_or_else(|| panic!("no server:\n{}", victim.output()));

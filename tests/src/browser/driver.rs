@@ -8,7 +8,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::{ChildProcess, missing, wait};
+use crate::{ChildProcess, folder, missing, wait};
 
 const FLAGS: [&str; 14] = [
     "--headless=new",
@@ -41,7 +41,7 @@ pub(super) struct Driver {
 impl Driver {
     pub(super) fn start() -> Driver {
         let program = missing::chromedriver().unwrap_or_else(|why| panic!("{why}"));
-        let profile = tempfile::tempdir().expect("a temporary folder");
+        let profile = folder::temporary();
         let mut command = Command::new(program);
         // Port 0: it takes a free one itself and says which.
         command

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use crate::{Port, RedisServer};
+use crate::{Port, RedisServer, folder};
 
 /// How to start a server; [`RedisServer::options`] makes one.
 #[derive(Debug, Clone, Default)]
@@ -60,7 +60,7 @@ impl RedisOptions {
         let server = RedisServer {
             options: self,
             port: Port::free(),
-            folder: tempfile::tempdir().expect("a temporary folder"),
+            folder: folder::temporary(),
             process: Mutex::new(None),
         };
         server.start_again();
