@@ -1,0 +1,101 @@
+//! Distributed locks that are hard to get wrong.
+//!
+//! A lock here is a *lease* with a deadline that renews itself while you work, a *loss* that is
+//! noticed before the server may give the key away, and a *fencing token* that a database can check.
+//! It lives in Redis, or in the process for tests and single-process services.
+//!
+//! ```
+//! # #[cfg(feature = "macros")] mod example {
+//! use lock_core::{LockManager, distributed_lock};
+//!
+//! #[distributed_lock(key = "order:<uid>", ttl = "10s")]
+//! async fn place_order(uid: u64) -> Result<String, lock_core::Error> {
+//!     Ok(format!("an order of user {uid}")) // runs once at a time for each user
+//! }
+//!
+//! #[tokio::main]
+//! # pub
+//! async fn main() -> Result<(), lock_core::Error> {
+//!     let locks = LockManager::connect("memory:").await?; // "redis://127.0.0.1:6379"
+//!     locks.install()?;
+//!     place_order(42).await?;
+//!     Ok(())
+//! }
+//! # }
+//! # #[cfg(feature = "macros")] fn main() { example::main().unwrap() }
+//! ```
+//!
+//! # What is promised, and what is not
+//!
+//! * Two owners of one key never believe in it at the same time, whatever the network delays or the
+//!   processes pause, on one Redis that loses no data, whose clients release only their own locks,
+//!   and whose clock runs as fast as yours within 1 % without jumping ahead.
+//! * [`Busy`](ErrorKind::Busy) is a fact. A store that does not answer is
+//!   [`Unavailable`](ErrorKind::Unavailable), never "busy".
+//! * Loss is one-way, and noticed before the server may give the key away. A key that is deleted
+//!   from outside, a `FLUSHALL` or a failover gives it away at once: noticed at the next renewal, at
+//!   most the lesser of ttl/3 and 10 s later.
+//! * Fencing tokens rise with every grant of a key.
+//! * A cancelled acquire leaves no key behind, at whichever await it is dropped (if the store is out
+//!   of reach: none for longer than its ttl).
+//! * **Not** promised: that work sent before the loss is undone. What a process does between its
+//!   last check and the effect, only a resource can stop that checks the
+//!   [fencing token](FencingToken). If one atomic `UPDATE` does the whole job, you need no lock.
+//!
+//! # Features
+//!
+//! * `macros` (default): the attribute and [`lock_key!`].
+//! * `redis` (default): the Redis store, and the `redis` crate re-exported.
+//! * `axum`: [`Error`] as an axum response.
+//! * `tls-rustls`, `tls-native-tls`: `rediss://`.
+//! * `test-util`: an embedded store that fails on command, and a clock to move by hand.
+//!
+//! The parts of a lock without the attribute are in [`LockManager`], [`LockRequest`] and
+//! [`LockGuard`].
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod acquire;
+mod builder;
+mod clock;
+mod default_manager;
+mod error;
+mod fence;
+mod from_error;
+mod guard;
+mod hold;
+#[cfg(feature = "axum")]
+mod http;
+mod keeper;
+mod key;
+mod lease;
+mod local;
+mod manager;
+mod options;
+mod request;
+mod retry;
+mod run;
+mod store;
+mod sync;
+#[cfg(feature = "test-util")]
+pub mod test_util;
+mod token;
+
+#[doc(hidden)]
+#[path = "private.rs"]
+pub mod __private;
+
+pub use builder::ManagerBuilder;
+pub use default_manager::{AsLockManager, Scope};
+pub use error::{Error, ErrorKind};
+pub use fence::FencingToken;
+pub use from_error::FromLockError;
+pub use guard::{LockGuard, LockHandle};
+pub use key::LockKey;
+#[cfg(feature = "macros")]
+pub use lock_macros::{distributed_lock, lock_key};
+pub use manager::{Drained, HeldLock, LockManager};
+pub use options::{OnLost, ReleaseMode, Renew, Wait};
+#[cfg(feature = "redis")]
+pub use redis;
+pub use request::{Acquire, LockRequest, TryAcquire};
+pub use run::Run;

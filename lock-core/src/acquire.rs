@@ -1,0 +1,304 @@
+//! Taking a lock: from the queue of the process to the store's grant.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use tracing::Instrument;
+
+use crate::clock::Moment;
+use crate::error::Error;
+use crate::guard::LockGuard;
+use crate::hold::Hold;
+use crate::keeper::Job;
+use crate::lease::{Phase, Terms};
+use crate::local::{Entry, Local, Patience, Place, Seat, Verdict};
+use crate::manager::Core;
+use crate::options::Wait;
+use crate::retry::{OUTAGE, ask_again_after, pause_after_failure};
+use crate::store::{Failure, Lane, Operation, Outcome, Refusal};
+
+/// A checked request.
+pub(crate) struct Wanted {
+    pub(crate) core: Arc<Core>,
+    pub(crate) key: Arc<str>,
+    pub(crate) terms: Terms,
+    pub(crate) wait: Wait,
+    pub(crate) cooldown: Duration,
+    pub(crate) acquire_timeout: Duration,
+}
+
+pub(crate) async fn acquire(wanted: Wanted) -> Result<LockGuard, Error> {
+    let span = tracing::debug_span!(
+        "lock.acquire",
+        outcome = tracing::field::Empty,
+        waited_ms = tracing::field::Empty
+    );
+    if span.is_disabled() {
+        return take(wanted).await;
+    }
+    let clock = wanted.core.keeper.clock.clone();
+    let started = clock.now();
+    let result = take(wanted).instrument(span.clone()).await;
+    let outcome = result
+        .as_ref()
+        .map_or_else(|error| error.code(), |_| "acquired");
+    span.record("outcome", outcome);
+    span.record("waited_ms", clock.now().since(started).as_secs_f64() * 1e3);
+    result
+}
+
+async fn take(wanted: Wanted) -> Result<LockGuard, Error> {
+    let key = Arc::clone(&wanted.key);
+    let hold = match seat(&wanted).await {
+        Ok((seat, give_up)) => contend(&wanted, seat, give_up).await,
+        Err(error) => Err(error),
+    }
+    .map_err(|error| error.with_key(&key))?;
+    Ok(LockGuard::new(hold, wanted.cooldown))
+}
+
+/// Waits for the turn to ask the store. Answers until when to try.
+async fn seat(wanted: &Wanted) -> Result<(Seat, Moment), Error> {
+    let core = &wanted.core;
+    if core.is_draining() {
+        return Err(Error::unavailable(
+            "the lock manager is draining and gives out no more locks",
+        ));
+    }
+    let now = core.keeper.clock.now();
+    let (patience, give_up) = match wanted.wait {
+        Wait::None => (Patience::None, now + wanted.acquire_timeout),
+        Wait::For(span) => (Patience::Waits, now + span),
+        Wait::Forever => (Patience::Waits, Moment::FAR),
+    };
+    match Local::enter(core, &wanted.key, patience) {
+        Entry::Contend(seat) => Ok((seat, give_up)),
+        Entry::Busy(refusal) => Err(refusal.to_error()),
+        Entry::Queued(place) => stand_in_line(wanted, place, give_up)
+            .await
+            .map(|seat| (seat, give_up)),
+    }
+}
+
+async fn stand_in_line(wanted: &Wanted, mut place: Place, give_up: Moment) -> Result<Seat, Error> {
+    let mut timer = pin!(wanted.core.keeper.timer(give_up));
+    let verdict = poll_fn(|context| match place.poll_verdict(context) {
+        Poll::Ready(verdict) => Poll::Ready(Some(verdict)),
+        Poll::Pending => timer.as_mut().poll(context).map(|()| None),
+    })
+    .await;
+    match verdict {
+        Some(Verdict::Contend(seat)) => Ok(seat),
+        Some(Verdict::Busy(refusal)) => Err(refusal.to_error()),
+        Some(Verdict::Failed(error)) => Err(error),
+        // "Busy" needs a fact; without one the wait ended in the dark.
+        None => Err(match Local::fact(&wanted.core, &wanted.key) {
+            Some(refusal) => refusal.to_error(),
+            None => Error::unavailable("the wait ended before the store answered"),
+        }),
+    }
+}
+
+/// Asks the store until it grants the lock, the wait is over, or the store is out for too long.
+async fn contend(wanted: &Wanted, seat: Seat, give_up: Moment) -> Result<Arc<Hold>, Error> {
+    let keeper = &wanted.core.keeper;
+    let mut pending = Pending::new(wanted);
+    let mut doubt = Doubt::default();
+    let mut queue = false;
+    loop {
+        let failure = match pending.ask(&seat, queue, wanted.acquire_timeout).await {
+            Asked::Granted => {
+                let hold = pending.settle();
+                seat.granted(&hold);
+                return Ok(hold);
+            }
+            Asked::Busy(refusal) if wanted.wait == Wait::None => {
+                seat.gives_up(&refusal);
+                return Err(refusal.to_error());
+            }
+            // Ask once more, to be queued: whoever releases from here on wakes this waiter.
+            Asked::Busy(_) if !queue => {
+                queue = true;
+                continue;
+            }
+            Asked::Busy(refusal) => {
+                let until = doubt.refused(keeper.clock.now(), &refusal);
+                seat.refused(&refusal, until);
+                if !nudged(&seat, keeper.timer(until.min(give_up))).await
+                    && keeper.clock.now() >= give_up
+                {
+                    seat.gives_up(&refusal);
+                    return Err(refusal.to_error());
+                }
+                continue;
+            }
+            Asked::Failed(failure) => failure,
+        };
+        let now = keeper.clock.now();
+        let over = doubt.failed(now) || now >= give_up;
+        if failure.is_final() || wanted.wait == Wait::None || over {
+            seat.failed(&failure.error);
+            return Err(failure.error);
+        }
+        seat.unanswered(&failure.error);
+        // From here on every ask queues: a script, which knows its own token when it is repeated.
+        queue = true;
+        keeper
+            .timer((now + pause_after_failure(doubt.failures)).min(give_up))
+            .await;
+    }
+}
+
+/// `true` if a push came, `false` if it was the time.
+async fn nudged(seat: &Seat, timer: crate::keeper::Timer) -> bool {
+    let mut timer = pin!(timer);
+    poll_fn(|context| match seat.poll_nudged(context) {
+        Poll::Ready(()) => Poll::Ready(true),
+        Poll::Pending => timer.as_mut().poll(context).map(|()| false),
+    })
+    .await
+}
+
+/// What is known of the store while waiting.
+#[derive(Default)]
+struct Doubt {
+    /// Refusals since the last failure.
+    refusals: u32,
+    /// Failures since the last answer.
+    failures: u32,
+    out_since: Option<Moment>,
+}
+
+impl Doubt {
+    /// When to ask again.
+    fn refused(&mut self, now: Moment, refusal: &Refusal) -> Moment {
+        let again = now + ask_again_after(refusal, self.refusals);
+        *self = Self {
+            refusals: self.refusals.saturating_add(1),
+            ..Self::default()
+        };
+        again
+    }
+
+    /// Whether the store has been out for too long.
+    fn failed(&mut self, now: Moment) -> bool {
+        self.failures += 1;
+        self.refusals = 0;
+        let since = *self.out_since.get_or_insert(now);
+        now.since(since) >= OUTAGE
+    }
+}
+
+enum Asked {
+    Granted,
+    Busy(Refusal),
+    Failed(Failure),
+}
+
+/// A lease that is being asked for. It is armed with the keeper before the first byte is sent, and
+/// dropped without being settled it is undone, whatever may still be on its way.
+struct Pending {
+    hold: Arc<Hold>,
+    lane: Lane,
+    /// Whether the store may know of it: in its queue, or by a send that was not answered.
+    known: bool,
+    /// Whether a send was not answered, and may arrive at any time.
+    unanswered: bool,
+    settled: bool,
+}
+
+impl Pending {
+    fn new(wanted: &Wanted) -> Self {
+        let hold = Hold::new(&wanted.core, &wanted.key, wanted.terms);
+        let lane = wanted.core.store.lane();
+        Self {
+            hold,
+            lane,
+            known: false,
+            unanswered: false,
+            settled: false,
+        }
+    }
+
+    async fn ask(&mut self, seat: &Seat, queue: bool, patience: Duration) -> Asked {
+        let core = &self.hold.core;
+        let replaces = seat.asking(self.hold.token);
+        let operation = Operation::Acquire(self.hold.acquire(queue, replaces, self.known));
+        let sent = core.keeper.clock.now();
+        self.hold.ask(sent + patience);
+        core.keeper.arm(&self.hold);
+        let known = std::mem::replace(&mut self.known, true);
+        let mut answer = core.store.execute(operation, self.lane);
+        let mut waker = None;
+        let outcome = poll_fn(|context| {
+            if let Poll::Ready(outcome) = answer.as_mut().poll(context) {
+                return Poll::Ready(Some(outcome));
+            }
+            self.hold.wake_on_change(&mut waker, context.waker());
+            if core.keeper.clock.now() >= sent + patience {
+                Poll::Ready(None)
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+        self.hold.forget_waker(waker);
+        match outcome {
+            Some(Outcome::Granted(fence)) if self.hold.grant(sent, fence) => {
+                core.keeper.rearm(&self.hold);
+                Asked::Granted
+            }
+            Some(Outcome::Granted(_)) => Asked::Failed(Failure::unanswered(
+                "the store's answer came after the ttl had run out",
+            )),
+            Some(Outcome::Busy(refusal)) => {
+                self.known = queue || known;
+                Asked::Busy(refusal)
+            }
+            Some(Outcome::Failed(failure)) => {
+                self.known = known || failure.ambiguous;
+                self.unanswered |= failure.ambiguous;
+                Asked::Failed(failure)
+            }
+            Some(_) => {
+                self.unanswered = true;
+                Asked::Failed(Failure::not_understood())
+            }
+            None => {
+                self.unanswered = true;
+                Asked::Failed(Failure::unanswered(format!(
+                    "the store gave no answer within {patience:?}"
+                )))
+            }
+        }
+    }
+
+    /// Granted: from here on the guard looks after it.
+    fn settle(mut self) -> Arc<Hold> {
+        self.settled = true;
+        Arc::clone(&self.hold)
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if self.settled {
+            return;
+        }
+        debug_assert_ne!(
+            self.hold.phase(),
+            Phase::Closed,
+            "only its Pending closes an unsettled lease"
+        );
+        self.hold.close();
+        if self.known {
+            self.hold
+                .core
+                .keeper
+                .submit(Job::undo(&self.hold, self.lane, self.unanswered));
+        }
+    }
+}

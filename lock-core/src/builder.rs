@@ -1,0 +1,281 @@
+//! From a URL to a manager.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::manager::{LockManager, Settings};
+use crate::options::{Wait, checked_ttl};
+#[cfg(feature = "redis")]
+use crate::store::RedisStore;
+use crate::store::{MemoryStore, Store};
+
+/// Settings of a manager: made by [`LockManager::builder`].
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), lock_core::Error> {
+/// use std::time::Duration;
+/// use lock_core::LockManager;
+///
+/// let locks = LockManager::builder("memory:")
+///     .operation_timeout(Duration::from_millis(250))
+///     .connect()
+///     .await?;
+/// # drop(locks); Ok(()) }
+/// ```
+#[must_use = "a builder does nothing until `connect` or `connect_lazy`"]
+pub struct ManagerBuilder {
+    target: Result<Target, Error>,
+    namespace: String,
+    connect_timeout: Duration,
+    settings: Settings,
+}
+
+enum Target {
+    Memory {
+        name: Option<String>,
+    },
+    #[cfg(feature = "redis")]
+    Redis(Box<redis::Client>),
+}
+
+impl ManagerBuilder {
+    pub(crate) fn new(url: &str) -> Self {
+        Self::on(Target::of(url))
+    }
+
+    #[cfg(feature = "redis")]
+    pub(crate) fn from_client(client: redis::Client) -> Self {
+        Self::on(Ok(Target::Redis(Box::new(client))))
+    }
+
+    fn on(target: Result<Target, Error>) -> Self {
+        Self {
+            target,
+            namespace: "lock:".to_owned(),
+            connect_timeout: Duration::from_secs(5),
+            settings: Settings {
+                clock: Clock::default(),
+                operation_timeout: Duration::from_millis(500),
+                defaults: (Duration::from_secs(30), Wait::None),
+            },
+        }
+    }
+
+    /// What every key in Redis begins with; default `lock:`. With `""` a lock is the very key that
+    /// other libraries' clients use, who then exclude these locks and are excluded by them.
+    /// The embedded store has no use for it.
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = namespace.into();
+        self
+    }
+
+    /// How long one question to the store may go unanswered; default 500 ms. Longer is
+    /// `Unavailable`. Renewals never wait longer than a third of their ttl.
+    pub fn operation_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.operation_timeout = timeout;
+        self
+    }
+
+    /// How long [`connect`](Self::connect) may take in all; default 5 s.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// The ttl of a request that names none; default 30 s.
+    pub fn default_ttl(mut self, ttl: Duration) -> Self {
+        self.settings.defaults.0 = ttl;
+        self
+    }
+
+    /// The wait of a request that names none; default none.
+    pub fn default_wait(mut self, wait: impl Into<Wait>) -> Self {
+        self.settings.defaults.1 = wait.into();
+        self
+    }
+
+    /// The clock to read, for tests. The embedded store then counts its leases by it too.
+    #[cfg(feature = "test-util")]
+    pub fn clock(mut self, clock: crate::test_util::ManualClock) -> Self {
+        self.settings.clock = Clock::Manual(clock);
+        self
+    }
+
+    /// Makes the manager, and sees to it that its store can be used.
+    ///
+    /// # Errors
+    ///
+    /// As [`LockManager::connect`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends the attempt.
+    pub async fn connect(self) -> Result<LockManager, Error> {
+        let patience = self.connect_timeout;
+        let manager = self.connect_lazy()?;
+        manager.ready(patience).await?;
+        Ok(manager)
+    }
+
+    /// Makes the manager without waiting for its store.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` for a URL that names no store or a setting out of bounds, `Unavailable` if the
+    /// operating system cannot start the manager's thread.
+    pub fn connect_lazy(self) -> Result<LockManager, Error> {
+        let Self {
+            target,
+            namespace,
+            connect_timeout,
+            settings,
+        } = self;
+        checked_ttl(settings.defaults.0)?;
+        if settings.operation_timeout.is_zero() {
+            return Err(Error::invalid(
+                "an operation_timeout of zero leaves no time for any answer",
+            ));
+        }
+        match target? {
+            Target::Memory { name: None } => {
+                let store = MemoryStore::new(settings.clock.clone());
+                LockManager::start_embedded(store, settings)
+            }
+            Target::Memory { name: Some(name) } => {
+                LockManager::start_embedded(MemoryStore::named(&name), settings)
+            }
+            #[cfg(feature = "redis")]
+            Target::Redis(client) => {
+                let store: Arc<dyn Store> = RedisStore::new(*client, namespace, connect_timeout)?;
+                LockManager::start(store, settings)
+            }
+        }
+    }
+}
+
+impl Target {
+    fn of(url: &str) -> Result<Self, Error> {
+        let Some((scheme, rest)) = url.split_once(':') else {
+            return Err(unknown_scheme("a URL without a scheme"));
+        };
+        match scheme {
+            "memory" if rest.is_empty() => Ok(Target::Memory { name: None }),
+            "memory" if rest.starts_with('/') => Err(Error::invalid(
+                "`memory:` takes a bare name, as in `memory:shop`, not a path",
+            )),
+            "memory" => Ok(Target::Memory {
+                name: Some(rest.to_owned()),
+            }),
+            "redis" | "rediss" | "valkey" | "valkeys" | "redis+unix" | "unix" => {
+                Self::redis(scheme, url)
+            }
+            "redis-cluster" | "redis-sentinel" | "redlock" => Err(Error::invalid(format!(
+                "`{scheme}:` is not supported by this version; it speaks to one server, with `redis://host:port`"
+            ))),
+            _ => Err(unknown_scheme(&format!(
+                "the scheme `{}`",
+                scheme.escape_debug()
+            ))),
+        }
+    }
+
+    #[cfg(feature = "redis")]
+    fn redis(scheme: &str, url: &str) -> Result<Self, Error> {
+        let tls = cfg!(any(feature = "tls-rustls", feature = "tls-native-tls"));
+        if matches!(scheme, "rediss" | "valkeys") && !tls {
+            return Err(Error::invalid(format!(
+                "`{scheme}:` needs TLS: turn on the feature `tls-rustls` or `tls-native-tls` of lock-core"
+            )));
+        }
+        // The parser's own words are not passed on: they may repeat the URL, and with it a password.
+        redis::Client::open(url)
+            .map(|client| Target::Redis(Box::new(client)))
+            .map_err(|_| {
+                Error::invalid(
+                    "the Redis URL cannot be read; write redis://[user:password@]host[:port][/db], \
+                 with `@`, `:`, `/` and `%` in the password percent-encoded",
+                )
+            })
+    }
+
+    #[cfg(not(feature = "redis"))]
+    fn redis(scheme: &str, _: &str) -> Result<Self, Error> {
+        Err(Error::invalid(format!(
+            "`{scheme}:` needs the feature `redis` of lock-core"
+        )))
+    }
+}
+
+fn unknown_scheme(what: &str) -> Error {
+    Error::invalid(format!(
+        "{what} names no store; write `redis://host:port`, `rediss://…`, `unix:///path` or `memory:`"
+    ))
+}
+
+impl fmt::Debug for ManagerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ManagerBuilder").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+
+    #[cfg(feature = "redis")]
+    #[test]
+    fn a_wrong_url_says_what_to_write_and_never_repeats_its_password() {
+        for url in [
+            "",
+            "localhost:6379",
+            "http://user:sesame@localhost",
+            "redis//user:sesame@localhost",
+            "redis://user:sesame@local host:port",
+            "redis://user:sesame@localhost:99999",
+            "redis://user:sesame@localhost/notadb",
+            "redlock://:sesame@a,b,c",
+            "redis-cluster://:sesame@a",
+            "memory:/shop",
+        ] {
+            let error = LockManager::connect_lazy(url).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid, "{url}");
+            let shown = format!("{error} {error:?}");
+            assert!(!shown.contains("sesame"), "{shown}");
+            assert!(
+                shown.contains("redis://") || shown.contains("memory:"),
+                "{shown}"
+            );
+        }
+    }
+
+    #[test]
+    fn settings_out_of_bounds_are_refused() {
+        let builder = LockManager::builder("memory:").default_ttl(Duration::ZERO);
+        assert_eq!(
+            builder.connect_lazy().unwrap_err().kind(),
+            ErrorKind::Invalid
+        );
+        let builder = LockManager::builder("memory:").operation_timeout(Duration::ZERO);
+        assert_eq!(
+            builder.connect_lazy().unwrap_err().kind(),
+            ErrorKind::Invalid
+        );
+    }
+
+    #[cfg(not(any(feature = "tls-rustls", feature = "tls-native-tls")))]
+    #[test]
+    fn tls_without_its_feature_names_the_feature() {
+        let error = LockManager::connect_lazy("rediss://localhost").unwrap_err();
+        assert!(
+            error.to_string().contains("tls-rustls")
+                || error.to_string().contains("feature `redis`"),
+            "{error}"
+        );
+    }
+}

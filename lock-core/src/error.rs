@@ -1,0 +1,238 @@
+//! The one error of the kit.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a caller can do about an [`Error`]: one kind for each thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Somebody else holds the key, or the wait ran out while somebody did: a *fact*, from a lock
+    /// that this process holds or from an answer of the server. Try again later.
+    Busy,
+    /// The store gave no answer that counts, in time: nothing is known about the key.
+    /// Try again later; never take it for "busy".
+    Unavailable,
+    /// The lock was held and is not any more: somebody took or deleted the key, it could not be
+    /// renewed in time, or `max_hold` was reached. Work may be half done: look before you repeat it.
+    Lost,
+    /// The server will never accept this as it is set up: permissions, password, a key of another
+    /// type. Change the set-up.
+    Misconfigured,
+    /// The call is wrong: a ttl, key or URL out of bounds, no manager installed. Change the code.
+    Invalid,
+}
+
+/// Why a lock could not be taken, kept or given back.
+///
+/// [`kind`](Error::kind) says what to do about it. Neither `Display` nor `Debug` shows the key, a
+/// lease token or a URL's user info, so an error may be logged as it is; [`key`](Error::key) gives
+/// the key to code that wants it.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), lock_core::Error> {
+/// use lock_core::{ErrorKind, LockManager};
+///
+/// let locks = LockManager::in_memory();
+/// let first = locks.lock("order:42").acquire().await?;
+/// let second = locks.lock("order:42").acquire().await.unwrap_err();
+/// assert_eq!(second.kind(), ErrorKind::Busy);
+/// assert_eq!(second.http_status(), 409);
+/// assert!(second.retry_after().is_some());
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Error(Box<Inner>);
+
+#[derive(Clone)]
+struct Inner {
+    kind: ErrorKind,
+    message: Cow<'static, str>,
+    key: Option<Arc<str>>,
+    retry_after: Option<Duration>,
+    detail: Detail,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+}
+
+/// What two errors of one kind differ in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    None,
+    CoolingDown,
+    MaxHold,
+}
+
+impl Error {
+    /// What a caller can do about it.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The key of the lock, as the caller gave it; `None` where there was none yet.
+    #[must_use]
+    pub fn key(&self) -> Option<&str> {
+        self.0.key.as_deref()
+    }
+
+    /// When to try again, for [`Busy`](ErrorKind::Busy) and [`Unavailable`](ErrorKind::Unavailable).
+    ///
+    /// Exact while the key [cools down](Error::is_cooling_down). While the lock is held it is a
+    /// hint: the time its lease would last if its owner died now.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.0.retry_after
+    }
+
+    /// Whether the key is busy because its last owner's work is *done* and a `cooldown` runs.
+    #[must_use]
+    pub fn is_cooling_down(&self) -> bool {
+        self.0.detail == Detail::CoolingDown
+    }
+
+    /// Whether the lock was [lost](ErrorKind::Lost) because `max_hold` was reached.
+    #[must_use]
+    pub fn is_max_hold(&self) -> bool {
+        self.0.detail == Detail::MaxHold
+    }
+
+    /// The HTTP status that says this: 409, 503 or 500.
+    #[must_use]
+    pub fn http_status(&self) -> u16 {
+        match self.0.kind {
+            ErrorKind::Busy => 409,
+            ErrorKind::Unavailable => 503,
+            ErrorKind::Lost | ErrorKind::Misconfigured | ErrorKind::Invalid => 500,
+        }
+    }
+
+    /// A stable code for machines, one for each thing that can be told apart.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match (self.0.kind, self.0.detail) {
+            (ErrorKind::Busy, Detail::CoolingDown) => "lock_cooling_down",
+            (ErrorKind::Busy, _) => "lock_busy",
+            (ErrorKind::Unavailable, _) => "lock_unavailable",
+            (ErrorKind::Lost, Detail::MaxHold) => "lock_max_hold",
+            (ErrorKind::Lost, _) => "lock_lost",
+            (ErrorKind::Misconfigured, _) => "lock_misconfigured",
+            (ErrorKind::Invalid, _) => "lock_invalid",
+        }
+    }
+}
+
+/// Making errors, inside the kit.
+impl Error {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            message: message.into(),
+            key: None,
+            retry_after: None,
+            detail: Detail::None,
+            source: None,
+        }))
+    }
+
+    pub(crate) fn invalid(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorKind::Invalid, message)
+    }
+
+    pub(crate) fn unavailable(message: impl Into<Cow<'static, str>>) -> Self {
+        let mut error = Self::new(ErrorKind::Unavailable, message);
+        error.0.retry_after = Some(Duration::from_secs(1));
+        error
+    }
+
+    /// `remaining`: how long the present owner's lease, or the cooldown, still runs.
+    pub(crate) fn busy(cooling: bool, remaining: Option<Duration>) -> Self {
+        let message = if cooling {
+            "the key cools down after its last owner's work; try again later"
+        } else {
+            "the lock is held by another owner; try again later"
+        };
+        let mut error = Self::new(ErrorKind::Busy, message);
+        error.0.retry_after = remaining;
+        if cooling {
+            error.0.detail = Detail::CoolingDown;
+        }
+        error
+    }
+
+    pub(crate) fn lost(message: &'static str) -> Self {
+        Self::new(ErrorKind::Lost, message)
+    }
+
+    pub(crate) fn max_hold() -> Self {
+        let mut error = Self::new(
+            ErrorKind::Lost,
+            "the lock was held for its max_hold and is given up",
+        );
+        error.0.detail = Detail::MaxHold;
+        error
+    }
+
+    pub(crate) fn with_key(mut self, key: &Arc<str>) -> Self {
+        self.0.key.get_or_insert_with(|| Arc::clone(key));
+        self
+    }
+
+    #[cfg(feature = "redis")]
+    pub(crate) fn with_source(
+        mut self,
+        source: impl std::error::Error + Send + Sync + 'static,
+    ) -> Self {
+        self.0.source = Some(Arc::new(source));
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Error");
+        debug
+            .field("kind", &self.0.kind)
+            .field("message", &self.0.message);
+        if let Some(source) = &self.0.source {
+            debug.field("source", source);
+        }
+        debug.finish_non_exhaustive()
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_deref().map(|source| source as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_never_shows_its_key() {
+        let key: Arc<str> = "account:alice@example.com".into();
+        let error = Error::busy(false, None).with_key(&key);
+        assert_eq!(error.key(), Some("account:alice@example.com"));
+        assert!(!format!("{error} {error:?}").contains("alice"));
+    }
+
+    #[test]
+    fn busy_and_unavailable_have_statuses_of_their_own() {
+        assert_eq!(Error::busy(false, None).http_status(), 409);
+        assert_eq!(Error::unavailable("no answer").http_status(), 503);
+        assert_eq!(Error::busy(true, None).code(), "lock_cooling_down");
+        assert_eq!(Error::max_hold().code(), "lock_max_hold");
+    }
+}

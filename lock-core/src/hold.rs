@@ -1,0 +1,246 @@
+//! One lease as the process sees it: shared by the guard, its handles, the keeper and the queue.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use crate::clock::Moment;
+use crate::error::Error;
+use crate::fence::FencingToken;
+use crate::lease::{Action, Lease, Loss, Phase, Renewal, Terms};
+use crate::manager::Core;
+use crate::options::saturated_cooldown;
+use crate::store::{Acquire, Extension, Release};
+use crate::sync::{WakerSet, lock, wake_all};
+use crate::token::Token;
+
+pub(crate) struct Hold {
+    pub(crate) core: Arc<Core>,
+    pub(crate) key: Arc<str>,
+    pub(crate) token: Token,
+    state: Mutex<State>,
+    /// Where the keeper's schedule has this hold; written under the schedule's lock only.
+    pub(crate) scheduled: AtomicU64,
+}
+
+struct State {
+    lease: Lease,
+    fence: Option<FencingToken>,
+    granted_at: Moment,
+    cooldown: Duration,
+    /// Who waits for this lease to be lost, or for the answer that never came.
+    waiting: WakerSet,
+}
+
+impl Hold {
+    pub(crate) fn new(core: &Arc<Core>, key: &Arc<str>, terms: Terms) -> Arc<Self> {
+        Arc::new(Self {
+            core: Arc::clone(core),
+            key: Arc::clone(key),
+            token: core.tokens.fresh(),
+            state: Mutex::new(State {
+                lease: Lease::new(terms),
+                fence: None,
+                granted_at: Moment::FAR,
+                cooldown: Duration::ZERO,
+                waiting: WakerSet::default(),
+            }),
+            scheduled: AtomicU64::new(Moment::FAR.0),
+        })
+    }
+
+    fn now(&self) -> Moment {
+        self.core.keeper.clock.now()
+    }
+
+    // While it is asked for.
+
+    pub(crate) fn ask(&self, overdue: Moment) {
+        lock(&self.state).lease.ask(overdue);
+    }
+
+    /// `false`: the grant came too late to count.
+    #[must_use]
+    pub(crate) fn grant(&self, sent: Moment, fence: FencingToken) -> bool {
+        let now = self.now();
+        let mut state = lock(&self.state);
+        state.fence = Some(fence);
+        state.granted_at = now;
+        state.lease.grant(sent, now)
+    }
+
+    pub(crate) fn acquire(&self, queue: bool, replaces: Option<Token>, repeated: bool) -> Acquire {
+        Acquire {
+            key: Arc::clone(&self.key),
+            token: self.token,
+            ttl: self.ttl(),
+            queue,
+            replaces,
+            repeated,
+        }
+    }
+
+    // While it is held. Every look reads the clock first: a process that was stopped longer than
+    // its lease finds out at the first of them.
+
+    pub(crate) fn phase(&self) -> Phase {
+        let now = self.now();
+        let mut state = lock(&self.state);
+        if state.lease.observe(now) {
+            let waiting = state.waiting.take();
+            let phase = state.lease.phase();
+            drop(state);
+            wake_all(waiting);
+            self.core.local.abandon(self);
+            return phase;
+        }
+        state.lease.phase()
+    }
+
+    pub(crate) fn is_valid(&self) -> bool {
+        self.phase() == Phase::Held
+    }
+
+    /// The loss, if the lease is lost or was never held; registers the task to be woken by it.
+    pub(crate) fn poll_lost(&self, seat: &mut Option<u32>, context: &Context<'_>) -> Option<Loss> {
+        self.wake_on_change(seat, context.waker());
+        match self.phase() {
+            Phase::Lost(loss) => Some(loss),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn wake_on_change(&self, seat: &mut Option<u32>, waker: &Waker) {
+        lock(&self.state).waiting.register(seat, waker);
+    }
+
+    pub(crate) fn forget_waker(&self, seat: Option<u32>) {
+        lock(&self.state).waiting.remove(seat);
+    }
+
+    pub(crate) fn ttl(&self) -> Duration {
+        lock(&self.state).lease.ttl()
+    }
+
+    pub(crate) fn remaining(&self) -> Duration {
+        self.remaining_at(self.now())
+    }
+
+    /// Without a look at the clock, and without telling anybody: callable under the queue's lock.
+    pub(crate) fn remaining_at(&self, now: Moment) -> Duration {
+        lock(&self.state).lease.remaining(now)
+    }
+
+    pub(crate) fn held_for(&self) -> Duration {
+        let now = self.now();
+        now.since(lock(&self.state).granted_at)
+    }
+
+    pub(crate) fn fence(&self) -> Option<FencingToken> {
+        lock(&self.state).fence
+    }
+
+    pub(crate) fn cooldown(&self) -> Duration {
+        lock(&self.state).cooldown
+    }
+
+    pub(crate) fn set_cooldown(&self, cooldown: Duration) {
+        let cooldown = saturated_cooldown(cooldown);
+        let mut state = lock(&self.state);
+        state.cooldown = state.cooldown.max(cooldown);
+    }
+
+    // The keeper's side.
+
+    pub(crate) fn due(&self) -> Option<Moment> {
+        lock(&self.state).lease.due()
+    }
+
+    /// What the keeper has to do about this lease now. Tells whom it concerns.
+    pub(crate) fn poll(&self, now: Moment) -> Action {
+        let mut state = lock(&self.state);
+        let action = state.lease.poll(now);
+        let waiting = match action {
+            Action::Lost | Action::Overdue => state.waiting.take(),
+            Action::Nothing | Action::Renew | Action::HeldLong => Vec::new(),
+        };
+        drop(state);
+        wake_all(waiting);
+        match action {
+            Action::Lost => self.core.local.abandon(self),
+            Action::HeldLong => tracing::warn!(
+                held_for = ?self.held_for(),
+                "a lock has been held for ten times its ttl; is its owner stuck? max_hold sets a limit"
+            ),
+            Action::Nothing | Action::Renew | Action::Overdue => {}
+        }
+        action
+    }
+
+    pub(crate) fn renewed(&self, sent: Moment, answer: Renewal) {
+        let now = self.now();
+        let mut state = lock(&self.state);
+        if state.lease.renewed(sent, answer, now) {
+            let waiting = state.waiting.take();
+            drop(state);
+            wake_all(waiting);
+            self.core.local.abandon(self);
+        }
+    }
+
+    pub(crate) fn extension(&self) -> Extension {
+        Extension {
+            key: Arc::clone(&self.key),
+            token: self.token,
+            ttl: self.ttl(),
+        }
+    }
+
+    // The end.
+
+    /// Ends the lease on this side: no renewal from here on. Answers the phase it was in.
+    pub(crate) fn close(self: &Arc<Self>) -> Phase {
+        let now = self.now();
+        let mut state = lock(&self.state);
+        let before = state.lease.close(now);
+        let waiting = state.waiting.take();
+        drop(state);
+        wake_all(waiting);
+        self.core.keeper.disarm(self);
+        before
+    }
+
+    pub(crate) fn release(&self) -> Release {
+        Release {
+            key: Arc::clone(&self.key),
+            token: self.token,
+            fence: self.fence(),
+        }
+    }
+
+    /// The error that says why this lease is not held any more.
+    pub(crate) fn loss_error(&self, loss: Loss) -> Error {
+        let error = match loss {
+            Loss::MaxHold => Error::max_hold(),
+            Loss::Expired => Error::lost(
+                "the lock ran out before it could be renewed; the work may be half done",
+            ),
+            Loss::NotOurs => Error::lost(
+                "the lock was deleted or taken over in the store; the work may be half done",
+            ),
+        };
+        error.with_key(&self.key)
+    }
+}
+
+/// The place in the keeper's schedule, kept here so that the hold can be found there again.
+impl Hold {
+    pub(crate) fn scheduled(&self) -> Moment {
+        Moment(self.scheduled.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_scheduled(&self, at: Moment) {
+        self.scheduled.store(at.0, Ordering::Relaxed);
+    }
+}

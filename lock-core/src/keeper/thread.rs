@@ -1,0 +1,184 @@
+//! The keeper's thread: looks at what is due, renews in batches, runs the jobs.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+
+use super::{Keeper, jobs};
+use crate::clock::{Clock, Moment};
+use crate::hold::Hold;
+use crate::lease::{Action, Renewal};
+use crate::store::{BoxFuture, Extended, Extension, Lane, Operation, Outcome, Store};
+use crate::sync::{lock, wake_all};
+
+/// Keys in one renewal: few enough that nobody else on the server waits long behind the script.
+const BATCH: usize = 100;
+/// Renewals under way at once.
+const BATCHES_AT_ONCE: usize = 4;
+/// Holds looked at in one turn, so that jobs and timers get theirs.
+const TURN: usize = 4_096;
+
+pub(super) fn start(
+    keeper: Arc<Keeper>,
+    store: Arc<dyn Store>,
+    background: BoxFuture<'static, ()>,
+) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    std::thread::Builder::new()
+        .name("lock-keeper".to_owned())
+        .spawn(move || {
+            runtime.block_on(async {
+                let background = tokio::spawn(background);
+                Thread {
+                    keeper,
+                    store,
+                    batches: Arc::new(Semaphore::new(BATCHES_AT_ONCE)),
+                }
+                .run()
+                .await;
+                background.abort();
+            });
+        })
+        .map(drop)
+}
+
+struct Thread {
+    keeper: Arc<Keeper>,
+    store: Arc<dyn Store>,
+    batches: Arc<Semaphore>,
+}
+
+impl Thread {
+    async fn run(&self) {
+        loop {
+            let now = self.keeper.clock.now();
+            let (holds, timers, jobs, done) = {
+                let mut state = lock(&self.keeper.state);
+                // Whoever adds something from here on compares with "now" and rings.
+                state.planned = Moment::FAR;
+                let holds = state.schedule.take_holds(now, TURN);
+                let timers = state.schedule.take_timers(now);
+                let jobs = std::mem::take(&mut state.jobs);
+                (holds, timers, jobs, state.closing && state.open_jobs == 0)
+            };
+            for timer in timers {
+                timer.wake();
+            }
+            for job in jobs {
+                tokio::spawn(jobs::run(
+                    Arc::clone(&self.keeper),
+                    Arc::clone(&self.store),
+                    job,
+                ));
+            }
+            let full_turn = holds.len() == TURN;
+            self.look_at(holds, now);
+            if done {
+                return;
+            }
+            if full_turn {
+                tokio::task::yield_now().await;
+            } else {
+                self.rest().await;
+            }
+        }
+    }
+
+    /// Does what is due for each hold, and plans the next look at it.
+    fn look_at(&self, holds: Vec<Arc<Hold>>, now: Moment) {
+        let mut renewals = Vec::new();
+        for hold in holds {
+            let action = hold.poll(now);
+            let next = hold.due();
+            let mut state = lock(&self.keeper.state);
+            state.schedule.put_back(&hold, next);
+            let waiting = state.idle_waiters();
+            drop(state);
+            wake_all(waiting);
+            if action == Action::Renew {
+                renewals.push(hold);
+            }
+        }
+        // A batch may take a third of its shortest ttl: short ones go with short ones.
+        renewals.sort_by_key(|hold| hold.ttl());
+        for batch in renewals.chunks(BATCH) {
+            tokio::spawn(renew(
+                Arc::clone(&self.keeper),
+                Arc::clone(&self.store),
+                Arc::clone(&self.batches),
+                batch.to_vec(),
+            ));
+        }
+    }
+
+    /// Sleeps until something is due or the bell rings.
+    async fn rest(&self) {
+        let next = {
+            let mut state = lock(&self.keeper.state);
+            let next = state.schedule.next();
+            state.planned = next;
+            next
+        };
+        let bell = self.keeper.bell.notified();
+        match self.keeper.clock {
+            Clock::System if next < Moment::FAR => {
+                let left = next.since(self.keeper.clock.now());
+                // Never for long at a time: these timers stand still while the machine sleeps.
+                let nap = left.min(Duration::from_secs(1)) + Duration::from_micros(200);
+                let _ = tokio::time::timeout(nap, bell).await;
+            }
+            // A clock that a test moves rings the bell when it is moved.
+            _ => bell.await,
+        }
+    }
+}
+
+/// Extends a batch of leases. What cannot be told about the whole batch is asked in halves, down to
+/// single keys: one key that the server refuses costs the others nothing.
+async fn renew(
+    keeper: Arc<Keeper>,
+    store: Arc<dyn Store>,
+    batches: Arc<Semaphore>,
+    holds: Vec<Arc<Hold>>,
+) {
+    let Ok(_turn) = batches.acquire().await else {
+        return;
+    };
+    let mut parts = vec![holds];
+    while let Some(part) = parts.pop() {
+        let extensions: Vec<Extension> = part.iter().map(|hold| hold.extension()).collect();
+        let shortest = extensions
+            .iter()
+            .map(|extension| extension.ttl)
+            .min()
+            .unwrap_or_default();
+        let patience = keeper.operation_timeout.min(shortest / 3);
+        let sent = keeper.clock.now();
+        let operation = Operation::Extend(extensions);
+        let outcome = tokio::time::timeout(patience, store.execute(operation, Lane::Keeper)).await;
+        let answers = match outcome {
+            Ok(Outcome::Extended(answers)) if answers.len() == part.len() => answers,
+            Ok(Outcome::Failed(failure)) if failure.is_final() && part.len() > 1 => {
+                let (left, right) = part.split_at(part.len() / 2);
+                parts.extend([right.to_vec(), left.to_vec()]);
+                continue;
+            }
+            _ => vec![Extended::Unknown; part.len()],
+        };
+        for (hold, answer) in part.iter().zip(answers) {
+            hold.renewed(
+                sent,
+                match answer {
+                    Extended::Yes => Renewal::Extended,
+                    Extended::NotOurs => Renewal::NotOurs,
+                    Extended::Unknown => Renewal::Unknown,
+                },
+            );
+            keeper.rearm(hold);
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! A lease as a pure state machine: no clock, no I/O, `now` is an argument.
+//!
+//! One lease is one token in the store. It is asked for, held, and then either lost or closed; lost
+//! and closed are final. Everything that decides whether a body may still run is decided here.
+
+use std::time::Duration;
+
+use crate::clock::Moment;
+
+/// How far this machine's clock and the server's may run apart, and what rounding may cost: 1 % of
+/// the span and 2 ms.
+fn margin(span: Duration) -> Duration {
+    span / 100 + Duration::from_millis(2)
+}
+
+/// When a lease ends for its owner: counted from the instant *before the first byte* of the send
+/// whose reply is used, so that no delay of the network can make it outlive the server's.
+pub(crate) fn deadline(sent: Moment, ttl: Duration) -> Moment {
+    sent + ttl.saturating_sub(margin(ttl))
+}
+
+/// What the owner asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    pub(crate) ttl: Duration,
+    pub(crate) renew: bool,
+    pub(crate) max_hold: Option<Duration>,
+}
+
+/// Why a lease was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// Its deadline passed before it was extended.
+    Expired,
+    /// The store says that the key is not this lease's any more.
+    NotOurs,
+    /// It was held for as long as it may be.
+    MaxHold,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Asked for; the store has not answered.
+    Asking,
+    Held,
+    Lost(Loss),
+    /// Given back, or never granted.
+    Closed,
+}
+
+/// What the keeper has to do now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    Nothing,
+    /// Extend it in the store; [`Lease::renewed`] takes the answer.
+    Renew,
+    /// It was lost just now: tell its owner.
+    Lost,
+    /// The store has not answered in time: tell whoever asks.
+    Overdue,
+    /// It has been held for ten times its ttl: worth a warning, once.
+    HeldLong,
+}
+
+/// The answer to a renewal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Renewal {
+    Extended,
+    /// A definite answer: the key is gone, or somebody else's.
+    NotOurs,
+    /// No answer, or none that says anything about this key.
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Renewing {
+    Off,
+    At(Moment),
+    /// Sent; nothing to do until the answer or the deadline.
+    Sent,
+}
+
+#[derive(Debug)]
+pub(crate) struct Lease {
+    phase: Phase,
+    terms: Terms,
+    /// While asking: when the answer is overdue. While held: when the lease is lost.
+    deadline: Moment,
+    renewing: Renewing,
+    max_hold_at: Moment,
+    warn_at: Moment,
+}
+
+impl Lease {
+    pub(crate) fn new(terms: Terms) -> Self {
+        Self {
+            phase: Phase::Asking,
+            terms,
+            deadline: Moment::FAR,
+            renewing: Renewing::Off,
+            max_hold_at: Moment::FAR,
+            warn_at: Moment::FAR,
+        }
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    pub(crate) fn ttl(&self) -> Duration {
+        self.terms.ttl
+    }
+
+    /// The store is about to be asked, and has until `overdue` to answer.
+    pub(crate) fn ask(&mut self, overdue: Moment) {
+        if self.phase == Phase::Asking {
+            self.deadline = overdue;
+        }
+    }
+
+    /// The store granted what was sent at `sent`. `false` if that came too late: the lease may have
+    /// ended at the store already, so it counts for nothing.
+    #[must_use]
+    pub(crate) fn grant(&mut self, sent: Moment, now: Moment) -> bool {
+        let deadline = deadline(sent, self.terms.ttl);
+        if self.phase != Phase::Asking || now >= deadline {
+            return false;
+        }
+        self.phase = Phase::Held;
+        self.deadline = deadline;
+        if self.terms.renew {
+            self.renewing = Renewing::At(sent + self.renewal_interval());
+        }
+        if let Some(longest) = self.terms.max_hold {
+            self.max_hold_at = now + longest;
+        }
+        self.warn_at = now + self.terms.ttl * 10;
+        true
+    }
+
+    /// A third of the ttl, so that one renewal may fail; at most 10 s, so that a key that was taken
+    /// away is noticed even under a long ttl.
+    fn renewal_interval(&self) -> Duration {
+        (self.terms.ttl / 3).min(Duration::from_secs(10))
+    }
+
+    /// Soon after a renewal that was not answered, often enough to try several times.
+    fn retry_interval(&self) -> Duration {
+        (self.terms.ttl / 12).clamp(Duration::from_millis(2), Duration::from_secs(1))
+    }
+
+    /// When [`poll`](Lease::poll) has something to do next.
+    pub(crate) fn due(&self) -> Option<Moment> {
+        match self.phase {
+            Phase::Asking => Some(self.deadline),
+            Phase::Held => {
+                let renewal = match self.renewing {
+                    Renewing::At(at) => at,
+                    Renewing::Off | Renewing::Sent => Moment::FAR,
+                };
+                Some(
+                    self.deadline
+                        .min(renewal)
+                        .min(self.max_hold_at)
+                        .min(self.warn_at),
+                )
+            }
+            Phase::Lost(_) | Phase::Closed => None,
+        }
+    }
+
+    pub(crate) fn poll(&mut self, now: Moment) -> Action {
+        if self.observe(now) {
+            return Action::Lost;
+        }
+        match self.phase {
+            Phase::Asking if now >= self.deadline => {
+                // Told once; whoever asks decides what follows.
+                self.deadline = Moment::FAR;
+                Action::Overdue
+            }
+            Phase::Held => match self.renewing {
+                Renewing::At(at) if now >= at => {
+                    self.renewing = Renewing::Sent;
+                    Action::Renew
+                }
+                _ if now >= self.warn_at => {
+                    self.warn_at = Moment::FAR;
+                    Action::HeldLong
+                }
+                _ => Action::Nothing,
+            },
+            _ => Action::Nothing,
+        }
+    }
+
+    /// Reads the clock into the lease: `true` if it is lost by this very look.
+    pub(crate) fn observe(&mut self, now: Moment) -> bool {
+        if self.phase != Phase::Held {
+            return false;
+        }
+        let loss = if now >= self.deadline {
+            Loss::Expired
+        } else if now >= self.max_hold_at {
+            Loss::MaxHold
+        } else {
+            return false;
+        };
+        self.lose(loss);
+        true
+    }
+
+    fn lose(&mut self, loss: Loss) {
+        self.phase = Phase::Lost(loss);
+        self.renewing = Renewing::Off;
+    }
+
+    /// The answer to the renewal sent at `sent`. An error never ends renewing before the deadline;
+    /// a definite "not yours" is loss at once. `true` if the lease is lost by it.
+    pub(crate) fn renewed(&mut self, sent: Moment, answer: Renewal, now: Moment) -> bool {
+        // The owner may have given the lease back in the meantime: then the answer says nothing.
+        if self.phase != Phase::Held {
+            return false;
+        }
+        if self.observe(now) {
+            return true;
+        }
+        match answer {
+            Renewal::Extended => {
+                // It only lengthens: an answer that was overtaken changes nothing.
+                self.deadline = self.deadline.max(deadline(sent, self.terms.ttl));
+                self.renewing = Renewing::At(sent + self.renewal_interval());
+                false
+            }
+            Renewal::NotOurs => {
+                self.lose(Loss::NotOurs);
+                true
+            }
+            Renewal::Unknown => {
+                self.renewing = Renewing::At(now + self.retry_interval());
+                false
+            }
+        }
+    }
+
+    /// How long the lease still lasts without another renewal.
+    pub(crate) fn remaining(&self, now: Moment) -> Duration {
+        match self.phase {
+            Phase::Held => self.deadline.min(self.max_hold_at).since(now),
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// Ends the lease on this side, before the release is sent; answers the phase it was in.
+    pub(crate) fn close(&mut self, now: Moment) -> Phase {
+        self.observe(now);
+        let before = self.phase;
+        if !matches!(before, Phase::Lost(_)) {
+            self.phase = Phase::Closed;
+        }
+        self.renewing = Renewing::Off;
+        before
+    }
+}
+
+#[cfg(test)]
+#[path = "lease_tests.rs"]
+mod tests;

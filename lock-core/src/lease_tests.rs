@@ -1,0 +1,214 @@
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+const START: Moment = Moment(1_000_000_000_000);
+
+fn after(span: Duration) -> Moment {
+    START + span
+}
+
+fn held(terms: Terms) -> Lease {
+    let mut lease = Lease::new(terms);
+    assert!(lease.grant(START, START));
+    lease
+}
+
+fn renewing(ttl: Duration) -> Lease {
+    held(Terms {
+        ttl,
+        renew: true,
+        max_hold: None,
+    })
+}
+
+#[test]
+fn the_deadline_leaves_one_percent_and_two_milliseconds() {
+    assert_eq!(
+        deadline(START, 10 * SECOND),
+        after(Duration::from_millis(9_898))
+    );
+}
+
+#[test]
+fn a_grant_that_comes_after_its_ttl_counts_for_nothing() {
+    let mut lease = Lease::new(Terms {
+        ttl: SECOND,
+        renew: true,
+        max_hold: None,
+    });
+    assert!(!lease.grant(START, after(Duration::from_millis(988))));
+    assert_eq!(lease.phase(), Phase::Asking);
+}
+
+#[test]
+fn renewals_are_a_third_of_the_ttl_apart_and_counted_from_the_send() {
+    let mut lease = renewing(9 * SECOND);
+    assert_eq!(lease.due(), Some(after(3 * SECOND)));
+    let sent = after(3 * SECOND);
+    assert_eq!(lease.poll(sent), Action::Renew);
+    assert!(!lease.renewed(sent, Renewal::Extended, sent + SECOND));
+    assert_eq!(lease.due(), Some(after(6 * SECOND)));
+}
+
+#[test]
+fn a_long_ttl_is_looked_after_every_ten_seconds() {
+    assert_eq!(renewing(3_600 * SECOND).due(), Some(after(10 * SECOND)));
+}
+
+#[test]
+fn one_failed_renewal_does_not_end_the_lease_and_is_tried_again_soon() {
+    let mut lease = renewing(9 * SECOND);
+    assert_eq!(lease.poll(after(3 * SECOND)), Action::Renew);
+    assert!(!lease.renewed(after(3 * SECOND), Renewal::Unknown, after(4 * SECOND)));
+    assert_eq!(lease.due(), Some(after(Duration::from_millis(4_750))));
+    assert_eq!(lease.poll(after(5 * SECOND)), Action::Renew);
+    assert!(!lease.renewed(after(5 * SECOND), Renewal::Extended, after(5 * SECOND)));
+    assert_eq!(lease.phase(), Phase::Held);
+    assert_eq!(
+        lease.remaining(after(5 * SECOND)),
+        Duration::from_millis(8_908)
+    );
+}
+
+#[test]
+fn the_lease_is_lost_at_its_deadline_and_not_before() {
+    let mut lease = renewing(10 * SECOND);
+    assert_eq!(lease.poll(after(4 * SECOND)), Action::Renew);
+    assert!(!lease.observe(after(Duration::from_millis(9_897))));
+    assert_eq!(
+        lease.poll(after(Duration::from_millis(9_898))),
+        Action::Lost
+    );
+    assert_eq!(lease.phase(), Phase::Lost(Loss::Expired));
+    assert_eq!(lease.due(), None);
+}
+
+#[test]
+fn a_renewal_that_answers_after_the_deadline_does_not_bring_the_lease_back() {
+    let mut lease = renewing(10 * SECOND);
+    assert_eq!(lease.poll(after(4 * SECOND)), Action::Renew);
+    assert!(lease.renewed(after(4 * SECOND), Renewal::Extended, after(11 * SECOND)));
+    assert_eq!(lease.phase(), Phase::Lost(Loss::Expired));
+}
+
+#[test]
+fn not_ours_is_lost_at_once() {
+    let mut lease = renewing(10 * SECOND);
+    assert_eq!(lease.poll(after(4 * SECOND)), Action::Renew);
+    assert!(lease.renewed(after(4 * SECOND), Renewal::NotOurs, after(4 * SECOND)));
+    assert_eq!(lease.phase(), Phase::Lost(Loss::NotOurs));
+}
+
+#[test]
+fn an_overtaken_answer_does_not_shorten_the_lease() {
+    let mut lease = renewing(10 * SECOND);
+    assert!(!lease.renewed(after(5 * SECOND), Renewal::Extended, after(5 * SECOND)));
+    let remaining = lease.remaining(after(5 * SECOND));
+    assert!(!lease.renewed(after(4 * SECOND), Renewal::Extended, after(5 * SECOND)));
+    assert_eq!(lease.remaining(after(5 * SECOND)), remaining);
+}
+
+#[test]
+fn a_released_lease_is_not_renewed_by_a_late_answer() {
+    let mut lease = renewing(10 * SECOND);
+    assert_eq!(lease.poll(after(4 * SECOND)), Action::Renew);
+    assert_eq!(lease.close(after(4 * SECOND)), Phase::Held);
+    assert!(!lease.renewed(after(4 * SECOND), Renewal::NotOurs, after(4 * SECOND)));
+    assert_eq!((lease.phase(), lease.due()), (Phase::Closed, None));
+}
+
+#[test]
+fn without_renewal_only_the_deadline_is_due() {
+    let lease = held(Terms {
+        ttl: 10 * SECOND,
+        renew: false,
+        max_hold: None,
+    });
+    assert_eq!(lease.due(), Some(after(Duration::from_millis(9_898))));
+}
+
+#[test]
+fn max_hold_is_counted_from_the_answer_and_ends_renewing() {
+    let mut lease = Lease::new(Terms {
+        ttl: 10 * SECOND,
+        renew: true,
+        max_hold: Some(2 * SECOND),
+    });
+    assert!(lease.grant(START, after(SECOND)));
+    assert!(!lease.observe(after(2 * SECOND)));
+    assert_eq!(lease.poll(after(3 * SECOND)), Action::Lost);
+    assert_eq!(lease.phase(), Phase::Lost(Loss::MaxHold));
+}
+
+#[test]
+fn loss_is_one_way() {
+    let mut lease = renewing(10 * SECOND);
+    assert!(lease.observe(after(10 * SECOND)));
+    assert!(!lease.observe(START));
+    assert_eq!(lease.close(START), Phase::Lost(Loss::Expired));
+    assert_eq!(lease.phase(), Phase::Lost(Loss::Expired));
+}
+
+#[test]
+fn an_overdue_answer_is_told_once() {
+    let mut lease = Lease::new(Terms {
+        ttl: SECOND,
+        renew: true,
+        max_hold: None,
+    });
+    lease.ask(after(SECOND));
+    assert_eq!(lease.poll(after(SECOND)), Action::Overdue);
+    assert_eq!(lease.poll(after(SECOND)), Action::Nothing);
+}
+
+#[test]
+fn a_lock_held_for_ten_ttls_is_worth_one_warning() {
+    let mut lease = renewing(SECOND);
+    let mut warnings = 0;
+    for tenth in 0..200 {
+        let now = after(tenth * SECOND / 10);
+        match lease.poll(now) {
+            Action::Renew => assert!(!lease.renewed(now, Renewal::Extended, now)),
+            Action::HeldLong => warnings += 1,
+            action => assert_eq!(action, Action::Nothing),
+        }
+    }
+    assert_eq!(warnings, 1);
+}
+
+#[test]
+fn whatever_happens_the_owner_stops_before_the_server_lets_go() {
+    // Every order of renewals that are answered, unanswered or late, against a server that ends the
+    // lease `ttl` after it *received* a send: the lease must never be held past that.
+    let ttl = Duration::from_millis(300);
+    for plan in 0..3_u32.pow(6) {
+        let mut lease = renewing(ttl);
+        let mut server_end = START + ttl;
+        let mut steps = plan;
+        let mut now = START;
+        while let Some(due) = lease.due() {
+            now = now.max(due);
+            match lease.poll(now) {
+                Action::Renew => {
+                    let sent = now;
+                    let (answer, delay) = match steps % 3 {
+                        0 => (Renewal::Extended, 1),
+                        1 => (Renewal::Unknown, 40),
+                        _ => (Renewal::Extended, 90),
+                    };
+                    steps /= 3;
+                    if answer == Renewal::Extended {
+                        server_end = server_end.max(sent + ttl);
+                    }
+                    now = now + Duration::from_millis(delay);
+                    lease.renewed(sent, answer, now);
+                }
+                Action::Lost => assert!(now < server_end),
+                _ => {}
+            }
+            if now > START + ttl * 8 {
+                break;
+            }
+        }
+    }
+}

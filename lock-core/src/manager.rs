@@ -1,0 +1,360 @@
+//! The manager: one store, one keeper, one queue.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::task::Poll;
+use std::time::Duration;
+
+use crate::builder::ManagerBuilder;
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::fence::FencingToken;
+use crate::keeper::{Job, Keeper};
+use crate::key::LockKey;
+use crate::local::Local;
+use crate::options::Wait;
+use crate::request::LockRequest;
+use crate::store::{Event, Events, MemoryStore, Store};
+use crate::token::{ManagerId, TokenSource};
+
+/// Gives out locks. Cheap to clone; one per process and store is enough.
+///
+/// It runs one thread, which renews what is held and sends what is still to be released, whatever
+/// the application's runtimes do. The thread ends by itself when the last clone, guard and handle
+/// are gone.
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn example() -> Result<(), lock_core::Error> {
+/// use lock_core::LockManager;
+///
+/// let locks = LockManager::connect("redis://127.0.0.1:6379").await?;
+/// locks.install()?; // what `#[distributed_lock]` uses
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct LockManager {
+    core: Arc<Core>,
+}
+
+/// What all clones, guards and handles of a manager share.
+pub(crate) struct Core {
+    pub(crate) tokens: TokenSource,
+    pub(crate) keeper: Arc<Keeper>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) local: Local,
+    pub(crate) operation_timeout: Duration,
+    /// The ttl and the wait of a request that names none.
+    pub(crate) defaults: (Duration, Wait),
+    draining: AtomicBool,
+    /// The embedded store, where it is one: for tests to command.
+    #[cfg(feature = "test-util")]
+    memory: Option<Arc<MemoryStore>>,
+}
+
+/// What a manager is made of, beside its store.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) clock: Clock,
+    pub(crate) operation_timeout: Duration,
+    pub(crate) defaults: (Duration, Wait),
+}
+
+impl LockManager {
+    /// Connects to the store that `url` names, and sees to it that it can be used.
+    ///
+    /// | URL | store |
+    /// | --- | --- |
+    /// | `memory:` | embedded, a store of its own |
+    /// | `memory:name` | embedded, shared by that name within the process |
+    /// | `redis://[user:password@]host[:port][/db]` | one Redis server, version 6.2 or later, or Valkey |
+    /// | `rediss://…` | the same over TLS (features `tls-rustls`, `tls-native-tls`) |
+    /// | `redis+unix:///path`, `unix:///path` | the same over a Unix socket |
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` for a URL that is none of these, `Unavailable` if there is no answer, and
+    /// `Misconfigured` if the server does not accept this user or lacks what is needed. No message
+    /// shows the URL's user or password.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends the attempt.
+    pub async fn connect(url: &str) -> Result<Self, Error> {
+        Self::builder(url).connect().await
+    }
+
+    /// As [`connect`](Self::connect), without waiting for the server: the first lock finds out.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` for a URL that names no store.
+    pub fn connect_lazy(url: &str) -> Result<Self, Error> {
+        Self::builder(url).connect_lazy()
+    }
+
+    /// A manager with an embedded store of its own.
+    ///
+    /// # Panics
+    ///
+    /// If the operating system cannot start a thread; `connect_lazy("memory:")` reports that.
+    #[must_use]
+    pub fn in_memory() -> Self {
+        match Self::connect_lazy("memory:") {
+            Ok(manager) => manager,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Settings beyond the URL.
+    #[must_use]
+    pub fn builder(url: &str) -> ManagerBuilder {
+        ManagerBuilder::new(url)
+    }
+
+    /// A manager on a Redis client that the application has made; connects when it is first used.
+    ///
+    /// Connections are the manager's own, with the client's address, user and TLS settings.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` if the operating system cannot start the manager's thread.
+    #[cfg(feature = "redis")]
+    pub fn from_client(client: redis::Client) -> Result<Self, Error> {
+        ManagerBuilder::from_client(client).connect_lazy()
+    }
+
+    /// A lock on `key`, with the manager's defaults: ttl 30 s, no wait.
+    pub fn lock(&self, key: impl Into<LockKey>) -> LockRequest {
+        LockRequest::new(Ok(self), key.into())
+    }
+
+    /// What this process holds through this manager, in no order. No I/O.
+    #[must_use]
+    pub fn held(&self) -> Vec<HeldLock> {
+        let held = self.core.local.held().into_iter().filter_map(|hold| {
+            Some(HeldLock {
+                remaining: hold.remaining(),
+                held_for: hold.held_for(),
+                fencing_token: hold.fence()?,
+                key: Arc::clone(&hold.key),
+            })
+        });
+        held.filter(|held| !held.remaining.is_zero()).collect()
+    }
+
+    /// Ends the service in order: no new locks (`Unavailable`), then waits up to `timeout` for the
+    /// guards and bodies that hold some, and for the releases still under way.
+    ///
+    /// Answers what was left. A process that exits with releases left leaves those keys to their
+    /// ttl.
+    ///
+    /// # Cancel safety
+    ///
+    /// The manager stays drained; nothing else is lost.
+    pub async fn drain(&self, timeout: Duration) -> Drained {
+        self.core.draining.store(true, Ordering::Relaxed);
+        let keeper = &self.core.keeper;
+        let mut idle = pin!(keeper.idle());
+        let mut timer = pin!(keeper.timer(keeper.clock.now() + timeout));
+        poll_fn(|context| match idle.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(()),
+            Poll::Pending => timer.as_mut().poll(context),
+        })
+        .await;
+        let left = keeper.load();
+        Drained {
+            held: left.holds,
+            releasing: left.jobs,
+        }
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    /// Waits until the store can be used.
+    pub(crate) async fn ready(&self, patience: Duration) -> Result<(), Error> {
+        let keeper = &self.core.keeper;
+        let mut ready = self.core.store.ready();
+        let mut timer = pin!(keeper.timer(keeper.clock.now() + patience));
+        poll_fn(|context| match ready.as_mut().poll(context) {
+            Poll::Ready(ready) => Poll::Ready(ready.map_err(|failure| failure.error)),
+            Poll::Pending => timer.as_mut().poll(context).map(|()| {
+                Err(Error::unavailable(format!(
+                    "the store could not be reached within {patience:?}"
+                )))
+            }),
+        })
+        .await
+    }
+
+    /// The embedded store, for a test to command; `None` on any other store.
+    #[cfg(feature = "test-util")]
+    #[must_use]
+    pub fn test_store(&self) -> Option<crate::test_util::TestStore> {
+        let store = self.core.memory.clone()?;
+        Some(crate::test_util::TestStore { store })
+    }
+
+    /// Starts the keeper on an embedded store.
+    pub(crate) fn start_embedded(
+        store: Arc<MemoryStore>,
+        settings: Settings,
+    ) -> Result<Self, Error> {
+        Self::assemble(Arc::clone(&store) as Arc<dyn Store>, Some(store), settings)
+    }
+
+    /// Starts the keeper on a store.
+    #[cfg(feature = "redis")]
+    pub(crate) fn start(store: Arc<dyn Store>, settings: Settings) -> Result<Self, Error> {
+        Self::assemble(store, None, settings)
+    }
+
+    #[cfg_attr(
+        not(feature = "test-util"),
+        allow(unused_variables, reason = "only tests command the embedded store")
+    )]
+    fn assemble(
+        store: Arc<dyn Store>,
+        memory: Option<Arc<MemoryStore>>,
+        settings: Settings,
+    ) -> Result<Self, Error> {
+        let manager = ManagerId::random();
+        let keeper = Keeper::new(settings.clock, settings.operation_timeout);
+        // The store speaks to a manager that may be gone: it keeps none alive.
+        let listener: Arc<OnceLock<Weak<Core>>> = Arc::default();
+        let events = Events::new(manager, {
+            let listener = Arc::clone(&listener);
+            move |event| {
+                if let Some(core) = listener.get().and_then(Weak::upgrade) {
+                    core.hear(event);
+                }
+            }
+        });
+        let core = Arc::new(Core {
+            tokens: TokenSource::new(manager),
+            keeper: Arc::clone(&keeper),
+            store: Arc::clone(&store),
+            local: Local::default(),
+            operation_timeout: settings.operation_timeout,
+            defaults: settings.defaults,
+            draining: AtomicBool::new(false),
+            #[cfg(feature = "test-util")]
+            memory,
+        });
+        let _ = listener.set(Arc::downgrade(&core));
+        let background = Arc::clone(&store).background(events);
+        keeper.start(store, background).map_err(|error| {
+            Error::unavailable(format!("the keeper's thread cannot be started: {error}"))
+        })?;
+        Ok(Self { core })
+    }
+}
+
+impl Core {
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    fn hear(self: Arc<Self>, event: Event) {
+        match event {
+            Event::Released { key, token } => {
+                // A waiter that is gone in the meantime must not keep the others waiting.
+                if !self.local.nudge(&key, token) {
+                    self.keeper.submit(Job::leave(&self, key, token));
+                }
+            }
+            Event::Interrupted => self.local.nudge_all(),
+        }
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        self.keeper.close();
+    }
+}
+
+impl fmt::Debug for LockManager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockManager")
+            .field("store", &self.core.store)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One lock that this process holds: an entry of [`LockManager::held`].
+#[derive(Clone)]
+pub struct HeldLock {
+    key: Arc<str>,
+    remaining: Duration,
+    held_for: Duration,
+    fencing_token: FencingToken,
+}
+
+impl HeldLock {
+    /// The key, as it was asked for.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// How long it stays valid if it is never renewed again.
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        self.remaining
+    }
+
+    /// How long it has been held.
+    #[must_use]
+    pub fn held_for(&self) -> Duration {
+        self.held_for
+    }
+
+    /// Its fencing token.
+    #[must_use]
+    pub fn fencing_token(&self) -> FencingToken {
+        self.fencing_token
+    }
+}
+
+impl fmt::Debug for HeldLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HeldLock")
+            .field("remaining", &self.remaining)
+            .field("held_for", &self.held_for)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What was left when [`LockManager::drain`] returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drained {
+    held: usize,
+    releasing: usize,
+}
+
+impl Drained {
+    /// Locks that somebody still holds.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Releases that the store has not confirmed.
+    #[must_use]
+    pub fn releasing(&self) -> usize {
+        self.releasing
+    }
+
+    /// Whether nothing was left.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.held == 0 && self.releasing == 0
+    }
+}

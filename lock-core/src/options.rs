@@ -1,0 +1,123 @@
+//! The choices of a lock request, and their bounds.
+
+use std::time::Duration;
+
+use crate::Error;
+
+/// What to do while another owner holds the key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Wait {
+    /// Fail at once with `Busy`.
+    #[default]
+    None,
+    /// Wait this long in total, in the order of arrival within this process. Zero is `None`.
+    For(Duration),
+    /// Wait until the lock is there.
+    Forever,
+}
+
+impl From<Duration> for Wait {
+    fn from(span: Duration) -> Self {
+        if span.is_zero() {
+            Wait::None
+        } else {
+            Wait::For(span)
+        }
+    }
+}
+
+/// Whether the lease is extended while the lock is held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Renew {
+    /// Extended every third of the ttl (at most every 10 s) until it is released.
+    #[default]
+    Auto,
+    /// Never: the lock is lost when its ttl has run out.
+    Off,
+}
+
+/// What happens to a running body when its lock is lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnLost {
+    /// The body is dropped at its next await, and the caller gets `Lost`.
+    #[default]
+    Cancel,
+    /// The body runs to its end; it can ask its handle. Its result is the result.
+    Ignore,
+}
+
+/// Whether the caller waits for the release.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReleaseMode {
+    /// The call returns when the store has answered: the next caller finds the lock free.
+    #[default]
+    Await,
+    /// The call returns at once; the release is sent, and repeated if need be, in the background.
+    Background,
+}
+
+/// The shortest ttl.
+pub(crate) const MIN_TTL: Duration = Duration::from_millis(10);
+/// The longest ttl and cooldown.
+pub(crate) const MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The ttl in whole milliseconds, rounded up, or what is wrong with it.
+pub(crate) fn checked_ttl(ttl: Duration) -> Result<Duration, Error> {
+    if ttl < MIN_TTL {
+        return Err(Error::invalid(format!(
+            "a ttl of {ttl:?} is too short; the shortest is 10ms"
+        )));
+    }
+    if ttl > MAX_TTL {
+        return Err(Error::invalid(format!(
+            "a ttl of {ttl:?} is too long; the longest is 24h"
+        )));
+    }
+    Ok(whole_millis(ttl))
+}
+
+/// A cooldown saturates: longer than a day is a day.
+pub(crate) fn saturated_cooldown(cooldown: Duration) -> Duration {
+    whole_millis(cooldown.min(MAX_TTL))
+}
+
+fn whole_millis(span: Duration) -> Duration {
+    let millis = span.as_nanos().div_ceil(1_000_000);
+    Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ttl_outside_its_bounds_names_the_bound() {
+        for (ttl, bound) in [
+            (Duration::ZERO, "10ms"),
+            (Duration::from_micros(900), "10ms"),
+            (Duration::from_secs(3 * 365 * 86_400), "24h"),
+            (Duration::MAX, "24h"),
+        ] {
+            let error = checked_ttl(ttl).unwrap_err();
+            assert_eq!(error.kind(), crate::ErrorKind::Invalid);
+            assert!(error.to_string().contains(bound), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_ttl_is_rounded_up_to_whole_milliseconds() {
+        assert_eq!(
+            checked_ttl(Duration::from_micros(10_001)).unwrap(),
+            Duration::from_millis(11)
+        );
+    }
+
+    #[test]
+    fn an_endless_cooldown_is_a_day() {
+        assert_eq!(saturated_cooldown(Duration::MAX), MAX_TTL);
+    }
+}

@@ -1,0 +1,72 @@
+//! What the attribute's expansion calls. Not for anybody else: it changes with the macros.
+
+use std::future::Future;
+
+use crate::{AsLockManager, LockHandle, LockKey, LockManager, LockRequest, Run};
+
+pub use crate::key::KeyBuilder;
+
+pub fn request<M: AsLockManager + ?Sized>(manager: &M, key: impl Into<LockKey>) -> LockRequest {
+    manager.as_lock_manager().lock(key)
+}
+
+pub fn installed_request(key: impl Into<LockKey>) -> LockRequest {
+    let manager = LockManager::installed();
+    LockRequest::new(manager.as_ref().map_err(Clone::clone), key.into())
+}
+
+pub fn run<C, F>(request: LockRequest, body: C) -> Run<C, F>
+where
+    C: FnOnce(LockHandle) -> F,
+    F: Future,
+{
+    request.run_with(body)
+}
+
+/// Whether a function's return value says that its work succeeded: what a `cooldown` follows.
+///
+/// By method resolution, not by a trait bound, so that any return type will do: `Result` by itself,
+/// axum's `Response` by its status, everything else counts as success.
+#[derive(Debug)]
+pub struct Outcome<'a, T>(pub &'a T);
+
+pub trait OutcomeOfResult {
+    fn succeeded(&self) -> bool;
+}
+
+impl<T, E> OutcomeOfResult for Outcome<'_, Result<T, E>> {
+    fn succeeded(&self) -> bool {
+        self.0.is_ok()
+    }
+}
+
+#[cfg(feature = "axum")]
+impl OutcomeOfResult for Outcome<'_, axum_core::response::Response> {
+    fn succeeded(&self) -> bool {
+        // 303 is how a form's handler says "done, look there".
+        self.0.status().is_success() || self.0.status() == http::StatusCode::SEE_OTHER
+    }
+}
+
+pub trait OutcomeOfAny {
+    fn succeeded(&self) -> bool;
+}
+
+impl<T> OutcomeOfAny for &Outcome<'_, T> {
+    fn succeeded(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_result_is_no_success_and_any_other_value_is() {
+        assert!((&Outcome(&Ok::<_, ()>(1))).succeeded());
+        assert!(!(&Outcome(&Err::<(), _>(1))).succeeded());
+        assert!((&Outcome(&false)).succeeded());
+        assert!((&Outcome(&None::<u8>)).succeeded());
+    }
+}

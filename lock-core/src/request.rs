@@ -1,0 +1,291 @@
+//! What is asked for, and the verbs that ask.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crate::acquire::{Wanted, acquire};
+use crate::error::{Error, ErrorKind};
+use crate::guard::{LockGuard, LockHandle};
+use crate::key::LockKey;
+use crate::lease::Terms;
+use crate::manager::{Core, LockManager};
+use crate::options::{OnLost, ReleaseMode, Renew, Wait, checked_ttl, saturated_cooldown};
+use crate::run::Run;
+use crate::store::BoxFuture;
+
+/// A lock that is about to be asked for: made by [`LockManager::lock`], shaped by its builder
+/// methods, used up by one of the verbs [`acquire`](Self::acquire),
+/// [`try_acquire`](Self::try_acquire), [`run`](Self::run) and [`run_with`](Self::run_with).
+///
+/// It owns its parts, so `tokio::spawn(locks.lock("k").acquire())` compiles. What is wrong with it
+/// (a key, a ttl) is reported by the verb.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), lock_core::Error> {
+/// # let locks = lock_core::LockManager::in_memory();
+/// use std::time::Duration;
+///
+/// let order = locks
+///     .lock("order:42")
+///     .ttl(Duration::from_secs(10))
+///     .wait(Duration::from_secs(2))
+///     .run(async { "placed" })
+///     .await?;
+/// assert_eq!(order, "placed");
+/// # Ok(()) }
+/// ```
+#[must_use = "a request does nothing until one of its verbs is awaited: `acquire`, `try_acquire`, `run`, `run_with`"]
+pub struct LockRequest {
+    core: Result<Arc<Core>, Error>,
+    key: LockKey,
+    ttl: Duration,
+    wait: Wait,
+    renew: Renew,
+    max_hold: Option<Duration>,
+    cooldown: Duration,
+    on_lost: OnLost,
+    release: ReleaseMode,
+    acquire_timeout: Option<Duration>,
+}
+
+impl LockRequest {
+    pub(crate) fn new(manager: Result<&LockManager, Error>, key: LockKey) -> Self {
+        let core = manager.map(|manager| Arc::clone(manager.core()));
+        let (ttl, wait) = core
+            .as_ref()
+            .map_or((Duration::from_secs(30), Wait::None), |core| core.defaults);
+        Self {
+            core,
+            key,
+            ttl,
+            wait,
+            renew: Renew::default(),
+            max_hold: None,
+            cooldown: Duration::ZERO,
+            on_lost: OnLost::default(),
+            release: ReleaseMode::default(),
+            acquire_timeout: None,
+        }
+    }
+
+    /// How long the lock outlives its last renewal: what an owner that crashed costs the others.
+    /// From 10 ms to 24 h in whole milliseconds, rounded up. Default: 30 s.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
+    /// How long to wait while another owner holds the key. Default: not at all.
+    ///
+    /// The first question to the store always gets its [`acquire_timeout`](Self::acquire_timeout).
+    pub fn wait(mut self, wait: impl Into<Wait>) -> Self {
+        self.wait = wait.into();
+        self
+    }
+
+    /// Whether the lease is extended while the lock is held. Default: it is.
+    pub fn renew(mut self, renew: Renew) -> Self {
+        self.renew = renew;
+        self
+    }
+
+    /// The longest time to hold the lock, from its grant. Then it is lost: a body is dropped,
+    /// whatever [`on_lost`](Self::on_lost) says, and the lock given back; a guard says so and is no
+    /// longer renewed. Default: no limit (and a warning after ten ttls).
+    pub fn max_hold(mut self, max_hold: Duration) -> Self {
+        self.max_hold = Some(max_hold);
+        self
+    }
+
+    /// After the work, the key stays taken for that long: `run` and `run_with` apply it when the
+    /// body has ended, a guard when it is released (not when it is dropped), the attribute and the
+    /// layer after success only. A day at most. Default: none.
+    pub fn cooldown(mut self, cooldown: Duration) -> Self {
+        self.cooldown = cooldown;
+        self
+    }
+
+    /// What happens to the body of `run` and `run_with` when the lock is lost. Default: dropped.
+    pub fn on_lost(mut self, on_lost: OnLost) -> Self {
+        self.on_lost = on_lost;
+        self
+    }
+
+    /// Whether `run` and `run_with` wait for the release. Default: they do.
+    pub fn release(mut self, release: ReleaseMode) -> Self {
+        self.release = release;
+        self
+    }
+
+    /// How long the store may take to answer one question, before that is `Unavailable`.
+    /// Default: the manager's `operation_timeout`.
+    pub fn acquire_timeout(mut self, timeout: Duration) -> Self {
+        self.acquire_timeout = Some(timeout);
+        self
+    }
+
+    /// Takes the lock.
+    ///
+    /// # Errors
+    ///
+    /// * `Busy`: another owner holds the key, and did to the end of the wait.
+    /// * `Unavailable`: the store gave no answer.
+    /// * `Misconfigured`: the store will never accept this.
+    /// * `Invalid`: the key or the ttl is out of bounds, or no manager is installed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped at any await, it leaves no key behind: what may have been sent is undone in the
+    /// background. If the store is out of reach, a key may stay for one ttl.
+    ///
+    /// # Panics
+    ///
+    /// Never.
+    pub fn acquire(self) -> Acquire {
+        Acquire(match self.wanted() {
+            Ok(wanted) => Taking::Asking(Box::pin(acquire(wanted))),
+            Err(error) => Taking::Invalid(Some(error)),
+        })
+    }
+
+    /// Tries once, whatever `wait` says. `None`: another owner holds the key.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire), without `Busy`.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    pub fn try_acquire(self) -> TryAcquire {
+        TryAcquire(self.wait(Wait::None).acquire())
+    }
+
+    /// Takes the lock, runs `body`, gives the lock back. The body is dropped, before the release,
+    /// when it has ended, when the lock is lost, when it panics and when this future is dropped.
+    ///
+    /// The lock is asked for with the defaults of the request; `Busy` is an error here.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire), and `Lost` if the lock was lost while the body ran (with
+    /// [`OnLost::Cancel`]) or `max_hold` was reached. A failed release is logged, not returned: the
+    /// work is done.
+    ///
+    /// # Cancel safety
+    ///
+    /// The body is dropped, then the lock is given back in the background.
+    pub fn run<F: Future>(self, body: F) -> Run<impl FnOnce(LockHandle) -> F, F> {
+        self.run_with(move |_| body)
+    }
+
+    /// As [`run`](Self::run), with a handle to the lock for the body.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), lock_core::Error> {
+    /// # let locks = lock_core::LockManager::in_memory();
+    /// let fence = locks.lock("sku:7").run_with(|lock| async move { lock.fencing_token() }).await?;
+    /// # let _ = fence; Ok(()) }
+    /// ```
+    pub fn run_with<C, F>(self, body: C) -> Run<C, F>
+    where
+        C: FnOnce(LockHandle) -> F,
+        F: Future,
+    {
+        let (on_lost, release) = (self.on_lost, self.release);
+        Run::new(self.acquire(), body, on_lost, release)
+    }
+
+    fn wanted(self) -> Result<Wanted, Error> {
+        let core = self.core?;
+        let key = self.key.into_result()?;
+        let ttl = checked_ttl(self.ttl).map_err(|error| error.with_key(&key))?;
+        if self.max_hold.is_some_and(|longest| longest.is_zero()) {
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                "a max_hold of zero leaves no time for any work",
+            )
+            .with_key(&key));
+        }
+        Ok(Wanted {
+            terms: Terms {
+                ttl,
+                renew: self.renew == Renew::Auto,
+                max_hold: self.max_hold,
+            },
+            wait: self.wait,
+            cooldown: saturated_cooldown(self.cooldown),
+            acquire_timeout: self.acquire_timeout.unwrap_or(core.operation_timeout),
+            core,
+            key,
+        })
+    }
+}
+
+impl fmt::Debug for LockRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockRequest")
+            .field("ttl", &self.ttl)
+            .field("wait", &self.wait)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The future of [`LockRequest::acquire`].
+#[must_use = "futures do nothing unless polled"]
+pub struct Acquire(Taking);
+
+enum Taking {
+    Invalid(Option<Error>),
+    Asking(BoxFuture<'static, Result<LockGuard, Error>>),
+}
+
+impl Future for Acquire {
+    type Output = Result<LockGuard, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            Taking::Asking(acquire) => acquire.as_mut().poll(context),
+            Taking::Invalid(error) => Poll::Ready(Err(error
+                .take()
+                .expect("`Acquire` was polled after it was done"))),
+        }
+    }
+}
+
+impl fmt::Debug for Acquire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Acquire")
+    }
+}
+
+/// The future of [`LockRequest::try_acquire`].
+#[derive(Debug)]
+#[must_use = "futures do nothing unless polled"]
+pub struct TryAcquire(Acquire);
+
+impl Future for TryAcquire {
+    type Output = Result<Option<LockGuard>, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0)
+            .poll(context)
+            .map(|acquired| match acquired {
+                Ok(guard) => Ok(Some(guard)),
+                Err(error) if error.kind() == ErrorKind::Busy => Ok(None),
+                Err(error) => Err(error),
+            })
+    }
+}

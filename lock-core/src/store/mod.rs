@@ -1,0 +1,231 @@
+//! What a lock needs of a store, and nothing of how a store does it.
+//!
+//! One object-safe trait with one method for all operations: batching, a hand-over queue or several
+//! keys at once will be new [`Operation`]s, not new methods. The outcomes tell three things apart
+//! that must never be confused: *busy* (a fact), *not yours* (a fact), and *unknown*.
+
+mod memory;
+#[cfg(feature = "redis")]
+mod redis;
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::fence::FencingToken;
+use crate::token::{ManagerId, Token};
+use crate::{Error, ErrorKind};
+
+#[cfg(feature = "redis")]
+pub(crate) use self::redis::RedisStore;
+pub(crate) use memory::MemoryStore;
+
+pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Where locks live. Private until 1.0: the operations are still growing.
+///
+/// Every operation may be sent twice with one token and then answers the same: the same grant,
+/// never two. Dropping the future of an operation says nothing about whether it happened.
+pub(crate) trait Store: Debug + Send + Sync {
+    /// Runs one operation. Resolves whenever the store answers or its link breaks; how long to wait
+    /// for that is the caller's business.
+    fn execute(&self, operation: Operation, lane: Lane) -> BoxFuture<'_, Outcome>;
+
+    /// What the store does on its own for as long as its manager lives: connect, receive pushes,
+    /// reconnect. Runs on the keeper's thread; what must precede the first operation is done by the
+    /// time the call returns.
+    fn background(self: Arc<Self>, events: Events) -> BoxFuture<'static, ()>;
+
+    /// Resolves when the store can be used, or says why it cannot.
+    fn ready(&self) -> BoxFuture<'_, Result<(), Failure>>;
+
+    /// The lane of the calling task, to be able to undo on it what was sent on it.
+    fn lane(&self) -> Lane {
+        Lane::Keeper
+    }
+}
+
+/// Which link an operation goes by. Within one lane operations arrive in the order they were sent;
+/// nothing relies on an order between lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// The keeper's own link, driven by its thread.
+    Keeper,
+    /// The link of one of the application's runtimes, driven there.
+    #[cfg(feature = "redis")]
+    Runtime(tokio::runtime::Id),
+}
+
+/// One thing to do in the store. Keys are the user's; the store adds its namespace.
+#[derive(Clone, Debug)]
+pub(crate) enum Operation {
+    Acquire(Acquire),
+    /// Lengthens leases to their ttl. Never creates one.
+    Extend(Vec<Extension>),
+    /// Deletes the key if it is this lease's, leaves the queue of waiters, and wakes the next one
+    /// if the key is free.
+    Release(Release),
+    /// Replaces the value of this lease by a closed one that nobody can extend or release, for
+    /// the cooldown; in the way of [`Release`](Operation::Release) otherwise.
+    Cool(Release, Duration),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Acquire {
+    pub(crate) key: Arc<str>,
+    pub(crate) token: Token,
+    pub(crate) ttl: Duration,
+    /// Whether to stand in the queue of waiters when refused.
+    pub(crate) queue: bool,
+    /// This process's own token on the key whose release is still under way: as good as free.
+    pub(crate) replaces: Option<Token>,
+    /// Whether an earlier send of this token may have arrived.
+    pub(crate) repeated: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Extension {
+    pub(crate) key: Arc<str>,
+    pub(crate) token: Token,
+    pub(crate) ttl: Duration,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Release {
+    pub(crate) key: Arc<str>,
+    pub(crate) token: Token,
+    /// The fencing token of the lease, if it was granted: no later one may be lower.
+    pub(crate) fence: Option<FencingToken>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Outcome {
+    Granted(FencingToken),
+    Busy(Refusal),
+    /// One answer for each extension, in order.
+    Extended(Vec<Extended>),
+    Released(Released),
+    /// Not done, or not known to be done.
+    Failed(Failure),
+}
+
+/// The store's word that another owner holds the key.
+#[derive(Clone, Debug)]
+pub(crate) struct Refusal {
+    /// The owner's work is done; a cooldown runs.
+    pub(crate) cooling: bool,
+    /// How long the key stays taken if nobody extends it; `None`: it never expires.
+    pub(crate) remaining: Option<Duration>,
+    /// Whether the owner's release will be pushed to the waiter that was refused.
+    pub(crate) pushed: bool,
+}
+
+impl Refusal {
+    pub(crate) fn to_error(&self) -> Error {
+        Error::busy(self.cooling, self.remaining)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extended {
+    Yes,
+    /// The key is gone or another owner's.
+    NotOurs,
+    /// Nothing is known about this key.
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Released {
+    Yes,
+    /// There was no such key.
+    Absent,
+    /// The key is another owner's.
+    Other,
+}
+
+/// Why an operation gave no answer that counts.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) error: Error,
+    /// Whether the operation may have happened all the same, now or later.
+    pub(crate) ambiguous: bool,
+}
+
+impl Failure {
+    /// The store will never accept this operation, and did nothing.
+    #[cfg(feature = "redis")]
+    pub(crate) fn misconfigured(message: impl Into<std::borrow::Cow<'static, str>>) -> Self {
+        Self {
+            error: Error::new(ErrorKind::Misconfigured, message),
+            ambiguous: false,
+        }
+    }
+
+    /// The store answered, in a way that leaves nothing done.
+    pub(crate) fn refused(message: impl Into<std::borrow::Cow<'static, str>>) -> Self {
+        Self {
+            error: Error::unavailable(message),
+            ambiguous: false,
+        }
+    }
+
+    /// There was no answer.
+    pub(crate) fn unanswered(message: impl Into<std::borrow::Cow<'static, str>>) -> Self {
+        Self {
+            error: Error::unavailable(message),
+            ambiguous: true,
+        }
+    }
+
+    /// An answer that is not understood is never a grant.
+    pub(crate) fn not_understood() -> Self {
+        Self::unanswered("the store's answer was not understood")
+    }
+
+    /// Whether trying again cannot help.
+    pub(crate) fn is_final(&self) -> bool {
+        self.error.kind() != ErrorKind::Unavailable
+    }
+}
+
+/// What a store has to say unasked.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    /// The key may be free now; `token` stands first in its queue of waiters.
+    Released { key: Arc<str>, token: Token },
+    /// Pushes may have been missed, or none come for now: every waiter asks again.
+    Interrupted,
+}
+
+/// The manager that a store tells its events.
+#[derive(Clone)]
+pub(crate) struct Events {
+    pub(crate) manager: ManagerId,
+    listener: Arc<dyn Fn(Event) + Send + Sync>,
+}
+
+impl Events {
+    pub(crate) fn new(
+        manager: ManagerId,
+        listener: impl Fn(Event) + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            manager,
+            listener: Arc::new(listener),
+        }
+    }
+
+    /// Never call it with a lock held.
+    pub(crate) fn tell(&self, event: Event) {
+        (self.listener)(event);
+    }
+}
+
+impl Debug for Events {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Events")
+    }
+}

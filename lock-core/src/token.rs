@@ -1,0 +1,165 @@
+//! Lease tokens: what stands in Redis as the lock's value.
+
+use std::fmt;
+use std::sync::Mutex;
+
+use crate::sync::lock;
+
+/// Names a manager, and its push channel. Not the process: two managers of one process must not
+/// take each other's pushes for their own.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct ManagerId(u64);
+
+impl ManagerId {
+    pub(crate) fn random() -> Self {
+        let mut bytes = [0; 8];
+        fill(&mut bytes);
+        Self(u64::from_be_bytes(bytes))
+    }
+}
+
+impl fmt::Display for ManagerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl fmt::Debug for ManagerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ManagerId(..)")
+    }
+}
+
+/// The value of a held lock: `<manager, 16 hex digits>/<128 random bits, 32 hex digits>`, fresh for
+/// every lease and compared whole. ASCII, because values pass through clients as UTF-8.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Token {
+    manager: ManagerId,
+    lease: u128,
+}
+
+impl Token {
+    /// The length of the text.
+    pub(crate) const LENGTH: usize = 16 + 1 + 32;
+
+    pub(crate) fn manager(&self) -> ManagerId {
+        self.manager
+    }
+
+    /// The token of a text that a manager of this kit wrote; `None` for a stranger's.
+    pub(crate) fn parse(text: &str) -> Option<Token> {
+        let (manager, lease) = text.split_once('/')?;
+        if text.len() != Self::LENGTH
+            || manager.len() != 16
+            || !is_lower_hex(manager)
+            || !is_lower_hex(lease)
+        {
+            return None;
+        }
+        Some(Token {
+            manager: ManagerId(u64::from_str_radix(manager, 16).ok()?),
+            lease: u128::from_str_radix(lease, 16).ok()?,
+        })
+    }
+}
+
+fn is_lower_hex(text: &str) -> bool {
+    text.bytes()
+        .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{:032x}", self.manager, self.lease)
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(..)")
+    }
+}
+
+/// Makes the tokens of one manager.
+pub(crate) struct TokenSource {
+    manager: ManagerId,
+    pool: Mutex<Pool>,
+}
+
+/// Random bytes ahead: one system call serves many leases.
+struct Pool {
+    bytes: [u8; 1024],
+    used: usize,
+}
+
+impl TokenSource {
+    pub(crate) fn new(manager: ManagerId) -> Self {
+        let pool = Mutex::new(Pool {
+            bytes: [0; 1024],
+            used: 1024,
+        });
+        Self { manager, pool }
+    }
+
+    pub(crate) fn fresh(&self) -> Token {
+        let mut pool = lock(&self.pool);
+        if pool.used == pool.bytes.len() {
+            fill(&mut pool.bytes);
+            pool.used = 0;
+        }
+        let start = pool.used;
+        let mut lease = [0; 16];
+        lease.copy_from_slice(&pool.bytes[start..start + 16]);
+        pool.used += 16;
+        Token {
+            manager: self.manager,
+            lease: u128::from_be_bytes(lease),
+        }
+    }
+}
+
+/// Without randomness two owners could share a token; there is no safe way to go on.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "this is the one place that reads randomness"
+)]
+fn fill(bytes: &mut [u8]) {
+    getrandom::fill(bytes).expect("the operating system gives no random bytes");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_reads_back_and_names_its_manager() {
+        let manager = ManagerId::random();
+        let token = TokenSource::new(manager).fresh();
+        let text = token.to_string();
+        assert_eq!(text.len(), Token::LENGTH);
+        assert!(text.starts_with(&manager.to_string()));
+        assert_eq!(Token::parse(&text), Some(token));
+    }
+
+    #[test]
+    fn strangers_values_are_not_tokens() {
+        let token = TokenSource::new(ManagerId::random()).fresh().to_string();
+        for text in [
+            "",
+            "1",
+            "cooling/abc",
+            &token[1..],
+            &token.to_uppercase().replace('A', "G"),
+            &format!("{token}0"),
+        ] {
+            assert_eq!(Token::parse(text), None);
+        }
+    }
+
+    #[test]
+    fn a_thousand_leases_have_a_thousand_tokens() {
+        let source = TokenSource::new(ManagerId::random());
+        let tokens: std::collections::HashSet<_> = (0..1000).map(|_| source.fresh()).collect();
+        assert_eq!(tokens.len(), 1000);
+    }
+}
