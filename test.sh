@@ -1,0 +1,157 @@
+#!/usr/bin/env bash
+# Runs all tests: ./test.sh [arguments for cargo test]
+#
+# First installs what the tests need and this machine lacks (redis-server, a browser and its driver)
+# with apt, brew or dnf; after that, only this machine's loopback is used. A test that cannot run
+# for want of a part does not pass: the last line then says NOT RUN, and the exit status is 3.
+#
+#   NO_INSTALL=1     install nothing
+#   ALLOW_MISSING=1  a test that could not run is no failure
+#   REDIS_SERVER, CHROMIUM, CHROMEDRIVER  the programs to use, if not those on the search path
+#
+# Written for bash 3.2, which is what macOS has.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+main() {
+    if ! have cargo; then
+        say "cargo is missing: install Rust from https://rustup.rs and run this again"
+        exit 1
+    fi
+    if [ "${NO_INSTALL:-0}" != 1 ]; then
+        install_missing
+    fi
+
+    not_run=$(mktemp)
+    trap 'rm -f "$not_run"' EXIT
+    local status=0
+    LOCK_TESTS_NOT_RUN=$not_run \
+        cargo test --workspace --all-features --locked --no-fail-fast "$@" || status=$?
+    report "$status"
+}
+
+# Prints how it went and exits; what could not run is the last line.
+report() {
+    local count
+    count=$(sort -u "$not_run" | wc -l | tr -d ' ')
+    if [ "$1" -ne 0 ]; then
+        say "FAILED: see above"
+    fi
+    if [ "$count" -gt 0 ]; then
+        echo "NOT RUN: $count ($(reasons))"
+        if [ "$1" -eq 0 ] && [ "${ALLOW_MISSING:-0}" != 1 ]; then
+            exit 3
+        fi
+    elif [ "$1" -eq 0 ]; then
+        say "all tests passed"
+    fi
+    exit "$1"
+}
+
+# From lines `test: reason`: each reason once, with the number of its tests.
+reasons() {
+    sort -u "$not_run" | sed 's/^[^ ]*: //' | sort | uniq -c |
+        awk '{ n = $1; $1 = ""; printf "%s%s: %d", separator, substr($0, 2), n; separator = "; " }'
+}
+
+install_missing() {
+    if ! have_compiler; then install "a C compiler and the headers of OpenSSL" compiler have_compiler; fi
+    if ! have_redis; then install "redis-server" redis have_redis; fi
+    if ! have_browser; then install "Chromium and its driver" browser have_browser; fi
+}
+
+# install <what it is> <which packages> <test whether it is there now>
+install() {
+    local log
+    log=$(mktemp)
+    say "installing $1"
+    packages "$2" >"$log" 2>&1 </dev/null || true
+    if ! "$3"; then
+        tail -n 5 "$log" >&2
+        say "could not install $1; going on without"
+    fi
+    rm -f "$log"
+}
+
+# The packages of a part, by the name each system gives them. The alternatives after `||` are what
+# newer or older versions of the system call them.
+packages() {
+    if have apt-get; then
+        case $1 in
+            compiler) apt gcc libc6-dev pkg-config libssl-dev ;;
+            redis) apt redis-server ;;
+            browser) apt chromium chromium-driver || apt chromium-browser chromium-chromedriver ;;
+        esac
+    elif have brew; then
+        case $1 in
+            compiler) echo "run: xcode-select --install" && return 1 ;;
+            redis) brew install redis ;;
+            browser) brew install --cask google-chrome chromedriver ;;
+        esac
+    elif have dnf; then
+        case $1 in
+            compiler) dnf_ gcc pkgconf-pkg-config openssl-devel ;;
+            redis) dnf_ redis || dnf_ valkey-compat-redis ;;
+            browser) dnf_ chromium chromedriver ;;
+        esac
+    else
+        echo "neither apt-get nor brew nor dnf is here"
+        return 1
+    fi
+}
+
+apt() {
+    if [ -z "${apt_updated:-}" ]; then
+        as_root apt-get update
+        apt_updated=1
+    fi
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
+}
+
+dnf_() {
+    as_root dnf install -y "$@"
+}
+
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    elif [ -t 2 ]; then
+        # sudo asks on the terminal itself, whatever happens to its input and output.
+        sudo "$@"
+    else
+        sudo -n "$@"
+    fi
+}
+
+have_compiler() {
+    have cc && { [ "$(uname)" = Darwin ] || { have pkg-config && pkg-config --exists openssl; }; }
+}
+
+have_redis() {
+    [ -n "${REDIS_SERVER:-}" ] || have redis-server
+}
+
+have_browser() {
+    { [ -n "${CHROMEDRIVER:-}" ] || have chromedriver; } && have_chromium
+}
+
+# The places where the tests look too.
+have_chromium() {
+    local name
+    [ -n "${CHROMIUM:-}" ] && return
+    for name in chromium chromium-browser google-chrome google-chrome-stable chrome; do
+        have "$name" && return
+    done
+    [ -x "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome" ] ||
+        [ -x /Applications/Chromium.app/Contents/MacOS/Chromium ]
+}
+
+have() {
+    command -v "$1" >/dev/null 2>&1
+}
+
+say() {
+    echo "test.sh: $*"
+}
+
+main "$@"
