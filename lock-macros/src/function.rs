@@ -10,7 +10,6 @@ use syn::{
     Visibility,
     ext::IdentExt as _,
     parse::{Parse, ParseStream},
-    spanned::Spanned as _,
 };
 
 #[derive(Clone)]
@@ -100,9 +99,9 @@ impl Function {
                 ),
             ));
         }
-        if let Some(span) = self.returned_future() {
-            return Err(Error::new(
-                span,
+        if let Some(ty) = self.returned_future() {
+            return Err(Error::new_spanned(
+                ty,
                 format!(
                     "`{name}` returns a future instead of being one; write `async fn {name}` with the future's output"
                 ),
@@ -129,7 +128,7 @@ impl Function {
         self.sig.ident == "main" && (body.contains("block_on") || body.contains("Runtime"))
     }
 
-    fn returned_future(&self) -> Option<proc_macro2::Span> {
+    fn returned_future(&self) -> Option<&Type> {
         let ReturnType::Type(_, ty) = &self.sig.output else {
             return None;
         };
@@ -140,7 +139,7 @@ impl Function {
                 text.contains("dyn") && text.contains("Future")
             }
         };
-        is_future.then(|| ty.span())
+        is_future.then_some(&**ty)
     }
 }
 

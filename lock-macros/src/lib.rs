@@ -17,6 +17,8 @@ mod placeholder;
 mod scan;
 mod suggest;
 mod template;
+#[cfg(test)]
+mod tests;
 mod value;
 
 use proc_macro::TokenStream;

@@ -1,8 +1,8 @@
 //! The return type: can it carry the lock's error, and can it be written down inside the body?
 
+use quote::ToTokens;
 use syn::{
     Error, GenericArgument, Path, PathArguments, Result, ReturnType, Signature, Type, parse_quote,
-    spanned::Spanned as _,
 };
 
 /// The function's return type, with `_` for every `impl Trait` in it: that has no name in the body.
@@ -21,11 +21,11 @@ pub(crate) fn nameable(sig: &Signature) -> Type {
 pub(crate) fn check(sig: &Signature) -> Result<()> {
     let name = &sig.ident;
     match &sig.output {
-        ReturnType::Default => Err(nothing(name.span(), name)),
+        ReturnType::Default => Err(nothing(name, name)),
         ReturnType::Type(_, ty) => match &**ty {
-            Type::Tuple(tuple) if tuple.elems.is_empty() => Err(nothing(ty.span(), name)),
-            Type::ImplTrait(_) => Err(Error::new(
-                ty.span(),
+            Type::Tuple(tuple) if tuple.elems.is_empty() => Err(nothing(ty, name)),
+            Type::ImplTrait(_) => Err(Error::new_spanned(
+                ty,
                 "an `impl Trait` cannot be made from the lock's error; return a named type, for example \
                  `axum::response::Response` or a `Result`, or add `on_error = |error| …`",
             )),
@@ -34,9 +34,9 @@ pub(crate) fn check(sig: &Signature) -> Result<()> {
     }
 }
 
-fn nothing(span: proc_macro2::Span, name: &syn::Ident) -> Error {
-    Error::new(
-        span,
+fn nothing(at: &impl ToTokens, name: &syn::Ident) -> Error {
+    Error::new_spanned(
+        at,
         format!(
             "`{name}` returns nothing, so it cannot say that the lock was not free; return a `Result` whose error \
              is `From<lock_core::Error>`, or add `on_error = |error| …`"

@@ -154,7 +154,7 @@ fn placeholder_at(rest: &str) -> Result<(Placeholder, &str), String> {
                 .to_owned()
         }
         Some(end) => format!(
-            "`<{}>` is not an expression; write `<<` for the character `<` itself",
+            "`<{}>` is not an expression; a placeholder reads a parameter, as in `<id>` (and `<<` is the character `<`)",
             &rest[..end],
         ),
     })

@@ -115,10 +115,15 @@ pub(crate) fn word(input: ParseStream<'_>, words: &[(&str, &str)]) -> Result<Ide
     let written = input.call(Ident::parse_any)?;
     let Some((_, variant)) = words.iter().find(|(word, _)| written == word) else {
         let meant = suggest::nearest(&written.to_string(), words.iter().map(|(word, _)| *word))
-            .map_or_else(String::new, |word| format!("did you mean `{word}`? "));
+            .map_or_else(String::new, |word| format!("; did you mean `{word}`?"));
+        let choice = if meant.is_empty() {
+            "; write"
+        } else {
+            " It is"
+        };
         return Err(Error::new(
             span,
-            format!("{meant}this is {known}, not `{written}`"),
+            format!("`{written}` is not known here{meant}{choice} {known}"),
         ));
     };
     Ok(Ident::new(variant, Span::call_site()))

@@ -1,0 +1,16 @@
+use lock_macros::distributed_lock;
+
+trait Shop {
+    #[distributed_lock(key = "order:<uid>", ttl = "10s")]
+    async fn place_order(&self, uid: u64) -> Result<u64, String>;
+}
+
+impl Shop for () {
+    async fn place_order(&self, uid: u64) -> Result<u64, String> {
+        Ok(uid)
+    }
+}
+
+fn main() {
+    let _ = ().place_order(1);
+}
