@@ -1,0 +1,210 @@
+//! Products, stock and orders in SQLite. The one statement that matters is [`WRITE_BACK`].
+
+mod rows;
+
+use std::fmt;
+use std::path::PathBuf;
+
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+
+use crate::pool::Pool;
+
+pub(crate) use self::rows::{Lane, Order, Product, Sale, Shelf};
+use self::rows::{order, product, shelf};
+
+/// Writes back a stock that was read before. The fence is the whole protection against a writer
+/// that was paused: its token is lower than the one a newer holder has left here, and no row matches.
+const WRITE_BACK: &str =
+    "UPDATE products SET stock = ?1, fence = ?2 WHERE lane = ?3 AND sku = ?4 AND fence <= ?2";
+
+#[derive(Clone)]
+pub(crate) struct Db {
+    pool: Pool,
+}
+
+#[derive(Debug)]
+pub(crate) enum DbError {
+    /// A newer holder has written since: this writer's lock is not its own any more.
+    StaleFence {
+        given: i64,
+        stored: i64,
+    },
+    UnknownSku,
+    Sqlite(rusqlite::Error),
+    Closed,
+}
+
+impl Db {
+    /// Opens the file, and makes the tables and the first stock where they are missing.
+    pub(crate) async fn open(path: PathBuf) -> Result<Self, DbError> {
+        let pool = Pool::new(path);
+        pool.run(|c| in_transaction(c, |tx| Ok(tx.execute_batch(include_str!("schema.sql"))?)))
+            .await?;
+        Ok(Self { pool })
+    }
+
+    pub(crate) async fn product(&self, lane: Lane, sku: &str) -> Result<Option<Product>, DbError> {
+        let sku = sku.to_owned();
+        self.pool
+            .run(move |c| {
+                let mut find = c.prepare(
+                    "SELECT sku, cents, stock, fence FROM products WHERE lane = ?1 AND sku = ?2",
+                )?;
+                Ok(find
+                    .query_row(params![lane.as_str(), sku], product)
+                    .optional()?)
+            })
+            .await
+    }
+
+    /// Writes the stock back and the order with it, both or neither.
+    pub(crate) async fn sell(&self, sale: Sale) -> Result<Order, DbError> {
+        self.pool
+            .run(move |c| {
+                in_transaction(c, |tx| {
+                    write_back(tx, sale.lane, &sale.sku, sale.stock_left, sale.fence)?;
+                    let mut insert = tx.prepare(
+                        "INSERT INTO orders (lane, sku, user, quantity, cents, fence)
+                         VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                         RETURNING id, lane, sku, user, quantity, cents, fence, created_at",
+                    )?;
+                    let values = params![
+                        sale.lane.as_str(),
+                        sale.sku,
+                        sale.user,
+                        sale.quantity,
+                        sale.cents,
+                        sale.fence
+                    ];
+                    Ok(insert.query_row(values, order)?)
+                })
+            })
+            .await
+    }
+
+    /// Fills a shelf again and forgets its orders. The fence stays: it only ever rises.
+    pub(crate) async fn restock(
+        &self,
+        lane: Lane,
+        sku: &str,
+        fence: Option<i64>,
+    ) -> Result<(), DbError> {
+        let sku = sku.to_owned();
+        self.pool
+            .run(move |c| {
+                in_transaction(c, |tx| {
+                    let (initial, stored): (i64, i64) = tx
+                        .query_row(
+                            "SELECT initial, fence FROM products WHERE lane = ?1 AND sku = ?2",
+                            params![lane.as_str(), sku],
+                            |row| Ok((row.get(0)?, row.get(1)?)),
+                        )
+                        .optional()?
+                        .ok_or(DbError::UnknownSku)?;
+                    write_back(tx, lane, &sku, initial, fence.unwrap_or(stored))?;
+                    tx.execute(
+                        "DELETE FROM orders WHERE lane = ?1 AND sku = ?2",
+                        params![lane.as_str(), sku],
+                    )?;
+                    Ok(())
+                })
+            })
+            .await
+    }
+
+    pub(crate) async fn shelves(&self) -> Result<Vec<Shelf>, DbError> {
+        self.pool
+            .run(|c| {
+                let mut all = c.prepare(
+                    "SELECT p.lane, p.sku, p.name, p.cents, p.initial, p.stock,
+                            coalesce(sum(o.quantity), 0), count(o.id)
+                     FROM products p LEFT JOIN orders o ON o.lane = p.lane AND o.sku = p.sku
+                     GROUP BY p.lane, p.sku ORDER BY p.sku DESC, p.lane DESC",
+                )?;
+                let rows = all.query_map([], shelf)?;
+                Ok(rows.collect::<Result<_, _>>()?)
+            })
+            .await
+    }
+
+    /// The newest orders first.
+    pub(crate) async fn orders(&self, at_most: u32) -> Result<Vec<Order>, DbError> {
+        self.pool
+            .run(move |c| {
+                let mut newest = c.prepare(
+                    "SELECT id, lane, sku, user, quantity, cents, fence, created_at
+                     FROM orders ORDER BY id DESC LIMIT ?1",
+                )?;
+                let rows = newest.query_map([at_most], order)?;
+                Ok(rows.collect::<Result<_, _>>()?)
+            })
+            .await
+    }
+}
+
+/// IMMEDIATE takes the write lock at once: a transaction that reads first and asks for it later can
+/// be refused in the middle, and `busy_timeout` does not help it.
+fn in_transaction<T>(
+    connection: &mut Connection,
+    work: impl FnOnce(&Transaction<'_>) -> Result<T, DbError>,
+) -> Result<T, DbError> {
+    let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let out = work(&tx)?;
+    tx.commit()?;
+    Ok(out)
+}
+
+fn write_back(
+    tx: &Transaction<'_>,
+    lane: Lane,
+    sku: &str,
+    stock: i64,
+    fence: i64,
+) -> Result<(), DbError> {
+    let written = tx
+        .prepare(WRITE_BACK)?
+        .execute(params![stock, fence, lane.as_str(), sku])?;
+    if written == 1 {
+        return Ok(());
+    }
+    let stored: Option<i64> = tx
+        .query_row(
+            "SELECT fence FROM products WHERE lane = ?1 AND sku = ?2",
+            params![lane.as_str(), sku],
+            |row| row.get(0),
+        )
+        .optional()?;
+    Err(
+        stored.map_or(DbError::UnknownSku, |stored| DbError::StaleFence {
+            given: fence,
+            stored,
+        }),
+    )
+}
+
+impl From<rusqlite::Error> for DbError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl fmt::Display for DbError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::StaleFence { given, stored } => {
+                write!(
+                    f,
+                    "a newer holder has written (its fencing token {stored} is above {given})"
+                )
+            }
+            Self::UnknownSku => f.write_str("no such product"),
+            Self::Sqlite(error) => write!(f, "the database failed: {error}"),
+            Self::Closed => f.write_str("the database's thread ended"),
+        }
+    }
+}
+
+impl std::error::Error for DbError {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+//! A few SQLite connections for an async service: each call borrows one on a blocking thread.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::Semaphore;
+
+use crate::db::DbError;
+
+/// More would only wait for one another: SQLite has one writer at a time.
+const CONNECTIONS: usize = 8;
+
+/// How long a connection waits for another one's transaction, in this process or the other one.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+#[derive(Clone)]
+pub(crate) struct Pool {
+    path: Arc<PathBuf>,
+    idle: Arc<Mutex<Vec<Connection>>>,
+    places: Arc<Semaphore>,
+}
+
+impl Pool {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self {
+            path: Arc::new(path),
+            idle: Arc::default(),
+            places: Arc::new(Semaphore::new(CONNECTIONS)),
+        }
+    }
+
+    /// Runs `work` on a connection, off the async threads.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop work that has begun: a transaction either commits whole
+    /// or not at all, and the fence in it decides whether it may.
+    pub(crate) async fn run<T, W>(&self, work: W) -> Result<T, DbError>
+    where
+        T: Send + 'static,
+        W: FnOnce(&mut Connection) -> Result<T, DbError> + Send + 'static,
+    {
+        let place = Arc::clone(&self.places)
+            .acquire_owned()
+            .await
+            .map_err(|_| DbError::Closed)?;
+        let pool = self.clone();
+        let done = tokio::task::spawn_blocking(move || {
+            let _place = place;
+            let mut connection = pool.take()?;
+            let out = work(&mut connection);
+            // After a panic in `work` the connection is dropped instead, its transaction rolled back.
+            pool.idle().push(connection);
+            out
+        });
+        done.await.map_err(|_| DbError::Closed)?
+    }
+
+    fn take(&self) -> Result<Connection, DbError> {
+        let idle = self.idle().pop();
+        idle.map_or_else(|| self.open(), Ok)
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open(&self) -> Result<Connection, DbError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(self.path.as_path(), flags)?;
+        // First of all, so that the switch to WAL waits too when two processes start at once.
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
+        connection.pragma_update(None, "foreign_keys", true)?;
+        Ok(connection)
+    }
+}

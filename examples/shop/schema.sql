@@ -1,0 +1,34 @@
+-- Run by every process that starts, several at once on one file: each statement may be repeated.
+
+CREATE TABLE IF NOT EXISTS products (
+    lane    TEXT    NOT NULL CHECK (lane IN ('plain', 'locked')),
+    sku     TEXT    NOT NULL,
+    name    TEXT    NOT NULL,
+    cents   INTEGER NOT NULL,
+    initial INTEGER NOT NULL,
+    stock   INTEGER NOT NULL CHECK (stock >= 0),
+    -- The fencing token of the last write; a write with a lower one is refused.
+    fence   INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (lane, sku)
+) STRICT;
+
+CREATE TABLE IF NOT EXISTS orders (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    lane       TEXT    NOT NULL,
+    sku        TEXT    NOT NULL,
+    user       TEXT    NOT NULL,
+    quantity   INTEGER NOT NULL CHECK (quantity > 0),
+    cents      INTEGER NOT NULL,
+    fence      INTEGER NOT NULL,
+    created_at TEXT    NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),
+    FOREIGN KEY (lane, sku) REFERENCES products (lane, sku)
+) STRICT;
+
+CREATE INDEX IF NOT EXISTS orders_by_product ON orders (lane, sku);
+
+-- Every lane has a shelf of its own, so that what one lane does to its stock leaves the other alone.
+INSERT OR IGNORE INTO products (lane, sku, name, cents, initial, stock) VALUES
+    ('plain',  'mug',  'Enamel mug', 1800, 10, 10),
+    ('locked', 'mug',  'Enamel mug', 1800, 10, 10),
+    ('plain',  'lamp', 'Desk lamp',  6400, 10, 10),
+    ('locked', 'lamp', 'Desk lamp',  6400, 10, 10);

@@ -1,0 +1,47 @@
+//! A file name of our own in the system's temporary folder, gone when the shop ends.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// A folder that nobody else uses, with one file in it; SQLite puts its journal beside that.
+#[derive(Debug)]
+pub(crate) struct TempFile {
+    folder: PathBuf,
+    path: PathBuf,
+}
+
+impl TempFile {
+    pub(crate) fn new(extension: &str) -> io::Result<Self> {
+        let folder = loop {
+            let n = NEXT.fetch_add(1, Ordering::Relaxed);
+            let folder = std::env::temp_dir().join(format!("lock-shop-{}-{n}", std::process::id()));
+            match fs::create_dir(&folder) {
+                Ok(()) => break folder,
+                // Left behind by a killed process that had our number.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        };
+        let path = folder.join(format!("shop.{extension}"));
+        Ok(Self { folder, path })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+}
+
+impl Drop for TempFile {
+    fn drop(&mut self) {
+        // Nothing is lost if it stays: it is the temporary folder.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
