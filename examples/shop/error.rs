@@ -1,0 +1,111 @@
+//! What can go wrong with an order, each with a status and a code of its own (RFC 9457).
+
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+use crate::db::DbError;
+
+#[derive(Debug)]
+pub(crate) enum ShopError {
+    /// The authentication layer found nobody.
+    NoUser,
+    UnknownSku,
+    SoldOut {
+        left: i64,
+    },
+    Quantity,
+    /// Not JSON, not our JSON, not a query of ours: axum's own status and words.
+    Malformed(StatusCode, String),
+    NoSuchPage,
+    Database(DbError),
+    /// The kit's answer: 409 busy, 503 no answer from the store, 500 lost.
+    Lock(lock_core::Error),
+}
+
+impl IntoResponse for ShopError {
+    fn into_response(self) -> Response {
+        match self {
+            Self::NoUser => problem(
+                StatusCode::UNAUTHORIZED,
+                "no_user",
+                "say who is buying: a header x-user-id of 1 to 64 letters, digits, `-`, `_`, `.` or `@`",
+            ),
+            Self::UnknownSku => problem(
+                StatusCode::NOT_FOUND,
+                "unknown_sku",
+                "the shop has no product of this sku",
+            ),
+            Self::SoldOut { left } => problem(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "out_of_stock",
+                &format!("{left} left; nothing was charged"),
+            ),
+            Self::Quantity => problem(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "invalid_quantity",
+                "quantity must be from 1 to 100",
+            ),
+            Self::Malformed(status, detail) => problem(status, "malformed_request", &detail),
+            Self::NoSuchPage => problem(StatusCode::NOT_FOUND, "no_such_page", "the page is at /"),
+            Self::Database(DbError::UnknownSku) => Self::UnknownSku.into_response(),
+            Self::Database(error @ DbError::StaleFence { .. }) => problem(
+                StatusCode::CONFLICT,
+                "stale_fencing_token",
+                &format!("{error}; nothing was written"),
+            ),
+            Self::Database(error) => {
+                eprintln!("shop: {error}");
+                problem(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "database",
+                    "the database failed; see the shop's log",
+                )
+            }
+            Self::Lock(error) => error.into_response(),
+        }
+    }
+}
+
+fn problem(status: StatusCode, code: &str, detail: &str) -> Response {
+    let body = json!({
+        "type": "about:blank",
+        "title": status.canonical_reason(),
+        "status": status.as_u16(),
+        "code": code,
+        "detail": detail,
+    });
+    (
+        status,
+        [(header::CONTENT_TYPE, "application/problem+json")],
+        Json(body),
+    )
+        .into_response()
+}
+
+impl From<DbError> for ShopError {
+    fn from(error: DbError) -> Self {
+        Self::Database(error)
+    }
+}
+
+/// This one line is what lets a function under the attribute answer with a `ShopError`.
+impl From<lock_core::Error> for ShopError {
+    fn from(error: lock_core::Error) -> Self {
+        Self::Lock(error)
+    }
+}
+
+impl From<JsonRejection> for ShopError {
+    fn from(rejection: JsonRejection) -> Self {
+        Self::Malformed(rejection.status(), rejection.body_text())
+    }
+}
+
+impl From<QueryRejection> for ShopError {
+    fn from(rejection: QueryRejection) -> Self {
+        Self::Malformed(rejection.status(), rejection.body_text())
+    }
+}
