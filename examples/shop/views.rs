@@ -1,0 +1,60 @@
+//! What the page shows: stock, orders, locks. And the button that starts it all over.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::Serialize;
+
+use crate::app::Shop;
+use crate::db::{Lane, Order, Shelf};
+use crate::error::ShopError;
+
+const ORDERS_SHOWN: u32 = 1_000;
+
+/// A lock that this process holds now. The key is the demo's own data; a real service would not
+/// show it to everybody.
+#[derive(Debug, Serialize)]
+pub(crate) struct Held {
+    key: String,
+    remaining_ms: u128,
+    held_ms: u128,
+    fencing_token: i64,
+}
+
+/// `GET /stock`
+pub(crate) async fn stock(State(shop): State<Shop>) -> Result<Json<Vec<Shelf>>, ShopError> {
+    Ok(Json(shop.db.shelves().await?))
+}
+
+/// `GET /orders`, newest first.
+pub(crate) async fn orders(State(shop): State<Shop>) -> Result<Json<Vec<Order>>, ShopError> {
+    Ok(Json(shop.db.orders(ORDERS_SHOWN).await?))
+}
+
+/// `GET /locks`: no round trip to the store is made for it.
+pub(crate) async fn locks(State(shop): State<Shop>) -> Json<Vec<Held>> {
+    let held = shop.locks.held();
+    Json(
+        held.iter()
+            .map(|lock| Held {
+                key: lock.key().to_owned(),
+                remaining_ms: lock.remaining().as_millis(),
+                held_ms: lock.held_for().as_millis(),
+                fencing_token: lock.fencing_token().into(),
+            })
+            .collect(),
+    )
+}
+
+/// `POST /reset`: full shelves, no orders.
+pub(crate) async fn reset(State(shop): State<Shop>) -> Result<StatusCode, ShopError> {
+    for sku in ["mug", "lamp"] {
+        shop.restock(sku).await?;
+        shop.db.restock(Lane::Plain, sku, None).await?;
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(crate) async fn no_such_page() -> ShopError {
+    ShopError::NoSuchPage
+}
