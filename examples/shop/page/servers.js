@@ -1,0 +1,79 @@
+// Who gets the next click: this server, or, in a pair, this one and its twin in turn.
+
+export const settings = JSON.parse(document.getElementById("settings").textContent);
+
+// A browser opens six connections to a server. Five for orders leaves one for the live view.
+const AT_ONCE = 5;
+
+const here = { name: `:${location.port || 80}`, base: "" };
+const twin = settings.peer && {
+  name: `:${settings.peer}`,
+  base: `${location.protocol}//${location.hostname}:${settings.peer}`,
+};
+export const servers = (twin ? [here, twin] : [here])
+  .map((server) => ({ ...server, running: 0, waiting: [] }));
+
+let turn = 0;
+
+export function nextServer() {
+  return servers[turn++ % servers.length];
+}
+
+/** Sends an order when the server has a place for it; `ms` counts from then. */
+export async function order(server, path, user) {
+  await place(server);
+  const sent = performance.now();
+  try {
+    const response = await fetch(server.base + path, {
+      method: "POST",
+      headers: { "content-type": "application/json", "x-user-id": user },
+      body: JSON.stringify({ sku: "mug", quantity: 1 }),
+    });
+    const text = await response.text();
+    const ms = Math.round(performance.now() - sent);
+    return { status: response.status, ms, retryAfter: seconds(response), body: json(text) };
+  } catch {
+    return { status: 0, ms: Math.round(performance.now() - sent), body: {} };
+  } finally {
+    server.running -= 1;
+    server.waiting.shift()?.();
+  }
+}
+
+export async function post(path) {
+  const response = await fetch(path, { method: "POST" });
+  return { status: response.status, body: json(await response.text()) };
+}
+
+/** The answers of all servers that give one. */
+export async function everywhere(path) {
+  const answers = await Promise.allSettled(servers.map(async (server) => {
+    const response = await fetch(server.base + path, { signal: AbortSignal.timeout(2000) });
+    return { server, body: await response.json() };
+  }));
+  return answers.filter((a) => a.status === "fulfilled").map((a) => a.value);
+}
+
+export async function anywhere(path) {
+  for (const server of servers) {
+    try {
+      const response = await fetch(server.base + path, { signal: AbortSignal.timeout(2000) });
+      if (response.ok) return await response.json();
+    } catch { /* the twin may know */ }
+  }
+  return null;
+}
+
+async function place(server) {
+  if (server.running >= AT_ONCE) await new Promise((go) => server.waiting.push(go));
+  server.running += 1;
+}
+
+function seconds(response) {
+  const value = response.headers.get("retry-after");
+  return value && /^\d+$/.test(value) ? Number(value) : undefined;
+}
+
+function json(text) {
+  try { return JSON.parse(text); } catch { return { detail: text }; }
+}
