@@ -3,6 +3,7 @@
 mod browser;
 mod child;
 mod fake;
+mod http;
 mod missing;
 mod port;
 mod proxy;
