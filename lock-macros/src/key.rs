@@ -28,7 +28,12 @@ pub(crate) fn tokens(krate: &Path, literal: &LitStr, template: &Template) -> Tok
 }
 
 /// Gives every token the place, and so the scope, of the template.
+///
+/// What follows a dot has no scope. It counts as ours instead: the compiler offers a similar field
+/// by replacing the token's place, which would be the whole template.
 fn respan(tokens: TokenStream, span: Span) -> TokenStream {
+    let member = Span::call_site().located_at(span);
+    let mut after_dot = false;
     tokens
         .into_iter()
         .map(|mut tree| {
@@ -36,7 +41,8 @@ fn respan(tokens: TokenStream, span: Span) -> TokenStream {
                 tree =
                     TokenTree::Group(Group::new(group.delimiter(), respan(group.stream(), span)));
             }
-            tree.set_span(span);
+            tree.set_span(if after_dot { member } else { span });
+            after_dot = matches!(&tree, TokenTree::Punct(punct) if punct.as_char() == '.');
             tree
         })
         .collect()
