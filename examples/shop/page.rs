@@ -13,7 +13,8 @@ use crate::checkout;
 const HTML: &str = include_str!("page/index.html");
 
 /// Where the page's code samples come from: a marked region of what is compiled here.
-const SAMPLES: [(&str, &str); 3] = [
+const SAMPLES: [(&str, &str); 4] = [
+    ("plain", include_str!("plain.rs")),
     ("attribute", include_str!("orders.rs")),
     ("layer", include_str!("app.rs")),
     ("body", include_str!("checkout.rs")),
@@ -128,10 +129,10 @@ mod tests {
     #[test]
     fn the_samples_show_the_attribute_and_the_layer() {
         assert!(
-            region(SAMPLES[0].1, "attribute")
+            region(SAMPLES[1].1, "attribute")
                 .starts_with("#[distributed_lock(key = \"order:<uid>\"")
         );
-        assert!(region(SAMPLES[1].1, "layer").contains("LockLayer::template("));
+        assert!(region(SAMPLES[2].1, "layer").contains("LockLayer::template("));
     }
 
     #[test]

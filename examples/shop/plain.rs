@@ -23,14 +23,12 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, Json(order)))
 }
 
+#[rustfmt::skip]
 impl Shop {
-    async fn place_order_plain(
-        &self,
-        uid: &str,
-        request: OrderRequest,
-        payment: Payment,
-    ) -> Result<Order, ShopError> {
+    // page: begin plain
+    async fn place_order_plain(&self, uid: &str, request: OrderRequest, payment: Payment) -> Result<Order, ShopError> {
         let basket = checkout::authorise(&self.db, Lane::Plain, uid, request, payment).await?;
         checkout::read_pay_write(&self.db, &basket, Fence::AsRead).await
     }
+    // page: end plain
 }

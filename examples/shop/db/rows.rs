@@ -38,7 +38,7 @@ pub(crate) struct Order {
     user: String,
     quantity: i64,
     cents: i64,
-    fencing_token: i64,
+    pub(crate) fencing_token: i64,
     created_at: String,
 }
 

@@ -25,7 +25,7 @@ export function markDuplicate(item) {
 
 /** Marks the orders that were accepted when there was nothing left to sell. */
 export function markOversold(list, ids) {
-  for (const item of list.children) if (ids.has(item.dataset.order)) wrong(item, ", and none left");
+  for (const item of list.children) if (ids.has(item.dataset.order)) wrong(item, ": none left");
 }
 
 function wrong(item, why) {
@@ -56,7 +56,7 @@ function sentence(status, body) {
   if (status === 409) {
     const why = { stale_fencing_token: "Refused: stale token" }[body.code];
     if (why) return why;
-    return /cool/.test(body.code ?? "") ? "Refused: placed a moment ago" : "Refused: already under way";
+    return /cool/.test(body.code ?? "") ? "Refused: one was placed a moment ago" : "Refused: the first one is still under way";
   }
   return TITLES[status] ?? body.title ?? "An unexpected answer";
 }

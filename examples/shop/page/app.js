@@ -57,8 +57,8 @@ function tally(lane) {
     .map(([status, n]) => `${n} × ${status}`).join(", ");
 }
 
-byId("freeze").addEventListener("click", async () => {
-  const button = byId("freeze");
+byId("freeze").addEventListener("click", async ({ currentTarget: button }) => {
+  if (button.hasAttribute("aria-disabled")) return;
   const list = byId("answers-freeze");
   button.setAttribute("aria-disabled", "true");
   underWay += 1;
@@ -79,12 +79,14 @@ byId("freeze").addEventListener("click", async () => {
   refreshSoon();
 });
 
-byId("reset").addEventListener("click", async () => {
+byId("reset").addEventListener("click", async ({ currentTarget: button }) => {
+  if (button.hasAttribute("aria-disabled")) return;
   // Orders that are still on their way would be the first ones of the new stock.
-  byId("reset").setAttribute("aria-disabled", "true");
+  button.setAttribute("aria-disabled", "true");
   while (underWay > 0) await new Promise((later) => setTimeout(later, 50));
-  await post("/reset").catch(() => {});
-  byId("reset").removeAttribute("aria-disabled");
+  const { status } = await post("/reset").catch(() => ({ status: 0 }));
+  button.removeAttribute("aria-disabled");
+  button.textContent = status === 204 ? "Fill the shelves again" : `Not filled (${status || "no answer"}), try again`;
   for (const lane of ["plain", "locked"]) {
     byId(`answers-${lane}`).replaceChildren();
     byId(`tally-${lane}`).textContent = "";
