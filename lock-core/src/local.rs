@@ -194,12 +194,6 @@ impl Local {
         }
         wakers.into_iter().for_each(Waker::wake);
     }
-
-    /// How many keys there is anything to know about.
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        lock(&self.slots).len()
-    }
 }
 
 impl Slot {

@@ -201,12 +201,6 @@ pub(crate) struct Timer {
     id: Option<u64>,
 }
 
-impl Timer {
-    pub(crate) fn at(&self) -> Moment {
-        self.at
-    }
-}
-
 impl Future for Timer {
     type Output = ();
 

@@ -1,0 +1,51 @@
+-- acquire: takes a lock, or says who is in the way; for waiters, and for a token that may have been
+-- sent before. (A first attempt on a free key is three native commands: see `acquire.rs`.)
+--
+-- KEYS   1 lock   2 mark   3 queue
+-- ARGV   1 token   2 ttl in ms   3 "1": stand in the queue if refused   4 a token that may be
+--        stepped over, because its release is under way, or ""   5 prefix of the managers' channels
+-- Reply  {1, fence}             granted; fence is the fencing token, as a decimal string
+--        {0, value, pttl}       refused: what stands in the key, and for how many ms (-1: for ever)
+--        {0, "", ms}            the key goes to those who waited; ask again after so many ms
+-- Error  WRONGTYPE, LOCKMARK    a key of ours holds something else; nothing was done
+--
+-- A token that is granted already is granted again, and lengthened to its ttl.
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local token = ARGV[1]
+local value = redis.call('GET', KEYS[1])
+local mark = redis.call('GET', KEYS[2])
+if mark and (#mark > 16 or not string.match(mark, '^%d+$')) then
+  return redis.error_reply('LOCKMARK the mark of the fencing tokens is not a number')
+end
+
+local stepped_over = value and value == ARGV[4]
+if stepped_over then
+  redis.pcall('ZREM', KEYS[3], token)
+  redis.call('DEL', KEYS[1])
+  if wake(KEYS[3], KEYS[1], ARGV[5]) > 0 then
+    if ARGV[3] == '1' then
+      redis.pcall('ZADD', KEYS[3], 'NX', string.format('%.0f', now), token)
+      redis.pcall('PEXPIRE', KEYS[3], 60000)
+    end
+    return {0, '', 5}
+  end
+elseif value and value ~= token then
+  local left = redis.call('PTTL', KEYS[1])
+  if ARGV[3] == '1' then
+    redis.pcall('ZADD', KEYS[3], 'NX', string.format('%.0f', now), token)
+    redis.pcall('PEXPIRE', KEYS[3], math.max(left, 0) + 60000)
+  end
+  return {0, value, left}
+end
+
+local fence = now
+if mark and tonumber(mark) >= now then
+  -- The clock stands behind a token that was given: count on, and remember it at once, because
+  -- this lease's end will not prove that the clock has passed it.
+  fence = tonumber(mark) + 1
+  redis.call('SET', KEYS[2], string.format('%.0f', fence))
+end
+redis.call('SET', KEYS[1], token, 'PXAT', string.format('%.0f', math.floor(now / 1000) + ARGV[2]))
+redis.pcall('ZREM', KEYS[3], token)
+return {1, string.format('%.0f', fence)}

@@ -1,0 +1,144 @@
+//! Acquiring: three things at once with native commands, or the script.
+//!
+//! A first attempt is one write of `SET NX PX`, and what a grant or a refusal has to tell: a script
+//! with the same outcome costs the server ten times as much. The script is for whoever wants to be
+//! queued, steps over a release, or may have asked before.
+
+use redis::{Pipeline, Value, cmd};
+
+use super::answers::{Trouble, acquired, failure, not_understood, number, refusal, text, trouble};
+use super::connection::Connection;
+use super::{RedisStore, scripts};
+use crate::fence::FencingToken;
+use crate::store::{Acquire, Failure, Outcome};
+
+impl RedisStore {
+    pub(super) async fn acquire(
+        &self,
+        acquire: &Acquire,
+        on: &Connection,
+    ) -> Result<Outcome, Trouble> {
+        if acquire.queue || acquire.repeated || acquire.replaces.is_some() {
+            return self.acquire_by_script(acquire, on).await;
+        }
+        let lock = self.names.lock(&acquire.key);
+        let token = acquire.token.to_string();
+        let mut commands = Pipeline::with_capacity(5);
+        commands
+            .add_command(
+                cmd("SET")
+                    .arg(&lock)
+                    .arg(&token)
+                    .arg("NX")
+                    .arg("PX")
+                    .arg(millis(acquire.ttl))
+                    .take(),
+            )
+            .add_command(cmd("GET").arg(&lock).take())
+            .add_command(cmd("PTTL").arg(&lock).take())
+            .add_command(cmd("GET").arg(self.names.mark()).take())
+            .add_command(cmd("TIME").take());
+        let [set, value, left, mark, time] = on.send_all(&commands).await?;
+        match set {
+            Value::Okay => match (fence(&mark, &time), mark) {
+                (Some(fence), _) => Ok(Outcome::Granted(fence)),
+                // Set, and yet not to be granted like this: whatever follows, it must be undone.
+                (None, Value::ServerError(error)) => Ok(Outcome::Failed(Failure {
+                    ambiguous: true,
+                    ..failure(error.into())
+                })),
+                // The clock is behind the mark: the script counts on from there.
+                (None, _) => self.acquire_by_script(acquire, on).await,
+            },
+            Value::Nil => match (&value, &left) {
+                (Value::ServerError(error), _) => Err(trouble(error.clone().into())),
+                (owner, Value::Int(left)) => match text(owner) {
+                    Some(owner) if owner != token => Ok(Outcome::Busy(refusal(
+                        owner,
+                        *left,
+                        self.keeper.is_listening(),
+                    ))),
+                    // Ours by an earlier send, or released between two of the commands.
+                    _ => self.acquire_by_script(acquire, on).await,
+                },
+                _ => Ok(not_understood()),
+            },
+            Value::ServerError(error) => Err(trouble(error.into())),
+            _ => Ok(not_understood()),
+        }
+    }
+
+    async fn acquire_by_script(
+        &self,
+        acquire: &Acquire,
+        on: &Connection,
+    ) -> Result<Outcome, Trouble> {
+        let arguments = [
+            acquire.token.to_string(),
+            millis(acquire.ttl),
+            if acquire.queue { "1" } else { "0" }.to_owned(),
+            acquire
+                .replaces
+                .map(|token| token.to_string())
+                .unwrap_or_default(),
+            self.names.channels(),
+        ];
+        let answer = scripts::ACQUIRE
+            .run(on, &self.keys(&acquire.key), &arguments)
+            .await?;
+        Ok(acquired(&answer, self.keeper.is_listening()))
+    }
+}
+
+fn millis(span: std::time::Duration) -> String {
+    span.as_millis().to_string()
+}
+
+/// The server's time in microseconds, if it is above the mark.
+fn fence(mark: &Value, time: &Value) -> Option<FencingToken> {
+    let mark = match mark {
+        Value::Nil => 0,
+        mark => number(mark)?,
+    };
+    let Value::Array(time) = time else {
+        return None;
+    };
+    let [seconds, micros] = time.as_slice() else {
+        return None;
+    };
+    let now = number(seconds)?
+        .checked_mul(1_000_000)?
+        .checked_add(number(micros)?)?;
+    if now > mark {
+        FencingToken::new(now)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn time(seconds: &str, micros: &str) -> Value {
+        let part = |text: &str| Value::BulkString(text.as_bytes().to_vec());
+        Value::Array(vec![part(seconds), part(micros)])
+    }
+
+    #[test]
+    fn the_fencing_token_is_the_servers_time_where_that_is_above_the_mark() {
+        let now = time("1700000000", "25");
+        let fence_of = |mark: Value| fence(&mark, &now).map(u64::from);
+        assert_eq!(fence_of(Value::Nil), Some(1_700_000_000_000_025));
+        assert_eq!(
+            fence_of(Value::BulkString(b"1700000000000024".to_vec())),
+            Some(1_700_000_000_000_025)
+        );
+        assert_eq!(
+            fence_of(Value::BulkString(b"1700000000000025".to_vec())),
+            None
+        );
+        assert_eq!(fence_of(Value::BulkString(b"soon".to_vec())), None);
+        assert_eq!(fence(&Value::Nil, &Value::Okay), None);
+    }
+}

@@ -1,0 +1,232 @@
+//! What a server's answers mean. An answer that is not understood is never a grant.
+
+use std::str;
+use std::time::Duration;
+
+use redis::{ErrorKind as RedisKind, RedisError, ServerErrorKind, Value};
+
+use crate::error::{Error, ErrorKind};
+use crate::fence::FencingToken;
+use crate::store::{Extended, Failure, Outcome, Refusal, Released};
+use crate::token::Token;
+
+/// The answer of the acquire script.
+pub(super) fn acquired(answer: &Value, pushed: bool) -> Outcome {
+    let Value::Array(parts) = answer else {
+        return not_understood();
+    };
+    match parts.as_slice() {
+        [Value::Int(1), fence] => match number(fence).and_then(FencingToken::new) {
+            Some(fence) => Outcome::Granted(fence),
+            None => not_understood(),
+        },
+        [Value::Int(0), value, Value::Int(left)] => match text(value) {
+            Some(value) => Outcome::Busy(refusal(value, *left, pushed)),
+            None => not_understood(),
+        },
+        _ => not_understood(),
+    }
+}
+
+/// `value` stands in the key, for `left` milliseconds.
+pub(super) fn refusal(value: &str, left: i64, pushed: bool) -> Refusal {
+    let (cooling, owner) = match value.strip_prefix("cooling/") {
+        Some(owner) => (true, owner),
+        None => (false, value),
+    };
+    Refusal {
+        cooling,
+        remaining: u64::try_from(left).ok().map(Duration::from_millis),
+        // Clients of other libraries push nothing when they release, nor does a key without expiry.
+        pushed: pushed && left >= 0 && (value.is_empty() || Token::parse(owner).is_some()),
+    }
+}
+
+pub(super) fn released(answer: &Value) -> Outcome {
+    match answer {
+        Value::Int(1) => Outcome::Released(Released::Yes),
+        Value::Int(0) => Outcome::Released(Released::Absent),
+        Value::Int(2) => Outcome::Released(Released::Other),
+        _ => not_understood(),
+    }
+}
+
+pub(super) fn extended(answer: &Value) -> Outcome {
+    let Value::Array(parts) = answer else {
+        return not_understood();
+    };
+    let answers = parts.iter().map(|part| match part {
+        Value::Int(1) => Extended::Yes,
+        Value::Int(0 | 2) => Extended::NotOurs,
+        _ => Extended::Unknown,
+    });
+    Outcome::Extended(answers.collect())
+}
+
+pub(super) fn not_understood() -> Outcome {
+    Outcome::Failed(Failure::not_understood())
+}
+
+pub(super) fn text(value: &Value) -> Option<&str> {
+    match value {
+        Value::BulkString(bytes) => str::from_utf8(bytes).ok(),
+        Value::SimpleString(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// A non-negative decimal number, exact in a double.
+pub(super) fn number(value: &Value) -> Option<u64> {
+    let number = match value {
+        Value::Int(number) => u64::try_from(*number).ok()?,
+        _ => {
+            let text = text(value)?;
+            if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+                return None;
+            }
+            text.parse().ok()?
+        }
+    };
+    (number < FencingToken::LIMIT).then_some(number)
+}
+
+/// What went wrong on the way to the answer.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// The connection is of no use any more; what was sent may have arrived.
+    Broken(RedisError),
+    /// The server does not know the script.
+    NoScript,
+    /// Anything else.
+    Failed(Failure),
+}
+
+/// Sorts an error by what can be done about it.
+pub(super) fn trouble(error: RedisError) -> Trouble {
+    match error.kind() {
+        RedisKind::Server(ServerErrorKind::NoScript) => Trouble::NoScript,
+        RedisKind::Io | RedisKind::Parse => Trouble::Broken(error),
+        _ => Trouble::Failed(failure(error)),
+    }
+}
+
+/// The failure that a server's error stands for.
+pub(super) fn failure(error: RedisError) -> Failure {
+    let code = error.code().unwrap_or_default().to_owned();
+    let permanent = |message: &'static str| Failure {
+        error: Error::new(ErrorKind::Misconfigured, message).with_source(error.clone()),
+        ambiguous: false,
+    };
+    match (error.kind(), code.as_str()) {
+        (RedisKind::AuthenticationFailed, _) | (_, "WRONGPASS" | "NOAUTH") => {
+            permanent("the server does not accept the user or password of the URL")
+        }
+        (RedisKind::Server(ServerErrorKind::NoPerm), _) | (_, "NOPERM") => permanent(
+            "the server's ACL forbids this user a command or key of the lock; allow it \
+             +@read +@write +@scripting +@connection +publish +subscribe +time, \
+             the keys ~<namespace>* and the channels &<namespace>!m:*",
+        ),
+        (_, "WRONGTYPE") => permanent(
+            "a key of the lock holds data of another type; lock another key, or choose another namespace",
+        ),
+        (_, "LOCKMARK") => permanent(
+            "the key `<namespace>!f`, the mark of the fencing tokens, holds something else than a number; \
+             delete it, or choose another namespace",
+        ),
+        (
+            RedisKind::Server(
+                ServerErrorKind::CrossSlot | ServerErrorKind::Moved | ServerErrorKind::Ask,
+            ),
+            _,
+        ) => permanent("this server is one node of a cluster; the lock needs a server of its own"),
+        (RedisKind::RESP3NotSupported, _) => {
+            permanent("the server is older than Redis 6.2; use 6.2 or later, or Valkey")
+        }
+        (RedisKind::InvalidClientConfig, _) => {
+            permanent("the settings of the Redis client are not usable")
+        }
+        // Refused before anything was written: OOM, READONLY, LOADING, MASTERDOWN, NOREPLICAS, BUSY …
+        (RedisKind::Server(_) | RedisKind::Extension, _) => {
+            let mut refused = Failure::refused(format!(
+                "the server cannot serve the lock at the moment ({})",
+                if code.is_empty() {
+                    "unknown error"
+                } else {
+                    &code
+                }
+            ));
+            refused.error = refused.error.with_source(error);
+            refused
+        }
+        _ => {
+            let mut unanswered = Failure::unanswered("the connection to the server failed");
+            unanswered.error = unanswered.error.with_source(error);
+            unanswered
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bulk(text: &str) -> Value {
+        Value::BulkString(text.as_bytes().to_vec())
+    }
+
+    #[test]
+    fn an_answer_that_is_not_understood_is_never_a_grant() {
+        let strange = [
+            Value::Nil,
+            Value::Okay,
+            Value::Int(1),
+            Value::Array(vec![]),
+            Value::Array(vec![Value::Int(1)]),
+            Value::Array(vec![Value::Int(1), bulk("")]),
+            Value::Array(vec![Value::Int(1), bulk("0")]),
+            Value::Array(vec![Value::Int(1), bulk("-5")]),
+            Value::Array(vec![Value::Int(1), bulk("0x10")]),
+            Value::Array(vec![Value::Int(1), bulk("1.7e+15")]),
+            Value::Array(vec![Value::Int(1), bulk("9007199254740992")]),
+            Value::Array(vec![Value::Int(1), bulk("5"), bulk("6")]),
+            Value::Array(vec![Value::Int(2), bulk("5")]),
+            Value::Array(vec![bulk("1"), bulk("5")]),
+        ];
+        for answer in strange {
+            assert!(
+                matches!(acquired(&answer, true), Outcome::Failed(_)),
+                "{answer:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_refusal_tells_held_from_cooling_and_ours_from_strangers() {
+        let ours = "0123456789abcdef/0123456789abcdef0123456789abcdef";
+        let held = refusal(ours, 1500, true);
+        assert_eq!(
+            (held.cooling, held.remaining, held.pushed),
+            (false, Some(Duration::from_millis(1500)), true)
+        );
+        let cooling = refusal(&format!("cooling/{ours}"), 20, true);
+        assert!(cooling.cooling && cooling.pushed);
+        assert!(!refusal("some-uuid", 20, true).pushed);
+        let endless = refusal(ours, -1, true);
+        assert_eq!((endless.remaining, endless.pushed), (None, false));
+    }
+
+    #[test]
+    fn an_unknown_status_of_a_renewal_is_not_a_loss() {
+        let Outcome::Extended(answers) = extended(&Value::Array(vec![
+            Value::Int(1),
+            Value::Int(3),
+            Value::Int(0),
+        ])) else {
+            panic!("a list of answers");
+        };
+        assert_eq!(
+            answers,
+            [Extended::Yes, Extended::Unknown, Extended::NotOurs]
+        );
+    }
+}

@@ -1,0 +1,205 @@
+//! The keeper's own connection: renewals, releases in the background, and the pushes for waiters.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use redis::{Client, PushInfo, PushKind, Value, cmd};
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::{sleep, timeout};
+
+use super::answers::{Trouble, failure, text};
+use super::connection::Connection;
+use super::names::Names;
+use crate::retry::pause_after_failure;
+use crate::store::{Event, Events, Failure};
+use crate::token::Token;
+
+pub(super) struct KeeperLink {
+    state: watch::Sender<State>,
+    /// Rung by whoever finds the connection silent.
+    replace: Notify,
+    /// Whether releases of this kit are pushed to this manager at the moment.
+    listening: AtomicBool,
+    connect_timeout: Duration,
+}
+
+#[derive(Clone)]
+enum State {
+    Connecting,
+    Ready(Connection),
+    Down(Failure),
+}
+
+impl KeeperLink {
+    pub(super) fn new(connect_timeout: Duration) -> Self {
+        Self {
+            state: watch::Sender::new(State::Connecting),
+            replace: Notify::new(),
+            listening: AtomicBool::new(false),
+            connect_timeout,
+        }
+    }
+
+    /// The connection, or why there is none at the moment.
+    pub(super) async fn connection(&self) -> Result<Connection, Failure> {
+        let mut state = self.state.subscribe();
+        loop {
+            match &*state.borrow_and_update() {
+                State::Ready(connection) if connection.is_usable() => return Ok(connection.clone()),
+                State::Ready(_) => self.replace.notify_one(),
+                State::Down(failure) => return Err(failure.clone()),
+                State::Connecting => {}
+            }
+            if state.changed().await.is_err() {
+                return Err(Failure::refused("the lock manager has ended"));
+            }
+        }
+    }
+
+    pub(super) fn is_listening(&self) -> bool {
+        self.listening.load(Ordering::Relaxed)
+    }
+
+    /// Connects, listens, and connects again, for as long as the keeper runs.
+    pub(super) async fn run(self: Arc<Self>, client: Client, names: Names, events: Events) {
+        let mut failures = 0;
+        loop {
+            let (pushes, mut pushed) = mpsc::unbounded_channel();
+            let opened = timeout(
+                self.connect_timeout,
+                self.open(&client, &names, &events, pushes),
+            )
+            .await;
+            let opened = opened
+                .unwrap_or_else(|_| Err(Failure::refused("the server did not answer in time")));
+            match opened {
+                Ok(connection) => {
+                    failures = 0;
+                    self.state.send_replace(State::Ready(connection));
+                    // What was pushed while nobody listened is lost: every waiter asks again.
+                    events.tell(Event::Interrupted);
+                    self.listen(&names, &events, &mut pushed).await;
+                    self.listening.store(false, Ordering::Relaxed);
+                    self.state.send_replace(State::Connecting);
+                    events.tell(Event::Interrupted);
+                }
+                Err(failure) => {
+                    failures += 1;
+                    self.state.send_replace(State::Down(failure));
+                    sleep(pause_after_failure(failures)).await;
+                }
+            }
+        }
+    }
+
+    async fn open(
+        &self,
+        client: &Client,
+        names: &Names,
+        events: &Events,
+        pushes: mpsc::UnboundedSender<PushInfo>,
+    ) -> Result<Connection, Failure> {
+        let connection = Connection::open(client, Some(pushes)).await?;
+        check_version(&connection).await?;
+        let subscribe = cmd("SUBSCRIBE").arg(names.channel(events.manager)).take();
+        match connection.send(&subscribe).await {
+            Ok(_) => self.listening.store(true, Ordering::Relaxed),
+            Err(Trouble::Broken(error)) => return Err(failure(error)),
+            // Without pushes waiters look for themselves: slower, not wrong.
+            Err(_) => tracing::warn!(
+                "the server's ACL forbids this user to subscribe to `<namespace>!m:*`; \
+                 waiting for a lock falls back to looking every 250 ms to 2 s"
+            ),
+        }
+        Ok(connection)
+    }
+
+    /// Until the connection has ended or gone silent.
+    async fn listen(
+        &self,
+        names: &Names,
+        events: &Events,
+        pushed: &mut mpsc::UnboundedReceiver<PushInfo>,
+    ) {
+        loop {
+            let push = tokio::select! {
+                push = pushed.recv() => push,
+                () = self.replace.notified() => None,
+            };
+            match push {
+                Some(push) if push.kind == PushKind::Message => {
+                    if let Some(event) = released(names, &push) {
+                        events.tell(event);
+                    }
+                }
+                Some(push) if push.kind != PushKind::Disconnection => {}
+                _ => return,
+            }
+        }
+    }
+}
+
+/// A message of the script's `wake`: `<token> <lock>`.
+fn released(names: &Names, push: &PushInfo) -> Option<Event> {
+    let [_channel, message] = push.data.as_slice() else {
+        return None;
+    };
+    let (token, lock) = text(message)?.split_once(' ')?;
+    Some(Event::Released {
+        key: names.key(lock)?.into(),
+        token: Token::parse(token)?,
+    })
+}
+
+/// The scripts need `SET … PXAT`, of Redis 6.2. A user that may not ask is believed.
+async fn check_version(connection: &Connection) -> Result<(), Failure> {
+    let info = match connection.send(&cmd("INFO").arg("server").take()).await {
+        Ok(info) => info,
+        Err(Trouble::Broken(error)) => return Err(failure(error)),
+        Err(_) => return Ok(()),
+    };
+    match version(&info) {
+        Some(version) if version < (6, 2) => Err(Failure::misconfigured(format!(
+            "the server is Redis {}.{}; use 6.2 or later, or Valkey",
+            version.0, version.1
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn version(info: &Value) -> Option<(u32, u32)> {
+    let text = match info {
+        Value::VerbatimString { text, .. } => text,
+        other => text(other)?,
+    };
+    let version = text
+        .lines()
+        .find_map(|line| line.strip_prefix("redis_version:"))?;
+    let mut numbers = version.split('.').map_while(|number| number.parse().ok());
+    Some((numbers.next()?, numbers.next()?))
+}
+
+impl fmt::Debug for KeeperLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeeperLink")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_read_from_info() {
+        let info = Value::BulkString(
+            b"# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n".to_vec(),
+        );
+        assert_eq!(version(&info), Some((7, 0)));
+        assert_eq!(
+            version(&Value::BulkString(b"redis_version:unstable".to_vec())),
+            None
+        );
+    }
+}
