@@ -14,23 +14,24 @@
 
 use proc_macro2::{Group, Ident, Span, TokenStream};
 use quote::{ToTokens as _, quote, quote_spanned};
-use syn::{Result, Type, spanned::Spanned as _};
+use syn::{Error, Result, Type, spanned::Spanned as _};
 
 use crate::{
     args::{Amount, Key, LockArgs, Wait},
+    boxed::Boxed,
     function::Function,
     key, names, output,
     params::Params,
 };
 
 pub(crate) fn expand(args: &LockArgs, function: Function) -> Result<TokenStream> {
-    function.check_async()?;
-    names::check(args, &function.sig)?;
-    if args.on_error.is_none() {
-        output::check(&function.sig)?;
+    if let Some(boxed) = Boxed::find(&function) {
+        return expand_boxed(args, boxed);
     }
-    let params = Params::new(&function.sig, &function.attrs, &mentioned(args))?;
-    let inside = inside(args, &function, &params);
+    function.check_async()?;
+    let params = params(args, &function)?;
+    let before = before(args, &function, &params);
+    let after = after(args, &function, &params);
 
     let Function {
         attrs,
@@ -44,28 +45,60 @@ pub(crate) fn expand(args: &LockArgs, function: Function) -> Result<TokenStream>
         #(#attrs)*
         #vis #sig {
             #(#inner_attrs)*
-            #inside
+            #before
+            #after
         }
     })
 }
 
-fn inside(args: &LockArgs, function: &Function, params: &Params) -> TokenStream {
+fn expand_boxed(args: &LockArgs, boxed: Boxed) -> Result<TokenStream> {
+    let params = params(args, &boxed.inner)?;
+    let before = boxed.rename_self(before(args, &boxed.inner, &params));
+    let after = after(args, &boxed.inner, &params);
+    let name = boxed.inner.sig.ident.clone();
+    boxed
+        .put(params, &quote!(#before #after))
+        .ok_or_else(|| Error::new(name.span(), "this function's `async` block cannot be found"))
+}
+
+/// The parameters, after every check that needs the function.
+fn params(args: &LockArgs, function: &Function) -> Result<Params> {
+    names::check(args, &function.sig)?;
+    if args.on_error.is_none() {
+        output::check(&function.sig)?;
+    }
+    Params::new(&function.sig, &function.attrs, &mentioned(args))
+}
+
+/// Everything that reads the arguments of the attribute.
+fn before(args: &LockArgs, function: &Function, params: &Params) -> TokenStream {
+    let views = &params.views;
+    let request = local("__lock_request");
+    let built = request_tokens(args);
+    let on_error = on_error(args, &output::nameable(&function.sig));
+    let cooldown = args.cooldown.as_ref().map(|cooldown| {
+        let cooldown = amount(cooldown);
+        let name = local("__lock_cooldown");
+        quote!(let #name: ::core::time::Duration = #cooldown;)
+    });
+    quote! {
+        #views
+        let #request = #built;
+        #cooldown
+        #on_error
+    }
+}
+
+/// The body under the lock, and what comes of it.
+fn after(args: &LockArgs, function: &Function, params: &Params) -> TokenStream {
     let krate = &args.krate;
     let returned = output::nameable(&function.sig);
-    let views = &params.views;
     let request = local("__lock_request");
     let body = local("__lock_body");
     let outcome = local("__lock_outcome");
     let value = local("__lock_value");
     let error = local("__lock_error");
 
-    let built = request_tokens(args);
-    let on_error = on_error(args, &returned);
-    let cooldown = args.cooldown.as_ref().map(|cooldown| {
-        let cooldown = amount(cooldown);
-        let name = local("__lock_cooldown");
-        quote!(let #name: ::core::time::Duration = #cooldown;)
-    });
     let closure = closure(args, function, params, &returned);
     let answer = match &args.on_error {
         Some(_) => {
@@ -75,10 +108,6 @@ fn inside(args: &LockArgs, function: &Function, params: &Params) -> TokenStream 
         None => quote!(<#returned as #krate::FromLockError>::from_lock_error(#error)),
     };
     quote! {
-        #views
-        let #request = #built;
-        #cooldown
-        #on_error
         let #body = #closure;
         let #outcome = #krate::__private::run(#request, #body).await;
         match #outcome {

@@ -103,7 +103,7 @@ impl Function {
             return Err(Error::new_spanned(
                 ty,
                 format!(
-                    "`{name}` returns a future instead of being one; write `async fn {name}` with the future's output"
+                    "`{name}` returns a future that is not one `async` block; write `async fn {name}` with the future's output"
                 ),
             ));
         }

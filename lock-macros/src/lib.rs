@@ -4,6 +4,7 @@
 //! crate. This crate depends on none of the others.
 
 mod args;
+mod boxed;
 mod duration;
 mod expand;
 mod fallback;

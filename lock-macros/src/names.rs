@@ -75,7 +75,12 @@ impl Names<'_> {
         let text = name.to_string();
         text.starts_with(char::is_uppercase)
             || self.params.contains(&text)
-            || (text == "self" && self.sig.receiver().is_some())
+            || (text == "self" && self.has_self())
+    }
+
+    /// `async_trait` has made a local of the receiver.
+    fn has_self(&self) -> bool {
+        self.sig.receiver().is_some() || self.params.iter().any(|param| param == "__self")
     }
 
     fn explain(&self, name: &str, source: &str) -> String {
@@ -102,10 +107,15 @@ impl Names<'_> {
     }
 
     fn parameters(&self) -> String {
-        let receiver = self.sig.receiver().map(|_| "self");
+        let receiver = self.has_self().then_some("self");
         let all: Vec<&str> = receiver
             .into_iter()
-            .chain(self.params.iter().map(String::as_str))
+            .chain(
+                self.params
+                    .iter()
+                    .map(String::as_str)
+                    .filter(|name| !name.starts_with("__")),
+            )
             .collect();
         if all.is_empty() {
             "none".to_owned()
@@ -124,7 +134,7 @@ impl Names<'_> {
             let inside = &rest[..end];
             let value = inside.split(':').next().unwrap_or(inside).trim();
             let name = value.split('.').next().unwrap_or(value);
-            let is_self = name == "self" && value != name && self.sig.receiver().is_some();
+            let is_self = name == "self" && value != name && self.has_self();
             if is_self || self.params.iter().any(|param| param == name) {
                 return Err(self.error(format!(
                     "`{{{inside}}}` is plain text in a key, so every call would take the same lock; write `<{value}>`"

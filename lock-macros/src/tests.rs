@@ -3,21 +3,32 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-/// The expansion, which must be one function, in the spacing of a token stream.
+/// The expansion, which must be one function.
 fn function(args: TokenStream, item: TokenStream) -> String {
     let tokens = crate::attribute(args, item);
     syn::parse2::<syn::ItemFn>(tokens.clone()).expect("one function");
     tokens.to_string()
 }
 
+/// The spaces between tokens depend on where the tokens come from.
+fn squeezed(tokens: &str) -> String {
+    tokens.split_whitespace().collect()
+}
+
 fn has(expansion: &str, part: &TokenStream) {
     let part = part.to_string();
-    assert!(expansion.contains(&part), "{part}\nis not in\n{expansion}");
+    assert!(
+        squeezed(expansion).contains(&squeezed(&part)),
+        "{part}\nis not in\n{expansion}"
+    );
 }
 
 fn lacks(expansion: &str, part: &TokenStream) {
     let part = part.to_string();
-    assert!(!expansion.contains(&part), "{part}\nis in\n{expansion}");
+    assert!(
+        !squeezed(expansion).contains(&squeezed(&part)),
+        "{part}\nis in\n{expansion}"
+    );
 }
 
 fn plain() -> TokenStream {
@@ -177,6 +188,68 @@ fn the_return_type_is_told_first_with_a_blank_for_impl_trait() {
         &expansion,
         &quote!(<Result<_, E> as ::lock_core::FromLockError>::from_lock_error),
     );
+}
+
+#[test]
+fn a_future_that_is_returned_is_locked_inside() {
+    let item = quote! {
+        fn f(a: A, _: B) -> Pin<Box<dyn Future<Output = R> + Send>> { Box::pin(async { g(a)? }) }
+    };
+    let expansion = function(quote!(key = "k:<a>", ttl = "10s"), item);
+    has(
+        &expansion,
+        &quote!(fn f(a: A, __lock_arg1: B) -> Pin<Box<dyn Future<Output = R> + Send>>),
+    );
+    assert!(
+        expansion.contains("{ Box :: pin (async move { let __lock_request"),
+        "{expansion}"
+    );
+    has(&expansion, &quote!(<R as ::lock_core::FromLockError>));
+    has(&expansion, &quote!({ g(a)? }));
+}
+
+#[test]
+fn a_method_of_async_trait_is_locked_where_its_body_is() {
+    let item = quote! {
+        fn f<'life0, 'async_trait>(&'life0 self, __arg1: (A, B), text: &str)
+            -> ::core::pin::Pin<Box<dyn ::core::future::Future<Output = R> + ::core::marker::Send + 'async_trait>>
+        where
+            'life0: 'async_trait,
+        {
+            Box::pin(async move {
+                if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<R> {
+                    #[allow(unreachable_code)]
+                    return __ret;
+                }
+                let __self = self;
+                let (a, _) = { let __arg1 = __arg1; __arg1 };
+                let __ret: R = { __self.g(a, text)? };
+                #[allow(unreachable_code)]
+                __ret
+            })
+        }
+    };
+    let args = quote!(
+        key = "k:<self.id>:<a>:<text>",
+        ttl = "10s",
+        manager = self.locks,
+        on_error = |e| self::of(e)
+    );
+    let expansion = function(args, item);
+    has(
+        &expansion,
+        &quote!(let __lock_arg1 = { let __arg1 = __arg1; __arg1 };),
+    );
+    assert!(expansion.contains("let __ret : R = {"), "{expansion}");
+    has(&expansion, &quote!(let (a, _) = &__lock_arg1;));
+    has(
+        &expansion,
+        &quote!(__lock_key.value("self.id", &(__self.id));),
+    );
+    has(&expansion, &quote!(&(__self.locks)));
+    has(&expansion, &quote!(|e| self::of(e)));
+    has(&expansion, &quote!(let _ = &__self;));
+    has(&expansion, &quote!({ __self.g(a, text)? }));
 }
 
 #[test]
