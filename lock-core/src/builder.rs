@@ -1,16 +1,15 @@
 //! From a URL to a manager.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::manager::{LockManager, Settings};
 use crate::options::{Wait, checked_ttl};
+use crate::store::MemoryStore;
 #[cfg(feature = "redis")]
 use crate::store::RedisStore;
-use crate::store::{MemoryStore, Store};
 
 /// Settings of a manager: made by [`LockManager::builder`].
 ///
@@ -130,10 +129,7 @@ impl ManagerBuilder {
     /// operating system cannot start the manager's thread.
     pub fn connect_lazy(self) -> Result<LockManager, Error> {
         let Self {
-            target,
-            namespace,
-            connect_timeout,
-            settings,
+            target, settings, ..
         } = self;
         checked_ttl(settings.defaults.0)?;
         if settings.operation_timeout.is_zero() {
@@ -151,7 +147,7 @@ impl ManagerBuilder {
             }
             #[cfg(feature = "redis")]
             Target::Redis(client) => {
-                let store: Arc<dyn Store> = RedisStore::new(*client, namespace, connect_timeout)?;
+                let store = RedisStore::new(*client, self.namespace, self.connect_timeout)?;
                 LockManager::start(store, settings)
             }
         }
@@ -186,21 +182,18 @@ impl Target {
 
     #[cfg(feature = "redis")]
     fn redis(scheme: &str, url: &str) -> Result<Self, Error> {
-        let tls = cfg!(any(feature = "tls-rustls", feature = "tls-native-tls"));
-        if matches!(scheme, "rediss" | "valkeys") && !tls {
-            return Err(Error::invalid(format!(
-                "`{scheme}:` needs TLS: turn on the feature `tls-rustls` or `tls-native-tls` of lock-core"
-            )));
-        }
         // The parser's own words are not passed on: they may repeat the URL, and with it a password.
-        redis::Client::open(url)
-            .map(|client| Target::Redis(Box::new(client)))
-            .map_err(|_| {
-                Error::invalid(
-                    "the Redis URL cannot be read; write redis://[user:password@]host[:port][/db], \
-                 with `@`, `:`, `/` and `%` in the password percent-encoded",
-                )
+        let client = redis::Client::open(url).map_err(|_| {
+            // TLS may also come by a feature of the redis crate that the application turned on.
+            Error::invalid(if matches!(scheme, "rediss" | "valkeys") {
+                "the URL cannot be read, or TLS is not built in; write rediss://host:port, \
+                 and turn on the feature `tls-rustls` of lock-core"
+            } else {
+                "the URL cannot be read; write redis://[user:password@]host[:port][/db], \
+                 with `@`, `:`, `/` and `%` in the password percent-encoded"
             })
+        })?;
+        Ok(Target::Redis(Box::new(client)))
     }
 
     #[cfg(not(feature = "redis"))]
@@ -268,7 +261,7 @@ mod tests {
         );
     }
 
-    #[cfg(not(any(feature = "tls-rustls", feature = "tls-native-tls")))]
+    #[cfg(not(feature = "tls-rustls"))]
     #[test]
     fn tls_without_its_feature_names_the_feature() {
         let error = LockManager::connect_lazy("rediss://localhost").unwrap_err();

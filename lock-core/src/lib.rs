@@ -47,7 +47,7 @@
 //! * `macros` (default): the attribute and [`lock_key!`].
 //! * `redis` (default): the Redis store, and the `redis` crate re-exported.
 //! * `axum`: [`Error`] as an axum response.
-//! * `tls-rustls`, `tls-native-tls`: `rediss://`.
+//! * `tls-rustls`: `rediss://`.
 //! * `test-util`: an embedded store that fails on command, and a clock to move by hand.
 //!
 //! The parts of a lock without the attribute are in [`LockManager`], [`LockRequest`] and
@@ -55,6 +55,10 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod acquire;
+#[cfg_attr(
+    not(feature = "redis"),
+    allow(dead_code, reason = "the embedded store is not connected to")
+)]
 mod builder;
 mod clock;
 mod default_manager;
@@ -74,10 +78,21 @@ mod options;
 mod request;
 mod retry;
 mod run;
+#[cfg_attr(
+    not(feature = "redis"),
+    allow(
+        dead_code,
+        reason = "the embedded store has no use for all that a server needs"
+    )
+)]
 mod store;
 mod sync;
 #[cfg(feature = "test-util")]
 pub mod test_util;
+#[cfg_attr(
+    not(feature = "redis"),
+    allow(dead_code, reason = "only a server's answers have tokens to read")
+)]
 mod token;
 
 #[doc(hidden)]

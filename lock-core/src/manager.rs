@@ -72,7 +72,7 @@ impl LockManager {
     /// | `memory:` | embedded, a store of its own |
     /// | `memory:name` | embedded, shared by that name within the process |
     /// | `redis://[user:password@]host[:port][/db]` | one Redis server, version 6.2 or later, or Valkey |
-    /// | `rediss://…` | the same over TLS (features `tls-rustls`, `tls-native-tls`) |
+    /// | `rediss://…` | the same over TLS (feature `tls-rustls`) |
     /// | `redis+unix:///path`, `unix:///path` | the same over a Unix socket |
     ///
     /// # Errors
@@ -111,7 +111,6 @@ impl LockManager {
     }
 
     /// Settings beyond the URL.
-    #[must_use]
     pub fn builder(url: &str) -> ManagerBuilder {
         ManagerBuilder::new(url)
     }

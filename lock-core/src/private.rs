@@ -28,6 +28,7 @@ where
 /// By method resolution, not by a trait bound, so that any return type will do: `Result` by itself,
 /// axum's `Response` by its status, everything else counts as success.
 #[derive(Debug)]
+#[expect(clippy::exhaustive_structs, reason = "the expansion makes it")]
 pub struct Outcome<'a, T>(pub &'a T);
 
 pub trait OutcomeOfResult {
@@ -63,6 +64,10 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(
+        clippy::needless_borrow,
+        reason = "the borrow is what the expansion writes"
+    )]
     fn a_failed_result_is_no_success_and_any_other_value_is() {
         assert!((&Outcome(&Ok::<_, ()>(1))).succeeded());
         assert!(!(&Outcome(&Err::<(), _>(1))).succeeded());

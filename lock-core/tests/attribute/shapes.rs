@@ -1,0 +1,257 @@
+//! Functions of every shape keep their shape.
+
+use std::{fmt::Display, sync::Arc, time::Duration};
+
+use lock_core::{Error, LockManager, distributed_lock};
+
+struct Account {
+    locks: LockManager,
+    id: u64,
+    balance: u64,
+}
+
+#[expect(clippy::unused_async, reason = "the shapes are the subject, not the bodies")]
+impl Account {
+    fn new(id: u64) -> Account {
+        Account { locks: LockManager::in_memory(), id, balance: 10 }
+    }
+
+    #[distributed_lock(key = "account:<self.id>", ttl = "10s", manager = self.locks)]
+    async fn shared(&self) -> Result<u64, Error> {
+        Ok(self.balance)
+    }
+
+    #[distributed_lock(key = "account:<self.id>", ttl = "10s", manager = self.locks)]
+    async fn exclusive(&mut self, by: u64) -> Result<&mut u64, Error> {
+        self.balance += by;
+        Ok(&mut self.balance)
+    }
+
+    #[distributed_lock(key = "account:<self.id>", ttl = "10s", manager = self.locks)]
+    async fn owned(self) -> Result<u64, Error> {
+        Ok(self.balance)
+    }
+
+    #[distributed_lock(key = "account:<self.id>", ttl = "10s", manager = self.locks)]
+    async fn owned_and_changed(mut self) -> Result<Self, Error> {
+        self.balance = 0;
+        Ok(self)
+    }
+
+    #[distributed_lock(key = "account:<self.id>", ttl = "10s", manager = self.locks)]
+    async fn counted(self: Arc<Self>) -> Result<u64, Error> {
+        Ok(self.balance)
+    }
+
+    #[distributed_lock(key = "account:<self.id>", ttl = "10s", manager = self.locks)]
+    async fn boxed(self: Box<Self>) -> Result<u64, Error> {
+        Ok(self.balance)
+    }
+
+    #[distributed_lock(key = "account:<id>", ttl = "10s")]
+    async fn associated(id: u64) -> Result<Self, Error> {
+        Ok(Self::new(id))
+    }
+}
+
+#[tokio::test]
+async fn every_receiver_works() {
+    let mut account = Account::new(7);
+    *account.exclusive(5).await.expect("free") += 1;
+    assert_eq!(account.shared().await.expect("free"), 16);
+    assert_eq!(account.owned_and_changed().await.expect("free").balance, 0);
+    assert_eq!(Account::new(1).owned().await.expect("free"), 10);
+    assert_eq!(Arc::new(Account::new(1)).counted().await.expect("free"), 10);
+    assert_eq!(Box::new(Account::new(1)).boxed().await.expect("free"), 10);
+    let locks = LockManager::in_memory();
+    assert_eq!(locks.scope(Account::associated(3)).await.expect("free").id, 3);
+}
+
+struct Path<T>(T);
+struct State<T>(T);
+
+struct App {
+    name: String,
+    secret: String,
+}
+
+#[distributed_lock(key = "uid:<uid>", ttl = "10s", guard = lock)]
+async fn handler(Path(uid): Path<u64>, State(App { name, .. }): State<App>) -> Result<String, Error> {
+    Ok(format!("{} {uid} {name}", lock.key()))
+}
+
+#[distributed_lock(key = "<uid>:<name>:<inner.0>", ttl = "10s", guard = lock)]
+async fn taken_apart(
+    Path((mut uid, _)): Path<(u64, String)>,
+    State(App { ref name, secret: _ }): State<App>,
+    inner @ (_, _): (u8, u8),
+    &(one, _): &(u8, String),
+    [_, mut last]: [u8; 2],
+) -> Result<String, Error> {
+    uid += 1;
+    last += 1;
+    Ok(format!("{} {uid} {name} {} {one} {last}", lock.key(), inner.1))
+}
+
+fn app() -> State<App> {
+    State(App { name: "shop".into(), secret: "s".into() })
+}
+
+#[tokio::test]
+async fn every_pattern_binds_what_it_bound() {
+    let locks = LockManager::in_memory();
+    assert_eq!(app().0.secret, "s");
+    assert_eq!(locks.scope(handler(Path(4), app())).await.expect("free"), "uid:4 4 shop");
+    let pair = (6, String::new());
+    let call = taken_apart(Path((4, String::new())), app(), (5, 9), &pair, [1, 2]);
+    assert_eq!(locks.scope(call).await.expect("free"), "4:shop:5 5 shop 9 6 3");
+}
+
+#[distributed_lock(key = "generic:<T::NAME>:<N>:<value>", ttl = "10s", guard = lock)]
+async fn generic<T, const N: usize>(value: T, f: impl FnOnce(T) -> [u8; N]) -> Result<(String, [u8; N]), Error>
+where
+    T: Display + Named,
+{
+    Ok((lock.key().to_owned(), f(value)))
+}
+
+trait Named {
+    const NAME: &'static str;
+}
+
+impl Named for u8 {
+    const NAME: &'static str = "u8";
+}
+
+#[distributed_lock(key = "longest", ttl = "10s")]
+async fn longest<'a, 'b: 'a>(a: &'a str, b: &'b str) -> Result<impl Iterator<Item = char> + use<'a, 'b>, Error> {
+    Ok(if a.len() > b.len() { a.chars() } else { b.chars() })
+}
+
+#[tokio::test]
+async fn generics_lifetimes_and_impl_trait_stay() {
+    let locks = LockManager::in_memory();
+    let (key, array) = locks.scope(generic(3u8, |n| [n; 2])).await.expect("free");
+    assert_eq!((key.as_str(), array), ("generic:u8:2:3", [3, 3]));
+    let chars = locks.scope(longest("ab", "c")).await.expect("free");
+    assert_eq!(chars.collect::<String>(), "ab");
+}
+
+trait Repository {
+    fn name(&self) -> String;
+
+    async fn save(&self, text: &str) -> Result<usize, Error>;
+
+    #[distributed_lock(key = "trait:<self.name()>", ttl = "10s")]
+    async fn save_twice(&self, text: &str) -> Result<usize, Error> {
+        Ok(self.save(text).await? + self.save(text).await?)
+    }
+}
+
+impl Repository for Account {
+    fn name(&self) -> String {
+        self.id.to_string()
+    }
+
+    #[distributed_lock(key = "save:<self.id>", ttl = "10s", manager = self.locks)]
+    async fn save(&self, text: &str) -> Result<usize, Error> {
+        Ok(text.len())
+    }
+}
+
+#[tokio::test]
+async fn async_methods_of_traits_work_as_default_and_as_implementation() {
+    let locks = LockManager::in_memory();
+    assert_eq!(locks.scope(Account::new(1).save_twice("abc")).await.expect("free"), 6);
+}
+
+macro_rules! locked {
+    ($name:ident, $parameter:ident, $key:literal, $body:block) => {
+        #[distributed_lock(key = $key, ttl = "10s")]
+        async fn $name($parameter: u64, hidden: u64) -> Result<u64, Error> {
+            let below: Result<u64, Error> = $body;
+            Ok(below? + hidden)
+        }
+    };
+    ($name:ident) => {
+        #[distributed_lock(key = "inside:<hidden>", ttl = "10s", guard = lock)]
+        async fn $name(hidden: u64) -> Result<u64, Error> {
+            assert!(lock.is_valid());
+            Ok(hidden)
+        }
+    };
+}
+
+locked!(made, uid, "made:<uid>", { Ok(uid) });
+locked!(made_inside);
+
+#[tokio::test]
+async fn functions_made_by_macro_rules_see_the_names_they_should() {
+    let locks = LockManager::in_memory();
+    assert_eq!(locks.scope(made(1, 2)).await.expect("free"), 3);
+    assert_eq!(locks.scope(made_inside(4)).await.expect("free"), 4);
+}
+
+#[distributed_lock(key = "depth:<depth>", ttl = "10s")]
+async fn recursive(depth: u32) -> Result<u32, Error> {
+    match depth {
+        0 => Ok(0),
+        _ => Ok(1 + Box::pin(recursive(depth - 1)).await?),
+    }
+}
+
+#[tokio::test]
+async fn a_recursive_function_takes_one_key_for_each_depth() {
+    let locks = LockManager::in_memory();
+    assert_eq!(locks.scope(recursive(4)).await.expect("free"), 4);
+    assert!(locks.held().is_empty());
+}
+
+#[distributed_lock(key = "first:<a>", ttl = "10s", guard = outer)]
+#[distributed_lock(key = "second:<a>", ttl = "10s", guard = inner)]
+async fn stacked(a: u8) -> Result<(String, String), Error> {
+    assert_eq!(a, 1);
+    Ok((outer.key().to_owned(), inner.key().to_owned()))
+}
+
+#[tokio::test]
+async fn two_locks_stack_and_the_nearest_to_the_function_is_taken_first() {
+    let locks = LockManager::in_memory();
+    let keys = locks.scope(stacked(1)).await.expect("free");
+    assert_eq!(keys, ("first:1".to_owned(), "second:1".to_owned()));
+
+    let ttl = Duration::from_secs(10);
+    let _first = locks.lock("first:1").ttl(ttl).acquire().await.expect("free");
+    let _second = locks.lock("second:1").ttl(ttl).acquire().await.expect("free");
+    let error = locks.scope(stacked(1)).await.expect_err("both are held");
+    assert_eq!(error.key(), Some("second:1"));
+}
+
+#[distributed_lock(key = "conditional:<a>", ttl = "10s")]
+async fn conditional(
+    a: u8,
+    #[cfg(any())] missing: Missing,
+    #[cfg(all())] present: u8,
+    #[cfg(any())] (_, gone): (u8, Missing),
+) -> Result<u8, Error> {
+    Ok(a + present)
+}
+
+#[tokio::test]
+async fn a_parameter_that_is_configured_away_is_away() {
+    let locks = LockManager::in_memory();
+    assert_eq!(locks.scope(conditional(1, 2)).await.expect("free"), 3);
+}
+
+/// Names of the expansion that a body could meet are the body's own.
+#[distributed_lock(key = "hygiene:<__lock_key>", ttl = "10s", guard = handle)]
+async fn hygiene(__lock_key: u8, request: u8, body: u8, error: u8, outcome: u8) -> Result<u8, Error> {
+    assert!(handle.is_valid());
+    Ok(__lock_key + request + body + error + outcome)
+}
+
+#[tokio::test]
+async fn no_name_of_the_expansion_gets_into_the_way() {
+    let locks = LockManager::in_memory();
+    assert_eq!(locks.scope(hygiene(1, 2, 3, 4, 5)).await.expect("free"), 15);
+}
