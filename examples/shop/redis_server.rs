@@ -1,0 +1,113 @@
+//! A redis-server for a pair that was given none: on a free port, in a temporary folder, without
+//! persistence, ended with the pair. Kill it to see the shop answer 503: it is started again.
+
+use std::error::Error;
+use std::io::Write;
+use std::net::TcpListener;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::process::{Child, Command};
+use tokio::time::{sleep, timeout};
+
+use crate::lifeline::Lifeline;
+use crate::temp::TempFile;
+
+const START: Duration = Duration::from_secs(10);
+
+/// Long enough to see 503s before it comes back.
+const PAUSE_BEFORE_RESTART: Duration = Duration::from_secs(3);
+
+/// Left without a word, the shops still have locks to release.
+const GRACE_OF_ORPHANS: Duration = Duration::from_secs(3);
+
+/// Runs a redis-server until the parent says `quit` or has gone.
+pub(crate) async fn keep() -> Result<(), Box<dyn Error>> {
+    let folder = TempFile::new("rdb")?;
+    let mut parent = Lifeline::to_parent();
+    let (port, mut server) = start_on_a_free_port(&folder).await?;
+    let mut out = std::io::stdout();
+    writeln!(out, "ready redis://127.0.0.1:{port}")?;
+    out.flush()?;
+
+    let said = loop {
+        tokio::select! {
+            said = parent.next() => break said,
+            status = server.wait() => {
+                eprintln!("shop: redis-server has ended ({}), starting it again", status?);
+                sleep(PAUSE_BEFORE_RESTART).await;
+                server = start(port, &folder).await?;
+            }
+        }
+    };
+    if said.is_none() {
+        sleep(GRACE_OF_ORPHANS).await;
+    }
+    server.kill().await?;
+    Ok(())
+}
+
+/// Between the look for a free port and Redis's bind somebody else may take it: then try another.
+async fn start_on_a_free_port(folder: &TempFile) -> Result<(u16, Child), Box<dyn Error>> {
+    let mut last = "no free port".into();
+    for _ in 0..5 {
+        let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
+        match start(port, folder).await {
+            Ok(server) => return Ok((port, server)),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+async fn start(port: u16, folder: &TempFile) -> Result<Child, Box<dyn Error>> {
+    let mut server = Command::new("redis-server")
+        .args([
+            "--port",
+            &port.to_string(),
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+        ])
+        .arg("--dir")
+        .arg(folder.folder())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|error| {
+            format!("cannot start redis-server ({error}); install it, or give REDIS_URL")
+        })?;
+    let ready = async {
+        while !answers(port).await {
+            if let Some(status) = server.try_wait()? {
+                return Err(format!("redis-server on port {port} ended at once ({status})").into());
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+        Ok::<_, Box<dyn Error>>(())
+    };
+    timeout(START, ready)
+        .await
+        .map_err(|_| format!("redis-server on port {port} gave no answer in {START:?}"))??;
+    Ok(server)
+}
+
+async fn answers(port: u16) -> bool {
+    let ping = async {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
+        stream.write_all(b"PING\r\n").await?;
+        let mut pong = [0; 5];
+        stream.read_exact(&mut pong).await?;
+        std::io::Result::Ok(pong == *b"+PONG")
+    };
+    matches!(
+        timeout(Duration::from_millis(500), ping).await,
+        Ok(Ok(true))
+    )
+}
