@@ -1,0 +1,60 @@
+//! The routes, and what lies around them.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::{get, post};
+use lock_core::LockManager;
+use lock_tower::{LockLayer, TemplateError};
+
+use crate::db::Db;
+use crate::{auth, cors, freeze, orders, page, plain, views};
+
+/// An order is two short fields.
+const BODY_LIMIT: usize = 4 * 1024;
+
+#[derive(Clone)]
+pub(crate) struct Shop {
+    pub(crate) db: Db,
+    pub(crate) locks: LockManager,
+    /// Where the locks live, for the page.
+    pub(crate) store: Arc<str>,
+    /// The port of the other process of a pair, once it is known.
+    pub(crate) peer: Arc<OnceLock<u16>>,
+}
+
+pub(crate) fn router(shop: Shop) -> Result<Router, TemplateError> {
+    let orders = locked_orders(&shop)?.route_layer(from_fn(auth::authenticate));
+    let plain = Router::new()
+        .route("/plain/orders", post(plain::create))
+        .route_layer(from_fn(auth::authenticate));
+    let views = Router::new()
+        .route("/stock", get(views::stock))
+        .route("/orders", get(views::orders))
+        .route("/locks", get(views::locks))
+        .route("/reset", post(views::reset))
+        .route("/freeze", post(freeze::freeze));
+    Ok(Router::new()
+        .merge(orders)
+        .merge(plain)
+        .merge(views)
+        .merge(page::routes())
+        .fallback(views::no_such_page)
+        .layer(DefaultBodyLimit::max(BODY_LIMIT))
+        // Outermost, so that a refusal can be read by the page as well.
+        .layer(from_fn_with_state(shop.clone(), cors::allow_peer))
+        .with_state(shop))
+}
+
+#[rustfmt::skip]
+fn locked_orders(shop: &Shop) -> Result<Router<Shop>, TemplateError> {
+    // page: begin layer
+    let one_click = LockLayer::template(shop.locks.clone(), "submit:<header.x-user-id>:<method>:<route>")?
+        .ttl(Duration::from_secs(10))
+        .cooldown(Duration::from_secs(2));
+    Ok(Router::new().route("/orders", post(orders::create)).route_layer(one_click))
+    // page: end layer
+}

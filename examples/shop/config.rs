@@ -1,0 +1,168 @@
+//! The command line and the environment, read once and checked.
+
+use std::env;
+use std::fmt;
+use std::path::PathBuf;
+
+pub(crate) const HELP: &str = "\
+A small shop that cannot be double-clicked, with a web page to try it on.
+
+usage: cargo run --example shop [-- --pair]
+
+  --pair       two processes on one Redis and one database; the page sends one click to each
+  --help       this text
+
+environment:
+  PORT         where to listen on 127.0.0.1: default 3000, 0 picks a free port and prints it
+  REDIS_URL    redis://[user:password@]host:port[/db]; without it the locks live in this process
+               (with --pair and no REDIS_URL the shop starts a redis-server of its own)
+  SHOP_DB      the SQLite file of products and orders; default: a temporary one, gone at the end";
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    Help,
+    Serve(Config),
+    Pair(Config),
+    /// One of the two processes of a pair: it ends when its standard input does.
+    Child(Config),
+    /// Keeps a redis-server for a pair, likewise.
+    Redis,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Config {
+    pub(crate) port: u16,
+    pub(crate) redis_url: Option<String>,
+    pub(crate) db: Option<PathBuf>,
+}
+
+/// Says what is wrong and what to write.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ConfigError(String);
+
+pub(crate) fn from_process() -> Result<Command, ConfigError> {
+    let args = env::args_os()
+        .skip(1)
+        .map(|arg| arg.to_string_lossy().into_owned());
+    parse(args, |name| {
+        env::var_os(name).map(|value| value.to_string_lossy().into_owned())
+    })
+}
+
+/// Where the locks live, for people: never a user name, a password or a query.
+pub(crate) fn store_name(redis_url: Option<&str>) -> String {
+    let Some((scheme, rest)) = redis_url.and_then(|url| url.split_once("://")) else {
+        return "in this process".to_owned();
+    };
+    let end = rest.find(['?', '#']).unwrap_or(rest.len());
+    if rest[end..].contains('@') {
+        // A password with a `?` in it, or a query with a `@`: cannot be told apart, so show neither.
+        return format!("in {scheme}://…");
+    }
+    let place = rest[..end].rsplit('@').next().unwrap_or_default();
+    format!("in {scheme}://{place}")
+}
+
+fn parse(
+    args: impl Iterator<Item = String>,
+    env: impl Fn(&str) -> Option<String>,
+) -> Result<Command, ConfigError> {
+    let mut kind: fn(Config) -> Command = Command::Serve;
+    for arg in args {
+        kind = match arg.as_str() {
+            "--help" | "-h" => return Ok(Command::Help),
+            "--pair" => Command::Pair,
+            "--pair-child" => Command::Child,
+            "--pair-redis" => return Ok(Command::Redis),
+            other => {
+                return Err(ConfigError(format!(
+                    "unknown argument {other:?}; try --help"
+                )));
+            }
+        };
+    }
+    // An empty variable is how many shells and compose files say "not set".
+    let set = |name| env(name).filter(|value| !value.is_empty());
+    let port = set("PORT").map_or(Ok(3000), |value| {
+        value.parse().map_err(|_| {
+            ConfigError(format!(
+                "PORT must be a number from 0 to 65535, not {value:?}"
+            ))
+        })
+    })?;
+    Ok(kind(Config {
+        port,
+        redis_url: set("REDIS_URL"),
+        db: set("SHOP_DB").map(PathBuf::from),
+    }))
+}
+
+impl std::error::Error for ConfigError {}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Command, Config, parse, store_name};
+
+    fn with(args: &[&str], env: &[(&str, &str)]) -> Result<Command, super::ConfigError> {
+        let env: Vec<_> = env
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect();
+        parse(args.iter().map(|a| (*a).to_owned()), move |name| {
+            env.iter().find(|(k, _)| k == name).map(|(_, v)| v.clone())
+        })
+    }
+
+    #[test]
+    fn without_anything_it_serves_on_3000_with_locks_in_the_process() {
+        let plain = Config {
+            port: 3000,
+            redis_url: None,
+            db: None,
+        };
+        assert_eq!(with(&[], &[]), Ok(Command::Serve(plain.clone())));
+        assert_eq!(
+            with(&[], &[("PORT", ""), ("REDIS_URL", "")]),
+            Ok(Command::Serve(plain))
+        );
+    }
+
+    #[test]
+    fn bad_input_says_what_to_write() {
+        for port in ["http", "-1", "65536", "3000 "] {
+            let error = with(&[], &[("PORT", port)])
+                .expect_err("refused")
+                .to_string();
+            assert!(error.contains("from 0 to 65535"), "{error}");
+        }
+        let error = with(&["--pairs"], &[]).expect_err("refused").to_string();
+        assert!(
+            error.contains("--pairs") && error.contains("--help"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn the_name_of_the_store_holds_no_password() {
+        assert_eq!(store_name(None), "in this process");
+        assert_eq!(store_name(Some("memory:shop")), "in this process");
+        assert_eq!(
+            store_name(Some("redis://127.0.0.1:6379")),
+            "in redis://127.0.0.1:6379"
+        );
+        assert_eq!(
+            store_name(Some("rediss://me:p@ss@db.example/1?x=secret")),
+            "in rediss://db.example/1"
+        );
+        assert_eq!(
+            store_name(Some("redis://:pa?ss@db.example")),
+            "in redis://…"
+        );
+    }
+}

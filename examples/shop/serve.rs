@@ -1,0 +1,140 @@
+//! One process of the shop, from its opening line to its last release.
+
+use std::error::Error;
+use std::io::Write;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use lock_core::LockManager;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::app::{self, Shop};
+use crate::config::{Config, store_name};
+use crate::db::Db;
+use crate::lifeline::Lifeline;
+use crate::shutdown;
+use crate::temp::TempFile;
+
+/// How long requests that are under way may take when the shop is asked to stop.
+const LAST_REQUESTS: Duration = Duration::from_secs(10);
+
+/// How long the last releases may take after them.
+const LAST_RELEASES: Duration = Duration::from_secs(5);
+
+/// Serves until it is asked to stop.
+pub(crate) async fn alone(config: Config) -> Result<(), Box<dyn Error>> {
+    run(config, None).await
+}
+
+/// Serves until its parent has gone, or asks it to stop.
+pub(crate) async fn as_child(config: Config) -> Result<(), Box<dyn Error>> {
+    run(config, Some(Lifeline::to_parent())).await
+}
+
+async fn run(config: Config, parent: Option<Lifeline>) -> Result<(), Box<dyn Error>> {
+    let url = config.redis_url.as_deref();
+    let locks = LockManager::connect(url.unwrap_or("memory:"))
+        .await
+        .map_err(|error| format!("the store of the locks ({}): {error}", store_name(url)))?;
+    let temporary = if config.db.is_none() {
+        Some(TempFile::new("sqlite")?)
+    } else {
+        None
+    };
+    let path = config
+        .db
+        .clone()
+        .or_else(|| temporary.as_ref().map(|file| file.path().to_owned()));
+    let db = Db::open(path.unwrap_or_default()).await?;
+
+    let listener = TcpListener::bind(("127.0.0.1", config.port))
+        .await
+        .map_err(|error| {
+            format!(
+                "cannot listen on 127.0.0.1:{}: {error}; PORT=0 picks a free port",
+                config.port
+            )
+        })?;
+    let port = listener.local_addr()?.port();
+
+    let shop = Shop {
+        db,
+        locks,
+        store: store_name(url).into(),
+        peer: Arc::new(OnceLock::new()),
+    };
+    let router = app::router(shop.clone())?;
+    let parented = parent.is_some();
+    let stop = stop_signal(parent, &shop);
+    say_where(port, parented, &config)?;
+
+    let server = axum::serve(listener, router).with_graceful_shutdown(stopped(stop.clone()));
+    tokio::select! {
+        ended = server => ended?,
+        () = async { stopped(stop).await; tokio::time::sleep(LAST_REQUESTS).await } => {
+            eprintln!("shop: some requests were still under way after {LAST_REQUESTS:?}");
+        }
+    }
+    let left = shop.locks.drain(LAST_RELEASES).await;
+    if !left.is_complete() {
+        eprintln!(
+            "shop: {} locks still held, {} not yet released; they run out by themselves",
+            left.held(),
+            left.releasing(),
+        );
+    }
+    Ok(())
+}
+
+/// The one line the shop opens with. A child says only its port: the parent speaks for both.
+fn say_where(port: u16, parented: bool, config: &Config) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    if parented {
+        writeln!(out, "ready {port}")?;
+    } else {
+        let store = store_name(config.redis_url.as_deref());
+        let orders = match &config.db {
+            Some(path) => path.display().to_string(),
+            None => "a temporary database".to_owned(),
+        };
+        writeln!(
+            out,
+            "shop: open http://127.0.0.1:{port} (locks {store}, orders in {orders})"
+        )?;
+    }
+    out.flush()
+}
+
+/// Turns true when it is time to stop. On the way a child learns where its twin listens.
+fn stop_signal(parent: Option<Lifeline>, shop: &Shop) -> watch::Receiver<bool> {
+    let (stop, stopping) = watch::channel(false);
+    let peer = Arc::clone(&shop.peer);
+    tokio::spawn(async move {
+        tokio::select! {
+            () = shutdown::requested() => {}
+            () = orphaned(parent, &peer) => {}
+        }
+        let _ = stop.send(true);
+    });
+    stopping
+}
+
+async fn orphaned(parent: Option<Lifeline>, peer: &OnceLock<u16>) {
+    let Some(mut parent) = parent else {
+        return std::future::pending().await;
+    };
+    while let Some(line) = parent.next().await {
+        if let Some(port) = line
+            .strip_prefix("peer ")
+            .and_then(|port| port.parse().ok())
+        {
+            let _ = peer.set(port);
+        }
+    }
+}
+
+async fn stopped(mut stop: watch::Receiver<bool>) {
+    // An error means that the sender is gone, which only happens at the end of the runtime.
+    let _ = stop.wait_for(|stop| *stop).await;
+}
