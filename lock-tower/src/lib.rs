@@ -1,0 +1,184 @@
+//! A [tower] layer that refuses duplicate requests: while a request is under way, a second one with
+//! the same key gets a 409, whichever process of the service it reaches.
+//!
+//! ```
+//! # mod example {
+//! # use axum::{Router, routing::post};
+//! # async fn create_order() {}
+//! # pub
+//! fn app(locks: lock_core::LockManager) -> Result<Router, lock_tower::TemplateError> {
+//!     use std::time::Duration;
+//!     use lock_tower::LockLayer;
+//!
+//!     let layer = LockLayer::template(locks, "submit:<header.x-user-id>:<method>:<route>")?
+//!         .cooldown(Duration::from_secs(2));
+//!     Ok(Router::new().route("/orders", post(create_order)).route_layer(layer))
+//! }
+//! # }
+//! # example::app(lock_core::LockManager::in_memory()).unwrap();
+//! ```
+//!
+//! It works in front of any `Service<Request<B>>`: axum, tonic, plain hyper. It reads the head of a
+//! request and nothing of its body; the inner service's errors and bodies stay what they are.
+//!
+//! # What happens to a request
+//!
+//! 1. A method that is not locked (GET, HEAD, OPTIONS, …) passes, without a question to the store.
+//! 2. The key is made from the request. One that names nothing to lock is answered with **400**
+//!    `lock_key_missing` ([or passes](LockLayer::on_missing_key)), one that names it twice and
+//!    differently with **400** `lock_key_ambiguous`, one with a value too long for a key with
+//!    **400** `lock_key_invalid`.
+//! 3. The lock is asked for, once. If another request holds it: **409** `lock_busy`. If one that
+//!    succeeded [a moment ago](LockLayer::cooldown) does: **409** `lock_cooling_down`. If the store
+//!    gives no answer within 250 ms: **503** `lock_unavailable`, never a 409. If the store will
+//!    never accept this: **500**.
+//! 4. The handler runs, in a task of its own, with a [`LockContext`] in the request's extensions.
+//!    The lock is renewed as long as it runs.
+//! 5. The lock is released, and with a cooldown after 2xx and 303, before the head of the answer is
+//!    sent: a client that has read the answer finds the lock free. If the store takes longer than
+//!    250 ms to confirm that, the answer is sent and the release goes on in the background.
+//!
+//! Refusals are `application/problem+json` with the code above and, for 409 and 503, `Retry-After`.
+//! A [`Rejection`] in the response's extensions tells them from the application's own answers.
+//!
+//! # If something goes wrong
+//!
+//! * The client disconnects, or a timeout outside drops the request: before the lock is there,
+//!   nothing runs and no key is left. After that the handler *runs to its end*, and the lock is
+//!   released when it has.
+//! * The handler fails or panics: the error or panic goes on as without the layer; the lock is
+//!   released, without a cooldown.
+//! * The lock is lost (somebody deleted the key, Redis was gone for longer than the ttl): the
+//!   handler goes on, and can see it in its [`LockContext`]. Only a database that checks the
+//!   [fencing token](LockContext::fencing_token) keeps a second owner from its effect.
+//! * Redis dies while the handler runs: its answer is sent all the same.
+//! * The process is killed: the key ends with its [ttl](LockLayer::ttl).
+//!
+//! As the handler runs in its own task, task-locals that a layer *outside* has set do not reach it;
+//! extensions of the request and the tracing span do. Put layers with task-locals inside.
+//!
+//! # Templates
+//!
+//! A template is text with `<source>` where a value of the request goes, parsed once. `<<` and `>>`
+//! are the characters. It looks like the one of `#[distributed_lock]` and `lock_key!`, but names
+//! parts of a request, not Rust values.
+//!
+//! | source | value |
+//! | --- | --- |
+//! | `<header.NAME>` | of that header |
+//! | `<cookie.NAME>` | of that cookie |
+//! | `<query.NAME>` | of that parameter of the query, decoded |
+//! | `<method>` | the method |
+//! | `<route>` | the route that axum has matched, such as `/orders/{id}` (feature `axum`); without a matched route, the path |
+//! | `<path>` | the path, in one spelling: `/users/%31` is `/users/1`. With the feature `axum` the whole path, in nested routers too |
+//!
+//! Different values make different keys: a value cannot hold a separator unencoded, and between two
+//! placeholders there must be one (`:`, `{` or `}`). An empty value counts as none.
+//!
+//! Keys are stored in Redis readable. Lock what is secret (a session, a bearer token) by a digest of
+//! it, with [`LockLayer::from_fn`].
+//!
+//! # Which key
+//!
+//! Who clicks and what is clicked: that is nearly always the key. All examples set a cooldown,
+//! because the lock alone stops requests that overlap, and the second click of a double click that
+//! comes after a fast answer does not.
+//!
+//! ## per user and route
+//!
+//! ```
+//! # fn main() -> Result<(), lock_tower::TemplateError> {
+//! # let locks = lock_core::LockManager::in_memory();
+//! # use {lock_tower::LockLayer, std::time::Duration};
+//! let layer = LockLayer::template(locks, "submit:<header.x-user-id>:<method>:<route>")?
+//!     .cooldown(Duration::from_secs(2));
+//! # let _ = layer; Ok(()) }
+//! ```
+//!
+//! Requests of one user to one route run one at a time, whatever they ask for: also
+//! `/orders/1/pay` and `/orders/2/pay`. With `<path>` in place of `<route>` those two run together.
+//!
+//! ## per idempotency key
+//!
+//! ```
+//! # fn main() -> Result<(), lock_tower::TemplateError> {
+//! # let locks = lock_core::LockManager::in_memory();
+//! # use {lock_tower::LockLayer, std::time::Duration};
+//! let layer = LockLayer::template(locks, "pay:<header.x-user-id>:<header.idempotency-key>")?
+//!     .cooldown(Duration::from_secs(60));
+//! # let _ = layer; Ok(()) }
+//! ```
+//!
+//! The user belongs into the key, or one user could block another's. A repeated request is refused,
+//! not answered again with the first answer: for that, store the answer with the payment.
+//!
+//! ## per form token
+//!
+//! ```
+//! # fn main() -> Result<(), lock_tower::TemplateError> {
+//! # let locks = lock_core::LockManager::in_memory();
+//! # use {lock_tower::LockLayer, std::time::Duration};
+//! let layer = LockLayer::template(locks, "form:<query.form_token>")?
+//!     .cooldown(Duration::from_secs(600));
+//! # let _ = layer; Ok(()) }
+//! ```
+//!
+//! For a form that was rendered with a random token: `<form method="post"
+//! action="/orders?form_token=…">`. It is sent once, and again only if it failed.
+//!
+//! # Where the layer belongs
+//!
+//! From outside to inside:
+//!
+//! 1. tracing: refusals are seen in it
+//! 2. CORS: a page of another origin can read the 409
+//! 3. authentication: who clicks is known, and not what a header says about it
+//! 4. **the lock layer**
+//! 5. catch-panic and timeout: a panic or a timeout is an answer, and the lock is released with it
+//!
+//! In axum the layer that is added last is the outermost. With [`Router::route_layer`][route_layer]
+//! or `Router::layer` the matched route is known; around a whole `Router` it is not, and `<route>`
+//! is the path.
+//!
+//! # Deployment
+//!
+//! * A header is what the client says. Let your proxy or an authentication layer set, and remove,
+//!   the one that names the user: a client that chooses its own lock is not locked.
+//! * All processes of the service need one store. `memory:` is for one process.
+//! * A proxy that repeats a POST it has seen no answer to sends a duplicate like any other; it gets
+//!   a 409 while the first runs.
+//! * At shutdown, handlers whose clients have gone still run. Wait for them after the server has
+//!   ended: [`LockManager::drain`](lock_core::LockManager::drain) waits for all that hold a lock.
+//! * The services need a tokio runtime with time enabled.
+//!
+//! # Features
+//!
+//! * `axum`: `<route>` is the matched route and `<path>` the original one, and [`LockContext`] is an
+//!   extractor. Nothing else changes; for services that are not routed by axum, nothing at all.
+//!
+//! [tower]: https://docs.rs/tower
+//! [route_layer]: https://docs.rs/axum/0.8/axum/struct.Router.html#method.route_layer
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod body;
+mod context;
+#[cfg(feature = "axum")]
+mod extract;
+mod future;
+mod key;
+mod layer;
+mod policy;
+mod rejection;
+mod service;
+mod work;
+
+pub use body::ResponseBody;
+pub use context::LockContext;
+#[cfg(feature = "axum")]
+pub use extract::NotLocked;
+pub use future::ResponseFuture;
+pub use key::TemplateError;
+pub use layer::LockLayer;
+pub use policy::MissingKey;
+pub use rejection::{Rejection, RejectionKind};
+pub use service::LockService;

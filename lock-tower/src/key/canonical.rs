@@ -1,0 +1,126 @@
+//! One spelling for what means the same, different ones for what does not.
+
+use std::borrow::Cow;
+
+use http::Uri;
+
+/// The path with every segment decoded and encoded again, so that `/users/%31` is `/users/1`. A
+/// slash that is part of a segment stays encoded: `/a%2Fb` is not `/a/b`.
+pub(crate) fn path(uri: &Uri) -> String {
+    let mut canonical = String::with_capacity(uri.path().len());
+    for (index, segment) in uri.path().split('/').enumerate() {
+        if index > 0 {
+            canonical.push('/');
+        }
+        for &byte in decoded(segment.as_bytes(), false).iter() {
+            if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(&byte) {
+                canonical.push(char::from(byte));
+            } else {
+                canonical.push_str(&format!("%{byte:02X}"));
+            }
+        }
+    }
+    canonical
+}
+
+/// The decoded values that the query has for `name`, by the rules of HTML forms.
+pub(crate) fn decoded_query<'a>(uri: &'a Uri, name: &str) -> impl Iterator<Item = Cow<'a, [u8]>> {
+    let pairs = uri.query().unwrap_or_default().split('&');
+    pairs.filter_map(move |pair| {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let matches = *decoded(key.as_bytes(), true) == *name.as_bytes();
+        matches.then(|| decoded(value.as_bytes(), true))
+    })
+}
+
+/// Bytes as text: UTF-8 as it is, anything else (an old proxy's Latin-1) byte by byte, behind a
+/// character that tells it from the text that it would otherwise look like.
+pub(crate) fn text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
+    const MARK: char = '\u{1}';
+    let by_bytes = |bytes: &[u8]| {
+        let characters = bytes.iter().copied().map(char::from);
+        std::iter::once(MARK).chain(characters).collect::<String>()
+    };
+    match bytes {
+        Cow::Borrowed(bytes) => match str::from_utf8(bytes) {
+            Ok(text) if !text.starts_with(MARK) => Cow::Borrowed(text),
+            _ => Cow::Owned(by_bytes(bytes)),
+        },
+        Cow::Owned(bytes) => Cow::Owned(match String::from_utf8(bytes) {
+            Ok(text) if !text.starts_with(MARK) => text,
+            Ok(text) => by_bytes(text.as_bytes()),
+            Err(error) => by_bytes(error.as_bytes()),
+        }),
+    }
+}
+
+/// A `%` that no two hexadecimal digits follow stands for itself, as it does for routers.
+fn decoded(bytes: &[u8], plus_is_space: bool) -> Cow<'_, [u8]> {
+    if !bytes.iter().any(|byte| matches!(byte, b'%' | b'+')) {
+        return Cow::Borrowed(bytes);
+    }
+    let mut output = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some((&first, after)) = rest.split_first() {
+        rest = after;
+        output.push(match (first, after) {
+            (b'%', [high, low, after @ ..])
+                if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
+            {
+                rest = after;
+                digit(*high) << 4 | digit(*low)
+            }
+            (b'+', _) if plus_is_space => b' ',
+            _ => first,
+        });
+    }
+    Cow::Owned(output)
+}
+
+/// The value of a hexadecimal digit.
+fn digit(character: u8) -> u8 {
+    match character {
+        b'0'..=b'9' => character - b'0',
+        _ => (character | 0x20) - b'a' + 10,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percent_and_plus_are_decoded_as_forms_write_them() {
+        let uri: Uri = "/?a+b=1%2B2+3%zz&c".parse().unwrap();
+        let values: Vec<_> = decoded_query(&uri, "a b").collect();
+        assert_eq!(values, [Cow::Borrowed(b"1+2 3%zz".as_slice())]);
+        assert_eq!(decoded_query(&uri, "c").next().unwrap().len(), 0);
+    }
+
+    #[test]
+    fn a_plus_in_a_path_is_a_plus() {
+        let uri: Uri = "/a+b%2Bc%C3%A9%zz".parse().unwrap();
+        assert_eq!(path(&uri), "/a+b+c%C3%A9%25zz");
+    }
+
+    #[test]
+    fn different_bytes_are_different_text() {
+        let all = [
+            &b"\xE9"[..],
+            "é".as_bytes(),
+            b"\x01\xC3\xA9",
+            b"\x01\xE9",
+            b"\x01",
+            b"\x01\x01",
+            b"%E9",
+        ];
+        let texts: std::collections::HashSet<_> = all
+            .iter()
+            .map(|&bytes| text(Cow::Borrowed(bytes)))
+            .collect();
+        assert_eq!(texts.len(), all.len());
+        for bytes in all {
+            assert_eq!(text(Cow::Owned(bytes.to_vec())), text(Cow::Borrowed(bytes)));
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What is wrong with a template.
+
+use std::fmt;
+
+/// A template that [`LockLayer::template`](crate::LockLayer::template) cannot use: where, why, and
+/// what to write.
+///
+/// # Examples
+///
+/// ```
+/// # let locks = lock_core::LockManager::in_memory();
+/// use lock_tower::LockLayer;
+///
+/// let error = LockLayer::template(locks, "submit:<headers.x-user-id>").unwrap_err();
+/// assert_eq!(error.position(), 7);
+/// assert!(error.to_string().contains("did you mean `<header.x-user-id>`?"));
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct TemplateError {
+    template: String,
+    position: usize,
+    problem: String,
+}
+
+impl TemplateError {
+    pub(crate) fn new(template: &str, position: usize, problem: String) -> Self {
+        Self {
+            template: template.to_owned(),
+            position,
+            problem,
+        }
+    }
+
+    /// Where, in bytes from the beginning of the template.
+    #[must_use]
+    pub fn position(&self) -> usize {
+        self.position
+    }
+}
+
+impl fmt::Display for TemplateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "lock template \"{}\", at byte {}: {}",
+            self.template, self.position, self.problem
+        )
+    }
+}
+
+// What `main` prints for an error that it returns: the sentence, not the fields.
+impl fmt::Debug for TemplateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TemplateError({self})")
+    }
+}
+
+impl std::error::Error for TemplateError {}

@@ -1,0 +1,243 @@
+//! What a request is answered with that did not reach the handler.
+
+use std::time::Duration;
+
+use http::{HeaderValue, Response, StatusCode, header};
+use lock_core::{Error, ErrorKind};
+
+use crate::body::ResponseBody;
+use crate::key::NoKey;
+
+/// Why a request was answered by the layer and not by the handler: one kind for each thing that a
+/// caller can do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RejectionKind {
+    /// 409 `lock_busy`: a request with this key is under way.
+    InFlight,
+    /// 409 `lock_cooling_down`: a request with this key has succeeded a moment ago.
+    CoolingDown,
+    /// 503 `lock_unavailable`: the store gave no answer in time; nothing is known.
+    Unavailable,
+    /// 400 `lock_key_missing`: the request lacks what its key is made of.
+    KeyMissing,
+    /// 400 `lock_key_ambiguous`: the request names it twice, and differently.
+    KeyAmbiguous,
+    /// 400 `lock_key_invalid`: the key made from the request is empty or too long.
+    KeyInvalid,
+    /// 500 `lock_misconfigured`: the store will never accept this as it is set up.
+    Misconfigured,
+    /// 500 `lock_invalid`: the layer's settings are out of bounds.
+    Invalid,
+    /// 500 `lock_interrupted`: the runtime was shut down while the handler ran.
+    Interrupted,
+}
+
+/// A refusal of the layer: in the extensions of its response, so that layers outside can tell it
+/// from an answer of the application's own that has the same status.
+///
+/// The response is `application/problem+json` (RFC 9457) with a `code`, and `Retry-After` where
+/// trying again makes sense. Neither holds a key, a token or a value of the request.
+///
+/// # Examples
+///
+/// ```
+/// use http::Response;
+/// use lock_tower::{Rejection, RejectionKind};
+///
+/// fn is_double_click<B>(response: &Response<B>) -> bool {
+///     let rejection = response.extensions().get::<Rejection>();
+///     rejection.is_some_and(|rejection| rejection.kind() == RejectionKind::InFlight)
+/// }
+/// # let _ = is_double_click::<()>;
+/// ```
+#[derive(Clone, Debug)]
+pub struct Rejection {
+    kind: RejectionKind,
+    retry_after: Option<Duration>,
+    /// The part of the request that is meant, as the template names it; never its value.
+    source: Option<String>,
+}
+
+impl Rejection {
+    /// What a caller can do about it.
+    #[must_use]
+    pub fn kind(&self) -> RejectionKind {
+        self.kind
+    }
+
+    /// The code in the answer: for the lock's own errors the same as
+    /// [`Error::code`](lock_core::Error::code).
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self.kind {
+            RejectionKind::InFlight => "lock_busy",
+            RejectionKind::CoolingDown => "lock_cooling_down",
+            RejectionKind::Unavailable => "lock_unavailable",
+            RejectionKind::KeyMissing => "lock_key_missing",
+            RejectionKind::KeyAmbiguous => "lock_key_ambiguous",
+            RejectionKind::KeyInvalid => "lock_key_invalid",
+            RejectionKind::Misconfigured => "lock_misconfigured",
+            RejectionKind::Invalid => "lock_invalid",
+            RejectionKind::Interrupted => "lock_interrupted",
+        }
+    }
+
+    /// The status of the answer.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        match self.kind {
+            RejectionKind::InFlight | RejectionKind::CoolingDown => StatusCode::CONFLICT,
+            RejectionKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            RejectionKind::KeyMissing | RejectionKind::KeyAmbiguous | RejectionKind::KeyInvalid => {
+                StatusCode::BAD_REQUEST
+            }
+            RejectionKind::Misconfigured | RejectionKind::Invalid | RejectionKind::Interrupted => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
+        }
+    }
+
+    /// When to try again: exact while the key cools down, a hint (the longest that the lock lasts
+    /// if its owner has died) while a request is under way.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+}
+
+impl Rejection {
+    /// Its runtime was shut down while the handler ran: how far it got is not known.
+    pub(crate) fn interrupted() -> Self {
+        Self::new(RejectionKind::Interrupted)
+    }
+
+    pub(crate) fn into_response<B>(self) -> Response<ResponseBody<B>> {
+        tracing::debug!(
+            code = self.code(),
+            "a request was refused by its lock layer"
+        );
+        let mut response = Response::new(ResponseBody::refusal(self.problem()));
+        *response.status_mut() = self.status();
+        let headers = response.headers_mut();
+        let problem = HeaderValue::from_static("application/problem+json");
+        headers.insert(header::CONTENT_TYPE, problem);
+        if let Some(wait) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, whole_seconds(wait).into());
+        }
+        response.extensions_mut().insert(self);
+        response
+    }
+
+    fn new(kind: RejectionKind) -> Self {
+        Self {
+            kind,
+            retry_after: None,
+            source: None,
+        }
+    }
+
+    /// Nothing in it needs to be escaped: the names of sources hold neither quotes nor backslashes.
+    fn problem(&self) -> String {
+        let detail = match &self.source {
+            Some(source) => format!(r#","detail":"the part of the request is: {source}""#),
+            None => String::new(),
+        };
+        format!(
+            r#"{{"type":"about:blank","title":"{}","status":{},"code":"{}"{detail}}}"#,
+            self.title(),
+            self.status().as_u16(),
+            self.code(),
+        )
+    }
+
+    /// Words for a client: what happened, nothing about the set-up. For the lock's own errors the
+    /// same words as lock-core's, so that a refusal reads the same from the layer and the handler.
+    fn title(&self) -> &'static str {
+        match self.kind {
+            RejectionKind::InFlight => "This is being done already",
+            RejectionKind::CoolingDown => "This was done a moment ago",
+            RejectionKind::Unavailable => "The lock service gave no answer",
+            RejectionKind::KeyMissing => "The request lacks what identifies it",
+            RejectionKind::KeyAmbiguous => "The request identifies itself twice, and differently",
+            RejectionKind::KeyInvalid => {
+                "The request identifies itself by too long a value, or an empty one"
+            }
+            RejectionKind::Misconfigured | RejectionKind::Invalid => {
+                "The lock is not set up correctly"
+            }
+            RejectionKind::Interrupted => "The service was stopped before the work ended",
+        }
+    }
+}
+
+impl From<&Error> for Rejection {
+    fn from(error: &Error) -> Self {
+        let kind = match error.kind() {
+            ErrorKind::Busy if error.is_cooling_down() => RejectionKind::CoolingDown,
+            ErrorKind::Busy => RejectionKind::InFlight,
+            ErrorKind::Unavailable => RejectionKind::Unavailable,
+            ErrorKind::Misconfigured => RejectionKind::Misconfigured,
+            // A lock that is asked for cannot be lost; a kind that is not known yet is not a 409.
+            _ => RejectionKind::Invalid,
+        };
+        if matches!(kind, RejectionKind::Misconfigured | RejectionKind::Invalid) {
+            tracing::error!(code = error.code(), %error, "no request can get its lock");
+        }
+        let unknown = (kind == RejectionKind::Unavailable).then_some(Duration::from_secs(1));
+        Self {
+            retry_after: error.retry_after().or(unknown),
+            ..Self::new(kind)
+        }
+    }
+}
+
+impl From<NoKey> for Rejection {
+    fn from(no_key: NoKey) -> Self {
+        let (kind, source) = match no_key {
+            NoKey::Missing(source) => (RejectionKind::KeyMissing, source),
+            NoKey::Ambiguous(source) => (RejectionKind::KeyAmbiguous, Some(source)),
+            NoKey::Invalid => (RejectionKind::KeyInvalid, None),
+        };
+        Self {
+            source,
+            ..Self::new(kind)
+        }
+    }
+}
+
+/// Rounded up, so that a client that waits for exactly that long is not refused again; 0 would mean
+/// "at once".
+fn whole_seconds(wait: Duration) -> u64 {
+    let seconds = wait.as_nanos().div_ceil(1_000_000_000).max(1);
+    u64::try_from(seconds).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_is_whole_seconds_rounded_up_and_never_zero() {
+        let cases = [(0, 1), (1, 1), (999, 1), (1000, 1), (1001, 2), (2000, 2)];
+        for (millis, seconds) in cases {
+            assert_eq!(whole_seconds(Duration::from_millis(millis)), seconds);
+        }
+        assert_eq!(whole_seconds(Duration::from_nanos(1_000_000_001)), 2);
+    }
+
+    #[test]
+    fn every_problem_is_json_and_says_its_code_and_status() {
+        for no_key in [
+            NoKey::Missing(Some("header.x-user-id".into())),
+            NoKey::Missing(None),
+            NoKey::Ambiguous("cookie.session".into()),
+            NoKey::Invalid,
+        ] {
+            let rejection = Rejection::from(no_key);
+            let problem: serde_json::Value = serde_json::from_str(&rejection.problem()).unwrap();
+            assert_eq!(problem["code"], rejection.code());
+            assert_eq!(problem["status"], 400);
+        }
+    }
+}
