@@ -13,7 +13,11 @@ struct Shop {
 impl Shop {
     fn new() -> Shop {
         let locks = LockManager::in_memory();
-        Shop { shared: Arc::new(locks.clone()), locks, sold: 0 }
+        Shop {
+            shared: Arc::new(locks.clone()),
+            locks,
+            sold: 0,
+        }
     }
 
     #[distributed_lock(key = "sku:<sku>", ttl = "5s", manager = self.locks, guard = lock)]
@@ -57,7 +61,13 @@ async fn a_manager_is_a_value_a_reference_or_an_arc() {
 async fn a_manager_argument_goes_before_the_one_in_scope() {
     let shop = Shop::new();
     let other = LockManager::in_memory();
-    assert_eq!(other.scope(shop.by_arc("A1")).await.expect("the lock is free"), 1);
+    assert_eq!(
+        other
+            .scope(shop.by_arc("A1"))
+            .await
+            .expect("the lock is free"),
+        1
+    );
 }
 
 #[distributed_lock(key = "nightly", ttl = "10s", on_error = |error| Err(error.kind()))]
@@ -79,8 +89,16 @@ async fn opaque() -> impl Iterator<Item = u8> {
 async fn on_error_makes_any_return_value_of_the_error() {
     let locks = LockManager::in_memory();
     let mut ran = false;
-    let held = locks.lock("nightly").ttl(Duration::from_secs(10)).acquire().await.expect("the lock is free");
-    assert_eq!(locks.scope(told_by_kind("x".into())).await, Err(ErrorKind::Busy));
+    let held = locks
+        .lock("nightly")
+        .ttl(Duration::from_secs(10))
+        .acquire()
+        .await
+        .expect("the lock is free");
+    assert_eq!(
+        locks.scope(told_by_kind("x".into())).await,
+        Err(ErrorKind::Busy)
+    );
     locks.scope(skipped(&mut ran)).await;
     assert!(!ran);
     assert_eq!(locks.scope(opaque()).await.collect::<Vec<_>>(), [0]);
@@ -102,13 +120,32 @@ async fn click(user: &str, pause: Duration, answer: Result<u8, Error>) -> Result
 async fn a_cooldown_follows_a_success_and_only_a_success() {
     let locks = LockManager::in_memory();
     let pause = Duration::from_secs(60);
-    let error = locks.lock("").acquire().await.expect_err("an empty key is invalid");
+    let error = locks
+        .lock("")
+        .acquire()
+        .await
+        .expect_err("an empty key is invalid");
     assert!(locks.scope(click("ada", pause, Err(error))).await.is_err());
-    assert_eq!(locks.scope(click("ada", pause, Ok(1))).await.expect("an error cools nothing down"), 1);
-    let refused = locks.scope(click("ada", pause, Ok(2))).await.expect_err("it cools down");
+    assert_eq!(
+        locks
+            .scope(click("ada", pause, Ok(1)))
+            .await
+            .expect("an error cools nothing down"),
+        1
+    );
+    let refused = locks
+        .scope(click("ada", pause, Ok(2)))
+        .await
+        .expect_err("it cools down");
     assert_eq!(refused.kind(), ErrorKind::Busy);
     assert!(refused.is_cooling_down());
-    assert_eq!(locks.scope(click("bob", pause, Ok(3))).await.expect("another user"), 3);
+    assert_eq!(
+        locks
+            .scope(click("bob", pause, Ok(3)))
+            .await
+            .expect("another user"),
+        3
+    );
 }
 
 #[distributed_lock(key = "cool", ttl = "10s", cooldown = "1m", on_error = |_| 0, guard = lock)]
@@ -137,7 +174,12 @@ async fn waits_for_ever() -> Result<(), Error> {
 #[tokio::test]
 async fn a_wait_outlasts_the_holder() {
     let locks = LockManager::in_memory();
-    let held = locks.lock("queue").ttl(Duration::from_secs(10)).acquire().await.expect("the lock is free");
+    let held = locks
+        .lock("queue")
+        .ttl(Duration::from_secs(10))
+        .acquire()
+        .await
+        .expect("the lock is free");
     let (first, second, released) =
         tokio::join!(locks.scope(waits()), locks.scope(waits_for_ever()), async {
             tokio::task::yield_now().await;
@@ -156,7 +198,10 @@ async fn too_long() -> Result<(), Error> {
 #[tokio::test]
 async fn max_hold_ends_a_body_that_does_not_end() {
     let locks = LockManager::in_memory();
-    let error = locks.scope(too_long()).await.expect_err("the body never ends by itself");
+    let error = locks
+        .scope(too_long())
+        .await
+        .expect_err("the body never ends by itself");
     assert_eq!(error.kind(), ErrorKind::Lost);
     assert!(error.is_max_hold());
 }
@@ -173,5 +218,8 @@ async fn elsewhere(uid: u64) -> Result<u64, Error> {
 #[tokio::test]
 async fn the_library_may_stand_elsewhere() {
     let locks = LockManager::in_memory();
-    assert_eq!(locks.scope(elsewhere(1)).await.expect("the lock is free"), 1);
+    assert_eq!(
+        locks.scope(elsewhere(1)).await.expect("the lock is free"),
+        1
+    );
 }

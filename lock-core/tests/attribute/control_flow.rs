@@ -47,7 +47,13 @@ async fn an_early_return_leaves_the_body_and_the_lock() {
     let locks = LockManager::in_memory();
     let done = locks.scope(parse("")).await;
     assert!(matches!(done, Err(ShopError::Empty)), "{done:?}");
-    assert_eq!(locks.scope(parse("12")).await.expect("the lock is free again"), 12);
+    assert_eq!(
+        locks
+            .scope(parse("12"))
+            .await
+            .expect("the lock is free again"),
+        12
+    );
 }
 
 #[distributed_lock(key = "search", ttl = "10s", cooldown = "1ms")]
@@ -72,7 +78,13 @@ async fn search(rows: &[[u8; 3]], wanted: u8) -> Result<Option<(usize, usize)>, 
 async fn labelled_breaks_go_where_they_went() {
     let rows = [[1, 0, 9], [2, 9, 3]];
     let locks = LockManager::in_memory();
-    assert_eq!(locks.scope(search(&rows, 9)).await.expect("the lock is free"), Some((1, 1)));
+    assert_eq!(
+        locks
+            .scope(search(&rows, 9))
+            .await
+            .expect("the lock is free"),
+        Some((1, 1))
+    );
 }
 
 #[distributed_lock(key = "infer", ttl = "10s")]
@@ -87,7 +99,13 @@ async fn infers(flag: bool) -> Result<Box<dyn std::fmt::Debug>, Box<dyn std::err
 async fn coercions_and_into_find_the_return_type() {
     let locks = LockManager::in_memory();
     assert!(locks.scope(infers(true)).await.is_err());
-    assert_eq!(format!("{:?}", locks.scope(infers(false)).await.expect("the lock is free")), "3");
+    assert_eq!(
+        format!(
+            "{:?}",
+            locks.scope(infers(false)).await.expect("the lock is free")
+        ),
+        "3"
+    );
 }
 
 type Answer<T> = Result<T, ShopError>;
@@ -101,8 +119,15 @@ async fn alias() -> Answer<&'static str> {
 async fn an_alias_of_result_carries_the_error_too() {
     let locks = LockManager::in_memory();
     assert!(locks.scope(alias()).await.is_ok());
-    let held = locks.lock("alias").ttl(std::time::Duration::from_secs(10)).acquire().await;
-    assert!(matches!(locks.scope(alias()).await, Err(ShopError::Lock(_))));
+    let held = locks
+        .lock("alias")
+        .ttl(std::time::Duration::from_secs(10))
+        .acquire()
+        .await;
+    assert!(matches!(
+        locks.scope(alias()).await,
+        Err(ShopError::Lock(_))
+    ));
     drop(held);
 }
 

@@ -25,7 +25,10 @@ enum End {
     Never,
 }
 
-#[expect(clippy::too_many_arguments, reason = "one parameter for each way to write one")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "one parameter for each way to write one"
+)]
 #[distributed_lock(key = "ending", ttl = "10s", max_hold = longest, manager = locks)]
 async fn ends(
     locks: &LockManager,
@@ -36,7 +39,10 @@ async fn ends(
     _unused: Probe,
     (first, _): (Probe, Probe),
     Pair { named, .. }: Pair,
-    Pair { named: ref borrowed, .. }: Pair,
+    Pair {
+        named: ref borrowed,
+        ..
+    }: Pair,
 ) -> Result<(), Error> {
     let _local = watch.probe("local");
     tokio::task::yield_now().await;
@@ -51,11 +57,27 @@ async fn ends(
 }
 
 const EVERY_PROBE: [&str; 9] = [
-    "borrowed.named", "borrowed.unnamed", "first", "local", "named", "second", "unnamed", "unused", "wild",
+    "borrowed.named",
+    "borrowed.unnamed",
+    "first",
+    "local",
+    "named",
+    "second",
+    "unnamed",
+    "unused",
+    "wild",
 ];
 
-async fn ended(locks: &LockManager, watch: &Watch, end: End, longest: Duration) -> Result<(), Error> {
-    let pair = |named, unnamed| Pair { named: watch.probe(named), unnamed: watch.probe(unnamed) };
+async fn ended(
+    locks: &LockManager,
+    watch: &Watch,
+    end: End,
+    longest: Duration,
+) -> Result<(), Error> {
+    let pair = |named, unnamed| Pair {
+        named: watch.probe(named),
+        unnamed: watch.probe(unnamed),
+    };
     ends(
         locks,
         watch,
@@ -83,7 +105,9 @@ const LONG: Duration = Duration::from_secs(60);
 async fn a_success_ends_everything_before_the_release() {
     let locks = LockManager::in_memory();
     let watch = Watch::new(&locks);
-    ended(&locks, &watch, End::Success, LONG).await.expect("the lock is free");
+    ended(&locks, &watch, End::Success, LONG)
+        .await
+        .expect("the lock is free");
     every_probe_ended_under_the_lock(&watch);
     assert!(locks.held().is_empty());
 }
@@ -92,7 +116,9 @@ async fn a_success_ends_everything_before_the_release() {
 async fn an_error_ends_everything_before_the_release() {
     let locks = LockManager::in_memory();
     let watch = Watch::new(&locks);
-    let error = ended(&locks, &watch, End::Error, LONG).await.expect_err("an empty key is invalid");
+    let error = ended(&locks, &watch, End::Error, LONG)
+        .await
+        .expect_err("an empty key is invalid");
     assert_eq!(error.kind(), ErrorKind::Invalid);
     every_probe_ended_under_the_lock(&watch);
 }
@@ -107,18 +133,25 @@ async fn a_panic_ends_everything_before_the_release() {
     every_probe_ended_under_the_lock(&watch);
 }
 
+// A lock at its limit is held no more, but not yet released: only the store can tell.
+#[cfg(feature = "test-util")]
 #[tokio::test]
 async fn the_longest_hold_ends_everything_before_the_release() {
     let locks = LockManager::in_memory();
     let watch = Watch::new(&locks);
-    let error = ended(&locks, &watch, End::Never, Duration::from_millis(20)).await.expect_err("it ran too long");
+    let error = ended(&locks, &watch, End::Never, Duration::from_millis(20))
+        .await
+        .expect_err("it ran too long");
     assert_eq!(error.kind(), ErrorKind::Lost);
     every_probe_ended_under_the_lock(&watch);
 }
 
 #[test]
 fn a_cancelled_call_ends_everything_before_the_release_after_every_number_of_polls() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     let mut ran = 0;
     for polls in 0..12 {
         let locks = LockManager::in_memory();
@@ -155,7 +188,9 @@ async fn in_order(locks: &LockManager, watch: &Watch, _a: Probe, _b: Probe) -> R
 async fn locals_and_arguments_end_in_the_order_of_a_plain_function() {
     let locks = LockManager::in_memory();
     let watch = Watch::new(&locks);
-    in_order(&locks, &watch, watch.probe("a"), watch.probe("b")).await.expect("the lock is free");
+    in_order(&locks, &watch, watch.probe("a"), watch.probe("b"))
+        .await
+        .expect("the lock is free");
     assert_eq!(watch.all_under_the_lock(), ["d", "c", "b", "a"]);
 }
 

@@ -21,7 +21,10 @@ impl Line {
 }
 
 fn line() -> Line {
-    Line { sku: "A1".into(), parts: vec![7, 8] }
+    Line {
+        sku: "A1".into(),
+        parts: vec![7, 8],
+    }
 }
 
 fn doubled(n: &u64) -> u64 {
@@ -43,7 +46,10 @@ async fn every_kind_of_value(uid: u64, line: Line) -> Result<String, Error> {
 #[tokio::test]
 async fn a_template_reads_parameters_fields_indexes_calls_and_arithmetic() {
     let locks = LockManager::in_memory();
-    let key = locks.scope(every_kind_of_value(21, line())).await.expect("the lock is free");
+    let key = locks
+        .scope(every_kind_of_value(21, line()))
+        .await
+        .expect("the lock is free");
     assert_eq!(key, "order:21:A1:8:7:42:2:eu:x");
 }
 
@@ -73,7 +79,10 @@ async fn moved(uid: String) -> Result<(String, String), Error> {
 #[tokio::test]
 async fn the_body_may_move_an_argument_that_the_key_reads() {
     let locks = LockManager::in_memory();
-    let (key, moved) = locks.scope(moved("ada".into())).await.expect("the lock is free");
+    let (key, moved) = locks
+        .scope(moved("ada".into()))
+        .await
+        .expect("the lock is free");
     assert_eq!((key.as_str(), moved.as_str()), ("order:ada", "ada"));
 }
 
@@ -95,7 +104,10 @@ async fn counts(counted: Counted<'_>) -> Result<u32, Error> {
 async fn a_key_is_evaluated_once_and_before_the_body() {
     let times = Cell::new(0);
     let locks = LockManager::in_memory();
-    let seen_by_body = locks.scope(counts(Counted(&times))).await.expect("the lock is free");
+    let seen_by_body = locks
+        .scope(counts(Counted(&times)))
+        .await
+        .expect("the lock is free");
     assert_eq!((seen_by_body, times.get()), (1, 1));
 }
 
@@ -115,7 +127,13 @@ async fn by_expression(line: Line) -> Result<String, Error> {
 #[tokio::test]
 async fn an_expression_is_the_key_as_it_is() {
     let locks = LockManager::in_memory();
-    assert_eq!(locks.scope(by_expression(line())).await.expect("the lock is free"), "sku:A1");
+    assert_eq!(
+        locks
+            .scope(by_expression(line()))
+            .await
+            .expect("the lock is free"),
+        "sku:A1"
+    );
     assert_eq!(ASKED.load(Ordering::Relaxed), 1);
 }
 
@@ -131,7 +149,10 @@ async fn lock_key_makes_the_attributes_key_outside_of_it() {
     let shown = key.as_str().expect("the key is valid");
     assert_eq!(shown, "order:a%20b:<x>");
     let locks = LockManager::in_memory();
-    assert_eq!(locks.scope(by_lock_key(3)).await.expect("the lock is free"), "order:3");
+    assert_eq!(
+        locks.scope(by_lock_key(3)).await.expect("the lock is free"),
+        "order:3"
+    );
 }
 
 #[distributed_lock(key = "pair:<a>:<b>", ttl = "10s", guard = lock)]
@@ -142,14 +163,23 @@ async fn pair(a: &str, b: &str) -> Result<String, Error> {
 #[tokio::test]
 async fn values_that_hold_the_separator_stay_apart() {
     let locks = LockManager::in_memory();
-    let one = locks.scope(pair("x:y", "z")).await.expect("the lock is free");
-    let other = locks.scope(pair("x", "y:z")).await.expect("the lock is free");
+    let one = locks
+        .scope(pair("x:y", "z"))
+        .await
+        .expect("the lock is free");
+    let other = locks
+        .scope(pair("x", "y:z"))
+        .await
+        .expect("the lock is free");
     assert_ne!(one, other);
 }
 
 #[tokio::test]
 async fn an_empty_value_is_invalid_and_the_body_does_not_run() {
     let locks = LockManager::in_memory();
-    let error = locks.scope(pair("x", "")).await.expect_err("an empty value names nothing");
+    let error = locks
+        .scope(pair("x", ""))
+        .await
+        .expect_err("an empty value names nothing");
     assert_eq!(error.kind(), ErrorKind::Invalid);
 }

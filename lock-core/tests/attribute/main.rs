@@ -3,10 +3,15 @@
 //! Each test has a manager of its own, in scope by `LockManager::scope` or named by `manager =`, so
 //! that the tests of this file run at once without meeting each other.
 
+#![cfg(feature = "macros")]
+
 mod arguments;
 mod control_flow;
 mod ending;
 mod keys;
+// A store that loses a lock on command.
+#[cfg(feature = "test-util")]
+mod loss;
 mod probe;
 mod refusal;
 mod send;

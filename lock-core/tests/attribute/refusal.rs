@@ -16,7 +16,12 @@ async fn job(ran: &AtomicBool) -> Result<(), Error> {
 #[tokio::test]
 async fn a_second_caller_is_refused_while_the_first_runs() {
     let locks = LockManager::in_memory();
-    let first = locks.lock("job").ttl(Duration::from_secs(10)).acquire().await.expect("the lock is free");
+    let first = locks
+        .lock("job")
+        .ttl(Duration::from_secs(10))
+        .acquire()
+        .await
+        .expect("the lock is free");
     let ran = AtomicBool::new(false);
     let error = locks.scope(job(&ran)).await.expect_err("somebody holds it");
     assert_eq!(error.kind(), ErrorKind::Busy);
@@ -51,8 +56,14 @@ async fn bad_ttl(ran: &AtomicBool) -> Result<(), Error> {
 async fn a_key_or_a_ttl_out_of_bounds_is_invalid_and_nothing_runs() {
     let locks = LockManager::in_memory();
     let ran = AtomicBool::new(false);
-    for done in [locks.scope(bad_key(&ran)).await, locks.scope(bad_ttl(&ran)).await] {
-        assert_eq!(done.expect_err("it is out of bounds").kind(), ErrorKind::Invalid);
+    for done in [
+        locks.scope(bad_key(&ran)).await,
+        locks.scope(bad_ttl(&ran)).await,
+    ] {
+        assert_eq!(
+            done.expect_err("it is out of bounds").kind(),
+            ErrorKind::Invalid
+        );
     }
     assert!(!ran.load(Ordering::Relaxed));
 }

@@ -16,7 +16,10 @@ impl Shop {
     }
 
     #[distributed_lock(key = "shop:<self.name>", ttl = "10s", cooldown = "1ms")]
-    async fn by_mutable_reference(&mut self, names: &mut Vec<String>) -> Result<&mut String, Error> {
+    async fn by_mutable_reference(
+        &mut self,
+        names: &mut Vec<String>,
+    ) -> Result<&mut String, Error> {
         names.push(self.name.clone());
         tokio::task::yield_now().await;
         Ok(&mut self.name)
@@ -68,10 +71,20 @@ async fn a_locked_call_can_be_spawned() {
 #[tokio::test]
 async fn what_is_not_send_runs_on_its_own_thread() {
     let locks = LockManager::in_memory();
-    assert_eq!(locks.scope(local(Rc::new(3))).await.expect("the lock is free"), 3);
+    assert_eq!(
+        locks
+            .scope(local(Rc::new(3)))
+            .await
+            .expect("the lock is free"),
+        3
+    );
     assert!(locks.scope(each(&[1, 2], async |_: &u8| ())).await.is_ok());
     let mut shop = Shop { name: "s".into() };
     let mut names = Vec::new();
-    locks.scope(shop.by_mutable_reference(&mut names)).await.expect("the lock is free").push('!');
+    locks
+        .scope(shop.by_mutable_reference(&mut names))
+        .await
+        .expect("the lock is free")
+        .push('!');
     assert_eq!((shop.name.as_str(), names.len()), ("s!", 1));
 }

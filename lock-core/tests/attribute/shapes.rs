@@ -1,6 +1,6 @@
 //! Functions of every shape keep their shape.
 
-use std::{fmt::Display, sync::Arc, time::Duration};
+use std::{fmt::Display, pin::Pin, sync::Arc, time::Duration};
 
 use lock_core::{Error, LockManager, distributed_lock};
 
@@ -10,10 +10,17 @@ struct Account {
     balance: u64,
 }
 
-#[expect(clippy::unused_async, reason = "the shapes are the subject, not the bodies")]
+#[expect(
+    clippy::unused_async,
+    reason = "the shapes are the subject, not the bodies"
+)]
 impl Account {
     fn new(id: u64) -> Account {
-        Account { locks: LockManager::in_memory(), id, balance: 10 }
+        Account {
+            locks: LockManager::in_memory(),
+            id,
+            balance: 10,
+        }
     }
 
     #[distributed_lock(key = "account:<self.id>", ttl = "10s", manager = self.locks)]
@@ -64,7 +71,10 @@ async fn every_receiver_works() {
     assert_eq!(Arc::new(Account::new(1)).counted().await.expect("free"), 10);
     assert_eq!(Box::new(Account::new(1)).boxed().await.expect("free"), 10);
     let locks = LockManager::in_memory();
-    assert_eq!(locks.scope(Account::associated(3)).await.expect("free").id, 3);
+    assert_eq!(
+        locks.scope(Account::associated(3)).await.expect("free").id,
+        3
+    );
 }
 
 struct Path<T>(T);
@@ -76,39 +86,61 @@ struct App {
 }
 
 #[distributed_lock(key = "uid:<uid>", ttl = "10s", guard = lock)]
-async fn handler(Path(uid): Path<u64>, State(App { name, .. }): State<App>) -> Result<String, Error> {
+async fn handler(
+    Path(uid): Path<u64>,
+    State(App { name, .. }): State<App>,
+) -> Result<String, Error> {
     Ok(format!("{} {uid} {name}", lock.key()))
 }
 
 #[distributed_lock(key = "<uid>:<name>:<inner.0>", ttl = "10s", guard = lock)]
 async fn taken_apart(
     Path((mut uid, _)): Path<(u64, String)>,
-    State(App { ref name, secret: _ }): State<App>,
+    State(App {
+        ref name,
+        secret: _,
+    }): State<App>,
     inner @ (_, _): (u8, u8),
     &(one, _): &(u8, String),
     [_, mut last]: [u8; 2],
 ) -> Result<String, Error> {
     uid += 1;
     last += 1;
-    Ok(format!("{} {uid} {name} {} {one} {last}", lock.key(), inner.1))
+    Ok(format!(
+        "{} {uid} {name} {} {one} {last}",
+        lock.key(),
+        inner.1
+    ))
 }
 
 fn app() -> State<App> {
-    State(App { name: "shop".into(), secret: "s".into() })
+    State(App {
+        name: "shop".into(),
+        secret: "s".into(),
+    })
 }
 
 #[tokio::test]
 async fn every_pattern_binds_what_it_bound() {
     let locks = LockManager::in_memory();
     assert_eq!(app().0.secret, "s");
-    assert_eq!(locks.scope(handler(Path(4), app())).await.expect("free"), "uid:4 4 shop");
+    assert_eq!(
+        locks.scope(handler(Path(4), app())).await.expect("free"),
+        "uid:4 4 shop"
+    );
     let pair = (6, String::new());
     let call = taken_apart(Path((4, String::new())), app(), (5, 9), &pair, [1, 2]);
-    assert_eq!(locks.scope(call).await.expect("free"), "4:shop:5 5 shop 9 6 3");
+    assert_eq!(
+        locks.scope(call).await.expect("free"),
+        "4:shop:5 5 shop 9 6 3"
+    );
 }
 
 #[distributed_lock(key = "generic:<T::NAME>:<N>:<value>", ttl = "10s", guard = lock)]
-async fn generic<T, const N: usize>(value: T, f: impl FnOnce(T) -> [u8; N]) -> Result<(String, [u8; N]), Error>
+async fn generic<T, const N: usize>(
+    value: T,
+    f: impl FnOnce(T) -> [u8; N],
+) -> Result<(String, [u8; N]), Error>
 where
     T: Display + Named,
 {
@@ -124,8 +156,15 @@ impl Named for u8 {
 }
 
 #[distributed_lock(key = "longest", ttl = "10s")]
-async fn longest<'a, 'b: 'a>(a: &'a str, b: &'b str) -> Result<impl Iterator<Item = char> + use<'a, 'b>, Error> {
-    Ok(if a.len() > b.len() { a.chars() } else { b.chars() })
+async fn longest<'a, 'b: 'a>(
+    a: &'a str,
+    b: &'b str,
+) -> Result<impl Iterator<Item = char> + use<'a, 'b>, Error> {
+    Ok(if a.len() > b.len() {
+        a.chars()
+    } else {
+        b.chars()
+    })
 }
 
 #[tokio::test]
@@ -162,7 +201,93 @@ impl Repository for Account {
 #[tokio::test]
 async fn async_methods_of_traits_work_as_default_and_as_implementation() {
     let locks = LockManager::in_memory();
-    assert_eq!(locks.scope(Account::new(1).save_twice("abc")).await.expect("free"), 6);
+    assert_eq!(
+        locks
+            .scope(Account::new(1).save_twice("abc"))
+            .await
+            .expect("free"),
+        6
+    );
+}
+
+impl Account {
+    #[distributed_lock(key = "account:<self.id>:<by>", ttl = "10s", manager = self.locks, guard = lock)]
+    fn boxed_by_hand(
+        &mut self,
+        by: u64,
+    ) -> Pin<Box<dyn Future<Output = Result<u64, Error>> + Send + '_>> {
+        Box::pin(async move {
+            assert!(lock.is_valid());
+            self.balance += by;
+            Ok(self.balance)
+        })
+    }
+
+    /// What `async_trait` makes of `async fn deposit(&self, (by, _): (u64, String)) -> …`.
+    #[distributed_lock(key = "account:<self.id>:<by>", ttl = "10s", manager = self.locks, guard = lock)]
+    fn as_async_trait_has_it<'life0, 'async_trait>(
+        &'life0 self,
+        __arg1: (u64, String),
+    ) -> Pin<Box<dyn Future<Output = Result<u64, Error>> + Send + 'async_trait>>
+    where
+        'life0: 'async_trait,
+        Self: 'async_trait,
+    {
+        Box::pin(async move {
+            if let Some(__ret) = None::<Result<u64, Error>> {
+                #[allow(unreachable_code)]
+                return __ret;
+            }
+            let __self = self;
+            let (by, _) = {
+                let __arg1 = __arg1;
+                __arg1
+            };
+            let __ret: Result<u64, Error> = {
+                if by == 0 {
+                    return Ok(0);
+                }
+                assert_eq!(lock.key(), format!("account:{}:{by}", __self.id));
+                Ok(__self.balance + by)
+            };
+            #[allow(unreachable_code)]
+            __ret
+        })
+    }
+}
+
+#[distributed_lock(key = "returned:<n>", ttl = "10s")]
+fn returned(n: u64) -> impl Future<Output = Result<u64, Error>> + Send {
+    async move { Ok(n) }
+}
+
+#[tokio::test]
+async fn futures_that_are_returned_are_locked_inside() {
+    let mut account = Account::new(7);
+    assert_eq!(account.boxed_by_hand(5).await.expect("free"), 15);
+    assert_eq!(
+        account
+            .as_async_trait_has_it((2, String::new()))
+            .await
+            .expect("free"),
+        17
+    );
+    assert_eq!(
+        account
+            .as_async_trait_has_it((0, String::new()))
+            .await
+            .expect("free"),
+        0
+    );
+    let locks = LockManager::in_memory();
+    assert_eq!(locks.scope(returned(3)).await.expect("free"), 3);
+    let _held = locks
+        .lock("returned:3")
+        .ttl(Duration::from_secs(10))
+        .acquire()
+        .await
+        .expect("free");
+    assert!(locks.scope(returned(3)).await.is_err());
 }
 
 macro_rules! locked {
@@ -221,8 +346,18 @@ async fn two_locks_stack_and_the_nearest_to_the_function_is_taken_first() {
     assert_eq!(keys, ("first:1".to_owned(), "second:1".to_owned()));
 
     let ttl = Duration::from_secs(10);
-    let _first = locks.lock("first:1").ttl(ttl).acquire().await.expect("free");
-    let _second = locks.lock("second:1").ttl(ttl).acquire().await.expect("free");
+    let _first = locks
+        .lock("first:1")
+        .ttl(ttl)
+        .acquire()
+        .await
+        .expect("free");
+    let _second = locks
+        .lock("second:1")
+        .ttl(ttl)
+        .acquire()
+        .await
+        .expect("free");
     let error = locks.scope(stacked(1)).await.expect_err("both are held");
     assert_eq!(error.key(), Some("second:1"));
 }
@@ -245,7 +380,13 @@ async fn a_parameter_that_is_configured_away_is_away() {
 
 /// Names of the expansion that a body could meet are the body's own.
 #[distributed_lock(key = "hygiene:<__lock_key>", ttl = "10s", guard = handle)]
-async fn hygiene(__lock_key: u8, request: u8, body: u8, error: u8, outcome: u8) -> Result<u8, Error> {
+async fn hygiene(
+    __lock_key: u8,
+    request: u8,
+    body: u8,
+    error: u8,
+    outcome: u8,
+) -> Result<u8, Error> {
     assert!(handle.is_valid());
     Ok(__lock_key + request + body + error + outcome)
 }
