@@ -10,10 +10,6 @@ struct Account {
     balance: u64,
 }
 
-#[expect(
-    clippy::unused_async,
-    reason = "the shapes are the subject, not the bodies"
-)]
 impl Account {
     fn new(id: u64) -> Account {
         Account {
@@ -223,6 +219,7 @@ impl Account {
         })
     }
 
+    #[expect(clippy::let_and_return, reason = "it is written by a macro")]
     /// What `async_trait` makes of `async fn deposit(&self, (by, _): (u64, String)) -> …`.
     #[distributed_lock(key = "account:<self.id>:<by>", ttl = "10s", manager = self.locks, guard = lock)]
     fn as_async_trait_has_it<'life0, 'async_trait>(
@@ -366,7 +363,7 @@ async fn two_locks_stack_and_the_nearest_to_the_function_is_taken_first() {
 async fn conditional(
     a: u8,
     #[cfg(any())] missing: Missing,
-    #[cfg(all())] present: u8,
+    #[cfg(not(any()))] present: u8,
     #[cfg(any())] (_, gone): (u8, Missing),
 ) -> Result<u8, Error> {
     Ok(a + present)
