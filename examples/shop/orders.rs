@@ -38,7 +38,7 @@ impl Shop {
         self.deduct(&basket).await
     }
 
-    #[distributed_lock(key = "sku:<basket.sku>", ttl = "5s", wait = "5s", manager = self.locks, guard = lock)]
+    #[distributed_lock(key = "sku:<basket.sku>", ttl = "2s", wait = "5s", manager = self.locks, guard = lock)]
     pub(crate) async fn deduct(&self, basket: &Basket) -> Result<Order, ShopError> {
         checkout::read_pay_write(&self.db, basket, Fence::Token(lock.fencing_token().into())).await
     }
@@ -46,7 +46,7 @@ impl Shop {
 
     /// Fills a shelf again, under its lock like every other write to it: an order that is between
     /// its read and its write would put the old stock back.
-    #[distributed_lock(key = "sku:<sku>", ttl = "5s", wait = "5s", manager = self.locks, guard = lock)]
+    #[distributed_lock(key = "sku:<sku>", ttl = "2s", wait = "5s", manager = self.locks, guard = lock)]
     pub(crate) async fn restock(&self, sku: &str) -> Result<(), ShopError> {
         self.db.restock(Lane::Locked, sku, Some(lock.fencing_token().into())).await.map_err(ShopError::from)
     }
