@@ -138,7 +138,7 @@ async fn a_panic_ends_everything_before_the_release() {
 #[tokio::test]
 async fn the_longest_hold_ends_everything_before_the_release() {
     let locks = LockManager::in_memory();
-    let watch = Watch::new(&locks);
+    let watch = Watch::of_the_store(&locks);
     let error = ended(&locks, &watch, End::Never, Duration::from_millis(20))
         .await
         .expect_err("it ran too long");

@@ -1,7 +1,4 @@
 //! A value that tells, when it is dropped, whether the lock was still held.
-//!
-//! With the feature `test-util` the store itself is asked, which also knows of a lock that is lost but
-//! not yet released.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,14 +8,26 @@ use lock_core::LockManager;
 #[derive(Clone)]
 pub(crate) struct Watch {
     locks: LockManager,
+    is_held: fn(&LockManager) -> bool,
     seen: Arc<Mutex<Vec<(&'static str, bool)>>>,
 }
 
 impl Watch {
+    /// Asks the manager, which gives a key up before it sends the release.
     pub(crate) fn new(locks: &LockManager) -> Watch {
         Watch {
             locks: locks.clone(),
+            is_held: |locks| !locks.held().is_empty(),
             seen: Arc::default(),
+        }
+    }
+
+    /// Asks the store: it alone knows of a lock that is lost but not yet released.
+    #[cfg(feature = "test-util")]
+    pub(crate) fn of_the_store(locks: &LockManager) -> Watch {
+        Watch {
+            is_held: |locks| locks.test_store().expect("an embedded store").taken() > 0,
+            ..Watch::new(locks)
         }
     }
 
@@ -54,21 +63,11 @@ pub(crate) struct Probe {
 
 impl Drop for Probe {
     fn drop(&mut self) {
-        let held = is_held(&self.watch.locks);
+        let held = (self.watch.is_held)(&self.watch.locks);
         self.watch
             .seen
             .lock()
             .expect("no probe panics")
             .push((self.name, held));
     }
-}
-
-#[cfg(feature = "test-util")]
-fn is_held(locks: &LockManager) -> bool {
-    locks.test_store().expect("an embedded store").taken() > 0
-}
-
-#[cfg(not(feature = "test-util"))]
-fn is_held(locks: &LockManager) -> bool {
-    !locks.held().is_empty()
 }
