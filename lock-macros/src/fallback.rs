@@ -29,7 +29,7 @@ fn with_guard(args: &TokenStream, item: &TokenStream) -> Option<TokenStream> {
         .and_then(|path| Path::parse_mod_style.parse2(path).ok())
         .unwrap_or_else(args::default_crate);
     let bound = quote! {
-        #[allow(unused_variables, clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction)]
+        #[allow(unused_variables)]
         let #guard: &#krate::LockHandle = ::core::option::Option::None.unwrap();
     };
     let body = function.body.stream();

@@ -91,11 +91,11 @@ pub(crate) fn names(sig: &Signature) -> Vec<Ident> {
 }
 
 fn capture(conditions: &[Attribute], name: &TokenStream) -> TokenStream {
-    quote! {
-        #(#conditions)*
-        #[allow(clippy::let_underscore_untyped, clippy::used_underscore_binding)]
-        let _ = &#name;
+    let mention = quote!(let _ = &#name;);
+    if name.to_string().starts_with('_') {
+        return quote!(#(#conditions)* #[allow(clippy::used_underscore_binding)] #mention);
     }
+    quote!(#(#conditions)* #mention)
 }
 
 /// The names of a renamed parameter, for the key and the other arguments, if they use one.
@@ -114,7 +114,7 @@ fn view(
     let pat = by_reference(pat);
     Some(quote! {
         #(#conditions)*
-        #[allow(unused_variables, clippy::all, clippy::pedantic, clippy::nursery)]
+        #[allow(unused_variables)]
         let #pat = &#whole;
     })
 }

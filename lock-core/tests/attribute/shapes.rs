@@ -393,3 +393,11 @@ async fn no_name_of_the_expansion_gets_into_the_way() {
     let locks = LockManager::in_memory();
     assert_eq!(locks.scope(hygiene(1, 2, 3, 4, 5)).await.expect("free"), 15);
 }
+
+/// The attribute stands above the one that makes a plain function of it.
+#[distributed_lock(key = "test", ttl = "10s", manager = LockManager::in_memory(), guard = lock)]
+#[tokio::test]
+async fn a_test_may_itself_be_under_a_lock() -> Result<(), Error> {
+    assert!(lock.is_valid());
+    Ok(())
+}
