@@ -64,9 +64,7 @@ fn expand_boxed(args: &LockArgs, boxed: Boxed) -> Result<TokenStream> {
 /// The parameters, after every check that needs the function.
 fn params(args: &LockArgs, function: &Function) -> Result<Params> {
     names::check(args, &function.sig)?;
-    if args.on_error.is_none() {
-        output::check(&function.sig)?;
-    }
+    output::check(&function.sig, args.on_error.is_some())?;
     Params::new(&function.sig, &function.attrs, &mentioned(args))
 }
 
@@ -176,13 +174,13 @@ fn on_error(args: &LockArgs, returned: &Type) -> Option<TokenStream> {
     let name = local("__lock_on_error");
     Some(quote! {
         let #name = {
-            fn typed<R, F>(on_error: F) -> F
+            fn __lock_typed<R, F>(on_error: F) -> F
             where
                 F: ::core::ops::FnOnce(#krate::Error) -> R,
             {
                 on_error
             }
-            typed::<#returned, _>(#expr)
+            __lock_typed::<#returned, _>(#expr)
         };
     })
 }
@@ -209,7 +207,6 @@ fn closure(args: &LockArgs, function: &Function, params: &Params, returned: &Typ
                 #guard
                 let #output: #returned = async move { #returns #captures #unpack #body }.await;
                 if {
-                    #[allow(unused_imports)]
                     use #krate::__private::{OutcomeOfAny as _, OutcomeOfResult as _};
                     (&#krate::__private::Outcome(&#output)).succeeded()
                 } {

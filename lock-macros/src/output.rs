@@ -17,10 +17,19 @@ pub(crate) fn nameable(sig: &Signature) -> Type {
     }
 }
 
-/// Without `on_error` the return type itself must be able to say that the lock was not there.
-pub(crate) fn check(sig: &Signature) -> Result<()> {
+/// Whether the function has a value for a lock that was not there: `on_error` makes one, or the
+/// return type does itself.
+pub(crate) fn check(sig: &Signature, has_on_error: bool) -> Result<()> {
     let name = &sig.ident;
     match &sig.output {
+        ReturnType::Type(_, ty) if matches!(**ty, Type::Never(_)) => Err(Error::new_spanned(
+            ty,
+            format!(
+                "`{name}` never returns, so it has no answer when the lock is busy or lost; \
+                 return a `Result` whose error is `From<lock_core::Error>`"
+            ),
+        )),
+        _ if has_on_error => Ok(()),
         ReturnType::Default => Err(nothing(name, name)),
         ReturnType::Type(_, ty) => match &**ty {
             Type::Tuple(tuple) if tuple.elems.is_empty() => Err(nothing(ty, name)),
