@@ -4,4 +4,5 @@
     reason = "tests watch real servers: they read the real clock"
 )]
 
+mod conformance;
 mod harness;

@@ -1,0 +1,87 @@
+//! The newer owner's number is the higher, however the older one ended.
+
+use std::time::Duration;
+
+use lock_core::{FencingToken, LockManager, Renew};
+
+use super::{Fixture, long, short};
+
+async fn next(locks: &LockManager) -> FencingToken {
+    let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
+    let token = guard.fencing_token();
+    guard.release().await.expect("held");
+    token
+}
+
+pub(super) async fn tokens_rise_over_releases(store: &Fixture) {
+    let managers = [store.manager().await, store.manager().await];
+    let mut last = next(&managers[0]).await;
+    for round in 0..50 {
+        let token = next(&managers[round % 2]).await;
+        assert!(token > last, "{token} after {last}");
+        last = token;
+    }
+}
+
+pub(super) async fn tokens_rise_over_an_expiry(store: &Fixture) {
+    let locks = store.manager().await;
+    let request = locks
+        .lock("k")
+        .ttl(Duration::from_millis(20))
+        .renew(Renew::Off);
+    let guard = request.acquire().await.expect("free");
+    guard.lost().await;
+    let waiting = store.lock("k").await.wait(long()).acquire().await;
+    assert!(waiting.expect("it ran out").fencing_token() > guard.fencing_token());
+}
+
+pub(super) async fn tokens_rise_over_a_deletion(store: &Fixture) {
+    let guard = store.lock("k").await.acquire().await.expect("free");
+    store.delete("k");
+    assert!(next(&store.manager().await).await > guard.fencing_token());
+}
+
+pub(super) async fn tokens_rise_over_a_cooldown(store: &Fixture) {
+    let locks = store.manager().await;
+    let cooling = locks.lock("k").cooldown(Duration::from_millis(20));
+    let guard = cooling.acquire().await.expect("free");
+    let token = guard.fencing_token();
+    guard.release().await.expect("held");
+    let next = locks.lock("k").wait(long()).acquire().await;
+    assert!(next.expect("it has cooled down").fencing_token() > token);
+}
+
+pub(super) async fn tokens_rise_over_a_step_over_an_unsent_release(store: &Fixture) {
+    let locks = store.manager().await;
+    let mut last = None;
+    for _ in 0..50 {
+        let guard = locks
+            .lock("k")
+            .ttl(long())
+            .acquire()
+            .await
+            .expect("its own is no hindrance");
+        assert!(Some(guard.fencing_token()) > last);
+        last = Some(guard.fencing_token());
+    }
+}
+
+pub(super) async fn a_token_stays_the_same_while_the_lock_is_renewed(store: &Fixture) {
+    let guard = store
+        .lock("k")
+        .await
+        .ttl(short())
+        .acquire()
+        .await
+        .expect("free");
+    let token = guard.fencing_token();
+    tokio::time::sleep(short()).await;
+    assert!(guard.is_valid());
+    assert_eq!(guard.fencing_token(), token);
+    assert_eq!(guard.handle().fencing_token(), token);
+}
+
+pub(super) async fn a_token_is_below_two_to_the_53rd(store: &Fixture) {
+    let token = u64::from(next(&store.manager().await).await);
+    assert!(token > 1_600_000_000_000_000 && token < 1 << 53, "{token}");
+}

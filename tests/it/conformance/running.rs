@@ -1,0 +1,254 @@
+//! Running a body under the lock: in which order things end, and what the caller hears.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use lock_core::{ErrorKind, LockManager, OnLost, ReleaseMode, Wait};
+use lock_tests::wait;
+use tokio::sync::oneshot;
+
+use super::{Fixture, kind, long, short};
+
+/// A local of a body: when it goes, it looks whether the lock is still there.
+struct Witness {
+    store: Arc<dyn Fn() -> usize + Send + Sync>,
+    taken: Arc<AtomicUsize>,
+}
+
+const STILL_ALIVE: usize = usize::MAX;
+
+impl Witness {
+    /// Counts the keys that are taken by asking for the lock with a manager of its own.
+    fn of(other: LockManager) -> (Witness, Arc<AtomicUsize>) {
+        let taken = Arc::new(AtomicUsize::new(STILL_ALIVE));
+        let look = move || {
+            let attempt = other.lock("k").try_acquire();
+            let free = std::thread::spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build();
+                runtime
+                    .expect("a runtime")
+                    .block_on(attempt)
+                    .expect("an answer")
+                    .is_some()
+            });
+            usize::from(!free.join().expect("no panic"))
+        };
+        let witness = Witness {
+            store: Arc::new(look),
+            taken: Arc::clone(&taken),
+        };
+        (witness, taken)
+    }
+}
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        self.taken.store((self.store)(), Ordering::SeqCst);
+    }
+}
+
+#[track_caller]
+fn went_under_the_lock(taken: &AtomicUsize) {
+    assert_eq!(
+        taken.load(Ordering::SeqCst),
+        1,
+        "gone while the lock was held"
+    );
+}
+
+pub(super) async fn the_body_runs_under_the_lock_and_its_result_is_the_result(store: &Fixture) {
+    let locks = store.manager().await;
+    let other = store.manager().await;
+    let request = locks.lock("k").ttl(long());
+    let answer = request
+        .run_with(|lock| async move {
+            assert!(lock.is_valid());
+            assert_eq!(lock.key(), "k");
+            assert_eq!(kind(other.lock("k").acquire().await), ErrorKind::Busy);
+            u64::from(lock.fencing_token())
+        })
+        .await;
+    assert!(answer.expect("it ran") > 0);
+    assert_eq!(store.taken(), 0, "released when the call returns");
+}
+
+pub(super) async fn the_body_does_not_run_without_the_lock(store: &Fixture) {
+    let first = store.lock("k").await.acquire().await.expect("free");
+    let ran = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&ran);
+    let body = async move { flag.store(true, Ordering::SeqCst) };
+    assert_eq!(kind(store.lock("k").await.run(body).await), ErrorKind::Busy);
+    assert!(!ran.load(Ordering::SeqCst));
+    drop(first);
+}
+
+pub(super) async fn the_locals_of_a_body_are_gone_before_the_release(store: &Fixture) {
+    for release in [ReleaseMode::Await, ReleaseMode::Background] {
+        let (witness, taken) = Witness::of(store.manager().await);
+        let request = store.lock("k").await.release(release);
+        // Captured and never named: arguments live as long as the body too.
+        let body = async move {
+            let _ = &witness;
+        };
+        request.wait(Wait::Forever).run(body).await.expect("it ran");
+        went_under_the_lock(&taken);
+    }
+}
+
+pub(super) async fn the_locals_of_a_cancelled_body_are_gone_before_the_release(store: &Fixture) {
+    let (witness, taken) = Witness::of(store.manager().await);
+    let (entered, inside) = oneshot::channel();
+    let body = async move {
+        let _witness = witness;
+        entered.send(()).expect("somebody listens");
+        std::future::pending::<()>().await;
+    };
+    let task = tokio::spawn(store.lock("k").await.run(body));
+    inside.await.expect("the body runs");
+    task.abort();
+    assert!(task.await.expect_err("aborted").is_cancelled());
+    went_under_the_lock(&taken);
+    store.is_left_clean();
+}
+
+pub(super) async fn the_locals_of_a_panicking_body_are_gone_before_the_release(store: &Fixture) {
+    let (witness, taken) = Witness::of(store.manager().await);
+    let body = async move {
+        let _witness = AssertUnwindSafe(witness);
+        panic!("on purpose");
+    };
+    let task = tokio::spawn(store.lock("k").await.run(body));
+    assert!(task.await.expect_err("it panicked").is_panic());
+    went_under_the_lock(&taken);
+    store.is_left_clean();
+}
+
+pub(super) async fn the_locals_of_a_body_that_lost_its_lock_are_gone_when_the_caller_hears_of_it(
+    store: &Fixture,
+) {
+    let (witness, taken) = Witness::of(store.manager().await);
+    let (entered, inside) = oneshot::channel();
+    let body = async move {
+        let _witness = witness;
+        entered.send(()).expect("somebody listens");
+        std::future::pending::<()>().await;
+    };
+    let task = tokio::spawn(store.lock("k").await.ttl(short()).run(body));
+    inside.await.expect("the body runs");
+    store.overwrite("k");
+    assert_eq!(kind(task.await.expect("no panic")), ErrorKind::Lost);
+    assert_ne!(taken.load(Ordering::SeqCst), STILL_ALIVE);
+    assert_eq!(store.taken(), 1, "the stranger's");
+}
+
+pub(super) async fn what_a_refused_body_holds_is_dropped(store: &Fixture) {
+    let first = store.lock("k").await.acquire().await.expect("free");
+    let held = Arc::new(());
+    let argument = Arc::clone(&held);
+    let body = async move { drop(argument) };
+    let mut refused = Box::pin(store.lock("k").await.run(body));
+    assert_eq!(kind(refused.as_mut().await), ErrorKind::Busy);
+    assert_eq!(
+        Arc::strong_count(&held),
+        1,
+        "although the future is still there"
+    );
+    drop(first);
+}
+
+pub(super) async fn a_body_that_holds_too_long_is_dropped_and_then_the_lock_given_back(
+    store: &Fixture,
+) {
+    let (witness, taken) = Witness::of(store.manager().await);
+    let request = store.lock("k").await.max_hold(Duration::from_millis(100));
+    let body = async move {
+        let _witness = witness;
+        std::future::pending::<()>().await;
+    };
+    let error = request.run(body).await.expect_err("too long");
+    assert_eq!(
+        (error.kind(), error.code()),
+        (ErrorKind::Lost, "lock_max_hold")
+    );
+    assert!(error.is_max_hold());
+    went_under_the_lock(&taken);
+    store.is_left_clean();
+}
+
+pub(super) async fn max_hold_ends_a_body_that_ignores_loss_too(store: &Fixture) {
+    let request = store.lock("k").await.max_hold(Duration::from_millis(100));
+    let request = request.on_lost(OnLost::Ignore);
+    let error = request.run(std::future::pending::<()>()).await;
+    assert!(error.expect_err("too long").is_max_hold());
+    store.is_left_clean();
+}
+
+pub(super) async fn a_guard_that_holds_too_long_is_lost_and_its_key_stays_taken(store: &Fixture) {
+    let request = store.lock("k").await.max_hold(Duration::from_millis(100));
+    let guard = request.acquire().await.expect("free");
+    guard.lost().await;
+    assert!(!guard.is_valid());
+    // Nobody can drop the work of a bare guard: the key must not be given away under it.
+    assert_eq!(store.taken(), 1);
+    assert_eq!(kind(store.lock("k").await.acquire().await), ErrorKind::Busy);
+    let error = guard.release().await.expect_err("too long");
+    assert!(error.is_max_hold());
+    store.is_left_clean();
+}
+
+pub(super) async fn a_body_that_ignores_loss_runs_to_its_end(store: &Fixture) {
+    let request = store.lock("k").await.ttl(short()).on_lost(OnLost::Ignore);
+    let (entered, inside) = oneshot::channel();
+    let task = tokio::spawn(request.run_with(|lock| async move {
+        entered.send(()).expect("somebody listens");
+        lock.lost().await;
+        assert!(!lock.is_valid());
+        tokio::task::yield_now().await;
+        "to the end"
+    }));
+    inside.await.expect("the body runs");
+    store.overwrite("k");
+    assert_eq!(
+        task.await.expect("no panic").expect("ignored"),
+        "to the end"
+    );
+    assert_eq!(store.taken(), 1, "the stranger's");
+}
+
+pub(super) async fn a_release_in_the_background_comes_too(store: &Fixture) {
+    let request = store.lock("k").await.release(ReleaseMode::Background);
+    assert_eq!(request.run(async { 7 }).await.expect("it ran"), 7);
+    store.is_left_clean();
+}
+
+pub(super) async fn a_body_that_lost_its_lock_unnoticed_keeps_its_result(store: &Fixture) {
+    let body = async {
+        store.overwrite("k");
+        "done"
+    };
+    // Its release is refused by the store; the work is done all the same.
+    assert_eq!(
+        store.lock("k").await.run(body).await.expect("it ran"),
+        "done"
+    );
+    assert_eq!(store.taken(), 1, "the stranger's");
+}
+
+pub(super) async fn a_cooldown_follows_the_body(store: &Fixture) {
+    for release in [ReleaseMode::Await, ReleaseMode::Background] {
+        let locks = store.manager().await;
+        let request = locks
+            .lock("k")
+            .cooldown(Duration::from_secs(60))
+            .release(release);
+        request.run(async {}).await.expect("it ran");
+        locks.drain(wait::PATIENCE).await;
+        let error = store.lock("k").await.acquire().await.expect_err("cooling");
+        assert!(error.is_cooling_down());
+        store.delete("k");
+    }
+}

@@ -1,0 +1,276 @@
+//! Waiting one's turn, and being told when it comes.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use lock_core::{ErrorKind, LockManager, Wait};
+use lock_tests::wait;
+use tokio::time::timeout;
+
+use super::{Fixture, kind, long};
+
+/// Far below the ttl of the owner that is waited for: whoever is served by then was told.
+async fn told<T>(future: impl Future<Output = T>) -> T {
+    timeout(wait::PATIENCE, future)
+        .await
+        .expect("told of the release")
+}
+
+/// `long()` must not pass for having been told.
+const _: () = assert!(wait::PATIENCE.as_secs() < 60);
+
+async fn queued(store: &Fixture, count: usize) {
+    wait::eventually("the waiters stand in the queue", async || {
+        store.waiting() == count
+    })
+    .await;
+}
+
+pub(super) async fn a_waiter_gets_the_lock_when_it_is_released(store: &Fixture) {
+    let locks = store.manager().await;
+    let first = locks.lock("k").ttl(long()).acquire().await.expect("free");
+    let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
+    tokio::task::yield_now().await;
+    first.release().await.expect("held");
+    let second = told(waiter).await.expect("no panic").expect("its turn");
+    second.release().await.expect("held");
+    store.is_left_clean();
+}
+
+pub(super) async fn tasks_of_one_manager_are_served_in_the_order_they_came(store: &Fixture) {
+    let locks = store.manager().await;
+    let first = locks.lock("k").ttl(long()).acquire().await.expect("free");
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let mut tasks = Vec::new();
+    for index in 0..20 {
+        let order = Arc::clone(&order);
+        let body = async move {
+            order.lock().expect("no panic").push(index);
+            tokio::task::yield_now().await;
+        };
+        tasks.push(tokio::spawn(locks.lock("k").wait(Wait::Forever).run(body)));
+        // Polled once before the next one comes: the runtime has one thread.
+        tokio::task::yield_now().await;
+    }
+    first.release().await.expect("held");
+    for task in tasks {
+        told(task).await.expect("no panic").expect("its turn");
+    }
+    assert_eq!(
+        *order.lock().expect("no panic"),
+        (0..20).collect::<Vec<_>>()
+    );
+}
+
+pub(super) async fn a_waiter_of_another_manager_is_told_of_the_release(store: &Fixture) {
+    for _ in 0..10 {
+        let first = store.lock("k").await.acquire().await.expect("free");
+        let waiter = tokio::spawn(store.lock("k").await.wait(Wait::Forever).acquire());
+        queued(store, 1).await;
+        first.release().await.expect("held");
+        let second = told(waiter).await.expect("no panic").expect("its turn");
+        second.release().await.expect("held");
+    }
+    store.is_left_clean();
+}
+
+pub(super) async fn a_waiter_of_another_manager_is_told_of_a_release_in_the_background(
+    store: &Fixture,
+) {
+    let first = store.lock("k").await.acquire().await.expect("free");
+    let waiter = tokio::spawn(store.lock("k").await.wait(Wait::Forever).acquire());
+    queued(store, 1).await;
+    drop(first);
+    drop(told(waiter).await.expect("no panic").expect("its turn"));
+}
+
+pub(super) async fn waiters_of_two_managers_all_come_through(store: &Fixture) {
+    let managers = [store.manager().await, store.manager().await];
+    let first = managers[0]
+        .lock("k")
+        .ttl(long())
+        .acquire()
+        .await
+        .expect("free");
+    let tasks: Vec<_> = (0..40)
+        .map(|index| {
+            let request = managers[index % 2]
+                .lock("k")
+                .ttl(long())
+                .wait(Wait::Forever);
+            tokio::spawn(request.run(tokio::task::yield_now()))
+        })
+        .collect();
+    // The first manager's own waiters stand behind its own lock, not in the store.
+    queued(store, 1).await;
+    first.release().await.expect("held");
+    for task in tasks {
+        told(task).await.expect("no panic").expect("its turn");
+    }
+    store.is_left_clean();
+}
+
+pub(super) async fn a_cancelled_waiter_leaves_nothing_and_blocks_nobody(store: &Fixture) {
+    let locks = store.manager().await;
+    let first = locks.lock("k").ttl(long()).acquire().await.expect("free");
+    let gone: Vec<_> = (0..3)
+        .map(|_| tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire()))
+        .collect();
+    tokio::task::yield_now().await;
+    let stays = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
+    tokio::task::yield_now().await;
+    for task in gone {
+        task.abort();
+        assert!(task.await.expect_err("aborted").is_cancelled());
+    }
+    first.release().await.expect("held");
+    let guard = told(stays).await.expect("no panic").expect("its turn");
+    guard.release().await.expect("held");
+    store.is_left_clean();
+}
+
+pub(super) async fn a_cancelled_head_of_another_manager_blocks_nobody(store: &Fixture) {
+    let first = store.lock("k").await.acquire().await.expect("free");
+    let head_manager = store.manager().await;
+    let head = tokio::spawn(head_manager.lock("k").wait(Wait::Forever).acquire());
+    queued(store, 1).await;
+    let second = tokio::spawn(store.lock("k").await.wait(Wait::Forever).acquire());
+    queued(store, 2).await;
+    head.abort();
+    let _ = head.await;
+    first.release().await.expect("held");
+    let guard = told(second).await.expect("no panic").expect("its turn");
+    guard.release().await.expect("held");
+    store.is_left_clean();
+}
+
+pub(super) async fn a_waiter_cancelled_at_the_moment_of_its_grant_passes_the_lock_on(
+    store: &Fixture,
+) {
+    let (one, other) = (store.manager().await, store.manager().await);
+    for round in 0..30 {
+        let first = store.lock("k").await.acquire().await.expect("free");
+        let doomed = tokio::spawn(one.lock("k").ttl(long()).wait(Wait::Forever).acquire());
+        queued(store, 1).await;
+        let last = tokio::spawn(other.lock("k").ttl(long()).wait(Wait::Forever).acquire());
+        queued(store, 2).await;
+        first.release_in_background();
+        // Somewhere between the push and the grant, another place in every round.
+        for _ in 0..round {
+            tokio::task::yield_now().await;
+        }
+        doomed.abort();
+        let doomed = doomed.await;
+        drop(doomed);
+        let guard = told(last).await.expect("no panic").expect("its turn");
+        guard.release().await.expect("held");
+    }
+    store.is_left_clean();
+}
+
+async fn a_thousand(store: &Fixture) -> Vec<tokio::task::JoinHandle<Result<(), lock_core::Error>>> {
+    let mut managers = Vec::new();
+    for _ in 0..4 {
+        managers.push(store.manager().await);
+    }
+    let waiters = (0..1000).map(|index| {
+        let request = managers[index % 4]
+            .lock("k")
+            .ttl(long())
+            .wait(Wait::Forever);
+        tokio::spawn(request.run(std::future::ready(())))
+    });
+    waiters.collect()
+}
+
+pub(super) async fn a_thousand_waiters_come_through(store: &Fixture) {
+    let first = store.lock("k").await.acquire().await.expect("free");
+    let waiters = a_thousand(store).await;
+    queued(store, 4).await;
+    first.release().await.expect("held");
+    for waiter in waiters {
+        told(waiter).await.expect("no panic").expect("its turn");
+    }
+    store.is_left_clean();
+}
+
+pub(super) async fn a_thousand_cancelled_waiters_leave_nothing(store: &Fixture) {
+    let first = store.lock("k").await.acquire().await.expect("free");
+    let waiters = a_thousand(store).await;
+    queued(store, 4).await;
+    for waiter in &waiters {
+        waiter.abort();
+    }
+    for waiter in waiters {
+        assert!(waiter.await.expect_err("aborted").is_cancelled());
+    }
+    wait::eventually("the queue is empty", async || store.waiting() == 0).await;
+    assert_eq!(store.taken(), 1);
+    first.release().await.expect("held");
+    store.is_left_clean();
+}
+
+pub(super) async fn somebody_who_does_not_wait_is_told_busy_while_others_wait(store: &Fixture) {
+    let first = store.lock("k").await.acquire().await.expect("free");
+    let locks = store.manager().await;
+    let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
+    for _ in 0..5 {
+        assert_eq!(kind(locks.lock("k").acquire().await), ErrorKind::Busy);
+        tokio::task::yield_now().await;
+    }
+    first.release().await.expect("held");
+    drop(told(waiter).await.expect("no panic").expect("its turn"));
+}
+
+pub(super) async fn a_waiter_is_not_starved_by_another_manager_that_takes_it_again_at_once(
+    store: &Fixture,
+) {
+    served_while(store, async |greedy| {
+        let guard = greedy
+            .lock("k")
+            .ttl(long())
+            .wait(Wait::Forever)
+            .acquire()
+            .await;
+        let guard = guard.expect("its turn");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        guard.release().await.expect("held");
+    })
+    .await;
+}
+
+pub(super) async fn a_waiter_is_not_starved_by_a_manager_that_drops_its_guards(store: &Fixture) {
+    served_while(store, async |greedy| {
+        let guard = greedy
+            .lock("k")
+            .ttl(long())
+            .wait(Wait::Forever)
+            .acquire()
+            .await;
+        let guard = guard.expect("its turn");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        drop(guard);
+    })
+    .await;
+}
+
+/// A hundred takings later a waiter must have been served at least once.
+async fn served_while(store: &Fixture, taking: impl AsyncFn(&LockManager)) {
+    let greedy = store.manager().await;
+    let first = greedy.lock("k").ttl(long()).acquire().await.expect("free");
+    let waiter = tokio::spawn(store.lock("k").await.wait(Wait::Forever).acquire());
+    queued(store, 1).await;
+    first.release_in_background();
+    let mut takings = 0;
+    let takings_until_served = async {
+        loop {
+            taking(&greedy).await;
+            takings += 1;
+            assert!(takings < 100, "the other one waits for ever");
+        }
+    };
+    tokio::select! {
+        () = takings_until_served => {}
+        served = waiter => drop(served.expect("no panic").expect("its turn")),
+    }
+}

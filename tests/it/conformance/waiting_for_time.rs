@@ -1,0 +1,109 @@
+//! How long a wait is, and what it ends with.
+
+use std::time::{Duration, Instant};
+
+use lock_core::{ErrorKind, Renew, Wait};
+use lock_tests::wait;
+use tokio::time::timeout;
+
+use super::{Fixture, kind, long};
+
+pub(super) async fn a_lock_whose_owner_died_is_had_when_it_has_run_out(store: &Fixture) {
+    let ttl = Duration::from_millis(500);
+    let request = store.lock("k").await.ttl(ttl).renew(Renew::Off);
+    let dead = request.acquire().await.expect("free");
+    let lost_at = dead.remaining();
+    let before = Instant::now();
+    // Nobody tells: the guard is neither dropped nor released.
+    let waiting = store.lock("k").await.wait(Wait::Forever).acquire();
+    let guard = timeout(wait::PATIENCE, waiting).await;
+    drop(guard.expect("in time").expect("it ran out"));
+    assert!(before.elapsed() >= lost_at, "never before");
+    assert!(!dead.is_valid());
+}
+
+pub(super) async fn no_wait_is_an_answer_at_once(store: &Fixture) {
+    let first = store.lock("k").await.acquire().await.expect("free");
+    for other in [store.manager().await, store.manager().await] {
+        let request = other.lock("k").wait(Wait::None).acquire();
+        let answer = timeout(wait::PATIENCE, request).await;
+        assert_eq!(kind(answer.expect("at once")), ErrorKind::Busy);
+    }
+    drop(first);
+}
+
+pub(super) async fn a_wait_of_nothing_is_no_wait(store: &Fixture) {
+    let locks = store.manager().await;
+    // One asks; the answer to it is the answer to the others, whichever way they say "at once".
+    let ask = |wait: Wait| locks.lock("k").ttl(long()).wait(wait).acquire();
+    let first = store.lock("k").await.acquire().await.expect("free");
+    let (one, two, three) = tokio::join!(
+        ask(Wait::None),
+        ask(Wait::For(Duration::ZERO)),
+        ask(Wait::from(Duration::ZERO)),
+    );
+    for answer in [one, two, three] {
+        assert_eq!(kind(answer), ErrorKind::Busy);
+    }
+    drop(first);
+}
+
+pub(super) async fn short_waits_end_when_they_should(store: &Fixture) {
+    let first = store.lock("k").await.acquire().await.expect("free");
+    let locks = store.manager().await;
+    for millis in [0, 50, 500] {
+        let wait = Duration::from_millis(millis);
+        let before = Instant::now();
+        let error = locks
+            .lock("k")
+            .wait(wait)
+            .acquire()
+            .await
+            .expect_err("held");
+        let waited = before.elapsed();
+        assert_eq!(error.kind(), ErrorKind::Busy);
+        assert!(error.retry_after().is_some());
+        assert!(waited >= wait, "waited {waited:?} of {wait:?}");
+        assert!(
+            waited < wait + wait::PATIENCE,
+            "waited {waited:?} of {wait:?}"
+        );
+    }
+    wait::eventually("no waiter is left", async || store.waiting() == 0).await;
+    drop(first);
+}
+
+pub(super) async fn a_wait_for_a_cooldown_ends_with_it(store: &Fixture) {
+    let cooldown = Duration::from_millis(300);
+    let first = store
+        .lock("k")
+        .await
+        .cooldown(cooldown)
+        .acquire()
+        .await
+        .expect("free");
+    let waiter = tokio::spawn(store.lock("k").await.wait(Wait::Forever).acquire());
+    wait::eventually("it waits", async || store.waiting() == 1).await;
+    let before = Instant::now();
+    first.release().await.expect("held");
+    // The holder's lease would have lasted a minute: it was told that the end is another.
+    let guard = timeout(wait::PATIENCE, waiter).await.expect("in time");
+    drop(guard.expect("no panic").expect("its turn"));
+    assert!(before.elapsed() >= cooldown - Duration::from_millis(2));
+}
+
+pub(super) async fn a_wait_is_for_the_whole_queue_not_for_each_place(store: &Fixture) {
+    let first = store.lock("k").await.acquire().await.expect("free");
+    let locks = store.manager().await;
+    let before = Instant::now();
+    let wait = Duration::from_millis(200);
+    let waiters: Vec<_> = (0..20)
+        .map(|_| tokio::spawn(locks.lock("k").wait(wait).acquire()))
+        .collect();
+    for waiter in waiters {
+        assert_eq!(kind(waiter.await.expect("no panic")), ErrorKind::Busy);
+    }
+    // One after the other they would take four seconds.
+    assert!(before.elapsed() < wait * 10);
+    drop(first);
+}
