@@ -105,17 +105,20 @@ fn view(
     whole: &Ident,
     mentioned: &TokenStream,
 ) -> Option<TokenStream> {
-    if !bindings(pat)
+    let names = bindings(pat);
+    if !names
         .iter()
         .any(|name| mentions(mentioned, &name.to_string()))
     {
         return None;
     }
+    // The body has its own of these names; here the arguments need not read every one.
+    let used = names.iter().map(|name| capture(conditions, &quote!(#name)));
     let pat = by_reference(pat);
     Some(quote! {
         #(#conditions)*
-        #[allow(unused_variables)]
         let #pat = &#whole;
+        #(#used)*
     })
 }
 

@@ -8,6 +8,7 @@
 mod arguments;
 mod control_flow;
 mod ending;
+mod forbidding;
 mod keys;
 // A store that loses a lock on command.
 #[cfg(feature = "test-util")]
