@@ -13,6 +13,8 @@ use syn::{
     punctuated::Punctuated,
 };
 
+use crate::pattern::{bindings, by_reference, leaves_something};
+
 pub(crate) struct Params {
     /// The parameter list to print.
     pub(crate) inputs: Punctuated<FnArg, Token![,]>,
@@ -156,91 +158,5 @@ fn refuse_instrument(attrs: &[Attribute]) -> Result<()> {
             attr.path(),
             "write `#[instrument]` above `#[distributed_lock(…)]`: here it cannot see the names in a parameter that leaves a part out",
         )),
-    }
-}
-
-/// Whether a part of the matched value stays behind, without a name.
-fn leaves_something(pat: &Pat) -> bool {
-    match pat {
-        // A name in capitals may be a unit struct or a constant, and matching one moves nothing.
-        Pat::Ident(name) => {
-            name.by_ref.is_some() || (name.mutability.is_none() && is_capital(&name.ident))
-        }
-        // What is behind a reference is not owned.
-        Pat::Reference(_) | Pat::Lit(_) | Pat::Range(_) => false,
-        Pat::Paren(paren) => leaves_something(&paren.pat),
-        Pat::Type(typed) => leaves_something(&typed.pat),
-        Pat::Tuple(tuple) => tuple.elems.iter().any(leaves_something),
-        Pat::TupleStruct(tuple) => tuple.elems.iter().any(leaves_something),
-        Pat::Slice(slice) => slice.elems.iter().any(leaves_something),
-        Pat::Struct(fields) => {
-            fields.rest.is_some()
-                || fields
-                    .fields
-                    .iter()
-                    .any(|field| leaves_something(&field.pat))
-        }
-        _ => true,
-    }
-}
-
-fn is_capital(name: &Ident) -> bool {
-    name.to_string().starts_with(char::is_uppercase)
-}
-
-fn bindings(pat: &Pat) -> Vec<Ident> {
-    match pat {
-        Pat::Ident(name) => {
-            let inner = name.subpat.iter().flat_map(|(_, pat)| bindings(pat));
-            std::iter::once(name.ident.clone()).chain(inner).collect()
-        }
-        Pat::Paren(paren) => bindings(&paren.pat),
-        Pat::Type(typed) => bindings(&typed.pat),
-        Pat::Reference(reference) => bindings(&reference.pat),
-        Pat::Tuple(tuple) => tuple.elems.iter().flat_map(bindings).collect(),
-        Pat::TupleStruct(tuple) => tuple.elems.iter().flat_map(bindings).collect(),
-        Pat::Slice(slice) => slice.elems.iter().flat_map(bindings).collect(),
-        Pat::Struct(fields) => fields
-            .fields
-            .iter()
-            .flat_map(|field| bindings(&field.pat))
-            .collect(),
-        // Every case of an or-pattern binds the same names.
-        Pat::Or(cases) => cases.cases.first().map(bindings).unwrap_or_default(),
-        _ => Vec::new(),
-    }
-}
-
-/// The pattern without `ref`, `mut` and `&`, so that it takes a borrowed value apart in every edition.
-fn by_reference(pat: &Pat) -> Pat {
-    let mut pat = pat.clone();
-    match &mut pat {
-        Pat::Ident(name) => {
-            name.by_ref = None;
-            name.mutability = None;
-            if let Some((_, inner)) = &mut name.subpat {
-                **inner = by_reference(inner);
-            }
-        }
-        Pat::Reference(reference) => return by_reference(&reference.pat),
-        Pat::Paren(paren) => return by_reference(&paren.pat),
-        Pat::Type(typed) => return by_reference(&typed.pat),
-        Pat::Tuple(tuple) => each(tuple.elems.iter_mut()),
-        Pat::TupleStruct(tuple) => each(tuple.elems.iter_mut()),
-        Pat::Slice(slice) => each(slice.elems.iter_mut()),
-        Pat::Or(cases) => each(cases.cases.iter_mut()),
-        Pat::Struct(fields) => {
-            for field in &mut fields.fields {
-                *field.pat = by_reference(&field.pat);
-            }
-        }
-        _ => {}
-    }
-    pat
-}
-
-fn each<'a>(pats: impl Iterator<Item = &'a mut Pat>) {
-    for pat in pats {
-        *pat = by_reference(pat);
     }
 }

@@ -1,0 +1,61 @@
+//! The request for the lock: the key, and one builder method for each argument.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens as _, quote, quote_spanned};
+use syn::spanned::Spanned as _;
+
+use crate::{
+    args::{Amount, Key, LockArgs, Wait},
+    key,
+};
+
+/// The builder, one method for each argument that was given. `wait` is always told: an attribute
+/// without it does not wait, whatever the manager's default.
+pub(crate) fn tokens(args: &LockArgs) -> TokenStream {
+    let krate = &args.krate;
+    let key = match &args.key {
+        Key::Template(literal, template) => key::tokens(krate, literal, template),
+        Key::Expr(expr) => expr.to_token_stream(),
+    };
+    let request = match &args.manager {
+        Some(manager) => {
+            let manager = quote_spanned!(manager.span()=> &(#manager));
+            quote!(#krate::__private::request(#manager, #key))
+        }
+        None => quote!(#krate::__private::installed_request(#key)),
+    };
+    let ttl = amount(&args.ttl);
+    let wait = match &args.wait {
+        Wait::None => quote!(#krate::Wait::None),
+        Wait::Forever => quote!(#krate::Wait::Forever),
+        Wait::For(duration) => amount(duration),
+    };
+    let renew = args.renew.map(|renew| match renew {
+        true => quote!(.renew(#krate::Renew::Auto)),
+        false => quote!(.renew(#krate::Renew::Off)),
+    });
+    let max_hold = args.max_hold.as_ref().map(|longest| {
+        let longest = amount(longest);
+        quote!(.max_hold(#longest))
+    });
+    let on_lost = args
+        .on_lost
+        .as_ref()
+        .map(|variant| quote!(.on_lost(#krate::OnLost::#variant)));
+    let release = args
+        .release
+        .as_ref()
+        .map(|variant| quote!(.release(#krate::ReleaseMode::#variant)));
+    quote!(#request.ttl(#ttl).wait(#wait) #renew #max_hold #on_lost #release)
+}
+
+pub(crate) fn amount(amount: &Amount) -> TokenStream {
+    match amount {
+        Amount::Fixed(duration, span) => {
+            // Every checked text is whole milliseconds that fit: it was made from a `u64` of them.
+            let milliseconds = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+            quote_spanned!(*span=> ::core::time::Duration::from_millis(#milliseconds))
+        }
+        Amount::Expr(expr) => expr.to_token_stream(),
+    }
+}
