@@ -44,6 +44,13 @@ impl<B> ResponseBody<B> {
     }
 }
 
+/// Layers outside that answer by themselves make their bodies so.
+impl<B: Default> Default for ResponseBody<B> {
+    fn default() -> Self {
+        Self::inner(B::default())
+    }
+}
+
 impl<B> Body for ResponseBody<B>
 where
     B: Body,

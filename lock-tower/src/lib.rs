@@ -149,6 +149,9 @@
 //!   a 409 while the first runs.
 //! * At shutdown, handlers whose clients have gone still run. Wait for them after the server has
 //!   ended: [`LockManager::drain`](lock_core::LockManager::drain) waits for all that hold a lock.
+//! * gRPC clients see a refusal as the HTTP status that it is: `UNKNOWN` for a 409, `UNAVAILABLE`
+//!   for a 503. A call that failed is followed by no cooldown if it says so in the head of its
+//!   answer, as unary calls do; a stream that fails later counts as a success.
 //! * The services need a tokio runtime with time enabled.
 //!
 //! # Features

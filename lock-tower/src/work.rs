@@ -48,9 +48,7 @@ where
         // `call` may do the work itself, before it returns a future: it belongs under the lock too.
         let result = inner.call(request).await;
         drop(inner);
-        if let Ok(response) = &result
-            && has_succeeded(response.status())
-        {
+        if result.as_ref().is_ok_and(has_succeeded) {
             guard.cooldown(policy.cooldown);
         }
         give_back(guard, policy.release_timeout).await;
@@ -59,9 +57,12 @@ where
 }
 
 /// 303 is how a form's handler says "done, look there". Other redirects, and errors, say that the
-/// work was not done here: the next try is welcome.
-fn has_succeeded(status: StatusCode) -> bool {
-    status.is_success() || status == StatusCode::SEE_OTHER
+/// work was not done here: the next try is welcome. gRPC says so in a header, under the status 200.
+fn has_succeeded<R>(response: &Response<R>) -> bool {
+    let status = response.status();
+    let by_status = status.is_success() || status == StatusCode::SEE_OTHER;
+    let grpc_status = response.headers().get("grpc-status");
+    by_status && grpc_status.is_none_or(|code| code == "0")
 }
 
 /// The work is done: nothing that happens to the release changes its answer.
@@ -82,12 +83,26 @@ async fn give_back(guard: LockGuard, patience: Duration) {
 mod tests {
     use super::*;
 
+    fn succeeded(status: u16, grpc_status: Option<&str>) -> bool {
+        let mut response = Response::builder().status(status);
+        if let Some(code) = grpc_status {
+            response = response.header("grpc-status", code);
+        }
+        has_succeeded(&response.body(()).unwrap())
+    }
+
     #[test]
     fn only_2xx_and_303_are_followed_by_a_cooldown() {
         let successes: Vec<u16> = (100..600)
-            .filter(|&status| has_succeeded(StatusCode::from_u16(status).unwrap()))
+            .filter(|&status| succeeded(status, None))
             .collect();
         let expected: Vec<u16> = (200..300).chain([303]).collect();
         assert_eq!(successes, expected);
+    }
+
+    #[test]
+    fn a_grpc_error_under_the_status_200_is_followed_by_none() {
+        assert!(succeeded(200, Some("0")));
+        assert!(!succeeded(200, Some("5")));
     }
 }

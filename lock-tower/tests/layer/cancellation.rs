@@ -1,0 +1,161 @@
+//! Requests that are dropped: by a client that has gone, a timeout outside, a server that ends.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use crate::common::*;
+use http::StatusCode;
+use lock_core::Wait;
+use lock_tower::RejectionKind;
+use tower::{Layer, Service, ServiceExt, service_fn};
+
+/// Polls that often, or until it is done, and drops.
+async fn polled_and_dropped<F: Future>(future: F, polls: usize) {
+    let mut future = Box::pin(future);
+    for _ in 0..polls {
+        if poll_once(future.as_mut()).is_ready() {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+fn poll_once<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+#[tokio::test]
+async fn dropped_while_it_waits_for_the_lock_nothing_runs_and_nothing_stays() {
+    for polls in 0..6 {
+        let (locks, store) = embedded();
+        let gate = Gate::closed();
+        let layer = per_user_and_route(&locks).wait(Wait::Forever);
+        let service = layer.layer(gated(&gate));
+        let held = locks
+            .lock("submit:42:POST:/orders")
+            .acquire()
+            .await
+            .unwrap();
+
+        polled_and_dropped(service.clone().oneshot(click("42")), polls).await;
+        held.release().await.unwrap();
+        all_released(&locks).await;
+        assert_eq!(gate.entered_so_far(), 0, "after {polls} polls");
+        assert_eq!(
+            (store.taken(), store.waiting()),
+            (0, 0),
+            "after {polls} polls"
+        );
+    }
+}
+
+#[tokio::test]
+async fn dropped_at_any_poll_the_handler_ran_to_its_end_or_not_at_all() {
+    for polls in 0..10 {
+        let (locks, store) = embedded();
+        let gate = Gate::closed();
+        gate.let_through(1);
+        let service = per_user_and_route(&locks).layer(gated(&gate));
+        polled_and_dropped(service.oneshot(click("42")), polls).await;
+        all_released(&locks).await;
+        assert_eq!(
+            gate.entered_so_far(),
+            gate.ended_so_far(),
+            "after {polls} polls"
+        );
+        assert_eq!(store.taken(), 0, "after {polls} polls");
+    }
+}
+
+#[tokio::test]
+async fn dropped_while_the_handler_runs_it_runs_to_its_end_and_holds_the_lock_until_then() {
+    let (locks, store) = embedded();
+    let gate = Gate::closed();
+    let layer = per_user_and_route(&locks).cooldown(Duration::from_secs(3600));
+    let service = layer.layer(gated(&gate));
+
+    let request = tokio::spawn(service.clone().oneshot(click("42")));
+    gate.entered(1).await;
+    request.abort();
+    assert!(request.await.unwrap_err().is_cancelled());
+    let second = send(&service, click("42")).await;
+    assert_eq!(second.kind(), Some(RejectionKind::InFlight));
+    assert_eq!(gate.ended_so_far(), 0);
+
+    gate.let_through(1);
+    all_released(&locks).await;
+    assert_eq!((gate.entered_so_far(), gate.ended_so_far()), (1, 1));
+    assert_eq!(
+        store.taken(),
+        1,
+        "its cooldown counts, though nobody read the answer"
+    );
+}
+
+#[tokio::test]
+async fn draining_waits_for_a_handler_whose_client_has_gone() {
+    let (locks, _) = embedded();
+    let gate = Gate::closed();
+    let service = per_user_and_route(&locks).layer(gated(&gate));
+    let request = tokio::spawn(service.oneshot(click("42")));
+    gate.entered(1).await;
+    request.abort();
+
+    let mut drain = pin!(locks.drain(Duration::from_secs(60)));
+    assert!(poll_once(drain.as_mut()).is_pending());
+    gate.let_through(1);
+    assert!(drain.await.is_complete());
+    assert_eq!(gate.ended_so_far(), 1);
+}
+
+/// Tells when it is dropped.
+struct Witness(Arc<()>);
+
+#[tokio::test]
+async fn a_handlers_parts_are_gone_before_its_lock_is_released() {
+    let (locks, store) = embedded();
+    let alive = Arc::new(());
+    let captured = Arc::new(Witness(Arc::clone(&alive)));
+    let service = per_user_and_route(&locks).layer(service_fn(move |_| {
+        let captured = Arc::clone(&captured);
+        async move {
+            let _ = &captured.0;
+            ok(StatusCode::OK)
+        }
+    }));
+    assert_eq!(
+        service.oneshot(click("42")).await.unwrap().status(),
+        StatusCode::OK
+    );
+    assert_eq!((Arc::strong_count(&alive), store.taken()), (1, 0));
+}
+
+#[test]
+fn a_runtime_that_is_shut_down_under_a_handler_is_a_500_and_the_lock_is_released() {
+    let of_requests = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let of_handlers = tokio::runtime::Runtime::new().unwrap();
+    let (locks, store) = embedded();
+    let gate = Gate::closed();
+    let mut service = per_user_and_route(&locks).layer(gated(&gate));
+    let mut response = Box::pin(service.call(click("42")));
+    {
+        let _spawns_there = of_handlers.enter();
+        assert!(poll_once(response.as_mut()).is_pending());
+    }
+    of_requests.block_on(gate.entered(1));
+    drop(of_handlers);
+
+    of_requests.block_on(async {
+        let answer = read(response.await.unwrap()).await;
+        assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(answer.kind(), Some(RejectionKind::Interrupted));
+        all_released(&locks).await;
+    });
+    assert_eq!((gate.ended_so_far(), store.taken()), (0, 0));
+}

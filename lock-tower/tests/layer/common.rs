@@ -1,0 +1,197 @@
+//! What the tests of the layer share: requests, readable answers, and a gate for handlers.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full};
+use lock_core::LockManager;
+use lock_core::test_util::TestStore;
+use lock_tower::{LockLayer, Rejection, RejectionKind};
+use tokio::sync::{Semaphore, watch};
+use tower::{Service, ServiceExt, service_fn};
+
+pub(crate) type Body = Full<Bytes>;
+
+pub(crate) const TEMPLATE: &str = "submit:<header.x-user-id>:<method>:<route>";
+
+/// A store of its own, and the means to command it.
+pub(crate) fn embedded() -> (LockManager, TestStore) {
+    let locks = LockManager::in_memory();
+    let store = locks.test_store().expect("an embedded store");
+    (locks, store)
+}
+
+pub(crate) fn per_user_and_route(locks: &LockManager) -> LockLayer {
+    LockLayer::template(locks.clone(), TEMPLATE).expect("a template that parses")
+}
+
+pub(crate) fn click(user: &str) -> Request<Body> {
+    request(Method::POST, "/orders", user)
+}
+
+pub(crate) fn request(method: Method, path: &str, user: &str) -> Request<Body> {
+    Request::builder()
+        .method(method)
+        .uri(path)
+        .header("x-user-id", user)
+        .body(Body::default())
+        .expect("a request")
+}
+
+pub(crate) fn answer(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::from("done"));
+    *response.status_mut() = status;
+    response
+}
+
+pub(crate) fn ok(status: StatusCode) -> Result<Response<Body>, Infallible> {
+    Ok(answer(status))
+}
+
+/// What the handlers here are: what a server would call.
+pub(crate) trait Handler:
+    Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send + 'static>
+    + Clone
+    + Send
+    + 'static
+{
+}
+
+impl<S> Handler for S where
+    S: Service<
+            Request<Body>,
+            Response = Response<Body>,
+            Error = Infallible,
+            Future: Send + 'static,
+        > + Clone
+        + Send
+        + 'static
+{
+}
+
+/// Answers with that status.
+pub(crate) fn answers(status: StatusCode) -> impl Handler {
+    service_fn(move |_| async move { ok(status) })
+}
+
+/// Stands at the gate and then answers with 200.
+pub(crate) fn gated(gate: &Gate) -> impl Handler {
+    let gate = gate.clone();
+    service_fn(move |_| {
+        let gate = gate.clone();
+        async move {
+            gate.pass().await;
+            ok(StatusCode::OK)
+        }
+    })
+}
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) retry_after: Option<u64>,
+    pub(crate) content_type: Option<String>,
+    pub(crate) rejection: Option<Rejection>,
+    pub(crate) text: String,
+}
+
+impl Answer {
+    pub(crate) fn kind(&self) -> Option<RejectionKind> {
+        self.rejection.as_ref().map(Rejection::kind)
+    }
+
+    pub(crate) fn problem(&self) -> serde_json::Value {
+        serde_json::from_str(&self.text).expect("a problem in JSON")
+    }
+}
+
+/// Sends a request as a server does, a clone of the service for each.
+pub(crate) async fn send<S, B>(service: &S, request: Request<Body>) -> Answer
+where
+    S: Service<Request<Body>, Response = Response<B>, Error = Infallible> + Clone,
+    B: http_body::Body<Data = Bytes>,
+    B::Error: std::fmt::Debug,
+{
+    let response = service.clone().oneshot(request).await;
+    read(response.unwrap_or_else(|never| match never {})).await
+}
+
+pub(crate) async fn read<B>(response: Response<B>) -> Answer
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: std::fmt::Debug,
+{
+    let (parts, body) = response.into_parts();
+    let text = body.collect().await.expect("a body").to_bytes();
+    let header = |name| parts.headers.get(name)?.to_str().ok();
+    Answer {
+        status: parts.status,
+        retry_after: header(header::RETRY_AFTER).map(|value| value.parse().expect("whole seconds")),
+        content_type: header(header::CONTENT_TYPE).map(str::to_owned),
+        rejection: parts.extensions.get().cloned(),
+        text: String::from_utf8(text.to_vec()).expect("text"),
+    }
+}
+
+/// Holds handlers back until a test lets them through, and counts them.
+#[derive(Clone)]
+pub(crate) struct Gate(Arc<Inner>);
+
+struct Inner {
+    entered: watch::Sender<usize>,
+    ended: watch::Sender<usize>,
+    permits: Semaphore,
+}
+
+impl Gate {
+    pub(crate) fn closed() -> Self {
+        Self(Arc::new(Inner {
+            entered: watch::Sender::new(0),
+            ended: watch::Sender::new(0),
+            permits: Semaphore::new(0),
+        }))
+    }
+
+    /// What a handler does: a cancelled one never counts as ended.
+    pub(crate) async fn pass(&self) {
+        self.0.entered.send_modify(|count| *count += 1);
+        let permit = self.0.permits.acquire().await.expect("never closed");
+        permit.forget();
+        self.0.ended.send_modify(|count| *count += 1);
+    }
+
+    pub(crate) fn let_through(&self, handlers: usize) {
+        self.0.permits.add_permits(handlers);
+    }
+
+    /// Until so many handlers stand, or have stood, at the gate.
+    pub(crate) async fn entered(&self, handlers: usize) {
+        let mut entered = self.0.entered.subscribe();
+        let _ = entered.wait_for(|&count| count >= handlers).await;
+    }
+
+    pub(crate) fn entered_so_far(&self) -> usize {
+        *self.0.entered.borrow()
+    }
+
+    pub(crate) fn ended_so_far(&self) -> usize {
+        *self.0.ended.borrow()
+    }
+}
+
+/// Until all is released, in the background too.
+pub(crate) async fn all_released(locks: &LockManager) {
+    let drained = locks.drain(Duration::from_secs(60)).await;
+    assert!(drained.is_complete(), "{drained:?}");
+}
+
+/// Until something is so that nothing tells of.
+pub(crate) async fn until(mut condition: impl FnMut() -> bool) {
+    while !condition() {
+        tokio::task::yield_now().await;
+    }
+}

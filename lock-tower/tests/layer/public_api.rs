@@ -1,0 +1,61 @@
+//! What can be done with the public types: moved, shared, printed.
+
+use crate::common::*;
+use bytes::Bytes;
+use http_body_util::Full;
+use lock_tower::{
+    LockContext, LockLayer, LockService, MissingKey, Rejection, RejectionKind, ResponseBody,
+    ResponseFuture, TemplateError,
+};
+use tower::Layer;
+use tower::util::BoxCloneSyncService;
+
+fn everywhere<T: Send + Sync + 'static>() {}
+fn cloned<T: Clone>() {}
+
+#[test]
+fn public_types_can_be_sent_and_shared() {
+    type Inner = BoxCloneSyncService<http::Request<Body>, http::Response<Body>, std::io::Error>;
+
+    fn sent<T: Send + 'static>() {}
+
+    everywhere::<LockLayer>();
+    everywhere::<LockService<Inner>>();
+    everywhere::<LockContext>();
+    everywhere::<MissingKey>();
+    everywhere::<Rejection>();
+    everywhere::<RejectionKind>();
+    everywhere::<ResponseBody<Full<Bytes>>>();
+    everywhere::<TemplateError>();
+    sent::<ResponseFuture<Inner, Body>>();
+    cloned::<LockLayer>();
+    cloned::<LockService<Inner>>();
+    cloned::<LockContext>();
+    cloned::<Rejection>();
+}
+
+#[test]
+fn debug_shows_settings_and_no_values() {
+    let (locks, _) = embedded();
+    let layer = per_user_and_route(&locks);
+    let service = layer.layer("inner");
+    let text = format!("{layer:?} {service:?}");
+    assert!(
+        text.contains("POST") && text.contains("250ms") && text.contains("inner"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_template_error_goes_through_a_boxed_main() {
+    fn main_of_a_user() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        let (locks, _) = embedded();
+        let _ = LockLayer::template(locks, "submit:<methd>")?;
+        Ok(())
+    }
+    let text = format!("{:?}", main_of_a_user().unwrap_err());
+    assert!(
+        text.contains("at byte 7") && text.contains("did you mean `<method>`"),
+        "{text}"
+    );
+}

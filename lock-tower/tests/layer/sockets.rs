@@ -1,0 +1,264 @@
+//! A whole server on a real socket, and clients that go away.
+
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::time::Duration;
+
+use crate::common::*;
+use axum::Router;
+use axum::body::Body as AxumBody;
+use axum::routing::post;
+use http::{Request, StatusCode};
+use lock_core::Wait;
+use lock_tower::LockLayer;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tower::{ServiceExt, service_fn};
+
+const CLICK: &str =
+    "POST /orders HTTP/1.1\r\nhost: shop\r\nx-user-id: 42\r\ncontent-length: 0\r\n\r\n";
+
+async fn serve(app: Router) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    address
+}
+
+fn shop(layer: LockLayer, gate: &Gate) -> Router {
+    let gate = gate.clone();
+    let create = move || async move {
+        gate.pass().await;
+        (StatusCode::CREATED, "an order")
+    };
+    Router::new()
+        .route("/orders", post(create).get("orders").head(|| async {}))
+        .layer(layer)
+}
+
+/// Tells, by its drop, that the server has dropped the future of a request.
+struct Dropped(mpsc::UnboundedSender<()>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+    }
+}
+
+/// The shop, and what its server does to the futures of requests.
+fn observed(layer: LockLayer, gate: &Gate) -> (Router, mpsc::UnboundedReceiver<()>) {
+    let (sender, dropped) = mpsc::unbounded_channel();
+    let inner = shop(layer, gate);
+    let outer = service_fn(move |request: Request<AxumBody>| {
+        let (inner, dropped) = (inner.clone(), Dropped(sender.clone()));
+        async move {
+            let response = inner.oneshot(request).await;
+            drop(dropped);
+            response
+        }
+    });
+    (Router::new().fallback_service(outer), dropped)
+}
+
+async fn connect_and_send(address: SocketAddr, text: &str) -> TcpStream {
+    let mut client = TcpStream::connect(address).await.unwrap();
+    client.write_all(text.as_bytes()).await.unwrap();
+    client
+}
+
+/// The next answer on a connection, until what it ends with.
+async fn answer_until(client: &mut TcpStream, end: &str) -> String {
+    let mut text = String::new();
+    while !text.ends_with(end) {
+        let mut buffer = [0; 1024];
+        let read = client.read(&mut buffer).await.unwrap();
+        assert_ne!(read, 0, "the connection ended after {text:?}");
+        text.push_str(str::from_utf8(&buffer[..read]).unwrap());
+    }
+    text
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Leaves {
+    WithFin,
+    WithReset,
+    HalfClosed,
+}
+
+#[tokio::test]
+async fn a_client_that_disconnects_gets_its_order_made_once_and_the_lock_released() {
+    for leaves in [Leaves::WithFin, Leaves::WithReset, Leaves::HalfClosed] {
+        let (locks, store) = embedded();
+        let gate = Gate::closed();
+        let (app, mut dropped) = observed(per_user_and_route(&locks), &gate);
+        let address = serve(app).await;
+
+        let mut client = connect_and_send(address, CLICK).await;
+        gate.entered(1).await;
+        let _half_open = match leaves {
+            Leaves::WithFin => {
+                drop(client);
+                None
+            }
+            Leaves::WithReset => {
+                client.set_zero_linger().unwrap();
+                drop(client);
+                None
+            }
+            Leaves::HalfClosed => {
+                client.shutdown().await.unwrap();
+                Some(client)
+            }
+        };
+        dropped.recv().await.expect("the server drops the request");
+        assert_eq!((gate.ended_so_far(), store.taken()), (0, 1), "{leaves:?}");
+
+        let mut second = connect_and_send(address, CLICK).await;
+        let refused = answer_until(&mut second, "}").await;
+        assert!(refused.starts_with("HTTP/1.1 409"), "{leaves:?}: {refused}");
+        gate.let_through(1);
+        all_released(&locks).await;
+        assert_eq!(
+            (gate.entered_so_far(), gate.ended_so_far()),
+            (1, 1),
+            "{leaves:?}"
+        );
+        assert_eq!(store.taken(), 0, "{leaves:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_disconnects_while_it_waits_for_the_lock_makes_nothing() {
+    let (locks, store) = embedded();
+    let gate = Gate::closed();
+    let (app, mut dropped) = observed(per_user_and_route(&locks).wait(Wait::Forever), &gate);
+    let address = serve(app).await;
+    let held = locks
+        .lock("submit:42:POST:/orders")
+        .acquire()
+        .await
+        .unwrap();
+
+    let client = connect_and_send(address, CLICK).await;
+    drop(client);
+    dropped.recv().await.expect("the server drops the request");
+    held.release().await.unwrap();
+    all_released(&locks).await;
+    assert_eq!(
+        (gate.entered_so_far(), store.taken(), store.waiting()),
+        (0, 0, 0)
+    );
+}
+
+#[tokio::test]
+async fn after_a_graceful_shutdown_drain_waits_for_the_order_of_a_client_that_has_gone() {
+    let (locks, _) = embedded();
+    let gate = Gate::closed();
+    let (app, mut dropped) = observed(per_user_and_route(&locks), &gate);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let server = axum::serve(listener, app).with_graceful_shutdown(async {
+        let _ = stopped.await;
+    });
+    let server = tokio::spawn(async move { server.await });
+
+    drop({
+        let client = connect_and_send(address, CLICK).await;
+        gate.entered(1).await;
+        client
+    });
+    dropped.recv().await.expect("the server drops the request");
+    stop.send(()).unwrap();
+    server.await.unwrap().unwrap();
+    assert_eq!(gate.ended_so_far(), 0, "the server does not wait for it");
+
+    let mut drain = pin!(locks.drain(Duration::from_secs(60)));
+    tokio::select! {
+        biased;
+        _ = &mut drain => panic!("drained while the order was under way"),
+        () = tokio::task::yield_now() => gate.let_through(1),
+    }
+    assert!(drain.await.is_complete());
+    assert_eq!(gate.ended_so_far(), 1);
+}
+
+#[tokio::test]
+async fn a_refusal_has_its_length_and_leaves_the_connection_usable() {
+    let (locks, _) = embedded();
+    let gate = Gate::closed();
+    let address = serve(shop(per_user_and_route(&locks), &gate)).await;
+    let held = locks
+        .lock("submit:42:POST:/orders")
+        .acquire()
+        .await
+        .unwrap();
+
+    let mut client = connect_and_send(address, CLICK).await;
+    let refused = answer_until(&mut client, "}").await.to_lowercase();
+    let (head, body) = refused.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("http/1.1 409"), "{head}");
+    assert!(
+        head.contains(&format!("content-length: {}", body.len())),
+        "{head}"
+    );
+    assert!(
+        head.contains("content-type: application/problem+json"),
+        "{head}"
+    );
+    assert!(head.contains("retry-after: "), "{head}");
+
+    held.release().await.unwrap();
+    gate.let_through(1);
+    client.write_all(CLICK.as_bytes()).await.unwrap();
+    let made = answer_until(&mut client, "an order").await.to_lowercase();
+    assert!(made.starts_with("http/1.1 201"), "{made}");
+    assert!(made.contains("content-length: 8"), "{made}");
+}
+
+#[tokio::test]
+async fn get_and_head_pass_with_their_lengths_while_a_post_runs() {
+    let (locks, _) = embedded();
+    let gate = Gate::closed();
+    let address = serve(shop(per_user_and_route(&locks), &gate)).await;
+    let mut first = connect_and_send(address, CLICK).await;
+    gate.entered(1).await;
+
+    let mut client = connect_and_send(address, &CLICK.replace("POST", "GET")).await;
+    let got = answer_until(&mut client, "\r\n\r\norders")
+        .await
+        .to_lowercase();
+    assert!(
+        got.starts_with("http/1.1 200") && got.contains("content-length: 6"),
+        "{got}"
+    );
+    client
+        .write_all(CLICK.replace("POST", "HEAD").as_bytes())
+        .await
+        .unwrap();
+    let head = answer_until(&mut client, "\r\n\r\n").await;
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+
+    gate.let_through(1);
+    answer_until(&mut first, "an order").await;
+}
+
+/// A refusal of a HEAD request has no body, but the head of one.
+#[tokio::test]
+async fn a_refused_head_request_has_the_head_of_the_refusal_and_no_body() {
+    let (locks, _) = embedded();
+    let layer = per_user_and_route(&locks).methods([http::Method::HEAD]);
+    let address = serve(shop(layer, &Gate::closed())).await;
+    let head = "HEAD /orders HTTP/1.1\r\nhost: shop\r\n\r\n";
+    let mut client = connect_and_send(address, &head.repeat(2)).await;
+    let both = {
+        let mut text = answer_until(&mut client, "\r\n\r\n").await;
+        while text.matches("\r\n\r\n").count() < 2 {
+            text += &answer_until(&mut client, "\r\n\r\n").await;
+        }
+        text
+    };
+    assert_eq!(both.matches("HTTP/1.1 400").count(), 2, "{both}");
+    assert!(!both.contains('{'), "{both}");
+}
