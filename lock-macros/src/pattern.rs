@@ -3,6 +3,9 @@
 use syn::{Ident, Pat};
 
 /// Whether a part of the matched value stays behind, without a name.
+///
+/// One case cannot be seen here: a type with a `Drop` of its own whose fields are all `Copy` and all
+/// named stays behind as a whole. Its drop comes after the release.
 pub(crate) fn leaves_something(pat: &Pat) -> bool {
     match pat {
         // A name in capitals may be a unit struct or a constant, and matching one moves nothing.

@@ -160,6 +160,25 @@ fn a_parameter_that_leaves_a_part_out_gets_a_name_and_is_taken_apart_in_the_body
 }
 
 #[test]
+fn instrument_below_cannot_see_into_a_renamed_parameter_and_is_told_to_move_up() {
+    let item = quote!(
+        #[tracing::instrument(skip(a))]
+        async fn f((a, _): (A, B)) -> R {
+            g()
+        }
+    );
+    let tokens = crate::attribute(quote!(key = "k", ttl = "10s"), item).to_string();
+    assert!(tokens.contains("write `#[instrument]` above"), "{tokens}");
+    let item = quote!(
+        #[tracing::instrument(skip(a))]
+        async fn f((a, b): (A, B)) -> R {
+            g()
+        }
+    );
+    function(quote!(key = "k", ttl = "10s"), item);
+}
+
+#[test]
 fn a_conditional_parameter_is_captured_under_its_condition() {
     let item = quote!(
         async fn f(#[cfg(unix)] a: A, #[cfg(windows)] _: B) -> R {
