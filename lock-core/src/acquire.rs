@@ -36,9 +36,6 @@ pub(crate) async fn acquire(wanted: Wanted) -> Result<LockGuard, Error> {
         outcome = tracing::field::Empty,
         waited_ms = tracing::field::Empty
     );
-    if span.is_disabled() {
-        return take(wanted).await;
-    }
     let clock = wanted.core.keeper.clock.clone();
     let started = clock.now();
     let result = take(wanted).instrument(span.clone()).await;

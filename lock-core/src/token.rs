@@ -68,9 +68,36 @@ fn is_lower_hex(text: &str) -> bool {
         .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
+impl Token {
+    /// The text, without an allocation.
+    pub(crate) fn text(&self) -> TokenText {
+        let mut text = TokenText([b'/'; Self::LENGTH]);
+        write_hex(&mut text.0[..16], u128::from(self.manager.0));
+        write_hex(&mut text.0[17..], self.lease);
+        text
+    }
+}
+
+/// Fills `text` with the last digits of `number`.
+fn write_hex(text: &mut [u8], mut number: u128) {
+    for digit in text.iter_mut().rev() {
+        *digit = b"0123456789abcdef"[(number % 16) as usize];
+        number /= 16;
+    }
+}
+
+/// The text of a [`Token`].
+pub(crate) struct TokenText([u8; Token::LENGTH]);
+
+impl TokenText {
+    pub(crate) fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("hex digits and a slash are ASCII")
+    }
+}
+
 impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{:032x}", self.manager, self.lease)
+        f.write_str(self.text().as_str())
     }
 }
 

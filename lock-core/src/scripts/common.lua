@@ -1,12 +1,11 @@
 -- Put before the scripts that may leave a key free. Neither function ever fails: the lock is more
 -- important than what belongs to it.
 --
--- raise(mark, fence) sees to it that no later fencing token is lower than the one that was used.
-local function raise(key, fence)
+-- raise(key, mark, fence) sees to it that no later fencing token is lower than the one that was
+-- used; mark is what stands in the key.
+local function raise(key, mark, fence)
   if fence == '' then return end
-  local mark = redis.pcall('GET', key)
-  local number = type(mark) == 'string' and #mark <= 16 and string.match(mark, '^%d+$')
-  if not mark or (number and tonumber(mark) < tonumber(fence)) then
+  if not mark or (tonumber(mark) or math.huge) < tonumber(fence) then
     redis.pcall('SET', key, fence)
   end
 end

@@ -18,7 +18,7 @@ if type(cooled) == 'table' and cooled.err then
   -- Out of memory: no cooldown, but no lock that stands in the way either.
   redis.call('DEL', KEYS[1])
 end
-raise(KEYS[2], ARGV[2])
+raise(KEYS[2], redis.pcall('GET', KEYS[2]), ARGV[2])
 redis.pcall('ZREM', KEYS[3], ARGV[1])
 wake(KEYS[3], KEYS[1], ARGV[3])
 return 1

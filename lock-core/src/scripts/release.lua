@@ -6,7 +6,9 @@
 --
 -- Deletes only what holds this very token. DEL comes first: it is allowed when the server is out of
 -- memory. Nothing after it can fail the script.
-local value = redis.pcall('GET', KEYS[1])
+local values = redis.pcall('MGET', KEYS[1], KEYS[2])
+if values.err then return values end
+local value, mark = values[1], values[2]
 local reply = 2
 if value == ARGV[1] then
   redis.call('DEL', KEYS[1])
@@ -14,7 +16,7 @@ if value == ARGV[1] then
 elseif not value then
   reply = 0
 end
-if reply == 1 then raise(KEYS[2], ARGV[2]) end
+if reply == 1 then raise(KEYS[2], mark, ARGV[2]) end
 if redis.pcall('EXISTS', KEYS[3]) == 1 then
   redis.pcall('ZREM', KEYS[3], ARGV[1])
   if reply ~= 2 then wake(KEYS[3], KEYS[1], ARGV[3]) end

@@ -4,11 +4,11 @@
 //! with the same outcome costs the server ten times as much. The script is for whoever wants to be
 //! queued, steps over a release, or may have asked before.
 
-use redis::{Pipeline, Value, cmd};
+use redis::{Cmd, Pipeline, Value};
 
 use super::answers::{Trouble, acquired, failure, not_understood, number, refusal, text, trouble};
 use super::connection::Connection;
-use super::{RedisStore, scripts};
+use super::{RedisStore, millis, scripts};
 use crate::fence::FencingToken;
 use crate::store::{Acquire, Failure, Outcome};
 
@@ -19,25 +19,21 @@ impl RedisStore {
         on: &Connection,
     ) -> Result<Outcome, Trouble> {
         if acquire.queue || acquire.repeated || acquire.replaces.is_some() {
-            return self.acquire_by_script(acquire, on).await;
+            return Box::pin(self.acquire_by_script(acquire, on)).await;
         }
         let lock = self.names.lock(&acquire.key);
-        let token = acquire.token.to_string();
+        let token = acquire.token.text();
+        let token = token.as_str();
+        let mut set = Cmd::with_capacity(6, lock.len() + token.len() + 32);
+        set.arg("SET").arg(&lock).arg(token).arg("NX");
+        set.arg("PX").arg(millis(acquire.ttl));
         let mut commands = Pipeline::with_capacity(5);
         commands
-            .add_command(
-                cmd("SET")
-                    .arg(&lock)
-                    .arg(&token)
-                    .arg("NX")
-                    .arg("PX")
-                    .arg(millis(acquire.ttl))
-                    .take(),
-            )
-            .add_command(cmd("GET").arg(&lock).take())
-            .add_command(cmd("PTTL").arg(&lock).take())
-            .add_command(cmd("GET").arg(self.names.mark()).take())
-            .add_command(cmd("TIME").take());
+            .add_command(set)
+            .add_command(question("GET", &lock))
+            .add_command(question("PTTL", &lock))
+            .add_command(question("GET", self.names.mark()))
+            .add_command(question("TIME", ""));
         let [set, value, left, mark, time] = on.send_all(&commands).await?;
         match set {
             Value::Okay => match (fence(&mark, &time), mark) {
@@ -48,7 +44,7 @@ impl RedisStore {
                     ..failure(error.into())
                 })),
                 // The clock is behind the mark: the script counts on from there.
-                (None, _) => self.acquire_by_script(acquire, on).await,
+                (None, _) => Box::pin(self.acquire_by_script(acquire, on)).await,
             },
             Value::Nil => match (&value, &left) {
                 (Value::ServerError(error), _) => Err(trouble(error.clone().into())),
@@ -59,7 +55,7 @@ impl RedisStore {
                         self.keeper.is_listening(),
                     ))),
                     // Ours by an earlier send, or released between two of the commands.
-                    _ => self.acquire_by_script(acquire, on).await,
+                    _ => Box::pin(self.acquire_by_script(acquire, on)).await,
                 },
                 _ => Ok(not_understood()),
             },
@@ -73,25 +69,31 @@ impl RedisStore {
         acquire: &Acquire,
         on: &Connection,
     ) -> Result<Outcome, Trouble> {
+        let lock = self.names.lock(&acquire.key);
+        let queue = self.names.queue(&acquire.key);
+        let keys = [lock.as_str(), self.names.mark(), queue.as_str()];
+        let token = acquire.token.text();
+        let replaces = acquire.replaces.map(|token| token.to_string());
         let arguments = [
-            acquire.token.to_string(),
-            millis(acquire.ttl),
-            if acquire.queue { "1" } else { "0" }.to_owned(),
-            acquire
-                .replaces
-                .map(|token| token.to_string())
-                .unwrap_or_default(),
+            token.as_str(),
+            &millis(acquire.ttl),
+            if acquire.queue { "1" } else { "0" },
+            replaces.as_deref().unwrap_or_default(),
             self.names.channels(),
         ];
-        let answer = scripts::ACQUIRE
-            .run(on, &self.keys(&acquire.key), &arguments)
-            .await?;
+        let answer = scripts::ACQUIRE.run(on, &keys, &arguments).await?;
         Ok(acquired(&answer, self.keeper.is_listening()))
     }
 }
 
-fn millis(span: std::time::Duration) -> String {
-    span.as_millis().to_string()
+/// A command with one argument, or none.
+fn question(verb: &str, argument: &str) -> Cmd {
+    let mut command = Cmd::with_capacity(2, verb.len() + argument.len());
+    command.arg(verb);
+    if !argument.is_empty() {
+        command.arg(argument);
+    }
+    command
 }
 
 /// The server's time in microseconds, if it is above the mark.

@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{Client, Value};
+use redis::Client;
 use tokio::runtime::Handle;
 
 use self::answers::{Trouble, failure};
@@ -47,17 +47,23 @@ impl RedisStore {
         }))
     }
 
-    async fn connection(&self, lane: Lane) -> Result<Connection, Failure> {
-        if let Lane::Runtime(runtime) = lane {
-            if Handle::try_current().is_ok_and(|handle| handle.id() == runtime) {
-                return self.links.here(runtime).await;
-            }
-            // The keeper undoes on the link of another runtime, while that lives.
-            if let Some(connection) = self.links.of(runtime) {
-                return Ok(connection);
-            }
+    /// The link that is there: also of another runtime, on which the keeper undoes.
+    fn open_connection(&self, lane: Lane) -> Option<Connection> {
+        match lane {
+            Lane::Runtime(runtime) => self.links.of(runtime),
+            Lane::Keeper => None,
         }
-        self.keeper.connection().await
+    }
+
+    async fn connection(&self, lane: Lane) -> Result<Connection, Failure> {
+        match lane {
+            Lane::Runtime(runtime)
+                if Handle::try_current().is_ok_and(|handle| handle.id() == runtime) =>
+            {
+                self.links.here(runtime).await
+            }
+            _ => self.keeper.connection().await,
+        }
     }
 
     /// Sends the operation; once more on a new connection, if the one at hand turns out broken.
@@ -65,15 +71,18 @@ impl RedisStore {
         let mut operation = operation;
         let mut again = false;
         loop {
-            let connection = match self.connection(lane).await {
-                Ok(connection) => connection,
-                // What was sent before may have arrived.
-                Err(failure) => {
-                    return Outcome::Failed(Failure {
-                        ambiguous: failure.ambiguous || again,
-                        ..failure
-                    });
-                }
+            let connection = match self.open_connection(lane) {
+                Some(connection) => connection,
+                None => match Box::pin(self.connection(lane)).await {
+                    Ok(connection) => connection,
+                    // What was sent before may have arrived.
+                    Err(failure) => {
+                        return Outcome::Failed(Failure {
+                            ambiguous: failure.ambiguous || again,
+                            ..failure
+                        });
+                    }
+                },
             };
             match self.send(&operation, &connection).await {
                 Ok(Outcome::Released(Released::Absent | Released::Other)) if again => {
@@ -103,16 +112,9 @@ impl RedisStore {
         match operation {
             Operation::Acquire(acquire) => self.acquire(acquire, on).await,
             Operation::Extend(extensions) => self.extend(extensions, on).await,
-            Operation::Release(release) => {
-                let (keys, arguments) = self.release_arguments(release);
-                let answer = scripts::RELEASE.run(on, &keys, &arguments).await?;
-                Ok(answers::released(&answer))
-            }
+            Operation::Release(release) => self.give_back(release, None, on).await,
             Operation::Cool(release, cooldown) => {
-                let (keys, [token, fence, channels]) = self.release_arguments(release);
-                let arguments = [token, fence, channels, cooldown.as_millis().to_string()];
-                let answer = scripts::COOL.run(on, &keys, &arguments).await?;
-                Ok(answers::released(&answer))
+                self.give_back(release, Some(*cooldown), on).await
             }
         }
     }
@@ -124,35 +126,41 @@ impl RedisStore {
             .collect();
         let arguments: Vec<String> = extensions
             .iter()
-            .flat_map(|extension| {
-                [
-                    extension.token.to_string(),
-                    extension.ttl.as_millis().to_string(),
-                ]
-            })
+            .flat_map(|extension| [extension.token.to_string(), millis(extension.ttl)])
             .collect();
-        let answer: Value = scripts::EXTEND.run(on, &keys, &arguments).await?;
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let answer = scripts::EXTEND.run(on, &keys, &arguments).await?;
         Ok(answers::extended(&answer))
     }
 
-    fn release_arguments(&self, release: &Release) -> ([String; 3], [String; 3]) {
-        let fence = release
-            .fence
-            .map(|fence| fence.to_string())
-            .unwrap_or_default();
-        (
-            self.keys(&release.key),
-            [release.token.to_string(), fence, self.names.channels()],
-        )
+    async fn give_back(
+        &self,
+        release: &Release,
+        cooldown: Option<Duration>,
+        on: &Connection,
+    ) -> Result<Outcome, Trouble> {
+        let lock = self.names.lock(&release.key);
+        let queue = self.names.queue(&release.key);
+        let keys = [lock.as_str(), self.names.mark(), queue.as_str()];
+        let token = release.token.text();
+        let fence = release.fence.map(|fence| fence.to_string());
+        let (fence, channels) = (fence.as_deref().unwrap_or_default(), self.names.channels());
+        let arguments = [token.as_str(), fence, channels];
+        let answer = match cooldown {
+            None => scripts::RELEASE.run(on, &keys, &arguments).await?,
+            Some(cooldown) => {
+                let arguments = [token.as_str(), fence, channels, &millis(cooldown)];
+                scripts::COOL.run(on, &keys, &arguments).await?
+            }
+        };
+        Ok(answers::released(&answer))
     }
+}
 
-    fn keys(&self, key: &str) -> [String; 3] {
-        [
-            self.names.lock(key),
-            self.names.mark(),
-            self.names.queue(key),
-        ]
-    }
+/// A span in whole milliseconds, as Redis takes it.
+fn millis(span: Duration) -> String {
+    span.as_millis().to_string()
 }
 
 impl Store for RedisStore {

@@ -14,11 +14,19 @@ use crate::token::ManagerId;
 #[derive(Clone, Debug)]
 pub(super) struct Names {
     namespace: String,
+    mark: String,
+    channels: String,
 }
 
 impl Names {
     pub(super) fn new(namespace: String) -> Self {
-        Self { namespace }
+        let mark = [namespace.as_str(), "!f"].concat();
+        let channels = [namespace.as_str(), "!m:"].concat();
+        Self {
+            namespace,
+            mark,
+            channels,
+        }
     }
 
     pub(super) fn lock(&self, key: &str) -> String {
@@ -36,16 +44,17 @@ impl Names {
         [self.namespace.as_str(), "!q:", open, key, close].concat()
     }
 
-    pub(super) fn mark(&self) -> String {
-        [self.namespace.as_str(), "!f"].concat()
+    pub(super) fn mark(&self) -> &str {
+        &self.mark
     }
 
-    pub(super) fn channels(&self) -> String {
-        [self.namespace.as_str(), "!m:"].concat()
+    /// What every manager's channel begins with.
+    pub(super) fn channels(&self) -> &str {
+        &self.channels
     }
 
     pub(super) fn channel(&self, manager: ManagerId) -> String {
-        format!("{}!m:{manager}", self.namespace)
+        format!("{}{manager}", self.channels)
     }
 }
 
