@@ -84,6 +84,18 @@ impl Proxy {
         });
     }
 
+    /// Nothing passes on the connections there are now, in either direction, until [`Proxy::thaw`];
+    /// later connections are not concerned. What an old connection carried then arrives late, after
+    /// what newer ones did.
+    pub fn freeze(&self) {
+        self.plan.send_modify(Plan::freeze);
+    }
+
+    /// Ends every [`Proxy::freeze`].
+    pub fn thaw(&self) {
+        self.plan.send_modify(|plan| plan.frozen_before = 0);
+    }
+
     /// Resets every live connection on both of its sides (RST); what was held is lost. Returns
     /// when they are gone. New connections are accepted as before.
     ///

@@ -1,9 +1,10 @@
 //! Waiting one's turn, and being told when it comes.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lock_core::{ErrorKind, LockManager, Wait};
+use lock_core::{ErrorKind, LockGuard, Wait};
 use lock_tests::wait;
 use tokio::time::timeout;
 
@@ -225,52 +226,42 @@ pub(super) async fn somebody_who_does_not_wait_is_told_busy_while_others_wait(st
 pub(super) async fn a_waiter_is_not_starved_by_another_manager_that_takes_it_again_at_once(
     store: &Fixture,
 ) {
-    served_while(store, async |greedy| {
-        let guard = greedy
-            .lock("k")
-            .ttl(long())
-            .wait(Wait::Forever)
-            .acquire()
-            .await;
-        let guard = guard.expect("its turn");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-        guard.release().await.expect("held");
-    })
-    .await;
+    served_while(store, async |guard| guard.release().await.expect("held")).await;
 }
 
 pub(super) async fn a_waiter_is_not_starved_by_a_manager_that_drops_its_guards(store: &Fixture) {
-    served_while(store, async |greedy| {
-        let guard = greedy
-            .lock("k")
-            .ttl(long())
-            .wait(Wait::Forever)
-            .acquire()
-            .await;
-        let guard = guard.expect("its turn");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-        drop(guard);
-    })
-    .await;
+    served_while(store, async |guard| drop(guard)).await;
 }
 
-/// A hundred takings later a waiter must have been served at least once.
-async fn served_while(store: &Fixture, taking: impl AsyncFn(&LockManager)) {
+/// Hundreds of takings later a waiter must have been served at least once. The greedy one has a
+/// thread of its own, as a process would: it is never late because the waiter is about to be served.
+async fn served_while(store: &Fixture, end: impl AsyncFn(LockGuard) + Send + Copy + 'static) {
     let greedy = store.manager().await;
     let first = greedy.lock("k").ttl(long()).acquire().await.expect("free");
     let waiter = tokio::spawn(store.lock("k").await.wait(Wait::Forever).acquire());
     queued(store, 1).await;
-    first.release_in_background();
-    let mut takings = 0;
-    let takings_until_served = async {
-        loop {
-            taking(&greedy).await;
-            takings += 1;
-            assert!(takings < 100, "the other one waits for ever");
-        }
-    };
-    tokio::select! {
-        () = takings_until_served => {}
-        served = waiter => drop(served.expect("no panic").expect("its turn")),
-    }
+    let over = Arc::new(AtomicBool::new(false));
+    let served = Arc::clone(&over);
+    let taking = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime.expect("a runtime").block_on(async {
+            end(first).await;
+            let mut takings = 0;
+            while !served.load(Ordering::SeqCst) && takings < 500 {
+                let request = greedy.lock("k").ttl(long()).wait(Wait::Forever);
+                let guard = request.acquire().await.expect("its turn");
+                std::thread::sleep(Duration::from_millis(1));
+                end(guard).await;
+                takings += 1;
+            }
+            takings
+        })
+    });
+    let guard = told(waiter).await.expect("no panic").expect("its turn");
+    over.store(true, Ordering::SeqCst);
+    guard.release().await.expect("held");
+    let takings = taking.join().expect("no panic");
+    assert!(takings < 500, "served only when the other one had enough");
 }

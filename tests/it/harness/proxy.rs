@@ -252,3 +252,24 @@ async fn large_amounts_pass_whole_and_in_order() {
     let reply = read(&mut stream, "$2000000\r\n".len() + value.len() + 2).await;
     assert!(reply.expect("the echo") == format!("$2000000\r\n{value}\r\n"));
 }
+
+#[tokio::test]
+async fn what_a_frozen_connection_carries_arrives_after_what_newer_ones_did() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let mut old = connect(&proxy).await;
+    ping(&mut old).await.expect("an answer");
+    proxy.freeze();
+    old.write_all(SET).await.expect("the proxy takes it");
+    // Given up, like by a client that has waited long enough.
+    drop(old);
+    let mut new = connect(&proxy).await;
+    ping(&mut new).await.expect("an answer");
+    assert_eq!(server.get("a"), None);
+    proxy.thaw();
+    wait::until("the late command has its effect", || {
+        server.get("a").is_some()
+    });
+    assert_eq!(ping(&mut new).await.expect("an answer"), PONG);
+}

@@ -20,11 +20,13 @@ pub(super) async fn pump(
     to: &mut OwnedWriteHalf,
     direction: Direction,
     plan: &watch::Sender<Plan>,
+    age: u64,
 ) -> io::Result<()> {
     let (pieces, mut arrivals) = mpsc::channel::<Piece>(PIECES);
     let mut gate = Gate {
         changes: plan.subscribe(),
         direction,
+        age,
     };
     let write = async {
         while let Some(piece) = arrivals.recv().await {
@@ -90,6 +92,7 @@ async fn read_all(
 struct Gate {
     changes: watch::Receiver<Plan>,
     direction: Direction,
+    age: u64,
 }
 
 enum Next {
@@ -116,15 +119,14 @@ impl Gate {
 
     async fn pass_end(&mut self, arrived: Instant) {
         loop {
-            let until = match self
-                .changes
-                .borrow_and_update()
-                .lane(self.direction)
-                .judge(arrived, 0)
-            {
-                Verdict::Pass(_) | Verdict::Instead(_) => return,
-                Verdict::Later(at) => Some(at),
-                Verdict::Never => None,
+            let until = {
+                let plan = self.changes.borrow_and_update();
+                match plan.lane(self.direction).judge(arrived, 0) {
+                    _ if plan.is_frozen(self.age) => None,
+                    Verdict::Pass(_) | Verdict::Instead(_) => return,
+                    Verdict::Later(at) => Some(at),
+                    Verdict::Never => None,
+                }
             };
             self.wait(until).await;
         }
@@ -141,6 +143,7 @@ impl Gate {
         let plan = self.changes.borrow_and_update();
         let lane = plan.lane(self.direction);
         let length = match lane.judge(arrived, load.bytes().len()) {
+            _ if plan.is_frozen(self.age) => return Ok(Next::Wait(None)),
             _ if load.is_replaced() => load.bytes().len(),
             Verdict::Pass(length) => length,
             Verdict::Instead(bytes) => {

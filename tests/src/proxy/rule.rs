@@ -42,6 +42,10 @@ pub(super) struct Plan {
     pub(super) refusing: bool,
     /// Whether the port is open.
     pub(super) listening: bool,
+    /// How often the live connections were frozen so far: a connection's age is counted in it.
+    pub(super) age: u64,
+    /// Connections accepted before this age stand still.
+    pub(super) frozen_before: u64,
 }
 
 impl Plan {
@@ -55,6 +59,17 @@ impl Plan {
             Ordering::Relaxed,
         );
         lane.flow = flow;
+    }
+
+    /// Freezes every connection there is; those to come are of the next age.
+    pub(super) fn freeze(&mut self) {
+        self.age += 1;
+        self.frozen_before = self.age;
+    }
+
+    /// Whether a connection of that age stands still.
+    pub(super) fn is_frozen(&self, age: u64) -> bool {
+        age < self.frozen_before
     }
 
     pub(super) fn lane(&self, direction: Direction) -> &Lane {

@@ -47,8 +47,17 @@ async fn accept_all(
     let listener = TcpListener::from_std(listener).expect("a runtime");
     while let Ok((client, _)) = listener.accept().await {
         // Taken here and not in the task, so that a cut right after the accept is for it too.
-        let generation = Arc::clone(&plan.borrow().generation);
-        tokio::spawn(connection(client, upstream, Arc::clone(plan), generation));
+        let (generation, age) = {
+            let plan = plan.borrow();
+            (Arc::clone(&plan.generation), plan.age)
+        };
+        tokio::spawn(connection(
+            client,
+            upstream,
+            Arc::clone(plan),
+            generation,
+            age,
+        ));
     }
 }
 
@@ -58,6 +67,7 @@ async fn connection(
     upstream: SocketAddr,
     plan: Arc<watch::Sender<Plan>>,
     generation: Arc<()>,
+    age: u64,
 ) {
     let Ok(server) = TcpStream::connect(upstream).await else {
         let _ = client.set_zero_linger();
@@ -74,13 +84,15 @@ async fn connection(
                 &mut client_read,
                 &mut server_write,
                 Direction::Requests,
-                &plan
+                &plan,
+                age
             ),
             pump(
                 &mut server_read,
                 &mut client_write,
                 Direction::Replies,
-                &plan
+                &plan,
+                age
             ),
         )
     };

@@ -1,0 +1,170 @@
+//! Clients of other libraries on the very same keys: `SET key token NX PX ttl`.
+
+use std::time::Duration;
+
+use lock_core::{ErrorKind, LockManager, Wait};
+use lock_tests::{RedisServer, needs, wait};
+use tokio::time::timeout;
+
+use super::{kind, long};
+
+/// A manager whose keys are the very keys.
+async fn bare(server: &RedisServer) -> LockManager {
+    let builder = LockManager::builder(&server.url()).namespace("");
+    let builder = builder.operation_timeout(Duration::from_secs(5));
+    builder.connect().await.expect("a manager")
+}
+
+fn taken_by_a_stranger(server: &RedisServer, millis: &str) -> bool {
+    server.cli(&["SET", "k", "stranger", "NX", "PX", millis]) == "OK"
+}
+
+#[tokio::test]
+async fn strangers_exclude_us_and_are_excluded_by_us() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = bare(&server).await;
+    assert!(taken_by_a_stranger(&server, "60000"));
+    let error = locks.lock("k").acquire().await.expect_err("held");
+    assert_eq!(error.kind(), ErrorKind::Busy);
+    assert!(error.retry_after() > Some(Duration::from_secs(30)));
+    server.cli(&["DEL", "k"]);
+    let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
+    assert!(!taken_by_a_stranger(&server, "60000"));
+    guard.release().await.expect("held");
+    assert!(taken_by_a_stranger(&server, "60000"));
+}
+
+#[tokio::test]
+async fn a_stranger_that_deletes_its_lock_without_a_word_is_noticed_soon() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = bare(&server).await;
+    assert!(taken_by_a_stranger(&server, "60000"));
+    let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
+    wait::eventually("it waits", async || server.keys().len() == 2).await;
+    server.cli(&["DEL", "k"]);
+    let guard = timeout(wait::PATIENCE, waiter).await.expect("it looks");
+    guard
+        .expect("no panic")
+        .expect("free")
+        .release()
+        .await
+        .expect("held");
+}
+
+#[tokio::test]
+async fn a_strangers_lock_that_runs_out_is_had_at_once() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = bare(&server).await;
+    assert!(taken_by_a_stranger(&server, "300"));
+    let guard = timeout(wait::PATIENCE, locks.lock("k").wait(long()).acquire()).await;
+    guard
+        .expect("it ran out")
+        .expect("free")
+        .release()
+        .await
+        .expect("held");
+}
+
+#[tokio::test]
+async fn a_strangers_key_without_an_end_is_busy_and_waited_for() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = bare(&server).await;
+    server.cli(&["SET", "k", "stranger"]);
+    let error = locks.lock("k").acquire().await.expect_err("held");
+    assert_eq!((error.kind(), error.retry_after()), (ErrorKind::Busy, None));
+    let short = locks.lock("k").wait(Duration::from_millis(50)).acquire();
+    assert_eq!(kind(short.await), ErrorKind::Busy);
+    let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
+    wait::eventually("it waits", async || server.keys().len() == 2).await;
+    server.cli(&["DEL", "k"]);
+    let guard = timeout(wait::PATIENCE, waiter).await.expect("it looks");
+    guard
+        .expect("no panic")
+        .expect("free")
+        .release()
+        .await
+        .expect("held");
+}
+
+#[tokio::test]
+async fn whatever_a_stranger_writes_into_the_key_is_busy() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = bare(&server).await;
+    // Twenty random bytes are what Redis's own manual proposes.
+    let binary = r"return redis.call('SET', 'k', '\255\254\000\128random', 'PX', 60000)";
+    server.cli(&["EVAL", binary, "0"]);
+    for wait in [Wait::None, Wait::For(Duration::from_millis(50))] {
+        assert_eq!(
+            kind(locks.lock("k").wait(wait).acquire().await),
+            ErrorKind::Busy
+        );
+    }
+    for value in [
+        "",
+        "0",
+        "cooling",
+        "cooling/",
+        "cooling/x",
+        "/",
+        "(nil)",
+        "OK",
+    ] {
+        server.cli(&["SET", "k", value, "PX", "60000"]);
+        for wait in [Wait::None, Wait::For(Duration::from_millis(50))] {
+            let answer = locks.lock("k").wait(wait).acquire().await;
+            assert_eq!(kind(answer), ErrorKind::Busy, "{value:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_strangers_empty_value_is_looked_at_like_any_other() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = bare(&server).await;
+    server.cli(&["SET", "k", "", "PX", "60000"]);
+    let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
+    wait::eventually("it waits", async || server.keys().len() == 2).await;
+    server.cli(&["DEL", "k"]);
+    let guard = timeout(wait::PATIENCE, waiter).await.expect("it looks");
+    drop(guard.expect("no panic").expect("free"));
+}
+
+#[tokio::test]
+async fn a_stranger_that_takes_our_lock_away_keeps_it() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = bare(&server).await;
+    let ttl = Duration::from_secs(2);
+    let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
+    server.cli(&["SET", "k", "stranger"]);
+    timeout(ttl, guard.lost())
+        .await
+        .expect("at the next renewal");
+    drop(guard);
+    locks.drain(wait::PATIENCE).await;
+    assert_eq!(server.get("k").as_deref(), Some("stranger"));
+    assert_eq!(server.time_to_live("k"), None, "and its time is its own");
+}
+
+#[tokio::test]
+async fn namespaces_do_not_see_one_another() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (one, other) = (bare(&server).await, super::manager(&server.url()).await);
+    let held = one.lock("k").ttl(long()).acquire().await.expect("free");
+    let also = other
+        .lock("k")
+        .ttl(long())
+        .acquire()
+        .await
+        .expect("another lock");
+    assert!(server.get("k").is_some() && server.get("lock:k").is_some());
+    held.release().await.expect("held");
+    also.release().await.expect("held");
+}

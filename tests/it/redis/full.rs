@@ -1,0 +1,137 @@
+//! A server without memory left, and one that only reads.
+
+use std::time::Duration;
+
+use lock_core::{ErrorKind, LockManager, Wait};
+use lock_tests::{RedisServer, needs, wait};
+use tokio::time::timeout;
+
+use super::{keys, kind, long, manager};
+
+#[tokio::test]
+async fn a_full_server_gives_no_lock_and_keeps_and_takes_back_those_there_are() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let ttl = Duration::from_secs(1);
+    let kept = locks.lock("kept").ttl(ttl).acquire().await.expect("free");
+    let given_back = locks
+        .lock("back")
+        .ttl(long())
+        .acquire()
+        .await
+        .expect("free");
+    let cooled = locks.lock("cooled").ttl(long()).cooldown(long());
+    let cooled = cooled.acquire().await.expect("free");
+    server.cli(&["CONFIG", "SET", "maxmemory", "1"]);
+    for wait in [Wait::None, Wait::For(Duration::from_millis(50))] {
+        let error = locks
+            .lock("k")
+            .wait(wait)
+            .acquire()
+            .await
+            .expect_err("full");
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+    }
+    given_back
+        .release()
+        .await
+        .expect("a release needs no memory");
+    assert_eq!(server.get("lock:back"), None);
+    // There is no room for the cooldown; a lock that stands in the way would be worse.
+    cooled.release().await.expect("given back all the same");
+    assert!(
+        timeout(ttl * 2, kept.lost()).await.is_err(),
+        "it is renewed"
+    );
+    server.cli(&["CONFIG", "SET", "maxmemory", "0"]);
+    kept.release().await.expect("held");
+    let guard = locks.lock("k").acquire().await.expect("room again");
+    guard.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn a_waiter_on_a_full_server_is_told_of_the_release() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
+    let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
+    let waiter = tokio::spawn(other.lock("k").wait(Wait::Forever).acquire());
+    wait::eventually("it waits", async || keys(&server).len() == 2).await;
+    server.cli(&["CONFIG", "SET", "maxmemory", "1"]);
+    guard.release().await.expect("a release needs no memory");
+    let answer = timeout(wait::PATIENCE, waiter).await.expect("told");
+    assert_eq!(kind(answer.expect("no panic")), ErrorKind::Unavailable);
+    server.cli(&["CONFIG", "SET", "maxmemory", "0"]);
+}
+
+#[tokio::test]
+async fn a_replica_gives_no_lock() {
+    needs!(redis);
+    let primary = RedisServer::start();
+    let port = primary.port().to_string();
+    let replica = RedisServer::start();
+    replica.cli(&["REPLICAOF", "127.0.0.1", &port]);
+    wait::until("it follows", || {
+        replica
+            .info("replication")
+            .get("master_link_status")
+            .map(String::as_str)
+            == Some("up")
+    });
+    let locks = LockManager::connect(&replica.url())
+        .await
+        .expect("it reads");
+    for wait in [
+        Wait::None,
+        Wait::For(Duration::from_millis(50)),
+        Wait::Forever,
+    ] {
+        let answer = timeout(wait::PATIENCE, locks.lock("k").wait(wait).acquire()).await;
+        assert_eq!(kind(answer.expect("bounded")), ErrorKind::Unavailable);
+    }
+    assert!(keys(&primary).is_empty());
+    // Promoted, it serves: the same manager, the same connections.
+    replica.cli(&["REPLICAOF", "NO", "ONE"]);
+    let guard = locks.lock("k").acquire().await.expect("a primary now");
+    guard.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn a_primary_that_becomes_a_replica_loses_the_lock_in_time() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let ttl = Duration::from_secs(1);
+    let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
+    // Of nobody: it keeps its data and refuses writes.
+    server.cli(&["REPLICAOF", "127.0.0.1", "1"]);
+    let before = std::time::Instant::now();
+    guard.lost().await;
+    assert!(before.elapsed() < wait::PATIENCE);
+    assert_eq!(kind(guard.release().await), ErrorKind::Lost);
+}
+
+#[tokio::test]
+async fn a_server_without_enough_replicas_gives_no_lock() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let guard = locks
+        .lock("held")
+        .ttl(long())
+        .acquire()
+        .await
+        .expect("free");
+    server.cli(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
+    assert_eq!(
+        kind(locks.lock("k").acquire().await),
+        ErrorKind::Unavailable
+    );
+    // NOREPLICAS refuses releases too: it is repeated until it is taken.
+    assert_eq!(kind(guard.release().await), ErrorKind::Unavailable);
+    server.cli(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
+    let left = locks.drain(wait::PATIENCE).await;
+    assert_eq!((left.held(), left.releasing()), (0, 0));
+    assert!(keys(&server).is_empty());
+}

@@ -1,0 +1,285 @@
+//! A network that delays, swallows, cuts, and delivers late.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use lock_core::{ErrorKind, LockManager, Renew, Wait};
+use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
+use tokio::time::timeout;
+
+use super::{keys, kind, long, manager, warm};
+
+#[tokio::test]
+async fn an_answer_that_comes_later_than_the_ttl_is_no_grant() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let ttl = Duration::from_millis(300);
+    proxy.set(Direction::Replies, Flow::Delay(ttl * 2));
+    let late = locks.lock("k").ttl(ttl).acquire().await;
+    assert_eq!(kind(late), ErrorKind::Unavailable);
+    // Whoever has the key by now keeps it.
+    server.cli(&["SET", "lock:k", "somebody"]);
+    proxy.pass();
+    let left = locks.drain(wait::PATIENCE).await;
+    assert_eq!((left.held(), left.releasing()), (0, 0));
+    assert_eq!(server.get("lock:k").as_deref(), Some("somebody"));
+}
+
+#[tokio::test]
+async fn an_acquire_that_timed_out_is_undone_when_the_network_is_back() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_millis(200)).await;
+    for direction in [Direction::Requests, Direction::Replies] {
+        proxy.set(direction, Flow::Hold);
+        let answer = locks.lock("k").ttl(long()).acquire().await;
+        assert_eq!(kind(answer), ErrorKind::Unavailable);
+        proxy.pass();
+        wait::eventually("it is undone", async || {
+            locks.held().is_empty() && keys(&server).is_empty()
+        })
+        .await;
+    }
+    let left = locks.drain(wait::PATIENCE).await;
+    assert_eq!((left.held(), left.releasing()), (0, 0));
+    assert!(keys(&server).is_empty());
+}
+
+#[tokio::test]
+async fn behind_a_black_hole_the_lock_is_lost_before_the_server_gives_it_away() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_millis(500)).await;
+    let ttl = Duration::from_secs(2);
+    let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
+    // A slow network, so that the answer's time is not the question's.
+    proxy.set(Direction::Replies, Flow::Delay(Duration::from_millis(150)));
+    let mut last = guard.remaining();
+    wait::until("a renewal is answered", || {
+        let before = std::mem::replace(&mut last, guard.remaining());
+        last > before
+    });
+    proxy.black_hole();
+    let (before, remaining) = (Instant::now(), guard.remaining());
+    let watched = watch_expiry(&server, &guard);
+    // Not a moment too early either: an error never ends a lease before its time.
+    assert!(watched.duration_since(before) >= remaining - Duration::from_millis(1));
+    timeout(wait::PATIENCE, guard.lost())
+        .await
+        .expect("at once");
+    assert_eq!(kind(guard.release().await), ErrorKind::Lost);
+}
+
+/// Looks at the server and then at the guard until the guard is lost. Whenever the server has given
+/// the key away, the guard, asked after it, must know.
+fn watch_expiry(server: &RedisServer, guard: &lock_core::LockGuard) -> Instant {
+    loop {
+        let there = server.time_to_live("lock:k").is_some();
+        let now = Instant::now();
+        if !guard.is_valid() {
+            return now;
+        }
+        assert!(there, "the key is gone, and its owner believes in it");
+    }
+}
+
+#[tokio::test]
+async fn a_renewal_that_is_answered_by_an_error_is_repeated() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let ttl = Duration::from_secs(2);
+    let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
+    let passed = proxy.bytes(Direction::Replies);
+    proxy.set(
+        Direction::Replies,
+        Flow::Replace(b"-ERR not now\r\n".to_vec()),
+    );
+    wait::eventually("a renewal has failed", async || {
+        proxy.bytes(Direction::Replies) > passed
+    })
+    .await;
+    proxy.pass();
+    assert!(
+        timeout(ttl, guard.lost()).await.is_err(),
+        "the body goes on"
+    );
+    guard.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn a_renewal_that_is_swallowed_is_repeated() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_millis(200)).await;
+    let ttl = Duration::from_secs(3);
+    let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
+    proxy.set(Direction::Replies, Flow::Hold);
+    wait::eventually("a renewal is on its way", async || {
+        proxy.held(Direction::Replies) > 0
+    })
+    .await;
+    // Its answer is lost; the connection is not.
+    tokio::time::sleep(Duration::from_millis(250)).await;
+    proxy.pass();
+    assert!(
+        timeout(ttl, guard.lost()).await.is_err(),
+        "the body goes on"
+    );
+    guard.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn renewals_survive_every_kind_of_disconnection() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let ttl = Duration::from_secs(1);
+    let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
+    for round in 0..12 {
+        match round % 3 {
+            0 => proxy.cut(),
+            1 => {
+                proxy.refuse();
+                proxy.cut();
+                proxy.accept();
+            }
+            _ => {
+                for connections in ["normal", "pubsub"] {
+                    server.cli(&["CLIENT", "KILL", "TYPE", connections]);
+                }
+            }
+        }
+        assert!(timeout(ttl / 4, guard.lost()).await.is_err());
+    }
+    assert!(guard.is_valid());
+    guard.release().await.expect("held");
+    // And so do the other verbs.
+    let guard = locks.lock("k").acquire().await.expect("free");
+    guard.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn a_release_whose_answer_was_lost_is_no_loss() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
+    proxy.set(Direction::Replies, Flow::Hold);
+    let release = tokio::spawn(guard.release());
+    wait::eventually("the key is deleted", async || keys(&server).is_empty()).await;
+    // Somebody else takes it, before the release is repeated.
+    server.cli(&["SET", "lock:k", "somebody"]);
+    proxy.cut();
+    proxy.pass();
+    release.await.expect("no panic").expect("it was released");
+    assert_eq!(server.get("lock:k").as_deref(), Some("somebody"));
+}
+
+#[tokio::test]
+async fn an_acquire_whose_answer_was_lost_is_the_same_acquire_again() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    proxy.set(Direction::Replies, Flow::Hold);
+    let acquire = tokio::spawn(locks.lock("k").ttl(long()).acquire());
+    wait::eventually("it is taken", async || !keys(&server).is_empty()).await;
+    let token = server.get("lock:k");
+    proxy.cut();
+    proxy.pass();
+    let guard = acquire.await.expect("no panic").expect("it is its own");
+    assert_eq!(server.get("lock:k"), token);
+    guard.release().await.expect("held");
+    assert!(keys(&server).is_empty());
+}
+
+#[tokio::test]
+async fn an_acquire_is_undone_behind_itself_on_the_first_connection_of_a_runtime_too() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    server.reset_stats();
+    // Dropped when it is woken by its answer: sent, granted, and nobody has looked.
+    {
+        let mut acquire = pin!(locks.lock("k").ttl(long()).acquire());
+        poll_fn(|context| {
+            if server.commandstats().contains_key("set") {
+                return Poll::Ready(());
+            }
+            assert!(acquire.as_mut().poll(context).is_pending());
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
+    }
+    wait::eventually("it is undone", async || keys(&server).is_empty()).await;
+    // Between connections there is no order: the undoing might have come first.
+    let clients = server.cli(&["CLIENT", "LIST"]);
+    let keepers = clients.lines().find(|client| client.contains(" sub=1 "));
+    let keepers = keepers.expect("the keeper listens");
+    assert!(keepers.contains(" cmd=subscribe "), "{keepers}");
+}
+
+#[tokio::test]
+async fn what_an_old_connection_delivers_late_is_undone_after_the_release_too() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_millis(400)).await;
+    proxy.freeze();
+    // Nobody answers: after a while the connection is given up for a new one.
+    let first = locks.lock("other").ttl(long()).acquire();
+    assert_eq!(kind(first.await), ErrorKind::Unavailable);
+    // One whose first question goes down the old connection, and whose second by a new one.
+    let guard = loop {
+        let request = locks.lock("k").ttl(long()).wait(Wait::For(long()));
+        if let Ok(guard) = request.acquire().await {
+            break guard;
+        }
+    };
+    guard.release().await.expect("held");
+    proxy.thaw();
+    let left = locks.drain(wait::PATIENCE).await;
+    assert_eq!((left.held(), left.releasing()), (0, 0));
+    assert_eq!(keys(&server), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_be_reached_is_unavailable_in_time() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    proxy.black_hole();
+    let builder = LockManager::builder(&proxy.redis_url());
+    let builder = builder.connect_timeout(Duration::from_millis(200));
+    let connecting = timeout(wait::PATIENCE, builder.connect()).await;
+    assert_eq!(kind(connecting.expect("bounded")), ErrorKind::Unavailable);
+
+    let locks = LockManager::connect_lazy(&proxy.redis_url()).expect("a URL");
+    for wait in [
+        Wait::None,
+        Wait::For(Duration::from_millis(50)),
+        Wait::Forever,
+    ] {
+        let acquire = locks.lock("k").renew(Renew::Off).wait(wait).acquire();
+        let answer = timeout(wait::PATIENCE, acquire).await;
+        assert_eq!(kind(answer.expect("bounded")), ErrorKind::Unavailable);
+    }
+    proxy.pass();
+    wait::eventually("it works when the network does", async || {
+        let acquire = locks.lock("k").acquire().await;
+        acquire.map(drop).is_ok()
+    })
+    .await;
+}

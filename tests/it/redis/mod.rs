@@ -1,0 +1,61 @@
+//! What only a real Redis can do to a lock: its network, its restarts, its refusals, its other
+//! clients.
+
+mod foreign;
+mod frozen;
+mod full;
+mod link;
+mod passwords;
+mod peers;
+mod permissions;
+mod processes;
+mod pushes;
+mod restarts;
+mod runtimes;
+mod slow;
+mod trips;
+mod types;
+
+use std::time::Duration;
+
+use lock_core::{ErrorKind, LockManager};
+use lock_tests::{Proxy, RedisServer};
+
+/// Patient enough for a machine that is busy with the other tests.
+async fn manager(url: &str) -> LockManager {
+    let builder = LockManager::builder(url).operation_timeout(Duration::from_secs(5));
+    builder.connect().await.expect("a manager")
+}
+
+/// A manager behind a proxy whose connections are all made already.
+async fn warm(proxy: &Proxy, patience: Duration) -> LockManager {
+    let builder = LockManager::builder(&proxy.redis_url()).operation_timeout(patience);
+    let locks = builder.connect().await.expect("a manager");
+    // The keeper's connection is there; this makes the one of the test's runtime. The very first
+    // acquires may still find the scripts unknown.
+    for _ in 0..2 {
+        let guard = locks.lock("warm").acquire().await.expect("free");
+        guard.release().await.expect("held");
+    }
+    locks
+}
+
+/// Long enough never to run out in a test that is not about time.
+fn long() -> Duration {
+    Duration::from_secs(60)
+}
+
+#[track_caller]
+fn kind<T>(result: Result<T, lock_core::Error>) -> ErrorKind {
+    match result {
+        Ok(_) => panic!("an error was expected"),
+        Err(error) => error.kind(),
+    }
+}
+
+/// The keys of locks and their queues; the mark stays for ever.
+fn keys(server: &RedisServer) -> Vec<String> {
+    let mut keys = server.keys();
+    keys.retain(|key| key != "lock:!f");
+    keys
+}

@@ -1,0 +1,154 @@
+//! Users that may not do what a lock needs.
+
+use std::time::Duration;
+
+use lock_core::{Error, ErrorKind, LockManager, Wait};
+use lock_tests::{RedisServer, needs, wait};
+use tokio::time::timeout;
+
+use super::{keys, long, manager};
+
+/// A server with the user `alice`, who may do as it says.
+fn server(may: &[&str]) -> RedisServer {
+    let server = RedisServer::start();
+    let user = ["ACL", "SETUSER", "alice", "on", ">sesame"];
+    server.cli(&[&user[..], may].concat());
+    server
+}
+
+fn url(server: &RedisServer) -> String {
+    format!("redis://alice:sesame@{}", server.address())
+}
+
+/// The first error that connecting and locking meet.
+async fn refused(server: &RedisServer) -> Error {
+    let attempt = async {
+        let locks = LockManager::connect(&url(server)).await?;
+        locks.lock("k").ttl(long()).acquire().await.map(drop)
+    };
+    let outcome = timeout(wait::PATIENCE, attempt).await;
+    let error = outcome.expect("at once").expect_err("forbidden");
+    let shown = format!("{error} {error:?}");
+    assert!(
+        !shown.contains("alice") && !shown.contains("sesame"),
+        "{shown}"
+    );
+    error
+}
+
+#[tokio::test]
+async fn a_user_that_may_do_all_that_is_named_can_lock_and_wait() {
+    needs!(redis);
+    // Word by word what the error of the next tests advises.
+    let server = server(&[
+        "+@read",
+        "+@write",
+        "+@scripting",
+        "+@connection",
+        "+publish",
+        "+subscribe",
+        "+time",
+        "~lock:*",
+        "&lock:!m:*",
+    ]);
+    let (locks, other) = (manager(&url(&server)).await, manager(&url(&server)).await);
+    let guard = locks
+        .lock("k")
+        .ttl(long())
+        .acquire()
+        .await
+        .expect("allowed");
+    let waiter = tokio::spawn(other.lock("k").wait(Wait::Forever).acquire());
+    wait::eventually("it waits", async || keys(&server).len() == 2).await;
+    guard.release().await.expect("held");
+    let next = timeout(wait::PATIENCE, waiter).await.expect("pushed");
+    next.expect("no panic")
+        .expect("its turn")
+        .release()
+        .await
+        .expect("held");
+}
+
+#[tokio::test]
+async fn a_user_that_may_not_run_scripts_is_misconfigured() {
+    needs!(redis);
+    let server = server(&["+@all", "-@scripting", "~*", "&*"]);
+    assert_eq!(refused(&server).await.kind(), ErrorKind::Misconfigured);
+    assert!(keys(&server).is_empty());
+}
+
+#[tokio::test]
+async fn a_user_that_may_not_use_the_keys_is_misconfigured_and_told_which() {
+    needs!(redis);
+    let server = server(&["+@all", "~other:*", "&*"]);
+    let error = refused(&server).await;
+    assert_eq!(error.kind(), ErrorKind::Misconfigured);
+    assert!(error.to_string().contains("~<namespace>*"), "{error}");
+    assert_eq!(error.http_status(), 500);
+}
+
+#[tokio::test]
+async fn a_user_that_may_not_use_the_mark_is_misconfigured_and_leaves_no_lock() {
+    needs!(redis);
+    let server = server(&["+@all", "~lock:k", "&*"]);
+    assert_eq!(refused(&server).await.kind(), ErrorKind::Misconfigured);
+    wait::eventually("no lock stays", async || keys(&server).is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_user_that_may_not_ask_the_time_is_misconfigured_and_leaves_no_lock() {
+    needs!(redis);
+    let server = server(&["+@all", "-time", "~*", "&*"]);
+    assert_eq!(refused(&server).await.kind(), ErrorKind::Misconfigured);
+    wait::eventually("no lock stays", async || keys(&server).is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_user_that_may_do_nothing_is_misconfigured() {
+    needs!(redis);
+    let server = server(&["-@all"]);
+    assert_eq!(refused(&server).await.kind(), ErrorKind::Misconfigured);
+}
+
+#[tokio::test]
+async fn a_user_that_may_not_listen_waits_by_looking() {
+    needs!(redis);
+    let server = server(&["+@all", "~*", "resetchannels"]);
+    let (locks, other) = (manager(&url(&server)).await, manager(&url(&server)).await);
+    let guard = locks
+        .lock("k")
+        .ttl(long())
+        .acquire()
+        .await
+        .expect("allowed");
+    let waiter = tokio::spawn(other.lock("k").wait(Wait::Forever).acquire());
+    wait::eventually("it waits", async || keys(&server).len() == 2).await;
+    guard.release().await.expect("no push, no error");
+    let next = timeout(wait::PATIENCE, waiter).await.expect("it looked");
+    next.expect("no panic")
+        .expect("its turn")
+        .release()
+        .await
+        .expect("held");
+}
+
+#[tokio::test]
+async fn a_permission_that_is_taken_away_is_misconfigured_until_it_is_given_back() {
+    needs!(redis);
+    let server = server(&["+@all", "~*", "&*"]);
+    let locks = manager(&url(&server)).await;
+    let guard = locks
+        .lock("k")
+        .ttl(long())
+        .acquire()
+        .await
+        .expect("allowed");
+    server.cli(&["ACL", "SETUSER", "alice", "resetkeys"]);
+    let error = guard.release().await.expect_err("forbidden");
+    assert_eq!(error.kind(), ErrorKind::Misconfigured);
+    let acquire = locks.lock("k").wait(Duration::from_secs(1)).acquire();
+    assert_eq!(super::kind(acquire.await), ErrorKind::Misconfigured);
+    server.cli(&["ACL", "SETUSER", "alice", "~*"]);
+    let other = locks.lock("k2").acquire().await.expect("allowed again");
+    other.release().await.expect("held");
+}

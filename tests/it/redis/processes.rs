@@ -1,0 +1,237 @@
+//! Owners that are processes of their own: killed, stopped, and many at once.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use lock_core::{ErrorKind, LockManager, Wait};
+use lock_tests::{ChildProcess, RedisServer, needs, wait};
+use tokio::time::timeout;
+
+use super::{long, manager};
+
+const SERVER: &str = "LOCK_TESTS_SERVER";
+
+/// This binary again, running one of the ignored tests below.
+fn process(role: &str, server: &RedisServer) -> ChildProcess {
+    let mut command = Command::new(std::env::current_exe().expect("this binary"));
+    let name = format!("redis::processes::{role}");
+    command
+        .args(["--exact", &name, "--ignored", "--nocapture"])
+        .env(SERVER, server.url());
+    ChildProcess::spawn(command)
+}
+
+#[track_caller]
+fn says(process: &ChildProcess, words: &str) {
+    let line = process.line(wait::PATIENCE, |line| line == words);
+    assert!(line.is_some(), "not said {words:?}:\n{}", process.output());
+}
+
+/// The server of the test that started this process; `None` for somebody who runs all ignored ones.
+async fn parent() -> Option<LockManager> {
+    Some(manager(&std::env::var(SERVER).ok()?).await)
+}
+
+fn ttl() -> Duration {
+    Duration::from_secs(1)
+}
+
+#[tokio::test]
+#[ignore = "a process that other tests start"]
+async fn holds_until_killed() {
+    let Some(locks) = parent().await else { return };
+    let guard = locks.lock("k").ttl(ttl()).acquire().await.expect("free");
+    println!("\nholding");
+    guard.lost().await;
+    println!("\nlost");
+}
+
+#[tokio::test]
+async fn a_lock_whose_process_was_killed_is_had_when_it_has_run_out() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let mut owner = process("holds_until_killed", &server);
+    says(&owner, "holding");
+    let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
+    wait::eventually("it waits", async || {
+        server.keys().iter().any(|key| key.contains("!q:"))
+    })
+    .await;
+    owner.kill();
+    let left = server.time_to_live("lock:k").expect("nobody gave it back");
+    // "A little" is the machine's: what counts is that it is the ttl and not the timer of last resort.
+    let guard = timeout(left + Duration::from_secs(5), waiter).await;
+    guard
+        .expect("in time")
+        .expect("no panic")
+        .expect("free")
+        .release()
+        .await
+        .expect("held");
+}
+
+#[tokio::test]
+#[ignore = "a process that other tests start"]
+async fn works_until_stopped() {
+    let Some(locks) = parent().await else { return };
+    let outcome = locks.lock("k").ttl(ttl()).run_with(|lock| {
+        let watched = lock.clone();
+        println!("\nworking");
+        // Polled all the time; every poll is an effect.
+        std::future::poll_fn(move |context| {
+            if watched.is_valid() {
+                println!("\nan effect under the lock");
+            } else {
+                println!("\nAN EFFECT WITHOUT THE LOCK");
+            }
+            context.waker().wake_by_ref();
+            std::task::Poll::<()>::Pending
+        })
+    });
+    let error = outcome.await.expect_err("stopped for longer than the ttl");
+    println!("\n{}", error.code());
+}
+
+#[tokio::test]
+async fn a_process_that_was_stopped_for_longer_than_its_ttl_does_nothing_more() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let owner = process("works_until_stopped", &server);
+    says(&owner, "an effect under the lock");
+    owner.stop();
+    let before = owner.output().matches("an effect under").count();
+    let next = timeout(
+        wait::PATIENCE,
+        locks.lock("k").ttl(long()).wait(Wait::Forever).acquire(),
+    );
+    let next = next.await.expect("it ran out").expect("free");
+    owner.cont();
+    says(&owner, "lock_lost");
+    let after = owner.output();
+    assert!(
+        !after.contains("WITHOUT"),
+        "the body was polled before the clock was read"
+    );
+    // What it had written when it was stopped may have been read a little later.
+    assert!(after.matches("an effect under").count() >= before);
+    assert!(next.is_valid(), "its late commands have no effect");
+    next.release().await.expect("held");
+}
+
+#[tokio::test]
+#[ignore = "a process that other tests start"]
+async fn guards_until_stopped() {
+    let Some(locks) = parent().await else { return };
+    let guard = locks.lock("k").ttl(ttl()).acquire().await.expect("free");
+    println!("\nholding");
+    let myself = rustix::process::getpid();
+    rustix::process::kill_process(myself, rustix::process::Signal::STOP).expect("stopped");
+    // A thread may get a little further than the call that stops its process.
+    let mut last = Instant::now();
+    while last.elapsed() < ttl() / 2 {
+        last = Instant::now();
+    }
+    let valid = guard.is_valid();
+    println!("\nvalid: {valid}");
+    let kind = guard.release().await.expect_err("it ran out").kind();
+    println!("\n{kind:?}");
+}
+
+#[tokio::test]
+async fn the_first_look_after_a_stop_says_lost() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let owner = process("guards_until_stopped", &server);
+    says(&owner, "holding");
+    wait::until("the lock has run out", || server.get("lock:k").is_none());
+    owner.cont();
+    says(&owner, "valid: false");
+    says(&owner, &format!("{:?}", ErrorKind::Lost));
+}
+
+#[tokio::test]
+#[ignore = "a process that other tests start"]
+async fn increments_a_counter_without_atomics() {
+    let Some(locks) = parent().await else { return };
+    let url = std::env::var(SERVER).expect("set");
+    let client = lock_core::redis::Client::open(url).expect("a URL");
+    let mut counter = client.get_connection().expect("a connection");
+    for _ in 0..50 {
+        let request = locks.lock("counter").ttl(long()).wait(Wait::Forever);
+        let guard = request.acquire().await.expect("its turn");
+        let read = lock_core::redis::cmd("GET")
+            .arg("n")
+            .query::<Option<u64>>(&mut counter);
+        let next = read.expect("an answer").unwrap_or(0) + 1;
+        tokio::task::yield_now().await;
+        let written = lock_core::redis::cmd("SET")
+            .arg("n")
+            .arg(next)
+            .exec(&mut counter);
+        written.expect("an answer");
+        drop(guard);
+    }
+    locks.drain(wait::PATIENCE).await;
+    println!("\ndone");
+}
+
+#[tokio::test]
+async fn four_processes_count_to_two_hundred_by_reading_and_writing() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let counting: Vec<_> = (0..4)
+        .map(|_| process("increments_a_counter_without_atomics", &server))
+        .collect();
+    for process in &counting {
+        says(process, "done");
+    }
+    assert_eq!(server.get("n").as_deref(), Some("200"));
+    assert!(
+        !server
+            .keys()
+            .iter()
+            .any(|key| key.starts_with("lock:counter"))
+    );
+}
+
+#[tokio::test]
+#[ignore = "a process that other tests start"]
+async fn installs_in_one_runtime_and_locks_in_others() {
+    let Some(locks) = parent().await else { return };
+    locks.install().expect("the first");
+    locks.install().expect("the same again is fine");
+    let second = LockManager::in_memory().install().expect_err("another one");
+    assert_eq!(second.kind(), ErrorKind::Invalid);
+    drop(locks);
+    std::thread::spawn(|| {
+        for _ in 0..10 {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
+            let runtime = runtime.expect("a runtime");
+            assert_eq!(runtime.block_on(place_order(7)).expect("free"), 7);
+        }
+    })
+    .join()
+    .expect("no panic");
+    println!("\ndone");
+}
+
+#[lock_core::distributed_lock(key = "order:<uid>", ttl = "10s")]
+async fn place_order(uid: u64) -> Result<u64, lock_core::Error> {
+    tokio::task::yield_now().await;
+    Ok(uid)
+}
+
+#[tokio::test]
+async fn an_installed_manager_serves_every_later_runtime() {
+    needs!(redis);
+    let server = RedisServer::start();
+    says(
+        &process("installs_in_one_runtime_and_locks_in_others", &server),
+        "done",
+    );
+    assert!(server.commandstats().get("evalsha") >= Some(&10));
+}

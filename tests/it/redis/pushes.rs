@@ -1,0 +1,218 @@
+//! Being told of a release: by whom, and what if the word gets lost.
+
+use std::time::Duration;
+
+use lock_core::Wait;
+use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
+use tokio::time::timeout;
+
+use super::{keys, long, manager, warm};
+
+async fn queued(server: &RedisServer, key: &str, count: &str) {
+    let queue = format!("lock:!q:{{{key}}}");
+    wait::eventually("it stands in the queue", async || {
+        server.cli(&["ZCARD", &queue]) == count
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn two_managers_of_one_process_do_not_take_each_others_pushes() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (one, two) = (manager(&server.url()).await, manager(&server.url()).await);
+    let owner = manager(&server.url()).await;
+    for _ in 0..10 {
+        let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+        let first = tokio::spawn(one.lock("k").ttl(long()).wait(Wait::Forever).acquire());
+        queued(&server, "k", "1").await;
+        let second = tokio::spawn(two.lock("k").ttl(long()).wait(Wait::Forever).acquire());
+        queued(&server, "k", "2").await;
+        guard.release().await.expect("held");
+        let both = async {
+            tokio::select! {
+                guard = first => { guard.expect("no panic").expect("its turn").release().await.expect("held"); }
+                guard = second => { guard.expect("no panic").expect("its turn").release().await.expect("held"); }
+            }
+        };
+        timeout(wait::PATIENCE, both)
+            .await
+            .expect("one of them is told");
+        wait::eventually("nobody is left", async || keys(&server).is_empty()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_waiter_whose_push_connection_is_killed_asks_again() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let (owner, locks) = (
+        manager(&server.url()).await,
+        warm(&proxy, Duration::from_secs(5)).await,
+    );
+    let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+    let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
+    queued(&server, "k", "1").await;
+    // Deaf while the release happens: its push is lost.
+    proxy.refuse();
+    proxy.cut();
+    guard.release().await.expect("held");
+    proxy.accept();
+    let next = timeout(wait::PATIENCE, waiter)
+        .await
+        .expect("it asked again");
+    next.expect("no panic")
+        .expect("free")
+        .release()
+        .await
+        .expect("held");
+}
+
+#[tokio::test]
+async fn a_waiter_whose_push_is_lost_without_a_disconnection_is_told_by_the_next_release() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+    let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
+    queued(&server, "k", "1").await;
+    // Taken over by hand: nobody publishes anything.
+    server.cli(&["SET", "lock:k", "stranger", "PX", "500"]);
+    assert!(guard.release().await.is_err());
+    let again = owner.lock("k").ttl(long()).wait(long()).acquire().await;
+    again.expect("it ran out").release().await.expect("held");
+    let next = timeout(wait::PATIENCE, waiter)
+        .await
+        .expect("told by that release");
+    drop(next.expect("no panic").expect("free"));
+}
+
+#[tokio::test]
+async fn a_release_between_being_refused_and_listening_is_not_missed() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let (owner, locks) = (
+        manager(&server.url()).await,
+        warm(&proxy, Duration::from_secs(5)).await,
+    );
+    for _ in 0..5 {
+        let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+        proxy.set(Direction::Replies, Flow::Hold);
+        server.reset_stats();
+        let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
+        wait::eventually("it is refused", async || {
+            server.commandstats().contains_key("time")
+        })
+        .await;
+        guard.release().await.expect("held");
+        proxy.pass();
+        let next = timeout(wait::PATIENCE, waiter).await.expect("not missed");
+        next.expect("no panic")
+            .expect("free")
+            .release()
+            .await
+            .expect("held");
+    }
+}
+
+#[tokio::test]
+async fn a_push_that_overtakes_the_refusal_is_not_missed() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let (owner, locks) = (
+        manager(&server.url()).await,
+        warm(&proxy, Duration::from_secs(5)).await,
+    );
+    for _ in 0..5 {
+        let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+        // The first refusal passes; the one that comes with the place in the queue is slow.
+        proxy.set(Direction::Replies, Flow::Delay(Duration::from_millis(20)));
+        let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
+        queued(&server, "k", "1").await;
+        guard.release().await.expect("held");
+        let next = timeout(wait::PATIENCE, waiter).await.expect("not missed");
+        let next = next.expect("no panic").expect("free");
+        proxy.pass();
+        next.release().await.expect("held");
+    }
+}
+
+#[tokio::test]
+async fn a_push_that_comes_after_the_grant_leaves_the_lock_alone() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+    let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
+    queued(&server, "k", "1").await;
+    let token = server.cli(&["ZRANGE", "lock:!q:{k}", "0", "0"]);
+    guard.release().await.expect("held");
+    let guard = waiter.await.expect("no panic").expect("its turn");
+    // Told twice of one release, as several waiters are told of each.
+    let (manager, _) = token.split_once('/').expect("a token");
+    let message = format!("{token} lock:k");
+    let receivers = server.cli(&["PUBLISH", &format!("lock:!m:{manager}"), &message]);
+    assert_eq!(receivers, "1");
+    // Another push on the same connection, and what it brings about, comes after that one.
+    let other = owner
+        .lock("other")
+        .ttl(long())
+        .acquire()
+        .await
+        .expect("free");
+    let waiter = tokio::spawn(
+        locks
+            .lock("other")
+            .ttl(long())
+            .wait(Wait::Forever)
+            .acquire(),
+    );
+    queued(&server, "other", "1").await;
+    other.release().await.expect("held");
+    drop(waiter.await.expect("no panic").expect("its turn"));
+    wait::eventually("that is given back", async || {
+        server.get("lock:other").is_none()
+    })
+    .await;
+    assert_eq!(server.get("lock:k"), Some(token));
+    guard.release().await.expect("held all the time");
+}
+
+#[tokio::test]
+async fn waiters_whose_process_is_gone_cost_the_next_one_nothing() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+    // Queued by managers that nobody runs any more, ahead of everybody.
+    for dead in 0..600 {
+        let token = format!("{dead:016x}/{dead:032x}");
+        server.cli(&["ZADD", "lock:!q:{k}", &dead.to_string(), &token]);
+    }
+    let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
+    queued(&server, "k", "601").await;
+    let tidy = async {
+        // The release's script looks past so many; what it leaves, the next release finds.
+        let mut guard = guard;
+        loop {
+            guard.release().await.expect("held");
+            match owner
+                .lock("k")
+                .ttl(long())
+                .try_acquire()
+                .await
+                .expect("an answer")
+            {
+                Some(next) => guard = next,
+                None => return,
+            }
+        }
+    };
+    let next = async { timeout(wait::PATIENCE, waiter).await };
+    let ((), next) = tokio::join!(tidy, next);
+    let next = next.expect("told").expect("no panic").expect("its turn");
+    next.release().await.expect("held");
+}

@@ -1,0 +1,187 @@
+//! Servers that forget: restarts with and without their data, flushes, crashes under load.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use lock_core::{ErrorKind, LockManager, Wait};
+use lock_tests::{RedisServer, needs, wait};
+use tokio::time::timeout;
+
+use super::{keys, kind, long, manager};
+
+fn ttl() -> Duration {
+    Duration::from_secs(2)
+}
+
+#[tokio::test]
+async fn a_server_that_comes_back_empty_ends_the_old_lock_and_renews_the_next() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let old = locks.lock("k").ttl(ttl()).acquire().await.expect("free");
+    let token = old.fencing_token();
+    server.restart_empty();
+    timeout(ttl(), old.lost())
+        .await
+        .expect("noticed at a renewal");
+    let next = locks.lock("k").ttl(ttl()).wait(long()).acquire().await;
+    let next = next.expect("free");
+    assert!(next.fencing_token() > token);
+    assert!(timeout(ttl() * 2, next.lost()).await.is_err());
+    assert!(server.get("lock:k").is_some());
+    assert_eq!(kind(old.release().await), ErrorKind::Lost);
+    next.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn a_server_that_kept_its_data_keeps_the_lock() {
+    needs!(redis);
+    let server = RedisServer::options().append_only().start();
+    let locks = manager(&server.url()).await;
+    let ttl = Duration::from_secs(6);
+    let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
+    server.restart();
+    let at_restart = server.time_to_live("lock:k").expect("kept");
+    wait::eventually("it is renewed again", async || {
+        server.time_to_live("lock:k").expect("kept") > at_restart
+    })
+    .await;
+    assert!(guard.is_valid());
+    guard.release().await.expect("held");
+    assert!(keys(&server).is_empty());
+}
+
+#[tokio::test]
+async fn flushing_everything_is_a_loss_and_fencing_tokens_go_on() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let old = locks.lock("k").ttl(ttl()).acquire().await.expect("free");
+    server.cli(&["FLUSHALL"]);
+    timeout(ttl(), old.lost())
+        .await
+        .expect("noticed at a renewal");
+    let next = locks.lock("k").acquire().await.expect("free");
+    assert!(next.fencing_token() > old.fencing_token());
+}
+
+#[tokio::test]
+async fn a_flush_of_the_scripts_is_not_noticed_by_anybody() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
+    let mut held = Vec::new();
+    for index in 0..250 {
+        let request = locks.lock(format!("k{index}")).ttl(ttl());
+        held.push(request.acquire().await.expect("free"));
+    }
+    let start = Instant::now();
+    let mut rounds = 0;
+    while start.elapsed() < ttl() * 2 {
+        server.cli(&["SCRIPT", "FLUSH"]);
+        let guard = locks.lock("a").acquire().await.expect("free");
+        let waiting = other.lock("a").wait(Wait::Forever).acquire();
+        let (released, next) = tokio::join!(guard.release(), waiting);
+        released.expect("held");
+        server.cli(&["SCRIPT", "FLUSH"]);
+        next.expect("its turn").release().await.expect("held");
+        rounds += 1;
+    }
+    assert!(rounds > 1);
+    for guard in held {
+        guard
+            .release()
+            .await
+            .expect("renewed in batches all the time");
+    }
+    assert!(keys(&server).is_empty());
+}
+
+/// Longer than a question may go unanswered, and no longer than makes sense on a busy machine.
+fn bounded() -> Duration {
+    Duration::from_secs(5)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_killed_under_load_is_unavailable_and_never_busy() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = LockManager::connect(&server.url())
+        .await
+        .expect("a manager");
+    let over = Arc::new(AtomicBool::new(false));
+    let (granted, refused) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let tasks: Vec<_> = (0..32)
+        .map(|task| {
+            let (locks, over) = (locks.clone(), Arc::clone(&over));
+            let (granted, refused) = (Arc::clone(&granted), Arc::clone(&refused));
+            tokio::spawn(async move {
+                while !over.load(Ordering::Relaxed) {
+                    // Its own key: nobody else is ever in the way.
+                    let request = locks.lock(format!("k{task}")).ttl(long());
+                    let answer = timeout(bounded(), request.acquire()).await;
+                    match answer.expect("bounded") {
+                        Ok(guard) => {
+                            granted.fetch_add(1, Ordering::Relaxed);
+                            // A release that failed leaves the key to a server that is gone.
+                            drop(guard.release().await);
+                        }
+                        Err(error) => {
+                            assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+                            refused.fetch_add(1, Ordering::Relaxed);
+                            tokio::time::sleep(Duration::from_millis(1)).await;
+                        }
+                    }
+                }
+            })
+        })
+        .collect();
+    for _ in 0..3 {
+        let before = granted.load(Ordering::Relaxed);
+        let work = async || granted.load(Ordering::Relaxed) > before + 200;
+        wait::eventually("there is load", work).await;
+        server.kill();
+        let before = refused.load(Ordering::Relaxed);
+        let out = async || refused.load(Ordering::Relaxed) > before + 200;
+        wait::eventually("everybody has been told", out).await;
+        server.start_again();
+        let before = granted.load(Ordering::Relaxed);
+        let back = async || granted.load(Ordering::Relaxed) > before;
+        // The machine may be busy; the promise is a second.
+        timeout(Duration::from_secs(3), wait::eventually("service", back))
+            .await
+            .expect("served again soon after its return");
+    }
+    over.store(true, Ordering::Relaxed);
+    for task in tasks {
+        task.await.expect("no panic");
+    }
+    let left = locks.drain(wait::PATIENCE).await;
+    assert_eq!((left.held(), left.releasing()), (0, 0));
+    assert!(keys(&server).is_empty());
+}
+
+#[tokio::test]
+async fn waiters_come_through_a_restart_that_is_short() {
+    needs!(redis);
+    let server = RedisServer::options().append_only().start();
+    let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
+    let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
+    let waiter = tokio::spawn(other.lock("k").wait(Wait::Forever).acquire());
+    wait::eventually("it waits", async || keys(&server).len() == 2).await;
+    server.restart();
+    // The connections, and with them the listening, are made anew.
+    wait::eventually("both are back", async || {
+        let clients = server.cli(&["CLIENT", "LIST"]);
+        clients.matches(" sub=1 ").count() == 2
+    })
+    .await;
+    guard.release().await.expect("held");
+    let next = timeout(wait::PATIENCE, waiter).await.expect("told");
+    next.expect("no panic")
+        .expect("its turn")
+        .release()
+        .await
+        .expect("held");
+}

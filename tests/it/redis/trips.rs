@@ -1,0 +1,209 @@
+//! How often the server is asked, counted by the server itself.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use lock_core::{LockManager, Wait};
+use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
+
+use super::{long, manager, warm};
+
+fn counts(expected: &[(&str, u64)]) -> BTreeMap<String, u64> {
+    let counts = expected.iter();
+    counts
+        .map(|(name, count)| ((*name).to_owned(), *count))
+        .collect()
+}
+
+/// What was asked since the reset, but for the harness's own questions.
+fn asked(server: &RedisServer) -> BTreeMap<String, u64> {
+    let mut stats = server.commandstats();
+    stats.remove("info");
+    stats.remove("config|resetstat");
+    stats
+}
+
+#[tokio::test]
+async fn a_free_lock_costs_five_small_commands_and_its_release_one_script() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    server.reset_stats();
+    let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
+    let acquire = asked(&server);
+    assert_eq!(
+        acquire,
+        counts(&[("set", 1), ("get", 2), ("pttl", 1), ("time", 1)])
+    );
+    server.reset_stats();
+    guard.release().await.expect("held");
+    let release = asked(&server);
+    assert_eq!(release.get("evalsha"), Some(&1));
+    assert_eq!((release.get("eval"), release.get("time")), (None, None));
+}
+
+/// Runs `act` with the answers held back until `sent`: the bytes that were asked by then, and in all.
+async fn bytes_before_and_after_the_first_answer<T>(
+    proxy: &Proxy,
+    act: impl Future<Output = T> + Send + 'static,
+    sent: impl Fn() -> bool,
+) -> (u64, u64)
+where
+    T: Send + 'static,
+{
+    let start = proxy.bytes(Direction::Requests);
+    proxy.set(Direction::Replies, Flow::Hold);
+    let acting = tokio::spawn(act);
+    wait::eventually("the last command has arrived", async || sent()).await;
+    let before = proxy.bytes(Direction::Requests) - start;
+    proxy.pass();
+    acting.await.expect("no panic");
+    (before, proxy.bytes(Direction::Requests) - start)
+}
+
+#[tokio::test]
+async fn a_free_lock_and_its_release_are_one_round_trip_each() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let (held, mut guards) = tokio::sync::mpsc::unbounded_channel();
+    let request = locks.lock("k").ttl(long());
+    server.reset_stats();
+    // TIME is the last of the commands: when the server has run it, all was asked before anything
+    // was answered.
+    let acquire = async move { held.send(request.acquire().await.expect("free")) };
+    let (before, all) = bytes_before_and_after_the_first_answer(&proxy, acquire, || {
+        server.commandstats().contains_key("time")
+    })
+    .await;
+    assert_eq!(before, all, "nothing is asked after the first answer");
+    let guard = guards.recv().await.expect("a guard");
+    let release = async move { guard.release().await.expect("held") };
+    let (before, all) =
+        bytes_before_and_after_the_first_answer(&proxy, release, || server.get("lock:k").is_none())
+            .await;
+    assert_eq!(before, all, "nothing is asked after the first answer");
+}
+
+#[tokio::test]
+async fn a_refusal_is_one_round_trip_and_inside_the_process_none() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let (owner, locks) = (
+        manager(&server.url()).await,
+        warm(&proxy, Duration::from_secs(5)).await,
+    );
+    let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+    server.reset_stats();
+    assert!(
+        locks
+            .lock("k")
+            .try_acquire()
+            .await
+            .expect("an answer")
+            .is_none()
+    );
+    assert_eq!(
+        asked(&server),
+        counts(&[("set", 1), ("get", 2), ("pttl", 1), ("time", 1)])
+    );
+    server.reset_stats();
+    assert!(
+        owner
+            .lock("k")
+            .try_acquire()
+            .await
+            .expect("an answer")
+            .is_none()
+    );
+    assert_eq!(asked(&server), counts(&[]));
+    drop(guard);
+}
+
+#[tokio::test]
+async fn idle_waiters_and_idle_managers_ask_nothing() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let owner = manager(&server.url()).await;
+    let mut managers = Vec::new();
+    for _ in 0..4 {
+        managers.push(manager(&server.url()).await);
+    }
+    // Renewed every 10 s at the earliest.
+    let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+    let waiters: Vec<_> = (0..200)
+        .map(|index| {
+            let request = managers[index % 4]
+                .lock("k")
+                .ttl(long())
+                .wait(Wait::Forever);
+            tokio::spawn(request.acquire())
+        })
+        .collect();
+    wait::eventually("all stand in line", async || {
+        server.cli(&["ZCARD", "lock:!q:{k}"]) == "4"
+    })
+    .await;
+    server.reset_stats();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(asked(&server), counts(&[]));
+    for waiter in waiters {
+        waiter.abort();
+    }
+    drop(guard);
+}
+
+#[tokio::test]
+async fn many_locks_are_renewed_in_batches() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let mut held = Vec::new();
+    for index in 0..500 {
+        let request = locks.lock(format!("k{index}")).ttl(Duration::from_secs(3));
+        held.push(request.acquire().await.expect("free"));
+    }
+    server.reset_stats();
+    wait::eventually("all have been renewed", async || {
+        server.commandstats().get("pexpireat") >= Some(&500)
+    })
+    .await;
+    let scripts = asked(&server).remove("evalsha").expect("scripts");
+    assert!(scripts < 250, "{scripts} for 500 locks");
+    assert_eq!(locks.held().len(), 500);
+    drop(held);
+    locks.drain(wait::PATIENCE).await;
+}
+
+#[tokio::test]
+async fn a_manager_that_is_gone_leaves_no_connection() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let connected = || {
+        server
+            .info("clients")
+            .remove("connected_clients")
+            .expect("a field")
+    };
+    let alone = connected();
+    for _ in 0..3 {
+        let runtime = std::thread::spawn({
+            let url = server.url();
+            move || {
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build();
+                runtime.expect("a runtime").block_on(async {
+                    let locks = LockManager::connect(&url).await.expect("a manager");
+                    drop(locks.lock("k").wait(long()).acquire().await.expect("free"));
+                });
+            }
+        });
+        runtime.join().expect("no panic");
+    }
+    wait::eventually("they are gone", async || connected() == alone).await;
+    assert!(super::keys(&server).is_empty());
+}

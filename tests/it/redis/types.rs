@@ -1,0 +1,157 @@
+//! Keys of the lock that hold something else.
+
+use std::time::Duration;
+
+use lock_core::{ErrorKind, Wait};
+use lock_tests::{RedisServer, needs, wait};
+use tokio::time::timeout;
+
+use super::{keys, kind, long, manager};
+
+#[tokio::test]
+async fn a_key_of_another_type_is_a_mistake_and_is_left_alone() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    server.cli(&["RPUSH", "lock:k", "data"]);
+    for wait in [Wait::None, Wait::For(long())] {
+        let answer = timeout(wait::PATIENCE, locks.lock("k").wait(wait).acquire()).await;
+        assert_eq!(kind(answer.expect("at once")), ErrorKind::Misconfigured);
+    }
+    locks.drain(wait::PATIENCE).await;
+    assert_eq!(server.cli(&["LRANGE", "lock:k", "0", "-1"]), "data");
+}
+
+#[tokio::test]
+async fn a_lock_overwritten_by_another_type_is_lost_and_left_alone() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let ttl = Duration::from_secs(3);
+    let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
+    let others = locks.lock("k2").ttl(ttl).acquire().await.expect("free");
+    server.cli(&["DEL", "lock:k"]);
+    server.cli(&["RPUSH", "lock:k", "data"]);
+    timeout(ttl / 2, guard.lost())
+        .await
+        .expect("at the next renewal");
+    assert_eq!(kind(guard.release().await), ErrorKind::Lost);
+    assert_eq!(server.cli(&["LRANGE", "lock:k", "0", "-1"]), "data");
+    assert!(others.is_valid(), "renewed in the same batch");
+    others.release().await.expect("held");
+}
+
+/// A mark that no fencing token can be counted from: the lock is refused, and none is left behind.
+async fn a_mark_is_refused(server: &RedisServer) {
+    let locks = manager(&server.url()).await;
+    for wait in [Wait::None, Wait::For(long())] {
+        let answer = timeout(
+            wait::PATIENCE,
+            locks.lock("k").ttl(long()).wait(wait).acquire(),
+        );
+        let error = answer
+            .await
+            .expect("at once")
+            .expect_err("no fencing token");
+        assert_eq!(error.kind(), ErrorKind::Misconfigured, "{error:?}");
+        locks_are_gone(server).await;
+    }
+    let left = locks.drain(wait::PATIENCE).await;
+    assert_eq!((left.held(), left.releasing()), (0, 0));
+}
+
+async fn locks_are_gone(server: &RedisServer) {
+    wait::eventually("the key is free again", async || keys(server).is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_mark_of_another_type_is_a_mistake_and_no_lock_stays() {
+    needs!(redis);
+    let server = RedisServer::start();
+    server.cli(&["RPUSH", "lock:!f", "data"]);
+    a_mark_is_refused(&server).await;
+}
+
+#[tokio::test]
+async fn a_mark_that_is_no_number_is_a_mistake_and_no_lock_stays() {
+    needs!(redis);
+    for garbage in [
+        "garbage",
+        "",
+        "-1",
+        "0x10",
+        "1e3",
+        "99999999999999999999",
+        "1.5",
+    ] {
+        let server = RedisServer::start();
+        server.cli(&["SET", "lock:!f", garbage]);
+        a_mark_is_refused(&server).await;
+    }
+}
+
+#[tokio::test]
+async fn a_mark_above_every_fencing_token_is_a_mistake_and_no_lock_stays() {
+    needs!(redis);
+    let server = RedisServer::start();
+    server.cli(&["SET", "lock:!f", "9007199254740991"]);
+    let locks = manager(&server.url()).await;
+    let error = locks.lock("k").ttl(long()).acquire().await;
+    assert!(matches!(
+        kind(error),
+        ErrorKind::Misconfigured | ErrorKind::Unavailable
+    ));
+    locks_are_gone(&server).await;
+}
+
+#[tokio::test]
+async fn a_mark_that_is_ahead_of_the_clock_is_counted_on_from() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let ahead = 4_000_000_000_000_000_u64;
+    server.cli(&["SET", "lock:!f", &ahead.to_string()]);
+    let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
+    let mut last = ahead;
+    for round in 0..6 {
+        let request = [&locks, &other][round % 2].lock("k").ttl(long());
+        let guard = request.acquire().await.expect("free");
+        let token = u64::from(guard.fencing_token());
+        assert!(token > last, "{token} after {last}");
+        last = token;
+        match round {
+            // However it ends.
+            0 | 1 => guard.release().await.expect("held"),
+            2 => {
+                server.cli(&["DEL", "lock:k"]);
+                drop(guard);
+            }
+            _ => {
+                drop(guard);
+                wait::eventually("it is given back", async || keys(&server).is_empty()).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_queue_of_another_type_costs_nothing_but_the_push() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
+    server.cli(&["SET", "lock:!q:{k}", "data"]);
+    let ttl = Duration::from_secs(2);
+    let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
+    let waiter = tokio::spawn(other.lock("k").wait(Wait::Forever).acquire());
+    assert!(
+        timeout(ttl * 2, guard.lost()).await.is_err(),
+        "it is renewed"
+    );
+    guard.release().await.expect("held");
+    let next = timeout(wait::PATIENCE, waiter)
+        .await
+        .expect("at the end of the ttl it knew of");
+    let next = next.expect("no panic").expect("its turn");
+    next.cooldown(Duration::from_millis(10));
+    next.release().await.expect("held");
+    assert_eq!(server.get("lock:!q:{k}").as_deref(), Some("data"));
+}
