@@ -1,10 +1,11 @@
 //! A request that has its lock: the handler, the cooldown, the release.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response, StatusCode};
-use lock_core::LockGuard;
+use lock_core::{Error, LockGuard};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tower_service::Service;
@@ -51,7 +52,7 @@ where
         if result.as_ref().is_ok_and(has_succeeded) {
             guard.cooldown(policy.cooldown);
         }
-        give_back(guard, policy.release_timeout).await;
+        give_back(guard.release(), policy.release_timeout).await;
         result
     }
 }
@@ -65,9 +66,10 @@ fn has_succeeded<R>(response: &Response<R>) -> bool {
     by_status && grpc_status.is_none_or(|code| code == "0")
 }
 
-/// The work is done: nothing that happens to the release changes its answer.
-async fn give_back(guard: LockGuard, patience: Duration) {
-    match timeout(patience, guard.release()).await {
+/// The work is done: nothing that happens to the release changes its answer. Dropped before the
+/// store has answered, the release goes on in the background.
+async fn give_back(release: impl Future<Output = Result<(), Error>>, patience: Duration) {
+    match timeout(patience, release).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => {
             tracing::warn!(
@@ -82,6 +84,11 @@ async fn give_back(guard: LockGuard, patience: Duration) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_release_that_hangs_holds_the_answer_back_no_longer_than_its_bound() {
+        give_back(std::future::pending(), Duration::from_millis(1)).await;
+    }
 
     fn succeeded(status: u16, grpc_status: Option<&str>) -> bool {
         let mut response = Response::builder().status(status);

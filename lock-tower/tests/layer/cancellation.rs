@@ -2,7 +2,6 @@
 
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use crate::common::*;
 use http::StatusCode;
 use lock_core::Wait;
 use lock_tower::RejectionKind;
-use tower::{Layer, Service, ServiceExt, service_fn};
+use tower::{Layer, Service, ServiceExt};
 
 /// Polls that often, or until it is done, and drops.
 async fn polled_and_dropped<F: Future>(future: F, polls: usize) {
@@ -109,28 +108,6 @@ async fn draining_waits_for_a_handler_whose_client_has_gone() {
     gate.let_through(1);
     assert!(drain.await.is_complete());
     assert_eq!(gate.ended_so_far(), 1);
-}
-
-/// Tells when it is dropped.
-struct Witness(Arc<()>);
-
-#[tokio::test]
-async fn a_handlers_parts_are_gone_before_its_lock_is_released() {
-    let (locks, store) = embedded();
-    let alive = Arc::new(());
-    let captured = Arc::new(Witness(Arc::clone(&alive)));
-    let service = per_user_and_route(&locks).layer(service_fn(move |_| {
-        let captured = Arc::clone(&captured);
-        async move {
-            let _ = &captured.0;
-            ok(StatusCode::OK)
-        }
-    }));
-    assert_eq!(
-        service.oneshot(click("42")).await.unwrap().status(),
-        StatusCode::OK
-    );
-    assert_eq!((Arc::strong_count(&alive), store.taken()), (1, 0));
 }
 
 #[test]

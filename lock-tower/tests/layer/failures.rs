@@ -51,9 +51,11 @@ async fn settings_out_of_bounds_are_a_500_with_a_code_of_their_own() {
 }
 
 #[tokio::test]
-async fn a_server_that_accepts_and_never_answers_is_a_503() {
+async fn a_server_that_accepts_and_never_answers_is_a_503_after_the_layers_own_timeout() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let locks = LockManager::connect_lazy(&url(&silent)).unwrap();
+    let endless = Duration::from_secs(24 * 3600);
+    let manager = LockManager::builder(&url(&silent)).operation_timeout(endless);
+    let locks = manager.connect_lazy().unwrap();
     let service = per_user_and_route(&locks).layer(answers(StatusCode::OK));
     let refused = send(&service, click("42")).await;
     assert_eq!(refused.kind(), Some(RejectionKind::Unavailable));

@@ -2,15 +2,19 @@
 
 use std::convert::Infallible;
 use std::fmt;
+use std::future::Future;
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::common::*;
-use http::{Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use lock_core::LockManager;
-use lock_core::test_util::ManualClock;
+use lock_core::test_util::{ManualClock, TestStore};
 use lock_tower::LockContext;
-use tower::{Layer, ServiceExt, service_fn};
+use tower::{Layer, Service, ServiceExt, service_fn};
 
 #[derive(Debug, PartialEq)]
 struct CardDeclined(u32);
@@ -78,6 +82,77 @@ async fn the_synchronous_part_of_a_call_runs_under_the_lock() {
     assert_eq!(send(&service, click("42")).await.status, StatusCode::OK);
 }
 
+/// Notes, when it is dropped, how many keys are taken.
+struct Witness {
+    store: TestStore,
+    taken: Arc<Mutex<Vec<usize>>>,
+}
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        self.taken.lock().unwrap().push(self.store.taken());
+    }
+}
+
+/// A service, and a future, with a witness each; only what was called has one.
+struct Witnessed {
+    make: Arc<dyn Fn() -> Witness + Send + Sync>,
+    called: Option<Witness>,
+}
+
+impl Clone for Witnessed {
+    fn clone(&self) -> Self {
+        Self {
+            make: Arc::clone(&self.make),
+            called: None,
+        }
+    }
+}
+
+impl Service<Request<Body>> for Witnessed {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        self.called = Some((self.make)());
+        let of_the_future = (self.make)();
+        Box::pin(async move {
+            let _of_the_future = of_the_future;
+            assert_ne!(request.uri().path(), "/panics", "as asked for");
+            ok(StatusCode::OK)
+        })
+    }
+}
+
+#[tokio::test]
+async fn all_parts_of_a_handler_are_dropped_before_its_lock_is_released() {
+    let (locks, store) = embedded();
+    let taken: Arc<Mutex<Vec<usize>>> = Arc::default();
+    let seen = Arc::clone(&taken);
+    let make = move || Witness {
+        store: store.clone(),
+        taken: Arc::clone(&seen),
+    };
+    let service = per_user_and_route(&locks).layer(Witnessed {
+        make: Arc::new(make),
+        called: None,
+    });
+    for path in ["/orders", "/panics"] {
+        let request = request(Method::POST, path, "42");
+        let _ = tokio::spawn(service.clone().oneshot(request)).await;
+        assert_eq!(
+            std::mem::take(&mut *taken.lock().unwrap()),
+            [1, 1],
+            "{path}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_handler_outlives_its_ttl_and_keeps_its_lock() {
     const TTL: Duration = Duration::from_secs(10);
@@ -115,7 +190,7 @@ fn the_click_after_a_panic_runs_though_the_release_is_still_under_way() {
             assert_ne!(request.uri().path(), "/panics", "as asked for");
             ok(StatusCode::OK)
         }));
-    let panics = request(http::Method::POST, "/panics", "42");
+    let panics = request(Method::POST, "/panics", "42");
     let caught = std::panic::catch_unwind(AssertUnwindSafe(|| {
         runtime.block_on(service.clone().oneshot(panics))
     }));

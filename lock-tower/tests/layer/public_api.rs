@@ -41,7 +41,10 @@ fn debug_shows_settings_and_no_values() {
     let service = layer.layer("inner");
     let text = format!("{layer:?} {service:?}");
     assert!(
-        text.contains("POST") && text.contains("250ms") && text.contains("inner"),
+        text.contains("POST")
+            && text.contains("30s")
+            && text.contains("250ms")
+            && text.contains("inner"),
         "{text}"
     );
 }
