@@ -61,9 +61,7 @@ async fn take(wanted: Wanted) -> Result<LockGuard, Error> {
 async fn seat(wanted: &Wanted) -> Result<(Seat, Moment), Error> {
     let core = &wanted.core;
     if core.is_draining() {
-        return Err(Error::unavailable(
-            "the lock manager is draining and gives out no more locks",
-        ));
+        return Err(Error::draining());
     }
     let now = core.keeper.clock.now();
     let (patience, give_up) = match wanted.wait {
@@ -92,7 +90,7 @@ async fn stand_in_line(wanted: &Wanted, mut place: Place, give_up: Moment) -> Re
         Some(Verdict::Busy(refusal)) => Err(refusal.to_error()),
         Some(Verdict::Failed(error)) => Err(error),
         // "Busy" needs a fact; without one the wait ended in the dark.
-        None => Err(match Local::fact(&wanted.core, &wanted.key) {
+        None => Err(match Local::last_word(&wanted.core, &wanted.key) {
             Some(refusal) => refusal.to_error(),
             None => Error::unavailable("the wait ended before the store answered"),
         }),
@@ -106,7 +104,13 @@ async fn contend(wanted: &Wanted, seat: Seat, give_up: Moment) -> Result<Arc<Hol
     let mut doubt = Doubt::default();
     let mut queue = false;
     loop {
+        if wanted.core.is_draining() {
+            seat.failed(&Error::draining());
+            return Err(Error::draining());
+        }
         let failure = match pending.ask(&seat, queue, wanted.acquire_timeout).await {
+            // Too late to begin anything: given back like any grant that nobody wants.
+            Asked::Granted if wanted.core.is_draining() => continue,
             Asked::Granted => {
                 let hold = pending.settle();
                 seat.granted(&hold);
@@ -245,7 +249,7 @@ impl Pending {
         self.hold.forget_waker(waker);
         match outcome {
             Some(Outcome::Granted(fence)) if self.hold.grant(sent, fence) => {
-                core.keeper.rearm(&self.hold);
+                core.keeper.granted(&self.hold);
                 Asked::Granted
             }
             Some(Outcome::Granted(_)) => Asked::Failed(Failure::unanswered(

@@ -148,6 +148,10 @@ impl Error {
         error
     }
 
+    pub(crate) fn draining() -> Self {
+        Self::unavailable("the lock manager is draining and gives out no more locks")
+    }
+
     /// `remaining`: how long the present owner's lease, or the cooldown, still runs.
     pub(crate) fn busy(cooling: bool, remaining: Option<Duration>) -> Self {
         let message = if cooling {

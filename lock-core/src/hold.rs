@@ -207,7 +207,8 @@ impl Hold {
         let waiting = state.waiting.take();
         drop(state);
         wake_all(waiting);
-        self.core.keeper.disarm(self);
+        let granted = matches!(before, Phase::Held | Phase::Lost(_));
+        self.core.keeper.disarm(self, granted);
         before
     }
 

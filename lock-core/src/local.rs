@@ -45,6 +45,28 @@ struct Slot {
     last_ticket: u64,
     /// A token of this process whose release is still under way.
     unreleased: Option<Token>,
+    /// The store's last word, if it was a refusal: what a wait that ends is told, though it does
+    /// not stand for newcomers any more.
+    last_refusal: Option<Told>,
+}
+
+/// A refusal, and when it was told.
+#[derive(Clone)]
+struct Told {
+    refusal: Refusal,
+    at: Moment,
+}
+
+impl Told {
+    /// The refusal as it reads now.
+    fn now(&self, now: Moment) -> Refusal {
+        let passed = now.since(self.at);
+        let left = |span: Duration| span.saturating_sub(passed);
+        Refusal {
+            remaining: self.refusal.remaining.map(left),
+            ..self.refusal.clone()
+        }
+    }
 }
 
 /// What is known about the key.
@@ -53,7 +75,7 @@ enum Standing {
     #[default]
     Unknown,
     /// Refused by the store; to be asked again at `until`, or when a push comes.
-    Refused { refusal: Refusal, until: Moment },
+    Refused { told: Told, until: Moment },
     /// Held by this process.
     Held(Arc<Hold>),
 }
@@ -110,10 +132,26 @@ impl Local {
         })
     }
 
-    /// What is known to hold the key right now, if anything is.
-    pub(crate) fn fact(core: &Core, key: &str) -> Option<Refusal> {
+    /// What a wait that ends is told: who holds the key now, or the last refusal since the store
+    /// last failed to answer.
+    pub(crate) fn last_word(core: &Core, key: &str) -> Option<Refusal> {
         let now = core.keeper.clock.now();
-        lock(&core.local.slots).get(key)?.fact(now)
+        let slots = lock(&core.local.slots);
+        let slot = slots.get(key)?;
+        let last = slot.last_refusal.as_ref();
+        slot.fact(now).or_else(|| last.map(|told| told.now(now)))
+    }
+
+    /// Ends every wait: no more locks are given out. Contenders find out when they look.
+    pub(crate) fn drain(&self, error: &Error) {
+        let mut waiting = Vec::new();
+        for slot in lock(&self.slots).values_mut() {
+            waiting.append(&mut std::mem::take(&mut slot.queue).into_values().collect());
+        }
+        for waiter in waiting {
+            drop(waiter.verdict.send(Verdict::Failed(error.clone())));
+        }
+        self.nudge_all();
     }
 
     /// The leases that this process holds.
@@ -205,10 +243,7 @@ impl Slot {
                 remaining: Some(hold.remaining_at(now)),
                 pushed: true,
             }),
-            Standing::Refused { refusal, until } if now < *until => Some(Refusal {
-                remaining: refusal.remaining.map(|_| until.since(now)),
-                ..refusal.clone()
-            }),
+            Standing::Refused { told, until } if now < *until => Some(told.now(now)),
             _ => None,
         }
     }
@@ -315,27 +350,31 @@ impl Seat {
 
     /// The store said no; it will be asked again at `until`.
     pub(crate) fn refused(&self, refusal: &Refusal, until: Moment) {
+        let told = self.told(refusal);
         let impatient = self.with_slot(|slot| {
+            slot.last_refusal = Some(told.clone());
             // A push that overtook the answer: it is about to be asked again.
-            if !slot
-                .contender
-                .as_ref()
-                .is_some_and(|contender| contender.nudged)
-            {
-                slot.standing = Standing::Refused {
-                    refusal: refusal.clone(),
-                    until,
-                };
+            let contender = slot.contender.as_ref();
+            if !contender.is_some_and(|contender| contender.nudged) {
+                slot.standing = Standing::Refused { told, until };
             }
             slot.impatient()
         });
         tell_busy(impatient, refusal);
     }
 
+    fn told(&self, refusal: &Refusal) -> Told {
+        Told {
+            refusal: refusal.clone(),
+            at: self.core.keeper.clock.now(),
+        }
+    }
+
     /// The store gave no answer; it will be asked again.
     pub(crate) fn unanswered(&self, error: &Error) {
         let impatient = self.with_slot(|slot| {
             slot.standing = Standing::Unknown;
+            slot.last_refusal = None;
             slot.impatient()
         });
         for verdict in impatient.into_iter().flatten() {
@@ -364,25 +403,29 @@ impl Seat {
     /// The store said yes.
     pub(crate) fn granted(mut self, hold: &Arc<Hold>) {
         self.seated = false;
-        let impatient = self.with_slot(|slot| {
-            slot.standing = Standing::Held(Arc::clone(hold));
-            slot.contender = None;
-            // Either stepped over, or gone before: the grant proves it.
-            slot.unreleased = None;
-            slot.impatient()
-        });
         let refusal = Refusal {
             cooling: false,
             remaining: Some(hold.remaining()),
             pushed: true,
         };
+        let told = self.told(&refusal);
+        let impatient = self.with_slot(|slot| {
+            slot.standing = Standing::Held(Arc::clone(hold));
+            slot.contender = None;
+            // Either stepped over, or gone before: the grant proves it.
+            slot.unreleased = None;
+            slot.last_refusal = Some(told);
+            slot.impatient()
+        });
         tell_busy(impatient, &refusal);
     }
 
     /// The contender gives up on a refusal; those who do not wait share it.
     pub(crate) fn gives_up(self, refusal: &Refusal) {
+        let told = self.told(refusal);
         let impatient = self.with_slot(|slot| {
             slot.standing = Standing::Unknown;
+            slot.last_refusal = Some(told);
             slot.impatient()
         });
         tell_busy(impatient, refusal);
@@ -392,6 +435,7 @@ impl Seat {
     pub(crate) fn failed(self, error: &Error) {
         let waiting = self.with_slot(|slot| {
             slot.standing = Standing::Unknown;
+            slot.last_refusal = None;
             std::mem::take(&mut slot.queue)
         });
         for waiter in waiting.into_iter().flatten().map(|(_, waiter)| waiter) {

@@ -146,8 +146,9 @@ impl LockManager {
         held.filter(|held| !held.remaining.is_zero()).collect()
     }
 
-    /// Ends the service in order: no new locks (`Unavailable`), then waits up to `timeout` for the
-    /// guards and bodies that hold some, and for the releases still under way.
+    /// Ends the service in order: no new locks, and an end to every wait for one (`Unavailable`);
+    /// then waits up to `timeout` for the guards and bodies that there are, lost ones included, and
+    /// for the releases still under way.
     ///
     /// Answers what was left. A process that exits with releases left leaves those keys to their
     /// ttl.
@@ -156,7 +157,8 @@ impl LockManager {
     ///
     /// The manager stays drained; nothing else is lost.
     pub async fn drain(&self, timeout: Duration) -> Drained {
-        self.core.draining.store(true, Ordering::Relaxed);
+        self.core.draining.store(true, Ordering::SeqCst);
+        self.core.local.drain(&Error::draining());
         let keeper = &self.core.keeper;
         let mut idle = pin!(keeper.idle());
         let mut timer = pin!(keeper.timer(keeper.clock.now() + timeout));
@@ -167,7 +169,7 @@ impl LockManager {
         .await;
         let left = keeper.load();
         Drained {
-            held: left.holds,
+            held: left.guards,
             releasing: left.jobs,
         }
     }
@@ -257,7 +259,7 @@ impl LockManager {
 
 impl Core {
     pub(crate) fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Relaxed)
+        self.draining.load(Ordering::SeqCst)
     }
 
     fn hear(self: Arc<Self>, event: Event) {
@@ -339,7 +341,7 @@ pub struct Drained {
 }
 
 impl Drained {
-    /// Locks that somebody still holds.
+    /// Guards, and bodies under a lock, that have not ended.
     #[must_use]
     pub fn held(&self) -> usize {
         self.held

@@ -17,13 +17,19 @@ pub enum Wait {
     Forever,
 }
 
+impl Wait {
+    /// Waiting for no time is not waiting.
+    pub(crate) fn normal(self) -> Self {
+        match self {
+            Wait::For(Duration::ZERO) => Wait::None,
+            wait => wait,
+        }
+    }
+}
+
 impl From<Duration> for Wait {
     fn from(span: Duration) -> Self {
-        if span.is_zero() {
-            Wait::None
-        } else {
-            Wait::For(span)
-        }
+        Wait::For(span).normal()
     }
 }
 

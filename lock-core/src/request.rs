@@ -225,7 +225,7 @@ impl LockRequest {
                 renew: self.renew == Renew::Auto,
                 max_hold: self.max_hold,
             },
-            wait: self.wait,
+            wait: self.wait.normal(),
             cooldown: saturated_cooldown(self.cooldown),
             acquire_timeout: self.acquire_timeout.unwrap_or(core.operation_timeout),
             core,

@@ -11,7 +11,7 @@ mod thread;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -39,6 +39,7 @@ pub(crate) struct Keeper {
 #[derive(Debug)]
 struct State {
     schedule: Schedule,
+    guards: usize,
     jobs: Vec<Job>,
     /// Jobs accepted and not finished, the ones in `jobs` included.
     open_jobs: usize,
@@ -53,8 +54,14 @@ struct State {
 /// What a keeper still has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Load {
-    pub(crate) holds: usize,
+    /// Leases that were granted and not given back, lost ones included.
+    pub(crate) guards: usize,
+    /// Releases accepted and not finished.
     pub(crate) jobs: usize,
+}
+
+impl Load {
+    const NONE: Load = Load { guards: 0, jobs: 0 };
 }
 
 impl Keeper {
@@ -69,6 +76,7 @@ impl Keeper {
             operation_timeout,
             state: Mutex::new(State {
                 schedule: Schedule::default(),
+                guards: 0,
                 jobs: Vec::new(),
                 open_jobs: 0,
                 planned: Moment::FAR,
@@ -90,33 +98,40 @@ impl Keeper {
 
     /// Puts a hold on the schedule, before its lock is asked for.
     pub(crate) fn arm(&self, hold: &Arc<Hold>) {
-        let Some(due) = hold.due() else { return };
+        self.look_in_time(lock(&self.state), hold);
+    }
+
+    /// The hold's lease is granted: there is a guard for it from here on.
+    pub(crate) fn granted(&self, hold: &Arc<Hold>) {
         let mut state = lock(&self.state);
-        state.schedule.add_hold(hold, due);
-        self.plan(state, due);
+        state.guards += 1;
+        self.look_in_time(state, hold);
     }
 
     /// The hold's lease changed: sees to it that the thread looks in time.
     pub(crate) fn rearm(&self, hold: &Arc<Hold>) {
-        let Some(due) = hold.due() else { return };
-        let mut state = lock(&self.state);
-        // Only ever earlier: a look that comes too early finds nothing to do, and plans the next.
-        if due < hold.scheduled() {
-            let removed = state.schedule.remove_hold(hold);
-            state.schedule.add_hold(hold, due);
+        self.look_in_time(lock(&self.state), hold);
+    }
+
+    /// Only ever earlier: a look that comes too early finds nothing to do, and plans the next.
+    fn look_in_time(&self, mut state: MutexGuard<'_, State>, hold: &Arc<Hold>) {
+        // Under the schedule's lock, so that whoever closed the lease in between is seen.
+        if let Some(due) = hold.due()
+            && due < hold.scheduled()
+        {
+            state.schedule.set_hold(hold, due);
             self.plan(state, due);
-            drop(removed);
         }
     }
 
-    pub(crate) fn disarm(&self, hold: &Arc<Hold>) {
+    /// The hold's lease is closed; `granted`: it had been granted.
+    pub(crate) fn disarm(&self, hold: &Arc<Hold>, granted: bool) {
         let mut state = lock(&self.state);
-        let removed = state.schedule.remove_hold(hold);
+        state.schedule.remove_hold(hold);
+        state.guards -= usize::from(granted);
         let waiting = state.idle_waiters();
         drop(state);
         wake_all(waiting);
-        // Outside the lock: the last reference to a manager may go with it.
-        drop(removed);
     }
 
     pub(crate) fn submit(&self, job: Job) {
@@ -140,7 +155,7 @@ impl Keeper {
         lock(&self.state).load()
     }
 
-    /// Resolves when no hold is armed and no job is open.
+    /// Resolves when there is no guard and no open job.
     pub(crate) fn idle(self: &Arc<Self>) -> Idle {
         Idle {
             keeper: Arc::clone(self),
@@ -154,7 +169,7 @@ impl Keeper {
         self.bell.notify_one();
     }
 
-    fn plan(&self, mut state: std::sync::MutexGuard<'_, State>, at: Moment) {
+    fn plan(&self, mut state: MutexGuard<'_, State>, at: Moment) {
         let earlier = at < state.planned;
         if earlier {
             state.planned = at;
@@ -178,14 +193,14 @@ impl Keeper {
 impl State {
     fn load(&self) -> Load {
         Load {
-            holds: self.schedule.holds(),
+            guards: self.guards,
             jobs: self.open_jobs,
         }
     }
 
     /// Whom to wake, if nothing is left to do.
     fn idle_waiters(&mut self) -> Vec<(u32, std::task::Waker)> {
-        if self.load() == (Load { holds: 0, jobs: 0 }) {
+        if self.load() == Load::NONE {
             self.draining.take()
         } else {
             Vec::new()
@@ -241,7 +256,7 @@ impl Future for Idle {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
         let mut state = lock(&this.keeper.state);
-        if state.load() == (Load { holds: 0, jobs: 0 }) {
+        if state.load() == Load::NONE {
             return Poll::Ready(());
         }
         state.draining.register(&mut this.seat, context.waker());

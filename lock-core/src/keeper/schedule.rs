@@ -14,8 +14,6 @@ pub(super) struct Schedule {
     holds: BTreeMap<(Moment, usize), Arc<Hold>>,
     timers: BTreeMap<(Moment, u64), Waker>,
     last_timer: u64,
-    /// Holds that the thread has taken out to look at, and not yet put back or dropped.
-    out: usize,
 }
 
 fn address(hold: &Arc<Hold>) -> usize {
@@ -23,20 +21,20 @@ fn address(hold: &Arc<Hold>) -> usize {
 }
 
 impl Schedule {
-    /// Holds that are looked after.
-    pub(super) fn holds(&self) -> usize {
-        self.holds.len() + self.out
+    /// Plans the look at a hold: its one entry, wherever it was before.
+    pub(super) fn set_hold(&mut self, hold: &Arc<Hold>, at: Moment) {
+        self.remove_hold(hold);
+        if at < Moment::FAR {
+            hold.set_scheduled(at);
+            self.holds.insert((at, address(hold)), Arc::clone(hold));
+        }
     }
 
-    pub(super) fn add_hold(&mut self, hold: &Arc<Hold>, at: Moment) {
-        hold.set_scheduled(at);
-        self.holds.insert((at, address(hold)), Arc::clone(hold));
-    }
-
-    /// The entry, for the caller to drop outside its lock.
-    #[must_use]
-    pub(super) fn remove_hold(&mut self, hold: &Arc<Hold>) -> Option<Arc<Hold>> {
-        self.holds.remove(&(hold.scheduled(), address(hold)))
+    /// The caller keeps the hold alive: the last reference to a manager must not go with an entry,
+    /// under the schedule's lock.
+    pub(super) fn remove_hold(&mut self, hold: &Arc<Hold>) {
+        self.holds.remove(&(hold.scheduled(), address(hold)));
+        hold.set_scheduled(Moment::FAR);
     }
 
     /// Adds the timer, or gives it another waker.
@@ -67,25 +65,18 @@ impl Schedule {
         hold.min(timer)
     }
 
-    /// Takes out up to `limit` holds that are due; each must be [put back](Schedule::put_back).
+    /// Takes out up to `limit` holds that are due.
     pub(super) fn take_holds(&mut self, now: Moment, limit: usize) -> Vec<Arc<Hold>> {
         let mut due = Vec::new();
         while due.len() < limit
             && let Some(entry) = self.holds.first_entry()
             && entry.key().0 <= now
         {
-            due.push(entry.remove());
+            let hold = entry.remove();
+            hold.set_scheduled(Moment::FAR);
+            due.push(hold);
         }
-        self.out += due.len();
         due
-    }
-
-    /// Ends the looking at a hold that was taken out; `next` is when to look again.
-    pub(super) fn put_back(&mut self, hold: &Arc<Hold>, next: Option<Moment>) {
-        self.out -= 1;
-        if let Some(at) = next {
-            self.add_hold(hold, at);
-        }
     }
 
     pub(super) fn take_timers(&mut self, now: Moment) -> Vec<Waker> {

@@ -11,7 +11,7 @@ use crate::clock::{Clock, Moment};
 use crate::hold::Hold;
 use crate::lease::{Action, Renewal};
 use crate::store::{BoxFuture, Extended, Extension, Lane, Operation, Outcome, Store};
-use crate::sync::{lock, wake_all};
+use crate::sync::lock;
 
 /// Keys in one renewal: few enough that nobody else on the server waits long behind the script.
 const BATCH: usize = 100;
@@ -93,12 +93,7 @@ impl Thread {
         let mut renewals = Vec::new();
         for hold in holds {
             let action = hold.poll(now);
-            let next = hold.due();
-            let mut state = lock(&self.keeper.state);
-            state.schedule.put_back(&hold, next);
-            let waiting = state.idle_waiters();
-            drop(state);
-            wake_all(waiting);
+            self.keeper.rearm(&hold);
             if action == Action::Renew {
                 renewals.push(hold);
             }

@@ -80,27 +80,27 @@ impl MemoryStore {
         if let Some(fault) = &state.fault {
             return Outcome::Failed(fault.clone());
         }
-        match operation {
+        let (outcome, wake) = match operation {
             Operation::Acquire(acquire) => state.acquire(acquire, now, self.clock.unix_micros()),
-            Operation::Extend(extensions) => Outcome::Extended(
-                extensions
-                    .iter()
-                    .map(|extension| state.extend(extension, now))
-                    .collect(),
-            ),
-            Operation::Release(release) => {
-                let (released, wake) = state.release(&release, None, now);
-                drop(state);
-                tell(wake);
-                Outcome::Released(released)
+            Operation::Extend(extensions) => {
+                let extended = extensions.iter().map(|one| state.extend(one, now));
+                (Outcome::Extended(extended.collect()), None)
             }
-            Operation::Cool(release, cooldown) => {
-                let (released, wake) = state.release(&release, Some(cooldown), now);
-                drop(state);
-                tell(wake);
-                Outcome::Released(released)
-            }
-        }
+            Operation::Release(release) => state.release(&release, None, now),
+            Operation::Cool(release, cooldown) => state.release(&release, Some(cooldown), now),
+        };
+        drop(state);
+        tell(wake);
+        outcome
+    }
+}
+
+/// The key goes to those who waited; ask again shortly.
+fn handed_on() -> Refusal {
+    Refusal {
+        cooling: false,
+        remaining: Some(Duration::from_millis(5)),
+        pushed: true,
     }
 }
 
@@ -113,7 +113,7 @@ fn tell(wake: Wake) {
 }
 
 impl State {
-    fn acquire(&mut self, acquire: Acquire, now: Moment, unix_micros: u64) -> Outcome {
+    fn acquire(&mut self, acquire: Acquire, now: Moment, unix_micros: u64) -> (Outcome, Wake) {
         let Acquire {
             key,
             token,
@@ -122,43 +122,54 @@ impl State {
             replaces,
             repeated: _,
         } = acquire;
-        let ours = [Some(token), replaces];
-        match self.live(&key, now) {
-            Some(Entry {
-                owner: Owner::Lease(owner),
-                ..
-            }) if ours.contains(&Some(*owner)) => {}
-            Some(entry) => {
-                let refusal = Refusal {
-                    cooling: matches!(entry.owner, Owner::Cooling(_)),
-                    remaining: Some(entry.expires.since(now)),
-                    pushed: true,
-                };
-                if queue {
-                    let waiting = self.queues.entry(key).or_default();
-                    if !waiting.contains(&token) {
-                        waiting.push_back(token);
-                    }
+        let owner = self.live(&key, now).map(|entry| &entry.owner);
+        let refusal = match owner {
+            Some(Owner::Lease(owner)) if *owner == token => None,
+            // Our own release is under way: done here and now. Who waited comes first.
+            Some(Owner::Lease(owner)) if Some(*owner) == replaces => {
+                self.keys.remove(&key);
+                self.leave_queue(&key, token);
+                let wake = self.first_waiter(&key);
+                if wake.is_some() {
+                    self.refuse(&key, token, queue);
+                    return (Outcome::Busy(handed_on()), wake);
                 }
-                return Outcome::Busy(refusal);
+                None
             }
-            None => self.sweep(now),
+            Some(_) => self.live(&key, now).map(|entry| Refusal {
+                cooling: matches!(entry.owner, Owner::Cooling(_)),
+                remaining: Some(entry.expires.since(now)),
+                pushed: true,
+            }),
+            None => None,
+        };
+        if let Some(refusal) = refusal {
+            self.refuse(&key, token, queue);
+            return (Outcome::Busy(refusal), None);
         }
+        self.sweep(now);
         self.mark = (self.mark + 1).max(unix_micros);
         let Some(fence) = FencingToken::new(self.mark) else {
-            return Outcome::Failed(Failure::refused(
-                "the clock is too far in the future for a fencing token",
-            ));
+            let message = "the clock is too far in the future for a fencing token";
+            return (Outcome::Failed(Failure::refused(message)), None);
         };
         self.leave_queue(&key, token);
-        self.keys.insert(
-            key,
-            Entry {
-                owner: Owner::Lease(token),
-                expires: now + ttl,
-            },
-        );
-        Outcome::Granted(fence)
+        let entry = Entry {
+            owner: Owner::Lease(token),
+            expires: now + ttl,
+        };
+        self.keys.insert(key, entry);
+        (Outcome::Granted(fence), None)
+    }
+
+    /// A refused token stands in the queue, if it wants to.
+    fn refuse(&mut self, key: &Arc<str>, token: Token, queue: bool) {
+        if queue {
+            let waiting = self.queues.entry(Arc::clone(key)).or_default();
+            if !waiting.contains(&token) {
+                waiting.push_back(token);
+            }
+        }
     }
 
     fn extend(&mut self, extension: &Extension, now: Moment) -> Extended {
@@ -176,7 +187,7 @@ impl State {
         release: &Release,
         cooldown: Option<Duration>,
         now: Moment,
-    ) -> (Released, Wake) {
+    ) -> (Outcome, Wake) {
         let Release {
             key,
             token,
@@ -216,7 +227,7 @@ impl State {
         } else {
             self.first_waiter(key)
         };
-        (released, wake)
+        (Outcome::Released(released), wake)
     }
 
     /// The entry of a key that has not run out.
@@ -264,7 +275,11 @@ impl State {
 
 impl Store for MemoryStore {
     fn execute(&self, operation: Operation, _: Lane) -> BoxFuture<'_, Outcome> {
-        Box::pin(async move { self.run(operation) })
+        Box::pin(async move {
+            // Nothing here ever waits: without this a loop over a free lock starves its runtime.
+            tokio::task::coop::consume_budget().await;
+            self.run(operation)
+        })
     }
 
     fn background(self: Arc<Self>, events: Events) -> BoxFuture<'static, ()> {
