@@ -27,7 +27,7 @@ pub(super) async fn tokens_rise_over_an_expiry(store: &Fixture) {
     let locks = store.manager().await;
     let request = locks
         .lock("k")
-        .ttl(Duration::from_millis(20))
+        .ttl(Duration::from_millis(100))
         .renew(Renew::Off);
     let guard = request.acquire().await.expect("free");
     guard.lost().await;

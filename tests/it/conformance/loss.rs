@@ -133,7 +133,7 @@ pub(super) async fn a_late_release_has_no_effect_on_the_next_owner(store: &Fixtu
     let locks = store.manager().await;
     let request = locks
         .lock("k")
-        .ttl(Duration::from_millis(20))
+        .ttl(Duration::from_millis(100))
         .renew(Renew::Off);
     let old = request.acquire().await.expect("free");
     // The same process and key, the next attempt.
@@ -179,7 +179,7 @@ pub(super) async fn loss_is_for_good(store: &Fixture) {
     let request = store
         .lock("k")
         .await
-        .ttl(Duration::from_millis(20))
+        .ttl(Duration::from_millis(100))
         .renew(Renew::Off);
     let guard = request.acquire().await.expect("free");
     let handle = guard.handle();

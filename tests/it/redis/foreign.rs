@@ -168,3 +168,57 @@ async fn namespaces_do_not_see_one_another() {
     held.release().await.expect("held");
     also.release().await.expect("held");
 }
+
+#[tokio::test]
+async fn databases_of_one_server_do_not_see_one_another() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (zero, one) = (
+        super::manager(&server.url()).await,
+        super::manager(&format!("{}/1", server.url())).await,
+    );
+    let held = zero.lock("k").ttl(long()).acquire().await.expect("free");
+    let also = one
+        .lock("k")
+        .ttl(long())
+        .acquire()
+        .await
+        .expect("another lock");
+    // Pushes know no databases.
+    let waiting = super::manager(&server.url()).await.lock("k");
+    let waiter = tokio::spawn(waiting.wait(Wait::Forever).acquire());
+    wait::eventually("it waits", async || server.keys().len() == 2).await;
+    also.release().await.expect("held");
+    assert!(held.is_valid());
+    held.release().await.expect("held");
+    let next = timeout(wait::PATIENCE, waiter).await.expect("told");
+    drop(next.expect("no panic").expect("its turn"));
+}
+
+#[tokio::test]
+async fn a_socket_and_a_client_of_ones_own_lead_to_the_same_locks() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let client = lock_core::redis::Client::open(server.url()).expect("a URL");
+    let managers = [
+        super::manager(&server.url()).await,
+        super::manager(&server.socket_url()).await,
+        LockManager::from_client(client).expect("a manager"),
+    ];
+    for (index, locks) in managers.iter().enumerate() {
+        let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
+        for other in &managers {
+            assert_eq!(kind(other.lock("k").acquire().await), ErrorKind::Busy);
+        }
+        let other = &managers[(index + 1) % managers.len()];
+        let waiter = tokio::spawn(other.lock("k").wait(Wait::Forever).acquire());
+        wait::eventually("it waits", async || server.keys().len() == 2).await;
+        guard.release().await.expect("held");
+        let next = timeout(wait::PATIENCE, waiter).await.expect("told");
+        next.expect("no panic")
+            .expect("its turn")
+            .release()
+            .await
+            .expect("held");
+    }
+}

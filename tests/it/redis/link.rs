@@ -232,6 +232,51 @@ async fn an_acquire_is_undone_behind_itself_on_the_first_connection_of_a_runtime
 }
 
 #[tokio::test]
+async fn an_acquire_that_was_cancelled_is_not_in_the_way_of_the_next() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    for _ in 0..20 {
+        proxy.set(Direction::Replies, Flow::Hold);
+        let cancelled = tokio::spawn(locks.lock("k").ttl(long()).acquire());
+        wait::eventually("the server has granted it", async || {
+            !keys(&server).is_empty()
+        })
+        .await;
+        cancelled.abort();
+        assert!(cancelled.await.expect_err("aborted").is_cancelled());
+        proxy.pass();
+        // Nobody holds the lock: the client's retry after a timeout must not be told "busy".
+        let guard = locks.lock("k").ttl(long()).acquire().await;
+        guard
+            .expect("nobody holds it")
+            .release()
+            .await
+            .expect("held");
+    }
+    wait::eventually("nothing is left", async || keys(&server).is_empty()).await;
+}
+
+#[tokio::test]
+async fn acquires_that_had_no_time_leave_nothing() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    for micros in 0..200 {
+        let request = locks.lock(format!("k{micros}")).ttl(long());
+        let request = request.acquire_timeout(Duration::from_micros(micros));
+        match request.acquire().await {
+            Ok(guard) => guard.release().await.expect("held"),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable),
+        }
+    }
+    let left = locks.drain(wait::PATIENCE).await;
+    assert_eq!((left.held(), left.releasing()), (0, 0));
+    assert!(keys(&server).is_empty());
+}
+
+#[tokio::test]
 async fn what_an_old_connection_delivers_late_is_undone_after_the_release_too() {
     needs!(redis);
     let server = RedisServer::start();

@@ -130,8 +130,12 @@ async fn guards_until_stopped() {
     rustix::process::kill_process(myself, rustix::process::Signal::STOP).expect("stopped");
     // A thread may get a little further than the call that stops its process.
     let mut last = Instant::now();
-    while last.elapsed() < ttl() / 2 {
-        last = Instant::now();
+    loop {
+        let now = Instant::now();
+        if now.duration_since(last) >= ttl() / 2 {
+            break;
+        }
+        last = now;
     }
     let valid = guard.is_valid();
     println!("\nvalid: {valid}");

@@ -216,3 +216,63 @@ async fn waiters_whose_process_is_gone_cost_the_next_one_nothing() {
     let next = next.expect("told").expect("no panic").expect("its turn");
     next.release().await.expect("held");
 }
+
+#[tokio::test]
+async fn waiters_that_are_told_and_never_come_cost_the_next_one_seconds() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+    // Processes that are stopped: their connections are up, and the word arrives.
+    let client = lock_core::redis::Client::open(server.url()).expect("a URL");
+    let mut stopped = client.get_connection().expect("a connection");
+    let mut deaf = stopped.as_pubsub();
+    for process in 0..8 {
+        let token = format!("{process:016x}/{process:032x}");
+        server.cli(&["ZADD", "lock:!q:{k}", &process.to_string(), &token]);
+        let channel = format!("lock:!m:{process:016x}");
+        deaf.subscribe(channel).expect("subscribed");
+    }
+    let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
+    queued(&server, "k", "9").await;
+    guard.release().await.expect("held");
+    let next = timeout(wait::PATIENCE, waiter).await;
+    let next = next.expect("not only when its timer of last resort rings");
+    next.expect("no panic")
+        .expect("its turn")
+        .release()
+        .await
+        .expect("held");
+}
+
+#[tokio::test]
+async fn a_wait_ends_when_it_should_however_often_it_is_told() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+    let short = locks.lock("k").wait(Duration::from_millis(300)).acquire();
+    let waiter = tokio::spawn(short);
+    queued(&server, "k", "1").await;
+    let token = server.cli(&["ZRANGE", "lock:!q:{k}", "0", "0"]);
+    let (manager, _) = token.split_once('/').expect("a token");
+    // As when the key changes hands thousands of times a second and somebody else is always faster.
+    let tell = "for _ = 1, 500 do redis.call('PUBLISH', ARGV[1], ARGV[2]) end";
+    let (channel, message) = (format!("lock:!m:{manager}"), format!("{token} lock:k"));
+    let told_all_the_time = async {
+        loop {
+            server.cli(&["EVAL", tell, "0", &channel, &message]);
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let answer = tokio::select! {
+        answer = timeout(wait::PATIENCE, waiter) => answer,
+        () = told_all_the_time => unreachable!("it never ends"),
+    };
+    let error = answer
+        .expect("bounded")
+        .expect("no panic")
+        .expect_err("held");
+    assert_eq!(error.kind(), lock_core::ErrorKind::Busy);
+    drop(guard);
+}

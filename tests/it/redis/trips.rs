@@ -207,3 +207,30 @@ async fn a_manager_that_is_gone_leaves_no_connection() {
     wait::eventually("they are gone", async || connected() == alone).await;
     assert!(super::keys(&server).is_empty());
 }
+
+#[tokio::test]
+async fn a_connect_dropped_after_any_number_of_polls_leaves_no_connection() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let connected = || {
+        server
+            .info("clients")
+            .remove("connected_clients")
+            .expect("a field")
+    };
+    let alone = connected();
+    for polls in 0..6 {
+        let url = server.url();
+        let mut connecting = std::pin::pin!(LockManager::connect(&url));
+        let mut left = polls;
+        std::future::poll_fn(|context| {
+            if left == 0 {
+                return std::task::Poll::Ready(());
+            }
+            left -= 1;
+            connecting.as_mut().poll(context).map(drop)
+        })
+        .await;
+    }
+    wait::eventually("they are gone", async || connected() == alone).await;
+}
