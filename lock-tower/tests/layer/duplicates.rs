@@ -53,7 +53,9 @@ async fn of_fifty_parallel_clicks_one_runs() {
     }
     for _ in 0..49 {
         let response = clicks.join_next().await.unwrap().unwrap().unwrap();
-        assert_eq!(read(response).await.kind(), Some(RejectionKind::InFlight));
+        let refused = read(response).await;
+        assert_eq!(refused.kind(), Some(RejectionKind::InFlight));
+        assert!(refused.retry_after.is_some_and(|seconds| seconds > 0));
     }
     gate.let_through(1);
     let last = clicks.join_next().await.unwrap().unwrap().unwrap();
