@@ -206,8 +206,6 @@ struct Pending {
     lane: Lane,
     /// Whether the store may know of it: in its queue, or by a send that was not answered.
     known: bool,
-    /// Whether a send was not answered, and may arrive at any time.
-    unanswered: bool,
     settled: bool,
 }
 
@@ -219,7 +217,6 @@ impl Pending {
             hold,
             lane,
             known: false,
-            unanswered: false,
             settled: false,
         }
     }
@@ -261,15 +258,17 @@ impl Pending {
             }
             Some(Outcome::Failed(failure)) => {
                 self.known = known || failure.ambiguous;
-                self.unanswered |= failure.ambiguous;
+                if failure.ambiguous {
+                    self.hold.note_late_twin();
+                }
                 Asked::Failed(failure)
             }
             Some(_) => {
-                self.unanswered = true;
+                self.hold.note_late_twin();
                 Asked::Failed(Failure::not_understood())
             }
             None => {
-                self.unanswered = true;
+                self.hold.note_late_twin();
                 Asked::Failed(Failure::unanswered(format!(
                     "the store gave no answer within {patience:?}"
                 )))
@@ -296,10 +295,8 @@ impl Drop for Pending {
         );
         self.hold.close();
         if self.known {
-            self.hold
-                .core
-                .keeper
-                .submit(Job::undo(&self.hold, self.lane, self.unanswered));
+            let undo = Job::undo(&self.hold, self.lane);
+            self.hold.core.keeper.submit(undo);
         }
     }
 }

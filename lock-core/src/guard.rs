@@ -228,6 +228,9 @@ impl LockGuard {
             Some(Outcome::Released(released)) => {
                 returning.hold = None;
                 core.local.leave(&hold, false);
+                if hold.has_late_twin() {
+                    core.keeper.submit(Job::late_twin(&hold));
+                }
                 if released == Released::Yes { Ok(()) } else { Err(hold.loss_error(Loss::NotOurs)) }
             }
             Some(Outcome::Failed(failure)) if failure.is_final() => Err(failure.error.with_key(&hold.key)),

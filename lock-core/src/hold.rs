@@ -29,6 +29,8 @@ struct State {
     fence: Option<FencingToken>,
     granted_at: Moment,
     cooldown: Duration,
+    /// Whether a send of its acquire went unanswered, and may arrive at any time.
+    late_twin: bool,
     /// Who waits for this lease to be lost, or for the answer that never came.
     waiting: WakerSet,
 }
@@ -44,6 +46,7 @@ impl Hold {
                 fence: None,
                 granted_at: Moment::FAR,
                 cooldown: Duration::ZERO,
+                late_twin: false,
                 waiting: WakerSet::default(),
             }),
             scheduled: AtomicU64::new(Moment::FAR.0),
@@ -79,6 +82,14 @@ impl Hold {
             replaces,
             repeated,
         }
+    }
+
+    pub(crate) fn note_late_twin(&self) {
+        lock(&self.state).late_twin = true;
+    }
+
+    pub(crate) fn has_late_twin(&self) -> bool {
+        lock(&self.state).late_twin
     }
 
     // While it is held. Every look reads the clock first: a process that was stopped longer than

@@ -130,7 +130,7 @@ impl KeyBuilder {
         Self::default()
     }
 
-    pub fn text(&mut self, text: &'static str) {
+    pub fn text(&mut self, text: &str) {
         self.key.push_str(text);
     }
 

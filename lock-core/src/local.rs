@@ -196,18 +196,17 @@ impl Local {
         }
     }
 
-    /// A push for the waiter with `token`; `false` if there is none.
+    /// A push for the waiter with `token`; `false` if nobody here knows of it.
     pub(crate) fn nudge(&self, key: &str, token: Token) -> bool {
         let mut slots = lock(&self.slots);
         let Some(slot) = slots.get_mut(key) else {
             return false;
         };
-        let Some(contender) = slot
-            .contender
-            .as_mut()
-            .filter(|contender| contender.token == Some(token))
-        else {
-            return false;
+        let contender = slot.contender.as_mut();
+        let Some(contender) = contender.filter(|contender| contender.token == Some(token)) else {
+            // A push that comes late: the waiter was told before, and holds the key by now.
+            let held = matches!(&slot.standing, Standing::Held(hold) if hold.token == token);
+            return held || slot.unreleased == Some(token);
         };
         contender.nudged = true;
         let waker = contender.waker.take();

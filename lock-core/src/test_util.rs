@@ -64,7 +64,11 @@ impl TestStore {
             matches!(kind, ErrorKind::Unavailable | ErrorKind::Misconfigured),
             "a store fails with Unavailable or Misconfigured, not with {kind:?}"
         );
-        let error = Error::new(kind, "the embedded store fails on a test's command");
+        let message = "the embedded store fails on a test's command";
+        let error = match kind {
+            ErrorKind::Unavailable => Error::unavailable(message),
+            kind => Error::new(kind, message),
+        };
         self.store.set_fault(Some(Failure {
             error,
             ambiguous: false,

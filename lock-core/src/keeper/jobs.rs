@@ -19,47 +19,50 @@ const LATE_TWIN: Duration = Duration::from_secs(6);
 /// One lease to give back.
 pub(crate) struct Job {
     release: Release,
-    cooldown: Duration,
+    first: First,
     /// For how long the store could keep what is given back, if it were never asked.
     ttl: Duration,
-    /// Where its acquire was sent, if that may still be on its way.
-    behind: Option<Lane>,
     /// Whether a send of its acquire may arrive after everything else.
     late_twin: bool,
     /// Told when the job is done; keeps the manager alive until then.
     core: Arc<Core>,
 }
 
+/// What is done at once.
+enum First {
+    Release,
+    Cool(Duration),
+    /// Behind the acquire, on the link that it took: whatever it did is undone in order.
+    Undo(Lane),
+    /// A place in the store's queue is left, no key touched.
+    Leave,
+    /// It is released already.
+    Nothing,
+}
+
 impl Job {
     /// A lease that was held.
     pub(crate) fn release(hold: &Hold) -> Self {
-        Self {
-            release: hold.release(),
-            cooldown: hold.cooldown(),
-            ttl: hold.ttl(),
-            behind: None,
-            late_twin: false,
-            core: Arc::clone(&hold.core),
-        }
+        let first = match hold.cooldown() {
+            Duration::ZERO => First::Release,
+            cooldown => First::Cool(cooldown),
+        };
+        Self::of(hold, first)
     }
 
     /// A lease that was lost: if its key is still there, it goes.
     pub(crate) fn discard(hold: &Hold) -> Self {
-        Self {
-            cooldown: Duration::ZERO,
-            ..Self::release(hold)
-        }
+        Self::of(hold, First::Release)
     }
 
-    /// An acquire that nobody waits for any more, sent by `lane`. `late_twin`: an earlier send of
-    /// it went unanswered.
-    pub(crate) fn undo(hold: &Hold, lane: Lane, late_twin: bool) -> Self {
-        Self {
-            cooldown: Duration::ZERO,
-            behind: Some(lane),
-            late_twin,
-            ..Self::release(hold)
-        }
+    /// An acquire that nobody waits for any more, sent by `lane`.
+    pub(crate) fn undo(hold: &Hold, lane: Lane) -> Self {
+        Self::of(hold, First::Undo(lane))
+    }
+
+    /// A lease that was released, and of whose acquire a send may still arrive.
+    pub(crate) fn late_twin(hold: &Hold) -> Self {
+        Self::of(hold, First::Nothing)
     }
 
     /// The place of a waiter that is gone, in the store's queue.
@@ -70,11 +73,20 @@ impl Job {
                 token,
                 fence: None,
             },
-            cooldown: Duration::ZERO,
+            first: First::Leave,
             ttl: Duration::from_secs(5),
-            behind: None,
             late_twin: false,
             core: Arc::clone(core),
+        }
+    }
+
+    fn of(hold: &Hold, first: First) -> Self {
+        Self {
+            release: hold.release(),
+            first,
+            ttl: hold.ttl(),
+            late_twin: hold.has_late_twin(),
+            core: Arc::clone(&hold.core),
         }
     }
 }
@@ -86,29 +98,29 @@ impl std::fmt::Debug for Job {
 }
 
 pub(super) async fn run(keeper: Arc<Keeper>, store: Arc<dyn Store>, job: Job) {
-    let operation = if job.cooldown.is_zero() {
-        Operation::Release(job.release.clone())
-    } else {
-        Operation::Cool(job.release.clone(), job.cooldown)
+    let release = || Operation::Release(job.release.clone());
+    let mut late_twin = job.late_twin;
+    let operation = match job.first {
+        First::Nothing => None,
+        First::Release => Some(release()),
+        First::Cool(cooldown) => Some(Operation::Cool(job.release.clone(), cooldown)),
+        First::Leave => Some(Operation::Leave(job.release.clone())),
+        First::Undo(lane) => {
+            let answer = store.execute(release(), lane);
+            let answer = timeout(keeper.operation_timeout, answer).await;
+            let in_order = matches!(answer, Ok(Outcome::Released(_)));
+            late_twin |= !in_order;
+            (!in_order).then(release)
+        }
     };
-    let mut certain = false;
-    if let Some(lane) = job.behind {
-        // Behind the acquire, on the link that it took: whatever it did is undone in order.
-        let answer = timeout(
-            keeper.operation_timeout,
-            store.execute(operation.clone(), lane),
-        )
-        .await;
-        certain = matches!(answer, Ok(Outcome::Released(_)));
-    }
-    if !certain {
-        until_answered(&keeper, &*store, &operation, job.ttl).await;
-    }
-    if job.late_twin || (job.behind.is_some() && !certain) {
-        sleep(LATE_TWIN).await;
+    if let Some(operation) = operation {
         until_answered(&keeper, &*store, &operation, job.ttl).await;
     }
     job.core.local.given_back(&job.release);
+    if late_twin {
+        sleep(LATE_TWIN).await;
+        until_answered(&keeper, &*store, &release(), job.ttl).await;
+    }
     // The last reference to the manager may go with the job: before it counts as done.
     drop(job);
     keeper.job_done();

@@ -6,7 +6,7 @@
 --        stepped over, because its release is under way, or ""   5 prefix of the managers' channels
 -- Reply  {1, fence}             granted; fence is the fencing token, as a decimal string
 --        {0, value, pttl}       refused: what stands in the key, and for how many ms (-1: for ever)
---        {0, "", ms}            the key goes to those who waited; ask again after so many ms
+--        {2, ms}                the key goes to those who waited; ask again after so many ms
 -- Error  WRONGTYPE, LOCKMARK    a key of ours holds something else; nothing was done
 --
 -- A token that is granted already is granted again, and lengthened to its ttl.
@@ -19,7 +19,7 @@ if mark and (#mark > 16 or not string.match(mark, '^%d+$')) then
   return redis.error_reply('LOCKMARK the mark of the fencing tokens is not a number')
 end
 
-local stepped_over = value and value == ARGV[4]
+local stepped_over = value and ARGV[4] ~= '' and value == ARGV[4]
 if stepped_over then
   redis.pcall('ZREM', KEYS[3], token)
   redis.call('DEL', KEYS[1])
@@ -28,7 +28,7 @@ if stepped_over then
       redis.pcall('ZADD', KEYS[3], 'NX', string.format('%.0f', now), token)
       redis.pcall('PEXPIRE', KEYS[3], 60000)
     end
-    return {0, '', 5}
+    return {2, 5}
   end
 elseif value and value ~= token then
   local left = redis.call('PTTL', KEYS[1])

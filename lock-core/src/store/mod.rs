@@ -67,6 +67,8 @@ pub(crate) enum Operation {
     /// Deletes the key if it is this lease's, leaves the queue of waiters, and wakes the next one
     /// if the key is free.
     Release(Release),
+    /// Leaves the queue of waiters, and wakes the next one if the key is free. Never deletes it.
+    Leave(Release),
     /// Replaces the value of this lease by a closed one that nobody can extend or release, for
     /// the cooldown; in the way of [`Release`](Operation::Release) otherwise.
     Cool(Release, Duration),

@@ -6,7 +6,7 @@
 
 use redis::{Cmd, Pipeline, Value};
 
-use super::answers::{Trouble, acquired, failure, not_understood, number, refusal, text, trouble};
+use super::answers::{Trouble, acquired, failure, not_understood, number, owner, refusal, trouble};
 use super::connection::Connection;
 use super::{RedisStore, millis, scripts};
 use crate::fence::FencingToken;
@@ -36,21 +36,25 @@ impl RedisStore {
             .add_command(question("TIME", ""));
         let [set, value, left, mark, time] = on.send_all(&commands).await?;
         match set {
-            Value::Okay => match (fence(&mark, &time), mark) {
-                (Some(fence), _) => Ok(Outcome::Granted(fence)),
-                // Set, and yet not to be granted like this: whatever follows, it must be undone.
-                (None, Value::ServerError(error)) => Ok(Outcome::Failed(Failure {
-                    ambiguous: true,
-                    ..failure(error.into())
-                })),
+            // Set: whatever does not end in a grant from here on must be undone.
+            Value::Okay => match (fence(&mark, &time), mark, time) {
+                (Some(fence), _, _) => Ok(Outcome::Granted(fence)),
+                (None, Value::ServerError(error), _) | (None, _, Value::ServerError(error)) => {
+                    Ok(Outcome::Failed(to_be_undone(failure(error.into()))))
+                }
                 // The clock is behind the mark: the script counts on from there.
-                (None, _) => Box::pin(self.acquire_by_script(acquire, on)).await,
+                (None, _, _) => match Box::pin(self.acquire_by_script(acquire, on)).await {
+                    Ok(Outcome::Failed(failure)) | Err(Trouble::Failed(failure)) => {
+                        Ok(Outcome::Failed(to_be_undone(failure)))
+                    }
+                    other => other,
+                },
             },
             Value::Nil => match (&value, &left) {
                 (Value::ServerError(error), _) => Err(trouble(error.clone().into())),
-                (owner, Value::Int(left)) => match text(owner) {
+                (value, Value::Int(left)) => match owner(value) {
                     Some(owner) if owner != token => Ok(Outcome::Busy(refusal(
-                        owner,
+                        &owner,
                         *left,
                         self.keeper.is_listening(),
                     ))),
@@ -83,6 +87,13 @@ impl RedisStore {
         ];
         let answer = scripts::ACQUIRE.run(on, &keys, &arguments).await?;
         Ok(acquired(&answer, self.keeper.is_listening()))
+    }
+}
+
+fn to_be_undone(failure: Failure) -> Failure {
+    Failure {
+        ambiguous: true,
+        ..failure
     }
 }
 

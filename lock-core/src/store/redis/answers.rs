@@ -1,11 +1,11 @@
 //! What a server's answers mean. An answer that is not understood is never a grant.
 
+use std::borrow::Cow;
 use std::str;
 use std::time::Duration;
 
 use redis::{ErrorKind as RedisKind, RedisError, ServerErrorKind, Value};
 
-use crate::error::{Error, ErrorKind};
 use crate::fence::FencingToken;
 use crate::store::{Extended, Failure, Outcome, Refusal, Released};
 use crate::token::Token;
@@ -20,11 +20,25 @@ pub(super) fn acquired(answer: &Value, pushed: bool) -> Outcome {
             Some(fence) => Outcome::Granted(fence),
             None => not_understood(),
         },
-        [Value::Int(0), value, Value::Int(left)] => match text(value) {
-            Some(value) => Outcome::Busy(refusal(value, *left, pushed)),
+        [Value::Int(0), value, Value::Int(left)] => match owner(value) {
+            Some(owner) => Outcome::Busy(refusal(&owner, *left, pushed)),
             None => not_understood(),
         },
+        [Value::Int(2), Value::Int(left)] => Outcome::Busy(Refusal {
+            cooling: false,
+            remaining: millis(*left),
+            pushed,
+        }),
         _ => not_understood(),
+    }
+}
+
+/// What stands in a key. A stranger's value may be any bytes; ours is ASCII, so that nothing else
+/// reads like it.
+pub(super) fn owner(value: &Value) -> Option<Cow<'_, str>> {
+    match value {
+        Value::BulkString(bytes) => Some(String::from_utf8_lossy(bytes)),
+        _ => None,
     }
 }
 
@@ -34,12 +48,18 @@ pub(super) fn refusal(value: &str, left: i64, pushed: bool) -> Refusal {
         Some(owner) => (true, owner),
         None => (false, value),
     };
+    let ours = Token::parse(owner).is_some();
     Refusal {
-        cooling,
-        remaining: u64::try_from(left).ok().map(Duration::from_millis),
+        cooling: cooling && ours,
+        remaining: millis(left),
         // Clients of other libraries push nothing when they release, nor does a key without expiry.
-        pushed: pushed && left >= 0 && (value.is_empty() || Token::parse(owner).is_some()),
+        pushed: pushed && left >= 0 && ours,
     }
+}
+
+/// A `PTTL`; negative: there is no end.
+fn millis(left: i64) -> Option<Duration> {
+    u64::try_from(left).ok().map(Duration::from_millis)
 }
 
 pub(super) fn released(answer: &Value) -> Outcome {
@@ -113,10 +133,8 @@ pub(super) fn trouble(error: RedisError) -> Trouble {
 /// The failure that a server's error stands for.
 pub(super) fn failure(error: RedisError) -> Failure {
     let code = error.code().unwrap_or_default().to_owned();
-    let permanent = |message: &'static str| Failure {
-        error: Error::new(ErrorKind::Misconfigured, message).with_source(error.clone()),
-        ambiguous: false,
-    };
+    // The server's own words are not passed on: newer servers name the user in them.
+    let permanent = |message: &'static str| Failure::misconfigured(message);
     match (error.kind(), code.as_str()) {
         (RedisKind::AuthenticationFailed, _) | (_, "WRONGPASS" | "NOAUTH") => {
             permanent("the server does not accept the user or password of the URL")
@@ -146,18 +164,14 @@ pub(super) fn failure(error: RedisError) -> Failure {
             permanent("the settings of the Redis client are not usable")
         }
         // Refused before anything was written: OOM, READONLY, LOADING, MASTERDOWN, NOREPLICAS, BUSY …
-        (RedisKind::Server(_) | RedisKind::Extension, _) => {
-            let mut refused = Failure::refused(format!(
-                "the server cannot serve the lock at the moment ({})",
-                if code.is_empty() {
-                    "unknown error"
-                } else {
-                    &code
-                }
-            ));
-            refused.error = refused.error.with_source(error);
-            refused
-        }
+        (RedisKind::Server(_) | RedisKind::Extension, _) => Failure::refused(format!(
+            "the server cannot serve the lock at the moment ({})",
+            if code.is_empty() {
+                "unknown error"
+            } else {
+                &code
+            }
+        )),
         _ => {
             let mut unanswered = Failure::unanswered("the connection to the server failed");
             unanswered.error = unanswered.error.with_source(error);

@@ -54,12 +54,13 @@ struct Health {
 }
 
 impl Connection {
-    /// Connects, and sees to it that the server lets this user run scripts. `pushes`: where to put
-    /// what the server says unasked.
+    /// Connects, and sees to it that the server lets this user do what a lock needs. `pushes`: where
+    /// to put what the server says unasked.
     ///
     /// Sets no timer, so that it works in a runtime without any: the caller bounds it.
     pub(super) async fn open(
         client: &Client,
+        mark: &str,
         pushes: Option<mpsc::UnboundedSender<PushInfo>>,
     ) -> Result<Self, Failure> {
         let health = Arc::new(Health::default());
@@ -76,9 +77,8 @@ impl Connection {
             .await
             .map_err(not_connected)?;
         let connection = Self { redis, health };
-        let probe = cmd("EVAL").arg("return 1").arg(0).take();
         connection
-            .send(&probe)
+            .probe(mark)
             .await
             .map_err(|trouble| match trouble {
                 Trouble::Failed(failure) => failure,
@@ -86,6 +86,22 @@ impl Connection {
                 Trouble::NoScript => Failure::not_understood(),
             })?;
         Ok(connection)
+    }
+
+    /// What every lock needs and may be forbidden: better refused before a key is set than after.
+    async fn probe(&self, mark: &str) -> Result<(), Trouble> {
+        let mut commands = Pipeline::with_capacity(3);
+        commands
+            .add_command(cmd("TIME"))
+            .add_command(cmd("GET").arg(mark).take())
+            .add_command(cmd("EVAL").arg("return 1").arg(1).arg(mark).take());
+        let answers: [Value; 3] = self.send_all(&commands).await?;
+        for answer in answers {
+            if let Value::ServerError(error) = answer {
+                return Err(trouble(error.into()));
+            }
+        }
+        Ok(())
     }
 
     /// Whether there is any point in sending something.

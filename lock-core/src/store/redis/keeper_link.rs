@@ -101,7 +101,7 @@ impl KeeperLink {
         events: &Events,
         pushes: mpsc::UnboundedSender<PushInfo>,
     ) -> Result<Connection, Failure> {
-        let connection = Connection::open(client, Some(pushes)).await?;
+        let connection = Connection::open(client, names.mark(), Some(pushes)).await?;
         check_version(&connection).await?;
         let subscribe = cmd("SUBSCRIBE").arg(names.channel(events.manager)).take();
         match connection.send(&subscribe).await {

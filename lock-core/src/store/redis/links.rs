@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use redis::Client;
@@ -13,6 +13,7 @@ use tokio::runtime::{Handle, Id};
 use tokio::sync::watch;
 
 use super::connection::Connection;
+use super::names::Names;
 use crate::clock::{Clock, Moment};
 use crate::store::Failure;
 use crate::sync::lock;
@@ -22,6 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 pub(super) struct Links {
     client: Client,
+    mark: Arc<str>,
     by_runtime: Mutex<HashMap<Id, Link>>,
 }
 
@@ -35,9 +37,10 @@ enum Link {
 }
 
 impl Links {
-    pub(super) fn new(client: Client) -> Self {
+    pub(super) fn new(client: Client, names: &Names) -> Self {
         Self {
             client,
+            mark: names.mark().into(),
             by_runtime: Mutex::default(),
         }
     }
@@ -63,6 +66,11 @@ impl Links {
     pub(super) fn of(&self, runtime: Id) -> Option<Connection> {
         match lock(&self.by_runtime).get(&runtime) {
             Some(Link::Ready(connection)) if connection.is_usable() => Some(connection.clone()),
+            // Made, and not yet taken note of.
+            Some(Link::Connecting { outcome, .. }) => match &*outcome.borrow() {
+                Some(Ok(connection)) if connection.is_usable() => Some(connection.clone()),
+                _ => None,
+            },
             _ => None,
         }
     }
@@ -102,9 +110,9 @@ impl Links {
             Link::Connecting { outcome, .. } => outcome.has_changed().is_ok(),
         });
         let (tell, outcome) = watch::channel(None);
-        let client = self.client.clone();
+        let (client, mark) = (self.client.clone(), Arc::clone(&self.mark));
         Handle::current().spawn(async move {
-            let connection = Connection::open(&client, None).await;
+            let connection = Connection::open(&client, &mark, None).await;
             tell.send_replace(Some(connection));
             // The outcome stays readable while somebody waits for it.
             tell.closed().await;

@@ -39,10 +39,11 @@ impl RedisStore {
         connect_timeout: Duration,
     ) -> Result<Arc<Self>, Error> {
         let client = prepared(&client).map_err(|error| failure(error).error)?;
+        let names = Names::new(namespace);
         Ok(Arc::new(Self {
-            links: Links::new(client.clone()),
+            links: Links::new(client.clone(), &names),
             keeper: Arc::new(KeeperLink::new(connect_timeout)),
-            names: Names::new(namespace),
+            names,
             client,
         }))
     }
@@ -62,7 +63,9 @@ impl RedisStore {
             {
                 self.links.here(runtime).await
             }
-            _ => self.keeper.connection().await,
+            // What is to be undone behind another command is not undone behind it elsewhere.
+            Lane::Runtime(_) => Err(Failure::refused("that runtime's connection is gone")),
+            Lane::Keeper => self.keeper.connection().await,
         }
     }
 
@@ -112,9 +115,10 @@ impl RedisStore {
         match operation {
             Operation::Acquire(acquire) => self.acquire(acquire, on).await,
             Operation::Extend(extensions) => self.extend(extensions, on).await,
-            Operation::Release(release) => self.give_back(release, None, on).await,
+            Operation::Release(release) => self.give_back(release, Ending::Free, on).await,
+            Operation::Leave(release) => self.give_back(release, Ending::Leave, on).await,
             Operation::Cool(release, cooldown) => {
-                self.give_back(release, Some(*cooldown), on).await
+                self.give_back(release, Ending::Cool(*cooldown), on).await
             }
         }
     }
@@ -137,7 +141,7 @@ impl RedisStore {
     async fn give_back(
         &self,
         release: &Release,
-        cooldown: Option<Duration>,
+        ending: Ending,
         on: &Connection,
     ) -> Result<Outcome, Trouble> {
         let lock = self.names.lock(&release.key);
@@ -146,16 +150,30 @@ impl RedisStore {
         let token = release.token.text();
         let fence = release.fence.map(|fence| fence.to_string());
         let (fence, channels) = (fence.as_deref().unwrap_or_default(), self.names.channels());
-        let arguments = [token.as_str(), fence, channels];
-        let answer = match cooldown {
-            None => scripts::RELEASE.run(on, &keys, &arguments).await?,
-            Some(cooldown) => {
-                let arguments = [token.as_str(), fence, channels, &millis(cooldown)];
+        let token = token.as_str();
+        let answer = match ending {
+            Ending::Free => {
+                let arguments = [token, fence, channels];
+                scripts::RELEASE.run(on, &keys, &arguments).await?
+            }
+            Ending::Leave => {
+                let arguments = [token, fence, channels, "leave"];
+                scripts::RELEASE.run(on, &keys, &arguments).await?
+            }
+            Ending::Cool(cooldown) => {
+                let arguments = [token, fence, channels, &millis(cooldown)];
                 scripts::COOL.run(on, &keys, &arguments).await?
             }
         };
         Ok(answers::released(&answer))
     }
+}
+
+/// How a token is done with.
+enum Ending {
+    Free,
+    Leave,
+    Cool(Duration),
 }
 
 /// A span in whole milliseconds, as Redis takes it.

@@ -1,0 +1,149 @@
+//! The embedded store: locks within one process, with all the rules of the others.
+//!
+//! It has leases that run out, fencing tokens, cooldowns and a queue of waiters, so that what is
+//! tested on it behaves the same on Redis.
+
+mod state;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, LazyLock, Mutex, Weak};
+#[cfg(feature = "test-util")]
+use std::time::Duration;
+
+#[cfg(feature = "test-util")]
+use self::state::Owner;
+use self::state::{State, Wake};
+use super::{BoxFuture, Events, Failure, Lane, Operation, Outcome, Store};
+use crate::clock::Clock;
+use crate::sync::lock;
+use crate::token::ManagerId;
+
+/// A store of its own (`memory:`), or one that the process shares by name (`memory:name`).
+pub(crate) struct MemoryStore {
+    clock: Clock,
+    state: Mutex<State>,
+}
+
+impl MemoryStore {
+    pub(crate) fn new(clock: Clock) -> Arc<Self> {
+        Arc::new(Self {
+            clock,
+            state: Mutex::default(),
+        })
+    }
+
+    /// The process's store of that name; it lives as long as a manager uses it.
+    pub(crate) fn named(name: &str) -> Arc<Self> {
+        static NAMED: LazyLock<Mutex<HashMap<String, Weak<MemoryStore>>>> =
+            LazyLock::new(Mutex::default);
+        let mut named = lock(&NAMED);
+        if let Some(store) = named.get(name).and_then(Weak::upgrade) {
+            return store;
+        }
+        named.retain(|_, store| store.strong_count() > 0);
+        let store = Self::new(Clock::default());
+        named.insert(name.to_owned(), Arc::downgrade(&store));
+        store
+    }
+
+    fn run(&self, operation: Operation) -> Outcome {
+        let now = self.clock.now();
+        let mut state = lock(&self.state);
+        if let Some(fault) = &state.fault {
+            return Outcome::Failed(fault.clone());
+        }
+        let (outcome, wake) = match operation {
+            Operation::Acquire(acquire) => state.acquire(&acquire, now, self.clock.unix_micros()),
+            Operation::Extend(extensions) => {
+                let extended = extensions.iter().map(|one| state.extend(one, now));
+                (Outcome::Extended(extended.collect()), None)
+            }
+            Operation::Release(release) => state.release(&release, now),
+            Operation::Leave(release) => state.leave(&release, now),
+            Operation::Cool(release, cooldown) => state.cool(&release, cooldown, now),
+        };
+        drop(state);
+        tell(wake);
+        outcome
+    }
+}
+
+fn tell(wake: Wake) {
+    if let Some((events, event)) = wake {
+        events.tell(event);
+    }
+}
+
+impl Store for MemoryStore {
+    fn execute(&self, operation: Operation, _: Lane) -> BoxFuture<'_, Outcome> {
+        Box::pin(async move {
+            // Nothing here ever waits: without this a loop over a free lock starves its runtime.
+            tokio::task::coop::consume_budget().await;
+            self.run(operation)
+        })
+    }
+
+    fn background(self: Arc<Self>, events: Events) -> BoxFuture<'static, ()> {
+        let listening = Listening::new(self, events);
+        Box::pin(async move {
+            let _listening = listening;
+            std::future::pending().await
+        })
+    }
+
+    fn ready(&self) -> BoxFuture<'_, Result<(), Failure>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// A manager's place among the listeners, for as long as its keeper runs.
+struct Listening {
+    store: Arc<MemoryStore>,
+    manager: ManagerId,
+}
+
+impl Listening {
+    fn new(store: Arc<MemoryStore>, events: Events) -> Self {
+        let manager = events.manager;
+        lock(&store.state).listeners.insert(manager, events);
+        Self { store, manager }
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        lock(&self.store.state).listeners.remove(&self.manager);
+    }
+}
+
+/// What a test may do to the store, as if it happened by itself.
+#[cfg(feature = "test-util")]
+impl MemoryStore {
+    pub(crate) fn seize(&self, key: &str, ttl: Duration) {
+        let expires = self.clock.now() + ttl;
+        lock(&self.state).set(&key.into(), Owner::Stranger, expires);
+    }
+
+    pub(crate) fn delete(&self, key: &str) -> bool {
+        let now = self.clock.now();
+        let (existed, wake) = lock(&self.state).delete(&key.into(), now);
+        tell(wake);
+        existed
+    }
+
+    pub(crate) fn set_fault(&self, fault: Option<Failure>) {
+        lock(&self.state).fault = fault;
+    }
+
+    /// How many keys are taken, and how many waiters are queued.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        lock(&self.state).counts(self.clock.now())
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MemoryStore")
+    }
+}

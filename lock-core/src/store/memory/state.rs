@@ -1,0 +1,235 @@
+//! The keys of an embedded store, and the queues before them: pure, `now` is an argument.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::Moment;
+use crate::fence::FencingToken;
+use crate::store::{
+    Acquire, Event, Events, Extended, Extension, Failure, Outcome, Refusal, Release, Released,
+};
+use crate::token::{ManagerId, Token};
+
+/// How long a released key is kept for the first waiter: without it, an owner that takes the key
+/// again at once would always come before whom it has just woken.
+const TURN: Duration = Duration::from_millis(5);
+
+#[derive(Default)]
+pub(super) struct State {
+    keys: HashMap<Arc<str>, Entry>,
+    /// Waiting tokens by key, in the order of arrival.
+    queues: HashMap<Arc<str>, VecDeque<Token>>,
+    /// The highest fencing token given.
+    mark: u64,
+    /// The managers that use this store.
+    pub(super) listeners: HashMap<ManagerId, Events>,
+    /// How many keys to have before looking for expired ones again.
+    sweep_at: usize,
+    /// Set by a test: every operation fails with it.
+    pub(super) fault: Option<Failure>,
+}
+
+struct Entry {
+    owner: Owner,
+    expires: Moment,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Owner {
+    Lease(Token),
+    Cooling(Token),
+    /// Released, and kept for the waiter that was told.
+    Promised(Token),
+    /// A test's stranger.
+    #[cfg_attr(
+        not(feature = "test-util"),
+        allow(dead_code, reason = "only tests make one")
+    )]
+    Stranger,
+}
+
+/// Whom to tell what, outside the lock.
+pub(super) type Wake = Option<(Events, Event)>;
+
+impl State {
+    pub(super) fn acquire(
+        &mut self,
+        acquire: &Acquire,
+        now: Moment,
+        unix_micros: u64,
+    ) -> (Outcome, Wake) {
+        let Acquire {
+            key,
+            token,
+            replaces,
+            ..
+        } = acquire;
+        match self.live(key, now) {
+            None => {}
+            Some((Owner::Lease(owner) | Owner::Promised(owner), _)) if owner == *token => {}
+            Some((Owner::Lease(owner), _)) if Some(owner) == *replaces => {
+                // Our own release is under way: done here and now. Who waited comes first.
+                self.keys.remove(key);
+                self.leave_queue(key, *token);
+                if let Some(wake) = self.wake(key, now) {
+                    self.refuse(acquire);
+                    return (Outcome::Busy(refusal(false, TURN)), Some(wake));
+                }
+            }
+            Some((owner, expires)) => {
+                self.refuse(acquire);
+                let cooling = matches!(owner, Owner::Cooling(_));
+                return (Outcome::Busy(refusal(cooling, expires.since(now))), None);
+            }
+        }
+        self.sweep(now);
+        self.mark = (self.mark + 1).max(unix_micros);
+        let Some(fence) = FencingToken::new(self.mark) else {
+            let message = "the clock is too far in the future for a fencing token";
+            return (Outcome::Failed(Failure::refused(message)), None);
+        };
+        self.leave_queue(key, *token);
+        self.set(key, Owner::Lease(*token), now + acquire.ttl);
+        (Outcome::Granted(fence), None)
+    }
+
+    pub(super) fn extend(&mut self, extension: &Extension, now: Moment) -> Extended {
+        match self.keys.get_mut(&extension.key) {
+            Some(entry) if entry.expires > now && entry.owner == Owner::Lease(extension.token) => {
+                entry.expires = entry.expires.max(now + extension.ttl);
+                Extended::Yes
+            }
+            _ => Extended::NotOurs,
+        }
+    }
+
+    pub(super) fn release(&mut self, release: &Release, now: Moment) -> (Outcome, Wake) {
+        let Release { key, token, .. } = release;
+        let released = match self.live(key, now) {
+            Some((Owner::Lease(owner), _)) if owner == *token => {
+                self.keys.remove(key);
+                Released::Yes
+            }
+            None | Some((Owner::Promised(_), _)) => Released::Absent,
+            Some(_) => Released::Other,
+        };
+        (Outcome::Released(released), self.leave(release, now).1)
+    }
+
+    /// Leaves the queue. A turn that was promised goes to the next.
+    pub(super) fn leave(&mut self, release: &Release, now: Moment) -> (Outcome, Wake) {
+        let Release { key, token, .. } = release;
+        self.leave_queue(key, *token);
+        let wake = match self.live(key, now) {
+            None => self.wake(key, now),
+            Some((Owner::Promised(owner), _)) if owner == *token => {
+                self.keys.remove(key);
+                self.wake(key, now)
+            }
+            Some(_) => None,
+        };
+        (Outcome::Released(Released::Absent), wake)
+    }
+
+    pub(super) fn cool(
+        &mut self,
+        release: &Release,
+        cooldown: Duration,
+        now: Moment,
+    ) -> (Outcome, Wake) {
+        let Release { key, token, .. } = release;
+        let (released, wake) = match self.live(key, now) {
+            Some((Owner::Lease(owner), _)) if owner == *token => {
+                self.set(key, Owner::Cooling(*token), now + cooldown);
+                // Those who wait learn that it ends at another time than they think.
+                (Released::Yes, self.wake(key, now))
+            }
+            Some((Owner::Cooling(owner), _)) if owner == *token => (Released::Yes, None),
+            None | Some((Owner::Promised(_), _)) => (Released::Absent, None),
+            Some(_) => (Released::Other, None),
+        };
+        (Outcome::Released(released), wake)
+    }
+
+    /// Takes the key, whoever holds it.
+    pub(super) fn set(&mut self, key: &Arc<str>, owner: Owner, expires: Moment) {
+        self.keys.insert(Arc::clone(key), Entry { owner, expires });
+    }
+
+    /// Deletes the key, whoever holds it.
+    #[cfg(feature = "test-util")]
+    pub(super) fn delete(&mut self, key: &Arc<str>, now: Moment) -> (bool, Wake) {
+        let existed = self.keys.remove(key).is_some();
+        (existed, self.wake(key, now))
+    }
+
+    /// How many keys are taken, and how many waiters are queued.
+    #[cfg(feature = "test-util")]
+    pub(super) fn counts(&self, now: Moment) -> (usize, usize) {
+        let taken =
+            |entry: &&Entry| entry.expires > now && !matches!(entry.owner, Owner::Promised(_));
+        let waiting = self.queues.values().map(VecDeque::len).sum();
+        (self.keys.values().filter(taken).count(), waiting)
+    }
+
+    /// Who holds a key, and until when.
+    fn live(&self, key: &str, now: Moment) -> Option<(Owner, Moment)> {
+        let entry = self.keys.get(key).filter(|entry| entry.expires > now)?;
+        Some((entry.owner, entry.expires))
+    }
+
+    /// A refused token stands in the queue, if it wants to.
+    fn refuse(&mut self, acquire: &Acquire) {
+        if acquire.queue {
+            let waiting = self.queues.entry(Arc::clone(&acquire.key)).or_default();
+            if !waiting.contains(&acquire.token) {
+                waiting.push_back(acquire.token);
+            }
+        }
+    }
+
+    fn leave_queue(&mut self, key: &Arc<str>, token: Token) {
+        if let Some(waiting) = self.queues.get_mut(key) {
+            waiting.retain(|other| *other != token);
+            if waiting.is_empty() {
+                self.queues.remove(key);
+            }
+        }
+    }
+
+    /// Tells the first waiter whose manager still listens; a free key is kept for it. The others
+    /// are dropped on the way.
+    fn wake(&mut self, key: &Arc<str>, now: Moment) -> Wake {
+        let waiting = self.queues.get_mut(key)?;
+        while let Some(token) = waiting.front().copied() {
+            if let Some(events) = self.listeners.get(&token.manager()).cloned() {
+                if self.live(key, now).is_none() {
+                    self.set(key, Owner::Promised(token), now + TURN);
+                }
+                let key = Arc::clone(key);
+                return Some((events, Event::Released { key, token }));
+            }
+            waiting.pop_front();
+        }
+        self.queues.remove(key);
+        None
+    }
+
+    /// Forgets what has run out, whenever the number of keys has doubled: owners that died leave
+    /// nothing behind for ever, and nobody pays for looking more than once per key.
+    fn sweep(&mut self, now: Moment) {
+        if self.keys.len() >= self.sweep_at {
+            self.keys.retain(|_, entry| entry.expires > now);
+            self.sweep_at = (self.keys.len() * 2).max(64);
+        }
+    }
+}
+
+fn refusal(cooling: bool, remaining: Duration) -> Refusal {
+    Refusal {
+        cooling,
+        remaining: Some(remaining),
+        pushed: true,
+    }
+}
