@@ -206,6 +206,8 @@ struct Pending {
     lane: Lane,
     /// Whether the store may know of it: in its queue, or by a send that was not answered.
     known: bool,
+    /// Whether a send waits for its answer at this moment.
+    in_flight: bool,
     settled: bool,
 }
 
@@ -217,6 +219,7 @@ impl Pending {
             hold,
             lane,
             known: false,
+            in_flight: false,
             settled: false,
         }
     }
@@ -229,6 +232,7 @@ impl Pending {
         self.hold.ask(sent + patience);
         core.keeper.arm(&self.hold);
         let known = std::mem::replace(&mut self.known, true);
+        self.in_flight = true;
         let mut answer = core.store.execute(operation, self.lane);
         let mut waker = None;
         let outcome = poll_fn(|context| {
@@ -244,6 +248,7 @@ impl Pending {
         })
         .await;
         self.hold.forget_waker(waker);
+        self.in_flight = false;
         match outcome {
             Some(Outcome::Granted(fence)) if self.hold.grant(sent, fence) => {
                 core.keeper.granted(&self.hold);
@@ -294,7 +299,12 @@ impl Drop for Pending {
             "only its Pending closes an unsettled lease"
         );
         self.hold.close();
+        if self.in_flight {
+            // Only an answer proves that nothing more of it will arrive.
+            self.hold.note_late_twin();
+        }
         if self.known {
+            self.hold.core.local.note_unreleased(&self.hold);
             let undo = Job::undo(&self.hold, self.lane);
             self.hold.core.keeper.submit(undo);
         }

@@ -185,6 +185,13 @@ impl Local {
         self.leave(hold, false);
     }
 
+    /// The release of a token that may hold the key is under way: the next one may step over it.
+    pub(crate) fn note_unreleased(&self, hold: &Hold) {
+        let mut slots = lock(&self.slots);
+        let slot = slots.entry(Arc::clone(&hold.key)).or_default();
+        slot.unreleased = Some(hold.token);
+    }
+
     /// A release in the background is done.
     pub(crate) fn given_back(&self, release: &Release) {
         let mut slots = lock(&self.slots);

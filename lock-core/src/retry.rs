@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::store::Refusal;
 
-/// A waiter asks again after this long at the latest, whatever it was told: a lost push, or a key
-/// deleted by hand, costs no more.
-const LONGEST: Duration = Duration::from_secs(30);
+/// A waiter asks again after this long at the latest, whatever it was told: a lost push, a key
+/// deleted by hand, or processes before it that were told and never come, cost no more.
+const LONGEST: Duration = Duration::from_secs(5);
 /// How often to look at a lock whose owner pushes nothing: a client of another library, or when
 /// this connection gets no pushes.
 const SHORTEST_LOOK: Duration = Duration::from_millis(250);
@@ -51,13 +51,13 @@ mod tests {
     #[test]
     fn a_crashed_owner_is_noticed_when_its_lease_has_run_out() {
         assert_eq!(
-            ask_again_after(&refusal(Some(5_000), true), 0),
-            Duration::from_millis(5_001)
+            ask_again_after(&refusal(Some(4_000), true), 0),
+            Duration::from_millis(4_001)
         );
     }
 
     #[test]
-    fn a_long_lease_is_looked_at_every_half_minute() {
+    fn a_long_lease_is_looked_at_every_five_seconds() {
         assert_eq!(ask_again_after(&refusal(Some(3_600_000), true), 9), LONGEST);
     }
 

@@ -117,13 +117,15 @@ pub(super) async fn run(keeper: Arc<Keeper>, store: Arc<dyn Store>, job: Job) {
         until_answered(&keeper, &*store, &operation, job.ttl).await;
     }
     job.core.local.given_back(&job.release);
-    if late_twin {
-        sleep(LATE_TWIN).await;
-        until_answered(&keeper, &*store, &release(), job.ttl).await;
-    }
+    let (release, ttl) = (release(), job.ttl);
     // The last reference to the manager may go with the job: before it counts as done.
     drop(job);
     keeper.job_done();
+    // Not waited for, neither by `drain` nor by the end of the keeper: there is most likely nothing.
+    if late_twin {
+        sleep(LATE_TWIN).await;
+        until_answered(&keeper, &*store, &release, ttl).await;
+    }
 }
 
 /// Repeats the operation until the store answers, or the lease has run out by itself.
