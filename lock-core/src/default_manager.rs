@@ -73,6 +73,7 @@ impl LockManager {
     /// LockManager::in_memory().scope(place_order(7)).await
     /// # } }
     /// # #[cfg(feature = "macros")] fn main() { example::main().unwrap() }
+    /// # #[cfg(not(feature = "macros"))] fn main() {}
     /// ```
     pub fn scope<F: Future>(&self, future: F) -> Scope<F> {
         Scope {

@@ -23,6 +23,7 @@
 //! }
 //! # }
 //! # #[cfg(feature = "macros")] fn main() { example::main().unwrap() }
+//! # #[cfg(not(feature = "macros"))] fn main() {}
 //! ```
 //!
 //! # What is promised, and what is not
@@ -107,7 +108,11 @@ pub use from_error::FromLockError;
 pub use guard::{LockGuard, LockHandle};
 pub use key::LockKey;
 #[cfg(feature = "macros")]
-pub use lock_macros::{distributed_lock, lock_key};
+#[doc = include_str!("docs/distributed_lock.md")]
+pub use lock_macros::distributed_lock;
+#[cfg(feature = "macros")]
+#[doc = include_str!("docs/lock_key.md")]
+pub use lock_macros::lock_key;
 pub use manager::{Drained, HeldLock, LockManager};
 pub use options::{OnLost, ReleaseMode, Renew, Wait};
 #[cfg(feature = "redis")]
