@@ -4,8 +4,10 @@ use std::time::{Duration, Instant};
 
 use lock_core::LockManager;
 use lock_core::redis::aio::MultiplexedConnection;
-use lock_core::redis::{AsyncConnectionConfig, Client, ConnectionInfo, IntoConnectionInfo, ProtocolVersion, Script};
 use lock_core::redis::io::tcp::TcpSettings;
+use lock_core::redis::{
+    AsyncConnectionConfig, Client, ConnectionInfo, IntoConnectionInfo, ProtocolVersion, Script,
+};
 use lock_tests::RedisServer;
 
 const ROUNDS: usize = 40;
@@ -13,17 +15,24 @@ const ROUNDS: usize = 40;
 const TURN: Duration = Duration::from_millis(50);
 
 pub fn run(server: &RedisServer) {
-    println!("| tasks | raw µs/pair | kit µs/pair | kit ÷ raw (median of {ROUNDS}) | throughput × raw |");
+    println!(
+        "| tasks | raw µs/pair | kit µs/pair | kit ÷ raw (median of {ROUNDS}) | throughput × raw |"
+    );
     println!("| --- | --- | --- | --- | --- |");
     for tasks in [1, 64] {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
         runtime.block_on(compare(server, tasks));
     }
 }
 
 async fn compare(server: &RedisServer, tasks: usize) {
     let raw = raw_connection(server).await;
-    let locks = LockManager::connect(&server.url()).await.expect("a manager");
+    let locks = LockManager::connect(&server.url())
+        .await
+        .expect("a manager");
     // Both know their scripts and have their connections before the first turn.
     raw_turn(&raw, tasks).await;
     kit_turn(&locks, tasks).await;
@@ -92,7 +101,9 @@ where
     F: Future<Output = u32> + Send + 'static,
 {
     let start = Instant::now();
-    let running: Vec<_> = (0..tasks).map(|task| tokio::spawn(work(task, start + TURN))).collect();
+    let running: Vec<_> = (0..tasks)
+        .map(|task| tokio::spawn(work(task, start + TURN)))
+        .collect();
     let mut pairs = 0;
     for task in running {
         pairs += task.await.expect("a task that does not panic");
@@ -103,14 +114,22 @@ where
 /// The same kind of connection as the kit's: RESP3, no delay, no timeouts of its own.
 async fn raw_connection(server: &RedisServer) -> MultiplexedConnection {
     let info: ConnectionInfo = server.url().into_connection_info().expect("a URL");
-    let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
-    let info = info.set_redis_settings(settings).set_tcp_settings(TcpSettings::default().set_nodelay(true));
+    let settings = info
+        .redis_settings()
+        .clone()
+        .set_protocol(ProtocolVersion::RESP3);
+    let info = info
+        .set_redis_settings(settings)
+        .set_tcp_settings(TcpSettings::default().set_nodelay(true));
     let config = AsyncConnectionConfig::new()
         .set_response_timeout(None)
         .set_connection_timeout(None)
         .set_pipeline_buffer_size(1024);
     let client = Client::open(info).expect("a client");
-    client.get_multiplexed_async_connection_with_config(&config).await.expect("a connection")
+    client
+        .get_multiplexed_async_connection_with_config(&config)
+        .await
+        .expect("a connection")
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

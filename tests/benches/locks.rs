@@ -24,7 +24,10 @@ fn main() {
         .filter(|argument| argument != "--bench")
         .collect();
     let chosen = |name: &str| arguments.is_empty() || arguments.iter().any(|given| given == name);
-    if arguments.iter().any(|given| given != "pair" && given != "held") {
+    if arguments
+        .iter()
+        .any(|given| given != "pair" && given != "held")
+    {
         print!("{USAGE}");
         return;
     }

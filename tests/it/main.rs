@@ -5,5 +5,6 @@
 )]
 
 mod conformance;
+mod face;
 mod harness;
 mod redis;

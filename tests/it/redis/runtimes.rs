@@ -114,10 +114,12 @@ fn a_lock_works_without_any_runtime() {
 fn a_lock_works_in_a_runtime_without_timers() {
     needs!(redis);
     let server = RedisServer::start();
-    let locks = connected(&server);
     let runtime = Builder::new_current_thread().enable_io().build();
     let runtime = runtime.expect("a runtime");
     runtime.block_on(async {
+        let locks = LockManager::connect(&server.url())
+            .await
+            .expect("a manager");
         lock_wait_and_release(&locks).await;
         let held = locks.lock("k").ttl(long()).acquire().await.expect("free");
         let other = LockManager::connect(&server.url())

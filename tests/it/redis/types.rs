@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::{ErrorKind, Wait};
+use lock_core::{ErrorKind, LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
@@ -41,23 +41,36 @@ async fn a_lock_overwritten_by_another_type_is_lost_and_left_alone() {
     others.release().await.expect("held");
 }
 
-/// A mark that no fencing token can be counted from: the lock is refused, and none is left behind.
-async fn a_mark_is_refused(server: &RedisServer) {
+/// A mark that no fencing token can be counted from: the lock is refused, and none is left behind,
+/// whether the mark was so before the manager came or became so under it.
+async fn is_refused_as_a_mark(spoil: impl Fn(&RedisServer)) {
+    let spoilt = RedisServer::start();
+    spoil(&spoilt);
+    let late = LockManager::connect_lazy(&spoilt.url()).expect("a URL");
+    no_lock_is_given(&late, &spoilt).await;
+
+    let server = RedisServer::start();
     let locks = manager(&server.url()).await;
+    drop(locks.lock("k").acquire().await.expect("all is well"));
+    locks_are_gone(&server).await;
+    server.cli(&["DEL", "lock:!f"]);
+    spoil(&server);
+    no_lock_is_given(&locks, &server).await;
+    server.cli(&["DEL", "lock:!f"]);
+    let guard = locks.lock("k").acquire().await.expect("all is well again");
+    guard.release().await.expect("held");
+    let left = locks.drain(wait::PATIENCE).await;
+    assert_eq!((left.held(), left.releasing()), (0, 0));
+}
+
+async fn no_lock_is_given(locks: &LockManager, server: &RedisServer) {
     for wait in [Wait::None, Wait::For(long())] {
-        let answer = timeout(
-            wait::PATIENCE,
-            locks.lock("k").ttl(long()).wait(wait).acquire(),
-        );
-        let error = answer
-            .await
-            .expect("at once")
-            .expect_err("no fencing token");
+        let acquire = locks.lock("k").ttl(long()).wait(wait).acquire();
+        let answer = timeout(wait::PATIENCE, acquire).await;
+        let error = answer.expect("at once").expect_err("no fencing token");
         assert_eq!(error.kind(), ErrorKind::Misconfigured, "{error:?}");
         locks_are_gone(server).await;
     }
-    let left = locks.drain(wait::PATIENCE).await;
-    assert_eq!((left.held(), left.releasing()), (0, 0));
 }
 
 async fn locks_are_gone(server: &RedisServer) {
@@ -67,26 +80,20 @@ async fn locks_are_gone(server: &RedisServer) {
 #[tokio::test]
 async fn a_mark_of_another_type_is_a_mistake_and_no_lock_stays() {
     needs!(redis);
-    let server = RedisServer::start();
-    server.cli(&["RPUSH", "lock:!f", "data"]);
-    a_mark_is_refused(&server).await;
+    is_refused_as_a_mark(|server| {
+        server.cli(&["RPUSH", "lock:!f", "data"]);
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_mark_that_is_no_number_is_a_mistake_and_no_lock_stays() {
     needs!(redis);
-    for garbage in [
-        "garbage",
-        "",
-        "-1",
-        "0x10",
-        "1e3",
-        "99999999999999999999",
-        "1.5",
-    ] {
-        let server = RedisServer::start();
-        server.cli(&["SET", "lock:!f", garbage]);
-        a_mark_is_refused(&server).await;
+    for garbage in ["garbage", "", "-1", "1e3", "99999999999999999999", "1.5"] {
+        is_refused_as_a_mark(|server| {
+            server.cli(&["SET", "lock:!f", garbage]);
+        })
+        .await;
     }
 }
 
