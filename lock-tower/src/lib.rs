@@ -185,3 +185,9 @@ pub use layer::LockLayer;
 pub use policy::MissingKey;
 pub use rejection::{Rejection, RejectionKind};
 pub use service::LockService;
+
+/// The README's examples compile and run.
+#[cfg(all(doctest, feature = "axum"))]
+#[doc = include_str!("../../README.md")]
+#[derive(Debug)]
+struct Readme;
