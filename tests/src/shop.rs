@@ -29,6 +29,23 @@ impl ShopOptions {
         self
     }
 
+    /// Starts the shop and waits for nothing: it may be one that must not come up.
+    ///
+    /// # Panics
+    ///
+    /// When the example cannot be built.
+    #[track_caller]
+    pub fn spawn(self) -> ChildProcess {
+        let mut command = Command::new(binary());
+        command
+            .env_remove("REDIS_URL")
+            .env_remove("SHOP_DB")
+            .env("PORT", "0")
+            .args(&self.arguments)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)));
+        ChildProcess::spawn(command)
+    }
+
     /// Starts the shop and waits for its opening line.
     ///
     /// # Panics
@@ -36,13 +53,7 @@ impl ShopOptions {
     /// When the example cannot be built, ends at once or does not say where it listens.
     #[track_caller]
     pub fn start(self) -> ShopProcess {
-        let mut command = Command::new(binary());
-        command
-            .env_remove("REDIS_URL")
-            .env("PORT", "0")
-            .args(&self.arguments)
-            .envs(self.environment.iter().map(|(name, value)| (name, value)));
-        let child = ChildProcess::spawn(command);
+        let child = self.spawn();
         let opening = child.line(wait::PATIENCE, |line| !ports_in(line).is_empty());
         let opening = opening.unwrap_or_else(|| panic!("no opening line:\n{}", child.output()));
         ShopProcess {

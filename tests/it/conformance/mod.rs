@@ -11,6 +11,7 @@ mod fixture;
 mod input;
 mod loss;
 mod running;
+mod storm;
 mod waiting;
 mod waiting_for_time;
 

@@ -169,6 +169,24 @@ async fn renewals_survive_every_kind_of_disconnection() {
 }
 
 #[tokio::test]
+async fn a_connection_that_has_gone_silent_is_replaced_before_the_lease_runs_out() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_millis(500)).await;
+    let ttl = Duration::from_secs(4);
+    let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
+    // Half open: nobody is told of its end, and new connections work.
+    proxy.freeze();
+    assert!(timeout(ttl + ttl / 4, guard.lost()).await.is_err());
+    // The connection of this runtime has not been asked anything since: it finds out by this.
+    if let Err(error) = guard.release().await {
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+    }
+    wait::eventually("it is given back", async || keys(&server).is_empty()).await;
+}
+
+#[tokio::test]
 async fn a_release_whose_answer_was_lost_is_no_loss() {
     needs!(redis);
     let server = RedisServer::start();

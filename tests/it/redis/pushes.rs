@@ -276,3 +276,42 @@ async fn a_wait_ends_when_it_should_however_often_it_is_told() {
     assert_eq!(error.kind(), lock_core::ErrorKind::Busy);
     drop(guard);
 }
+
+#[tokio::test]
+async fn a_push_that_makes_no_sense_is_ignored() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+    let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
+    queued(&server, "k", "1").await;
+    let token = server.cli(&["ZRANGE", "lock:!q:{k}", "0", "0"]);
+    let held = server.get("lock:k").expect("held");
+    let (manager, _) = token.split_once('/').expect("a token");
+    let channel = format!("lock:!m:{manager}");
+    let endless = "x".repeat(1 << 20);
+    for message in [
+        "",
+        " ",
+        "nonsense",
+        &token,
+        &format!("{token} "),
+        &format!("{token} lock:another"),
+        &format!("{token} elsewhere"),
+        // The owner's, told to somebody else.
+        &format!("{held} lock:k"),
+        &format!("{} lock:k", token.to_uppercase()),
+        &format!("{token} lock:{endless}"),
+        &endless,
+    ] {
+        assert_eq!(server.cli(&["PUBLISH", &channel, message]), "1");
+    }
+    assert!(guard.is_valid());
+    guard.release().await.expect("untouched");
+    let next = timeout(wait::PATIENCE, waiter).await.expect("told");
+    next.expect("no panic")
+        .expect("its turn")
+        .release()
+        .await
+        .expect("held");
+}

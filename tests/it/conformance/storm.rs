@@ -1,0 +1,131 @@
+//! Everything at once: many takers on many threads who wait, give up, drop, release and cool down,
+//! in every mixture. What must hold always is looked at under every lock.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use lock_core::{ErrorKind, LockManager, Wait};
+use lock_tests::{needs, wait};
+use tokio::time::timeout;
+
+use super::{Fixture, long};
+
+const TAKERS: u64 = 12;
+const ROUNDS: u64 = 150;
+const KEYS: usize = 2;
+
+/// What the locks guard.
+#[derive(Default)]
+struct Guarded {
+    inside: AtomicBool,
+    highest_fence: AtomicU64,
+    entered: AtomicU64,
+}
+
+/// A dice that falls the same way every time.
+struct Dice(u64);
+
+impl Dice {
+    fn throw(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % sides
+    }
+}
+
+async fn taker(locks: LockManager, guarded: Arc<[Guarded; KEYS]>, seed: u64) {
+    let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    for _ in 0..ROUNDS {
+        let key = usize::try_from(dice.throw(KEYS as u64)).expect("small");
+        let wait = match dice.throw(4) {
+            0 => Wait::None,
+            1 => Wait::For(Duration::from_millis(dice.throw(5))),
+            _ => Wait::Forever,
+        };
+        let acquire = locks
+            .lock(format!("k{key}"))
+            .ttl(long())
+            .wait(wait)
+            .acquire();
+        // Often given up in the middle.
+        let patience = Duration::from_micros(50 << dice.throw(9));
+        let guard = match timeout(patience, acquire).await {
+            Ok(Ok(guard)) => guard,
+            Ok(Err(error)) if error.kind() == ErrorKind::Busy => continue,
+            // A short wait that ended before the store had said anything.
+            Ok(Err(error)) if wait != Wait::None && error.kind() == ErrorKind::Unavailable => {
+                continue;
+            }
+            Ok(Err(error)) => panic!("{error:?}"),
+            Err(_) => continue,
+        };
+        let this = &guarded[key];
+        assert!(!this.inside.swap(true, Ordering::SeqCst), "two are inside");
+        let fence = u64::from(guard.fencing_token());
+        assert!(
+            this.highest_fence.swap(fence, Ordering::SeqCst) < fence,
+            "fences rise"
+        );
+        this.entered.fetch_add(1, Ordering::SeqCst);
+        match dice.throw(3) {
+            0 => tokio::task::yield_now().await,
+            1 => tokio::time::sleep(Duration::from_micros(dice.throw(300))).await,
+            _ => {}
+        }
+        assert!(guard.is_valid());
+        this.inside.store(false, Ordering::SeqCst);
+        match dice.throw(6) {
+            0 | 1 => guard.release().await.expect("held"),
+            2 => guard.release_in_background(),
+            3 => drop(timeout(Duration::from_micros(dice.throw(200)), guard.release()).await),
+            4 => {
+                guard.cooldown(Duration::from_millis(1));
+                drop(guard);
+            }
+            _ => drop(guard),
+        }
+    }
+}
+
+async fn storm(store: &Fixture) {
+    let guarded: Arc<[Guarded; KEYS]> = Arc::default();
+    let mut managers = Vec::new();
+    for _ in 0..3 {
+        managers.push(store.manager().await);
+    }
+    let takers: Vec<_> = (0..TAKERS)
+        .map(|seed| {
+            let locks = &managers[usize::try_from(seed).expect("small") % managers.len()];
+            tokio::spawn(taker(locks.clone(), Arc::clone(&guarded), seed + 1))
+        })
+        .collect();
+    for taker in takers {
+        let taker = timeout(wait::PATIENCE * 2, taker).await;
+        taker.expect("nobody waits for ever").expect("no panic");
+    }
+    for locks in managers {
+        let left = locks.drain(wait::PATIENCE).await;
+        assert_eq!((left.held(), left.releasing()), (0, 0));
+        assert!(locks.held().is_empty());
+    }
+    store.is_left_clean();
+    for key in &*guarded {
+        assert!(
+            key.entered.load(Ordering::SeqCst) > ROUNDS / 10,
+            "it was a storm"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn in_a_storm_of_takers_one_is_inside_and_fences_rise_in_memory() {
+    storm(&Fixture::memory()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn in_a_storm_of_takers_one_is_inside_and_fences_rise_on_redis() {
+    needs!(redis);
+    storm(&Fixture::redis()).await;
+}

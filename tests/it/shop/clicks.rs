@@ -1,0 +1,110 @@
+//! Clicks on one process with its locks in itself: what `cargo run --example shop` serves.
+
+use lock_tests::{ShopProcess, http, wait};
+use tokio::join;
+
+use super::{buy, buy_fast, by_status, code, orders, retry_after, shelf, view};
+
+#[tokio::test]
+async fn a_double_click_is_one_order_and_one_refusal_that_says_when_to_come_again() {
+    let shop = ShopProcess::start();
+    let port = shop.port();
+    let (placed, refused) = join!(buy(port, "ada"), buy(port, "ada"));
+    let (placed, refused) = by_status(placed, refused);
+    assert_eq!((placed.status, refused.status), (201, 409), "{refused:?}");
+    assert_eq!(code(&refused), "lock_busy");
+    // In flight it is a hint: what is left of the lock's 10 s.
+    assert!((1..=10).contains(&retry_after(&refused)), "{refused:?}");
+
+    let orders = orders(port, "mug").await;
+    assert_eq!(orders.len(), 1);
+    let answered: serde_json::Value = serde_json::from_str(&placed.body).expect("JSON");
+    assert_eq!(orders[0], answered, "the order is the one in the answer");
+    assert_eq!(shelf(port, "mug").await["stock"], 9);
+}
+
+#[tokio::test]
+async fn a_click_after_a_fast_answer_is_refused_as_done_a_moment_ago() {
+    let shop = ShopProcess::start();
+    let port = shop.port();
+    assert_eq!(buy_fast(port, "ada", "mug").await.status, 201);
+    let refused = buy_fast(port, "ada", "mug").await;
+    assert_eq!(refused.status, 409);
+    assert_eq!(code(&refused), "lock_cooling_down");
+    assert!((1..=2).contains(&retry_after(&refused)), "{refused:?}");
+    assert_eq!(orders(port, "mug").await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_click_after_the_cooldown_is_a_second_order() {
+    let shop = ShopProcess::start();
+    let port = shop.port();
+    assert_eq!(buy_fast(port, "ada", "mug").await.status, 201);
+    wait::eventually("the cooldown is over", async || {
+        let again = buy_fast(port, "ada", "mug").await;
+        assert!([201, 409].contains(&again.status), "{again:?}");
+        again.status == 201
+    })
+    .await;
+    let orders = orders(port, "mug").await;
+    assert_eq!(orders.len(), 2);
+    assert!(super::pair::seconds_between(&orders[0], &orders[1]) >= 2.0);
+}
+
+#[tokio::test]
+async fn fifty_clicks_of_one_user_are_one_order() {
+    let shop = ShopProcess::start();
+    let port = shop.port();
+    let clicks: Vec<_> = (0..50)
+        .map(|_| tokio::spawn(async move { buy(port, "ada").await.status }))
+        .collect();
+    let mut placed = 0;
+    for click in clicks {
+        match click.await.expect("an answer") {
+            201 => placed += 1,
+            status => assert_eq!(status, 409),
+        }
+    }
+    assert_eq!((placed, orders(port, "mug").await.len()), (1, 1));
+}
+
+#[tokio::test]
+async fn another_user_buys_while_the_first_ones_order_is_under_way() {
+    let shop = ShopProcess::start();
+    let port = shop.port();
+    let first = tokio::spawn(async move { buy(port, "ada").await.status });
+    wait::eventually("the first order is under way", async || {
+        !view(port, "/locks").await.is_empty()
+    })
+    .await;
+    assert_eq!(buy_fast(port, "ben", "mug").await.status, 201);
+    assert!(!first.is_finished(), "one did not wait for the other");
+    assert_eq!(first.await.expect("an answer"), 201);
+    assert_eq!(orders(port, "mug").await.len(), 2);
+}
+
+#[tokio::test]
+async fn reading_is_never_locked() {
+    let shop = ShopProcess::start();
+    let port = shop.port();
+    let order = tokio::spawn(async move { buy(port, "ada").await.status });
+    wait::eventually("the order is under way", async || {
+        !view(port, "/locks").await.is_empty()
+    })
+    .await;
+    for path in ["/orders", "/orders?pay=fast", "/stock", "/locks", "/"] {
+        let read = http::request(port, "GET", path, &[("x-user-id", "ada")], "").await;
+        assert_eq!(read.expect("an answer").status, 200, "{path}");
+    }
+    assert!(!order.is_finished(), "they were read while it was under way");
+    assert_eq!(order.await.expect("an answer"), 201);
+}
+
+#[tokio::test]
+async fn without_the_kit_a_double_click_is_two_orders() {
+    let shop = ShopProcess::start();
+    let port = shop.port();
+    let click = || super::send(port, "/plain/orders", "ada", r#"{"sku":"mug","quantity":1}"#);
+    let (first, second) = join!(click(), click());
+    assert_eq!((first.status, second.status), (201, 201));
+}

@@ -1,0 +1,49 @@
+//! A shop that is asked to end ends its orders first.
+
+use lock_tests::{RedisServer, ShopProcess, needs, wait};
+
+use super::{buy, pair, view};
+
+async fn ends_after_its_order(mut shop: ShopProcess) {
+    let port = shop.port();
+    let order = tokio::spawn(async move { buy(port, "ada").await });
+    wait::eventually("the order is under way", async || {
+        !view(port, "/locks").await.is_empty()
+    })
+    .await;
+    shop.process().terminate();
+    let answer = order.await.expect("an answer");
+    assert_eq!(answer.status, 201, "{answer:?}");
+    let status = shop.process().wait(wait::PATIENCE);
+    let said = shop.process().output();
+    assert_eq!(status.and_then(|it| it.code()), Some(0), "{said}");
+    assert!(!said.contains("still"), "all was released: {said}");
+}
+
+#[tokio::test]
+async fn an_order_under_way_is_finished_first() {
+    ends_after_its_order(ShopProcess::start()).await;
+}
+
+#[tokio::test]
+async fn an_order_under_way_on_redis_is_finished_and_its_locks_released() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let options = ShopProcess::options().env("REDIS_URL", &server.url());
+    ends_after_its_order(options.start()).await;
+    pair::only_cooldowns_are_left(&server);
+}
+
+#[tokio::test]
+async fn a_pair_finishes_its_orders_too() {
+    needs!(redis);
+    ends_after_its_order(pair::with_its_own_redis()).await;
+}
+
+#[test]
+fn a_shop_without_work_ends_at_once() {
+    let mut shop = ShopProcess::start();
+    shop.process().terminate();
+    let status = shop.process().wait(wait::PATIENCE).expect("it ends");
+    assert!(status.success(), "{status}");
+}

@@ -1,0 +1,92 @@
+//! The example shop as its users meet it: processes, ports and HTTP.
+
+mod clicks;
+mod ending;
+mod input;
+mod outage;
+mod pair;
+mod starting;
+mod views;
+
+use lock_tests::http::{self, Response};
+use serde_json::Value;
+
+/// An order of one piece, as the page sends it: the bank takes its 800 ms.
+pub(crate) async fn buy(port: u16, user: &str) -> Response {
+    send(port, "/orders", user, r#"{"sku":"mug","quantity":1}"#).await
+}
+
+/// The same without the bank's pause.
+pub(crate) async fn buy_fast(port: u16, user: &str, sku: &str) -> Response {
+    let body = format!(r#"{{"sku":"{sku}","quantity":1}}"#);
+    send(port, "/orders?pay=fast", user, &body).await
+}
+
+async fn send(port: u16, path: &str, user: &str, body: &str) -> Response {
+    let answer = http::post(port, path, &[("x-user-id", user)], body).await;
+    answer.unwrap_or_else(|error| panic!("{path} for {user} on {port}: {error}"))
+}
+
+/// What `GET` of a path says, which is JSON.
+pub(crate) async fn view(port: u16, path: &str) -> Vec<Value> {
+    let answer = http::get(port, path).await.expect("an answer");
+    assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+    assert_eq!(answer.headers["content-type"], "application/json");
+    serde_json::from_str(&answer.body).expect("a list")
+}
+
+/// The orders of the lane with the kit for one product, oldest first.
+async fn orders(port: u16, sku: &str) -> Vec<Value> {
+    let mut orders = view(port, "/orders").await;
+    orders.retain(|order| order["lane"] == "locked" && order["sku"] == sku);
+    orders.reverse();
+    orders
+}
+
+/// The shelf of the lane with the kit for one product.
+async fn shelf(port: u16, sku: &str) -> Value {
+    let shelves = view(port, "/stock").await;
+    let mut shelves = shelves.into_iter();
+    let shelf = shelves.find(|shelf| shelf["lane"] == "locked" && shelf["sku"] == sku);
+    shelf.expect("the shop sells it")
+}
+
+/// The shelf's numbers fit together: what was there is what was sold and what is left.
+async fn assert_nothing_oversold(port: u16, sku: &str) {
+    let shelf = shelf(port, sku).await;
+    let number = |field: &str| shelf[field].as_i64().expect("a number");
+    assert_eq!(number("oversold"), 0, "{shelf}");
+    assert_eq!(
+        number("stock") + number("sold"),
+        number("initial"),
+        "{shelf}"
+    );
+}
+
+/// The `code` of a refusal, after a look at the rest of it.
+#[track_caller]
+pub(crate) fn code(answer: &Response) -> String {
+    let kind = &answer.headers["content-type"];
+    assert_eq!(kind, "application/problem+json", "{answer:?}");
+    let problem: Value = serde_json::from_str(&answer.body).expect("JSON");
+    assert_eq!(problem["status"], answer.status, "{answer:?}");
+    let code = problem["code"].as_str().expect("a code");
+    code.to_owned()
+}
+
+/// Its Retry-After, in seconds.
+#[track_caller]
+pub(crate) fn retry_after(answer: &Response) -> u64 {
+    let value = answer.headers.get("retry-after");
+    let value = value.unwrap_or_else(|| panic!("no Retry-After: {answer:?}"));
+    value.parse().expect("whole seconds")
+}
+
+/// Both answers, the better one first.
+fn by_status(first: Response, second: Response) -> (Response, Response) {
+    if first.status <= second.status {
+        (first, second)
+    } else {
+        (second, first)
+    }
+}
