@@ -1,6 +1,7 @@
 //! Fencing tokens.
 
 use std::fmt;
+use std::num::NonZeroU64;
 
 /// A number that rises with every grant of a key: the newer owner's is the higher.
 ///
@@ -25,7 +26,7 @@ use std::fmt;
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FencingToken(u64);
+pub struct FencingToken(NonZeroU64);
 
 impl FencingToken {
     /// One above the highest number that a token may have.
@@ -33,7 +34,8 @@ impl FencingToken {
 
     /// `None` for a number that no store may give: zero, or 2⁵³ and above.
     pub(crate) fn new(number: u64) -> Option<Self> {
-        (1..Self::LIMIT).contains(&number).then_some(Self(number))
+        let number = NonZeroU64::new(number)?;
+        (number.get() < Self::LIMIT).then_some(Self(number))
     }
 }
 
@@ -45,14 +47,14 @@ impl fmt::Display for FencingToken {
 
 impl From<FencingToken> for u64 {
     fn from(token: FencingToken) -> u64 {
-        token.0
+        token.0.get()
     }
 }
 
 impl From<FencingToken> for i64 {
     fn from(token: FencingToken) -> i64 {
         // Below 2^53 by construction.
-        token.0.cast_signed()
+        token.0.get().cast_signed()
     }
 }
 

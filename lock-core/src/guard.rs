@@ -15,6 +15,7 @@ use crate::fence::FencingToken;
 use crate::hold::Hold;
 use crate::keeper::Job;
 use crate::lease::{Loss, Phase};
+use crate::options::cooldown_millis;
 use crate::store::{Operation, Outcome, Released};
 
 /// A look at a held lock, without owning it: what a body gets, and what may be cloned and sent
@@ -137,8 +138,9 @@ impl Drop for Seated<'_> {
 pub struct LockGuard {
     handle: LockHandle,
     /// For after the work was done: set by the request, applied by the releases, not by a drop.
-    cooldown: Duration,
-    span: Span,
+    cooldown_millis: u32,
+    /// Boxed, where somebody listens: a process may hold very many guards.
+    span: Option<Box<Span>>,
     ended: bool,
 }
 
@@ -151,8 +153,8 @@ impl LockGuard {
         );
         Self {
             handle: LockHandle { hold },
-            cooldown,
-            span,
+            cooldown_millis: cooldown_millis(cooldown),
+            span: (!span.is_disabled()).then(|| Box::new(span)),
             ended: false,
         }
     }
@@ -163,8 +165,18 @@ impl LockGuard {
         self.handle.clone()
     }
 
-    pub(crate) fn span(&self) -> &Span {
-        &self.span
+    /// Does `act` inside the span `lock.hold`.
+    pub(crate) fn in_span<T>(&self, act: impl FnOnce() -> T) -> T {
+        match &self.span {
+            Some(span) => span.in_scope(act),
+            None => act(),
+        }
+    }
+
+    /// The work is done: the cooldown of the request counts.
+    fn work_is_done(&self) {
+        let cooldown = Duration::from_millis(u64::from(self.cooldown_millis));
+        self.handle.hold.set_cooldown(cooldown);
     }
 
     /// Gives the lock back and waits for the store's answer.
@@ -193,12 +205,12 @@ impl LockGuard {
     /// Gives the lock back without waiting: the release is sent, and repeated if need be, in the
     /// background. Unlike a drop this says that the work is done, so the request's `cooldown` counts.
     pub fn release_in_background(self) {
-        self.handle.hold.set_cooldown(self.cooldown);
+        self.work_is_done();
     }
 
     async fn give_back(mut self) -> Result<(), Error> {
         let hold = Arc::clone(&self.handle.hold);
-        hold.set_cooldown(self.cooldown);
+        self.work_is_done();
         match self.end() {
             Phase::Held => {}
             Phase::Lost(loss) => {
@@ -246,10 +258,9 @@ impl LockGuard {
         let hold = &self.handle.hold;
         self.ended = true;
         let phase = hold.close();
-        if !self.span.is_disabled() {
-            self.span
-                .record("held_ms", hold.held_for().as_secs_f64() * 1e3);
-            self.span.record(
+        if let Some(span) = &self.span {
+            span.record("held_ms", hold.held_for().as_secs_f64() * 1e3);
+            span.record(
                 "outcome",
                 if let Phase::Lost(_) = phase {
                     "lost"

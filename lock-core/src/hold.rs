@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::fence::FencingToken;
 use crate::lease::{Action, Lease, Loss, Phase, Renewal, Terms};
 use crate::manager::Core;
-use crate::options::saturated_cooldown;
+use crate::options::cooldown_millis;
 use crate::store::{Acquire, Extension, Release};
 use crate::sync::{WakerSet, lock, wake_all};
 use crate::token::Token;
@@ -28,7 +28,7 @@ struct State {
     lease: Lease,
     fence: Option<FencingToken>,
     granted_at: Moment,
-    cooldown: Duration,
+    cooldown_millis: u32,
     /// Whether a send of its acquire went unanswered, and may arrive at any time.
     late_twin: bool,
     /// Who waits for this lease to be lost, or for the answer that never came.
@@ -45,7 +45,7 @@ impl Hold {
                 lease: Lease::new(terms),
                 fence: None,
                 granted_at: Moment::FAR,
-                cooldown: Duration::ZERO,
+                cooldown_millis: 0,
                 late_twin: false,
                 waiting: WakerSet::default(),
             }),
@@ -153,13 +153,13 @@ impl Hold {
     }
 
     pub(crate) fn cooldown(&self) -> Duration {
-        lock(&self.state).cooldown
+        Duration::from_millis(u64::from(lock(&self.state).cooldown_millis))
     }
 
     pub(crate) fn set_cooldown(&self, cooldown: Duration) {
-        let cooldown = saturated_cooldown(cooldown);
+        let millis = cooldown_millis(cooldown);
         let mut state = lock(&self.state);
-        state.cooldown = state.cooldown.max(cooldown);
+        state.cooldown_millis = state.cooldown_millis.max(millis);
     }
 
     // The keeper's side.

@@ -19,12 +19,28 @@ pub(crate) fn deadline(sent: Moment, ttl: Duration) -> Moment {
     sent + ttl.saturating_sub(margin(ttl))
 }
 
-/// What the owner asked for.
+/// What the owner asked for. Small: a process may hold very many leases.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
-    pub(crate) ttl: Duration,
-    pub(crate) renew: bool,
-    pub(crate) max_hold: Option<Duration>,
+    ttl_millis: u32,
+    renew: bool,
+    /// `Moment::FAR` from the start of time: none.
+    max_hold: Moment,
+}
+
+impl Terms {
+    /// `ttl` is a checked one: whole milliseconds, at most a day.
+    pub(crate) fn new(ttl: Duration, renew: bool, max_hold: Option<Duration>) -> Self {
+        Self {
+            ttl_millis: u32::try_from(ttl.as_millis()).unwrap_or(u32::MAX),
+            renew,
+            max_hold: max_hold.map_or(Moment::FAR, |longest| Moment(0) + longest),
+        }
+    }
+
+    fn ttl(&self) -> Duration {
+        Duration::from_millis(u64::from(self.ttl_millis))
+    }
 }
 
 /// Why a lease was lost.
@@ -108,7 +124,7 @@ impl Lease {
     }
 
     pub(crate) fn ttl(&self) -> Duration {
-        self.terms.ttl
+        self.terms.ttl()
     }
 
     /// The store is about to be asked, and has until `overdue` to answer.
@@ -122,7 +138,7 @@ impl Lease {
     /// ended at the store already, so it counts for nothing.
     #[must_use]
     pub(crate) fn grant(&mut self, sent: Moment, now: Moment) -> bool {
-        let deadline = deadline(sent, self.terms.ttl);
+        let deadline = deadline(sent, self.terms.ttl());
         if self.phase != Phase::Asking || now >= deadline {
             return false;
         }
@@ -131,22 +147,20 @@ impl Lease {
         if self.terms.renew {
             self.renewing = Renewing::At(sent + self.renewal_interval());
         }
-        if let Some(longest) = self.terms.max_hold {
-            self.max_hold_at = now + longest;
-        }
-        self.warn_at = now + self.terms.ttl * 10;
+        self.max_hold_at = now + self.terms.max_hold.since(Moment(0));
+        self.warn_at = now + self.terms.ttl() * 10;
         true
     }
 
     /// A third of the ttl, so that one renewal may fail; at most 10 s, so that a key that was taken
     /// away is noticed even under a long ttl.
     fn renewal_interval(&self) -> Duration {
-        (self.terms.ttl / 3).min(Duration::from_secs(10))
+        (self.terms.ttl() / 3).min(Duration::from_secs(10))
     }
 
     /// Soon after a renewal that was not answered, often enough to try several times.
     fn retry_interval(&self) -> Duration {
-        (self.terms.ttl / 12).clamp(Duration::from_millis(2), Duration::from_secs(1))
+        (self.terms.ttl() / 12).clamp(Duration::from_millis(2), Duration::from_secs(1))
     }
 
     /// When [`poll`](Lease::poll) has something to do next.
@@ -228,7 +242,7 @@ impl Lease {
         match answer {
             Renewal::Extended => {
                 // It only lengthens: an answer that was overtaken changes nothing.
-                self.deadline = self.deadline.max(deadline(sent, self.terms.ttl));
+                self.deadline = self.deadline.max(deadline(sent, self.terms.ttl()));
                 self.renewing = Renewing::At(sent + self.renewal_interval());
                 false
             }

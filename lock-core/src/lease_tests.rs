@@ -14,11 +14,7 @@ fn held(terms: Terms) -> Lease {
 }
 
 fn renewing(ttl: Duration) -> Lease {
-    held(Terms {
-        ttl,
-        renew: true,
-        max_hold: None,
-    })
+    held(Terms::new(ttl, true, None))
 }
 
 #[test]
@@ -31,11 +27,7 @@ fn the_deadline_leaves_one_percent_and_two_milliseconds() {
 
 #[test]
 fn a_grant_that_comes_after_its_ttl_counts_for_nothing() {
-    let mut lease = Lease::new(Terms {
-        ttl: SECOND,
-        renew: true,
-        max_hold: None,
-    });
+    let mut lease = Lease::new(Terms::new(SECOND, true, None));
     assert!(!lease.grant(START, after(Duration::from_millis(988))));
     assert_eq!(lease.phase(), Phase::Asking);
 }
@@ -119,21 +111,13 @@ fn a_released_lease_is_not_renewed_by_a_late_answer() {
 
 #[test]
 fn without_renewal_only_the_deadline_is_due() {
-    let lease = held(Terms {
-        ttl: 10 * SECOND,
-        renew: false,
-        max_hold: None,
-    });
+    let lease = held(Terms::new(10 * SECOND, false, None));
     assert_eq!(lease.due(), Some(after(Duration::from_millis(9_898))));
 }
 
 #[test]
 fn max_hold_is_counted_from_the_answer_and_ends_renewing() {
-    let mut lease = Lease::new(Terms {
-        ttl: 10 * SECOND,
-        renew: true,
-        max_hold: Some(2 * SECOND),
-    });
+    let mut lease = Lease::new(Terms::new(10 * SECOND, true, Some(2 * SECOND)));
     assert!(lease.grant(START, after(SECOND)));
     assert!(!lease.observe(after(2 * SECOND)));
     assert_eq!(lease.poll(after(3 * SECOND)), Action::Lost);
@@ -151,11 +135,7 @@ fn loss_is_one_way() {
 
 #[test]
 fn an_overdue_answer_is_told_once() {
-    let mut lease = Lease::new(Terms {
-        ttl: SECOND,
-        renew: true,
-        max_hold: None,
-    });
+    let mut lease = Lease::new(Terms::new(SECOND, true, None));
     lease.ask(after(SECOND));
     assert_eq!(lease.poll(after(SECOND)), Action::Overdue);
     assert_eq!(lease.poll(after(SECOND)), Action::Nothing);

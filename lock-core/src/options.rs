@@ -86,9 +86,10 @@ pub(crate) fn checked_ttl(ttl: Duration) -> Result<Duration, Error> {
     Ok(whole_millis(ttl))
 }
 
-/// A cooldown saturates: longer than a day is a day.
-pub(crate) fn saturated_cooldown(cooldown: Duration) -> Duration {
-    whole_millis(cooldown.min(MAX_TTL))
+/// A cooldown in whole milliseconds, rounded up. It saturates: longer than a day is a day.
+pub(crate) fn cooldown_millis(cooldown: Duration) -> u32 {
+    let millis = whole_millis(cooldown.min(MAX_TTL)).as_millis();
+    u32::try_from(millis).unwrap_or(u32::MAX)
 }
 
 fn whole_millis(span: Duration) -> Duration {
@@ -124,6 +125,7 @@ mod tests {
 
     #[test]
     fn an_endless_cooldown_is_a_day() {
-        assert_eq!(saturated_cooldown(Duration::MAX), MAX_TTL);
+        assert_eq!(cooldown_millis(Duration::MAX), 86_400_000);
+        assert_eq!(cooldown_millis(Duration::from_nanos(1)), 1);
     }
 }

@@ -13,7 +13,7 @@ use crate::guard::{LockGuard, LockHandle};
 use crate::key::LockKey;
 use crate::lease::Terms;
 use crate::manager::{Core, LockManager};
-use crate::options::{OnLost, ReleaseMode, Renew, Wait, checked_ttl, saturated_cooldown};
+use crate::options::{OnLost, ReleaseMode, Renew, Wait, checked_ttl};
 use crate::run::Run;
 use crate::store::BoxFuture;
 
@@ -220,13 +220,9 @@ impl LockRequest {
             .with_key(&key));
         }
         Ok(Wanted {
-            terms: Terms {
-                ttl,
-                renew: self.renew == Renew::Auto,
-                max_hold: self.max_hold,
-            },
+            terms: Terms::new(ttl, self.renew == Renew::Auto, self.max_hold),
             wait: self.wait.normal(),
-            cooldown: saturated_cooldown(self.cooldown),
+            cooldown: self.cooldown,
             acquire_timeout: self.acquire_timeout.unwrap_or(core.operation_timeout),
             core,
             key,

@@ -153,13 +153,11 @@ fn poll_body<F: Future>(
         drop_body(body, guard);
         return Poll::Ready(Err(guard.loss_error(loss)));
     }
-    let polled = {
-        let _entered = guard.span().enter();
-        body.as_mut()
-            .as_pin_mut()
-            .expect("a body that is done is not polled again")
+    let polled = guard.in_span(|| {
+        let body = body.as_mut().as_pin_mut();
+        body.expect("a body that is done is not polled again")
             .poll(context)
-    };
+    });
     let output = ready!(polled);
     drop_body(body, guard);
     guard.forget_waker(lost_seat.take());
@@ -168,8 +166,7 @@ fn poll_body<F: Future>(
 
 /// Before the lock is given back, always.
 fn drop_body<F>(mut body: Pin<&mut Option<F>>, guard: &LockGuard) {
-    let _entered = guard.span().enter();
-    body.set(None);
+    guard.in_span(|| body.set(None));
 }
 
 impl<C, F: Future> fmt::Debug for Run<C, F> {

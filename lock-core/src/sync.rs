@@ -33,6 +33,10 @@ impl WakerSet {
     pub(crate) fn remove(&mut self, id: Option<u32>) {
         if let Some(seat) = id {
             self.wakers.retain(|(other, _)| *other != seat);
+            if self.wakers.is_empty() {
+                // There are very many of these, and most are empty for all their life.
+                self.wakers = Vec::new();
+            }
         }
     }
 

@@ -35,7 +35,7 @@ impl fmt::Debug for ManagerId {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Token {
     manager: ManagerId,
-    lease: u128,
+    lease: [u64; 2],
 }
 
 impl Token {
@@ -58,7 +58,10 @@ impl Token {
         }
         Some(Token {
             manager: ManagerId(u64::from_str_radix(manager, 16).ok()?),
-            lease: u128::from_str_radix(lease, 16).ok()?,
+            lease: [
+                u64::from_str_radix(&lease[..16], 16).ok()?,
+                u64::from_str_radix(&lease[16..], 16).ok()?,
+            ],
         })
     }
 }
@@ -72,14 +75,15 @@ impl Token {
     /// The text, without an allocation.
     pub(crate) fn text(&self) -> TokenText {
         let mut text = TokenText([b'/'; Self::LENGTH]);
-        write_hex(&mut text.0[..16], u128::from(self.manager.0));
-        write_hex(&mut text.0[17..], self.lease);
+        write_hex(&mut text.0[..16], self.manager.0);
+        write_hex(&mut text.0[17..33], self.lease[0]);
+        write_hex(&mut text.0[33..], self.lease[1]);
         text
     }
 }
 
 /// Fills `text` with the last digits of `number`.
-fn write_hex(text: &mut [u8], mut number: u128) {
+fn write_hex(text: &mut [u8], mut number: u64) {
     for digit in text.iter_mut().rev() {
         *digit = b"0123456789abcdef"[(number % 16) as usize];
         number /= 16;
@@ -135,12 +139,16 @@ impl TokenSource {
             pool.used = 0;
         }
         let start = pool.used;
-        let mut lease = [0; 16];
-        lease.copy_from_slice(&pool.bytes[start..start + 16]);
+        let half = |start: usize| {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(&pool.bytes[start..start + 8]);
+            u64::from_be_bytes(bytes)
+        };
+        let lease = [half(start), half(start + 8)];
         pool.used += 16;
         Token {
             manager: self.manager,
-            lease: u128::from_be_bytes(lease),
+            lease,
         }
     }
 }

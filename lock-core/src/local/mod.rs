@@ -1,0 +1,254 @@
+//! The queue of this process: one contender per key asks the store, the others stand behind it.
+//!
+//! Whoever comes while a valid lease of this process holds the key, or while the store's refusal
+//! still stands, is told so without a round trip. While the contender's own question is in flight
+//! nothing is known: those who do not want to wait share its answer.
+
+mod seat;
+mod slot;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Waker;
+
+use tokio::sync::oneshot;
+
+pub(crate) use self::seat::{Place, Seat};
+use self::slot::{Slot, Standing, Waiter, held_fact};
+use crate::error::Error;
+use crate::hold::Hold;
+use crate::manager::Core;
+use crate::store::{Refusal, Release};
+use crate::sync::lock;
+use crate::token::Token;
+
+/// Whether somebody stays when the answer is no.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    None,
+    Waits,
+}
+
+#[derive(Default)]
+pub(crate) struct Local {
+    slots: Mutex<Slots>,
+}
+
+#[derive(Default)]
+struct Slots {
+    /// Keys that somebody wants, or whose release is under way.
+    active: HashMap<Arc<str>, Slot>,
+    /// Keys that are held, and that nobody else of this process has asked for: never in `active`.
+    quiet: HashMap<Arc<str>, Arc<Hold>>,
+    /// Tickets are never used twice, so that whoever leaves takes nobody else's place along.
+    last_ticket: u64,
+}
+
+impl Slots {
+    fn ticket(&mut self) -> u64 {
+        self.last_ticket += 1;
+        self.last_ticket
+    }
+
+    /// The slot of a key, whatever is known of it so far.
+    fn open(&mut self, key: &Arc<str>) -> &mut Slot {
+        let slot = self.active.entry(Arc::clone(key)).or_default();
+        if let Some(hold) = self.quiet.remove(key) {
+            slot.standing = Standing::Held(hold);
+        }
+        slot
+    }
+
+    /// Forgets a key that there is nothing to know of any more.
+    fn tidy(&mut self, key: &Arc<str>) {
+        if self.active.get(key).is_some_and(Slot::is_idle) {
+            self.active.remove(key);
+        }
+    }
+}
+
+/// What becomes of a waiter.
+pub(crate) enum Verdict {
+    /// It is its turn to ask the store.
+    Contend(Seat),
+    Busy(Refusal),
+    Failed(Error),
+}
+
+/// The answer to somebody who wants a key.
+pub(crate) enum Entry {
+    Contend(Seat),
+    Queued(Place),
+    Busy(Refusal),
+}
+
+impl Local {
+    pub(crate) fn enter(core: &Arc<Core>, key: &Arc<str>, patience: Patience) -> Entry {
+        let now = core.keeper.clock.now();
+        let mut slots = lock(&core.local.slots);
+        let ticket = slots.ticket();
+        let slot = slots.open(key);
+        if patience == Patience::None
+            && let Some(refusal) = slot.fact(now)
+        {
+            return Entry::Busy(refusal);
+        }
+        if slot.contender.is_none() && !slot.is_held(now) {
+            slot.seat(ticket);
+            return Entry::Contend(Seat::new(core, key, ticket));
+        }
+        let (verdict, answer) = oneshot::channel();
+        slot.queue.insert(ticket, Waiter { patience, verdict });
+        Entry::Queued(Place {
+            core: Arc::clone(core),
+            key: Arc::clone(key),
+            ticket,
+            answer,
+        })
+    }
+
+    /// What a wait that ends is told: who holds the key now, or the last refusal since the store
+    /// last failed to answer.
+    pub(crate) fn last_word(core: &Core, key: &str) -> Option<Refusal> {
+        let now = core.keeper.clock.now();
+        let slots = lock(&core.local.slots);
+        if let Some(hold) = slots.quiet.get(key) {
+            return held_fact(hold, now);
+        }
+        let slot = slots.active.get(key)?;
+        let last = slot.last_refusal.as_ref();
+        slot.fact(now).or_else(|| last.map(|told| told.now(now)))
+    }
+
+    /// Ends every wait: no more locks are given out. Contenders find out when they look.
+    pub(crate) fn drain(&self, error: &Error) {
+        let mut waiting = Vec::new();
+        for slot in lock(&self.slots).active.values_mut() {
+            waiting.append(&mut std::mem::take(&mut slot.queue).into_values().collect());
+        }
+        for waiter in waiting {
+            drop(waiter.verdict.send(Verdict::Failed(error.clone())));
+        }
+        self.nudge_all();
+    }
+
+    /// The leases that this process holds.
+    pub(crate) fn held(&self) -> Vec<Arc<Hold>> {
+        let slots = lock(&self.slots);
+        let holds = slots
+            .active
+            .values()
+            .filter_map(|slot| match &slot.standing {
+                Standing::Held(hold) => Some(hold),
+                _ => None,
+            });
+        holds.chain(slots.quiet.values()).cloned().collect()
+    }
+
+    /// The tenure is over: the next in line contends. `unreleased`: the release of its token is
+    /// still under way, so the next one may step over it.
+    pub(crate) fn leave(&self, hold: &Hold, unreleased: bool) {
+        let mut slots = lock(&self.slots);
+        let quiet = slots.quiet.get(&hold.key);
+        if quiet.is_some_and(|held| std::ptr::eq(&raw const **held, hold)) {
+            let over = slots.quiet.remove(&hold.key);
+            if unreleased {
+                slots.open(&hold.key).unreleased = Some(hold.token);
+            }
+            drop(slots);
+            drop(over);
+            return;
+        }
+        let Some(slot) = slots.active.get_mut(&hold.key) else {
+            return;
+        };
+        if !slot.is_held_by(hold) {
+            return;
+        }
+        let over = std::mem::take(&mut slot.standing);
+        slot.unreleased = unreleased.then_some(hold.token);
+        promote(slots, &hold.core, &hold.key);
+        drop(over);
+    }
+
+    /// The lease is lost: others of this process may ask the store, whatever its owner still does.
+    pub(crate) fn abandon(&self, hold: &Hold) {
+        self.leave(hold, false);
+    }
+
+    /// The release of a token that may hold the key is under way: the next one may step over it.
+    pub(crate) fn note_unreleased(&self, hold: &Hold) {
+        let mut slots = lock(&self.slots);
+        slots.open(&hold.key).unreleased = Some(hold.token);
+    }
+
+    /// A release in the background is done.
+    pub(crate) fn given_back(&self, release: &Release) {
+        let mut slots = lock(&self.slots);
+        if let Some(slot) = slots.active.get_mut(&release.key)
+            && slot.unreleased == Some(release.token)
+        {
+            slot.unreleased = None;
+            slots.tidy(&release.key);
+        }
+    }
+
+    /// A push for the waiter with `token`; `false` if nobody here knows of it.
+    pub(crate) fn nudge(&self, key: &str, token: Token) -> bool {
+        let mut slots = lock(&self.slots);
+        let Some(slot) = slots.active.get_mut(key) else {
+            let quiet = slots.quiet.get(key);
+            return quiet.is_some_and(|hold| hold.token == token);
+        };
+        let contender = slot.contender.as_mut();
+        let Some(contender) = contender.filter(|contender| contender.token == Some(token)) else {
+            // A push that comes late: the waiter was told before, and holds the key by now.
+            let held = matches!(&slot.standing, Standing::Held(hold) if hold.token == token);
+            return held || slot.unreleased == Some(token);
+        };
+        contender.nudged = true;
+        let waker = contender.waker.take();
+        // The refusal does not stand any more.
+        slot.standing = Standing::Unknown;
+        drop(slots);
+        waker.into_iter().for_each(Waker::wake);
+        true
+    }
+
+    /// Every contender asks again.
+    pub(crate) fn nudge_all(&self) {
+        let mut wakers = Vec::new();
+        for slot in lock(&self.slots).active.values_mut() {
+            if let Some(contender) = &mut slot.contender {
+                contender.nudged = true;
+                wakers.extend(contender.waker.take());
+                if let Standing::Refused { .. } = slot.standing {
+                    slot.standing = Standing::Unknown;
+                }
+            }
+        }
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// Gives the next living waiter the seat, or forgets the key. Consumes the lock: the waiter is told
+/// outside it.
+fn promote(mut slots: MutexGuard<'_, Slots>, core: &Arc<Core>, key: &Arc<str>) {
+    let ticket = slots.ticket();
+    let Some(slot) = slots.active.get_mut(key) else {
+        return;
+    };
+    slot.contender = None;
+    while let Some((_, waiter)) = slot.queue.pop_first() {
+        if waiter.verdict.is_closed() {
+            continue;
+        }
+        slot.seat(ticket);
+        drop(slots);
+        let seat = Seat::new(core, key, ticket);
+        // A waiter that is gone by now drops the seat, and so passes it on.
+        drop(waiter.verdict.send(Verdict::Contend(seat)));
+        return;
+    }
+    slots.tidy(key);
+}

@@ -1,0 +1,213 @@
+//! The seat of the one that asks the store, and the places of those behind it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::sync::oneshot;
+
+use super::slot::{Slot, Standing, Told};
+use super::{Verdict, promote};
+use crate::clock::Moment;
+use crate::error::Error;
+use crate::hold::Hold;
+use crate::manager::Core;
+use crate::store::Refusal;
+use crate::sync::lock;
+use crate::token::Token;
+
+/// The right to ask the store about a key, for one at a time. Dropping it passes it on.
+pub(crate) struct Seat {
+    core: Arc<Core>,
+    key: Arc<str>,
+    id: u64,
+    seated: bool,
+}
+
+impl Seat {
+    /// The slot has this contender by now.
+    pub(super) fn new(core: &Arc<Core>, key: &Arc<str>, id: u64) -> Self {
+        Self {
+            core: Arc::clone(core),
+            key: Arc::clone(key),
+            id,
+            seated: true,
+        }
+    }
+
+    fn with_slot<T>(&self, act: impl FnOnce(&mut Slot) -> T) -> Option<T> {
+        let mut slots = lock(&self.core.local.slots);
+        let slot = slots.active.get_mut(&self.key)?;
+        (slot.contender.as_ref()?.id == self.id).then(|| act(slot))
+    }
+
+    /// The store is about to be asked with this token; pushes for it count from here on. Answers
+    /// the token of this process that may be stepped over.
+    pub(crate) fn asking(&self, token: Token) -> Option<Token> {
+        self.with_slot(|slot| {
+            if let Some(contender) = &mut slot.contender {
+                contender.token = Some(token);
+                contender.nudged = false;
+            }
+            slot.unreleased
+        })?
+    }
+
+    /// The store said no; it will be asked again at `until`.
+    pub(crate) fn refused(&self, refusal: &Refusal, until: Moment) {
+        let told = self.told(refusal);
+        let impatient = self.with_slot(|slot| {
+            slot.last_refusal = Some(told.clone());
+            // A push that overtook the answer: it is about to be asked again.
+            let contender = slot.contender.as_ref();
+            if !contender.is_some_and(|contender| contender.nudged) {
+                slot.standing = Standing::Refused { told, until };
+            }
+            slot.impatient()
+        });
+        tell_busy(impatient, refusal);
+    }
+
+    fn told(&self, refusal: &Refusal) -> Told {
+        Told {
+            refusal: refusal.clone(),
+            at: self.core.keeper.clock.now(),
+        }
+    }
+
+    /// The store gave no answer; it will be asked again.
+    pub(crate) fn unanswered(&self, error: &Error) {
+        let impatient = self.with_slot(|slot| {
+            slot.standing = Standing::Unknown;
+            slot.last_refusal = None;
+            slot.impatient()
+        });
+        for verdict in impatient.into_iter().flatten() {
+            drop(verdict.send(Verdict::Failed(error.clone())));
+        }
+    }
+
+    /// Resolves when a push says that the key may be free.
+    pub(crate) fn poll_nudged(&self, context: &mut Context<'_>) -> Poll<()> {
+        let nudged = self.with_slot(|slot| {
+            let Some(contender) = &mut slot.contender else {
+                return true;
+            };
+            if !contender.nudged {
+                contender.waker = Some(context.waker().clone());
+            }
+            contender.nudged
+        });
+        if nudged.unwrap_or(true) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    }
+
+    /// The store said yes.
+    pub(crate) fn granted(mut self, hold: &Arc<Hold>) {
+        self.seated = false;
+        let refusal = Refusal {
+            cooling: false,
+            remaining: Some(hold.remaining()),
+            pushed: true,
+        };
+        let mut impatient = None;
+        let mut slots = lock(&self.core.local.slots);
+        if let Some(slot) = slots.active.get_mut(&self.key) {
+            slot.contender = None;
+            // Either stepped over, or gone before: the grant proves it.
+            slot.unreleased = None;
+            impatient = Some(slot.impatient());
+            if slot.is_quiet() {
+                // The usual case, and there may be very many: as little as possible is kept.
+                slots.active.remove(&self.key);
+                slots.quiet.insert(Arc::clone(&self.key), Arc::clone(hold));
+            } else {
+                slot.last_refusal = Some(self.told(&refusal));
+                slot.standing = Standing::Held(Arc::clone(hold));
+            }
+        }
+        drop(slots);
+        tell_busy(impatient, &refusal);
+    }
+
+    /// The contender gives up on a refusal; those who do not wait share it.
+    pub(crate) fn gives_up(self, refusal: &Refusal) {
+        let told = self.told(refusal);
+        let impatient = self.with_slot(|slot| {
+            slot.standing = Standing::Unknown;
+            slot.last_refusal = Some(told);
+            slot.impatient()
+        });
+        tell_busy(impatient, refusal);
+    }
+
+    /// The store gave no answer for too long: that is the answer for all who wait behind.
+    pub(crate) fn failed(self, error: &Error) {
+        let waiting = self.with_slot(|slot| {
+            slot.standing = Standing::Unknown;
+            slot.last_refusal = None;
+            std::mem::take(&mut slot.queue)
+        });
+        for waiter in waiting.into_iter().flatten().map(|(_, waiter)| waiter) {
+            drop(waiter.verdict.send(Verdict::Failed(error.clone())));
+        }
+    }
+}
+
+fn tell_busy(impatient: Option<Vec<oneshot::Sender<Verdict>>>, refusal: &Refusal) {
+    for verdict in impatient.into_iter().flatten() {
+        drop(verdict.send(Verdict::Busy(refusal.clone())));
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        if !self.seated {
+            return;
+        }
+        let slots = lock(&self.core.local.slots);
+        let mine = |slot: &Slot| {
+            slot.contender
+                .as_ref()
+                .is_some_and(|contender| contender.id == self.id)
+        };
+        if slots.active.get(&self.key).is_some_and(mine) {
+            promote(slots, &self.core, &self.key);
+        }
+    }
+}
+
+/// A place in the queue. Dropping it leaves the queue.
+pub(crate) struct Place {
+    pub(super) core: Arc<Core>,
+    pub(super) key: Arc<str>,
+    pub(super) ticket: u64,
+    pub(super) answer: oneshot::Receiver<Verdict>,
+}
+
+impl Place {
+    pub(crate) fn poll_verdict(&mut self, context: &mut Context<'_>) -> Poll<Verdict> {
+        Pin::new(&mut self.answer).poll(context).map(|verdict| {
+            // A slot never drops a waiter without a word; if it did, nothing is known.
+            verdict.unwrap_or_else(|_| {
+                Verdict::Failed(Error::unavailable("the wait ended without an answer"))
+            })
+        })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut slots = lock(&self.core.local.slots);
+        let slot = slots.active.get_mut(&self.key);
+        let left = slot.and_then(|slot| slot.queue.remove(&self.ticket));
+        slots.tidy(&self.key);
+        drop(slots);
+        drop(left);
+        // A seat that was handed over at this very moment passes itself on when the answer drops.
+    }
+}

@@ -1,0 +1,134 @@
+//! What is known about one key, and who stands before it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::{Patience, Verdict};
+use crate::clock::Moment;
+use crate::hold::Hold;
+use crate::store::Refusal;
+use crate::token::Token;
+
+#[derive(Default)]
+pub(super) struct Slot {
+    pub(super) standing: Standing,
+    /// Who asks the store.
+    pub(super) contender: Option<Contender>,
+    /// In the order of arrival.
+    pub(super) queue: BTreeMap<u64, Waiter>,
+    /// A token of this process whose release is still under way.
+    pub(super) unreleased: Option<Token>,
+    /// The store's last word, if it was a refusal: what a wait that ends is told, though it does
+    /// not stand for newcomers any more.
+    pub(super) last_refusal: Option<Told>,
+}
+
+/// A refusal, and when it was told.
+#[derive(Clone)]
+pub(super) struct Told {
+    pub(super) refusal: Refusal,
+    pub(super) at: Moment,
+}
+
+impl Told {
+    /// The refusal as it reads now.
+    pub(super) fn now(&self, now: Moment) -> Refusal {
+        let passed = now.since(self.at);
+        let left = |span: Duration| span.saturating_sub(passed);
+        Refusal {
+            remaining: self.refusal.remaining.map(left),
+            ..self.refusal.clone()
+        }
+    }
+}
+
+/// What is known about the key.
+#[derive(Default)]
+pub(super) enum Standing {
+    #[default]
+    Unknown,
+    /// Refused by the store; to be asked again at `until`, or when a push comes.
+    Refused { told: Told, until: Moment },
+    /// Held by this process.
+    Held(Arc<Hold>),
+}
+
+pub(super) struct Contender {
+    pub(super) id: u64,
+    pub(super) token: Option<Token>,
+    pub(super) nudged: bool,
+    pub(super) waker: Option<Waker>,
+}
+
+pub(super) struct Waiter {
+    pub(super) patience: Patience,
+    pub(super) verdict: oneshot::Sender<Verdict>,
+}
+
+impl Slot {
+    /// A refusal is told from a fact only: a valid lease, or an answer that still stands.
+    pub(super) fn fact(&self, now: Moment) -> Option<Refusal> {
+        match &self.standing {
+            Standing::Held(hold) => held_fact(hold, now),
+            Standing::Refused { told, until } if now < *until => Some(told.now(now)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_held(&self, now: Moment) -> bool {
+        matches!(&self.standing, Standing::Held(hold) if hold.remaining_at(now) > Duration::ZERO)
+    }
+
+    pub(super) fn is_held_by(&self, hold: &Hold) -> bool {
+        matches!(&self.standing, Standing::Held(held) if std::ptr::eq(&raw const **held, hold))
+    }
+
+    /// Seats a contender.
+    pub(super) fn seat(&mut self, id: u64) {
+        // A lease that ran out unnoticed is nobody's any more.
+        self.standing = Standing::Unknown;
+        self.contender = Some(Contender {
+            id,
+            token: None,
+            nudged: false,
+            waker: None,
+        });
+    }
+
+    /// Whether there is nothing to know.
+    pub(super) fn is_idle(&self) -> bool {
+        self.is_quiet() && !matches!(self.standing, Standing::Held(_))
+    }
+
+    /// Whether nobody but a holder has to do with it.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.contender.is_none() && self.queue.is_empty() && self.unreleased.is_none()
+    }
+
+    /// Those who do not wait, for the answer to be told to them.
+    pub(super) fn impatient(&mut self) -> Vec<oneshot::Sender<Verdict>> {
+        let (impatient, patient): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            std::mem::take(&mut self.queue)
+                .into_iter()
+                .partition(|(_, waiter)| waiter.patience == Patience::None);
+        self.queue = patient;
+        impatient
+            .into_values()
+            .map(|waiter| waiter.verdict)
+            .collect()
+    }
+}
+
+/// What a lease of this process says of its key, while it is valid.
+pub(super) fn held_fact(hold: &Hold, now: Moment) -> Option<Refusal> {
+    let remaining = hold.remaining_at(now);
+    (!remaining.is_zero()).then_some(Refusal {
+        cooling: false,
+        remaining: Some(remaining),
+        pushed: true,
+    })
+}
