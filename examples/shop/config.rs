@@ -60,6 +60,15 @@ pub(crate) fn store_name(redis_url: Option<&str>) -> String {
         return format!("in {scheme}://…");
     }
     let place = rest[..end].rsplit('@').next().unwrap_or_default();
+    let host = place.split('/').next().unwrap_or_default();
+    let port = host
+        .rsplit(']')
+        .next()
+        .and_then(|after| after.rsplit_once(':'));
+    if port.is_some_and(|(_, port)| port.parse::<u16>().is_err()) {
+        // `user:password` without a host: what stands where the port should be may be a secret.
+        return format!("in {scheme}://…");
+    }
     format!("in {scheme}://{place}")
 }
 
@@ -163,6 +172,12 @@ mod tests {
         assert_eq!(
             store_name(Some("redis://:pa?ss@db.example")),
             "in redis://…"
+        );
+        assert_eq!(store_name(Some("redis://me:secret")), "in redis://…");
+        assert_eq!(store_name(Some("redis://[::1]")), "in redis://[::1]");
+        assert_eq!(
+            store_name(Some("redis://[::1]:6379/2")),
+            "in redis://[::1]:6379/2"
         );
     }
 }

@@ -40,6 +40,7 @@ pub(crate) async fn run(config: Config) -> Result<(), Box<dyn Error>> {
 }
 
 async fn serve(port: u16, url: &str, remark: &str, db: &Path) -> Result<(), Box<dyn Error>> {
+    let asked = shutdown::requested();
     let mut first = Process::shop(port, url, db).await?;
     let mut second = Process::shop(next_port(port), url, db).await?;
     first.say(&format!("peer {}", second.ready)).await?;
@@ -50,7 +51,7 @@ async fn serve(port: u16, url: &str, remark: &str, db: &Path) -> Result<(), Box<
         second.ready,
         store_name(Some(url)),
     );
-    let asked = until_asked_or_both_gone(&mut first, &mut second).await;
+    let asked = until_asked_or_both_gone(asked, &mut first, &mut second).await;
     tokio::join!(first.end(), second.end());
     if asked {
         Ok(())
@@ -60,8 +61,11 @@ async fn serve(port: u16, url: &str, remark: &str, db: &Path) -> Result<(), Box<
 }
 
 /// One of them may be killed while the other serves on: that is a thing to try.
-async fn until_asked_or_both_gone(first: &mut Process, second: &mut Process) -> bool {
-    let asked = shutdown::requested();
+async fn until_asked_or_both_gone(
+    asked: impl Future<Output = ()>,
+    first: &mut Process,
+    second: &mut Process,
+) -> bool {
     let gone = async {
         tokio::join!(first.gone(), second.gone());
     };

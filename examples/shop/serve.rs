@@ -110,9 +110,10 @@ fn say_where(port: u16, parented: bool, config: &Config) -> std::io::Result<()> 
 fn stop_signal(parent: Option<Lifeline>, shop: &Shop) -> watch::Receiver<bool> {
     let (stop, stopping) = watch::channel(false);
     let peer = Arc::clone(&shop.peer);
+    let requested = shutdown::requested();
     tokio::spawn(async move {
         tokio::select! {
-            () = shutdown::requested() => {}
+            () = requested => {}
             () = orphaned(parent, &peer) => {}
         }
         let _ = stop.send(true);
