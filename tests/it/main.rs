@@ -8,3 +8,4 @@ mod conformance;
 mod face;
 mod harness;
 mod redis;
+mod shop;

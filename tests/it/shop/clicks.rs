@@ -96,7 +96,10 @@ async fn reading_is_never_locked() {
         let read = http::request(port, "GET", path, &[("x-user-id", "ada")], "").await;
         assert_eq!(read.expect("an answer").status, 200, "{path}");
     }
-    assert!(!order.is_finished(), "they were read while it was under way");
+    assert!(
+        !order.is_finished(),
+        "they were read while it was under way"
+    );
     assert_eq!(order.await.expect("an answer"), 201);
 }
 
@@ -104,7 +107,14 @@ async fn reading_is_never_locked() {
 async fn without_the_kit_a_double_click_is_two_orders() {
     let shop = ShopProcess::start();
     let port = shop.port();
-    let click = || super::send(port, "/plain/orders", "ada", r#"{"sku":"mug","quantity":1}"#);
+    let click = || {
+        super::send(
+            port,
+            "/plain/orders",
+            "ada",
+            r#"{"sku":"mug","quantity":1}"#,
+        )
+    };
     let (first, second) = join!(click(), click());
     assert_eq!((first.status, second.status), (201, 201));
 }

@@ -50,7 +50,11 @@ async fn nobody_cannot_buy() {
         let body = r#"{"sku":"mug","quantity":1}"#;
         let answer = http::post(port, "/orders?pay=fast", headers, body).await;
         let answer = answer.expect("an answer");
-        assert_eq!((answer.status, &*code(&answer)), (401, "no_user"), "{headers:?}");
+        assert_eq!(
+            (answer.status, &*code(&answer)),
+            (401, "no_user"),
+            "{headers:?}"
+        );
     }
     assert_eq!(orders(port, "mug").await.len(), 0);
 }

@@ -47,7 +47,8 @@ async fn load(
     while *redis.borrow() != Redis::Back {
         let number = users.fetch_add(1, Ordering::Relaxed);
         let (began, start) = (*redis.borrow(), Instant::now());
-        let click = buy_fast(ports[number % 2], &format!("user-{number}"), "mug");
+        let user = format!("user-{number}");
+        let click = buy_fast(ports[number % 2], &user, "mug");
         let answer = timeout(wait::PATIENCE, click).await;
         let ended = *redis.borrow();
         let answer = answer.expect("every click is answered");
@@ -101,7 +102,10 @@ async fn a_killed_redis_is_a_503_and_service_is_back_with_it() {
         let double = tokio::join!(buy(ports[0], "ada"), buy(ports[1], "ada"));
         let mut double = [double.0.status, double.1.status];
         double.sort_unstable();
-        assert!([[201, 409], [409, 422], [422, 422]].contains(&double), "{double:?}");
+        assert!(
+            [[201, 409], [409, 422], [422, 422]].contains(&double),
+            "{double:?}"
+        );
 
         phase.send_replace(Redis::Dying);
         server.kill();
@@ -127,8 +131,7 @@ async fn a_killed_redis_is_a_503_and_service_is_back_with_it() {
         phase.send_replace(Redis::Back);
     };
     let clerk = || load(ports, redis.clone(), &users, &refused);
-    let ((), one, two, three, four) =
-        tokio::join!(script, clerk(), clerk(), clerk(), clerk());
+    let ((), one, two, three, four) = tokio::join!(script, clerk(), clerk(), clerk(), clerk());
 
     let clicks = [one, two, three, four].into_iter().flatten();
     for click in clicks {

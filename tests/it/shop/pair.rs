@@ -15,7 +15,9 @@ pub(crate) fn with_its_own_redis() -> ShopProcess {
     let server = missing::redis().expect("said before");
     let folder = server.parent().expect("a folder");
     let others = env::var_os("PATH").unwrap_or_default();
-    let path = [folder.to_owned()].into_iter().chain(env::split_paths(&others));
+    let path = [folder.to_owned()]
+        .into_iter()
+        .chain(env::split_paths(&others));
     let path = env::join_paths(path).expect("a search path");
     let options = ShopProcess::options().arg("--pair");
     options.env("PATH", path.to_str().expect("text")).start()

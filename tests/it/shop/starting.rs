@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use lock_tests::{FakeServer, Answer, Port, RedisServer, ShopOptions, ShopProcess, needs, wait};
+use lock_tests::{Answer, FakeServer, Port, RedisServer, ShopOptions, ShopProcess, needs, wait};
 
 /// What it wrote before it ended by itself, without success.
 #[track_caller]
@@ -117,7 +117,10 @@ fn a_wrong_password_is_refused_and_not_printed() {
         says(&said, &[&address]);
         assert!(!said.contains("sesame"), "{said}");
         let words = said.to_lowercase();
-        assert!(words.contains("password") || words.contains("auth"), "{said}");
+        assert!(
+            words.contains("password") || words.contains("auth"),
+            "{said}"
+        );
     }
     let said = refuses(with_url(&format!("redis://{address}")));
     says(&said, &[&address]);

@@ -26,7 +26,10 @@ async fn stock_orders_and_locks_are_json() {
 
     let order = &orders(port, "mug").await[0];
     assert_eq!(order["user"], "ada");
-    assert_eq!((&order["quantity"], &order["cents"]), (&1.into(), &1800.into()));
+    assert_eq!(
+        (&order["quantity"], &order["cents"]),
+        (&1.into(), &1800.into())
+    );
     let shelf = shelf(port, "mug").await;
     let told = ["initial", "stock", "sold", "orders", "oversold"].map(|field| &shelf[field]);
     assert_eq!(told, [10, 9, 1, 1, 0]);
@@ -40,7 +43,9 @@ async fn the_shelves_can_be_filled_again() {
     let shop = ShopProcess::start();
     let port = shop.port();
     assert_eq!(buy_fast(port, "ada", "mug").await.status, 201);
-    let reset = http::post(port, "/reset", &[], "").await.expect("an answer");
+    let reset = http::post(port, "/reset", &[], "")
+        .await
+        .expect("an answer");
     assert_eq!(reset.status, 204, "{}", reset.body);
     assert_eq!(shelf(port, "mug").await["stock"], 10);
     assert_eq!(orders(port, "mug").await.len(), 0);
@@ -51,7 +56,9 @@ async fn the_shelves_can_be_filled_again() {
 async fn a_holder_that_froze_is_refused_by_its_token() {
     let shop = ShopProcess::start();
     let port = shop.port();
-    let late = http::post(port, "/freeze", &[], "").await.expect("an answer");
+    let late = http::post(port, "/freeze", &[], "")
+        .await
+        .expect("an answer");
     assert_eq!((late.status, &*code(&late)), (409, "stale_fencing_token"));
     let told: serde_json::Value = serde_json::from_str(&late.body).expect("JSON");
     assert_eq!(told["lock_was_valid_before"], true);
