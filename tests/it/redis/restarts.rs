@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use lock_core::{ErrorKind, LockManager, Wait};
+use lock_core::{ErrorKind, LockManager, ReleaseMode, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
@@ -160,6 +160,24 @@ async fn a_server_killed_under_load_is_unavailable_and_never_busy() {
     let left = locks.drain(wait::PATIENCE).await;
     assert_eq!((left.held(), left.releasing()), (0, 0));
     assert!(keys(&server).is_empty());
+}
+
+#[tokio::test]
+async fn work_that_is_done_when_the_server_dies_keeps_its_result() {
+    needs!(redis);
+    for release in [ReleaseMode::Await, ReleaseMode::Background] {
+        let server = RedisServer::start();
+        let locks = LockManager::connect(&server.url())
+            .await
+            .expect("a manager");
+        let request = locks.lock("k").ttl(long()).release(release);
+        let body = async {
+            server.kill();
+            "done"
+        };
+        let outcome = timeout(bounded(), request.run(body)).await;
+        assert_eq!(outcome.expect("bounded").expect("it ran"), "done");
+    }
 }
 
 #[tokio::test]
