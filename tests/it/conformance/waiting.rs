@@ -244,7 +244,7 @@ async fn served_while(store: &Fixture, end: impl AsyncFn(LockGuard) + Send + Cop
     let waiter = tokio::spawn(store.lock("k").await.wait(Wait::Forever).acquire());
     queued(store, 1).await;
     let over = Arc::new(AtomicBool::new(false));
-    let served = Arc::clone(&over);
+    let enough = Arc::clone(&over);
     let taking = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -252,7 +252,7 @@ async fn served_while(store: &Fixture, end: impl AsyncFn(LockGuard) + Send + Cop
         runtime.expect("a runtime").block_on(async {
             end(first).await;
             let mut takings = 0;
-            while !served.load(Ordering::SeqCst) && takings < 500 {
+            while !enough.load(Ordering::SeqCst) && takings < 500 {
                 let request = greedy.lock("k").ttl(long()).wait(Wait::Forever);
                 let guard = request.acquire().await.expect("its turn");
                 std::thread::sleep(Duration::from_millis(1));
