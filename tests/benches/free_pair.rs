@@ -14,7 +14,7 @@ const ROUNDS: usize = 40;
 /// Short turns, so that whatever else the machine does hits both alike.
 const TURN: Duration = Duration::from_millis(50);
 
-pub fn run(server: &RedisServer) {
+pub(crate) fn run(server: &RedisServer) {
     println!(
         "| tasks | raw µs/pair | kit µs/pair | kit ÷ raw (median of {ROUNDS}) | throughput × raw |"
     );

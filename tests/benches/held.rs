@@ -9,7 +9,7 @@ use lock_tests::RedisServer;
 /// Long enough for every lock to be renewed twice.
 const WATCHED: Duration = Duration::from_secs(25);
 
-pub fn run(server: &RedisServer) {
+pub(crate) fn run(server: &RedisServer) {
     let count =
         std::env::var("HELD").map_or(100_000, |count| count.parse().expect("HELD is a number"));
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -7,6 +7,7 @@
 use redis::{Cmd, Pipeline, Value};
 
 use super::answers::{Trouble, acquired, failure, not_understood, number, owner, refusal, trouble};
+use super::batch::Item;
 use super::connection::Connection;
 use super::{RedisStore, millis, scripts};
 use crate::fence::FencingToken;
@@ -22,6 +23,17 @@ impl RedisStore {
             return Box::pin(self.acquire_by_script(acquire, on)).await;
         }
         let lock = self.names.lock(&acquire.key);
+        if on.is_busy() {
+            let item = Item::Acquire {
+                lock,
+                token: acquire.token,
+                ttl_millis: millis(acquire.ttl),
+            };
+            return match on.send_in_batch(&self.names, item).await? {
+                Some(answer) => Ok(acquired(&answer, self.keeper.is_listening())),
+                None => Box::pin(self.acquire_by_script(acquire, on)).await,
+            };
+        }
         let token = acquire.token.text();
         let token = token.as_str();
         let mut set = Cmd::with_capacity(6, lock.len() + token.len() + 32);

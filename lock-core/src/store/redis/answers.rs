@@ -111,7 +111,7 @@ pub(super) fn number(value: &Value) -> Option<u64> {
 }
 
 /// What went wrong on the way to the answer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Trouble {
     /// The connection is of no use any more; what was sent may have arrived.
     Broken(RedisError),

@@ -1,7 +1,7 @@
 //! One multiplexed connection, and whether it still answers.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use redis::aio::{AsyncPushSender, MultiplexedConnection, SendError};
@@ -13,6 +13,7 @@ use redis::{
 use tokio::sync::mpsc;
 
 use super::answers::{Trouble, failure, trouble};
+use super::batch::Batch;
 use crate::clock::{Clock, Moment};
 use crate::store::Failure;
 
@@ -44,11 +45,14 @@ pub(super) fn prepared(client: &Client) -> Result<Client, RedisError> {
 pub(super) struct Connection {
     redis: MultiplexedConnection,
     health: Arc<Health>,
+    batch: Arc<Batch>,
 }
 
 #[derive(Debug, Default)]
 struct Health {
     closed: AtomicBool,
+    /// Questions sent and not answered.
+    in_flight: AtomicUsize,
     /// When the first question was given up on since the last answer; 0: none was.
     silent_since: AtomicU64,
 }
@@ -76,7 +80,12 @@ impl Connection {
             .get_multiplexed_async_connection_with_config(&config)
             .await
             .map_err(not_connected)?;
-        let connection = Self { redis, health };
+        let batch = Arc::default();
+        let connection = Self {
+            redis,
+            health,
+            batch,
+        };
         connection
             .probe(mark)
             .await
@@ -111,11 +120,17 @@ impl Connection {
             && (silent_since == 0 || Clock::System.now().since(Moment(silent_since)) < SILENT)
     }
 
+    /// Whether so much is under way that going together pays.
+    pub(super) fn is_busy(&self) -> bool {
+        self.health.in_flight.load(Ordering::Relaxed) >= 2
+    }
+
+    pub(super) fn batch(&self) -> &Batch {
+        &self.batch
+    }
+
     pub(super) async fn send(&self, command: &Cmd) -> Result<Value, Trouble> {
-        let question = Question {
-            health: &self.health,
-            over: false,
-        };
+        let question = Question::new(&self.health);
         let answer = self.redis.clone().send_packed_command(command).await;
         question.answered(answer).and_then(|value| match value {
             Value::ServerError(error) => Err(trouble(error.into())),
@@ -128,10 +143,7 @@ impl Connection {
         &self,
         commands: &Pipeline,
     ) -> Result<[Value; N], Trouble> {
-        let question = Question {
-            health: &self.health,
-            over: false,
-        };
+        let question = Question::new(&self.health);
         let answer = self
             .redis
             .clone()
@@ -158,7 +170,15 @@ struct Question<'a> {
     over: bool,
 }
 
-impl Question<'_> {
+impl<'a> Question<'a> {
+    fn new(health: &'a Health) -> Self {
+        health.in_flight.fetch_add(1, Ordering::Relaxed);
+        Self {
+            health,
+            over: false,
+        }
+    }
+
     fn answered<T>(mut self, answer: Result<T, RedisError>) -> Result<T, Trouble> {
         self.over = true;
         let answer = answer.map_err(trouble);
@@ -173,6 +193,7 @@ impl Question<'_> {
 
 impl Drop for Question<'_> {
     fn drop(&mut self) {
+        self.health.in_flight.fetch_sub(1, Ordering::Relaxed);
         if !self.over {
             let now = Clock::System.now().0;
             let _ = self.health.silent_since.compare_exchange(

@@ -63,7 +63,7 @@ impl KeeperLink {
     }
 
     /// Connects, listens, and connects again, for as long as the keeper runs.
-    pub(super) async fn run(self: Arc<Self>, client: Client, names: Names, events: Events) {
+    pub(super) async fn run(self: Arc<Self>, client: Client, names: Arc<Names>, events: Events) {
         let mut failures = 0;
         loop {
             let (pushes, mut pushed) = mpsc::unbounded_channel();

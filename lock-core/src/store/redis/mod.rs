@@ -2,6 +2,7 @@
 
 mod acquire;
 mod answers;
+mod batch;
 mod connection;
 mod keeper_link;
 mod links;
@@ -16,6 +17,7 @@ use redis::Client;
 use tokio::runtime::Handle;
 
 use self::answers::{Trouble, failure};
+use self::batch::Item;
 use self::connection::{Connection, prepared};
 use self::keeper_link::KeeperLink;
 use self::links::Links;
@@ -27,7 +29,7 @@ use crate::error::Error;
 
 pub(crate) struct RedisStore {
     client: Client,
-    names: Names,
+    names: Arc<Names>,
     links: Links,
     keeper: Arc<KeeperLink>,
 }
@@ -39,7 +41,7 @@ impl RedisStore {
         connect_timeout: Duration,
     ) -> Result<Arc<Self>, Error> {
         let client = prepared(&client).map_err(|error| failure(error).error)?;
-        let names = Names::new(namespace);
+        let names = Arc::new(Names::new(namespace));
         Ok(Arc::new(Self {
             links: Links::new(client.clone(), &names),
             keeper: Arc::new(KeeperLink::new(connect_timeout)),
@@ -146,10 +148,22 @@ impl RedisStore {
     ) -> Result<Outcome, Trouble> {
         let lock = self.names.lock(&release.key);
         let queue = self.names.queue(&release.key);
+        let fence = release.fence.map(|fence| fence.to_string());
+        let fence = fence.unwrap_or_default();
+        if matches!(ending, Ending::Free) && on.is_busy() {
+            let item = Item::Release {
+                lock: lock.clone(),
+                queue: queue.clone(),
+                token: release.token,
+                fence: fence.clone(),
+            };
+            if let Some(answer) = on.send_in_batch(&self.names, item).await? {
+                return Ok(answers::released(&answer));
+            }
+        }
         let keys = [lock.as_str(), self.names.mark(), queue.as_str()];
         let token = release.token.text();
-        let fence = release.fence.map(|fence| fence.to_string());
-        let (fence, channels) = (fence.as_deref().unwrap_or_default(), self.names.channels());
+        let (fence, channels) = (fence.as_str(), self.names.channels());
         let token = token.as_str();
         let answer = match ending {
             Ending::Free => {
@@ -188,7 +202,7 @@ impl Store for RedisStore {
 
     fn background(self: Arc<Self>, events: Events) -> BoxFuture<'static, ()> {
         let link = Arc::clone(&self.keeper);
-        Box::pin(link.run(self.client.clone(), self.names.clone(), events))
+        Box::pin(link.run(self.client.clone(), Arc::clone(&self.names), events))
     }
 
     fn ready(&self) -> BoxFuture<'_, Result<(), Failure>> {

@@ -19,6 +19,7 @@ script!(ACQUIRE, "common.lua", "acquire.lua");
 script!(RELEASE, "common.lua", "release.lua");
 script!(COOL, "common.lua", "cool.lua");
 script!(EXTEND, "extend.lua");
+script!(BATCH, "common.lua", "batch.lua");
 
 pub(super) struct Lua {
     source: &'static str,
