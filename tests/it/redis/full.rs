@@ -70,6 +70,7 @@ async fn a_replica_gives_no_lock() {
     needs!(redis);
     let primary = RedisServer::start();
     let port = primary.port().to_string();
+    primary.cli(&["CONFIG", "SET", "repl-diskless-sync-delay", "0"]);
     let replica = RedisServer::start();
     replica.cli(&["REPLICAOF", "127.0.0.1", &port]);
     wait::until("it follows", || {

@@ -120,7 +120,7 @@ async fn a_renewal_that_is_swallowed_is_repeated() {
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
     let locks = warm(&proxy, Duration::from_millis(200)).await;
-    let ttl = Duration::from_secs(3);
+    let ttl = Duration::from_secs(2);
     let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
     proxy.set(Direction::Replies, Flow::Hold);
     wait::eventually("a renewal is on its way", async || {

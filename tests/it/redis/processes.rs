@@ -126,10 +126,10 @@ async fn guards_until_stopped() {
     let Some(locks) = parent().await else { return };
     let guard = locks.lock("k").ttl(ttl()).acquire().await.expect("free");
     println!("\nholding");
+    let mut last = Instant::now();
     let myself = rustix::process::getpid();
     rustix::process::kill_process(myself, rustix::process::Signal::STOP).expect("stopped");
     // A thread may get a little further than the call that stops its process.
-    let mut last = Instant::now();
     loop {
         let now = Instant::now();
         if now.duration_since(last) >= ttl() / 2 {

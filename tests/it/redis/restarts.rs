@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::{keys, kind, long, manager};
 
 fn ttl() -> Duration {
-    Duration::from_secs(2)
+    Duration::from_secs(1)
 }
 
 #[tokio::test]

@@ -146,7 +146,7 @@ async fn a_queue_of_another_type_costs_nothing_but_the_push() {
     let server = RedisServer::start();
     let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
     server.cli(&["SET", "lock:!q:{k}", "data"]);
-    let ttl = Duration::from_secs(2);
+    let ttl = Duration::from_secs(1);
     let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
     let waiter = tokio::spawn(other.lock("k").wait(Wait::Forever).acquire());
     assert!(
