@@ -27,13 +27,33 @@ pub(super) struct Links {
     by_runtime: Mutex<HashMap<Id, Link>>,
 }
 
-enum Link {
-    /// A task of that runtime connects; everybody there waits for it.
-    Connecting {
-        since: Moment,
-        outcome: watch::Receiver<Option<Result<Connection, Failure>>>,
-    },
-    Ready(Connection),
+/// What a task of the runtime tells: nothing while it connects, then the connection or why there is
+/// none. The task stays, so that its end tells the end of its runtime.
+struct Link {
+    since: Moment,
+    outcome: Outcome,
+}
+
+type Outcome = watch::Receiver<Option<Result<Connection, Failure>>>;
+
+impl Link {
+    fn runtime_lives(&self) -> bool {
+        self.outcome.has_changed().is_ok()
+    }
+
+    fn connection(&self) -> Option<Connection> {
+        match &*self.outcome.borrow() {
+            Some(Ok(connection)) if connection.is_usable() && self.runtime_lives() => {
+                Some(connection.clone())
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether everybody there waits for it.
+    fn is_connecting(&self, now: Moment) -> bool {
+        self.outcome.borrow().is_none() && self.runtime_lives() && now.since(self.since) < PATIENCE
+    }
 }
 
 impl Links {
@@ -45,86 +65,46 @@ impl Links {
         }
     }
 
-    /// The connection of the calling task's runtime, which must be `runtime`.
+    /// The connection of a runtime, if it is there and alive.
+    pub(super) fn of(&self, runtime: Id) -> Option<Connection> {
+        lock(&self.by_runtime).get(&runtime)?.connection()
+    }
+
+    /// The connection of the calling task's runtime, which must be `runtime`; a new one, if need be.
     pub(super) async fn here(&self, runtime: Id) -> Result<Connection, Failure> {
-        let mut outcome = match self.ready_or_connecting(runtime) {
-            Ok(connection) => return Ok(connection),
-            Err(outcome) => outcome,
-        };
-        let outcome = match outcome.wait_for(Option::is_some).await {
-            Ok(outcome) => outcome.clone(),
-            Err(_) => None,
-        };
-        outcome.unwrap_or_else(|| {
-            Err(Failure::refused(
-                "the runtime ended while it connected to the server",
-            ))
+        let mut outcome = self.connecting(runtime);
+        let told = outcome.wait_for(Option::is_some).await;
+        let told = told.ok().and_then(|outcome| outcome.clone());
+        told.unwrap_or_else(|| {
+            let message = "the runtime ended while it connected to the server";
+            Err(Failure::refused(message))
         })
     }
 
-    /// The connection of another runtime, if it is there and alive.
-    pub(super) fn of(&self, runtime: Id) -> Option<Connection> {
-        match lock(&self.by_runtime).get(&runtime) {
-            Some(Link::Ready(connection)) if connection.is_usable() => Some(connection.clone()),
-            // Made, and not yet taken note of.
-            Some(Link::Connecting { outcome, .. }) => match &*outcome.borrow() {
-                Some(Ok(connection)) if connection.is_usable() => Some(connection.clone()),
-                _ => None,
-            },
-            _ => None,
-        }
-    }
-
-    fn ready_or_connecting(
-        &self,
-        runtime: Id,
-    ) -> Result<Connection, watch::Receiver<Option<Result<Connection, Failure>>>> {
+    fn connecting(&self, runtime: Id) -> Outcome {
         let now = Clock::System.now();
         let mut links = lock(&self.by_runtime);
-        match links.get_mut(&runtime) {
-            Some(Link::Ready(connection)) if connection.is_usable() => {
-                return Ok(connection.clone());
-            }
-            Some(link @ Link::Connecting { .. }) => {
-                let Link::Connecting { since, outcome } = link else {
-                    unreachable!("matched just now")
-                };
-                let done = outcome.borrow().clone();
-                match done {
-                    Some(Ok(connection)) if connection.is_usable() => {
-                        *link = Link::Ready(connection.clone());
-                        return Ok(connection);
-                    }
-                    // Under way, and its task alive.
-                    None if now.since(*since) < PATIENCE && outcome.has_changed().is_ok() => {
-                        return Err(outcome.clone());
-                    }
-                    _ => {}
-                }
-            }
-            _ => {}
+        if let Some(link) = links.get(&runtime)
+            && (link.is_connecting(now) || link.connection().is_some())
+        {
+            return link.outcome.clone();
         }
         // Runtimes come and go; what they leave goes when the next one comes.
-        links.retain(|_, link| match link {
-            Link::Ready(connection) => connection.is_usable(),
-            Link::Connecting { outcome, .. } => outcome.has_changed().is_ok(),
-        });
+        links.retain(|_, link| link.runtime_lives());
         let (tell, outcome) = watch::channel(None);
         let (client, mark) = (self.client.clone(), Arc::clone(&self.mark));
         Handle::current().spawn(async move {
-            let connection = Connection::open(&client, &mark, None).await;
-            tell.send_replace(Some(connection));
-            // The outcome stays readable while somebody waits for it.
+            tell.send_replace(Some(Connection::open(&client, &mark, None).await));
             tell.closed().await;
         });
         links.insert(
             runtime,
-            Link::Connecting {
+            Link {
                 since: now,
                 outcome: outcome.clone(),
             },
         );
-        Err(outcome)
+        outcome
     }
 }
 
