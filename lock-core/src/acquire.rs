@@ -38,23 +38,22 @@ pub(crate) async fn acquire(wanted: Wanted) -> Result<LockGuard, Error> {
     );
     let clock = wanted.core.keeper.clock.clone();
     let started = clock.now();
+    let cooldown = wanted.cooldown;
     let result = take(wanted).instrument(span.clone()).await;
     let outcome = result
         .as_ref()
         .map_or_else(|error| error.code(), |_| "acquired");
     span.record("outcome", outcome);
     span.record("waited_ms", clock.now().since(started).as_secs_f64() * 1e3);
-    result
+    result.map(|hold| LockGuard::new(hold, cooldown))
 }
 
-async fn take(wanted: Wanted) -> Result<LockGuard, Error> {
-    let key = Arc::clone(&wanted.key);
-    let hold = match seat(&wanted).await {
+async fn take(wanted: Wanted) -> Result<Arc<Hold>, Error> {
+    match seat(&wanted).await {
         Ok((seat, give_up)) => contend(&wanted, seat, give_up).await,
         Err(error) => Err(error),
     }
-    .map_err(|error| error.with_key(&key))?;
-    Ok(LockGuard::new(hold, wanted.cooldown))
+    .map_err(|error| error.with_key(&wanted.key))
 }
 
 /// Waits for the turn to ask the store. Answers until when to try.

@@ -294,10 +294,13 @@ fn release_later(hold: &Hold) {
 
 /// What is to be done about a lost lease in the store: if it may still be there, it goes.
 fn discard(hold: &Hold, loss: Loss) {
+    let core = &hold.core;
+    core.local.leave(hold, false);
     if loss != Loss::NotOurs {
-        hold.core.keeper.submit(Job::discard(hold));
+        // The tenure is over: whoever comes next need not wait for its key to run out.
+        core.local.note_unreleased(hold);
+        core.keeper.submit(Job::discard(hold));
     }
-    hold.core.local.leave(hold, false);
 }
 
 impl Deref for LockGuard {

@@ -70,6 +70,7 @@ mod guard;
 mod hold;
 #[cfg(feature = "axum")]
 mod http;
+mod inventory;
 mod keeper;
 mod key;
 mod lease;
@@ -106,6 +107,7 @@ pub use error::{Error, ErrorKind};
 pub use fence::FencingToken;
 pub use from_error::FromLockError;
 pub use guard::{LockGuard, LockHandle};
+pub use inventory::{Drained, HeldLock};
 pub use key::LockKey;
 #[cfg(feature = "macros")]
 #[doc = include_str!("docs/distributed_lock.md")]
@@ -113,7 +115,7 @@ pub use lock_macros::distributed_lock;
 #[cfg(feature = "macros")]
 #[doc = include_str!("docs/lock_key.md")]
 pub use lock_macros::lock_key;
-pub use manager::{Drained, HeldLock, LockManager};
+pub use manager::LockManager;
 pub use options::{OnLost, ReleaseMode, Renew, Wait};
 #[cfg(feature = "redis")]
 pub use redis;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::builder::ManagerBuilder;
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::fence::FencingToken;
+use crate::inventory::{Drained, HeldLock};
 use crate::keeper::{Job, Keeper};
 use crate::key::LockKey;
 use crate::local::Local;
@@ -286,76 +286,5 @@ impl fmt::Debug for LockManager {
         f.debug_struct("LockManager")
             .field("store", &self.core.store)
             .finish_non_exhaustive()
-    }
-}
-
-/// One lock that this process holds: an entry of [`LockManager::held`].
-#[derive(Clone)]
-pub struct HeldLock {
-    key: Arc<str>,
-    remaining: Duration,
-    held_for: Duration,
-    fencing_token: FencingToken,
-}
-
-impl HeldLock {
-    /// The key, as it was asked for.
-    #[must_use]
-    pub fn key(&self) -> &str {
-        &self.key
-    }
-
-    /// How long it stays valid if it is never renewed again.
-    #[must_use]
-    pub fn remaining(&self) -> Duration {
-        self.remaining
-    }
-
-    /// How long it has been held.
-    #[must_use]
-    pub fn held_for(&self) -> Duration {
-        self.held_for
-    }
-
-    /// Its fencing token.
-    #[must_use]
-    pub fn fencing_token(&self) -> FencingToken {
-        self.fencing_token
-    }
-}
-
-impl fmt::Debug for HeldLock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HeldLock")
-            .field("remaining", &self.remaining)
-            .field("held_for", &self.held_for)
-            .finish_non_exhaustive()
-    }
-}
-
-/// What was left when [`LockManager::drain`] returned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Drained {
-    held: usize,
-    releasing: usize,
-}
-
-impl Drained {
-    /// Guards, and bodies under a lock, that have not ended.
-    #[must_use]
-    pub fn held(&self) -> usize {
-        self.held
-    }
-
-    /// Releases that the store has not confirmed.
-    #[must_use]
-    pub fn releasing(&self) -> usize {
-        self.releasing
-    }
-
-    /// Whether nothing was left.
-    #[must_use]
-    pub fn is_complete(&self) -> bool {
-        self.held == 0 && self.releasing == 0
     }
 }

@@ -20,7 +20,7 @@ use crate::store::Failure;
 /// Data that the server's machine does not acknowledge for this long ends a connection.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
 /// A connection that has left questions unanswered for this long is replaced by a new one.
-const SILENT: Duration = Duration::from_secs(1);
+const SILENT: Duration = Duration::from_millis(500);
 
 /// The client with the settings that a lock needs, whatever it was made with.
 pub(super) fn prepared(client: &Client) -> Result<Client, RedisError> {
@@ -53,7 +53,7 @@ struct Health {
     closed: AtomicBool,
     /// Questions sent and not answered.
     in_flight: AtomicUsize,
-    /// When the first question was given up on since the last answer; 0: none was.
+    /// When the first question was sent that was given up on, since the last answer; 0: none was.
     silent_since: AtomicU64,
 }
 
@@ -167,6 +167,7 @@ fn not_connected(error: RedisError) -> Failure {
 /// One question, until it is answered or given up on.
 struct Question<'a> {
     health: &'a Health,
+    sent: Moment,
     over: bool,
 }
 
@@ -175,6 +176,7 @@ impl<'a> Question<'a> {
         health.in_flight.fetch_add(1, Ordering::Relaxed);
         Self {
             health,
+            sent: Clock::System.now(),
             over: false,
         }
     }
@@ -195,10 +197,9 @@ impl Drop for Question<'_> {
     fn drop(&mut self) {
         self.health.in_flight.fetch_sub(1, Ordering::Relaxed);
         if !self.over {
-            let now = Clock::System.now().0;
             let _ = self.health.silent_since.compare_exchange(
                 0,
-                now,
+                self.sent.0,
                 Ordering::Relaxed,
                 Ordering::Relaxed,
             );
