@@ -7,5 +7,6 @@
 mod conformance;
 mod face;
 mod harness;
+mod layer;
 mod redis;
 mod shop;

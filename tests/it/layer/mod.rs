@@ -1,1 +1,61 @@
-//! x
+//! The layer on a real Redis: what only real servers, sockets and processes can do to a click.
+
+mod disconnects;
+mod duplicates;
+mod loss;
+mod outages;
+mod processes;
+mod server;
+
+use std::time::Duration;
+
+use lock_core::LockManager;
+use lock_tests::http::{self, Response};
+use lock_tests::{RedisServer, wait};
+use lock_tower::LockLayer;
+
+use server::{Gate, Server};
+
+/// One user's click on "place the order".
+async fn click(server: &Server, user: &str) -> Response {
+    let answer = http::post(server.port(), "/orders", &[("x-user-id", user)], "").await;
+    answer.unwrap_or_else(|error| panic!("no answer for {user}: {error}"))
+}
+
+fn layer(locks: &LockManager) -> LockLayer {
+    let key = "submit:<header.x-user-id>:<method>:<route>";
+    LockLayer::template(locks.clone(), key).expect("a template")
+}
+
+/// The key of one user's click, as it stands in Redis.
+fn key(user: &str) -> String {
+    format!("lock:submit:{user}:POST:/orders")
+}
+
+/// A server of the service, with a manager of its own, as another process would have.
+async fn server_on(redis: &RedisServer, gate: &Gate) -> Server {
+    let locks = LockManager::connect(&redis.url()).await.expect("a manager");
+    Server::start(locks.clone(), layer(&locks), gate).await
+}
+
+/// Releases in the background have ended, and Redis keeps nothing.
+async fn nothing_is_left(redis: &RedisServer, servers: &[&Server]) {
+    for server in servers {
+        let left = server.locks().drain(wait::PATIENCE).await;
+        assert!(left.is_complete(), "{left:?}");
+    }
+    let mut keys = redis.keys();
+    keys.retain(|key| key != "lock:!f");
+    assert_eq!(keys, Vec::<String>::new());
+}
+
+/// Refused because nothing is known, with words and a time.
+#[track_caller]
+fn assert_unavailable(answer: &Response) {
+    assert_eq!(answer.status, 503, "{answer:?}");
+    assert_eq!(crate::shop::code(answer), "lock_unavailable");
+    assert!(crate::shop::retry_after(answer) >= 1);
+}
+
+/// Far more than the layer's two timeouts of 250 ms together; far less than any ttl.
+const BOUNDED: Duration = Duration::from_secs(2);

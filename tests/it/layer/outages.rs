@@ -1,0 +1,122 @@
+//! A Redis that refuses, hangs or stands still. What is not known is never a 409.
+
+use std::time::Instant;
+
+use lock_core::LockManager;
+use lock_tests::{Answer, FakeServer, RedisServer, needs, wait};
+use tokio::time::timeout;
+
+use super::{BOUNDED, Gate, Server, assert_unavailable, click, layer, nothing_is_left, server_on};
+
+#[tokio::test]
+async fn a_redis_that_gives_no_usable_answer_is_a_503_in_time() {
+    for answer in [
+        Answer::Loading,
+        Answer::ReadOnly,
+        Answer::Silence,
+        Answer::HangUp,
+    ] {
+        for redis in [
+            FakeServer::start(answer.clone()),
+            FakeServer::after_handshake(answer.clone()),
+        ] {
+            let gate = Gate::open();
+            let locks = LockManager::connect_lazy(&redis.url()).expect("a URL");
+            let server = Server::start(locks.clone(), layer(&locks), &gate).await;
+            let start = Instant::now();
+            // The first click opens the connection, the second one finds it as it is.
+            for _ in 0..2 {
+                let refused = timeout(wait::PATIENCE, click(&server, "42")).await;
+                assert_unavailable(&refused.expect("an answer"));
+            }
+            assert!(
+                start.elapsed() < BOUNDED,
+                "{answer:?}: {:?}",
+                start.elapsed()
+            );
+            assert_eq!(gate.counts(), (0, 0), "{answer:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_redis_that_is_not_there_is_a_503_and_one_that_comes_serves() {
+    needs!(redis);
+    let redis = RedisServer::start();
+    redis.kill();
+    let gate = Gate::open();
+    let locks = LockManager::connect_lazy(&redis.url()).expect("a URL");
+    let server = Server::start(locks.clone(), layer(&locks), &gate).await;
+    assert_unavailable(&click(&server, "42").await);
+    redis.start_again();
+    wait::eventually("it serves", async || {
+        let answer = click(&server, "42").await;
+        assert!([201, 503].contains(&answer.status), "{answer:?}");
+        answer.status == 201
+    })
+    .await;
+    nothing_is_left(&redis, &[&server]).await;
+}
+
+#[tokio::test]
+async fn a_redis_that_stands_still_is_a_503_and_leaves_nothing_when_it_goes_on() {
+    needs!(redis);
+    let redis = RedisServer::start();
+    let gate = Gate::open();
+    let server = server_on(&redis, &gate).await;
+    assert_eq!(click(&server, "warm").await.status, 201);
+    redis.stop();
+    for user in ["42", "42", "43"] {
+        let start = Instant::now();
+        assert_unavailable(&click(&server, user).await);
+        assert!(start.elapsed() < BOUNDED, "{:?}", start.elapsed());
+    }
+    assert_eq!(gate.counts(), (1, 1), "no handler ran");
+    redis.cont();
+    wait::eventually("it serves the same users again", async || {
+        let answer = click(&server, "42").await;
+        assert!([201, 503].contains(&answer.status), "{answer:?}");
+        answer.status == 201
+    })
+    .await;
+    nothing_is_left(&redis, &[&server]).await;
+}
+
+#[tokio::test]
+async fn a_redis_that_stops_while_the_handler_runs_does_not_keep_its_answer() {
+    needs!(redis);
+    let redis = RedisServer::start();
+    let gate = Gate::closed();
+    let server = server_on(&redis, &gate).await;
+    let (order, ()) = tokio::join!(click(&server, "42"), async {
+        gate.entered(1).await;
+        redis.stop();
+        gate.let_through(1);
+        let sent = Instant::now();
+        gate.ended(1).await;
+        assert!(sent.elapsed() < BOUNDED);
+    });
+    assert_eq!((order.status, &*order.body), (201, "an order"));
+    redis.cont();
+    nothing_is_left(&redis, &[&server]).await;
+}
+
+#[tokio::test]
+async fn a_redis_that_dies_while_the_handler_runs_does_not_keep_its_answer() {
+    needs!(redis);
+    let redis = RedisServer::start();
+    let gate = Gate::closed();
+    let server = server_on(&redis, &gate).await;
+    let click = click(&server, "42");
+    let mut click = std::pin::pin!(click);
+    tokio::select! {
+        early = &mut click => panic!("{early:?}"),
+        _ = gate.entered(1) => {}
+    }
+    redis.kill();
+    gate.let_through(1);
+    let start = Instant::now();
+    let order = click.await;
+    assert_eq!((order.status, &*order.body), (201, "an order"));
+    assert!(start.elapsed() < BOUNDED, "{:?}", start.elapsed());
+}

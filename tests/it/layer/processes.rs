@@ -1,0 +1,118 @@
+//! Servers that are processes of their own, and are killed.
+
+use std::process::Command;
+use std::time::Duration;
+
+use lock_core::LockManager;
+use lock_tests::{ChildProcess, RedisServer, http, needs, wait};
+use tokio::time::{Instant, timeout};
+
+use super::{Gate, Server, click, key, layer, server_on};
+use crate::shop::code;
+
+const SERVER: &str = "LOCK_TESTS_LAYER_SERVER";
+
+fn ttl() -> Duration {
+    Duration::from_secs(1)
+}
+
+/// The ignored test below, in a process of its own.
+fn serving(redis: &RedisServer) -> (ChildProcess, u16) {
+    let mut command = Command::new(std::env::current_exe().expect("this binary"));
+    command
+        .args(["--exact", "layer::processes::serves_until_killed"])
+        .args(["--ignored", "--nocapture"])
+        .env(SERVER, redis.url());
+    let process = ChildProcess::spawn(command);
+    let line = process.line(wait::PATIENCE, |line| line.starts_with("serving "));
+    let line = line.unwrap_or_else(|| panic!("it does not serve:\n{}", process.output()));
+    let port = line["serving ".len()..].parse().expect("a port");
+    (process, port)
+}
+
+/// Whether it has said so already: waiting for it here would stop the client too.
+fn says(process: &ChildProcess, words: &str) -> bool {
+    process.line(Duration::ZERO, |line| line == words).is_some()
+}
+
+#[tokio::test]
+#[ignore = "a process that other tests start"]
+async fn serves_until_killed() {
+    let Ok(url) = std::env::var(SERVER) else {
+        return;
+    };
+    let gate = Gate::closed();
+    let locks = LockManager::connect(&url).await.expect("a manager");
+    let server = Server::start(locks.clone(), layer(&locks).ttl(ttl()), &gate).await;
+    println!("\nserving {}", server.port());
+    gate.entered(1).await;
+    println!("\nhandling");
+    std::future::pending::<()>().await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_killed_while_it_handles_costs_its_user_the_ttl() {
+    needs!(redis);
+    let redis = RedisServer::start();
+    let gate = Gate::open();
+    let other = server_on(&redis, &gate).await;
+    let (mut process, port) = serving(&redis);
+    let lost =
+        tokio::spawn(async move { http::post(port, "/orders", &[("x-user-id", "42")], "").await });
+    wait::eventually("it handles", async || says(&process, "handling")).await;
+    let refused = click(&other, "42").await;
+    assert_eq!((refused.status, &*code(&refused)), (409, "lock_busy"));
+
+    process.kill();
+    lost.await.expect("no panic").expect_err("nobody answers");
+    let left = redis.time_to_live(&key("42")).unwrap_or_default();
+    assert!(left <= ttl(), "{left:?}");
+    let start = Instant::now();
+    let served = timeout(left + Duration::from_secs(5), async {
+        loop {
+            let answer = click(&other, "42").await;
+            match answer.status {
+                409 => tokio::time::sleep(Duration::from_millis(5)).await,
+                _ => return answer,
+            }
+        }
+    })
+    .await;
+    assert_eq!(served.expect("served in time").status, 201);
+    let early = left.saturating_sub(start.elapsed());
+    assert!(
+        early < ttl() / 10,
+        "its lock was taken {early:?} before its end"
+    );
+    assert_eq!(gate.counts(), (1, 1));
+}
+
+#[tokio::test]
+async fn a_frozen_server_does_not_undo_what_the_next_one_has() {
+    needs!(redis);
+    let redis = RedisServer::start();
+    let gate = Gate::closed();
+    let other = server_on(&redis, &gate).await;
+    let (process, port) = serving(&redis);
+    let frozen =
+        tokio::spawn(async move { http::post(port, "/orders", &[("x-user-id", "42")], "").await });
+    wait::eventually("it handles", async || says(&process, "handling")).await;
+    process.stop();
+    wait::eventually("its lock has run out", async || {
+        redis.get(&key("42")).is_none()
+    })
+    .await;
+    let (order, ()) = tokio::join!(click(&other, "42"), async {
+        let lock = gate.entered(1).await;
+        let owner = redis.get(&key("42"));
+        process.cont();
+        // It answers again: what it had to renew or undo is on its way or done.
+        let twin = http::post(port, "/orders", &[("x-user-id", "42")], "").await;
+        assert_eq!(twin.expect("it serves again").status, 409);
+        assert_eq!(redis.get(&key("42")), owner);
+        assert!(lock.is_valid());
+        gate.let_through(1);
+    });
+    assert_eq!(order.status, 201);
+    frozen.abort();
+}
