@@ -4,6 +4,7 @@
     reason = "tests watch real servers: they read the real clock"
 )]
 
+mod browser;
 mod conformance;
 mod face;
 mod harness;

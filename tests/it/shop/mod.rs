@@ -8,6 +8,8 @@ mod pair;
 mod starting;
 mod views;
 
+pub(crate) use pair::on;
+
 use lock_tests::http::{self, Response};
 use serde_json::Value;
 

@@ -23,7 +23,7 @@ pub(crate) fn with_its_own_redis() -> ShopProcess {
     options.env("PATH", path.to_str().expect("text")).start()
 }
 
-pub(super) fn on(server: &RedisServer) -> ShopProcess {
+pub(crate) fn on(server: &RedisServer) -> ShopProcess {
     let options = ShopProcess::options().arg("--pair");
     options.env("REDIS_URL", &server.url()).start()
 }
