@@ -107,6 +107,7 @@ fn a_lock_works_without_any_runtime() {
     assert_eq!(kind(block_on(short.acquire())), ErrorKind::Busy);
     drop(held);
     block_on(locks.drain(wait::PATIENCE));
+    block_on(elsewhere.drain(wait::PATIENCE));
     assert!(keys(&server).is_empty());
 }
 
