@@ -250,7 +250,7 @@ impl Pending {
         self.in_flight = false;
         match outcome {
             Some(Outcome::Granted(fence)) if self.hold.grant(sent, fence) => {
-                core.keeper.granted(&self.hold);
+                core.keeper.rearm(&self.hold);
                 Asked::Granted
             }
             Some(Outcome::Granted(_)) => Asked::Failed(Failure::unanswered(

@@ -151,6 +151,7 @@ impl LockGuard {
             held_ms = tracing::field::Empty,
             outcome = tracing::field::Empty
         );
+        hold.core.keeper.guard_made();
         Self {
             handle: LockHandle { hold },
             cooldown_millis: cooldown_millis(cooldown),
@@ -313,14 +314,17 @@ impl Deref for LockGuard {
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
-        if self.ended {
-            return;
+        let core = Arc::clone(&self.handle.hold.core);
+        if !self.ended {
+            match self.end() {
+                Phase::Held => release_later(&self.handle.hold),
+                Phase::Lost(loss) => discard(&self.handle.hold, loss),
+                Phase::Asking | Phase::Closed => {}
+            }
         }
-        match self.end() {
-            Phase::Held => release_later(&self.handle.hold),
-            Phase::Lost(loss) => discard(&self.handle.hold, loss),
-            Phase::Asking | Phase::Closed => {}
-        }
+        // Only now: an awaited release that is dropped has become a job by then, and one that was
+        // answered is done. Whoever drains waits for either.
+        core.keeper.guard_ended();
     }
 }
 

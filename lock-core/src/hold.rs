@@ -218,8 +218,7 @@ impl Hold {
         let waiting = state.waiting.take();
         drop(state);
         wake_all(waiting);
-        let granted = matches!(before, Phase::Held | Phase::Lost(_));
-        self.core.keeper.disarm(self, granted);
+        self.core.keeper.disarm(self);
         before
     }
 

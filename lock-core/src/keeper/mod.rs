@@ -54,7 +54,7 @@ struct State {
 /// What a keeper still has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Load {
-    /// Leases that were granted and not given back, lost ones included.
+    /// Guards that have not ended, those of lost leases included.
     pub(crate) guards: usize,
     /// Releases accepted and not finished.
     pub(crate) jobs: usize,
@@ -101,13 +101,6 @@ impl Keeper {
         self.look_in_time(lock(&self.state), hold);
     }
 
-    /// The hold's lease is granted: there is a guard for it from here on.
-    pub(crate) fn granted(&self, hold: &Arc<Hold>) {
-        let mut state = lock(&self.state);
-        state.guards += 1;
-        self.look_in_time(state, hold);
-    }
-
     /// The hold's lease changed: sees to it that the thread looks in time.
     pub(crate) fn rearm(&self, hold: &Arc<Hold>) {
         self.look_in_time(lock(&self.state), hold);
@@ -124,11 +117,20 @@ impl Keeper {
         }
     }
 
-    /// The hold's lease is closed; `granted`: it had been granted.
-    pub(crate) fn disarm(&self, hold: &Arc<Hold>, granted: bool) {
+    /// The hold's lease is closed.
+    pub(crate) fn disarm(&self, hold: &Arc<Hold>) {
+        lock(&self.state).schedule.remove_hold(hold);
+    }
+
+    /// There is one more guard.
+    pub(crate) fn guard_made(&self) {
+        lock(&self.state).guards += 1;
+    }
+
+    /// A guard has ended, and its release is done or submitted.
+    pub(crate) fn guard_ended(&self) {
         let mut state = lock(&self.state);
-        state.schedule.remove_hold(hold);
-        state.guards -= usize::from(granted);
+        state.guards -= 1;
         let waiting = state.idle_waiters();
         drop(state);
         wake_all(waiting);
