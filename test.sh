@@ -55,7 +55,7 @@ reasons() {
 }
 
 install_missing() {
-    if ! have_compiler; then install "a C compiler and the headers of OpenSSL" compiler have_compiler; fi
+    if ! have_compiler; then install "a C compiler" compiler have_compiler; fi
     if ! have_redis; then install "redis-server" redis have_redis; fi
     if ! have_browser; then install "Chromium and its driver" browser have_browser; fi
 }
@@ -78,7 +78,7 @@ install() {
 packages() {
     if have apt-get; then
         case $1 in
-            compiler) apt gcc libc6-dev pkg-config libssl-dev ;;
+            compiler) apt gcc libc6-dev ;;
             redis) apt redis-server ;;
             browser) apt chromium chromium-driver || apt chromium-browser chromium-chromedriver ;;
         esac
@@ -90,7 +90,7 @@ packages() {
         esac
     elif have dnf; then
         case $1 in
-            compiler) dnf_ gcc pkgconf-pkg-config openssl-devel ;;
+            compiler) dnf_ gcc ;;
             redis) dnf_ redis || dnf_ valkey-compat-redis ;;
             browser) dnf_ chromium chromedriver ;;
         esac
@@ -124,7 +124,7 @@ as_root() {
 }
 
 have_compiler() {
-    have cc && { [ "$(uname)" = Darwin ] || { have pkg-config && pkg-config --exists openssl; }; }
+    have cc
 }
 
 have_redis() {
