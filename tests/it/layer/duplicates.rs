@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lock_core::LockManager;
-use lock_tests::{RedisServer, needs, wait};
+use lock_tests::{RedisServer, http, needs, wait};
 
 use super::{Gate, Server, click, key, layer, nothing_is_left, server_on};
 use crate::shop::{code, retry_after};
@@ -105,4 +105,29 @@ async fn after_the_answer_the_other_server_refuses_until_it_has_cooled_down() {
     })
     .await;
     assert_eq!(gate.counts(), (2, 2));
+}
+
+#[tokio::test]
+async fn reading_passes_a_click_under_way_and_asks_redis_nothing() {
+    needs!(redis);
+    let redis = RedisServer::start();
+    let gate = Gate::closed();
+    let server = server_on(&redis, &gate).await;
+    let (order, ()) = tokio::join!(click(&server, "42"), async {
+        gate.entered(1).await;
+        redis.reset_stats();
+        for _ in 0..3 {
+            let headers = [("x-user-id", "42")];
+            let read = http::request(server.port(), "GET", "/orders", &headers, "").await;
+            assert_eq!(read.expect("an answer").status, 200);
+        }
+        let asked = redis.commandstats();
+        assert!(
+            !asked.contains_key("set") && !asked.contains_key("evalsha"),
+            "{asked:?}"
+        );
+        gate.let_through(1);
+    });
+    assert_eq!(order.status, 201);
+    nothing_is_left(&redis, &[&server]).await;
 }

@@ -13,12 +13,16 @@ use lock_core::LockManager;
 use lock_tests::http::{self, Response};
 use lock_tests::{RedisServer, wait};
 use lock_tower::LockLayer;
+use tokio::time::timeout;
 
 use server::{Gate, Server};
 
 /// One user's click on "place the order".
 async fn click(server: &Server, user: &str) -> Response {
-    let answer = http::post(server.port(), "/orders", &[("x-user-id", user)], "").await;
+    let headers = [("x-user-id", user)];
+    let answer = http::post(server.port(), "/orders", &headers, "");
+    let answer = timeout(wait::PATIENCE, answer).await;
+    let answer = answer.unwrap_or_else(|_| panic!("{user} waits for ever"));
     answer.unwrap_or_else(|error| panic!("no answer for {user}: {error}"))
 }
 

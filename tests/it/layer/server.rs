@@ -6,10 +6,12 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
 use lock_core::LockManager;
+use lock_tests::wait;
 use lock_tower::{LockContext, LockLayer};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 /// A server in this process, ended when this is dropped; its handlers run on.
 pub(super) struct Server {
@@ -26,7 +28,7 @@ impl Server {
             (StatusCode::CREATED, "an order")
         };
         let app = Router::new()
-            .route("/orders", post(create))
+            .route("/orders", post(create).get(async || "orders"))
             .route_layer(layer);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("bound").port();
@@ -88,8 +90,7 @@ impl Gate {
 
     /// Until so many handlers have begun; the lock of the last one.
     pub(super) async fn entered(&self, handlers: usize) -> LockContext {
-        let mut entered = self.0.entered.subscribe();
-        let _ = entered.wait_for(|&count| count >= handlers).await;
+        reaches(&self.0.entered, handlers).await;
         self.0
             .lock
             .borrow()
@@ -99,8 +100,7 @@ impl Gate {
 
     /// Until so many handlers have come to their end.
     pub(super) async fn ended(&self, handlers: usize) {
-        let mut ended = self.0.ended.subscribe();
-        let _ = ended.wait_for(|&count| count >= handlers).await;
+        reaches(&self.0.ended, handlers).await;
     }
 
     pub(super) fn counts(&self) -> (usize, usize) {
@@ -114,4 +114,11 @@ impl Gate {
         permit.forget();
         self.0.ended.send_modify(|count| *count += 1);
     }
+}
+
+async fn reaches(counter: &watch::Sender<usize>, handlers: usize) {
+    let mut counter = counter.subscribe();
+    let reached = timeout(wait::PATIENCE, counter.wait_for(|&count| count >= handlers));
+    let in_time = reached.await.is_ok();
+    assert!(in_time, "waited in vain for handler {handlers}");
 }

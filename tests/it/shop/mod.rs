@@ -11,7 +11,9 @@ mod views;
 pub(crate) use pair::on;
 
 use lock_tests::http::{self, Response};
+use lock_tests::wait;
 use serde_json::Value;
+use tokio::time::timeout;
 
 /// An order of one piece, as the page sends it: the bank takes its 800 ms.
 pub(crate) async fn buy(port: u16, user: &str) -> Response {
@@ -25,7 +27,9 @@ pub(crate) async fn buy_fast(port: u16, user: &str, sku: &str) -> Response {
 }
 
 async fn send(port: u16, path: &str, user: &str, body: &str) -> Response {
-    let answer = http::post(port, path, &[("x-user-id", user)], body).await;
+    let headers = [("x-user-id", user)];
+    let answer = timeout(wait::PATIENCE, http::post(port, path, &headers, body)).await;
+    let answer = answer.unwrap_or_else(|_| panic!("{user} waits for ever on {port}"));
     answer.unwrap_or_else(|error| panic!("{path} for {user} on {port}: {error}"))
 }
 
