@@ -1,0 +1,134 @@
+//! Which manager is used, what may be sent where, and what two managers share.
+
+use std::time::Duration;
+
+use lock_core::{
+    Acquire, AsLockManager, Drained, Error, ErrorKind, FencingToken, HeldLock, LockGuard,
+    LockHandle, LockKey, LockManager, LockRequest, ManagerBuilder, Scope, TryAcquire,
+};
+
+fn everywhere<T: Send + Sync + 'static>() {}
+fn anywhere<T: Send + 'static>() {}
+fn sendable<T: Send>(value: T) -> T {
+    value
+}
+
+#[test]
+fn everything_may_be_sent_and_what_is_looked_at_may_be_shared() {
+    everywhere::<LockManager>();
+    everywhere::<LockHandle>();
+    everywhere::<LockGuard>();
+    everywhere::<LockKey>();
+    everywhere::<Error>();
+    everywhere::<ErrorKind>();
+    everywhere::<FencingToken>();
+    everywhere::<HeldLock>();
+    everywhere::<Drained>();
+    anywhere::<LockRequest>();
+    anywhere::<ManagerBuilder>();
+    anywhere::<Acquire>();
+    anywhere::<TryAcquire>();
+    anywhere::<Scope<Acquire>>();
+}
+
+#[tokio::test]
+async fn the_futures_of_all_verbs_may_be_sent() {
+    let locks = LockManager::in_memory();
+    let guard = sendable(locks.lock("a").acquire()).await.unwrap();
+    sendable(guard.release()).await.unwrap();
+    drop(sendable(locks.lock("a").try_acquire()).await.unwrap());
+    sendable(locks.lock("b").run(async {})).await.unwrap();
+    sendable(
+        locks
+            .lock("b")
+            .run_with(|lock| async move { lock.remaining() }),
+    )
+    .await
+    .unwrap();
+    sendable(locks.scope(async {})).await;
+    sendable(locks.drain(Duration::from_secs(5))).await;
+    drop(sendable(LockManager::connect("memory:")).await.unwrap());
+}
+
+/// One test, because what is installed is the process's.
+#[tokio::test]
+async fn the_scope_comes_before_the_installed_manager_and_there_is_one_of_those() {
+    let nothing = LockManager::installed().unwrap_err();
+    assert_eq!(nothing.kind(), ErrorKind::Invalid);
+    assert!(nothing.to_string().contains("install()"), "{nothing}");
+
+    let (first, second) = (LockManager::in_memory(), LockManager::in_memory());
+    first.install().unwrap();
+    first.clone().install().unwrap();
+    let again = second.install().unwrap_err();
+    assert_eq!(again.kind(), ErrorKind::Invalid);
+    assert!(again.to_string().contains("scope"), "{again}");
+
+    let held = LockManager::installed()
+        .unwrap()
+        .lock("k")
+        .acquire()
+        .await
+        .unwrap();
+    assert_eq!(first.held().len(), 1);
+    let inside =
+        second.scope(async { LockManager::installed().unwrap().lock("k").acquire().await });
+    inside
+        .await
+        .expect("another store: another lock")
+        .release()
+        .await
+        .unwrap();
+    held.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn stores_in_memory_are_shared_by_name_and_else_are_not() {
+    let shared = || LockManager::connect_lazy("memory:managers").unwrap();
+    let (one, other) = (shared(), shared());
+    let guard = one.lock("k").acquire().await.unwrap();
+    assert!(other.lock("k").try_acquire().await.unwrap().is_none());
+    assert!(
+        LockManager::in_memory()
+            .lock("k")
+            .try_acquire()
+            .await
+            .unwrap()
+            .is_some()
+    );
+    let waiting = tokio::spawn(other.lock("k").wait(Duration::from_secs(20)).acquire());
+    tokio::task::yield_now().await;
+    let older = guard.fencing_token();
+    guard.release().await.unwrap();
+    let next = waiting.await.unwrap().unwrap();
+    assert!(next.fencing_token() > older);
+}
+
+#[tokio::test]
+async fn a_drained_manager_gives_out_no_more_and_says_what_is_left() {
+    let locks = LockManager::in_memory();
+    let guard = locks.lock("k").acquire().await.unwrap();
+    let left = locks.drain(Duration::from_millis(1)).await;
+    assert_eq!(
+        (left.held(), left.releasing(), left.is_complete()),
+        (1, 0, false)
+    );
+    let refused = locks.lock("other").acquire().await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Unavailable);
+    guard.release().await.unwrap();
+    assert!(locks.drain(Duration::from_secs(20)).await.is_complete());
+}
+
+#[tokio::test]
+async fn a_manager_is_had_from_a_reference_an_arc_and_a_type_of_ones_own() {
+    struct App(LockManager);
+    impl AsLockManager for App {
+        fn as_lock_manager(&self) -> LockManager {
+            self.0.clone()
+        }
+    }
+    let app = std::sync::Arc::new(App(LockManager::in_memory()));
+    let guard = app.as_lock_manager().lock("k").acquire().await.unwrap();
+    assert_eq!((&&app).as_lock_manager().held()[0].key(), "k");
+    drop(guard);
+}
