@@ -36,15 +36,17 @@ pub(crate) async fn acquire(wanted: Wanted) -> Result<LockGuard, Error> {
         outcome = tracing::field::Empty,
         waited_ms = tracing::field::Empty
     );
-    let clock = wanted.core.keeper.clock.clone();
-    let started = clock.now();
+    let traced = (!span.is_disabled()).then(|| {
+        let clock = wanted.core.keeper.clock.clone();
+        (clock.now(), clock)
+    });
     let cooldown = wanted.cooldown;
     let result = take(wanted).instrument(span.clone()).await;
-    let outcome = result
-        .as_ref()
-        .map_or_else(|error| error.code(), |_| "acquired");
-    span.record("outcome", outcome);
-    span.record("waited_ms", clock.now().since(started).as_secs_f64() * 1e3);
+    if let Some((started, clock)) = traced {
+        let outcome = result.as_ref().map_or_else(Error::code, |_| "acquired");
+        span.record("outcome", outcome);
+        span.record("waited_ms", clock.now().since(started).as_secs_f64() * 1e3);
+    }
     result.map(|hold| LockGuard::new(hold, cooldown))
 }
 

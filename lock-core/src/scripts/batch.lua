@@ -3,8 +3,8 @@
 -- KEYS   1 mark, then the releases' locks, then their queues, then the acquires' locks
 -- ARGV   1 prefix of the managers' channels   2 number of releases, then for each release
 --        token, fencing token or ""; then for each acquire token, ttl in ms
--- Reply  for each release, then for each acquire, what the script for one would reply; {3} for an
---        acquire that has to be asked alone
+-- Reply  for each release what the script for one would reply; then for each acquire its fencing
+--        token, or what the script for one would reply to refuse it; {3} if it has to be asked alone
 -- Error  LOCKMARK, WRONGTYPE   the mark holds something else; nothing was done
 --
 -- What is not simple is left to the scripts for one: nothing is done about it here.
@@ -45,7 +45,6 @@ if releases > 0 then
   end
 end
 
-local fence = string.format('%.0f', now)
 local ttl, expires
 for index = 1, #KEYS - 1 - 2 * releases do
   local lock = KEYS[1 + 2 * releases + index]
@@ -59,7 +58,7 @@ for index = 1, #KEYS - 1 - 2 * releases do
   if mark < now then
     local set = redis.pcall('SET', lock, token, 'NX', 'PXAT', expires)
     if set and set.ok then
-      reply = {1, fence}
+      reply = now
     elseif not set then
       local value = redis.pcall('GET', lock)
       if type(value) == 'string' and value ~= token then

@@ -6,7 +6,9 @@
 
 use redis::{Cmd, Pipeline, Value};
 
-use super::answers::{Trouble, acquired, failure, not_understood, number, owner, refusal, trouble};
+use super::answers::{
+    Trouble, acquired, acquired_in_batch, failure, not_understood, number, owner, refusal, trouble,
+};
 use super::batch::Item;
 use super::connection::Connection;
 use super::{RedisStore, millis, scripts};
@@ -30,7 +32,7 @@ impl RedisStore {
                 ttl_millis: millis(acquire.ttl),
             };
             return match on.send_in_batch(&self.names, item).await? {
-                Some(answer) => Ok(acquired(&answer, self.keeper.is_listening())),
+                Some(answer) => Ok(acquired_in_batch(&answer, self.keeper.is_listening())),
                 None => Box::pin(self.acquire_by_script(acquire, on)).await,
             };
         }

@@ -10,6 +10,19 @@ use crate::fence::FencingToken;
 use crate::store::{Extended, Failure, Outcome, Refusal, Released};
 use crate::token::Token;
 
+/// The answer of a batch to one acquire: a grant is told by its fencing token alone.
+pub(super) fn acquired_in_batch(answer: &Value, pushed: bool) -> Outcome {
+    match answer {
+        Value::Int(_) => match number(answer).and_then(FencingToken::new) {
+            Some(fence) => Outcome::Granted(fence),
+            None => not_understood(),
+        },
+        // Nothing else in a batch is a grant.
+        Value::Array(parts) if parts.first() == Some(&Value::Int(1)) => not_understood(),
+        refused => acquired(refused, pushed),
+    }
+}
+
 /// The answer of the acquire script.
 pub(super) fn acquired(answer: &Value, pushed: bool) -> Outcome {
     let Value::Array(parts) = answer else {
@@ -211,6 +224,25 @@ mod tests {
                 matches!(acquired(&answer, true), Outcome::Failed(_)),
                 "{answer:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_batch_tells_a_grant_by_its_fencing_token_alone() {
+        let granted = acquired_in_batch(&Value::Int(1_700_000_000_000_025), true);
+        assert!(matches!(granted, Outcome::Granted(_)));
+        let strange = [
+            Value::Nil,
+            Value::Int(0),
+            Value::Int(-7),
+            Value::Int(1 << 53),
+            bulk("5"),
+            Value::Array(vec![Value::Int(1), bulk("5")]),
+            Value::Array(vec![Value::Int(3)]),
+        ];
+        for answer in strange {
+            let outcome = acquired_in_batch(&answer, true);
+            assert!(matches!(outcome, Outcome::Failed(_)), "{answer:?}");
         }
     }
 

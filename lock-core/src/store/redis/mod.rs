@@ -146,21 +146,20 @@ impl RedisStore {
         ending: Ending,
         on: &Connection,
     ) -> Result<Outcome, Trouble> {
-        let lock = self.names.lock(&release.key);
-        let queue = self.names.queue(&release.key);
-        let fence = release.fence.map(|fence| fence.to_string());
-        let fence = fence.unwrap_or_default();
         if matches!(ending, Ending::Free) && on.is_busy() {
             let item = Item::Release {
-                lock: lock.clone(),
-                queue: queue.clone(),
+                lock: self.names.lock(&release.key),
+                queue: self.names.queue(&release.key),
                 token: release.token,
-                fence: fence.clone(),
+                fence: fence_text(release),
             };
             if let Some(answer) = on.send_in_batch(&self.names, item).await? {
                 return Ok(answers::released(&answer));
             }
         }
+        let lock = self.names.lock(&release.key);
+        let queue = self.names.queue(&release.key);
+        let fence = fence_text(release);
         let keys = [lock.as_str(), self.names.mark(), queue.as_str()];
         let token = release.token.text();
         let (fence, channels) = (fence.as_str(), self.names.channels());
@@ -188,6 +187,12 @@ enum Ending {
     Free,
     Leave,
     Cool(Duration),
+}
+
+/// The fencing token as the scripts take it: nothing, where none was given.
+fn fence_text(release: &Release) -> String {
+    let fence = release.fence.map(|fence| fence.to_string());
+    fence.unwrap_or_default()
 }
 
 /// A span in whole milliseconds, as Redis takes it.
