@@ -38,17 +38,17 @@ impl RedisStore {
         }
         let token = acquire.token.text();
         let token = token.as_str();
-        let mut set = Cmd::with_capacity(6, lock.len() + token.len() + 32);
-        set.arg("SET").arg(&lock).arg(token).arg("NX");
-        set.arg("PX").arg(millis(acquire.ttl));
-        let mut commands = Pipeline::with_capacity(5);
-        commands
-            .add_command(set)
-            .add_command(question("GET", &lock))
-            .add_command(question("PTTL", &lock))
-            .add_command(question("GET", self.names.mark()))
-            .add_command(question("TIME", ""));
-        let [set, value, left, mark, time] = on.send_all(&commands).await?;
+        let [set, value, left, mark, time] = if self.keeper.set_tells_value() {
+            let commands = self.first_attempt(acquire, &lock, token, true);
+            let [answer, left, mark, time] = on.send_all(&commands).await?;
+            let Some((set, value)) = told_by_set(answer) else {
+                return Ok(not_understood());
+            };
+            [set, value, left, mark, time]
+        } else {
+            let commands = self.first_attempt(acquire, &lock, token, false);
+            on.send_all(&commands).await?
+        };
         match set {
             // Set: whatever does not end in a grant from here on must be undone.
             Value::Okay => match (fence(&mark, &time), mark, time) {
@@ -82,6 +82,31 @@ impl RedisStore {
         }
     }
 
+    /// One command less from Redis 7.0 on, where `SET` tells what stands in its way.
+    fn first_attempt(
+        &self,
+        acquire: &Acquire,
+        lock: &str,
+        token: &str,
+        set_tells_value: bool,
+    ) -> Pipeline {
+        let mut set = Cmd::with_capacity(7, lock.len() + token.len() + 32);
+        set.arg("SET").arg(lock).arg(token).arg("NX");
+        set.arg("PX").arg(millis(acquire.ttl));
+        let mut commands = Pipeline::with_capacity(5);
+        if set_tells_value {
+            set.arg("GET");
+            commands.add_command(set);
+        } else {
+            commands.add_command(set).add_command(question("GET", lock));
+        }
+        commands
+            .add_command(question("PTTL", lock))
+            .add_command(question("GET", self.names.mark()))
+            .add_command(question("TIME", ""));
+        commands
+    }
+
     async fn acquire_by_script(
         &self,
         acquire: &Acquire,
@@ -101,6 +126,17 @@ impl RedisStore {
         ];
         let answer = scripts::ACQUIRE.run(on, &keys, &arguments).await?;
         Ok(acquired(&answer, self.keeper.is_listening()))
+    }
+}
+
+/// The answer of `SET … NX GET`, as those of `SET … NX` and `GET`: it is nothing when the key was
+/// set, and what stands in the key when it was not.
+fn told_by_set(answer: Value) -> Option<(Value, Value)> {
+    match answer {
+        Value::Nil => Some((Value::Okay, Value::Nil)),
+        value @ Value::BulkString(_) => Some((Value::Nil, value)),
+        error @ Value::ServerError(_) => Some((error, Value::Nil)),
+        _ => None,
     }
 }
 
@@ -150,6 +186,17 @@ mod tests {
     fn time(seconds: &str, micros: &str) -> Value {
         let part = |text: &str| Value::BulkString(text.as_bytes().to_vec());
         Value::Array(vec![part(seconds), part(micros)])
+    }
+
+    #[test]
+    fn a_set_that_tells_the_value_has_set_when_it_tells_none() {
+        let owned = Value::BulkString(b"x".to_vec());
+        let not_set = Some((Value::Nil, owned.clone()));
+        assert_eq!(told_by_set(owned), not_set);
+        assert_eq!(told_by_set(Value::Nil), Some((Value::Okay, Value::Nil)));
+        for strange in [Value::Okay, Value::Int(1), Value::Array(vec![])] {
+            assert_eq!(told_by_set(strange), None);
+        }
     }
 
     #[test]

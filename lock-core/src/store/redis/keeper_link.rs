@@ -22,6 +22,8 @@ pub(super) struct KeeperLink {
     replace: Notify,
     /// Whether releases of this kit are pushed to this manager at the moment.
     listening: AtomicBool,
+    /// Whether the server has `SET … NX GET`, of Redis 7.0.
+    set_tells_value: AtomicBool,
     connect_timeout: Duration,
 }
 
@@ -38,6 +40,7 @@ impl KeeperLink {
             state: watch::Sender::new(State::Connecting),
             replace: Notify::new(),
             listening: AtomicBool::new(false),
+            set_tells_value: AtomicBool::new(false),
             connect_timeout,
         }
     }
@@ -60,6 +63,10 @@ impl KeeperLink {
 
     pub(super) fn is_listening(&self) -> bool {
         self.listening.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_tells_value(&self) -> bool {
+        self.set_tells_value.load(Ordering::Relaxed)
     }
 
     /// Connects, listens, and connects again, for as long as the keeper runs.
@@ -102,7 +109,10 @@ impl KeeperLink {
         pushes: mpsc::UnboundedSender<PushInfo>,
     ) -> Result<Connection, Failure> {
         let connection = Connection::open(client, names.mark(), Some(pushes)).await?;
-        check_version(&connection).await?;
+        let version = check_version(&connection).await?;
+        let set_tells_value = version.is_some_and(|version| version >= (7, 0));
+        self.set_tells_value
+            .store(set_tells_value, Ordering::Relaxed);
         let subscribe = cmd("SUBSCRIBE").arg(names.channel(events.manager)).take();
         match connection.send(&subscribe).await {
             Ok(_) => self.listening.store(true, Ordering::Relaxed),
@@ -154,18 +164,18 @@ fn released(names: &Names, push: &PushInfo) -> Option<Event> {
 }
 
 /// The scripts need `SET … PXAT`, of Redis 6.2. A user that may not ask is believed.
-async fn check_version(connection: &Connection) -> Result<(), Failure> {
+async fn check_version(connection: &Connection) -> Result<Option<(u32, u32)>, Failure> {
     let info = match connection.send(&cmd("INFO").arg("server").take()).await {
         Ok(info) => info,
         Err(Trouble::Broken(error)) => return Err(failure(error)),
-        Err(_) => return Ok(()),
+        Err(_) => return Ok(None),
     };
     match version(&info) {
         Some(version) if version < (6, 2) => Err(Failure::misconfigured(format!(
             "the server is Redis {}.{}; use 6.2 or later, or Valkey",
             version.0, version.1
         ))),
-        _ => Ok(()),
+        version => Ok(version),
     }
 }
 
