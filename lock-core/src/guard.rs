@@ -40,6 +40,12 @@ impl LockHandle {
         self.hold.remaining()
     }
 
+    /// How long ago the lock was granted, by the manager's clock; also after it was released or lost.
+    #[must_use]
+    pub fn held_for(&self) -> Duration {
+        self.hold.held_for()
+    }
+
     /// Whether the lock is held at this very moment. Reads the clock: after the process was stopped
     /// for longer than the ttl, the first call says `false`.
     #[must_use]

@@ -1,5 +1,7 @@
 //! `Error` as an HTTP answer (feature `axum`: axum-core and http, not axum).
 
+use std::time::Duration;
+
 use axum_core::body::Body;
 use axum_core::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
@@ -24,7 +26,9 @@ impl IntoResponse for Error {
             header::CONTENT_TYPE,
             HeaderValue::from_static("application/problem+json"),
         );
-        if let Some(wait) = self.retry_after() {
+        // A stranger's key may have no end: an answer that says "try again" says when all the same.
+        let unknown = (self.kind() == ErrorKind::Busy).then_some(Duration::from_secs(1));
+        if let Some(wait) = self.retry_after().or(unknown) {
             let seconds = wait.as_millis().div_ceil(1000).max(1);
             if let Ok(value) = HeaderValue::try_from(seconds.to_string()) {
                 headers.insert(header::RETRY_AFTER, value);
@@ -72,7 +76,6 @@ impl FromLockError for Response {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn retry_after_is_whole_seconds_and_never_zero() {
@@ -85,6 +88,14 @@ mod tests {
         };
         assert_eq!(after(Duration::ZERO), "1");
         assert_eq!(after(Duration::from_millis(1001)), "2");
+    }
+
+    #[test]
+    fn a_refusal_that_knows_no_end_says_when_to_try_again_all_the_same() {
+        let response = Error::busy(false, None).into_response();
+        assert_eq!(response.headers()[header::RETRY_AFTER], "1");
+        let response = Error::invalid("no use").into_response();
+        assert!(!response.headers().contains_key(header::RETRY_AFTER));
     }
 
     #[test]

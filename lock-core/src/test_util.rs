@@ -75,9 +75,16 @@ impl TestStore {
         }));
     }
 
-    /// Ends [`fail`](Self::fail).
+    /// From here on no operation is answered, as if the server were stopped: whoever asks waits for
+    /// as long as it has the patience, and a question that was given up is never asked.
+    pub fn hang(&self) {
+        self.store.set_hung(true);
+    }
+
+    /// Ends [`fail`](Self::fail) and [`hang`](Self::hang): what still waits for an answer gets one.
     pub fn recover(&self) {
         self.store.set_fault(None);
+        self.store.set_hung(false);
     }
 
     /// How many keys are taken, held or cooling down.

@@ -132,3 +132,51 @@ async fn a_manager_is_had_from_a_reference_an_arc_and_a_type_of_ones_own() {
     assert_eq!((&&app).as_lock_manager().held()[0].key(), "k");
     drop(guard);
 }
+
+#[cfg(feature = "test-util")]
+mod commanded {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+    use std::time::Duration;
+
+    use lock_core::test_util::ManualClock;
+    use lock_core::{ErrorKind, LockManager};
+
+    #[tokio::test]
+    async fn a_store_that_hangs_answers_nothing_until_it_recovers() {
+        let locks = LockManager::in_memory();
+        let store = locks.test_store().unwrap();
+        let held = locks.lock("held").acquire().await.unwrap();
+        store.hang();
+        let given_up = locks
+            .lock("k")
+            .acquire_timeout(Duration::from_millis(1))
+            .acquire()
+            .await;
+        assert_eq!(given_up.unwrap_err().kind(), ErrorKind::Unavailable);
+
+        let mut release = pin!(held.release());
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(release.as_mut().poll(&mut context).is_pending());
+        assert_eq!(store.taken(), 1);
+        store.recover();
+        release.await.unwrap();
+        assert!(locks.drain(Duration::from_secs(60)).await.is_complete());
+        assert_eq!(
+            store.taken(),
+            0,
+            "a question that was given up is not asked"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_handle_says_for_how_long_its_lock_was_held() {
+        let clock = ManualClock::new();
+        let manager = LockManager::builder("memory:").clock(clock.clone());
+        let locks = manager.connect().await.unwrap();
+        let guard = locks.lock("k").acquire().await.unwrap();
+        clock.advance(Duration::from_secs(3));
+        assert_eq!(guard.held_for(), Duration::from_secs(3));
+    }
+}

@@ -23,6 +23,9 @@ use crate::token::ManagerId;
 pub(crate) struct MemoryStore {
     clock: Clock,
     state: Mutex<State>,
+    /// Set by a test: no operation is answered.
+    #[cfg(feature = "test-util")]
+    hung: tokio::sync::watch::Sender<bool>,
 }
 
 impl MemoryStore {
@@ -30,6 +33,8 @@ impl MemoryStore {
         Arc::new(Self {
             clock,
             state: Mutex::default(),
+            #[cfg(feature = "test-util")]
+            hung: tokio::sync::watch::Sender::new(false),
         })
     }
 
@@ -80,6 +85,8 @@ impl Store for MemoryStore {
         Box::pin(async move {
             // Nothing here ever waits: without this a loop over a free lock starves its runtime.
             tokio::task::coop::consume_budget().await;
+            #[cfg(feature = "test-util")]
+            self.answers_again().await;
             self.run(operation)
         })
     }
@@ -134,6 +141,17 @@ impl MemoryStore {
 
     pub(crate) fn set_fault(&self, fault: Option<Failure>) {
         lock(&self.state).fault = fault;
+    }
+
+    pub(crate) fn set_hung(&self, hung: bool) {
+        self.hung.send_replace(hung);
+    }
+
+    async fn answers_again(&self) {
+        if *self.hung.borrow() {
+            let mut hung = self.hung.subscribe();
+            let _ = hung.wait_for(|hung| !hung).await;
+        }
     }
 
     /// How many keys are taken, and how many waiters are queued.
