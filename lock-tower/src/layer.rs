@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
-use http::request::Parts;
-use lock_core::{LockKey, LockManager, Wait};
+use lock_core::{LockManager, Wait};
 use tower_layer::Layer;
 
-use crate::key::{Closure, Template, TemplateError};
+use crate::key::HeadOnly;
 use crate::policy::{MissingKey, Policy};
 use crate::service::LockService;
 
@@ -28,6 +27,8 @@ use crate::service::LockService;
 /// | [`acquire_timeout`](Self::acquire_timeout) | 250 ms, then 503 |
 /// | [`release_timeout`](Self::release_timeout) | 250 ms, then in the background |
 ///
+/// `K` is what its key is made of: the head of a request, or its body too. Constructors choose it.
+///
 /// # Examples
 ///
 /// ```
@@ -43,59 +44,12 @@ use crate::service::LockService;
 /// ```
 #[derive(Clone)]
 #[must_use = "a layer does nothing until it is put around a service"]
-pub struct LockLayer {
+pub struct LockLayer<K = HeadOnly> {
     policy: Arc<Policy>,
+    key: K,
 }
 
-impl LockLayer {
-    /// A layer whose key is a template: text with `<source>` where a value of the request goes.
-    ///
-    /// [Sources of a template](crate#templates) lists what can be named.
-    ///
-    /// # Errors
-    ///
-    /// A template that cannot be parsed, or would make one lock for all requests. The error says
-    /// where it is wrong and what to write.
-    pub fn template(locks: LockManager, template: &str) -> Result<Self, TemplateError> {
-        let template = Template::parse(template)?;
-        Ok(Self::new(locks, Arc::new(template)))
-    }
-
-    /// A layer whose key is made by a closure, from the head of the request: method, URI, headers,
-    /// extensions. `None`: the request names nothing to lock, see
-    /// [`on_missing_key`](Self::on_missing_key).
-    ///
-    /// Make the key with `lock_key!`, which encodes the values so that two different ones are never
-    /// one key; a key put together by `format!` has no such guarantee. A key that cannot be used
-    /// (empty, or longer than 1 024 bytes) is answered with 400 and the code `lock_key_invalid`.
-    ///
-    /// # Examples
-    ///
-    /// An authentication layer outside has put the user into the request's extensions:
-    ///
-    /// ```
-    /// # let locks = lock_core::LockManager::in_memory();
-    /// use std::time::Duration;
-    /// use lock_core::lock_key;
-    /// use lock_tower::LockLayer;
-    ///
-    /// #[derive(Clone)]
-    /// struct User { id: u64 }
-    ///
-    /// let layer = LockLayer::from_fn(locks, |request| {
-    ///     let user = request.extensions.get::<User>()?;
-    ///     Some(lock_key!("submit:<user.id>"))
-    /// })
-    /// .cooldown(Duration::from_secs(2));
-    /// # let _ = layer;
-    /// ```
-    pub fn from_fn<F>(locks: LockManager, key: F) -> Self
-    where
-        F: Fn(&Parts) -> Option<LockKey> + Send + Sync + 'static,
-    {
-        Self::new(locks, Arc::new(Closure(key)))
-    }
-
+impl<K> LockLayer<K> {
     /// The methods that are locked; all others pass untouched, without a question to the store.
     ///
     /// Default: POST, PUT, PATCH and DELETE. GET, HEAD and OPTIONS are locked only if they are
@@ -152,10 +106,11 @@ impl LockLayer {
     }
 }
 
-impl LockLayer {
-    fn new(locks: LockManager, key: Arc<dyn crate::key::KeySource>) -> Self {
+impl<K> LockLayer<K> {
+    pub(crate) fn new(locks: LockManager, key: K) -> Self {
         Self {
-            policy: Arc::new(Policy::new(locks, key)),
+            policy: Arc::new(Policy::new(locks)),
+            key,
         }
     }
 
@@ -165,18 +120,18 @@ impl LockLayer {
     }
 }
 
-impl<S> Layer<S> for LockLayer {
-    type Service = LockService<S>;
+impl<S, K: Clone> Layer<S> for LockLayer<K> {
+    type Service = LockService<S, K>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        LockService::new(inner, Arc::clone(&self.policy))
+        LockService::new(inner, Arc::clone(&self.policy), self.key.clone())
     }
 }
 
-impl fmt::Debug for LockLayer {
+impl<K> fmt::Debug for LockLayer<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LockLayer")
             .field("policy", &self.policy)
-            .finish()
+            .finish_non_exhaustive()
     }
 }

@@ -168,7 +168,7 @@ mod context;
 #[cfg(feature = "axum")]
 mod extract;
 mod future;
-mod key;
+pub mod key;
 mod layer;
 mod policy;
 mod rejection;

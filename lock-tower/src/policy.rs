@@ -1,13 +1,13 @@
 //! What a layer was told: which requests it locks, and how.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
 use lock_core::{LockKey, LockManager, LockRequest, Wait};
 
-use crate::key::KeySource;
+use crate::key::NoKey;
+use crate::rejection::Rejection;
 
 /// What happens to a request from which no key can be made, because the header (or cookie, …) that
 /// names its user is not there.
@@ -28,7 +28,6 @@ pub enum MissingKey {
 #[derive(Clone)]
 pub(crate) struct Policy {
     pub(crate) locks: LockManager,
-    pub(crate) key: Arc<dyn KeySource>,
     pub(crate) methods: Vec<Method>,
     pub(crate) missing_key: MissingKey,
     pub(crate) ttl: Duration,
@@ -38,11 +37,18 @@ pub(crate) struct Policy {
     pub(crate) release_timeout: Duration,
 }
 
+/// What becomes of a request.
+#[derive(Debug)]
+pub(crate) enum Decision {
+    Lock(LockKey),
+    Pass,
+    Refuse(Rejection),
+}
+
 impl Policy {
-    pub(crate) fn new(locks: LockManager, key: Arc<dyn KeySource>) -> Self {
+    pub(crate) fn new(locks: LockManager) -> Self {
         Self {
             locks,
-            key,
             methods: vec![Method::POST, Method::PUT, Method::PATCH, Method::DELETE],
             missing_key: MissingKey::default(),
             ttl: Duration::from_secs(30),
@@ -55,6 +61,15 @@ impl Policy {
 
     pub(crate) fn locks_method(&self, method: &Method) -> bool {
         self.methods.contains(method)
+    }
+
+    /// What becomes of a request whose key is this, or that has none.
+    pub(crate) fn decide(&self, key: Result<LockKey, NoKey>) -> Decision {
+        match key {
+            Ok(key) => Decision::Lock(key),
+            Err(NoKey::Missing(_)) if self.missing_key == MissingKey::Pass => Decision::Pass,
+            Err(no_key) => Decision::Refuse(Rejection::from(no_key)),
+        }
     }
 
     /// Everything is said here, whatever the manager's defaults are.

@@ -6,24 +6,25 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
+use lock_core::LockKey;
 use tower_service::Service;
 
 use crate::body::ResponseBody;
 use crate::future::ResponseFuture;
-use crate::key::NoKey;
-use crate::policy::{MissingKey, Policy};
-use crate::rejection::Rejection;
+use crate::key::{HeadOnly, NoKey};
+use crate::policy::{Decision, Policy};
 use crate::work::Work;
 
 /// A service behind a [`LockLayer`](crate::LockLayer), which makes it.
-pub struct LockService<S> {
+pub struct LockService<S, K = HeadOnly> {
     inner: S,
     policy: Arc<Policy>,
+    key: K,
 }
 
-impl<S> LockService<S> {
-    pub(crate) fn new(inner: S, policy: Arc<Policy>) -> Self {
-        Self { inner, policy }
+impl<S, K> LockService<S, K> {
+    pub(crate) fn new(inner: S, policy: Arc<Policy>, key: K) -> Self {
+        Self { inner, policy, key }
     }
 
     /// The service inside.
@@ -70,10 +71,19 @@ where
             return ResponseFuture::passing(self.inner.call(request));
         }
         let (parts, body) = request.into_parts();
-        let key = self.policy.key.key(&parts);
-        let request = Request::from_parts(parts, body);
-        match key {
-            Ok(key) => {
+        let key = self.key.key(&parts);
+        self.go_on(Request::from_parts(parts, body), key)
+    }
+}
+
+impl<S: Clone, K> LockService<S, K> {
+    /// From where the key is known, or known not to be there.
+    fn go_on<B>(&mut self, request: Request<B>, key: Result<LockKey, NoKey>) -> ResponseFuture<S, B>
+    where
+        S: Service<Request<B>>,
+    {
+        match self.policy.decide(key) {
+            Decision::Lock(key) => {
                 let work = Work {
                     inner: self.take_ready(),
                     request,
@@ -81,15 +91,11 @@ where
                 };
                 ResponseFuture::acquiring(self.policy.request(key).acquire(), work)
             }
-            Err(NoKey::Missing(_)) if self.policy.missing_key == MissingKey::Pass => {
-                ResponseFuture::passing(self.inner.call(request))
-            }
-            Err(no_key) => ResponseFuture::rejected(Rejection::from(no_key)),
+            Decision::Pass => ResponseFuture::passing(self.inner.call(request)),
+            Decision::Refuse(rejection) => ResponseFuture::rejected(rejection),
         }
     }
-}
 
-impl<S: Clone> LockService<S> {
     /// The service that was asked whether it is ready is the one that is called: a clone of it need
     /// not be ready.
     fn take_ready(&mut self) -> S {
@@ -99,20 +105,21 @@ impl<S: Clone> LockService<S> {
 }
 
 // By hand: the policy is shared, whatever `S` is.
-impl<S: Clone> Clone for LockService<S> {
+impl<S: Clone, K: Clone> Clone for LockService<S, K> {
     fn clone(&self) -> Self {
         Self {
             inner: self.inner.clone(),
             policy: Arc::clone(&self.policy),
+            key: self.key.clone(),
         }
     }
 }
 
-impl<S: fmt::Debug> fmt::Debug for LockService<S> {
+impl<S: fmt::Debug, K> fmt::Debug for LockService<S, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LockService")
             .field("inner", &self.inner)
             .field("policy", &self.policy)
-            .finish()
+            .finish_non_exhaustive()
     }
 }

@@ -2,17 +2,42 @@
 
 mod canonical;
 mod error;
+mod layer;
 mod source;
 mod template;
+
+use std::fmt;
+use std::sync::Arc;
 
 use http::request::Parts;
 use lock_core::LockKey;
 
 pub use error::TemplateError;
-pub(crate) use template::Template;
+use template::Template;
+
+/// Keys are made of the head of a request: method, URI, headers, extensions. Nothing is asked of the
+/// type of its body.
+#[derive(Clone)]
+pub struct HeadOnly(Arc<dyn KeySource>);
+
+impl HeadOnly {
+    fn at_once(source: impl KeySource + 'static) -> Self {
+        Self(Arc::new(source))
+    }
+
+    pub(crate) fn key(&self, request: &Parts) -> Result<LockKey, NoKey> {
+        self.0.key(request)
+    }
+}
+
+impl fmt::Debug for HeadOnly {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HeadOnly")
+    }
+}
 
 /// Makes the key of a request from its head.
-pub(crate) trait KeySource: Send + Sync {
+trait KeySource: Send + Sync {
     fn key(&self, request: &Parts) -> Result<LockKey, NoKey>;
 }
 
@@ -25,7 +50,7 @@ pub(crate) enum NoKey {
 }
 
 /// A user's function.
-pub(crate) struct Closure<F>(pub(crate) F);
+struct Closure<F>(F);
 
 impl<F> KeySource for Closure<F>
 where
