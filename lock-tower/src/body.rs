@@ -1,19 +1,22 @@
 //! The body of a response: the inner service's, or a refusal's.
 
+use std::fmt;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
+
+use crate::streaming::Streaming;
 
 pin_project! {
     /// The body of a response of [`LockService`](crate::LockService): the inner service's, untouched,
     /// or a refusal's.
     ///
     /// It is a [`Body`] for every inner body whose data can be made from [`Bytes`]; `Bytes` itself,
-    /// which axum, tonic and hyper use, can.
-    #[derive(Debug)]
+    /// which axum, tonic and hyper use, can. With
+    /// [`ReleaseAt::BodyEnd`](crate::ReleaseAt::BodyEnd) it holds the lock of its request.
     pub struct ResponseBody<B> {
         #[pin]
         kind: Kind<B>,
@@ -21,23 +24,24 @@ pin_project! {
 }
 
 pin_project! {
-    #[derive(Debug)]
     #[project = KindProjection]
     enum Kind<B> {
-        Inner { #[pin] body: B },
+        // The body before its lock: it is dropped first.
+        Inner { #[pin] body: B, lock: Option<Box<Streaming>> },
         Refusal { text: Option<Bytes> },
     }
 }
 
 impl<B> ResponseBody<B> {
-    pub(crate) fn inner(body: B) -> Self {
+    pub(crate) fn inner(body: B, lock: Option<Streaming>) -> Self {
+        let lock = lock.map(Box::new);
         Self {
-            kind: Kind::Inner { body },
+            kind: Kind::Inner { body, lock },
         }
     }
 
-    pub(crate) fn refusal(text: String) -> Self {
-        let text = Some(Bytes::from(text));
+    pub(crate) fn refusal(text: Bytes) -> Self {
+        let text = (!text.is_empty()).then_some(text);
         Self {
             kind: Kind::Refusal { text },
         }
@@ -47,7 +51,7 @@ impl<B> ResponseBody<B> {
 /// Layers outside that answer by themselves make their bodies so.
 impl<B: Default> Default for ResponseBody<B> {
     fn default() -> Self {
-        Self::inner(B::default())
+        Self::inner(B::default(), None)
     }
 }
 
@@ -63,28 +67,64 @@ where
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        match self.project().kind.project() {
-            KindProjection::Inner { body } => body.poll_frame(context),
+        let (mut body, lock) = match self.project().kind.project() {
+            KindProjection::Inner { body, lock } => (body, lock),
             KindProjection::Refusal { text } => {
-                Poll::Ready(text.take().map(|text| Ok(Frame::data(text.into()))))
+                return Poll::Ready(text.take().map(|text| Ok(Frame::data(text.into()))));
+            }
+        };
+        let Some(held) = lock else {
+            return body.poll_frame(context);
+        };
+        if !held.is_releasing() {
+            match ready!(body.as_mut().poll_frame(context)) {
+                Some(Ok(frame)) => {
+                    // Whoever knows that this was the last frame does not ask for another.
+                    if body.is_end_stream() {
+                        *lock = None;
+                    }
+                    return Poll::Ready(Some(Ok(frame)));
+                }
+                Some(Err(error)) => {
+                    held.failed();
+                    *lock = None;
+                    return Poll::Ready(Some(Err(error)));
+                }
+                None => {}
             }
         }
+        ready!(held.poll_release(context));
+        *lock = None;
+        Poll::Ready(None)
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.kind {
-            Kind::Inner { body } => body.is_end_stream(),
+            Kind::Inner { body, .. } => body.is_end_stream(),
             Kind::Refusal { text } => text.is_none(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
-            Kind::Inner { body } => body.size_hint(),
+            Kind::Inner { body, .. } => body.size_hint(),
             Kind::Refusal { text } => {
                 SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64))
             }
         }
+    }
+}
+
+impl<B: fmt::Debug> fmt::Debug for ResponseBody<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("ResponseBody");
+        match &self.kind {
+            Kind::Inner { body, lock } => debug
+                .field("inner", body)
+                .field("holds_lock", &lock.is_some()),
+            Kind::Refusal { text } => debug.field("refusal", text),
+        };
+        debug.finish()
     }
 }
 
@@ -99,14 +139,15 @@ mod tests {
         assert_eq!(body.size_hint().exact(), Some(2));
         assert!(!body.is_end_stream());
         assert_eq!(body.collect().await.unwrap().to_bytes(), "no");
+        assert!(ResponseBody::<Full<Bytes>>::refusal(Bytes::new()).is_end_stream());
     }
 
     #[tokio::test]
     async fn an_inner_body_is_what_it_was() {
-        let body = ResponseBody::inner(Full::new(Bytes::from_static(b"inner")));
+        let body = ResponseBody::inner(Full::new(Bytes::from_static(b"inner")), None);
         assert_eq!(body.size_hint().exact(), Some(5));
         assert_eq!(body.collect().await.unwrap().to_bytes(), "inner");
-        let empty = ResponseBody::inner(Full::<Bytes>::default());
+        let empty = ResponseBody::inner(Full::<Bytes>::default(), None);
         assert!(empty.is_end_stream());
     }
 }

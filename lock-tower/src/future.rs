@@ -4,17 +4,24 @@ use std::fmt;
 use std::future::Future;
 use std::panic::resume_unwind;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
 use http::{Request, Response};
-use lock_core::Acquire;
 use pin_project_lite::pin_project;
 use tokio::task::{JoinError, JoinHandle};
 use tower_service::Service;
 
 use crate::body::ResponseBody;
+use crate::options::{Disconnect, RefusalFormat};
+use crate::policy::Policy;
+use crate::record::Stopwatch;
 use crate::rejection::Rejection;
-use crate::work::Work;
+use crate::streaming::Streaming;
+use crate::taking::Taking;
+use crate::tenure::{Shared, Tenure};
+use crate::work::{Done, Work};
 
 pin_project! {
     /// The future of [`LockService`](crate::LockService).
@@ -22,8 +29,9 @@ pin_project! {
     /// # Cancel safety
     ///
     /// Dropped before the lock is there, the handler does not run, and no key is left behind.
-    /// Dropped after that, the handler runs to its end in its own task, and the lock is given back
-    /// when it has.
+    /// Dropped after that, what happens to the handler and its lock is what
+    /// [`LockLayer::on_disconnect`](crate::LockLayer::on_disconnect) says; by default the handler
+    /// runs to its end in its own task, and the lock is given back when it has.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, B>
     where
@@ -31,6 +39,17 @@ pin_project! {
     {
         #[pin]
         state: State<S, B>,
+    }
+
+    impl<S, B> PinnedDrop for ResponseFuture<S, B>
+    where
+        S: Service<Request<B>>,
+    {
+        fn drop(this: Pin<&mut Self>) {
+            if let StateProjection::Working { running } = this.project().state.project() {
+                running.is_left();
+            }
+        }
     }
 }
 
@@ -42,10 +61,18 @@ pin_project! {
     {
         /// Not locked at all.
         Passing { #[pin] future: S::Future },
-        Rejected { rejection: Option<Rejection> },
-        Acquiring { acquire: Acquire, work: Option<Work<S, B>> },
-        Working { task: JoinHandle<Result<S::Response, S::Error>> },
+        Refused { response: Option<Box<Response<Bytes>>> },
+        Acquiring { taking: Taking, asked: Stopwatch, work: Option<Work<S, B>> },
+        Working { running: Running<S::Response, S::Error> },
+        Done,
     }
+}
+
+/// The handler's task, seen from the request.
+struct Running<T, E> {
+    task: JoinHandle<Done<T, E>>,
+    lock: Arc<Shared>,
+    policy: Arc<Policy>,
 }
 
 impl<S, B> ResponseFuture<S, B>
@@ -58,17 +85,21 @@ where
         }
     }
 
-    pub(crate) fn rejected(rejection: Rejection) -> Self {
-        let rejection = Some(rejection);
+    pub(crate) fn refused(response: Response<Bytes>) -> Self {
+        let response = Some(Box::new(response));
         Self {
-            state: State::Rejected { rejection },
+            state: State::Refused { response },
         }
     }
 
-    pub(crate) fn acquiring(acquire: Acquire, work: Work<S, B>) -> Self {
-        let work = Some(work);
+    pub(crate) fn acquiring(taking: Taking, work: Work<S, B>) -> Self {
+        let (asked, work) = (Stopwatch::start(), Some(work));
         Self {
-            state: State::Acquiring { acquire, work },
+            state: State::Acquiring {
+                taking,
+                asked,
+                work,
+            },
         }
     }
 }
@@ -89,45 +120,105 @@ where
             let next = match this.state.as_mut().project() {
                 StateProjection::Passing { future } => {
                     let result = ready!(future.poll(context));
-                    return Poll::Ready(result.map(|response| response.map(ResponseBody::inner)));
+                    return Poll::Ready(result.map(untouched));
                 }
-                StateProjection::Rejected { rejection } => {
-                    let rejection = rejection
-                        .take()
-                        .expect("`ResponseFuture` was polled after it was done");
-                    return Poll::Ready(Ok(rejection.into_response()));
+                StateProjection::Refused { response } => {
+                    let response = response.take().expect(POLLED_AGAIN);
+                    return Poll::Ready(Ok(response.map(ResponseBody::refusal)));
                 }
-                StateProjection::Acquiring { acquire, work } => {
-                    match ready!(Pin::new(acquire).poll(context)) {
-                        Ok(guard) => {
-                            let work = work.take().expect("the lock is granted once");
-                            let task = work.start(guard);
-                            State::Working { task }
+                StateProjection::Acquiring {
+                    taking,
+                    asked,
+                    work,
+                } => {
+                    let waiting = work.as_ref().expect(GRANTED_ONCE);
+                    let taken = waiting.span.in_scope(|| Pin::new(taking).poll(context));
+                    let taken = ready!(taken);
+                    let work = work.take().expect(GRANTED_ONCE);
+                    match taken {
+                        Ok(locks) => {
+                            let policy = Arc::clone(&work.policy);
+                            policy.record.granted(locks.fell_back, *asked);
+                            let ticket = policy.in_flight.enter(policy.record);
+                            let tenure = Tenure::new(locks, policy.record, ticket);
+                            let lock = Arc::clone(tenure.shared());
+                            let task = work.start(tenure);
+                            State::Working {
+                                running: Running { task, lock, policy },
+                            }
                         }
-                        Err(error) => {
-                            let rejection = Some(Rejection::from(&error));
-                            State::Rejected { rejection }
-                        }
+                        Err(error) => work.without_lock(Rejection::from(&error)),
                     }
                 }
-                StateProjection::Working { task } => {
-                    return Poll::Ready(match ready!(Pin::new(task).poll(context)) {
-                        Ok(result) => result.map(|response| response.map(ResponseBody::inner)),
-                        Err(error) => Ok(ended_without_answer(error).into_response()),
+                StateProjection::Working { running } => {
+                    let ended = ready!(Pin::new(&mut running.task).poll(context));
+                    let release_timeout = running.policy.release_timeout;
+                    // From here on it was not left by its client.
+                    this.state.set(State::Done);
+                    return Poll::Ready(match ended {
+                        Ok(Done { result, tenure }) => result.map(|response| {
+                            let lock = tenure.map(|tenure| Streaming::new(tenure, release_timeout));
+                            response.map(|body| ResponseBody::inner(body, lock))
+                        }),
+                        Err(error) => Ok(ended_without_answer(error)),
                     });
                 }
+                StateProjection::Done => panic!("{POLLED_AGAIN}"),
             };
             this.state.set(next);
         }
     }
 }
 
+const POLLED_AGAIN: &str = "`ResponseFuture` was polled after it was done";
+const GRANTED_ONCE: &str = "the lock is granted once";
+
+impl<S, B, R> Work<S, B>
+where
+    S: Service<Request<B>, Response = Response<R>>,
+{
+    /// Refused, or run as if the layer were not there.
+    fn without_lock(mut self, rejection: Rejection) -> State<S, B> {
+        let (parts, body) = self.request.into_parts();
+        if let Some(response) = self.policy.judge(rejection, &parts) {
+            let response = Some(Box::new(response));
+            return State::Refused { response };
+        }
+        let future = self.inner.call(Request::from_parts(parts, body));
+        State::Passing { future }
+    }
+}
+
+impl<T, E> Running<T, E> {
+    /// The request was dropped while its handler ran, or while its answer was on the way.
+    fn is_left(&self) {
+        self.policy.record.disconnected();
+        match self.policy.disconnect {
+            Disconnect::RunToEnd => {}
+            Disconnect::Release => self.task.abort(),
+            Disconnect::HoldUntilTtl => {
+                self.lock.ask_at_least(self.policy.ttl);
+                self.task.abort();
+            }
+        }
+    }
+}
+
+fn untouched<R>(response: Response<R>) -> Response<ResponseBody<R>> {
+    response.map(|body| ResponseBody::inner(body, None))
+}
+
 /// A panic goes on where it would have without this layer.
-fn ended_without_answer(error: JoinError) -> Rejection {
+fn ended_without_answer<R>(error: JoinError) -> Response<ResponseBody<R>> {
     match error.try_into_panic() {
         Ok(panic) => resume_unwind(panic),
-        // Nobody aborts the task: its runtime was shut down under it.
-        Err(_) => Rejection::interrupted(),
+        // Nobody else aborts the task: its runtime was shut down under it. Its request went with it.
+        Err(_) => {
+            let rejection = Rejection::interrupted();
+            let mut response = rejection.answer(RefusalFormat::Problem, &http::HeaderMap::new());
+            response.extensions_mut().insert(rejection);
+            response.map(ResponseBody::refusal)
+        }
     }
 }
 
@@ -138,9 +229,10 @@ where
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &self.state {
             State::Passing { .. } => "passing",
-            State::Rejected { .. } => "rejected",
+            State::Refused { .. } => "refused",
             State::Acquiring { .. } => "acquiring",
             State::Working { .. } => "working",
+            State::Done => "done",
         };
         f.debug_struct("ResponseFuture")
             .field("state", &state)

@@ -165,14 +165,25 @@
 
 mod body;
 mod context;
+mod cooldown;
 #[cfg(feature = "axum")]
 mod extract;
 mod future;
+mod in_flight;
 pub mod key;
 mod layer;
+mod options;
+mod order;
 mod policy;
+mod probe;
+mod record;
+mod refusal;
 mod rejection;
 mod service;
+mod settings;
+mod streaming;
+mod taking;
+mod tenure;
 mod work;
 
 pub use body::ResponseBody;
@@ -180,9 +191,11 @@ pub use context::LockContext;
 #[cfg(feature = "axum")]
 pub use extract::NotLocked;
 pub use future::ResponseFuture;
+pub use in_flight::InFlight;
 pub use key::TemplateError;
 pub use layer::LockLayer;
-pub use policy::MissingKey;
+pub use options::{Disconnect, MissingKey, Outage, RefusalFormat, ReleaseAt};
+pub use probe::{ProbeError, probe};
 pub use rejection::{Rejection, RejectionKind};
 pub use service::LockService;
 

@@ -1,61 +1,75 @@
 //! What a layer was told: which requests it locks, and how.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use http::Method;
-use lock_core::{LockKey, LockManager, LockRequest, Wait};
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Method, Response};
+use lock_core::{LockKey, LockManager, LockRequest, Renew, Wait};
+use tracing::Span;
 
+use crate::cooldown::Cooldown;
+use crate::in_flight::InFlight;
 use crate::key::NoKey;
-use crate::rejection::Rejection;
+use crate::options::{Disconnect, MissingKey, Outage, RefusalFormat, ReleaseAt};
+use crate::order::OrderWatch;
+use crate::record::Record;
+use crate::rejection::{Rejection, RejectionKind};
+use crate::taking::{Taking, both};
 
-/// What happens to a request from which no key can be made, because the header (or cookie, …) that
-/// names its user is not there.
-///
-/// There is no third choice: one lock shared by all that do not say who they are would let any of
-/// them stop all the others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum MissingKey {
-    /// It is answered with 400 and the code `lock_key_missing`.
-    #[default]
-    Reject,
-    /// It runs without a lock, and without a [`LockContext`](crate::LockContext).
-    Pass,
-}
+pub(crate) type OnReject = dyn Fn(&Rejection, &Parts) -> Response<Bytes> + Send + Sync;
 
 /// Shared by a layer and all services made from it.
 #[derive(Clone)]
 pub(crate) struct Policy {
     pub(crate) locks: LockManager,
+    /// Whether its keys ask for the route that axum has matched.
+    pub(crate) names_route: bool,
     pub(crate) methods: Vec<Method>,
     pub(crate) missing_key: MissingKey,
     pub(crate) ttl: Duration,
+    pub(crate) renew: Renew,
+    pub(crate) max_hold: Option<Duration>,
     pub(crate) wait: Wait,
-    pub(crate) cooldown: Duration,
+    pub(crate) cooldown: Cooldown,
     pub(crate) acquire_timeout: Duration,
     pub(crate) release_timeout: Duration,
-}
-
-/// What becomes of a request.
-#[derive(Debug)]
-pub(crate) enum Decision {
-    Lock(LockKey),
-    Pass,
-    Refuse(Rejection),
+    pub(crate) release_at: ReleaseAt,
+    pub(crate) disconnect: Disconnect,
+    pub(crate) outage: Outage,
+    pub(crate) shadow: bool,
+    pub(crate) format: RefusalFormat,
+    pub(crate) on_reject: Option<Arc<OnReject>>,
+    pub(crate) record: Record,
+    pub(crate) in_flight: InFlight,
+    pub(crate) order: Arc<OrderWatch>,
 }
 
 impl Policy {
     pub(crate) fn new(locks: LockManager) -> Self {
         Self {
             locks,
+            names_route: false,
             methods: vec![Method::POST, Method::PUT, Method::PATCH, Method::DELETE],
             missing_key: MissingKey::default(),
             ttl: Duration::from_secs(30),
+            renew: Renew::default(),
+            max_hold: None,
             wait: Wait::None,
-            cooldown: Duration::ZERO,
+            cooldown: Cooldown::default(),
             acquire_timeout: Duration::from_millis(250),
             release_timeout: Duration::from_millis(250),
+            release_at: ReleaseAt::default(),
+            disconnect: Disconnect::default(),
+            outage: Outage::default(),
+            shadow: false,
+            format: RefusalFormat::default(),
+            on_reject: None,
+            record: Record::new("lock"),
+            in_flight: InFlight::new(),
+            order: Arc::default(),
         }
     }
 
@@ -63,38 +77,113 @@ impl Policy {
         self.methods.contains(method)
     }
 
-    /// What becomes of a request whose key is this, or that has none.
-    pub(crate) fn decide(&self, key: Result<LockKey, NoKey>) -> Decision {
-        match key {
-            Ok(key) => Decision::Lock(key),
-            Err(NoKey::Missing(_)) if self.missing_key == MissingKey::Pass => Decision::Pass,
-            Err(no_key) => Decision::Refuse(Rejection::from(no_key)),
+    pub(crate) fn take(&self, key: LockKey) -> Taking {
+        match &self.outage {
+            Outage::Fallback(local) => {
+                let beside = self.request(local, key.clone());
+                Taking::Both(Box::pin(both(beside, self.request(&self.locks, key))))
+            }
+            Outage::Reject | Outage::Pass => {
+                Taking::Store(self.request(&self.locks, key).acquire())
+            }
         }
+    }
+
+    /// What becomes of a request that cannot have its lock: an answer, or `None`, and it runs
+    /// without one.
+    pub(crate) fn judge(&self, rejection: Rejection, request: &Parts) -> Option<Response<Bytes>> {
+        let passes = match rejection.kind() {
+            _ if self.shadow => true,
+            RejectionKind::KeyMissing => self.missing_key == MissingKey::Pass,
+            RejectionKind::Unavailable => matches!(self.outage, Outage::Pass),
+            _ => false,
+        };
+        if passes {
+            self.record.passed(&rejection, self.shadow);
+            return None;
+        }
+        self.record.refused(&rejection);
+        Some(self.respond(rejection, request))
+    }
+
+    /// Watches whether the layer is where its keys can be made.
+    pub(crate) fn watch(&self, request: &Parts, key: &Result<LockKey, NoKey>) {
+        if let Some(known) = self.route_known(request) {
+            self.order.route(self.record.layer, known);
+        }
+        match key {
+            Err(NoKey::Missing(Some(source))) => self.order.key(self.record.layer, Some(source)),
+            Err(_) => {}
+            Ok(_) => self.order.key(self.record.layer, None),
+        }
+    }
+
+    /// `None` where it does not matter: the key names no route, or the feature `axum` is off and
+    /// the route is the path.
+    #[cfg_attr(not(feature = "axum"), allow(unused_variables))]
+    pub(crate) fn route_known(&self, request: &Parts) -> Option<bool> {
+        #[cfg(feature = "axum")]
+        if self.names_route {
+            let matched = request.extensions.get::<axum::extract::MatchedPath>();
+            return Some(matched.is_some());
+        }
+        None
+    }
+
+    /// Around all that is done for a request, the handler included; where nobody listens to it, the
+    /// span of the caller.
+    pub(crate) fn span(&self) -> Span {
+        tracing::debug_span!("lock.request", layer = self.record.layer).or_current()
+    }
+
+    fn respond(&self, rejection: Rejection, request: &Parts) -> Response<Bytes> {
+        let mut response = match &self.on_reject {
+            Some(function) => function(&rejection, request),
+            None => rejection.answer(self.format, &request.headers),
+        };
+        response.extensions_mut().insert(rejection);
+        response
     }
 
     /// Everything is said here, whatever the manager's defaults are.
     ///
     /// The cooldown is not: it depends on the handler's answer.
-    pub(crate) fn request(&self, key: LockKey) -> LockRequest {
-        self.locks
+    fn request(&self, locks: &LockManager, key: LockKey) -> LockRequest {
+        // In shadow mode nobody is kept waiting either.
+        let wait = if self.shadow { Wait::None } else { self.wait };
+        let request = locks
             .lock(key)
             .ttl(self.ttl)
-            .wait(self.wait)
-            .acquire_timeout(self.acquire_timeout)
+            .renew(self.renew)
+            .wait(wait)
+            .acquire_timeout(self.acquire_timeout);
+        match self.max_hold {
+            Some(longest) => request.max_hold(longest),
+            None => request,
+        }
     }
 }
 
 impl fmt::Debug for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Policy")
+            .field("name", &self.record.layer)
             .field("locks", &self.locks)
             .field("methods", &self.methods)
             .field("missing_key", &self.missing_key)
             .field("ttl", &self.ttl)
+            .field("renew", &self.renew)
+            .field("max_hold", &self.max_hold)
             .field("wait", &self.wait)
             .field("cooldown", &self.cooldown)
             .field("acquire_timeout", &self.acquire_timeout)
             .field("release_timeout", &self.release_timeout)
+            .field("release_at", &self.release_at)
+            .field("disconnect", &self.disconnect)
+            .field("outage", &self.outage)
+            .field("shadow", &self.shadow)
+            .field("format", &self.format)
+            .field("in_flight", &self.in_flight)
             .finish_non_exhaustive()
     }
 }

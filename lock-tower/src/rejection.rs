@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use http::{HeaderValue, Response, StatusCode, header};
+use http::StatusCode;
 use lock_core::{Error, ErrorKind};
 
-use crate::body::ResponseBody;
 use crate::key::NoKey;
 
 /// Why a request was answered by the layer and not by the handler: one kind for each thing that a
@@ -54,6 +53,7 @@ pub enum RejectionKind {
 #[derive(Clone, Debug)]
 pub struct Rejection {
     kind: RejectionKind,
+    status: StatusCode,
     retry_after: Option<Duration>,
     /// The part of the request that is meant, as the template names it; never its value.
     source: Option<String>,
@@ -86,16 +86,14 @@ impl Rejection {
     /// The status of the answer.
     #[must_use]
     pub fn status(&self) -> StatusCode {
-        match self.kind {
-            RejectionKind::InFlight | RejectionKind::CoolingDown => StatusCode::CONFLICT,
-            RejectionKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-            RejectionKind::KeyMissing | RejectionKind::KeyAmbiguous | RejectionKind::KeyInvalid => {
-                StatusCode::BAD_REQUEST
-            }
-            RejectionKind::Misconfigured | RejectionKind::Invalid | RejectionKind::Interrupted => {
-                StatusCode::INTERNAL_SERVER_ERROR
-            }
-        }
+        self.status
+    }
+
+    /// The same with another status: 429 or 425, say, for clients that treat every 409 alike.
+    #[must_use]
+    pub fn with_status(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
     }
 
     /// When to try again: exact while the key cools down, a hint (the longest that the lock lasts
@@ -103,6 +101,20 @@ impl Rejection {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
+    }
+
+    /// The same as a header says it: in whole seconds, rounded up so that a client that waits for
+    /// exactly that long is not refused again, and never 0, which would mean "at once".
+    #[must_use]
+    pub fn retry_after_seconds(&self) -> Option<u64> {
+        self.retry_after.map(whole_seconds)
+    }
+
+    /// The part of the request that is missing or ambiguous, as the template names it; never its
+    /// value.
+    #[must_use]
+    pub fn source(&self) -> Option<&str> {
+        self.source.as_deref()
     }
 }
 
@@ -112,48 +124,18 @@ impl Rejection {
         Self::new(RejectionKind::Interrupted)
     }
 
-    pub(crate) fn into_response<B>(self) -> Response<ResponseBody<B>> {
-        tracing::debug!(
-            code = self.code(),
-            "a request was refused by its lock layer"
-        );
-        let mut response = Response::new(ResponseBody::refusal(self.problem()));
-        *response.status_mut() = self.status();
-        let headers = response.headers_mut();
-        let problem = HeaderValue::from_static("application/problem+json");
-        headers.insert(header::CONTENT_TYPE, problem);
-        if let Some(wait) = self.retry_after {
-            headers.insert(header::RETRY_AFTER, whole_seconds(wait).into());
-        }
-        response.extensions_mut().insert(self);
-        response
-    }
-
     fn new(kind: RejectionKind) -> Self {
         Self {
             kind,
+            status: status_of(kind),
             retry_after: None,
             source: None,
         }
     }
 
-    /// Nothing in it needs to be escaped: the names of sources hold neither quotes nor backslashes.
-    fn problem(&self) -> String {
-        let detail = match &self.source {
-            Some(source) => format!(r#","detail":"the part of the request is: {source}""#),
-            None => String::new(),
-        };
-        format!(
-            r#"{{"type":"about:blank","title":"{}","status":{},"code":"{}"{detail}}}"#,
-            self.title(),
-            self.status().as_u16(),
-            self.code(),
-        )
-    }
-
     /// Words for a client: what happened, nothing about the set-up. For the lock's own errors the
     /// same words as lock-core's, so that a refusal reads the same from the layer and the handler.
-    fn title(&self) -> &'static str {
+    pub(crate) fn title(&self) -> &'static str {
         match self.kind {
             RejectionKind::InFlight => "This is being done already",
             RejectionKind::CoolingDown => "This was done a moment ago",
@@ -167,6 +149,41 @@ impl Rejection {
                 "The lock is not set up correctly"
             }
             RejectionKind::Interrupted => "The service was stopped before the work ended",
+        }
+    }
+
+    /// What a person can do about it.
+    pub(crate) fn advice(&self) -> &'static str {
+        match self.kind {
+            RejectionKind::InFlight => {
+                "Your first request is still being worked on. There is no need to send it again."
+            }
+            RejectionKind::CoolingDown => {
+                "Your request has been received and done. There is no need to send it again."
+            }
+            RejectionKind::Unavailable => "Nothing was done. Please try again in a moment.",
+            RejectionKind::KeyMissing | RejectionKind::KeyAmbiguous | RejectionKind::KeyInvalid => {
+                "Nothing was done. Please go back, reload the page and try again."
+            }
+            RejectionKind::Misconfigured | RejectionKind::Invalid => {
+                "Nothing was done. The fault is on our side; please try again later."
+            }
+            RejectionKind::Interrupted => {
+                "Please look whether it was done before you send it again."
+            }
+        }
+    }
+}
+
+fn status_of(kind: RejectionKind) -> StatusCode {
+    match kind {
+        RejectionKind::InFlight | RejectionKind::CoolingDown => StatusCode::CONFLICT,
+        RejectionKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        RejectionKind::KeyMissing | RejectionKind::KeyAmbiguous | RejectionKind::KeyInvalid => {
+            StatusCode::BAD_REQUEST
+        }
+        RejectionKind::Misconfigured | RejectionKind::Invalid | RejectionKind::Interrupted => {
+            StatusCode::INTERNAL_SERVER_ERROR
         }
     }
 }
@@ -184,7 +201,12 @@ impl From<&Error> for Rejection {
         if matches!(kind, RejectionKind::Misconfigured | RejectionKind::Invalid) {
             tracing::error!(code = error.code(), %error, "no request can get its lock");
         }
-        let unknown = (kind == RejectionKind::Unavailable).then_some(Duration::from_secs(1));
+        // A stranger's lock may have no end; whoever is told to try again is told when all the same.
+        let again = matches!(
+            kind,
+            RejectionKind::Unavailable | RejectionKind::InFlight | RejectionKind::CoolingDown
+        );
+        let unknown = again.then_some(Duration::from_secs(1));
         Self {
             retry_after: error.retry_after().or(unknown),
             ..Self::new(kind)
@@ -206,8 +228,6 @@ impl From<NoKey> for Rejection {
     }
 }
 
-/// Rounded up, so that a client that waits for exactly that long is not refused again; 0 would mean
-/// "at once".
 fn whole_seconds(wait: Duration) -> u64 {
     let seconds = wait.as_nanos().div_ceil(1_000_000_000).max(1);
     u64::try_from(seconds).unwrap_or(u64::MAX)
@@ -235,7 +255,8 @@ mod tests {
             NoKey::Invalid,
         ] {
             let rejection = Rejection::from(no_key);
-            let problem: serde_json::Value = serde_json::from_str(&rejection.problem()).unwrap();
+            let problem: serde_json::Value =
+                serde_json::from_str(rejection.problem().body()).unwrap();
             assert_eq!(problem["code"], rejection.code());
             assert_eq!(problem["status"], 400);
         }

@@ -12,7 +12,9 @@ use tower_service::Service;
 use crate::body::ResponseBody;
 use crate::future::ResponseFuture;
 use crate::key::{HeadOnly, NoKey};
-use crate::policy::{Decision, Policy};
+use crate::policy::Policy;
+use crate::probe::Probing;
+use crate::rejection::Rejection;
 use crate::work::Work;
 
 /// A service behind a [`LockLayer`](crate::LockLayer), which makes it.
@@ -68,7 +70,7 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         if !self.policy.locks_method(request.method()) {
-            return ResponseFuture::passing(self.inner.call(request));
+            return self.pass_method(request);
         }
         let (parts, body) = request.into_parts();
         let key = self.key.key(&parts);
@@ -77,22 +79,43 @@ where
 }
 
 impl<S: Clone, K> LockService<S, K> {
+    /// A method that is not locked.
+    fn pass_method<B>(&mut self, request: Request<B>) -> ResponseFuture<S, B>
+    where
+        S: Service<Request<B>>,
+    {
+        match request.extensions().get::<Probing>() {
+            Some(probing) => ResponseFuture::refused(probing.not_locked()),
+            None => ResponseFuture::passing(self.inner.call(request)),
+        }
+    }
+
     /// From where the key is known, or known not to be there.
     fn go_on<B>(&mut self, request: Request<B>, key: Result<LockKey, NoKey>) -> ResponseFuture<S, B>
     where
         S: Service<Request<B>>,
     {
-        match self.policy.decide(key) {
-            Decision::Lock(key) => {
+        let policy = &self.policy;
+        let (parts, body) = request.into_parts();
+        if let Some(probing) = parts.extensions.get::<Probing>() {
+            return ResponseFuture::refused(probing.answer(policy, &parts, key));
+        }
+        policy.watch(&parts, &key);
+        match key {
+            Ok(key) => {
+                let taking = policy.take(key);
                 let work = Work {
+                    policy: Arc::clone(policy),
+                    span: policy.span(),
                     inner: self.take_ready(),
-                    request,
-                    policy: Arc::clone(&self.policy),
+                    request: Request::from_parts(parts, body),
                 };
-                ResponseFuture::acquiring(self.policy.request(key).acquire(), work)
+                ResponseFuture::acquiring(taking, work)
             }
-            Decision::Pass => ResponseFuture::passing(self.inner.call(request)),
-            Decision::Refuse(rejection) => ResponseFuture::rejected(rejection),
+            Err(no_key) => match policy.judge(Rejection::from(no_key), &parts) {
+                Some(response) => ResponseFuture::refused(response),
+                None => ResponseFuture::passing(self.inner.call(Request::from_parts(parts, body))),
+            },
         }
     }
 

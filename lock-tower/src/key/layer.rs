@@ -17,7 +17,9 @@ impl LockLayer {
     /// where it is wrong and what to write.
     pub fn template(locks: LockManager, template: &str) -> Result<Self, TemplateError> {
         let template = Template::parse(template)?;
-        Ok(Self::new(locks, HeadOnly::at_once(template)))
+        let names_route = template.names_route();
+        let layer = Self::new(locks, HeadOnly::at_once(template));
+        Ok(layer.with(|policy| policy.names_route = names_route))
     }
 
     /// A layer whose key is made by a closure, from the head of the request: method, URI, headers,

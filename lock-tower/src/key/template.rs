@@ -24,6 +24,12 @@ impl Template {
     pub(crate) fn parse(template: &str) -> Result<Self, TemplateError> {
         Parser::new(template).parse()
     }
+
+    /// Whether it asks for the route that axum has matched.
+    pub(crate) fn names_route(&self) -> bool {
+        let is_route = |part: &Part| matches!(part, Part::Value(Source::Route));
+        self.parts.iter().any(is_route)
+    }
 }
 
 impl KeySource for Template {

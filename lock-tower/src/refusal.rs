@@ -1,0 +1,168 @@
+//! A refusal as an answer: problem+json, or a page for a native form.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, header};
+
+use crate::options::RefusalFormat;
+use crate::rejection::Rejection;
+
+/// Ready answers, for [`LockLayer::on_reject`](crate::LockLayer::on_reject) to give or to change.
+impl Rejection {
+    /// The default answer: `application/problem+json` (RFC 9457) with the [code](Self::code), and
+    /// `Retry-After` where trying again makes sense.
+    #[must_use]
+    pub fn problem(&self) -> Response<String> {
+        self.response("application/problem+json", self.problem_json())
+    }
+
+    /// A small HTML page that says the same to a person. It loads nothing and sends nothing.
+    #[must_use]
+    pub fn page(&self) -> Response<String> {
+        let (title, advice) = (self.title(), self.advice());
+        let page = format!(
+            "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
+             <h1>{title}</h1>\n<p>{advice}</p>\n</html>\n"
+        );
+        self.response("text/html; charset=utf-8", page)
+    }
+
+    pub(crate) fn answer(&self, format: RefusalFormat, request: &HeaderMap) -> Response<Bytes> {
+        let response = match format {
+            RefusalFormat::Problem => self.problem(),
+            RefusalFormat::ByAccept => {
+                let mut response = if prefers_html(request) {
+                    self.page()
+                } else {
+                    self.problem()
+                };
+                let headers = response.headers_mut();
+                headers.insert(header::VARY, HeaderValue::from_static("accept"));
+                response
+            }
+        };
+        response.map(Bytes::from)
+    }
+
+    fn response(&self, content_type: &'static str, text: String) -> Response<String> {
+        let mut response = Response::new(text);
+        *response.status_mut() = self.status();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+        if let Some(seconds) = self.retry_after_seconds() {
+            headers.insert(header::RETRY_AFTER, seconds.into());
+        }
+        response
+    }
+
+    /// Nothing in it needs to be escaped: the names of sources hold neither quotes nor backslashes.
+    fn problem_json(&self) -> String {
+        let detail = match self.source() {
+            Some(source) => format!(r#","detail":"the part of the request is: {source}""#),
+            None => String::new(),
+        };
+        format!(
+            r#"{{"type":"about:blank","title":"{}","status":{},"code":"{}"{detail}}}"#,
+            self.title(),
+            self.status().as_u16(),
+            self.code(),
+        )
+    }
+}
+
+/// Whether HTML is worth more to this client than JSON. Browsers say so when they send a form; a
+/// script's `*/*` is worth the same for both.
+fn prefers_html(headers: &HeaderMap) -> bool {
+    let mut html = Weight::default();
+    let mut json = Weight::default();
+    let lines = headers.get_all(header::ACCEPT).into_iter();
+    for range in lines
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(','))
+    {
+        let mut parameters = range.split(';').map(str::trim);
+        let range = parameters.next().unwrap_or_default().to_ascii_lowercase();
+        let quality = parameters
+            .find_map(|parameter| {
+                parameter
+                    .strip_prefix("q=")
+                    .or(parameter.strip_prefix("Q="))
+            })
+            .map_or(1.0, |quality| quality.parse().unwrap_or(0.0));
+        match &*range {
+            "text/html" => html.exact(quality),
+            "text/*" => html.by_type(quality),
+            "application/problem+json" | "application/json" => json.exact(quality),
+            "application/*" => json.by_type(quality),
+            "*/*" => {
+                html.any(quality);
+                json.any(quality);
+            }
+            _ => {}
+        }
+    }
+    html.value() > json.value()
+}
+
+/// What a media type is worth: the most exact range that names it counts.
+#[derive(Default)]
+struct Weight {
+    exact: Option<f32>,
+    by_type: Option<f32>,
+    any: Option<f32>,
+}
+
+impl Weight {
+    /// Of several exact names the best: either JSON will do.
+    fn exact(&mut self, quality: f32) {
+        self.exact = Some(self.exact.map_or(quality, |known| known.max(quality)));
+    }
+
+    fn by_type(&mut self, quality: f32) {
+        self.by_type = Some(quality);
+    }
+
+    fn any(&mut self, quality: f32) {
+        self.any = Some(quality);
+    }
+
+    fn value(&self) -> f32 {
+        self.exact.or(self.by_type).or(self.any).unwrap_or(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wants_a_page(accept: &str) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ACCEPT, HeaderValue::from_str(accept).unwrap());
+        prefers_html(&headers)
+    }
+
+    #[test]
+    fn a_native_form_gets_a_page_and_a_script_a_problem() {
+        for page in [
+            "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8",
+            "text/html",
+            "TEXT/HTML; level=1; q=0.5, application/json;q=0.4",
+            "text/*, */*;q=0.1",
+            "*/*, application/json;q=0, application/problem+json;q=0",
+        ] {
+            assert!(wants_a_page(page), "{page}");
+        }
+        for problem in [
+            "*/*",
+            "application/json, text/plain, */*",
+            "application/json, text/html;q=0.9",
+            "text/html, application/json",
+            "text/html;q=0, */*",
+            "text/html;q=nonsense",
+            "",
+        ] {
+            assert!(!wants_a_page(problem), "{problem}");
+        }
+        assert!(!prefers_html(&HeaderMap::new()));
+    }
+}

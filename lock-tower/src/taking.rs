@@ -1,0 +1,51 @@
+//! Asking for the lock of a request: of the store, and where there is a fallback, of that beside it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use lock_core::{Acquire, Error, ErrorKind, LockRequest};
+
+use crate::tenure::Locks;
+
+pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// The lock of a request, on its way.
+pub(crate) enum Taking {
+    Store(Acquire),
+    Both(BoxFuture<Result<Locks, Error>>),
+}
+
+impl Future for Taking {
+    type Output = Result<Locks, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut *self {
+            Taking::Store(acquire) => Pin::new(acquire).poll(context).map_ok(|guard| Locks {
+                guard,
+                beside: None,
+                fell_back: false,
+            }),
+            Taking::Both(both) => both.as_mut().poll(context),
+        }
+    }
+}
+
+/// The fallback's lock first, for every request: whether the store is away is found out by each
+/// request at another time, and two of one key must not meet different answers and both run.
+pub(crate) async fn both(beside: LockRequest, store: LockRequest) -> Result<Locks, Error> {
+    let beside = beside.acquire().await?;
+    match store.acquire().await {
+        Ok(guard) => Ok(Locks {
+            guard,
+            beside: Some(beside),
+            fell_back: false,
+        }),
+        Err(error) if error.kind() == ErrorKind::Unavailable => Ok(Locks {
+            guard: beside,
+            beside: None,
+            fell_back: true,
+        }),
+        Err(error) => Err(error),
+    }
+}

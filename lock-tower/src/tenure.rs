@@ -1,0 +1,134 @@
+//! The lock of one request, from its grant to its end.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use lock_core::{Error, LockGuard, LockHandle};
+
+use crate::in_flight::Ticket;
+use crate::record::Record;
+
+/// Owns the lock of a request. However it is dropped, the lock is given back: nothing that the
+/// handler keeps can hold it longer.
+pub(crate) struct Tenure {
+    shared: Arc<Shared>,
+    /// Counted until the lock is given back, and the handler has ended.
+    _ticket: Ticket,
+}
+
+/// What the handler's [`LockContext`](crate::LockContext) and the request's future share with it.
+pub(crate) struct Shared {
+    /// Of the store's lock, or of the fallback's where the store gave no answer.
+    pub(crate) handle: LockHandle,
+    pub(crate) record: Record,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// `None` once it is given back.
+    locks: Option<Locks>,
+    /// The cooldown by the layer's rule, once there is a response.
+    decided: Option<Duration>,
+    /// The cooldown that the handler, or a disconnect, has asked for: it counts instead.
+    asked: Option<Duration>,
+}
+
+/// What was granted.
+pub(crate) struct Locks {
+    pub(crate) guard: LockGuard,
+    /// Of the fallback's manager, beside the store's lock.
+    pub(crate) beside: Option<LockGuard>,
+    /// The store gave no answer: the guard is the fallback's.
+    pub(crate) fell_back: bool,
+}
+
+impl Tenure {
+    pub(crate) fn new(locks: Locks, record: Record, ticket: Ticket) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                handle: locks.guard.handle(),
+                record,
+                state: Mutex::new(State {
+                    locks: Some(locks),
+                    decided: None,
+                    asked: None,
+                }),
+            }),
+            _ticket: ticket,
+        }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// There is a response, and this is the layer's cooldown for it.
+    pub(crate) fn decide(&self, cooldown: Duration) {
+        self.shared.state().decided = Some(cooldown);
+    }
+
+    /// The response turned out to be none: no cooldown, unless the handler asked for one.
+    pub(crate) fn failed(&self) {
+        self.shared.state().decided = None;
+    }
+
+    /// Gives the lock back. Dropped before the store has answered, the release goes on in the
+    /// background.
+    pub(crate) async fn release(self) -> Result<(), Error> {
+        self.shared.release().await
+    }
+}
+
+impl Drop for Tenure {
+    fn drop(&mut self) {
+        // In the background, with the cooldown that counts by now.
+        drop(self.shared.take());
+    }
+}
+
+impl Shared {
+    /// Gives the lock back, if it was not yet.
+    pub(crate) async fn release(&self) -> Result<(), Error> {
+        match self.take() {
+            Some(Locks { guard, beside, .. }) => {
+                let released = guard.release().await;
+                // Last: in this process it stands for both.
+                drop(beside);
+                released
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// For how long the key stays taken after the release, whatever the layer's rule says.
+    pub(crate) fn ask(&self, cooldown: Duration) {
+        self.state().asked = Some(cooldown);
+    }
+
+    /// At least that long. After the response is there its outcome is known, and this is too late.
+    pub(crate) fn ask_at_least(&self, cooldown: Duration) {
+        let mut state = self.state();
+        if state.decided.is_none() {
+            state.asked = state.asked.max(Some(cooldown));
+        }
+    }
+
+    /// The locks, told how long to cool down: a guard that is only dropped does that too.
+    fn take(&self) -> Option<Locks> {
+        let mut state = self.state();
+        let cooldown = state.asked.or(state.decided).unwrap_or_default();
+        let locks = state.locks.take()?;
+        drop(state);
+        self.record.held(self.handle.held_for());
+        locks.guard.cooldown(cooldown);
+        if let Some(beside) = &locks.beside {
+            beside.cooldown(cooldown);
+        }
+        Some(locks)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic between its lines leaves it as it should be.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
