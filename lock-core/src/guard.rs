@@ -12,10 +12,12 @@ use tracing::{Instrument, Span};
 
 use crate::error::Error;
 use crate::fence::FencingToken;
-use crate::hold::Hold;
+use crate::hold::{Hold, Watch};
 use crate::keeper::Job;
 use crate::lease::{Loss, Phase};
 use crate::options::cooldown_millis;
+use crate::reentry::{Entry, Level, LockScope, Turn};
+use crate::release::{discard, release_later};
 use crate::store::{Operation, Outcome, Released};
 
 /// A look at a held lock, without owning it: what a body gets, and what may be cloned and sent
@@ -23,6 +25,8 @@ use crate::store::{Operation, Outcome, Released};
 #[derive(Clone)]
 pub struct LockHandle {
     hold: Arc<Hold>,
+    /// Whose turn it is inside the body that has entered the lock; `None`: the owner's handle.
+    turn: Option<Turn>,
 }
 
 impl LockHandle {
@@ -74,16 +78,11 @@ impl LockHandle {
     /// # }
     /// ```
     pub async fn lost(&self) {
-        let mut seat = Seated {
-            hold: &self.hold,
-            seat: None,
-        };
-        poll_fn(
-            |context| match seat.hold.poll_lost(&mut seat.seat, context) {
-                Some(_) => Poll::Ready(()),
-                None => Poll::Pending,
-            },
-        )
+        let mut watch = Watch::new(&self.hold);
+        poll_fn(|context| match watch.poll_lost(context) {
+            Some(_) => Poll::Ready(()),
+            None => Poll::Pending,
+        })
         .await;
     }
 
@@ -99,6 +98,61 @@ impl LockHandle {
     /// given back, a dropped guard included.
     pub fn cooldown(&self, cooldown: Duration) {
         self.hold.set_cooldown(cooldown);
+    }
+
+    /// Runs `future` inside this lock: in it, a `#[distributed_lock]` function, a
+    /// [`run`](crate::LockRequest::run) or `run_with` that asks the same manager for the same key
+    /// enters the lock, instead of waiting for it in vain. What it gets is this very lock, with its
+    /// fencing token.
+    ///
+    /// The bodies of those, and the handlers of the layer, run inside their lock already. This is
+    /// for work under a [`LockGuard`], and for tasks: a spawned task is not inside by itself.
+    ///
+    /// * One body at a time: those that enter from two branches of a `join!`, or from two tasks,
+    ///   exclude each other as strangers do, and [`wait`](crate::LockRequest::wait) says for how
+    ///   long.
+    /// * [`acquire`](crate::LockRequest::acquire) never enters.
+    /// * Once the lock is lost, nobody enters (`Lost`). Once it was given back, those inside are an
+    ///   ordinary caller. If it is given back while a body that entered from another task still
+    ///   runs, that happens when the body has ended.
+    ///
+    /// # Cancel safety
+    ///
+    /// As safe as `future` itself.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(feature = "macros")] mod example {
+    /// # use lock_core::{distributed_lock, Error, LockHandle, LockManager};
+    /// #[distributed_lock(key = "account:<id>", ttl = "10s", wait = "1s")]
+    /// async fn book(id: u64, cents: i64) -> Result<(), Error> { Ok(()) }
+    ///
+    /// #[distributed_lock(key = "account:<id>", ttl = "10s", guard = lock)]
+    /// async fn settle(id: u64) -> Result<(), Error> {
+    ///     book(id, 250).await?; // enters
+    ///     let lock = lock.clone();
+    ///     let fee = tokio::spawn(async move { lock.scope(book(id, -3)).await }); // so does this
+    ///     fee.await.expect("no panic")
+    /// }
+    /// # #[tokio::main(flavor = "current_thread")] pub async fn main() -> Result<(), Error> {
+    /// # let locks = LockManager::in_memory();
+    /// # locks.install()?;
+    /// # settle(7).await
+    /// # } }
+    /// # #[cfg(feature = "macros")] fn main() { example::main().unwrap() }
+    /// # #[cfg(not(feature = "macros"))] fn main() {}
+    /// ```
+    pub fn scope<F: Future>(&self, future: F) -> LockScope<F> {
+        LockScope::new(future, &self.hold, self.turn.as_ref())
+    }
+
+    /// That of a body inside the lock.
+    pub(crate) fn inside(entry: &Entry) -> Self {
+        Self {
+            hold: Arc::clone(&entry.hold),
+            turn: Some(Arc::clone(&entry.turn)),
+        }
     }
 
     /// Whether the lock is lost; the task is woken when it gets lost.
@@ -121,18 +175,6 @@ impl fmt::Debug for LockHandle {
             .field("fencing_token", &self.hold.fence())
             .field("remaining", &self.remaining())
             .finish_non_exhaustive()
-    }
-}
-
-/// A waker's seat that is given back on drop.
-struct Seated<'a> {
-    hold: &'a Hold,
-    seat: Option<u32>,
-}
-
-impl Drop for Seated<'_> {
-    fn drop(&mut self) {
-        self.hold.forget_waker(self.seat);
     }
 }
 
@@ -159,7 +201,7 @@ impl LockGuard {
         );
         hold.core.keeper.guard_made();
         Self {
-            handle: LockHandle { hold },
+            handle: LockHandle { hold, turn: None },
             cooldown_millis: cooldown_millis(cooldown),
             span: (!span.is_disabled()).then(|| Box::new(span)),
             ended: false,
@@ -170,6 +212,16 @@ impl LockGuard {
     #[must_use]
     pub fn handle(&self) -> LockHandle {
         self.handle.clone()
+    }
+
+    /// What a body under this lock is inside of.
+    pub(crate) fn level(&self) -> Arc<Level> {
+        Level::open(&self.handle.hold, None)
+    }
+
+    /// The work came to nothing: the cooldown of the request does not count.
+    pub(crate) fn forget_cooldown(&mut self) {
+        self.cooldown_millis = 0;
     }
 
     /// Does `act` inside the span `lock.hold`.
@@ -290,23 +342,6 @@ impl Drop for Returning<'_> {
         if let Some(hold) = self.hold {
             release_later(hold);
         }
-    }
-}
-
-fn release_later(hold: &Hold) {
-    hold.core.keeper.submit(Job::release(hold));
-    // Stepping over a release is right only if nothing is to stay behind it.
-    hold.core.local.leave(hold, hold.cooldown().is_zero());
-}
-
-/// What is to be done about a lost lease in the store: if it may still be there, it goes.
-fn discard(hold: &Hold, loss: Loss) {
-    let core = &hold.core;
-    core.local.leave(hold, false);
-    if loss != Loss::NotOurs {
-        // The tenure is over: whoever comes next need not wait for its key to run out.
-        core.local.note_unreleased(hold);
-        core.keeper.submit(Job::discard(hold));
     }
 }
 

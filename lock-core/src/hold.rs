@@ -11,6 +11,7 @@ use crate::fence::FencingToken;
 use crate::lease::{Action, Lease, Loss, Phase, Renewal, Terms};
 use crate::manager::Core;
 use crate::options::cooldown_millis;
+use crate::reentry::{Nested, Turn};
 use crate::store::{Acquire, Extension, Release};
 use crate::sync::{WakerSet, lock, wake_all};
 use crate::token::Token;
@@ -33,6 +34,8 @@ struct State {
     late_twin: bool,
     /// Who waits for this lease to be lost, or for the answer that never came.
     waiting: WakerSet,
+    /// The bodies that have entered this lease, once there was one.
+    nested: Option<Box<Nested>>,
 }
 
 impl Hold {
@@ -48,6 +51,7 @@ impl Hold {
                 cooldown_millis: 0,
                 late_twin: false,
                 waiting: WakerSet::default(),
+                nested: None,
             }),
             scheduled: AtomicU64::new(Moment::FAR.0),
         })
@@ -204,16 +208,77 @@ impl Hold {
         Extension {
             key: Arc::clone(&self.key),
             token: self.token,
-            ttl: self.ttl(),
+            ttl: lock(&self.state).lease.renewing_to(),
         }
+    }
+
+    // Bodies that enter it from within.
+
+    /// Whose turn it is among those that enter this lease directly.
+    pub(crate) fn turn(&self) -> Turn {
+        let mut state = lock(&self.state);
+        let renewed = state.lease.renews();
+        Arc::clone(
+            &state
+                .nested
+                .get_or_insert_with(|| Nested::new(renewed))
+                .turn,
+        )
+    }
+
+    /// One more body goes under this lease, if it is held. Answers the phase; `Closed` also if only
+    /// bodies that outlive its owner are still under it.
+    pub(crate) fn enter(self: &Arc<Self>, terms: Terms) -> Phase {
+        // Tells whom it concerns, if the lease has run out.
+        self.phase();
+        let now = self.now();
+        let mut state = lock(&self.state);
+        let phase = state.lease.phase();
+        if phase != Phase::Held {
+            return phase;
+        }
+        let renewed = state.lease.renews();
+        let nested = state.nested.get_or_insert_with(|| Nested::new(renewed));
+        if !nested.enter(terms) {
+            return Phase::Closed;
+        }
+        state.lease.serve(terms, now);
+        drop(state);
+        self.core.keeper.rearm(self);
+        phase
+    }
+
+    /// A body has left. `true`: it was the last one, and the owner had ended before it: the lease is
+    /// the caller's to end.
+    #[must_use]
+    pub(crate) fn leave(&self, terms: Terms) -> bool {
+        let mut state = lock(&self.state);
+        let State { lease, nested, .. } = &mut *state;
+        let Some(nested) = nested else {
+            return false;
+        };
+        if nested.leave(terms) {
+            lease.stop_renewing();
+        }
+        nested.is_deserted()
     }
 
     // The end.
 
-    /// Ends the lease on this side: no renewal from here on. Answers the phase it was in.
+    /// Ends the lease on this side: no renewal from here on. Answers the phase it was in; `Closed`
+    /// also if bodies that entered it from other tasks are still under it, and the last of them
+    /// will end it.
     pub(crate) fn close(self: &Arc<Self>) -> Phase {
         let now = self.now();
         let mut state = lock(&self.state);
+        let State { lease, nested, .. } = &mut *state;
+        lease.observe(now);
+        if lease.phase() == Phase::Held
+            && let Some(nested) = nested
+            && nested.abandon()
+        {
+            return Phase::Closed;
+        }
         let before = state.lease.close(now);
         let waiting = state.waiting.take();
         drop(state);
@@ -242,6 +307,28 @@ impl Hold {
             ),
         };
         error.with_key(&self.key)
+    }
+}
+
+/// A look-out for the loss of a lease, given up on drop.
+pub(crate) struct Watch<'a> {
+    hold: &'a Hold,
+    seat: Option<u32>,
+}
+
+impl<'a> Watch<'a> {
+    pub(crate) fn new(hold: &'a Hold) -> Self {
+        Self { hold, seat: None }
+    }
+
+    pub(crate) fn poll_lost(&mut self, context: &Context<'_>) -> Option<Loss> {
+        self.hold.poll_lost(&mut self.seat, context)
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        self.hold.forget_waker(self.seat);
     }
 }
 

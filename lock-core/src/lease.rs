@@ -41,6 +41,15 @@ impl Terms {
     fn ttl(&self) -> Duration {
         Duration::from_millis(u64::from(self.ttl_millis))
     }
+
+    /// How long a body may run under these terms.
+    pub(crate) fn max_hold(&self) -> Duration {
+        self.max_hold.since(Moment(0))
+    }
+
+    pub(crate) fn renews(&self) -> bool {
+        self.renew
+    }
 }
 
 /// Why a lease was lost.
@@ -92,8 +101,8 @@ pub(crate) enum Renewal {
 enum Renewing {
     Off,
     At(Moment),
-    /// Sent; nothing to do until the answer or the deadline.
-    Sent,
+    /// Sent with this ttl in milliseconds; nothing to do until the answer or the deadline.
+    Sent(u32),
 }
 
 #[derive(Debug)]
@@ -127,6 +136,45 @@ impl Lease {
         self.terms.ttl()
     }
 
+    pub(crate) fn renews(&self) -> bool {
+        self.terms.renew
+    }
+
+    /// The ttl of the renewal that is under way. The terms may have changed since it was begun.
+    pub(crate) fn renewing_to(&self) -> Duration {
+        match self.renewing {
+            Renewing::Sent(millis) => Duration::from_millis(u64::from(millis)),
+            Renewing::Off | Renewing::At(_) => self.terms.ttl(),
+        }
+    }
+
+    /// A body with terms of its own goes under this lease. The ttl only grows, as the store would
+    /// cut a lease down to a shorter one; what the lease lacks of it is asked for at once.
+    pub(crate) fn serve(&mut self, nested: Terms, now: Moment) {
+        let longer = nested.ttl_millis > self.terms.ttl_millis;
+        let unattended = !self.terms.renew;
+        let short = self.deadline < deadline(now, nested.ttl());
+        self.terms.ttl_millis = self.terms.ttl_millis.max(nested.ttl_millis);
+        self.terms.renew |= nested.renew;
+        match self.renewing {
+            // Its answer sees to what is still missing.
+            Renewing::Sent(_) => {}
+            _ if longer || (unattended && short) => self.renewing = Renewing::At(now),
+            Renewing::Off if nested.renew => {
+                self.renewing = Renewing::At(now + self.renewal_interval());
+            }
+            Renewing::Off | Renewing::At(_) => {}
+        }
+    }
+
+    /// The last body that wanted it renewed has left.
+    pub(crate) fn stop_renewing(&mut self) {
+        self.terms.renew = false;
+        if let Renewing::At(_) = self.renewing {
+            self.renewing = Renewing::Off;
+        }
+    }
+
     /// The store is about to be asked, and has until `overdue` to answer.
     pub(crate) fn ask(&mut self, overdue: Moment) {
         if self.phase == Phase::Asking {
@@ -147,7 +195,7 @@ impl Lease {
         if self.terms.renew {
             self.renewing = Renewing::At(sent + self.renewal_interval());
         }
-        self.max_hold_at = now + self.terms.max_hold.since(Moment(0));
+        self.max_hold_at = now + self.terms.max_hold();
         self.warn_at = now + self.terms.ttl() * 10;
         true
     }
@@ -170,7 +218,7 @@ impl Lease {
             Phase::Held => {
                 let renewal = match self.renewing {
                     Renewing::At(at) => at,
-                    Renewing::Off | Renewing::Sent => Moment::FAR,
+                    Renewing::Off | Renewing::Sent(_) => Moment::FAR,
                 };
                 Some(
                     self.deadline
@@ -195,7 +243,7 @@ impl Lease {
             }
             Phase::Held => match self.renewing {
                 Renewing::At(at) if now >= at => {
-                    self.renewing = Renewing::Sent;
+                    self.renewing = Renewing::Sent(self.terms.ttl_millis);
                     Action::Renew
                 }
                 _ if now >= self.warn_at => {
@@ -241,9 +289,16 @@ impl Lease {
         }
         match answer {
             Renewal::Extended => {
+                let extended_to = self.renewing_to();
                 // It only lengthens: an answer that was overtaken changes nothing.
-                self.deadline = self.deadline.max(deadline(sent, self.terms.ttl()));
-                self.renewing = Renewing::At(sent + self.renewal_interval());
+                self.deadline = self.deadline.max(deadline(sent, extended_to));
+                self.renewing = if extended_to < self.terms.ttl() {
+                    Renewing::At(now)
+                } else if self.terms.renew {
+                    Renewing::At(sent + self.renewal_interval())
+                } else {
+                    Renewing::Off
+                };
                 false
             }
             Renewal::NotOurs => {

@@ -192,3 +192,55 @@ fn whatever_happens_the_owner_stops_before_the_server_lets_go() {
         }
     }
 }
+
+#[test]
+fn a_nested_body_with_a_longer_ttl_has_the_lease_extended_at_once() {
+    let mut lease = renewing(3 * SECOND);
+    let now = after(SECOND / 2);
+    lease.serve(Terms::new(60 * SECOND, true, None), now);
+    assert_eq!(lease.poll(now), Action::Renew);
+    assert_eq!(lease.renewing_to(), 60 * SECOND);
+    assert!(!lease.renewed(now, Renewal::Extended, now));
+    assert_eq!(lease.remaining(now), Duration::from_millis(59_398));
+}
+
+#[test]
+fn a_nested_body_with_a_ttl_that_is_served_costs_nothing() {
+    let mut lease = renewing(9 * SECOND);
+    lease.serve(Terms::new(9 * SECOND, true, None), after(SECOND));
+    assert_eq!(lease.due(), Some(after(3 * SECOND)));
+    lease.serve(Terms::new(5 * SECOND, false, None), after(SECOND));
+    assert_eq!(lease.due(), Some(after(3 * SECOND)));
+}
+
+#[test]
+fn an_answer_counts_for_the_ttl_that_was_sent_not_for_one_that_came_since() {
+    let mut lease = renewing(3 * SECOND);
+    let sent = after(SECOND);
+    assert_eq!(lease.poll(sent), Action::Renew);
+    lease.serve(Terms::new(60 * SECOND, true, None), sent);
+    assert!(!lease.renewed(sent, Renewal::Extended, sent));
+    assert_eq!(lease.remaining(sent), Duration::from_millis(2_968));
+    assert_eq!(lease.poll(sent), Action::Renew, "the rest is asked for");
+    assert_eq!(lease.renewing_to(), 60 * SECOND);
+}
+
+#[test]
+fn a_lease_that_is_not_renewed_is_extended_once_for_a_nested_body() {
+    let mut lease = held(Terms::new(3 * SECOND, false, None));
+    let now = after(2 * SECOND);
+    lease.serve(Terms::new(3 * SECOND, false, None), now);
+    assert_eq!(lease.poll(now), Action::Renew);
+    assert!(!lease.renewed(now, Renewal::Extended, now));
+    assert_eq!(lease.remaining(now), Duration::from_millis(2_968));
+    assert_eq!(lease.poll(now + SECOND), Action::Nothing);
+}
+
+#[test]
+fn renewing_ends_with_the_last_body_that_wanted_it() {
+    let mut lease = held(Terms::new(3 * SECOND, false, None));
+    lease.serve(Terms::new(3 * SECOND, true, None), START);
+    assert_eq!(lease.due(), Some(after(SECOND)));
+    lease.stop_renewing();
+    assert_eq!(lease.poll(after(SECOND)), Action::Nothing);
+}

@@ -77,6 +77,8 @@ mod lease;
 mod local;
 mod manager;
 mod options;
+mod reentry;
+mod release;
 mod request;
 mod retry;
 mod run;
@@ -89,6 +91,7 @@ mod run;
 )]
 mod store;
 mod sync;
+mod tenure;
 #[cfg(feature = "test-util")]
 pub mod test_util;
 #[cfg_attr(
@@ -116,8 +119,9 @@ pub use lock_macros::distributed_lock;
 #[doc = include_str!("docs/lock_key.md")]
 pub use lock_macros::lock_key;
 pub use manager::LockManager;
-pub use options::{OnLost, ReleaseMode, Renew, Wait};
+pub use options::{OnLost, Reentrancy, ReleaseMode, Renew, Wait};
 #[cfg(feature = "redis")]
 pub use redis;
+pub use reentry::LockScope;
 pub use request::{Acquire, LockRequest, TryAcquire};
 pub use run::Run;

@@ -55,6 +55,18 @@ pub enum OnLost {
     Ignore,
 }
 
+/// What `run`, `run_with` and the attribute do when the calling code runs under the same lock
+/// already: the same key, asked of the same manager.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reentrancy {
+    /// The body enters the outer lock: same lease, same fencing token, one body at a time.
+    #[default]
+    Enter,
+    /// The call is `Invalid` at once: it would wait for itself.
+    Refuse,
+}
+
 /// Whether the caller waits for the release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -1,6 +1,7 @@
 //! What the attribute's expansion calls. Not for anybody else: it changes with the macros.
 
 use std::future::Future;
+use std::time::Duration;
 
 use crate::{AsLockManager, LockHandle, LockKey, LockManager, LockRequest, Run};
 
@@ -21,6 +22,20 @@ where
     F: Future,
 {
     request.run_with(body)
+}
+
+/// As [`run`], with a cooldown after work that succeeded.
+pub fn run_cooling<C, F>(
+    request: LockRequest,
+    body: C,
+    cooldown: Duration,
+    succeeded: fn(&F::Output) -> bool,
+) -> Run<C, F>
+where
+    C: FnOnce(LockHandle) -> F,
+    F: Future,
+{
+    request.cooldown(cooldown).run_until(body, succeeded)
 }
 
 /// Whether a function's return value says that its work succeeded: what a `cooldown` follows.

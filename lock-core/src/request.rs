@@ -7,15 +7,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::acquire::{Wanted, acquire};
+use crate::acquire::Wanted;
 use crate::error::{Error, ErrorKind};
 use crate::guard::{LockGuard, LockHandle};
 use crate::key::LockKey;
 use crate::lease::Terms;
 use crate::manager::{Core, LockManager};
-use crate::options::{OnLost, ReleaseMode, Renew, Wait, checked_ttl};
+use crate::options::{OnLost, Reentrancy, ReleaseMode, Renew, Wait, checked_ttl};
 use crate::run::Run;
 use crate::store::BoxFuture;
+use crate::tenure::{enter, take_guard};
 
 /// A lock that is about to be asked for: made by [`LockManager::lock`], shaped by its builder
 /// methods, used up by one of the verbs [`acquire`](Self::acquire),
@@ -51,6 +52,7 @@ pub struct LockRequest {
     cooldown: Duration,
     on_lost: OnLost,
     release: ReleaseMode,
+    reentrancy: Reentrancy,
     acquire_timeout: Option<Duration>,
 }
 
@@ -70,6 +72,7 @@ impl LockRequest {
             cooldown: Duration::ZERO,
             on_lost: OnLost::default(),
             release: ReleaseMode::default(),
+            reentrancy: Reentrancy::default(),
             acquire_timeout: None,
         }
     }
@@ -123,6 +126,37 @@ impl LockRequest {
         self
     }
 
+    /// Whether `run` and `run_with` enter the lock when the calling code runs under it already:
+    /// inside a body, a handler of the layer or a [`scope`](crate::LockHandle::scope) of the same
+    /// key and manager. Default: they do.
+    ///
+    /// The outer lock is not left by it. What this request says is kept as far as it can be: the
+    /// lease is extended to this ttl if that is the longer one, and renewed while the body runs if
+    /// either asks for it; `max_hold` and `on_lost` are about this body; a `cooldown` is applied
+    /// when the outer lock is released, or the outer one's if that is longer.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), lock_core::Error> {
+    /// # let locks = lock_core::LockManager::in_memory();
+    /// use lock_core::{ErrorKind, Reentrancy};
+    ///
+    /// let account = || locks.lock("account:7");
+    /// let outcome = account()
+    ///     .run(async {
+    ///         account().run(async { /* inside the same lock */ }).await?;
+    ///         account().reentrant(Reentrancy::Refuse).run(async {}).await
+    ///     })
+    ///     .await?;
+    /// assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Invalid);
+    /// # Ok(()) }
+    /// ```
+    pub fn reentrant(mut self, reentrancy: Reentrancy) -> Self {
+        self.reentrancy = reentrancy;
+        self
+    }
+
     /// How long the store may take to answer one question, before that is `Unavailable`.
     /// Default: the manager's `operation_timeout`.
     pub fn acquire_timeout(mut self, timeout: Duration) -> Self {
@@ -137,7 +171,9 @@ impl LockRequest {
     /// * `Busy`: another owner holds the key, and did to the end of the wait.
     /// * `Unavailable`: the store gave no answer.
     /// * `Misconfigured`: the store will never accept this.
-    /// * `Invalid`: the key or the ttl is out of bounds, or no manager is installed.
+    /// * `Invalid`: the key or the ttl is out of bounds, or no manager is installed; or the calling
+    ///   code runs under this very lock and would wait for itself (only [`run`](Self::run),
+    ///   [`run_with`](Self::run_with) and the attribute enter a lock again).
     ///
     /// # Cancel safety
     ///
@@ -149,7 +185,7 @@ impl LockRequest {
     /// Never.
     pub fn acquire(self) -> Acquire {
         Acquire(match self.wanted() {
-            Ok(wanted) => Taking::Asking(Box::pin(acquire(wanted))),
+            Ok(wanted) => Taking::Asking(Box::pin(take_guard(wanted))),
             Err(error) => Taking::Invalid(Some(error)),
         })
     }
@@ -204,8 +240,21 @@ impl LockRequest {
         C: FnOnce(LockHandle) -> F,
         F: Future,
     {
-        let (on_lost, release) = (self.on_lost, self.release);
-        Run::new(self.acquire(), body, on_lost, release)
+        self.run_until(body, |_| true)
+    }
+
+    /// `succeeded` says of the body's output whether its work is done: only then a cooldown counts.
+    pub(crate) fn run_until<C, F>(self, body: C, succeeded: fn(&F::Output) -> bool) -> Run<C, F>
+    where
+        C: FnOnce(LockHandle) -> F,
+        F: Future,
+    {
+        let (on_lost, release, reentrancy) = (self.on_lost, self.release, self.reentrancy);
+        let taking = match self.wanted() {
+            Ok(wanted) => Taking::Asking(Box::pin(enter(wanted, reentrancy))),
+            Err(error) => Taking::Invalid(Some(error)),
+        };
+        Run::new(taking, body, succeeded, on_lost, release)
     }
 
     fn wanted(self) -> Result<Wanted, Error> {
@@ -241,22 +290,29 @@ impl fmt::Debug for LockRequest {
 
 /// The future of [`LockRequest::acquire`].
 #[must_use = "futures do nothing unless polled"]
-pub struct Acquire(Taking);
-
-enum Taking {
-    Invalid(Option<Error>),
-    Asking(BoxFuture<'static, Result<LockGuard, Error>>),
-}
+pub struct Acquire(Taking<LockGuard>);
 
 impl Future for Acquire {
     type Output = Result<LockGuard, Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match &mut self.0 {
-            Taking::Asking(acquire) => acquire.as_mut().poll(context),
+        self.0.poll(context)
+    }
+}
+
+/// A lock that is being taken, or a request that cannot be.
+pub(crate) enum Taking<T> {
+    Invalid(Option<Error>),
+    Asking(BoxFuture<'static, Result<T, Error>>),
+}
+
+impl<T> Taking<T> {
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<T, Error>> {
+        match self {
+            Taking::Asking(taking) => taking.as_mut().poll(context),
             Taking::Invalid(error) => Poll::Ready(Err(error
                 .take()
-                .expect("`Acquire` was polled after it was done"))),
+                .expect("a future that is done is not polled again"))),
         }
     }
 }

@@ -3,15 +3,19 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
 use crate::error::Error;
-use crate::guard::{LockGuard, LockHandle};
+use crate::guard::LockHandle;
+use crate::lease::Loss;
 use crate::options::{OnLost, ReleaseMode};
-use crate::request::Acquire;
+use crate::reentry::Level;
+use crate::request::Taking;
 use crate::store::BoxFuture;
+use crate::tenure::Tenure;
 
 pin_project! {
     /// The future of [`LockRequest::run`](crate::LockRequest::run) and
@@ -25,6 +29,8 @@ pin_project! {
     pub struct Run<C, F: Future> {
         #[pin]
         state: State<C, F>,
+        // Whether the output says that the work is done, and a cooldown counts.
+        succeeded: fn(&F::Output) -> bool,
         on_lost: OnLost,
         release: ReleaseMode,
     }
@@ -32,10 +38,10 @@ pin_project! {
 
 pin_project! {
     #[project = StateProjection]
-    // The body comes before the guard: that is the order in which they are dropped.
+    // The body comes before the tenure: that is the order in which they are dropped.
     enum State<C, F: Future> {
-        Acquiring { acquire: Acquire, body: Option<C> },
-        Running { #[pin] body: Option<F>, guard: Option<LockGuard>, lost_seat: Option<u32> },
+        Taking { taking: Taking<Tenure>, body: Option<C> },
+        Running { #[pin] body: Option<F>, tenure: Option<Tenure>, level: Arc<Level>, lost_seat: Option<u32> },
         Releasing { release: BoxFuture<'static, Result<(), Error>>, output: Option<F::Output> },
         Done,
     }
@@ -46,12 +52,19 @@ where
     C: FnOnce(LockHandle) -> F,
     F: Future,
 {
-    pub(crate) fn new(acquire: Acquire, body: C, on_lost: OnLost, release: ReleaseMode) -> Self {
+    pub(crate) fn new(
+        taking: Taking<Tenure>,
+        body: C,
+        succeeded: fn(&F::Output) -> bool,
+        on_lost: OnLost,
+        release: ReleaseMode,
+    ) -> Self {
         Self {
-            state: State::Acquiring {
-                acquire,
+            state: State::Taking {
+                taking,
                 body: Some(body),
             },
+            succeeded,
             on_lost,
             release,
         }
@@ -69,15 +82,16 @@ where
         let mut this = self.project();
         loop {
             let next = match this.state.as_mut().project() {
-                StateProjection::Acquiring { acquire, body } => {
-                    let acquired = ready!(Pin::new(acquire).poll(context));
-                    let body = body.take();
-                    match (acquired, body) {
-                        (Ok(guard), Some(body)) => {
-                            let body = body(guard.handle());
+                StateProjection::Taking { taking, body } => {
+                    let taken = ready!(taking.poll(context));
+                    match (taken, body.take()) {
+                        (Ok(tenure), Some(body)) => {
+                            let level = tenure.level();
+                            let body = level.within(|| body(tenure.handle()));
                             State::Running {
                                 body: Some(body),
-                                guard: Some(guard),
+                                tenure: Some(tenure),
+                                level,
                                 lost_seat: None,
                             }
                         }
@@ -94,28 +108,34 @@ where
                 }
                 StateProjection::Running {
                     body,
-                    guard,
+                    tenure,
+                    level,
                     lost_seat,
                 } => {
-                    let held = guard.as_ref().expect("a running body has its guard");
-                    let polled = poll_body(body, held, lost_seat, *this.on_lost, context);
+                    let held = tenure.as_mut().expect("a running body has its tenure");
+                    let polled = poll_body(body, held, level, lost_seat, *this.on_lost, context);
                     let outcome = ready!(polled);
-                    let guard = guard.take().expect("a running body has its guard");
-                    match (outcome, *this.release) {
-                        (Err(error), _) => {
-                            drop(guard);
+                    let tenure = tenure.take().expect("a running body has its tenure");
+                    match outcome {
+                        Err(loss) => {
+                            let error = tenure.loss_error(loss);
+                            drop(tenure);
                             this.state.set(State::Done);
                             return Poll::Ready(Err(error));
                         }
-                        (Ok(output), ReleaseMode::Background) => {
-                            guard.release_in_background();
-                            this.state.set(State::Done);
-                            return Poll::Ready(Ok(output));
+                        Ok(output) => {
+                            let succeeded = (this.succeeded)(&output);
+                            match tenure.end(succeeded, *this.release) {
+                                None => {
+                                    this.state.set(State::Done);
+                                    return Poll::Ready(Ok(output));
+                                }
+                                Some(release) => State::Releasing {
+                                    release,
+                                    output: Some(output),
+                                },
+                            }
                         }
-                        (Ok(output), ReleaseMode::Await) => State::Releasing {
-                            release: Box::pin(guard.release()),
-                            output: Some(output),
-                        },
                     }
                 }
                 StateProjection::Releasing { release, output } => {
@@ -140,39 +160,38 @@ where
 /// when this answers it.
 fn poll_body<F: Future>(
     mut body: Pin<&mut Option<F>>,
-    guard: &LockGuard,
+    tenure: &mut Tenure,
+    level: &Arc<Level>,
     lost_seat: &mut Option<u32>,
     on_lost: OnLost,
     context: &mut Context<'_>,
-) -> Poll<Result<F::Output, Error>> {
-    let lost = guard.poll_lost(lost_seat, context);
+) -> Poll<Result<F::Output, Loss>> {
+    let lost = tenure.poll_lost(lost_seat, context);
     // A hold that reached its limit ends whatever `on_lost` says: that is what the limit is for.
-    if let Some(loss) =
-        lost.filter(|loss| on_lost == OnLost::Cancel || *loss == crate::lease::Loss::MaxHold)
-    {
-        drop_body(body, guard);
-        return Poll::Ready(Err(guard.loss_error(loss)));
+    if let Some(loss) = lost.filter(|loss| on_lost == OnLost::Cancel || *loss == Loss::MaxHold) {
+        drop_body(body, tenure);
+        return Poll::Ready(Err(loss));
     }
-    let polled = guard.in_span(|| {
+    let polled = tenure.in_span(|| {
         let body = body.as_mut().as_pin_mut();
-        body.expect("a body that is done is not polled again")
-            .poll(context)
+        let body = body.expect("a body that is done is not polled again");
+        level.within(|| body.poll(context))
     });
     let output = ready!(polled);
-    drop_body(body, guard);
-    guard.forget_waker(lost_seat.take());
+    drop_body(body, tenure);
+    tenure.forget_waker(lost_seat.take());
     Poll::Ready(Ok(output))
 }
 
 /// Before the lock is given back, always.
-fn drop_body<F>(mut body: Pin<&mut Option<F>>, guard: &LockGuard) {
-    guard.in_span(|| body.set(None));
+fn drop_body<F>(mut body: Pin<&mut Option<F>>, tenure: &Tenure) {
+    tenure.in_span(|| body.set(None));
 }
 
 impl<C, F: Future> fmt::Debug for Run<C, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &self.state {
-            State::Acquiring { .. } => "acquiring",
+            State::Taking { .. } => "taking",
             State::Running { .. } => "running",
             State::Releasing { .. } => "releasing",
             State::Done => "done",

@@ -99,6 +99,14 @@ fn after(args: &LockArgs, function: &Function, params: &Params) -> TokenStream {
     let error = local("__lock_error");
 
     let closure = closure(args, function, params, &returned);
+    let run = match &args.cooldown {
+        None => quote!(#krate::__private::run(#request, #body)),
+        Some(_) => {
+            let cooldown = local("__lock_cooldown");
+            let succeeded = succeeded(args, &returned);
+            quote!(#krate::__private::run_cooling(#request, #body, #cooldown, #succeeded))
+        }
+    };
     let answer = match &args.on_error {
         Some(_) => {
             let on_error = local("__lock_on_error");
@@ -108,7 +116,7 @@ fn after(args: &LockArgs, function: &Function, params: &Params) -> TokenStream {
     };
     quote! {
         let #body = #closure;
-        let #outcome = #krate::__private::run(#request, #body).await;
+        let #outcome = #run.await;
         match #outcome {
             ::core::result::Result::Ok(#value) => #value,
             ::core::result::Result::Err(#error) => #answer,
@@ -135,6 +143,19 @@ fn on_error(args: &LockArgs, returned: &Type) -> Option<TokenStream> {
     })
 }
 
+/// Whether the function's value says that its work is done. By method resolution in the place where
+/// the type is known, so that any type will do.
+fn succeeded(args: &LockArgs, returned: &Type) -> TokenStream {
+    let krate = &args.krate;
+    let output = local("__lock_output");
+    quote! {
+        |#output: &#returned| {
+            use #krate::__private::{OutcomeOfAny as _, OutcomeOfResult as _};
+            (&#krate::__private::Outcome(#output)).succeeded()
+        }
+    }
+}
+
 fn closure(args: &LockArgs, function: &Function, params: &Params, returned: &Type) -> TokenStream {
     let krate = &args.krate;
     let handle = local("__lock_handle");
@@ -149,23 +170,6 @@ fn closure(args: &LockArgs, function: &Function, params: &Params, returned: &Typ
         quote!(#allow let #guard: &#krate::LockHandle = &#handle;)
     });
 
-    if args.cooldown.is_some() {
-        let output = local("__lock_output");
-        let cooldown = local("__lock_cooldown");
-        return quote! {
-            move |#handle: #krate::LockHandle| async move {
-                #guard
-                let #output: #returned = async move { #returns #captures #unpack #body }.await;
-                if {
-                    use #krate::__private::{OutcomeOfAny as _, OutcomeOfResult as _};
-                    (&#krate::__private::Outcome(&#output)).succeeded()
-                } {
-                    #handle.cooldown(#cooldown);
-                }
-                #output
-            }
-        };
-    }
     let parameter = if guard.is_some() {
         quote!(#handle)
     } else {

@@ -14,7 +14,8 @@ use std::task::Waker;
 use tokio::sync::oneshot;
 
 pub(crate) use self::seat::{Place, Seat};
-use self::slot::{Slot, Standing, Waiter, held_fact};
+pub(crate) use self::slot::held_fact;
+use self::slot::{Slot, Standing, Waiter};
 use crate::error::Error;
 use crate::hold::Hold;
 use crate::manager::Core;

@@ -124,7 +124,7 @@ impl Slot {
 }
 
 /// What a lease of this process says of its key, while it is valid.
-pub(super) fn held_fact(hold: &Hold, now: Moment) -> Option<Refusal> {
+pub(crate) fn held_fact(hold: &Hold, now: Moment) -> Option<Refusal> {
     let remaining = hold.remaining_at(now);
     (!remaining.is_zero()).then_some(Refusal {
         cooling: false,

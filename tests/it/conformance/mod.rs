@@ -10,6 +10,7 @@ mod fencing;
 mod fixture;
 mod input;
 mod loss;
+mod reentry;
 mod running;
 mod storm;
 mod waiting;
@@ -104,6 +105,31 @@ on_every_store! {
         short_waits_end_when_they_should,
         a_wait_for_a_cooldown_ends_with_it,
         a_wait_is_for_the_whole_queue_not_for_each_place,
+    }
+    reentry {
+        a_nested_body_runs_under_the_same_lease,
+        bodies_nest_as_deep_as_they_are_called,
+        between_two_calls_for_one_key_another_key_may_be_taken,
+        two_branches_of_a_join_exclude_one_another,
+        a_branch_that_does_not_wait_is_refused_while_another_is_inside,
+        a_branch_waits_no_longer_than_it_says,
+        a_nested_body_that_is_dropped_lets_the_next_one_in,
+        a_spawned_task_is_not_inside,
+        a_task_that_a_body_happens_to_poll_is_not_inside,
+        a_scope_takes_a_spawned_task_inside,
+        a_spawned_scope_and_its_parent_exclude_one_another,
+        a_guard_opens_a_scope_by_hand,
+        another_manager_is_a_stranger,
+        who_refuses_to_enter_is_told_so_instead_of_waiting_for_itself,
+        acquiring_never_enters_and_does_not_wait_for_itself,
+        the_loss_of_the_outer_lock_is_the_inner_bodys_too,
+        a_nested_limit_ends_the_nested_body_only,
+        a_nested_cooldown_is_applied_when_the_outer_lock_is_released,
+        a_nested_body_lengthens_a_lease_that_is_too_short_for_it,
+        a_lease_that_nobody_renewed_is_renewed_while_a_nested_body_wants_it,
+        a_body_that_outlives_its_owner_keeps_the_lock_to_its_end,
+        once_the_lock_is_given_back_its_scope_is_nobodys,
+        a_panic_in_a_nested_body_lets_the_next_one_in,
     }
     running {
         the_body_runs_under_the_lock_and_its_result_is_the_result,
