@@ -1,8 +1,6 @@
 //! Requests that are dropped: by a client that has gone, a timeout outside, a server that ends.
 
-use std::future::Future;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll, Waker};
+use std::pin::pin;
 use std::time::Duration;
 
 use crate::common::*;
@@ -10,21 +8,6 @@ use http::StatusCode;
 use lock_core::Wait;
 use lock_tower::RejectionKind;
 use tower::{Layer, Service, ServiceExt};
-
-/// Polls that often, or until it is done, and drops.
-async fn polled_and_dropped<F: Future>(future: F, polls: usize) {
-    let mut future = Box::pin(future);
-    for _ in 0..polls {
-        if poll_once(future.as_mut()).is_ready() {
-            return;
-        }
-        tokio::task::yield_now().await;
-    }
-}
-
-fn poll_once<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
-    future.poll(&mut Context::from_waker(Waker::noop()))
-}
 
 #[tokio::test]
 async fn dropped_while_it_waits_for_the_lock_nothing_runs_and_nothing_stays() {

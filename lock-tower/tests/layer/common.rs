@@ -1,16 +1,19 @@
 //! What the tests of the layer share: requests, readable answers, and a gate for handlers.
 
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
+use http_body::Frame;
 use http_body_util::{BodyExt, Full};
 use lock_core::LockManager;
-use lock_core::test_util::TestStore;
-use lock_tower::{LockLayer, Rejection, RejectionKind};
-use tokio::sync::{Semaphore, watch};
+use lock_core::test_util::{ManualClock, TestStore};
+use lock_tower::{LockContext, LockLayer, Rejection, RejectionKind};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tower::{Service, ServiceExt, service_fn};
 
 pub(crate) type Body = Full<Bytes>;
@@ -135,6 +138,52 @@ where
         rejection: parts.extensions.get().cloned(),
         text: String::from_utf8(text.to_vec()).expect("text"),
     }
+}
+
+/// The lock of a request, as its handler sees it.
+pub(crate) fn context<B>(request: &Request<B>) -> LockContext {
+    let context = request.extensions().get::<LockContext>();
+    context.cloned().expect("a locked request has a context")
+}
+
+/// A manager whose clock stands still until it is moved.
+pub(crate) async fn with_clock() -> (LockManager, ManualClock) {
+    let clock = ManualClock::new();
+    let manager = LockManager::builder("memory:").clock(clock.clone());
+    (manager.connect().await.expect("a manager"), clock)
+}
+
+/// Polls that often, or until it is done, and drops.
+pub(crate) async fn polled_and_dropped<F: Future>(future: F, polls: usize) {
+    let mut future = Box::pin(future);
+    for _ in 0..polls {
+        if poll_once(future.as_mut()).is_ready() {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+pub(crate) fn poll_once<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+pub(crate) type Sent = Result<Frame<Bytes>, &'static str>;
+
+/// A body that is what a test sends.
+pub(crate) struct Fed(pub(crate) mpsc::UnboundedReceiver<Sent>);
+
+impl http_body::Body for Fed {
+    type Data = Bytes;
+    type Error = &'static str;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Sent>> {
+        self.0.poll_recv(context)
+    }
+}
+
+pub(crate) fn data(text: &'static str) -> Sent {
+    Ok(Frame::data(Bytes::from_static(text.as_bytes())))
 }
 
 /// Holds handlers back until a test lets them through, and counts them.

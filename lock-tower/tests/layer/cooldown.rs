@@ -5,17 +5,10 @@ use std::time::Duration;
 use crate::common::*;
 use http::StatusCode;
 use lock_core::LockManager;
-use lock_core::test_util::ManualClock;
 use lock_tower::{LockLayer, RejectionKind};
 use tower::{Layer, service_fn};
 
 const COOLDOWN: Duration = Duration::from_secs(2);
-
-async fn with_clock() -> (LockManager, ManualClock) {
-    let clock = ManualClock::new();
-    let manager = LockManager::builder("memory:").clock(clock.clone());
-    (manager.connect().await.unwrap(), clock)
-}
 
 fn cooling(locks: &LockManager) -> LockLayer {
     per_user_and_route(locks).cooldown(COOLDOWN)
@@ -94,4 +87,54 @@ async fn a_handler_slower_than_the_cooldown_is_followed_by_all_of_it() {
     assert_eq!(send(&service, click("42")).await.retry_after, Some(2));
     clock.advance(COOLDOWN);
     assert_eq!(send(&service, click("42")).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_minimum_interval_is_counted_from_the_beginning_of_the_request() {
+    const INTERVAL: Duration = Duration::from_secs(60);
+    let (locks, clock) = with_clock().await;
+    let slow = clock.clone();
+    let layer = per_user_and_route(&locks).min_interval(INTERVAL);
+    let service = layer.layer(service_fn(move |_| {
+        slow.advance(Duration::from_secs(20));
+        async { ok(StatusCode::OK) }
+    }));
+    assert_eq!(send(&service, click("42")).await.status, StatusCode::OK);
+    let refused = send(&service, click("42")).await;
+    assert_eq!(refused.kind(), Some(RejectionKind::CoolingDown));
+    assert_eq!(refused.retry_after, Some(40));
+    clock.advance(Duration::from_secs(40));
+    assert_eq!(send(&service, click("42")).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn after_a_handler_longer_than_the_interval_the_key_is_free() {
+    let (locks, clock) = with_clock().await;
+    let layer = per_user_and_route(&locks).min_interval(Duration::from_secs(60));
+    let service = layer.layer(service_fn(move |_| {
+        clock.advance(Duration::from_secs(60));
+        async { ok(StatusCode::OK) }
+    }));
+    for _ in 0..3 {
+        assert_eq!(send(&service, click("42")).await.status, StatusCode::OK);
+    }
+}
+
+#[tokio::test]
+async fn a_function_of_the_response_says_how_long_the_key_stays_taken() {
+    let (locks, clock) = with_clock().await;
+    let layer = cooling(&locks).cooldown_with(|head| match head.status {
+        StatusCode::UNAUTHORIZED => Duration::from_secs(7),
+        _ => Duration::ZERO,
+    });
+    let ok = layer.layer(answers(StatusCode::OK));
+    for _ in 0..2 {
+        let answer = send(&ok, click("42")).await;
+        assert_eq!(answer.status, StatusCode::OK, "it alone decides");
+    }
+    let unauthorized = layer.layer(answers(StatusCode::UNAUTHORIZED));
+    send(&unauthorized, click("42")).await;
+    assert_eq!(send(&ok, click("42")).await.retry_after, Some(7));
+    clock.advance(Duration::from_secs(7));
+    assert_eq!(send(&ok, click("42")).await.status, StatusCode::OK);
 }

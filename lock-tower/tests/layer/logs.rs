@@ -1,48 +1,19 @@
 //! What is logged: nothing that a stranger may not read, and all of it in the request's span.
 
-use std::io;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::common::*;
+use crate::log::ThisThread;
 use http::{Request, StatusCode};
+use lock_core::LockManager;
+use lock_tower::Outage;
 use tower::{Layer, service_fn};
 use tracing::Instrument;
-use tracing_subscriber::fmt::MakeWriter;
-
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl MakeWriter<'_> for Log {
-    type Writer = Self;
-
-    fn make_writer(&self) -> Self {
-        self.clone()
-    }
-}
 
 /// On one thread, so that the subscriber of this thread sees the handler's task too.
 #[tokio::test(flavor = "current_thread")]
 async fn logs_hold_no_key_and_the_handler_logs_in_its_requests_span() {
-    let log = Log::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_writer(log.clone())
-        .with_max_level(tracing::Level::TRACE)
-        .with_span_events(tracing_subscriber::fmt::format::FmtSpan::FULL)
-        .with_ansi(false)
-        .finish();
-    let _this_thread = tracing::subscriber::set_default(subscriber);
-
+    let log = ThisThread::listen();
     let (locks, store) = embedded();
     let seizes = store.clone();
     let layer = per_user_and_route(&locks).ttl(Duration::from_millis(90));
@@ -72,16 +43,12 @@ async fn logs_hold_no_key_and_the_handler_logs_in_its_requests_span() {
     .instrument(span)
     .await;
 
-    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let text = log.text();
     assert!(
         !text.contains("alice") && !text.contains("submit:"),
         "{text}"
     );
-    let line = |words: &str| {
-        text.lines()
-            .find(|line| line.contains(words))
-            .unwrap_or_default()
-    };
+    let line = |words: &str| log.lines(words).first().cloned().unwrap_or_default();
     assert!(line("in the handler").contains("of the request"), "{text}");
     assert!(line("was refused").contains("lock_busy"), "{text}");
     assert!(
@@ -92,4 +59,38 @@ async fn logs_hold_no_key_and_the_handler_logs_in_its_requests_span() {
         line("can get its lock").contains("lock_misconfigured"),
         "{text}"
     );
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn what_shadow_mode_would_refuse_is_logged_with_its_reason() {
+    let log = ThisThread::listen();
+    let (locks, _) = embedded();
+    let layer = per_user_and_route(&locks).name("orders").shadow();
+    let service = layer
+        .cooldown(Duration::from_secs(3600))
+        .layer(answers(StatusCode::OK));
+    for _ in 0..3 {
+        send(&service, click("alice")).await;
+    }
+    let lines = log.lines("would have refused");
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    let told = |line: &String| line.contains("lock_cooling_down") && line.contains("orders");
+    assert!(lines.iter().all(told), "{lines:?}");
+    assert!(!log.text().contains("alice"));
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn running_without_the_store_is_a_warning_each_time() {
+    let log = ThisThread::listen();
+    let (locks, store) = embedded();
+    store.fail(lock_core::ErrorKind::Unavailable);
+    let pass = per_user_and_route(&locks).on_outage(Outage::Pass);
+    let local = LockManager::in_memory();
+    let fallback = per_user_and_route(&locks).on_outage(Outage::Fallback(local));
+    for layer in [pass, fallback] {
+        send(&layer.layer(answers(StatusCode::OK)), click("42")).await;
+    }
+    let lines = log.lines("the lock store gave no answer");
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines.iter().all(|line| line.contains("WARN")), "{lines:?}");
 }

@@ -4,18 +4,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::common::*;
-use http::{Request, StatusCode};
-use lock_core::FencingToken;
+use http::StatusCode;
+use lock_core::{FencingToken, Renew};
 use lock_tower::LockContext;
 use tower::{Layer, service_fn};
-
-fn context(request: &Request<Body>) -> LockContext {
-    request
-        .extensions()
-        .get()
-        .cloned()
-        .expect("a locked request has a context")
-}
 
 #[tokio::test]
 async fn fencing_tokens_rise_from_request_to_request() {
@@ -75,4 +67,39 @@ async fn after_the_answer_a_context_that_was_kept_says_that_the_lock_is_gone() {
     send(&service, click("42")).await;
     let lock = kept.lock().unwrap().take().unwrap();
     assert!(!lock.is_valid() && lock.remaining().is_zero());
+}
+
+#[tokio::test]
+async fn a_handler_that_reaches_its_max_hold_sees_it_and_its_answer_is_sent() {
+    const LONGEST: Duration = Duration::from_secs(60);
+    let (locks, clock) = with_clock().await;
+    let store = locks.test_store().unwrap();
+    let moved = clock.clone();
+    let layer = per_user_and_route(&locks).max_hold(LONGEST);
+    let service = layer.layer(service_fn(move |request| {
+        let (lock, clock) = (context(&request), moved.clone());
+        async move {
+            clock.advance(LONGEST);
+            lock.lost().await;
+            ok(StatusCode::CREATED)
+        }
+    }));
+    let answer = send(&service, click("42")).await;
+    assert_eq!(answer.status, StatusCode::CREATED);
+    all_released(&locks).await;
+    assert_eq!(store.taken(), 0);
+}
+
+#[tokio::test]
+async fn without_renewal_a_handler_slower_than_the_ttl_loses_its_lock() {
+    let (locks, clock) = with_clock().await;
+    let layer = per_user_and_route(&locks).renew(Renew::Off);
+    let service = layer.layer(service_fn(move |request| {
+        let lock = context(&request);
+        assert!(lock.is_valid());
+        clock.advance(Duration::from_secs(30));
+        assert!(!lock.is_valid());
+        async { ok(StatusCode::OK) }
+    }));
+    assert_eq!(send(&service, click("42")).await.status, StatusCode::OK);
 }

@@ -1,18 +1,31 @@
 //! The layer as its users see it, on the embedded store: at the level of services and, with the
 //! feature `axum`, over real sockets on loopback.
 
+mod body_end;
 mod cancellation;
 mod common;
 mod cooldown;
+mod disconnects;
 mod duplicates;
 mod failures;
+mod handlers_say;
+#[cfg(feature = "axum")]
+mod http2;
 mod keys;
+mod log;
 mod logs;
 mod loss;
+#[cfg(feature = "metrics")]
+mod metrics;
+mod outages;
 mod outcomes;
+mod placement;
 mod public_api;
 mod readiness;
+mod refusals;
 mod responses;
 #[cfg(feature = "axum")]
 mod routes;
+mod shadow;
+mod shutdown;
 mod sockets;

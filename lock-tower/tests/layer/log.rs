@@ -1,0 +1,69 @@
+//! What is logged on this thread, as text.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use tracing::Dispatch;
+use tracing::subscriber::DefaultGuard;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::FmtSpan;
+
+/// For as long as it lives; only in a runtime of one thread are the handlers' tasks in it too.
+pub(crate) struct ThisThread {
+    log: Log,
+    _subscribed: DefaultGuard,
+    /// With only one subscriber in the process, tracing asks the *calling* thread's for its interest
+    /// in a line that is met for the first time, and keeps the answer for all threads: another
+    /// test's thread, which has none, would silence the line here.
+    _second: Dispatch,
+}
+
+impl ThisThread {
+    pub(crate) fn listen() -> Self {
+        let second = Dispatch::new(tracing_subscriber::fmt().with_writer(io::sink).finish());
+        let log = Log::default();
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(log.clone())
+            .with_max_level(tracing::Level::TRACE)
+            .with_span_events(FmtSpan::FULL)
+            .with_ansi(false)
+            .finish();
+        Self {
+            log,
+            _subscribed: tracing::subscriber::set_default(subscriber),
+            _second: second,
+        }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.log.0.lock().unwrap().clone()).unwrap()
+    }
+
+    /// The lines with these words.
+    pub(crate) fn lines(&self, words: &str) -> Vec<String> {
+        let text = self.text();
+        let lines = text.lines().filter(|line| line.contains(words));
+        lines.map(str::to_owned).collect()
+    }
+}
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl MakeWriter<'_> for Log {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        self.clone()
+    }
+}

@@ -1,0 +1,125 @@
+//! What refusals look like, by the layer's choice.
+
+use std::time::Duration;
+
+use crate::common::*;
+use http::{Request, Response, StatusCode, header};
+use lock_core::LockManager;
+use lock_tower::{LockLayer, LockService, RefusalFormat, RejectionKind};
+use tower::Layer;
+
+const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+
+/// A service whose key is taken, for the layer that is made.
+fn taken(make: impl FnOnce(LockLayer) -> LockLayer) -> (LockService<impl Handler>, LockManager) {
+    let (locks, store) = embedded();
+    store.seize("submit:42:POST:/orders", Duration::from_secs(5));
+    let service = make(per_user_and_route(&locks)).layer(answers(StatusCode::OK));
+    (service, locks)
+}
+
+fn click_with(accept: &str) -> Request<Body> {
+    let mut click = click("42");
+    click
+        .headers_mut()
+        .insert(header::ACCEPT, accept.parse().unwrap());
+    click
+}
+
+#[tokio::test]
+async fn a_native_form_gets_a_page_and_a_script_a_problem() {
+    let (service, _locks) = taken(|layer| layer.refusals(RefusalFormat::ByAccept));
+    let page = send(&service, click_with(BROWSER)).await;
+    assert_eq!(page.status, StatusCode::CONFLICT);
+    assert_eq!(
+        page.content_type.as_deref(),
+        Some("text/html; charset=utf-8")
+    );
+    assert!(
+        page.text.contains("<h1>This is being done already</h1>"),
+        "{}",
+        page.text
+    );
+    assert!(
+        page.retry_after
+            .is_some_and(|seconds| (1..=5).contains(&seconds))
+    );
+    assert_eq!(page.kind(), Some(RejectionKind::InFlight));
+
+    for problem in [
+        click_with("*/*"),
+        click_with("application/json"),
+        click("42"),
+    ] {
+        let problem = send(&service, problem).await;
+        assert_eq!(problem.problem()["code"], "lock_busy");
+    }
+}
+
+#[tokio::test]
+async fn unless_it_is_asked_for_browsers_get_a_problem_too() {
+    let (service, _locks) = taken(|layer| layer);
+    let problem = send(&service, click_with(BROWSER)).await;
+    assert_eq!(problem.problem()["code"], "lock_busy");
+}
+
+#[tokio::test]
+async fn an_application_answers_in_its_own_words_and_the_reason_stays_with_it() {
+    let (service, _locks) = taken(|layer| {
+        layer.on_reject(|rejection, request| {
+            Response::builder()
+                .status(StatusCode::SEE_OTHER)
+                .header(header::LOCATION, format!("{}/mine", request.uri.path()))
+                .body(format!(
+                    "try again in {:?} s",
+                    rejection.retry_after_seconds()
+                ))
+                .unwrap()
+        })
+    });
+    let answer = send(&service, click("42")).await;
+    assert_eq!(answer.status, StatusCode::SEE_OTHER);
+    assert!(
+        answer.text.starts_with("try again in Some("),
+        "{}",
+        answer.text
+    );
+    assert_eq!(answer.kind(), Some(RejectionKind::InFlight));
+}
+
+#[tokio::test]
+async fn another_status_is_a_matter_of_one_line() {
+    let (service, _locks) = taken(|layer| {
+        layer.on_reject(|rejection, _| {
+            let rejection = rejection.clone();
+            rejection
+                .with_status(StatusCode::TOO_MANY_REQUESTS)
+                .problem()
+        })
+    });
+    let answer = send(&service, click("42")).await;
+    assert_eq!(answer.status, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(answer.problem()["status"], 429);
+    assert_eq!(answer.problem()["code"], "lock_busy");
+}
+
+#[tokio::test]
+async fn a_refusal_may_have_no_body_at_all() {
+    let (service, _locks) = taken(|layer| layer.on_reject(|_, _| Response::new("")));
+    let answer = send(&service, click("42")).await;
+    assert_eq!((answer.status, answer.text.as_str()), (StatusCode::OK, ""));
+}
+
+#[tokio::test]
+async fn a_request_without_a_key_is_answered_in_the_applications_words_too() {
+    let (service, _locks) = taken(|layer| {
+        layer.on_reject(|rejection, _| {
+            let mut response = Response::new(rejection.source().unwrap_or_default().to_owned());
+            *response.status_mut() = StatusCode::UNAUTHORIZED;
+            response
+        })
+    });
+    let answer = send(&service, click("")).await;
+    assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(answer.text, "header.x-user-id");
+}
