@@ -14,6 +14,11 @@ use crate::tenure::Shared;
 /// The handler goes on when the lock is lost; whether that matters is for the handler to say. Most
 /// need only the [fencing token](Self::fencing_token), checked by the database that they write to.
 ///
+/// The handler runs *inside* its lock: a `#[distributed_lock]` function, or a
+/// [`run`](lock_core::LockRequest::run), that asks the same manager for the same key in there enters
+/// it instead of waiting for its own request. A task that the handler spawns, and the body of its
+/// answer, are not inside.
+///
 /// A request that was not locked (another method, [`MissingKey::Pass`](crate::MissingKey::Pass),
 /// [`Outage::Pass`](crate::Outage::Pass), a duplicate in [shadow mode](crate::LockLayer::shadow))
 /// has none: the extractor answers 500, `Option<LockContext>` is `None`.

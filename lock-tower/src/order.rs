@@ -34,7 +34,8 @@ impl OrderWatch {
     /// The template names `<route>`, and axum had matched one or not.
     pub(crate) fn route(&self, layer: &'static str, known: bool) {
         if suspicious(&self.lacks_route, !known) {
-            tracing::error!(
+            // Right for services that axum does not route: `<path>` says the same there.
+            tracing::warn!(
                 layer,
                 "axum had matched no route for the first {SUSPICIOUS} requests, and `<route>` in \
                  the template of this lock layer is their path. Add the layer by \

@@ -54,10 +54,16 @@ where
         } = self;
         let context = LockContext::new(Arc::clone(tenure.shared()));
         request.extensions_mut().insert(context);
-        // `call` may do the work itself, before it returns a future: it belongs under the lock too.
-        let result = inner.call(request).await;
-        drop(inner);
-        let held_for = tenure.shared().handle.held_for();
+        let lock = &tenure.shared().handle;
+        // Inside the lock, so that what locks the same key in there enters it. `call` may do the
+        // work itself, before it returns a future: it belongs there too.
+        let handler = async move {
+            let result = inner.call(request).await;
+            drop(inner);
+            result
+        };
+        let result = lock.scope(handler).await;
+        let held_for = lock.held_for();
         let result = result.map(|response| {
             let (head, body) = response.into_parts();
             tenure.decide(policy.cooldown.after(&head, held_for));

@@ -1,4 +1,4 @@
-//! What a handler can change: the cooldown, and when the lock is given back.
+//! What a handler can do with its lock: enter it again, change the cooldown, give it back early.
 
 use std::time::Duration;
 
@@ -133,6 +133,52 @@ async fn a_release_now_says_that_the_lock_had_been_lost() {
             store.seize("submit:42:POST:/orders", HOUR);
             let error = lock.release_now().await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Lost);
+            ok(StatusCode::OK)
+        }
+    }));
+    assert_eq!(send(&service, click("42")).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn what_locks_the_same_key_inside_a_handler_enters_its_lock() {
+    let (locks, _) = embedded();
+    let inside = locks.clone();
+    let service = per_user_and_route(&locks).layer(service_fn(move |request: Request<Body>| {
+        let (lock, locks) = (context(&request), inside.clone());
+        async move {
+            let again = locks.lock("submit:42:POST:/orders");
+            let entered = again.run_with(|lock| async move { lock.fencing_token() });
+            assert_eq!(entered.await.unwrap(), lock.fencing_token());
+            ok(StatusCode::OK)
+        }
+    }));
+    assert_eq!(send(&service, click("42")).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn the_synchronous_part_of_a_call_is_inside_the_lock_too() {
+    let (locks, _) = embedded();
+    let inside = locks.clone();
+    let service = per_user_and_route(&locks).layer(service_fn(move |_: Request<Body>| {
+        let again = inside.lock("submit:42:POST:/orders").run(async {});
+        let entered = poll_once(std::pin::pin!(again));
+        assert!(matches!(entered, std::task::Poll::Ready(Ok(()))));
+        async { ok(StatusCode::OK) }
+    }));
+    assert_eq!(send(&service, click("42")).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn after_a_release_now_the_same_key_is_locked_anew() {
+    let (locks, _) = embedded();
+    let inside = locks.clone();
+    let service = per_user_and_route(&locks).layer(service_fn(move |request: Request<Body>| {
+        let (lock, locks) = (context(&request), inside.clone());
+        async move {
+            lock.release_now().await.unwrap();
+            let again = locks.lock("submit:42:POST:/orders");
+            let taken = again.run_with(|lock| async move { lock.fencing_token() });
+            assert!(taken.await.unwrap() > lock.fencing_token());
             ok(StatusCode::OK)
         }
     }));

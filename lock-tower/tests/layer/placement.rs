@@ -3,7 +3,8 @@
 use crate::common::*;
 use crate::log::ThisThread;
 use http::{Method, Request, Response, StatusCode};
-use lock_tower::{MissingKey, ProbeError, probe};
+use lock_core::LockManager;
+use lock_tower::{LockLayer, MissingKey, ProbeError, probe};
 use tower::{Layer, service_fn};
 
 fn sample() -> Request<Body> {
@@ -14,8 +15,7 @@ fn sample() -> Request<Body> {
 async fn a_probe_runs_no_handler_and_takes_no_lock() {
     let (locks, store) = embedded();
     let gate = Gate::closed();
-    let layer = lock_tower::LockLayer::template(locks, "k:<header.x-user-id>").unwrap();
-    let service = layer.layer(gated(&gate));
+    let service = per_user(&locks).layer(gated(&gate));
     store.fail(lock_core::ErrorKind::Unavailable);
     probe(service.clone(), sample()).await.unwrap();
     let get = request(Method::GET, "/orders", "42");
@@ -27,10 +27,7 @@ async fn a_probe_runs_no_handler_and_takes_no_lock() {
 async fn a_probe_says_what_the_key_lacks_whatever_happens_to_such_requests() {
     let (locks, _) = embedded();
     for missing_key in [MissingKey::Reject, MissingKey::Pass] {
-        let layer = lock_tower::LockLayer::template(locks.clone(), "k:<header.x-user-id>")
-            .unwrap()
-            .on_missing_key(missing_key)
-            .shadow();
+        let layer = per_user(&locks).on_missing_key(missing_key).shadow();
         let error = probe(layer.layer(answers(StatusCode::OK)), anonymous()).await;
         let error = error.unwrap_err();
         assert_eq!(
@@ -65,7 +62,7 @@ async fn a_probe_that_is_answered_outside_of_the_layer_says_by_what() {
 async fn a_layer_that_no_request_gives_a_key_is_reported_once() {
     let log = ThisThread::listen();
     let (locks, _) = embedded();
-    let service = per_user_and_route(&locks).layer(answers(StatusCode::OK));
+    let service = per_user(&locks).layer(answers(StatusCode::OK));
     let words = "all lacked what the key of this lock layer is made of";
     for count in 1..=30 {
         send(&service, anonymous()).await;
@@ -73,14 +70,17 @@ async fn a_layer_that_no_request_gives_a_key_is_reported_once() {
         assert_eq!(lines.len(), usize::from(count >= 10), "{count}: {lines:?}");
     }
     let line = &log.lines(words)[0];
-    assert!(line.contains("ERROR") && line.contains("header.x-user-id"), "{line}");
+    assert!(
+        line.contains("ERROR") && line.contains("header.x-user-id"),
+        "{line}"
+    );
 }
 
 #[tokio::test(flavor = "current_thread")]
 async fn one_request_with_a_key_says_that_the_layer_is_in_its_place() {
     let log = ThisThread::listen();
     let (locks, _) = embedded();
-    let service = per_user_and_route(&locks).layer(answers(StatusCode::OK));
+    let service = per_user(&locks).layer(answers(StatusCode::OK));
     for _ in 0..5 {
         send(&service, anonymous()).await;
     }
@@ -89,6 +89,10 @@ async fn one_request_with_a_key_says_that_the_layer_is_in_its_place() {
         send(&service, anonymous()).await;
     }
     assert_eq!(log.lines("ERROR"), Vec::<String>::new());
+}
+
+fn per_user(locks: &LockManager) -> LockLayer {
+    LockLayer::template(locks.clone(), "k:<header.x-user-id>").unwrap()
 }
 
 fn anonymous() -> Request<Body> {

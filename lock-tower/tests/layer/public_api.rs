@@ -4,8 +4,9 @@ use crate::common::*;
 use bytes::Bytes;
 use http_body_util::Full;
 use lock_tower::{
-    LockContext, LockLayer, LockService, MissingKey, Rejection, RejectionKind, ResponseBody,
-    ResponseFuture, TemplateError,
+    Disconnect, InFlight, LockContext, LockLayer, LockService, MissingKey, Outage, ProbeError,
+    RefusalFormat, Rejection, RejectionKind, ReleaseAt, ResponseBody, ResponseFuture,
+    TemplateError,
 };
 use tower::Layer;
 use tower::util::BoxCloneSyncService;
@@ -22,7 +23,13 @@ fn public_types_can_be_sent_and_shared() {
     everywhere::<LockLayer>();
     everywhere::<LockService<Inner>>();
     everywhere::<LockContext>();
+    everywhere::<Disconnect>();
+    everywhere::<InFlight>();
     everywhere::<MissingKey>();
+    everywhere::<Outage>();
+    everywhere::<ProbeError>();
+    everywhere::<RefusalFormat>();
+    everywhere::<ReleaseAt>();
     everywhere::<Rejection>();
     everywhere::<RejectionKind>();
     everywhere::<ResponseBody<Full<Bytes>>>();
