@@ -67,6 +67,7 @@ impl From<Error> for (StatusCode, String) {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl FromLockError for Response {
     fn from_lock_error(error: Error) -> Self {
         error.into_response()

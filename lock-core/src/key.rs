@@ -135,7 +135,7 @@ impl KeyBuilder {
     }
 
     /// Appends `value`; an empty one makes the whole key invalid, naming the `placeholder`.
-    pub fn value(&mut self, placeholder: &'static str, value: &(impl Display + ?Sized)) {
+    pub fn value(&mut self, placeholder: &'static str, value: &(impl KeyValue + ?Sized)) {
         let before = self.key.len();
         let mut encoder = Encoder(&mut self.key);
         // Longer than any key may be: the encoder stops there, the key is refused as too long.
@@ -161,6 +161,18 @@ impl KeyBuilder {
         LockKey(checked(self.key))
     }
 }
+
+/// `Display`, with words for what has none.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be part of a lock key: it has no `Display`",
+    label = "a value in `<…>` is written with its `Display`",
+    note = "name a part of it that has one, as in `<order.id>`, or write `impl Display`"
+)]
+#[doc(hidden)]
+pub trait KeyValue: Display {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Display + ?Sized> KeyValue for T {}
 
 /// Writes text percent-encoded into a key.
 struct Encoder<'a>(&'a mut String);

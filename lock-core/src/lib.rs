@@ -118,6 +118,10 @@ pub use lock_macros::distributed_lock;
 #[cfg(feature = "macros")]
 #[doc = include_str!("docs/lock_key.md")]
 pub use lock_macros::lock_key;
+
+#[cfg(all(doc, feature = "macros"))]
+#[doc = include_str!("docs/attribute_errors.md")]
+pub mod _attribute_errors {}
 pub use manager::LockManager;
 pub use options::{OnLost, Reentrancy, ReleaseMode, Renew, Wait};
 #[cfg(feature = "redis")]

@@ -3,17 +3,63 @@
 use std::future::Future;
 use std::time::Duration;
 
-use crate::{AsLockManager, LockHandle, LockKey, LockManager, LockRequest, Run};
+use crate::{AsLockManager, Error, LockHandle, LockKey, LockManager, LockRequest, Run, Wait};
 
-pub use crate::key::KeyBuilder;
+pub use crate::key::{KeyBuilder, KeyValue};
 
-pub fn request<M: AsLockManager + ?Sized>(manager: &M, key: impl Into<LockKey>) -> LockRequest {
-    manager.as_lock_manager().lock(key)
+pub fn request<M: AsLockManager + ?Sized>(manager: &M, key: impl IntoKey) -> LockRequest {
+    manager.as_lock_manager().lock(key.into_key())
 }
 
-pub fn installed_request(key: impl Into<LockKey>) -> LockRequest {
+pub fn installed_request(key: impl IntoKey) -> LockRequest {
     let manager = LockManager::installed();
-    LockRequest::new(manager.as_ref().map_err(Clone::clone), key.into())
+    LockRequest::new(manager.as_ref().map_err(Clone::clone), key.into_key())
+}
+
+/// `Into<LockKey>`, with words for what is not.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a lock key",
+    label = "`key = …` takes a template, a `String`, a `&str` or a `LockKey`",
+    note = "write a template, as in `key = \"order:<id>\"`: it takes any value that has a `Display`"
+)]
+pub trait IntoKey {
+    fn into_key(self) -> LockKey;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Into<LockKey>> IntoKey for T {
+    fn into_key(self) -> LockKey {
+        self.into()
+    }
+}
+
+pub fn wait(wait: impl IntoWait) -> Wait {
+    wait.into_wait()
+}
+
+/// `Into<Wait>`, with words for what is not.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a time to wait",
+    label = "`wait = …` takes a text such as `\"2s\"`, `none`, `forever`, a `Duration` or a `Wait`"
+)]
+pub trait IntoWait {
+    fn into_wait(self) -> Wait;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Into<Wait>> IntoWait for T {
+    fn into_wait(self) -> Wait {
+        self.into()
+    }
+}
+
+/// Gives a closure its types.
+pub fn on_error<R, F: FnOnce(Error) -> R>(on_error: F) -> F {
+    on_error
+}
+
+pub fn answer<R>(error: Error, on_error: impl FnOnce(Error) -> R) -> R {
+    on_error(error)
 }
 
 pub fn run<C, F>(request: LockRequest, body: C) -> Run<C, F>

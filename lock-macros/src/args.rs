@@ -4,35 +4,18 @@ use std::collections::BTreeSet;
 
 use proc_macro2::Span;
 use syn::{
-    Error, Expr, Ident, LitStr, Path, Result, Token,
-    ext::IdentExt as _,
+    Error, Expr, Ident, LitStr, Path, Result,
     parse::{Parse, ParseStream},
-    parse_quote, token,
+    parse_quote,
 };
 
-use crate::{duration::Bound, suggest, template::Template, value};
-
-/// Every argument there is, in the order in which the documentation explains them.
-const NAMES: [&str; 12] = [
-    "key", "ttl", "wait", "renew", "max_hold", "cooldown", "on_lost", "on_error", "manager",
-    "guard", "release", "crate",
-];
-
-/// What other lock libraries call our arguments.
-const SYNONYMS: [(&str, &str); 12] = [
-    ("timeout", "wait"),
-    ("wait_timeout", "wait"),
-    ("expire", "ttl"),
-    ("expires", "ttl"),
-    ("expiry", "ttl"),
-    ("lease", "ttl"),
-    ("name", "key"),
-    ("max_duration", "max_hold"),
-    ("locks", "manager"),
-    ("handle", "guard"),
-    ("auto_renew", "renew"),
-    ("extend", "renew"),
-];
+use crate::{
+    amount::{self, Amount, Wait},
+    argument::{comma, equals, name},
+    duration::Bound,
+    template::Template,
+    value,
+};
 
 pub(crate) struct LockArgs {
     pub(crate) key: Key,
@@ -48,24 +31,13 @@ pub(crate) struct LockArgs {
     pub(crate) guard: Option<Ident>,
     /// A variant of `ReleaseMode`.
     pub(crate) release: Option<Ident>,
+    pub(crate) reentrant: Option<bool>,
     pub(crate) krate: Path,
 }
 
 pub(crate) enum Key {
     Template(LitStr, Template),
     Expr(Expr),
-}
-
-/// A duration: checked here, or an expression of type `Duration`.
-pub(crate) enum Amount {
-    Fixed(std::time::Duration, Span),
-    Expr(Expr),
-}
-
-pub(crate) enum Wait {
-    None,
-    Forever,
-    For(Amount),
 }
 
 pub(crate) fn default_crate() -> Path {
@@ -107,6 +79,7 @@ struct Found {
     manager: Option<Expr>,
     guard: Option<Ident>,
     release: Option<Ident>,
+    reentrant: Option<bool>,
     krate: Option<Path>,
 }
 
@@ -114,26 +87,23 @@ impl Found {
     fn read(&mut self, name: &Ident, input: ParseStream<'_>) -> Result<()> {
         match name.to_string().as_str() {
             "key" => self.key = Some(value::key(input)?),
-            "ttl" => self.ttl = Some(value::amount(input, Bound::Ttl)?),
-            "wait" => self.wait = Some(value::wait(input)?),
-            "renew" => self.renew = Some(value::renew(input)?),
-            "max_hold" => self.max_hold = Some(value::amount(input, Bound::Positive)?),
-            "cooldown" => self.cooldown = Some(value::amount(input, Bound::UpToADay)?),
+            "ttl" => self.ttl = Some(amount::amount(input, Bound::Ttl)?),
+            "wait" => self.wait = Some(amount::wait(input)?),
+            "renew" => self.renew = Some(value::flag(input, name)?),
+            "max_hold" => self.max_hold = Some(amount::amount(input, Bound::Positive)?),
+            "cooldown" => self.cooldown = Some(amount::amount(input, Bound::UpToADay)?),
             "on_lost" => {
-                self.on_lost = Some(value::word(
-                    input,
-                    &[("cancel", "Cancel"), ("ignore", "Ignore")],
-                )?)
+                let words = [("cancel", "Cancel"), ("ignore", "Ignore")];
+                self.on_lost = Some(value::word(input, name, &words)?);
             }
-            "on_error" => self.on_error = Some(input.parse()?),
-            "manager" => self.manager = Some(input.parse()?),
+            "on_error" => self.on_error = Some(value::on_error(input)?),
+            "manager" => self.manager = Some(value::manager(input)?),
             "guard" => self.guard = Some(value::guard(input)?),
             "release" => {
-                self.release = Some(value::word(
-                    input,
-                    &[("await", "Await"), ("background", "Background")],
-                )?);
+                let words = [("await", "Await"), ("background", "Background")];
+                self.release = Some(value::word(input, name, &words)?);
             }
+            "reentrant" => self.reentrant = Some(value::flag(input, name)?),
             _ => self.krate = Some(value::path(input)?),
         }
         Ok(())
@@ -171,101 +141,8 @@ impl Found {
             manager: self.manager,
             guard: self.guard,
             release: self.release,
+            reentrant: self.reentrant,
             krate: self.krate.unwrap_or_else(default_crate),
         })
     }
-}
-
-/// A known argument's name, or an error that says which name was meant.
-fn name(input: ParseStream<'_>) -> Result<Ident> {
-    if input.peek(LitStr) {
-        let literal: LitStr = input.parse()?;
-        return Err(Error::new(
-            literal.span(),
-            "an argument needs its name; write `key = \"…\"`",
-        ));
-    }
-    if !input.peek(Ident::peek_any) {
-        return Err(input.error(format!(
-            "an argument is written `name = value`; the names are {}",
-            suggest::list(NAMES),
-        )));
-    }
-    let name = input.call(Ident::parse_any)?;
-    let written = name.to_string();
-    if NAMES.contains(&written.as_str()) {
-        return Ok(name);
-    }
-    let problem = match written.as_str() {
-        "reentrant" => "`reentrant` is not available yet; leave it out".to_owned(),
-        "keys" => "a list of keys is not available yet; lock one key with `key = …`".to_owned(),
-        _ => unknown(&written),
-    };
-    Err(Error::new(name.span(), problem))
-}
-
-fn unknown(written: &str) -> String {
-    let synonym = SYNONYMS
-        .iter()
-        .find(|(other, _)| *other == written)
-        .map(|(_, ours)| *ours);
-    let meant = synonym
-        .or_else(|| suggest::nearest(written, NAMES))
-        .map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
-    let end = if meant.is_empty() { ";" } else { "" };
-    format!(
-        "there is no argument `{written}`{meant}{end} The arguments are {}",
-        suggest::list(NAMES)
-    )
-    .replace("; The", "; the")
-}
-
-fn equals(input: ParseStream<'_>, name: &Ident) -> Result<()> {
-    if input.peek(Token![=]) && !input.peek(Token![==]) {
-        let equals: Token![=] = input.parse()?;
-        if input.is_empty() || input.peek(Token![,]) {
-            return Err(Error::new(
-                equals.span,
-                format!("`{name}` has no value; {}", example(name)),
-            ));
-        }
-        return Ok(());
-    }
-    let span = if input.is_empty() || input.peek(Token![,]) || input.peek(token::Paren) {
-        name.span()
-    } else {
-        input.span()
-    };
-    Err(Error::new(
-        span,
-        format!("`{name}` needs `=` and a value; {}", example(name)),
-    ))
-}
-
-fn comma(input: ParseStream<'_>, name: &Ident) -> Result<()> {
-    if input.peek(Token![,]) {
-        input.parse::<Token![,]>()?;
-        return Ok(());
-    }
-    Err(input.error(format!(
-        "the value of `{name}` ends before this; write `,` between two arguments"
-    )))
-}
-
-fn example(name: &Ident) -> String {
-    let value = match name.to_string().as_str() {
-        "key" => "\"order:<id>\"",
-        "ttl" => "\"10s\"",
-        "wait" => "\"2s\"",
-        "renew" => "false",
-        "max_hold" => "\"30s\"",
-        "cooldown" => "\"2s\"",
-        "on_lost" => "ignore",
-        "on_error" => "|error| …",
-        "manager" => "self.locks",
-        "guard" => "lock",
-        "release" => "background",
-        _ => "::lock_core",
-    };
-    format!("write for example `{name} = {value}`")
 }

@@ -35,12 +35,8 @@ fn read(text: &str) -> Result<Duration, String> {
     if number.is_empty() {
         return Err(without_number(text));
     }
-    let milliseconds: u64 = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return Err(wrong_unit(text, number, unit)),
+    let Some(milliseconds) = milliseconds(unit) else {
+        return Err(wrong_unit(text, number, unit));
     };
     number
         .parse::<u64>()
@@ -56,40 +52,77 @@ fn without_number(text: &str) -> String {
             "`\"{text}\"` is negative; a duration is a whole number and a unit: {UNITS}"
         );
     }
+    if text.contains(['(', ':']) {
+        return format!("`\"{text}\"` is code; write it without quotes");
+    }
     format!(
         "`\"{text}\"` does not begin with a number; a duration is a whole number and a unit: {UNITS}"
     )
 }
 
-fn wrong_unit(text: &str, number: &str, unit: &str) -> String {
-    if unit.is_empty() {
+fn wrong_unit(text: &str, number: &str, rest: &str) -> String {
+    if rest.is_empty() {
         return format!("`\"{text}\"` has no unit; write {UNITS}");
     }
-    if unit.starts_with(['.', ',']) {
+    if rest.starts_with(['.', ',']) {
         return format!(
             "`\"{text}\"` is not whole; take a smaller unit, as in `\"1500ms\"` for one and a half seconds"
         );
     }
-    match unit.trim().to_lowercase().as_str() {
-        "ms" | "msec" | "msecs" | "millis" | "millisecond" | "milliseconds" => {
-            said(text, number, "ms")
-        }
-        "s" | "sec" | "secs" | "second" | "seconds" => said(text, number, "s"),
-        "m" | "min" | "mins" | "minute" | "minutes" => said(text, number, "m"),
-        "h" | "hr" | "hrs" | "hour" | "hours" => said(text, number, "h"),
-        "d" | "day" | "days" => {
-            format!(
-                "`\"{text}\"` has a unit that is not known; days are written in hours, as in `\"24h\"` for one"
-            )
-        }
+    if let Some(sum) = sum(text) {
+        return format!("`\"{text}\"` has two units; write it in one: `\"{sum}\"`");
+    }
+    if let Some(unit) = unit(rest) {
+        return format!(
+            "`\"{text}\"` has a unit that is not known; did you mean `\"{number}{unit}\"`? The units are `ms`, `s`, `m` and `h`"
+        );
+    }
+    match rest.trim().to_lowercase().as_str() {
+        "d" | "day" | "days" => format!(
+            "`\"{text}\"` has a unit that is not known; days are written in hours, as in `\"24h\"` for one"
+        ),
         _ => format!("`\"{text}\"` has a unit that is not known; write {UNITS}"),
     }
 }
 
-fn said(text: &str, number: &str, unit: &str) -> String {
-    format!(
-        "`\"{text}\"` has a unit that is not known; did you mean `\"{number}{unit}\"`? The units are `ms`, `s`, `m` and `h`"
-    )
+/// The unit that a longer or larger word stands for.
+pub(crate) fn unit(written: &str) -> Option<&'static str> {
+    match written.trim().to_lowercase().as_str() {
+        "ms" | "msec" | "msecs" | "millis" | "millisecond" | "milliseconds" => Some("ms"),
+        "s" | "sec" | "secs" | "second" | "seconds" => Some("s"),
+        "m" | "min" | "mins" | "minute" | "minutes" => Some("m"),
+        "h" | "hr" | "hrs" | "hour" | "hours" => Some("h"),
+        _ => None,
+    }
+}
+
+/// What `1m30s` comes to, in the unit of its last part.
+fn sum(text: &str) -> Option<String> {
+    let is_digit = |c: char| c.is_ascii_digit();
+    let mut rest = text;
+    let mut total: u64 = 0;
+    let (mut parts, mut last) = (0, ("s", 1_000));
+    while !rest.is_empty() {
+        let (number, after) = rest.split_at(rest.find(|c| !is_digit(c))?);
+        let (word, after) = after.split_at(after.find(is_digit).unwrap_or(after.len()));
+        let unit = unit(word)?;
+        last = (unit, milliseconds(unit)?);
+        total = total.checked_add(number.parse::<u64>().ok()?.checked_mul(last.1)?)?;
+        parts += 1;
+        rest = after;
+    }
+    let (unit, size) = last;
+    (parts > 1 && total.is_multiple_of(size)).then(|| format!("{}{unit}", total / size))
+}
+
+fn milliseconds(unit: &str) -> Option<u64> {
+    match unit {
+        "ms" => Some(1),
+        "s" => Some(1_000),
+        "m" => Some(60_000),
+        "h" => Some(3_600_000),
+        _ => None,
+    }
 }
 
 fn check(duration: Duration, bound: Bound) -> Result<(), &'static str> {
@@ -159,6 +192,25 @@ mod tests {
         assert!(ttl("5min").unwrap_err().contains("`\"5m\"`"));
         assert!(ttl("1d").unwrap_err().contains("hours"));
         assert!(ttl("7us").unwrap_err().contains("not known"));
+    }
+
+    #[test]
+    fn two_units_are_added_up() {
+        assert!(ttl("1m30s").unwrap_err().contains("`\"90s\"`"));
+        assert!(ttl("1h 30min").unwrap_err().contains("`\"90m\"`"));
+        assert!(ttl("1s500ms").unwrap_err().contains("`\"1500ms\"`"));
+        assert!(ttl("500ms1s").unwrap_err().contains("not known"));
+        assert!(
+            ttl("18446744073709551615h1s")
+                .unwrap_err()
+                .contains("not known")
+        );
+    }
+
+    #[test]
+    fn code_is_told_from_words() {
+        assert!(ttl("Duration::from_secs(1)").unwrap_err().contains("code"));
+        assert!(ttl("ten").unwrap_err().contains("does not begin"));
     }
 
     #[test]

@@ -14,15 +14,16 @@
 
 use proc_macro2::{Group, Ident, Span, TokenStream};
 use quote::{ToTokens as _, quote, quote_spanned};
-use syn::{Error, Result, Type, spanned::Spanned as _};
+use syn::{Error, Expr, Result, Type, spanned::Spanned as _};
 
 use crate::{
-    args::{Amount, Key, LockArgs, Wait},
+    amount::{Amount, Wait},
+    args::{Key, LockArgs},
     boxed::Boxed,
     function::Function,
     names, output,
     params::Params,
-    request,
+    request, twice,
 };
 
 pub(crate) fn expand(args: &LockArgs, function: Function) -> Result<TokenStream> {
@@ -30,6 +31,7 @@ pub(crate) fn expand(args: &LockArgs, function: Function) -> Result<TokenStream>
         return expand_boxed(args, boxed);
     }
     function.check_async()?;
+    twice::check(args, &function.attrs)?;
     let params = params(args, &function)?;
     let before = before(args, &function, &params);
     let after = after(args, &function, &params);
@@ -108,9 +110,10 @@ fn after(args: &LockArgs, function: &Function, params: &Params) -> TokenStream {
         }
     };
     let answer = match &args.on_error {
-        Some(_) => {
-            let on_error = local("__lock_on_error");
-            quote!(#on_error(#error))
+        Some(expr) => {
+            let span = Span::mixed_site().located_at(expr.span());
+            let on_error = Ident::new("__lock_on_error", span);
+            quote_spanned!(span=> #krate::__private::answer::<#returned>(#error, #on_error))
         }
         None => quote!(<#returned as #krate::FromLockError>::from_lock_error(#error)),
     };
@@ -124,22 +127,18 @@ fn after(args: &LockArgs, function: &Function, params: &Params) -> TokenStream {
     }
 }
 
-/// The closure is named before the body takes the parameters; its types are given, so that
-/// `|error| …` needs no annotation.
+/// What was given is named before the body takes the parameters. A closure is given its types, so
+/// that `|error| …` needs no annotation. Anything else gets none here: the compiler would find a value
+/// that is no function wrong twice.
 fn on_error(args: &LockArgs, returned: &Type) -> Option<TokenStream> {
     let krate = &args.krate;
     let expr = args.on_error.as_ref()?;
     let name = local("__lock_on_error");
-    Some(quote! {
-        let #name = {
-            fn __lock_typed<R, F>(on_error: F) -> F
-            where
-                F: ::core::ops::FnOnce(#krate::Error) -> R,
-            {
-                on_error
-            }
-            __lock_typed::<#returned, _>(#expr)
-        };
+    Some(match expr {
+        Expr::Closure(_) | Expr::Block(_) => {
+            quote!(let #name = #krate::__private::on_error::<#returned, _>(#expr);)
+        }
+        _ => quote!(let #name = #expr;),
     })
 }
 
@@ -167,24 +166,42 @@ fn closure(args: &LockArgs, function: &Function, params: &Params, returned: &Typ
     let guard = args.guard.as_ref().map(|guard| {
         let unused = guard.to_string().starts_with('_');
         let allow = unused.then(|| quote!(#[allow(clippy::no_effect_underscore_binding)]));
-        quote!(#allow let #guard: &#krate::LockHandle = &#handle;)
+        // What is said about the borrow is said at the guard's name.
+        let span = Span::mixed_site().located_at(guard.span());
+        let borrowed = quote_spanned!(span=> &#handle);
+        quote!(#allow let #guard: &#krate::LockHandle = #borrowed;)
     });
 
+    let span = blamed(args);
     let parameter = if guard.is_some() {
         quote!(#handle)
     } else {
         quote!(_)
     };
-    quote! {
+    quote_spanned! {span=>
         move |#parameter: #krate::LockHandle| async move { #returns #captures #guard #unpack #body }
     }
 }
 
+/// Where the compiler says that the body took or kept something that it must not: at the argument
+/// that lets it.
+fn blamed(args: &LockArgs) -> Span {
+    let place = match (&args.guard, &args.on_error) {
+        (Some(guard), _) => guard.span(),
+        (None, Some(on_error)) => on_error.span(),
+        (None, None) => return Span::call_site(),
+    };
+    Span::mixed_site().located_at(place)
+}
+
 /// The body's own block, so that its items and `use`s stay its own. Its braces keep their place for
-/// errors, but count as ours, or the compiler would find them superfluous.
+/// errors, but count as ours, or the compiler would find them superfluous. Those of a half typed body
+/// stay the user's: the compiler has found its error there already, and tells the same one only once.
 fn block(function: &Function) -> Group {
     let mut block = function.body.clone();
-    block.set_span(Span::mixed_site().located_at(block.span()));
+    if !function.is_half_typed() {
+        block.set_span(Span::mixed_site().located_at(block.span()));
+    }
     block
 }
 

@@ -5,24 +5,27 @@
 
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use quote::{ToTokens as _, quote};
-use syn::{Error, Path, parse::Parser as _};
+use syn::{Error, LitStr, Path, parse::Parser as _};
 
-use crate::{args, function::Function};
+use crate::{args, function::Function, params};
 
 pub(crate) fn keep(error: &Error, args: TokenStream, item: TokenStream) -> TokenStream {
     let error = error.to_compile_error();
-    let item = with_guard(&args, &item).unwrap_or(item);
-    quote!(#error #item)
+    match syn::parse2::<Function>(item.clone()) {
+        Ok(function) => {
+            let item = with_guard(&args, function).unwrap_or(item);
+            // What only the arguments use is not unused.
+            quote!(#error #[allow(unused_variables, unused_mut)] #item)
+        }
+        Err(_) => quote!(#error #item),
+    }
 }
 
-/// The function with its guard bound, if it has one and uses it.
-fn with_guard(args: &TokenStream, item: &TokenStream) -> Option<TokenStream> {
-    let guard = value_of(args, "guard")?;
-    let TokenTree::Ident(guard) = guard.into_iter().next()? else {
-        return None;
-    };
-    let mut function: Function = syn::parse2(item.clone()).ok()?;
-    if !names(function.body.stream(), &guard) {
+/// The function with its guard bound, if the arguments name one and the body uses it.
+fn with_guard(args: &TokenStream, mut function: Function) -> Option<TokenStream> {
+    let guard = value_of(args, "guard")?.into_iter().find_map(meant)?;
+    let is_parameter = params::names(&function.sig).contains(&guard);
+    if is_parameter || !names(function.body.stream(), &guard) {
         return None;
     }
     let krate = value_of(args, "crate")
@@ -37,6 +40,18 @@ fn with_guard(args: &TokenStream, item: &TokenStream) -> Option<TokenStream> {
     function.body = Group::new(Delimiter::Brace, quote!(#bound #body));
     function.body.set_span(span);
     Some(function.into_token_stream())
+}
+
+/// The name in `lock`, `mut lock` and `"lock"`.
+fn meant(tree: TokenTree) -> Option<Ident> {
+    match tree {
+        TokenTree::Ident(ident) => syn::parse2(ident.into_token_stream()).ok(),
+        TokenTree::Literal(literal) => {
+            let text: LitStr = syn::parse2(literal.into_token_stream()).ok()?;
+            text.parse().ok()
+        }
+        _ => None,
+    }
 }
 
 /// The tokens after `name =` up to the next comma, read without any grammar: it may be the grammar

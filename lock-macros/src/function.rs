@@ -3,13 +3,13 @@
 //! The body is never parsed. So a body that is only half typed keeps its function, and with it the
 //! editor's completion, and a large body costs no time.
 
-use proc_macro2::{Delimiter, Group, TokenStream};
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{
     Attribute, Error, Ident, Result, ReturnType, Signature, Token, Type, TypeParamBound,
     Visibility,
     ext::IdentExt as _,
-    parse::{Parse, ParseStream},
+    parse::{Parse, ParseStream, Parser as _},
 };
 
 #[derive(Clone)]
@@ -37,11 +37,17 @@ impl Parse for Function {
                 ),
             ));
         }
-        let content;
-        let braces = syn::braced!(content in input);
-        let inner_attrs = content.call(Attribute::parse_inner)?;
-        let mut body = Group::new(Delimiter::Brace, content.parse()?);
-        body.set_span(braces.span.join());
+        let braces: Group = input.parse()?;
+        let (inner_attrs, body) = split_inner.parse2(braces.stream())?;
+        // Without inner attributes the braces stay the user's own, opening and closing one apart.
+        let body = match inner_attrs.is_empty() {
+            true => braces,
+            false => {
+                let mut body = Group::new(Delimiter::Brace, body);
+                body.set_span(braces.span());
+                body
+            }
+        };
         Ok(Function {
             attrs,
             vis,
@@ -50,6 +56,10 @@ impl Parse for Function {
             body,
         })
     }
+}
+
+fn split_inner(input: ParseStream<'_>) -> Result<(Vec<Attribute>, TokenStream)> {
+    Ok((input.call(Attribute::parse_inner)?, input.parse()?))
 }
 
 impl ToTokens for Function {
@@ -69,6 +79,24 @@ impl ToTokens for Function {
 }
 
 impl Function {
+    /// Whether the body stops in the middle of an expression, as `self.db.` does while it is typed.
+    pub(crate) fn is_half_typed(&self) -> bool {
+        let mut last = None;
+        let mut before = None;
+        for tree in self.body.stream() {
+            before = last.replace(tree);
+        }
+        let punct = |tree: Option<TokenTree>| match tree {
+            Some(TokenTree::Punct(punct)) => Some(punct.as_char()),
+            _ => None,
+        };
+        match (punct(before), punct(last)) {
+            // A range without an end.
+            (Some('.'), Some('.')) => false,
+            (_, last) => last.is_some_and(|last| ".:=+-*/%&|^!<,".contains(last)),
+        }
+    }
+
     /// Whether the head can wait for a lock at all.
     pub(crate) fn check_async(&self) -> Result<()> {
         if let Some(constness) = &self.sig.constness {

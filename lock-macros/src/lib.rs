@@ -3,7 +3,9 @@
 //! Use them through `lock_core`, which re-exports and documents them; what they expand to names that
 //! crate. This crate depends on none of the others.
 
+mod amount;
 mod args;
+mod argument;
 mod boxed;
 mod duration;
 mod expand;
@@ -22,6 +24,7 @@ mod suggest;
 mod template;
 #[cfg(test)]
 mod tests;
+mod twice;
 mod value;
 
 use proc_macro::TokenStream;

@@ -1,7 +1,7 @@
 //! Do the names in the arguments exist? The compiler would say "cannot find value"; here we know the
 //! parameters, so the error says which one was meant.
 
-use syn::{Error, Ident, LitStr, Result, Signature};
+use syn::{Error, FnArg, Ident, LitStr, Pat, Result, Signature};
 
 use crate::{
     args::{Key, LockArgs},
@@ -99,6 +99,9 @@ impl Names<'_> {
             Some(near) => {
                 format!("`{name}` is not a parameter of `{function}`; did you mean `{near}`?")
             }
+            None if self.sig.inputs.iter().any(is_nameless) => format!(
+                "`{name}` is not a parameter of `{function}`, of which one is `_`; give that one its name"
+            ),
             None => format!(
                 "`{name}` is not a parameter of `{function}`, which has {}",
                 self.parameters()
@@ -124,20 +127,26 @@ impl Names<'_> {
         }
     }
 
-    /// `{uid}` is how `format!` writes it; here it would be the same text for every user.
+    /// `{uid}` is how `format!` writes it, `$uid` a shell, `#uid` Spring; here it would be the same
+    /// text for every user.
     fn check_text(&self, text: &str) -> Result<()> {
-        for (start, _) in text.match_indices('{') {
+        for (start, mark) in text.match_indices(['{', '$', '#']) {
             let rest = &text[start + 1..];
-            let Some(end) = rest.find('}') else {
-                return Ok(());
+            let inside = match mark {
+                "{" => rest.split_once('}').map_or("", |(inside, _)| inside),
+                _ => word_at(rest),
             };
-            let inside = &rest[..end];
             let value = inside.split(':').next().unwrap_or(inside).trim();
+            let value = value.trim_start_matches(['$', '#']);
             let name = value.split('.').next().unwrap_or(value);
             let is_self = name == "self" && value != name && self.has_self();
             if is_self || self.params.iter().any(|param| param == name) {
+                let written = match mark {
+                    "{" => format!("{{{inside}}}"),
+                    _ => format!("{mark}{inside}"),
+                };
                 return Err(self.error(format!(
-                    "`{{{inside}}}` is plain text in a key, so every call would take the same lock; write `<{value}>`"
+                    "`{written}` is plain text in a key, so every call would take the same lock; write `<{value}>`"
                 )));
             }
         }
@@ -147,4 +156,14 @@ impl Names<'_> {
     fn error(&self, message: String) -> Error {
         Error::new(self.literal.span(), message)
     }
+}
+
+/// The name or path of fields that `text` begins with.
+fn word_at(text: &str) -> &str {
+    let end = text.find(|c: char| !(c == '_' || c == '.' || c.is_alphanumeric()));
+    text[..end.unwrap_or(text.len())].trim_end_matches('.')
+}
+
+fn is_nameless(input: &FnArg) -> bool {
+    matches!(input, FnArg::Typed(typed) if matches!(*typed.pat, Pat::Wild(_)))
 }

@@ -2,7 +2,8 @@
 
 use quote::ToTokens;
 use syn::{
-    Error, GenericArgument, Path, PathArguments, Result, ReturnType, Signature, Type, parse_quote,
+    Error, GenericArgument, Path, PathArguments, Result, ReturnType, Signature, Type,
+    TypeParamBound, parse_quote,
 };
 
 /// The function's return type, with `_` for every `impl Trait` in it: that has no name in the body.
@@ -33,14 +34,26 @@ pub(crate) fn check(sig: &Signature, has_on_error: bool) -> Result<()> {
         ReturnType::Default => Err(nothing(name, name)),
         ReturnType::Type(_, ty) => match &**ty {
             Type::Tuple(tuple) if tuple.elems.is_empty() => Err(nothing(ty, name)),
+            Type::ImplTrait(opaque) if opaque.bounds.iter().any(is_into_response) => {
+                Err(Error::new_spanned(
+                    ty,
+                    "an `impl IntoResponse` cannot be made from the lock's error; write `-> axum::response::Response` \
+                 (and `.into_response()` in the body) or `-> Result<…, (StatusCode, String)>`",
+                ))
+            }
             Type::ImplTrait(_) => Err(Error::new_spanned(
                 ty,
-                "an `impl Trait` cannot be made from the lock's error; return a named type, for example \
-                 `axum::response::Response` or a `Result`, or add `on_error = |error| …`",
+                "an `impl Trait` cannot be made from the lock's error; return a `Result` whose error \
+                 is `From<lock_core::Error>` (`Result<impl Trait, E>` is one), or add `on_error = |error| …`",
             )),
             _ => Ok(()),
         },
     }
+}
+
+fn is_into_response(bound: &TypeParamBound) -> bool {
+    matches!(bound, TypeParamBound::Trait(bound)
+        if bound.path.segments.last().is_some_and(|last| last.ident == "IntoResponse"))
 }
 
 fn nothing(at: &impl ToTokens, name: &syn::Ident) -> Error {

@@ -92,6 +92,7 @@ fn name(expr: &Expr) -> &'static str {
     match expr {
         Expr::Await(_) => "`.await`",
         Expr::Try(_) => "`?`",
+        Expr::Infer(_) => "`_`, which is no name",
         Expr::If(_) => "`if`",
         Expr::Match(_) => "`match`",
         Expr::Block(_) | Expr::Unsafe(_) | Expr::Async(_) | Expr::Const(_) => "a block",

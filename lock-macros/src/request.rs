@@ -5,7 +5,8 @@ use quote::{ToTokens as _, quote, quote_spanned};
 use syn::spanned::Spanned as _;
 
 use crate::{
-    args::{Amount, Key, LockArgs, Wait},
+    amount::{Amount, Wait},
+    args::{Key, LockArgs},
     key,
 };
 
@@ -28,6 +29,7 @@ pub(crate) fn tokens(args: &LockArgs) -> TokenStream {
     let wait = match &args.wait {
         Wait::None => quote!(#krate::Wait::None),
         Wait::Forever => quote!(#krate::Wait::Forever),
+        Wait::For(Amount::Expr(expr)) => quote!(#krate::__private::wait(#expr)),
         Wait::For(duration) => amount(duration),
     };
     let renew = args.renew.map(|renew| match renew {
@@ -46,7 +48,11 @@ pub(crate) fn tokens(args: &LockArgs) -> TokenStream {
         .release
         .as_ref()
         .map(|variant| quote!(.release(#krate::ReleaseMode::#variant)));
-    quote!(#request.ttl(#ttl).wait(#wait) #renew #max_hold #on_lost #release)
+    let reentrant = args.reentrant.map(|reentrant| match reentrant {
+        true => quote!(.reentrant(#krate::Reentrancy::Enter)),
+        false => quote!(.reentrant(#krate::Reentrancy::Refuse)),
+    });
+    quote!(#request.ttl(#ttl).wait(#wait) #renew #max_hold #on_lost #release #reentrant)
 }
 
 pub(crate) fn amount(amount: &Amount) -> TokenStream {

@@ -153,11 +153,26 @@ fn placeholder_at(rest: &str) -> Result<(Placeholder, &str), String> {
             "this template has an empty `<>`; name a parameter in it, as in `<id>`, or write `<<>>` for the characters"
                 .to_owned()
         }
+        Some(end) if is_formatted(&rest[..end]) => {
+            let (value, _) = rest[..end].split_once(':').unwrap_or_default();
+            format!(
+                "`<{}>` has a format, which a placeholder does not take: a value is written with its `Display`; \
+                 write `<{}>`, or a part of it that has one",
+                &rest[..end], value.trim(),
+            )
+        }
         Some(end) => format!(
             "`<{}>` is not an expression; a placeholder reads a parameter, as in `<id>` (and `<<` is the character `<`)",
             &rest[..end],
         ),
     })
+}
+
+/// `uid:?` and `uid:04`, as `format!` has them.
+fn is_formatted(source: &str) -> bool {
+    source
+        .split_once(':')
+        .is_some_and(|(value, format)| !format.starts_with(':') && expression(value).is_some())
 }
 
 fn expression(source: &str) -> Option<Expr> {
@@ -265,6 +280,9 @@ mod tests {
         assert!(error("a>b").contains("`>>`"));
         assert!(error("order:<uid").contains("no `>` closes"));
         assert!(error("order:<>").contains("empty `<>`"));
+        assert!(error("order:<uid:?>").contains("has a format"));
+        assert!(error("order:<uid:04>").contains("write `<uid>`"));
+        assert!(error("order:<a::>").contains("not an expression"));
         assert!(error("order:<a b>").contains("`<a b>` is not an expression"));
     }
 

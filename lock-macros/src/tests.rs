@@ -74,6 +74,7 @@ fn every_argument_is_a_method_of_the_request() {
         max_hold = "30s",
         on_lost = ignore,
         release = background,
+        reentrant = false,
         manager = self.locks,
     );
     let expansion = function(args, plain());
@@ -95,6 +96,10 @@ fn every_argument_is_a_method_of_the_request() {
         &expansion,
         &quote!(.release(::lock_core::ReleaseMode::Background)),
     );
+    has(
+        &expansion,
+        &quote!(.reentrant(::lock_core::Reentrancy::Refuse)),
+    );
 }
 
 #[test]
@@ -105,6 +110,7 @@ fn what_is_not_given_is_left_to_the_library() {
         quote!(.max_hold),
         quote!(.on_lost),
         quote!(.release),
+        quote!(.reentrant),
         quote!(.cooldown),
     ] {
         lacks(&expansion, &method);
@@ -115,7 +121,7 @@ fn what_is_not_given_is_left_to_the_library() {
 fn another_path_to_the_library_replaces_every_path() {
     let args = quote!(
         key = "order:<uid>", ttl = "10s", wait = none, renew = true, on_lost = cancel, release = await,
-        cooldown = "1s", guard = lock, crate = my::kit
+        reentrant = true, cooldown = "1s", guard = lock, crate = my::kit
     );
     let expansion = function(args, plain());
     lacks(&expansion, &quote!(lock_core));

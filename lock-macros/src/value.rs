@@ -1,29 +1,75 @@
 //! One reader for each kind of value that an argument takes.
 
 use proc_macro2::Span;
+use quote::ToTokens as _;
 use syn::{
     Error, Expr, ExprLit, Ident, Lit, LitBool, LitStr, Path, Result, Token, ext::IdentExt as _,
     parse::ParseStream,
 };
 
-use crate::{
-    args::{Amount, Key, Wait},
-    duration::{self, Bound},
-    suggest,
-    template::Template,
-};
+use crate::{args::Key, suggest, template::Template};
 
 /// A string literal is always a template; every other expression is the key itself.
 pub(crate) fn key(input: ParseStream<'_>) -> Result<Key> {
     let expr: Expr = input.parse()?;
     match literal(&expr) {
-        Some(Lit::Str(text)) => template(text.clone()),
-        Some(other) => Err(Error::new(
-            other.span(),
-            "a key is a template or an expression; write for example `key = \"order:<id>\"`",
+        Some(Lit::Str(text)) => return template(text.clone()),
+        Some(other) => {
+            return Err(Error::new(
+                other.span(),
+                "a key is a template or an expression; write for example `key = \"order:<id>\"`",
+            ));
+        }
+        None => {}
+    }
+    if let Expr::Array(_) | Expr::Tuple(_) = &expr {
+        return Err(Error::new_spanned(
+            &expr,
+            "a list of keys is not available yet; lock one key, for example `key = \"order:<id>\"`",
+        ));
+    }
+    match unfilled(&expr) {
+        Some(text) => Err(Error::new_spanned(
+            &expr,
+            format!(
+                "only a text in quotes and nothing else is a template; write `key = {}`",
+                text.token()
+            ),
         )),
         None => Ok(Key::Expr(expr)),
     }
+}
+
+/// The template in `"order:<id>".to_string()` or `format!("order:<id>")`, which nobody fills in: it
+/// would be the same key for every call, and is refused when it is used.
+fn unfilled(expr: &Expr) -> Option<LitStr> {
+    let text: LitStr = match expr {
+        Expr::MethodCall(call) => match literal(&call.receiver)? {
+            Lit::Str(text) => text.clone(),
+            _ => return None,
+        },
+        Expr::Reference(reference) => match literal(&reference.expr) {
+            Some(Lit::Str(text)) => text.clone(),
+            _ => return unfilled(&reference.expr),
+        },
+        Expr::Call(call) => match literal(call.args.first()?)? {
+            Lit::Str(text) if is_from(&call.func) => text.clone(),
+            _ => return None,
+        },
+        Expr::Macro(call) if call.mac.path.is_ident("format") => {
+            syn::parse2(call.mac.tokens.clone()).ok()?
+        }
+        _ => return None,
+    };
+    let value = text.value();
+    let start = value.find('<')?;
+    value[start..].contains('>').then_some(text)
+}
+
+/// `String::from`, but not `LockKey::exact`.
+fn is_from(func: &Expr) -> bool {
+    matches!(func, Expr::Path(path)
+        if path.path.segments.last().is_some_and(|last| last.ident == "from"))
 }
 
 fn template(text: LitStr) -> Result<Key> {
@@ -33,74 +79,26 @@ fn template(text: LitStr) -> Result<Key> {
     }
 }
 
-pub(crate) fn amount(input: ParseStream<'_>, bound: Bound) -> Result<Amount> {
-    amount_of(input.parse()?, bound)
-}
-
-fn amount_of(expr: Expr, bound: Bound) -> Result<Amount> {
-    match literal(&expr) {
-        Some(Lit::Str(text)) => duration::parse(&text.value(), bound)
-            .map(|duration| Amount::Fixed(duration, text.span()))
-            .map_err(|problem| Error::new(text.span(), problem)),
-        Some(other) => Err(Error::new(other.span(), not_a_duration(other))),
-        None => Ok(Amount::Expr(expr)),
+/// `true` or `false`.
+pub(crate) fn flag(input: ParseStream<'_>, name: &Ident) -> Result<bool> {
+    if input.peek(LitBool) {
+        let flag: LitBool = input.parse()?;
+        return Ok(flag.value);
     }
-}
-
-/// `10`, `10s` and `true` are what hands write out of habit.
-fn not_a_duration(literal: &Lit) -> String {
-    match literal {
-        Lit::Int(number) if matches!(number.suffix(), "ms" | "s" | "m" | "h") => {
-            format!("a duration is written in quotes: `\"{number}\"`")
-        }
-        Lit::Int(number) => format!(
-            "`{number}` has no unit; write for example `\"{number}s\"`, or `\"{number}ms\"` for milliseconds"
-        ),
-        _ => "a duration is written like `\"10s\"`, or as an expression of type `Duration`"
-            .to_owned(),
-    }
-}
-
-pub(crate) fn wait(input: ParseStream<'_>) -> Result<Wait> {
-    let expr: Expr = input.parse()?;
-    if let Expr::Path(path) = &expr {
-        if path.path.is_ident("none") {
-            return Ok(Wait::None);
-        }
-        if path.path.is_ident("forever") {
-            return Ok(Wait::Forever);
-        }
-    }
-    match literal(&expr) {
-        Some(Lit::Str(text)) if matches!(text.value().as_str(), "none" | "forever") => {
-            Err(Error::new(
-                text.span(),
-                format!(
-                    "this word is written without quotes: `wait = {}`",
-                    text.value()
-                ),
-            ))
-        }
-        Some(Lit::Bool(flag)) => Err(Error::new(
-            flag.span,
-            "`wait` is how long to wait for the lock: a duration such as `\"2s\"`, `none` or `forever`",
-        )),
-        _ => amount_of(expr, Bound::Any).map(Wait::For),
-    }
-}
-
-pub(crate) fn renew(input: ParseStream<'_>) -> Result<bool> {
-    let span = input.span();
-    let wrong = || Error::new(span, "`renew` is `true` or `false`");
-    if !input.peek(LitBool) {
-        return Err(wrong());
-    }
-    let flag: LitBool = input.parse()?;
-    ends(input).then_some(flag.value).ok_or_else(wrong)
+    let quoted = input
+        .fork()
+        .parse::<LitStr>()
+        .is_ok_and(|text| matches!(text.value().as_str(), "true" | "false"));
+    let hint = match (name == "renew", quoted) {
+        (_, true) => ", without quotes",
+        (true, false) => " (how often is not asked: every third of the ttl)",
+        (false, false) => "",
+    };
+    Err(input.error(format!("`{name}` is `true` or `false`{hint}")))
 }
 
 /// One of a few words, given as the variant that it stands for.
-pub(crate) fn word(input: ParseStream<'_>, words: &[(&str, &str)]) -> Result<Ident> {
+pub(crate) fn word(input: ParseStream<'_>, name: &Ident, words: &[(&str, &str)]) -> Result<Ident> {
     let known = suggest::list(words.iter().map(|(word, _)| *word)).replace(" and ", " or ");
     let span = input.span();
     if input.peek(LitStr) {
@@ -109,44 +107,107 @@ pub(crate) fn word(input: ParseStream<'_>, words: &[(&str, &str)]) -> Result<Ide
             format!("this word is written without quotes: {known}"),
         ));
     }
-    if !input.peek(Ident::peek_any) {
-        return Err(Error::new(span, format!("this is {known}")));
+    if input.peek(LitBool) || !input.peek(Ident::peek_any) {
+        return Err(Error::new(span, format!("`{name}` is {known}")));
     }
-    let written = input.call(Ident::parse_any)?;
-    let Some((_, variant)) = words.iter().find(|(word, _)| written == word) else {
-        let meant = suggest::nearest(&written.to_string(), words.iter().map(|(word, _)| *word))
-            .map_or_else(String::new, |word| format!("; did you mean `{word}`?"));
-        let choice = if meant.is_empty() {
-            "; write"
-        } else {
-            " It is"
-        };
-        return Err(Error::new(
-            span,
-            format!("`{written}` is not known here{meant}{choice} {known}"),
-        ));
+    // Of a path, such as `OnLost::Cancel`, the last name tells what was meant.
+    let mut written = input.call(Ident::parse_any)?;
+    let is_path = input.peek(Token![::]);
+    while input.parse::<Option<Token![::]>>()?.is_some() {
+        written = input.call(Ident::parse_any)?;
+    }
+    if !is_path && let Some((_, variant)) = words.iter().find(|(word, _)| written == word) {
+        return Ok(Ident::new(variant, Span::call_site()));
+    }
+    let text = written.to_string();
+    let all = words.iter().map(|(word, _)| *word);
+    let problem = match suggest::nearest(&text, all) {
+        Some(word) => {
+            format!("`{text}` is not known here; did you mean `{word}`? `{name}` is {known}")
+        }
+        None => format!("`{text}` is not known here; `{name}` is {known}"),
     };
-    Ok(Ident::new(variant, Span::call_site()))
+    Err(Error::new(span, problem))
 }
 
 pub(crate) fn guard(input: ParseStream<'_>) -> Result<Ident> {
     let problem =
         "`guard` is the name under which the body sees the lock, for example `guard = lock`";
+    let span = input.span();
+    let wrong = |hint: &str| Err(Error::new(span, format!("{problem}{hint}")));
     if input.peek(LitStr) {
-        let text: LitStr = input.parse()?;
+        return wrong(", without quotes");
+    }
+    if input.peek(Token![mut]) || input.peek(Token![ref]) || input.peek(Token![&]) {
+        return wrong(" alone; what it names is a `&LockHandle`, and nothing about it is changed");
+    }
+    if input.peek(Token![_]) {
+        return wrong("; leave `guard` out if the body does not use it");
+    }
+    if !input.peek(Ident) {
+        let word = input.fork().call(Ident::parse_any).ok();
+        return match word {
+            Some(word) => wrong(&format!("; `{word}` is a word of the language")),
+            None => wrong(""),
+        };
+    }
+    let ident: Ident = input.parse()?;
+    match ends(input) {
+        true => Ok(ident),
+        false if input.peek(Token![:]) => wrong(" alone; what it names is a `&LockHandle`"),
+        false => wrong(" alone"),
+    }
+}
+
+/// Any expression but a literal, which is never a manager.
+pub(crate) fn manager(input: ParseStream<'_>) -> Result<Expr> {
+    let expr: Expr = input.parse()?;
+    let Some(literal) = literal(&expr) else {
+        return Ok(expr);
+    };
+    let is_url = matches!(literal, Lit::Str(text) if text.value().contains(':'));
+    Err(Error::new(
+        literal.span(),
+        match is_url {
+            true => {
+                "`manager` is a `LockManager`; make it once with `LockManager::connect(\"…\")` and name it here"
+            }
+            false => {
+                "`manager` is an expression for a `LockManager`, for example `manager = self.locks`"
+            }
+        },
+    ))
+}
+
+/// A function from the lock's error to the return value. A closure's head is looked at here: the
+/// compiler would report a wrong one three times.
+pub(crate) fn on_error(input: ParseStream<'_>) -> Result<Expr> {
+    const TAKES: &str = "`on_error` takes the lock's error and gives what the function returns";
+    let expr: Expr = input.parse()?;
+    if let Some(literal) = literal(&expr) {
+        let hint = format!("{TAKES}; write `|_| {}`", literal.to_token_stream());
+        return Err(Error::new(literal.span(), hint));
+    }
+    let Expr::Closure(closure) = &expr else {
+        return Ok(expr);
+    };
+    if let Some(asyncness) = &closure.asyncness {
         return Err(Error::new(
-            text.span(),
-            format!("{problem}, without quotes"),
+            asyncness.span,
+            format!("{TAKES}, at once; a closure that is `async` gives a future"),
         ));
     }
-    if input.peek(Ident) {
-        let ident: Ident = input.parse()?;
-        if ends(input) {
-            return Ok(ident);
-        }
-        return Err(Error::new(ident.span(), problem));
+    match closure.inputs.len() {
+        1 => Ok(expr),
+        0 => Err(Error::new_spanned(
+            closure.inputs_begin,
+            format!("{TAKES}; write `|_|`"),
+        )),
+        _ => Err(Error::new_spanned(
+            &closure.inputs,
+            format!("{TAKES}; write `|error|`"),
+        )),
     }
-    Err(input.error(problem))
 }
 
 pub(crate) fn path(input: ParseStream<'_>) -> Result<Path> {
@@ -155,12 +216,18 @@ pub(crate) fn path(input: ParseStream<'_>) -> Result<Path> {
             input.error("`crate` is a path without quotes, for example `crate = ::lock_core`")
         );
     }
-    input.call(Path::parse_mod_style).map_err(|error| {
+    let path = input.call(Path::parse_mod_style).map_err(|error| {
         Error::new(
             error.span(),
             "`crate` is the path of the library, for example `crate = ::lock_core`",
         )
-    })
+    })?;
+    if input.peek(Token![-]) {
+        return Err(input.error(
+            "in a path the name of a crate has `_` for `-`; write for example `crate = ::lock_core`",
+        ));
+    }
+    Ok(path)
 }
 
 fn ends(input: ParseStream<'_>) -> bool {
@@ -168,7 +235,7 @@ fn ends(input: ParseStream<'_>) -> bool {
 }
 
 /// The literal that `expr` is, also when a macro or a pair of parentheses wraps it.
-fn literal(expr: &Expr) -> Option<&Lit> {
+pub(crate) fn literal(expr: &Expr) -> Option<&Lit> {
     match expr {
         Expr::Lit(ExprLit { lit, .. }) => Some(lit),
         Expr::Group(group) => literal(&group.expr),

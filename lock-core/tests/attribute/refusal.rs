@@ -40,7 +40,9 @@ async fn without_a_manager_it_is_invalid_and_nothing_runs() {
     assert!(!ran.load(Ordering::Relaxed));
 }
 
-#[distributed_lock(key = String::from("has <uid> in it"), ttl = "10s")]
+const UNFILLED: &str = "has <uid> in it";
+
+#[distributed_lock(key = UNFILLED, ttl = "10s")]
 async fn bad_key(ran: &AtomicBool) -> Result<(), Error> {
     ran.store(true, Ordering::Relaxed);
     Ok(())

@@ -1,0 +1,222 @@
+//! `name = value,`: which names there are, and what stands around them.
+
+use syn::{Error, Ident, LitStr, Result, Token, ext::IdentExt as _, parse::ParseStream, token};
+
+use crate::suggest;
+
+/// Every argument there is, in the order in which the documentation explains them.
+pub(crate) const NAMES: [&str; 13] = [
+    "key",
+    "ttl",
+    "wait",
+    "renew",
+    "max_hold",
+    "cooldown",
+    "on_lost",
+    "on_error",
+    "manager",
+    "guard",
+    "release",
+    "reentrant",
+    "crate",
+];
+
+/// What other lock libraries call our arguments.
+const SYNONYMS: [(&str, &str); 39] = [
+    ("name", "key"),
+    ("id", "key"),
+    ("resource", "key"),
+    ("lock_name", "key"),
+    ("expire", "ttl"),
+    ("expires", "ttl"),
+    ("expiry", "ttl"),
+    ("expiration", "ttl"),
+    ("lease", "ttl"),
+    ("lease_time", "ttl"),
+    ("duration", "ttl"),
+    ("ttl_ms", "ttl"),
+    ("ttl_secs", "ttl"),
+    ("lock_at_most_for", "ttl"),
+    ("timeout", "wait"),
+    ("wait_timeout", "wait"),
+    ("wait_time", "wait"),
+    ("acquire_timeout", "wait"),
+    ("lock_timeout", "wait"),
+    ("auto_renew", "renew"),
+    ("auto_extend", "renew"),
+    ("extend", "renew"),
+    ("watchdog", "renew"),
+    ("max_duration", "max_hold"),
+    ("debounce", "cooldown"),
+    ("lock_at_least_for", "cooldown"),
+    ("on_fail", "on_error"),
+    ("on_busy", "on_error"),
+    ("fallback", "on_error"),
+    ("or_else", "on_error"),
+    ("locks", "manager"),
+    ("client", "manager"),
+    ("store", "manager"),
+    ("pool", "manager"),
+    ("handle", "guard"),
+    ("lock", "guard"),
+    ("token", "guard"),
+    ("reentry", "reentrant"),
+    ("path", "crate"),
+];
+
+/// What other lock libraries have and this one does otherwise.
+const OTHERWISE: [(&str, &str); 16] = [
+    (
+        "blocking",
+        "say how long to wait: `wait = \"2s\"`, or `wait = forever`",
+    ),
+    (
+        "block",
+        "say how long to wait: `wait = \"2s\"`, or `wait = forever`",
+    ),
+    (
+        "nowait",
+        "leave it out: without `wait` a lock that is taken is `Busy` at once",
+    ),
+    (
+        "try_lock",
+        "leave it out: without `wait` a lock that is taken is `Busy` at once",
+    ),
+    (
+        "retry",
+        "say how long to wait in all: `wait = \"2s\"`; a waiter is told when the lock is free",
+    ),
+    (
+        "retries",
+        "say how long to wait in all: `wait = \"2s\"`; a waiter is told when the lock is free",
+    ),
+    (
+        "retry_delay",
+        "say how long to wait in all: `wait = \"2s\"`; a waiter is told when the lock is free",
+    ),
+    (
+        "backoff",
+        "say how long to wait in all: `wait = \"2s\"`; a waiter is told when the lock is free",
+    ),
+    (
+        "renew_every",
+        "leave it out: a lock is extended every third of its ttl",
+    ),
+    (
+        "interval",
+        "leave it out: a lock is extended every third of its ttl",
+    ),
+    (
+        "prefix",
+        "write it into the key; what all keys begin with is the manager's `namespace`",
+    ),
+    (
+        "namespace",
+        "write it into the key; what all keys begin with is the manager's `namespace`",
+    ),
+    (
+        "url",
+        "give the URL to `LockManager::connect`, and the manager to `install()` or to `manager = …`",
+    ),
+    (
+        "redis",
+        "give its URL to `LockManager::connect`, and the manager to `install()` or to `manager = …`",
+    ),
+    ("fair", "leave it out: who waits is served in turn"),
+    ("skip", "say what to return instead: `on_error = |_| …`"),
+];
+
+/// A known argument's name, or an error that says which name was meant.
+pub(crate) fn name(input: ParseStream<'_>) -> Result<Ident> {
+    if input.peek(LitStr) {
+        let literal: LitStr = input.parse()?;
+        return Err(Error::new(
+            literal.span(),
+            "an argument needs its name; write `key = \"…\"`",
+        ));
+    }
+    if !input.peek(Ident::peek_any) {
+        return Err(input.error(format!(
+            "an argument is written `name = value`; the names are {}",
+            suggest::list(NAMES),
+        )));
+    }
+    let name = input.call(Ident::parse_any)?;
+    let written = name.to_string();
+    if NAMES.contains(&written.as_str()) {
+        return Ok(name);
+    }
+    let problem = match written.as_str() {
+        "keys" => "a list of keys is not available yet; lock one key with `key = …`".to_owned(),
+        _ => unknown(&written),
+    };
+    Err(Error::new(name.span(), problem))
+}
+
+fn unknown(written: &str) -> String {
+    let start = format!("there is no argument `{written}`");
+    if let Some((_, instead)) = OTHERWISE.iter().find(|(other, _)| *other == written) {
+        return format!("{start}; {instead}");
+    }
+    let synonym = SYNONYMS
+        .iter()
+        .find(|(other, _)| *other == written)
+        .map(|(_, ours)| *ours);
+    let all = suggest::list(NAMES);
+    match synonym.or_else(|| suggest::nearest(written, NAMES)) {
+        Some(meant) => format!("{start}; did you mean `{meant}`? The arguments are {all}"),
+        None => format!("{start}; the arguments are {all}"),
+    }
+}
+
+/// The `=` behind a name, with something behind it.
+pub(crate) fn equals(input: ParseStream<'_>, name: &Ident) -> Result<()> {
+    if input.peek(Token![=]) && !input.peek(Token![==]) {
+        let equals: Token![=] = input.parse()?;
+        if input.is_empty() || input.peek(Token![,]) {
+            return Err(Error::new(
+                equals.span,
+                format!("`{name}` has no value; {}", example(name)),
+            ));
+        }
+        return Ok(());
+    }
+    let span = if input.is_empty() || input.peek(Token![,]) || input.peek(token::Paren) {
+        name.span()
+    } else {
+        input.span()
+    };
+    Err(Error::new(
+        span,
+        format!("`{name}` needs `=` and a value; {}", example(name)),
+    ))
+}
+
+/// The `,` between two arguments.
+pub(crate) fn comma(input: ParseStream<'_>, name: &Ident) -> Result<()> {
+    if input.peek(Token![,]) {
+        input.parse::<Token![,]>()?;
+        return Ok(());
+    }
+    Err(input.error(format!(
+        "the value of `{name}` ends before this; write `,` between two arguments"
+    )))
+}
+
+fn example(name: &Ident) -> String {
+    let value = match name.to_string().as_str() {
+        "key" => "\"order:<id>\"",
+        "ttl" => "\"10s\"",
+        "wait" => "\"2s\"",
+        "renew" | "reentrant" => "false",
+        "max_hold" => "\"30s\"",
+        "cooldown" => "\"2s\"",
+        "on_lost" => "ignore",
+        "on_error" => "|error| …",
+        "manager" => "self.locks",
+        "guard" => "lock",
+        "release" => "background",
+        _ => "::lock_core",
+    };
+    format!("write for example `{name} = {value}`")
+}

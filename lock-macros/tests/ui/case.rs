@@ -1,0 +1,98 @@
+//! A case: a program that is wrong in one way, what is said about it, and the program put right.
+
+use std::{fs, path::Path};
+
+pub(crate) struct Case {
+    /// `macros/ttl_has_no_unit`
+    pub(crate) name: String,
+    pub(crate) source: String,
+    /// What is wrong, in words.
+    pub(crate) cause: String,
+    /// What to write, in words.
+    pub(crate) advice: String,
+    /// The lines that are wrong.
+    pub(crate) wrong: Vec<String>,
+    /// The lines to write instead.
+    pub(crate) right: Vec<String>,
+    /// The program with these instead of those.
+    pub(crate) fixed: String,
+    /// What the compiler prints.
+    pub(crate) output: String,
+}
+
+impl Case {
+    pub(crate) fn all() -> Vec<Case> {
+        ["macros", "compiler"].into_iter().flat_map(set).collect()
+    }
+
+    /// The line and the column that the output points at.
+    pub(crate) fn place(&self) -> (usize, usize) {
+        let place = self
+            .output
+            .lines()
+            .find_map(|line| line.trim_start().strip_prefix("--> "))
+            .unwrap_or_else(|| panic!("{} has an output with a place in it", self.name));
+        let mut numbers = place.rsplit(':').map(|number| number.parse().ok());
+        match (numbers.next().flatten(), numbers.next().flatten()) {
+            (Some(column), Some(line)) => (line, column),
+            _ => panic!("{}: {place} is a place", self.name),
+        }
+    }
+
+    fn read(name: String, path: &Path) -> Case {
+        let source = fs::read_to_string(path).expect("a case can be read");
+        let output = fs::read_to_string(path.with_extension("stderr"))
+            .unwrap_or_else(|error| panic!("{name} has no output: {error}"));
+        let mut head = source.lines().map(|line| line.strip_prefix("//! "));
+        let [cause, advice] = [head.next(), head.next()].map(|line| {
+            line.flatten()
+                .unwrap_or_else(|| panic!("{name} says what is wrong and what to write"))
+                .to_owned()
+        });
+        let (mut wrong, mut right) = (Vec::new(), Vec::new());
+        let mut fixed = String::new();
+        let mut replaced = false;
+        for line in source.lines() {
+            if let Some((indent, instead)) = line.split_once("// instead:") {
+                replaced = true;
+                let instead = instead.trim();
+                if !instead.is_empty() {
+                    right.push(instead.to_owned());
+                    fixed.push_str(&format!("{indent}{instead}\n"));
+                }
+            } else if std::mem::take(&mut replaced) {
+                wrong.push(line.trim().to_owned());
+            } else {
+                fixed.push_str(&format!("{line}\n"));
+            }
+        }
+        assert!(!wrong.is_empty(), "{name} marks no line to replace");
+        Case {
+            name,
+            cause,
+            advice,
+            wrong,
+            right,
+            fixed,
+            source,
+            output,
+        }
+    }
+}
+
+fn set(set: &str) -> Vec<Case> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/ui")
+        .join(set);
+    let mut cases: Vec<Case> = fs::read_dir(folder)
+        .expect("the cases are there")
+        .map(|entry| entry.expect("the folder can be read").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
+        .map(|path| {
+            let stem = path.file_stem().expect("a file has a name");
+            Case::read(format!("{set}/{}", stem.display()), &path)
+        })
+        .collect();
+    cases.sort_by(|a, b| a.name.cmp(&b.name));
+    cases
+}

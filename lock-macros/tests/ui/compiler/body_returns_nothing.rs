@@ -1,0 +1,14 @@
+//! A body that ends without a value.
+//! End it with one.
+use lock_core::distributed_lock;
+
+#[distributed_lock(key = "order:<uid>", ttl = "10s")]
+// instead: async fn place_order(uid: u64) -> Result<u64, lock_core::Error> {
+async fn place_order(uid: u64) -> Result<u64, lock_core::Error> {
+    // instead: Ok(uid)
+    drop(uid);
+}
+
+fn main() {
+    let _ = place_order(1);
+}

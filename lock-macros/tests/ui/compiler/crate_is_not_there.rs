@@ -1,0 +1,13 @@
+//! A library that is not there.
+//! Name the path of the library.
+use lock_core::{Error, distributed_lock};
+
+// instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", crate = ::lock_core)]
+#[distributed_lock(key = "order:<uid>", ttl = "10s", crate = ::lock_kit)]
+async fn place_order(uid: u64) -> Result<u64, Error> {
+    Ok(uid)
+}
+
+fn main() {
+    let _ = place_order(1);
+}

@@ -1,0 +1,14 @@
+//! The guard is released in the body.
+//! Return: the lock is released when the body has ended.
+use lock_core::{Error, distributed_lock};
+
+#[distributed_lock(key = "user", ttl = "10s", guard = lock)]
+async fn rename(uid: u64) -> Result<u64, Error> {
+    // instead:
+    lock.release().await?;
+    Ok(uid)
+}
+
+fn main() {
+    let _ = rename(1);
+}

@@ -1,0 +1,13 @@
+//! A slip in a method's name.
+//! Take the name that exists.
+use lock_core::{Error, distributed_lock};
+
+// instead: #[distributed_lock(key = "order:<uid.isqrt()>", ttl = "10s")]
+#[distributed_lock(key = "order:<uid.sqrd()>", ttl = "10s")]
+async fn place_order(uid: u64) -> Result<u64, Error> {
+    Ok(uid)
+}
+
+fn main() {
+    let _ = place_order(1);
+}

@@ -1,0 +1,13 @@
+//! `on_error` with a value of another type.
+//! Return the function's type.
+use lock_core::{Error, distributed_lock};
+
+// instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", on_error = |_| Ok(0))]
+#[distributed_lock(key = "order:<uid>", ttl = "10s", on_error = |_| 0)]
+async fn place_order(uid: u64) -> Result<u64, Error> {
+    Ok(uid)
+}
+
+fn main() {
+    let _ = place_order(1);
+}

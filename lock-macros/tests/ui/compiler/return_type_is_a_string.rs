@@ -1,0 +1,14 @@
+//! `String` as the return type.
+//! Return a `Result`.
+use lock_core::distributed_lock;
+
+#[distributed_lock(key = "order:<uid>", ttl = "10s")]
+// instead: async fn place_order(uid: u64) -> Result<String, lock_core::Error> {
+async fn place_order(uid: u64) -> String {
+    // instead: Ok(uid.to_string())
+    uid.to_string()
+}
+
+fn main() {
+    let _ = place_order(1);
+}

@@ -1,5 +1,0 @@
-use lock_macros::lock_key;
-
-fn main() {
-    lock_key!(order);
-}

@@ -1,0 +1,13 @@
+//! `timeout`, as other libraries call it.
+//! Say how long to wait with `wait`.
+use lock_core::{Error, distributed_lock};
+
+// instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", wait = "2s")]
+#[distributed_lock(key = "order:<uid>", ttl = "10s", timeout = "2s")]
+async fn place_order(uid: u64) -> Result<u64, Error> {
+    Ok(uid)
+}
+
+fn main() {
+    let _ = place_order(1);
+}

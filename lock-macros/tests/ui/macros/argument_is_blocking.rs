@@ -1,0 +1,13 @@
+//! `blocking`, as other libraries have it.
+//! Say how long to wait; without `wait` a taken lock is `Busy` at once.
+use lock_core::{Error, distributed_lock};
+
+// instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", wait = forever)]
+#[distributed_lock(key = "order:<uid>", ttl = "10s", blocking = true)]
+async fn place_order(uid: u64) -> Result<u64, Error> {
+    Ok(uid)
+}
+
+fn main() {
+    let _ = place_order(1);
+}

@@ -1,0 +1,13 @@
+//! A `const fn`.
+//! Make it async.
+use lock_core::{Error, distributed_lock};
+
+#[distributed_lock(key = "order:<uid>", ttl = "10s")]
+// instead: async fn place_order(uid: u64) -> Result<u64, Error> {
+const fn place_order(uid: u64) -> Result<u64, Error> {
+    Ok(uid)
+}
+
+fn main() {
+    let _ = place_order(1);
+}

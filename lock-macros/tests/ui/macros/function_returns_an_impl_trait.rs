@@ -1,0 +1,14 @@
+//! `impl Trait` as the return type.
+//! Name the type.
+use lock_core::distributed_lock;
+
+#[distributed_lock(key = "order:<uid>", ttl = "10s")]
+// instead: async fn place_order(uid: u64) -> Result<u64, lock_core::Error> {
+async fn place_order(uid: u64) -> impl std::fmt::Display {
+    // instead: Ok(uid)
+    uid
+}
+
+fn main() {
+    let _ = place_order(1);
+}

@@ -1,0 +1,13 @@
+//! A guard without a name.
+//! Give it a name, or leave `guard` out.
+use lock_core::{Error, distributed_lock};
+
+// instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", guard = lock)]
+#[distributed_lock(key = "order:<uid>", ttl = "10s", guard = _)]
+async fn place_order(uid: u64) -> Result<u64, Error> {
+    Ok(uid)
+}
+
+fn main() {
+    let _ = place_order(1);
+}

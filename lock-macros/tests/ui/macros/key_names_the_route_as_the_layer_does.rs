@@ -1,0 +1,13 @@
+//! A source of the HTTP layer's templates.
+//! Name a parameter.
+use lock_core::{Error, distributed_lock};
+
+// instead: #[distributed_lock(key = "submit:<uid>", ttl = "10s")]
+#[distributed_lock(key = "submit:<uid>:<route>", ttl = "10s")]
+async fn place_order(uid: u64) -> Result<u64, Error> {
+    Ok(uid)
+}
+
+fn main() {
+    let _ = place_order(1);
+}

@@ -1,0 +1,9 @@
+//! An expression in `lock_key!`.
+//! Write a template.
+use lock_core::lock_key;
+
+fn main() {
+    let uid = 42;
+    // instead: let _ = lock_key!("<uid>");
+    let _ = (lock_key!(uid), uid);
+}

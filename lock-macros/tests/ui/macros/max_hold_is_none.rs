@@ -1,0 +1,13 @@
+//! `none` as a longest hold.
+//! Leave it out.
+use lock_core::{Error, distributed_lock};
+
+// instead: #[distributed_lock(key = "order:<uid>", ttl = "10s")]
+#[distributed_lock(key = "order:<uid>", ttl = "10s", max_hold = none)]
+async fn place_order(uid: u64) -> Result<u64, Error> {
+    Ok(uid)
+}
+
+fn main() {
+    let _ = place_order(1);
+}

@@ -1,0 +1,13 @@
+//! A closure without the error.
+//! Take it, if only as `_`.
+use lock_core::{Error, distributed_lock};
+
+// instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", on_error = |_| Ok(0))]
+#[distributed_lock(key = "order:<uid>", ttl = "10s", on_error = || Ok(0))]
+async fn place_order(uid: u64) -> Result<u64, Error> {
+    Ok(uid)
+}
+
+fn main() {
+    let _ = place_order(1);
+}

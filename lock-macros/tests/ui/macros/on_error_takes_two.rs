@@ -1,0 +1,13 @@
+//! A closure with two parameters.
+//! Take the error alone.
+use lock_core::{Error, distributed_lock};
+
+// instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", on_error = |error| Err(error))]
+#[distributed_lock(key = "order:<uid>", ttl = "10s", on_error = |uid, error| Err(error))]
+async fn place_order(uid: u64) -> Result<u64, Error> {
+    Ok(uid)
+}
+
+fn main() {
+    let _ = place_order(1);
+}

@@ -1,0 +1,13 @@
+//! A word where `true` or `false` belongs.
+//! Write `false`, or leave it out.
+use lock_core::{Error, distributed_lock};
+
+// instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", reentrant = false)]
+#[distributed_lock(key = "order:<uid>", ttl = "10s", reentrant = never)]
+async fn place_order(uid: u64) -> Result<u64, Error> {
+    Ok(uid)
+}
+
+fn main() {
+    let _ = place_order(1);
+}

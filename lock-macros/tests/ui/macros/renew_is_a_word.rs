@@ -1,0 +1,13 @@
+//! A word where `true` or `false` belongs.
+//! Write `true`, or leave it out.
+use lock_core::{Error, distributed_lock};
+
+// instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", renew = true)]
+#[distributed_lock(key = "order:<uid>", ttl = "10s", renew = auto)]
+async fn place_order(uid: u64) -> Result<u64, Error> {
+    Ok(uid)
+}
+
+fn main() {
+    let _ = place_order(1);
+}

@@ -1,0 +1,13 @@
+//! A negative duration.
+//! Write a positive one.
+use lock_core::{Error, distributed_lock};
+
+// instead: #[distributed_lock(key = "order:<uid>", ttl = "1s")]
+#[distributed_lock(key = "order:<uid>", ttl = "-1s")]
+async fn place_order(uid: u64) -> Result<u64, Error> {
+    Ok(uid)
+}
+
+fn main() {
+    let _ = place_order(1);
+}

@@ -1,0 +1,13 @@
+//! More than a number can hold.
+//! A ttl is at most `"24h"`.
+use lock_core::{Error, distributed_lock};
+
+// instead: #[distributed_lock(key = "order:<uid>", ttl = "24h")]
+#[distributed_lock(key = "order:<uid>", ttl = "99999999999999999999s")]
+async fn place_order(uid: u64) -> Result<u64, Error> {
+    Ok(uid)
+}
+
+fn main() {
+    let _ = place_order(1);
+}

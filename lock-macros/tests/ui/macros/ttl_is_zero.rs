@@ -1,0 +1,13 @@
+//! A ttl of zero.
+//! Write at least `"10ms"`.
+use lock_core::{Error, distributed_lock};
+
+// instead: #[distributed_lock(key = "order:<uid>", ttl = "10ms")]
+#[distributed_lock(key = "order:<uid>", ttl = "0s")]
+async fn place_order(uid: u64) -> Result<u64, Error> {
+    Ok(uid)
+}
+
+fn main() {
+    let _ = place_order(1);
+}

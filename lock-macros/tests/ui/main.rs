@@ -1,0 +1,35 @@
+//! What a user reads who holds the macros wrongly.
+//!
+//! `macros` holds the errors that the macros make, `compiler` those that the compiler makes of what
+//! they expand to. Each case says in its first two lines what is wrong and what to write, and marks
+//! the lines to replace: `// instead: …` stands above each. After a change,
+//!
+//! ```sh
+//! TRYBUILD=overwrite cargo test -p lock-macros --test ui
+//! ```
+//!
+//! writes the outputs and the page of the documentation that is made from them anew.
+
+mod case;
+mod compiled;
+mod page;
+mod texts;
+
+use case::Case;
+
+#[test]
+fn every_misuse_says_what_to_write_and_the_page_says_it_too() {
+    texts::check();
+    page::check(&Case::all());
+}
+
+#[test]
+fn every_misuse_is_one_error_at_its_place_and_what_to_write_instead_compiles() {
+    compiled::check(&Case::all());
+}
+
+#[test]
+fn there_are_as_many_cases_as_there_were() {
+    let count = Case::all().len();
+    assert!(count >= 170, "only {count} cases were found");
+}

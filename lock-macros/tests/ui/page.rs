@@ -1,0 +1,161 @@
+//! The page of the documentation that lists the cases: what is wrong, what is said, what to write.
+
+use std::{fmt::Write as _, fs, path::PathBuf};
+
+use crate::case::Case;
+
+const HEAD: &str = "\
+Every way to hold `#[distributed_lock]` and `lock_key!` wrongly that is tested, what the compiler says,
+and what to write instead.
+
+Each is one error, at the word to blame, and the function stays defined, so that its callers compile.
+Where a whole line is not shown, it is `#[distributed_lock(key = \"order:<uid>\", ttl = \"10s\")]` above
+`async fn place_order(uid: u64) -> Result<u64, lock_core::Error>`.
+";
+
+pub(crate) fn check(cases: &[Case]) {
+    let page = page(cases);
+    let path =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../lock-core/src/docs/attribute_errors.md");
+    if std::env::var_os("TRYBUILD").is_some_and(|value| value == "overwrite") {
+        fs::write(&path, &page).expect("the page can be written");
+    }
+    let written = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        written == page,
+        "lock-core/src/docs/attribute_errors.md is not what the cases say any more; write it anew with\n\
+         TRYBUILD=overwrite cargo test -p lock-macros --test ui"
+    );
+}
+
+fn page(cases: &[Case]) -> String {
+    let mut page = HEAD.to_owned();
+    for (set, title, about) in [
+        ("macros/", "What the macros say", ""),
+        (
+            "compiler/",
+            "What the compiler says",
+            "These are in the compiler's words, which differ a little between its versions.\n\n",
+        ),
+    ] {
+        let _ = write!(
+            page,
+            "\n# {title}\n\n{about}| cause | message | what to write |\n| --- | --- | --- |\n"
+        );
+        for case in cases.iter().filter(|case| case.name.starts_with(set)) {
+            let (wrong, right) = difference(case);
+            let _ = writeln!(
+                page,
+                "| {}{} | {} | {}{} |",
+                cell(&case.cause),
+                code(&wrong),
+                cell(&message(case)),
+                cell(&case.advice),
+                code(&right),
+            );
+        }
+    }
+    page
+}
+
+/// The wrong lines and the right ones, without what is the same in both.
+fn difference(case: &Case) -> (Vec<String>, Vec<String>) {
+    let (wrong, right) = match (case.wrong.as_slice(), case.right.as_slice()) {
+        ([wrong], [right]) => match (arguments(wrong), arguments(right)) {
+            (Some(wrong), Some(right)) => {
+                (joined(only(&wrong, &right)), joined(only(&right, &wrong)))
+            }
+            _ => (case.wrong.clone(), case.right.clone()),
+        },
+        (wrong, right) => (only(wrong, right), only(right, wrong)),
+    };
+    if wrong.is_empty() {
+        return (case.wrong.clone(), case.right.clone());
+    }
+    (with_place(case, wrong), right)
+}
+
+/// The lines, and the one that the error points at, which may be another.
+fn with_place(case: &Case, mut lines: Vec<String>) -> Vec<String> {
+    let place = case.source.lines().nth(case.place().0 - 1);
+    let place = place.unwrap_or_default().trim();
+    let is_there = lines.iter().any(|line| place.contains(line.as_str()));
+    if !is_there && !place.starts_with("#[") {
+        lines.push(place.to_owned());
+    }
+    lines
+}
+
+fn only(these: &[String], others: &[String]) -> Vec<String> {
+    let only = these.iter().filter(|this| !others.contains(this));
+    only.cloned().collect()
+}
+
+fn joined(arguments: Vec<String>) -> Vec<String> {
+    match arguments.is_empty() {
+        true => Vec::new(),
+        false => vec![arguments.join(", ")],
+    }
+}
+
+/// The arguments of the attribute: what stands between its commas, but not inside of quotes, brackets
+/// or the bars of a closure.
+fn arguments(line: &str) -> Option<Vec<String>> {
+    let inside = line
+        .strip_prefix("#[distributed_lock(")?
+        .strip_suffix(")]")?;
+    let mut arguments = vec![String::new()];
+    let (mut quoted, mut barred, mut depth) = (false, false, 0);
+    for c in inside.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            '|' if !quoted => barred = !barred,
+            '(' | '[' | '{' if !quoted => depth += 1,
+            ')' | ']' | '}' if !quoted => depth -= 1,
+            ',' if !quoted && !barred && depth == 0 => {
+                arguments.push(String::new());
+                continue;
+            }
+            _ => {}
+        }
+        arguments.last_mut()?.push(c);
+    }
+    Some(arguments.iter().map(|arg| arg.trim().to_owned()).collect())
+}
+
+/// The compiler's headline, and behind it what is written at the place.
+fn message(case: &Case) -> String {
+    let headline = case.output.lines().next().unwrap_or_default();
+    let (kind, text) = headline.split_once(": ").unwrap_or(("", headline));
+    match label(&case.output) {
+        Some(label) if kind != "error" && !text.contains(label) => format!("{text}: {label}"),
+        _ => text.to_owned(),
+    }
+}
+
+/// The words behind the place's underline, or those below it.
+fn label(output: &str) -> Option<&str> {
+    let is_label = |text: &&str| {
+        text.starts_with(|c: char| c.is_alphabetic() || c == '`') && !text.starts_with("help:")
+    };
+    let mut lines = output.lines().skip_while(|line| !line.contains('^'));
+    let underline = lines.next()?;
+    let behind = underline
+        .rsplit('^')
+        .next()
+        .map(|text| text.trim_matches([' ', '-']));
+    let below = lines.next().is_some().then(|| lines.next()).flatten();
+    let below = below.map(|line| line.trim_start_matches(|c: char| c.is_whitespace() || c == '|'));
+    behind.filter(is_label).or(below.filter(is_label))
+}
+
+fn code(lines: &[String]) -> String {
+    lines
+        .iter()
+        .map(|line| format!("<br>`{}`", line.replace('|', "\\|")))
+        .collect()
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
