@@ -144,6 +144,14 @@ impl<T: AsLockManager + ?Sized> AsLockManager for &T {
     }
 }
 
+// `manager = self` in a method of `&mut self`.
+#[diagnostic::do_not_recommend]
+impl<T: AsLockManager + ?Sized> AsLockManager for &mut T {
+    fn as_lock_manager(&self) -> LockManager {
+        (**self).as_lock_manager()
+    }
+}
+
 #[diagnostic::do_not_recommend]
 impl<T: AsLockManager + ?Sized> AsLockManager for Arc<T> {
     fn as_lock_manager(&self) -> LockManager {

@@ -87,36 +87,71 @@ where
 /// Whether a function's return value says that its work succeeded: what a `cooldown` follows.
 ///
 /// By method resolution, not by a trait bound, so that any return type will do: `Result` by itself,
-/// axum's `Response` by its status, everything else counts as success.
+/// axum's `Response` by its status, everything else counts as success. The method has a name that no
+/// trait of the user's will have.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_structs, reason = "the expansion makes it")]
 pub struct Outcome<'a, T>(pub &'a T);
 
 pub trait OutcomeOfResult {
-    fn succeeded(&self) -> bool;
+    fn __lock_succeeded(&self) -> bool;
 }
 
 impl<T, E> OutcomeOfResult for Outcome<'_, Result<T, E>> {
-    fn succeeded(&self) -> bool {
+    fn __lock_succeeded(&self) -> bool {
         self.0.is_ok()
     }
 }
 
 #[cfg(feature = "axum")]
 impl OutcomeOfResult for Outcome<'_, axum_core::response::Response> {
-    fn succeeded(&self) -> bool {
+    fn __lock_succeeded(&self) -> bool {
         // 303 is how a form's handler says "done, look there".
         self.0.status().is_success() || self.0.status() == http::StatusCode::SEE_OTHER
     }
 }
 
 pub trait OutcomeOfAny {
-    fn succeeded(&self) -> bool;
+    fn __lock_succeeded(&self) -> bool;
 }
 
 impl<T> OutcomeOfAny for &Outcome<'_, T> {
-    fn succeeded(&self) -> bool {
+    fn __lock_succeeded(&self) -> bool {
         true
+    }
+}
+
+/// What the arguments of the attribute see of a parameter that is taken apart inside the body: a
+/// value that can be copied as itself, as they would see a plain parameter; any other by reference.
+#[derive(Debug)]
+#[expect(clippy::exhaustive_structs, reason = "the expansion makes it")]
+pub struct View<'a, T: ?Sized>(pub &'a T);
+
+pub trait ViewByValue {
+    type Seen;
+
+    fn __lock_view(&self) -> Self::Seen;
+}
+
+impl<T: Copy> ViewByValue for View<'_, T> {
+    type Seen = T;
+
+    fn __lock_view(&self) -> T {
+        *self.0
+    }
+}
+
+pub trait ViewByReference {
+    type Seen;
+
+    fn __lock_view(&self) -> Self::Seen;
+}
+
+impl<'a, T: ?Sized> ViewByReference for &View<'a, T> {
+    type Seen = &'a T;
+
+    fn __lock_view(&self) -> &'a T {
+        self.0
     }
 }
 
@@ -130,9 +165,21 @@ mod tests {
         reason = "the borrow is what the expansion writes"
     )]
     fn a_failed_result_is_no_success_and_any_other_value_is() {
-        assert!((&Outcome(&Ok::<_, ()>(1))).succeeded());
-        assert!(!(&Outcome(&Err::<(), _>(1))).succeeded());
-        assert!((&Outcome(&false)).succeeded());
-        assert!((&Outcome(&None::<u8>)).succeeded());
+        assert!((&Outcome(&Ok::<_, ()>(1))).__lock_succeeded());
+        assert!(!(&Outcome(&Err::<(), _>(1))).__lock_succeeded());
+        assert!((&Outcome(&false)).__lock_succeeded());
+        assert!((&Outcome(&None::<u8>)).__lock_succeeded());
+    }
+
+    #[test]
+    #[expect(
+        clippy::needless_borrow,
+        reason = "the borrow is what the expansion writes"
+    )]
+    fn what_can_be_copied_is_seen_by_value_and_the_rest_by_reference() {
+        let number: u64 = (&View(&7_u64)).__lock_view();
+        let text: &String = (&View(&String::from("a"))).__lock_view();
+        let slice: &[u64] = (&View(&[1_u64, 2][..])).__lock_view();
+        assert_eq!((number, text.as_str(), slice.len()), (7, "a", 2));
     }
 }

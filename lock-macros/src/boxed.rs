@@ -190,7 +190,7 @@ fn braces(block: &Block) -> Group {
     group
 }
 
-/// `R` of `impl Future<Output = R>` and `Pin<Box<dyn Future<Output = R>>>`.
+/// `R` of `impl Future<Output = R>`, `Pin<Box<dyn Future<Output = R>>>` and `BoxFuture<'_, R>`.
 fn output_of(ty: &Type) -> Option<Type> {
     match ty {
         Type::ImplTrait(opaque) => opaque.bounds.iter().find_map(output_of_bound),
@@ -202,10 +202,15 @@ fn output_of(ty: &Type) -> Option<Type> {
             let PathArguments::AngleBracketed(arguments) = &last.arguments else {
                 return None;
             };
-            arguments.args.iter().find_map(|argument| match argument {
-                GenericArgument::Type(ty) => output_of(ty),
+            let mut types = arguments.args.iter().filter_map(|argument| match argument {
+                GenericArgument::Type(ty) => Some(ty),
                 _ => None,
-            })
+            });
+            // The aliases of the `futures` crate, whose last argument is the output.
+            if last.ident == "BoxFuture" || last.ident == "LocalBoxFuture" {
+                return types.next_back().cloned();
+            }
+            types.find_map(output_of)
         }
         _ => None,
     }

@@ -68,7 +68,12 @@ fn expand_boxed(args: &LockArgs, boxed: Boxed) -> Result<TokenStream> {
 fn params(args: &LockArgs, function: &Function) -> Result<Params> {
     names::check(args, &function.sig)?;
     output::check(&function.sig, args.on_error.is_some())?;
-    Params::new(&function.sig, &function.attrs, &mentioned(args))
+    Params::new(
+        &function.sig,
+        &function.attrs,
+        &mentioned(args),
+        &args.krate,
+    )
 }
 
 /// Everything that reads the arguments of the attribute.
@@ -117,11 +122,16 @@ fn after(args: &LockArgs, function: &Function, params: &Params) -> TokenStream {
         }
         None => quote!(<#returned as #krate::FromLockError>::from_lock_error(#error)),
     };
+    // No value stands for `!`: there is none in either case, and the compiler sees it.
+    let (value_arm, answer) = match output::is_never(&function.sig) {
+        true => (quote!(match #value {}), quote!(match #answer {})),
+        false => (quote!(#value), answer),
+    };
     quote! {
         let #body = #closure;
         let #outcome = #run.await;
         match #outcome {
-            ::core::result::Result::Ok(#value) => #value,
+            ::core::result::Result::Ok(#value) => #value_arm,
             ::core::result::Result::Err(#error) => #answer,
         }
     }
@@ -150,7 +160,7 @@ fn succeeded(args: &LockArgs, returned: &Type) -> TokenStream {
     quote! {
         |#output: &#returned| {
             use #krate::__private::{OutcomeOfAny as _, OutcomeOfResult as _};
-            (&#krate::__private::Outcome(#output)).succeeded()
+            (&#krate::__private::Outcome(#output)).__lock_succeeded()
         }
     }
 }

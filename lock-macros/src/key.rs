@@ -9,21 +9,23 @@ use crate::template::{Piece, Template};
 /// A block that evaluates to a `LockKey`. The values are read by reference, once, in their order.
 pub(crate) fn tokens(krate: &Path, literal: &LitStr, template: &Template) -> TokenStream {
     let builder = Ident::new("__lock_key", Span::mixed_site());
+    // By their path: a trait of the user's, implemented for every type, may have methods of these names.
+    let methods = quote!(#krate::__private::KeyBuilder);
     let pieces = template.pieces.iter().map(|piece| match piece {
-        Piece::Text(text) => quote!(#builder.text(#text);),
+        Piece::Text(text) => quote!(#methods::text(&mut #builder, #text);),
         Piece::Value(value) => {
             // Errors about the value (an unknown name, no `Display`) belong to the template.
             let span = literal.span();
             let source = &value.source;
             let expr = respan(value.expr.to_token_stream(), span);
             let argument = quote_spanned!(span=> &(#expr));
-            quote!(#builder.value(#source, #argument);)
+            quote!(#methods::value(&mut #builder, #source, #argument);)
         }
     });
     quote!({
-        let mut #builder = #krate::__private::KeyBuilder::new();
+        let mut #builder = #methods::new();
         #(#pieces)*
-        #builder.finish()
+        #methods::finish(#builder)
     })
 }
 

@@ -7,9 +7,11 @@ use syn::{
 };
 
 /// The function's return type, with `_` for every `impl Trait` in it: that has no name in the body.
+/// Nor does `!` have one: an empty type stands for it, which a body that never ends has as well.
 pub(crate) fn nameable(sig: &Signature) -> Type {
     match &sig.output {
         ReturnType::Default => parse_quote!(()),
+        ReturnType::Type(..) if is_never(sig) => parse_quote!(::core::convert::Infallible),
         ReturnType::Type(_, ty) => {
             let mut ty = (**ty).clone();
             erase(&mut ty);
@@ -18,19 +20,24 @@ pub(crate) fn nameable(sig: &Signature) -> Type {
     }
 }
 
+pub(crate) fn is_never(sig: &Signature) -> bool {
+    matches!(&sig.output, ReturnType::Type(_, ty) if matches!(**ty, Type::Never(_)))
+}
+
 /// Whether the function has a value for a lock that was not there: `on_error` makes one, or the
 /// return type does itself.
 pub(crate) fn check(sig: &Signature, has_on_error: bool) -> Result<()> {
     let name = &sig.ident;
     match &sig.output {
-        ReturnType::Type(_, ty) if matches!(**ty, Type::Never(_)) => Err(Error::new_spanned(
+        _ if has_on_error => Ok(()),
+        ReturnType::Type(_, ty) if is_never(sig) => Err(Error::new_spanned(
             ty,
             format!(
                 "`{name}` never returns, so it has no answer when the lock is busy or lost; \
-                 return a `Result` whose error is `From<lock_core::Error>`"
+                 return a `Result` whose error is `From<lock_core::Error>`, or add `on_error = |error| …` with what \
+                 never returns either"
             ),
         )),
-        _ if has_on_error => Ok(()),
         ReturnType::Default => Err(nothing(name, name)),
         ReturnType::Type(_, ty) => match &**ty {
             Type::Tuple(tuple) if tuple.elems.is_empty() => Err(nothing(ty, name)),

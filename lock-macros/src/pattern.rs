@@ -2,10 +2,26 @@
 
 use syn::{Ident, Pat};
 
-/// Whether a part of the matched value stays behind, without a name.
+/// Whether the matched value, or a part of it, may stay behind without a name.
 ///
-/// One case cannot be seen here: a type with a `Drop` of its own whose fields are all `Copy` and all
-/// named stays behind as a whole. Its drop comes after the release.
+/// A struct may even if all its fields are named: with a `Drop` of its own, and fields that can all be
+/// copied, it stays behind as a whole. Nothing in the pattern tells.
+pub(crate) fn may_leave_something(pat: &Pat) -> bool {
+    leaves_something(pat) || names_a_struct(pat)
+}
+
+fn names_a_struct(pat: &Pat) -> bool {
+    match pat {
+        Pat::TupleStruct(_) | Pat::Struct(_) => true,
+        Pat::Paren(paren) => names_a_struct(&paren.pat),
+        Pat::Type(typed) => names_a_struct(&typed.pat),
+        Pat::Tuple(tuple) => tuple.elems.iter().any(names_a_struct),
+        Pat::Slice(slice) => slice.elems.iter().any(names_a_struct),
+        _ => false,
+    }
+}
+
+/// Whether a part of the matched value stays behind, as the pattern shows.
 pub(crate) fn leaves_something(pat: &Pat) -> bool {
     match pat {
         // A name in capitals may be a unit struct or a constant, and matching one moves nothing.
@@ -32,6 +48,30 @@ pub(crate) fn leaves_something(pat: &Pat) -> bool {
 
 fn is_capital(name: &Ident) -> bool {
     name.to_string().starts_with(char::is_uppercase)
+}
+
+/// Whether the pattern borrows from the value, to change it.
+pub(crate) fn borrows_mutably(pat: &Pat) -> bool {
+    match pat {
+        Pat::Ident(name) => {
+            let inner = name
+                .subpat
+                .as_ref()
+                .is_some_and(|(_, pat)| borrows_mutably(pat));
+            (name.by_ref.is_some() && name.mutability.is_some()) || inner
+        }
+        Pat::Paren(paren) => borrows_mutably(&paren.pat),
+        Pat::Type(typed) => borrows_mutably(&typed.pat),
+        Pat::Tuple(tuple) => tuple.elems.iter().any(borrows_mutably),
+        Pat::TupleStruct(tuple) => tuple.elems.iter().any(borrows_mutably),
+        Pat::Slice(slice) => slice.elems.iter().any(borrows_mutably),
+        Pat::Or(cases) => cases.cases.iter().any(borrows_mutably),
+        Pat::Struct(fields) => fields
+            .fields
+            .iter()
+            .any(|field| borrows_mutably(&field.pat)),
+        _ => false,
+    }
 }
 
 /// Every name that the pattern binds.
@@ -70,6 +110,10 @@ pub(crate) fn by_reference(pat: &Pat) -> Pat {
             }
         }
         Pat::Reference(reference) => return by_reference(&reference.pat),
+        // Only alternatives need their parentheses.
+        Pat::Paren(paren) if matches!(*paren.pat, Pat::Or(_)) => {
+            *paren.pat = by_reference(&paren.pat);
+        }
         Pat::Paren(paren) => return by_reference(&paren.pat),
         Pat::Type(typed) => return by_reference(&typed.pat),
         Pat::Tuple(tuple) => each(tuple.elems.iter_mut()),
@@ -137,6 +181,34 @@ mod tests {
     }
 
     #[test]
+    fn a_struct_may_stay_behind_as_a_whole() {
+        for named in [
+            quote!(Path(uid)),
+            quote!(Point { x, y }),
+            quote!((a, [Path(b)])),
+        ] {
+            assert!(may_leave_something(&pattern(named.clone())), "{named}");
+        }
+        for tuple in [quote!(uid), quote!((a, [b, c])), quote!(&Path(uid))] {
+            assert!(!may_leave_something(&pattern(tuple.clone())), "{tuple}");
+        }
+    }
+
+    #[test]
+    fn a_borrow_to_change_something_is_found() {
+        let deep = quote!(
+            (
+                a,
+                S {
+                    b: [ref mut c, ..], ..
+                },
+            )
+        );
+        assert!(borrows_mutably(&pattern(deep)));
+        assert!(!borrows_mutably(&pattern(quote!((mut a, ref b, &c)))));
+    }
+
+    #[test]
     fn every_name_is_found() {
         let names = bindings(&pattern(quote!(
             (a, S { b, c: mut d, .. }, [ref e, rest @ ..], &f, whole @ _)
@@ -147,8 +219,10 @@ mod tests {
 
     #[test]
     fn a_pattern_by_reference_has_no_modifiers() {
-        let pat = by_reference(&pattern(quote!((ref a, &b, S { mut c, .. }, (mut d)))));
-        let expected = quote!((a, b, S { c, .. }, d));
+        let pat = by_reference(&pattern(quote!(
+            (ref a, &b, S { mut c, .. }, (mut d), (Ok(ref e) | Err(e)))
+        )));
+        let expected = quote!((a, b, S { c, .. }, d, (Ok(e) | Err(e))));
         assert_eq!(pat.to_token_stream().to_string(), expected.to_string());
     }
 }

@@ -48,7 +48,10 @@ fn a_template_is_built_piece_by_piece_by_reference() {
     );
     has(
         &expansion,
-        &quote!(__lock_key.text("order:"); __lock_key.value("uid", &(uid));),
+        &quote!(
+            ::lock_core::__private::KeyBuilder::text(&mut __lock_key, "order:");
+            ::lock_core::__private::KeyBuilder::value(&mut __lock_key, "uid", &(uid));
+        ),
     );
     has(
         &expansion,
@@ -131,14 +134,14 @@ fn another_path_to_the_library_replaces_every_path() {
 #[test]
 fn the_body_owns_every_parameter_and_drops_the_last_first() {
     let item = quote!(
-        async fn f(&self, a: A, Path(b): Path<B>) -> R {
+        async fn f(&self, a: A, (b, c): (B, C)) -> R {
             g()
         }
     );
     let expansion = function(quote!(key = "k", ttl = "10s"), item);
     has(
         &expansion,
-        &quote!(async fn f(&self, a: A, Path(b): Path<B>) -> R),
+        &quote!(async fn f(&self, a: A, (b, c): (B, C)) -> R),
     );
     let order: Vec<_> = ["let _ = & b ;", "let _ = & a ;", "let _ = & self ;"]
         .map(|capture| expansion.find(capture).expect(capture))
@@ -163,6 +166,46 @@ fn a_parameter_that_leaves_a_part_out_gets_a_name_and_is_taken_apart_in_the_body
     has(&expansion, &quote!(let D { ref d, .. } = __lock_arg2;));
     // Nothing in the arguments names `d`.
     lacks(&expansion, &quote!(= &__lock_arg2; let __lock_request));
+    // What they name counts as used.
+    has(
+        &expansion,
+        &quote!(let (mut b, _) = __lock_arg1; let _ = b;),
+    );
+}
+
+#[test]
+fn a_struct_may_drop_itself_and_is_taken_apart_in_the_body() {
+    let item = quote!(
+        async fn f(Path(a): Path<A>, D { b }: D) -> R {
+            g()
+        }
+    );
+    let expansion = function(quote!(key = key_of(a), ttl = "10s"), item);
+    has(
+        &expansion,
+        &quote!(async fn f(__lock_arg0: Path<A>, __lock_arg1: D) -> R),
+    );
+    has(&expansion, &quote!(let Path(a) = __lock_arg0;));
+    has(&expansion, &quote!(let D { b } = __lock_arg1;));
+    // The arguments see it as they would see a plain parameter.
+    has(
+        &expansion,
+        &quote!((&::lock_core::__private::View(a)).__lock_view()),
+    );
+}
+
+#[test]
+fn a_parameter_that_is_borrowed_to_be_changed_is_mutable_as_a_whole() {
+    let item = quote!(
+        async fn f((ref mut a, _): (A, B)) -> R {
+            g()
+        }
+    );
+    let expansion = function(quote!(key = "k", ttl = "10s"), item);
+    has(
+        &expansion,
+        &quote!(async fn f(mut __lock_arg0: (A, B)) -> R),
+    );
 }
 
 #[test]
@@ -176,12 +219,60 @@ fn instrument_below_cannot_see_into_a_renamed_parameter_and_is_told_to_move_up()
     let tokens = crate::attribute(quote!(key = "k", ttl = "10s"), item).to_string();
     assert!(tokens.contains("write `#[instrument]` above"), "{tokens}");
     let item = quote!(
-        #[tracing::instrument(skip(a))]
-        async fn f((a, b): (A, B)) -> R {
+        #[tracing::instrument(skip_all, fields(a))]
+        async fn f((a, _): (A, B)) -> R {
             g()
         }
     );
-    function(quote!(key = "k", ttl = "10s"), item);
+    let tokens = crate::attribute(quote!(key = "k", ttl = "10s"), item).to_string();
+    assert!(tokens.contains("write `#[instrument]` above"), "{tokens}");
+}
+
+#[test]
+fn instrument_below_that_sees_all_it_names_stays() {
+    let item = quote!(
+        #[tracing::instrument(skip(a))]
+        async fn f((a, b): (A, B), Path(c): Path<C>) -> R {
+            g()
+        }
+    );
+    let expansion = function(quote!(key = "k", ttl = "10s"), item);
+    has(
+        &expansion,
+        &quote!(async fn f((a, b): (A, B), Path(c): Path<C>)),
+    );
+    let item = quote!(
+        #[tracing::instrument(skip_all, fields(c))]
+        async fn f((a, _): (A, B), c: C) -> R {
+            g()
+        }
+    );
+    let expansion = function(quote!(key = "k", ttl = "10s"), item);
+    has(&expansion, &quote!(async fn f(__lock_arg0: (A, B), c: C)));
+}
+
+#[test]
+fn a_function_that_never_returns_needs_an_answer_that_never_does() {
+    let item = quote!(
+        async fn f() -> ! {
+            g()
+        }
+    );
+    let expansion = function(
+        quote!(key = "k", ttl = "10s", on_error = |e| give_up(e)),
+        item.clone(),
+    );
+    has(&expansion, &quote!(async fn f() -> !));
+    has(
+        &expansion,
+        &quote!(on_error::<::core::convert::Infallible, _>(|e| give_up(e))),
+    );
+    has(
+        &expansion,
+        &quote!(Ok(__lock_value) => match __lock_value {}),
+    );
+    let tokens = crate::attribute(quote!(key = "k", ttl = "10s"), item).to_string();
+    assert!(tokens.contains("never returns"), "{tokens}");
 }
 
 #[test]
@@ -234,6 +325,16 @@ fn a_future_that_is_returned_is_locked_inside() {
 }
 
 #[test]
+fn the_usual_alias_of_a_boxed_future_is_one() {
+    let item = quote! {
+        fn f(&self) -> BoxFuture<'_, R> { Box::pin(async move { g() }) }
+    };
+    let expansion = function(quote!(key = "k", ttl = "10s"), item);
+    has(&expansion, &quote!(fn f(&self) -> BoxFuture<'_, R>));
+    has(&expansion, &quote!(<R as ::lock_core::FromLockError>));
+}
+
+#[test]
 fn a_method_of_async_trait_is_locked_where_its_body_is() {
     let item = quote! {
         fn f<'life0, 'async_trait>(&'life0 self, __arg1: (A, B), text: &str)
@@ -269,7 +370,7 @@ fn a_method_of_async_trait_is_locked_where_its_body_is() {
     has(&expansion, &quote!(let (a, _) = &__lock_arg1;));
     has(
         &expansion,
-        &quote!(__lock_key.value("self.id", &(__self.id));),
+        &quote!(::value(&mut __lock_key, "self.id", &(__self.id));),
     );
     has(&expansion, &quote!(&(__self.locks)));
     has(&expansion, &quote!(|e| self::of(e)));
@@ -359,7 +460,7 @@ fn a_cooldown_is_evaluated_before_the_body_and_set_after_its_success() {
         .find("let _ = & uid")
         .expect("the parameter moves");
     let set = expansion
-        .find(". succeeded ()")
+        .find(". __lock_succeeded ()")
         .expect("success is asked for");
     assert!(evaluated < captured && captured < set, "{expansion}");
 }
