@@ -1,0 +1,18 @@
+//! What every edition compiles: one module for each thing that a function may differ in.
+
+pub mod arguments;
+pub mod async_traits;
+pub mod attributes;
+pub mod bodies;
+pub mod errors;
+pub mod futures;
+pub mod generics;
+pub mod handlers;
+pub mod made;
+pub mod patterns;
+pub mod receivers;
+pub mod returns;
+pub mod shadowed;
+pub mod traced;
+pub mod traits;
+pub mod witness;
