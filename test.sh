@@ -27,7 +27,17 @@ main() {
     local status=0
     LOCK_TESTS_NOT_RUN=$not_run \
         cargo test --workspace --all-features --locked --no-fail-fast "$@" || status=$?
+    if [ $# -eq 0 ]; then
+        outside || status=$?
+    fi
     report "$status"
+}
+
+# The packages of a user, which are no part of the workspace. What they share with it is in the same
+# target folder, and so compiled once.
+outside() {
+    CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target} \
+        cargo test --manifest-path tests/outside/Cargo.toml --locked --no-fail-fast
 }
 
 # Prints how it went and exits; what could not run is the last line.

@@ -178,7 +178,8 @@ mod tests {
     )]
     fn what_can_be_copied_is_seen_by_value_and_the_rest_by_reference() {
         let number: u64 = (&View(&7_u64)).__lock_view();
-        let text: &String = (&View(&String::from("a"))).__lock_view();
+        let owned = String::from("a");
+        let text: &String = (&View(&owned)).__lock_view();
         let slice: &[u64] = (&View(&[1_u64, 2][..])).__lock_view();
         assert_eq!((number, text.as_str(), slice.len()), (7, "a", 2));
     }

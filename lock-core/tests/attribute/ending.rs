@@ -194,6 +194,39 @@ async fn locals_and_arguments_end_in_the_order_of_a_plain_function() {
     assert_eq!(watch.all_under_the_lock(), ["d", "c", "b", "a"]);
 }
 
+/// Drops itself, though both of its fields can be copied: a pattern takes nothing out of it.
+struct Ticket<'a> {
+    number: u64,
+    watch: &'a Watch,
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        drop(self.watch.probe("ticket"));
+    }
+}
+
+#[distributed_lock(key = "ticket:<number>", ttl = "10s", manager = locks)]
+async fn taken_apart(
+    locks: &LockManager,
+    Ticket { number, watch }: Ticket<'_>,
+) -> Result<u64, Error> {
+    let _local = (watch.probe("local"), locks.held());
+    Ok(number)
+}
+
+#[tokio::test]
+async fn a_value_that_a_pattern_only_copies_from_ends_before_the_release() {
+    let locks = LockManager::in_memory();
+    let watch = Watch::new(&locks);
+    let ticket = Ticket {
+        number: 7,
+        watch: &watch,
+    };
+    assert_eq!(taken_apart(&locks, ticket).await.expect("free"), 7);
+    assert_eq!(watch.all_under_the_lock(), ["local", "ticket"]);
+}
+
 /// Catches a panic of the future while it is polled, and drops the future before it answers.
 struct CatchUnwind<F>(std::pin::Pin<Box<F>>);
 
