@@ -28,24 +28,29 @@
 //!    `lock_key_missing` ([or passes](LockLayer::on_missing_key)), one that names it twice and
 //!    differently with **400** `lock_key_ambiguous`, one with a value too long for a key with
 //!    **400** `lock_key_invalid`.
-//! 3. The lock is asked for, once. If another request holds it: **409** `lock_busy`. If one that
-//!    succeeded [a moment ago](LockLayer::cooldown) does: **409** `lock_cooling_down`. If the store
-//!    gives no answer within 250 ms: **503** `lock_unavailable`, never a 409. If the store will
-//!    never accept this: **500**.
-//! 4. The handler runs, in a task of its own, with a [`LockContext`] in the request's extensions.
-//!    The lock is renewed as long as it runs.
+//! 3. The lock is asked for, once ([or waited for](LockLayer::wait)). If another request holds it:
+//!    **409** `lock_busy`. If one that succeeded [a moment ago](LockLayer::cooldown) does: **409**
+//!    `lock_cooling_down`. If the store gives no answer within 250 ms: **503** `lock_unavailable`,
+//!    never a 409 ([or it runs](LockLayer::on_outage)). If the store will never accept this: **500**.
+//! 4. The handler runs, in a task of its own and inside the lock, with a [`LockContext`] in the
+//!    request's extensions. The lock is renewed as long as it runs.
 //! 5. The lock is released, and with a cooldown after 2xx and 303, before the head of the answer is
 //!    sent: a client that has read the answer finds the lock free. If the store takes longer than
-//!    250 ms to confirm that, the answer is sent and the release goes on in the background.
+//!    250 ms to confirm that, the answer is sent and the release goes on in the background. Answers
+//!    that are made while they are sent [hold the lock to their end](LockLayer::release_at).
 //!
-//! Refusals are `application/problem+json` with the code above and, for 409 and 503, `Retry-After`.
-//! A [`Rejection`] in the response's extensions tells them from the application's own answers.
+//! Refusals are `application/problem+json` with the code above and, for 409 and 503, `Retry-After`:
+//! exact while a key cools down, a hint while a request is in flight, never 0. They can be
+//! [HTML for native forms](LockLayer::refusals) or [your own](LockLayer::on_reject). A [`Rejection`]
+//! in the response's extensions tells them from the application's own answers.
+//!
+//! [`LockLayer`] lists what else can be chosen, with the defaults.
 //!
 //! # If something goes wrong
 //!
 //! * The client disconnects, or a timeout outside drops the request: before the lock is there,
 //!   nothing runs and no key is left. After that the handler *runs to its end*, and the lock is
-//!   released when it has.
+//!   released when it has ([or it is dropped](LockLayer::on_disconnect)).
 //! * The handler fails or panics: the error or panic goes on as without the layer; the lock is
 //!   released, without a cooldown.
 //! * The lock is lost (somebody deleted the key, Redis was gone for longer than the ttl): the
@@ -140,15 +145,21 @@
 //! or `Router::layer` the matched route is known; around a whole `Router` it is not, and `<route>`
 //! is the path.
 //!
+//! A layer in the wrong place, outside of the authentication or around the router, is found by
+//! [`probe`], a sample request in a test or at the start. Without one, a layer of which the first ten
+//! requests all lack what its key is made of says so in the log, once: it cannot know before.
+//!
 //! # Deployment
 //!
+//! * To see what a layer would refuse before it does, begin with its [shadow mode](LockLayer::shadow).
 //! * A header is what the client says. Let your proxy or an authentication layer set, and remove,
 //!   the one that names the user: a client that chooses its own lock is not locked.
 //! * All processes of the service need one store. `memory:` is for one process.
 //! * A proxy that repeats a POST it has seen no answer to sends a duplicate like any other; it gets
 //!   a 409 while the first runs.
-//! * At shutdown, handlers whose clients have gone still run. Wait for them after the server has
-//!   ended: [`LockManager::drain`](lock_core::LockManager::drain) waits for all that hold a lock.
+//! * At shutdown, handlers whose clients have gone still run. After the server has ended wait for
+//!   them, by the [`InFlight`] of each layer, and then for the releases, by
+//!   [`LockManager::drain`](lock_core::LockManager::drain).
 //! * gRPC clients see a refusal as the HTTP status that it is: `UNKNOWN` for a 409, `UNAVAILABLE`
 //!   for a 503. A call that failed is followed by no cooldown if it says so in the head of its
 //!   answer, as unary calls do; a stream that fails later counts as a success.
@@ -158,6 +169,8 @@
 //!
 //! * `axum`: `<route>` is the matched route and `<path>` the original one, and [`LockContext`] is an
 //!   extractor. Nothing else changes; for services that are not routed by axum, nothing at all.
+//! * `metrics`: counters and histograms for the recorder of the `metrics` crate that the application
+//!   has installed. [`LockLayer::name`] lists them.
 //!
 //! [tower]: https://docs.rs/tower
 //! [route_layer]: https://docs.rs/axum/0.8/axum/struct.Router.html#method.route_layer

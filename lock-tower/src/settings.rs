@@ -215,6 +215,22 @@ impl<K> LockLayer<K> {
 impl<K> LockLayer<K> {
     /// The layer's name in log lines, spans and metrics. `'static`, so that no request can choose
     /// one. Default: `lock`.
+    ///
+    /// The span `lock.request` (level `debug`, with `layer`) is around the acquire and the handler;
+    /// lock-core's `lock.acquire`, `lock.hold` and `lock.release` are inside it. With the feature
+    /// `metrics`, and `layer` as a label of each:
+    ///
+    /// | metric | kind | more labels |
+    /// | --- | --- | --- |
+    /// | `lock_layer_requests_total` | counter | `outcome`: `granted`, `fallback`, or the code of the [`Rejection`]; `action`: `locked`, `refused`, or `passed` for what runs without a lock (shadow mode, a missing key, an outage) |
+    /// | `lock_layer_in_flight` | gauge: as [`InFlight`] counts | |
+    /// | `lock_layer_acquire_seconds` | histogram: how long granted requests waited for their lock | |
+    /// | `lock_layer_hold_seconds` | histogram: how long they held it | |
+    /// | `lock_layer_releases_total` | counter | `outcome`: `released`, `background`, or the code of the error, such as `lock_lost` |
+    /// | `lock_layer_disconnects_total` | counter: requests that were dropped while their handler ran | |
+    ///
+    /// No label, span or log line holds a key, a path, a header or a user: the number of series is
+    /// the number of names times the words above.
     pub fn name(self, name: &'static str) -> Self {
         self.with(|policy| policy.record = Record::new(name))
     }

@@ -82,7 +82,10 @@ impl Tenure {
 impl Drop for Tenure {
     fn drop(&mut self) {
         // In the background, with the cooldown that counts by now.
-        drop(self.shared.take());
+        if let Some(locks) = self.shared.take() {
+            drop(locks);
+            self.shared.record.released("background");
+        }
     }
 }
 

@@ -1,0 +1,69 @@
+//! An answer that is made while it is sent, one at a time for each user: over HTTP/1 and HTTP/2
+//! (without TLS), whichever the client speaks.
+//!
+//! `cargo run --example streaming`, and in two other terminals:
+//! `curl -N -X POST -H 'x-user-id: ada' http://127.0.0.1:3001/reports`, with `--http2-prior-knowledge`
+//! for HTTP/2. `REDIS_URL=redis://127.0.0.1:6379` before the first puts the locks into Redis.
+
+#[cfg(test)]
+mod tests;
+
+use std::error::Error;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::routing::post;
+use http_body_util::channel::{Channel, Sender};
+use lock_core::LockManager;
+use lock_tower::{LockContext, LockLayer, ReleaseAt, TemplateError};
+use tokio::net::TcpListener;
+
+const PAGES: u32 = 10;
+
+type Pages = Sender<Bytes, &'static str>;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let url = std::env::var("REDIS_URL").unwrap_or_else(|_| "memory:".to_owned());
+    let locks = LockManager::connect(&url).await?;
+    let listener = TcpListener::bind("127.0.0.1:3001").await?;
+    println!("POST http://{}/reports", listener.local_addr()?);
+    Ok(axum::serve(listener, app(locks, Duration::from_millis(500))?).await?)
+}
+
+/// The lock is held until the last page is sent, or until the client has had enough.
+fn app(locks: LockManager, time_for_a_page: Duration) -> Result<Router, TemplateError> {
+    let one_report = LockLayer::template(locks, "report:<header.x-user-id>")?
+        .cooldown(Duration::from_secs(2))
+        .release_at(ReleaseAt::BodyEnd)
+        .name("reports");
+    let report = move |lock| async move { report(lock, time_for_a_page) };
+    Ok(Router::new()
+        .route("/reports", post(report))
+        .route_layer(one_report))
+}
+
+fn report(lock: LockContext, time_for_a_page: Duration) -> Body {
+    let (pages, body) = Channel::new(1);
+    tokio::spawn(write(pages, lock, time_for_a_page));
+    Body::new(body)
+}
+
+/// Ends early when nobody reads any more.
+async fn write(mut pages: Pages, lock: LockContext, time_for_a_page: Duration) {
+    for page in 1..=PAGES {
+        // Whether the lock is lost is for the handler to look at.
+        if !lock.is_valid() {
+            return pages.abort("somebody else writes this report now");
+        }
+        let page = Bytes::from(format!(
+            "page {page} under fencing token {}\n",
+            lock.fencing_token()
+        ));
+        if pages.send_data(page).await.is_err() {
+            return;
+        }
+        tokio::time::sleep(time_for_a_page).await;
+    }
+}
