@@ -9,13 +9,16 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::{Request, Response};
+use lock_core::LockKey;
 use pin_project_lite::pin_project;
 use tokio::task::{JoinError, JoinHandle};
 use tower_service::Service;
 
 use crate::body::ResponseBody;
+use crate::key::{Keying, NoKey};
 use crate::options::{Disconnect, RefusalFormat};
 use crate::policy::Policy;
+use crate::probe::Probing;
 use crate::record::Stopwatch;
 use crate::rejection::Rejection;
 use crate::streaming::Streaming;
@@ -59,6 +62,8 @@ pin_project! {
     where
         S: Service<Request<B>>,
     {
+        /// Its key is being made.
+        Keying { keying: Keying<B>, ready: Option<Ready<S>> },
         /// Not locked at all.
         Passing { #[pin] future: S::Future },
         Refused { response: Option<Box<Response<Bytes>>> },
@@ -79,9 +84,23 @@ impl<S, B> ResponseFuture<S, B>
 where
     S: Service<Request<B>>,
 {
+    pub(crate) fn keying(keying: Keying<B>, ready: Ready<S>) -> Self {
+        let ready = Some(ready);
+        Self {
+            state: State::Keying { keying, ready },
+        }
+    }
+
     pub(crate) fn passing(future: S::Future) -> Self {
         Self {
             state: State::Passing { future },
+        }
+    }
+
+    /// From where the key is known, or known not to be there.
+    pub(crate) fn keyed(ready: Ready<S>, request: Request<B>, key: Result<LockKey, NoKey>) -> Self {
+        Self {
+            state: State::keyed(ready, request, key),
         }
     }
 
@@ -89,17 +108,6 @@ where
         let response = Some(Box::new(response));
         Self {
             state: State::Refused { response },
-        }
-    }
-
-    pub(crate) fn acquiring(taking: Taking, work: Work<S, B>) -> Self {
-        let (asked, work) = (Stopwatch::start(), Some(work));
-        Self {
-            state: State::Acquiring {
-                taking,
-                asked,
-                work,
-            },
         }
     }
 }
@@ -118,6 +126,11 @@ where
         let mut this = self.project();
         loop {
             let next = match this.state.as_mut().project() {
+                StateProjection::Keying { keying, ready } => {
+                    let (request, key) = ready!(keying.as_mut().poll(context));
+                    let ready = ready.take().expect("a key is made once");
+                    State::keyed(ready, request, key)
+                }
                 StateProjection::Passing { future } => {
                     let result = ready!(future.poll(context));
                     return Poll::Ready(result.map(untouched));
@@ -173,9 +186,45 @@ where
 const POLLED_AGAIN: &str = "`ResponseFuture` was polled after it was done";
 const GRANTED_ONCE: &str = "the lock is granted once";
 
-impl<S, B, R> Work<S, B>
+/// The service that was found ready, while the key of its request is made.
+pub(crate) struct Ready<S> {
+    pub(crate) inner: S,
+    pub(crate) policy: Arc<Policy>,
+}
+
+impl<S, B> State<S, B>
 where
-    S: Service<Request<B>, Response = Response<R>>,
+    S: Service<Request<B>>,
+{
+    fn keyed(ready: Ready<S>, request: Request<B>, key: Result<LockKey, NoKey>) -> Self {
+        let Ready { inner, policy } = ready;
+        let (parts, body) = request.into_parts();
+        if let Some(probing) = parts.extensions.get::<Probing>() {
+            let response = Some(Box::new(probing.answer(&policy, &parts, key)));
+            return Self::Refused { response };
+        }
+        policy.watch(&parts, &key);
+        let taking = key.map(|key| policy.take(key));
+        let work = Work {
+            span: policy.span(),
+            policy,
+            inner,
+            request: Request::from_parts(parts, body),
+        };
+        match taking {
+            Ok(taking) => Self::Acquiring {
+                taking,
+                asked: Stopwatch::start(),
+                work: Some(work),
+            },
+            Err(no_key) => work.without_lock(Rejection::from(no_key)),
+        }
+    }
+}
+
+impl<S, B> Work<S, B>
+where
+    S: Service<Request<B>>,
 {
     /// Refused, or run as if the layer were not there.
     fn without_lock(mut self, rejection: Rejection) -> State<S, B> {
@@ -228,6 +277,7 @@ where
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &self.state {
+            State::Keying { .. } => "keying",
             State::Passing { .. } => "passing",
             State::Refused { .. } => "refused",
             State::Acquiring { .. } => "acquiring",

@@ -75,6 +75,10 @@ impl<K> LockLayer<K> {
         }
     }
 
+    pub(crate) fn key_mut(&mut self) -> &mut K {
+        &mut self.key
+    }
+
     pub(crate) fn with(mut self, change: impl FnOnce(&mut Policy)) -> Self {
         change(Arc::make_mut(&mut self.policy));
         self

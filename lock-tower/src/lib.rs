@@ -19,15 +19,17 @@
 //! ```
 //!
 //! It works in front of any `Service<Request<B>>`: axum, tonic, plain hyper. It reads the head of a
-//! request and nothing of its body; the inner service's errors and bodies stay what they are.
+//! request and nothing of its body, unless [it is told to](LockLayer::body_template); the inner
+//! service's errors and bodies stay what they are.
 //!
 //! # What happens to a request
 //!
 //! 1. A method that is not locked (GET, HEAD, OPTIONS, …) passes, without a question to the store.
 //! 2. The key is made from the request. One that names nothing to lock is answered with **400**
 //!    `lock_key_missing` ([or passes](LockLayer::on_missing_key)), one that names it twice and
-//!    differently with **400** `lock_key_ambiguous`, one with a value too long for a key with
-//!    **400** `lock_key_invalid`.
+//!    differently with **400** `lock_key_ambiguous`, one that names it in a way that is not
+//!    understood with **400** `lock_key_invalid`. If the key is made of the body, the body is read
+//!    now, and may be refused with [answers of its own](LockLayer#layers-that-read-the-body).
 //! 3. The lock is asked for, once ([or waited for](LockLayer::wait)). If another request holds it:
 //!    **409** `lock_busy`. If one that succeeded [a moment ago](LockLayer::cooldown) does: **409**
 //!    `lock_cooling_down`. If the store gives no answer within 250 ms: **503** `lock_unavailable`,
@@ -72,16 +74,47 @@
 //! | --- | --- |
 //! | `<header.NAME>` | of that header |
 //! | `<cookie.NAME>` | of that cookie |
-//! | `<query.NAME>` | of that parameter of the query, decoded |
+//! | `<session.NAME>` | of that cookie, digested |
+//! | `<bearer>` | the token of `Authorization: Bearer …`, digested |
+//! | `<ext.NAME>` | what a layer outside has found, such as authentication: [`KeyTemplate::extension`] says of which type |
+//! | `<idempotency-key>` | the header `Idempotency-Key`, quoted or bare |
 //! | `<method>` | the method |
 //! | `<route>` | the route that axum has matched, such as `/orders/{id}` (feature `axum`); without a matched route, the path |
 //! | `<path>` | the path, in one spelling: `/users/%31` is `/users/1`. With the feature `axum` the whole path, in nested routers too |
+//! | `<param.NAME>` | of that parameter of the route that axum has matched, decoded (feature `axum`) |
+//! | `<query.NAME>` | of that parameter of the query, decoded |
+//! | `<peer>` | the address that the connection is from, without its port: axum's `ConnectInfo<SocketAddr>` (feature `axum`), else a `SocketAddr` in the request's extensions |
+//! | `<forwarded.PROXIES>`, `<x-forwarded-for.PROXIES>` | the address that the outermost of so many trusted proxies was called from. Counted from the right: what the client writes into the header itself does not matter |
 //!
-//! Different values make different keys: a value cannot hold a separator unencoded, and between two
-//! placeholders there must be one (`:`, `{` or `}`). An empty value counts as none.
+//! Those in the body are for [`LockLayer::body_template`]. They do not ask for the `content-type`:
 //!
-//! Keys are stored in Redis readable. Lock what is secret (a session, a bearer token) by a digest of
-//! it, with [`LockLayer::from_fn`].
+//! | source | value |
+//! | --- | --- |
+//! | `<json./POINTER>` | that an RFC 6901 pointer names, such as `<json./order/sku>` (feature `json`). `42` and `"42"` are two values, `1`, `1.0` and `1e0` are one; an object or a list counts as a whole |
+//! | `<json>` | the whole document, digested; the order of members and the white space do not matter (feature `json`) |
+//! | `<form.NAME>` | of that field of a form (`application/x-www-form-urlencoded`), decoded |
+//! | `<body>` | the bytes of the body, digested |
+//!
+//! A `?` behind a source makes it optional: `<header.x-tenant?>`. Filters follow: `|lower` for what is
+//! the same in upper and lower case, `|sha256` for what is secret or long: `<cookie.cart?|sha256>`.
+//! What is in the head is looked at first: a request that lacks something there is not read.
+//!
+//! * **Different values make different keys.** A value cannot hold a separator unencoded, and between
+//!   two placeholders there must be one (`:`, `{` or `}`). An optional part that is not there is
+//!   neither the empty value nor any other. A key of more than 1 024 bytes becomes a SHA-256 digest
+//!   behind the text that the template begins with.
+//! * **An empty value counts as none**, and no lock is shared by all who name nothing: a request in
+//!   which nothing optional is there, and nothing else but method, route and path, has no key.
+//! * **Keys are stored in Redis readable.** `<bearer>` and `<session.…>` are digested because whoever
+//!   reads them could use them. A digest hides nothing that can be guessed, such as a user's number.
+//! * A name with `|` or `>` in it, or with a `?` at its end, can be had by an [extractor](key) only.
+//!   Extractors say the same in Rust, and more: they may wait for an answer, such as a session's
+//!   store's.
+//!
+//! With tower-sessions, whose layer outside has put a `Session` into the extensions:
+//! `KeyTemplate::new("submit:<ext.session|sha256>:<route>").extension("session", |session: &Session|
+//! session.id().map(|id| id.to_string()).unwrap_or_default())`. A session that is new has no id yet,
+//! and counts as missing.
 //!
 //! # Which key
 //!
@@ -109,7 +142,7 @@
 //! # fn main() -> Result<(), lock_tower::TemplateError> {
 //! # let locks = lock_core::LockManager::in_memory();
 //! # use {lock_tower::LockLayer, std::time::Duration};
-//! let layer = LockLayer::template(locks, "pay:<header.x-user-id>:<header.idempotency-key>")?
+//! let layer = LockLayer::template(locks, "pay:<header.x-user-id>:<idempotency-key>")?
 //!     .cooldown(Duration::from_secs(60));
 //! # let _ = layer; Ok(()) }
 //! ```
@@ -123,13 +156,15 @@
 //! # fn main() -> Result<(), lock_tower::TemplateError> {
 //! # let locks = lock_core::LockManager::in_memory();
 //! # use {lock_tower::LockLayer, std::time::Duration};
-//! let layer = LockLayer::template(locks, "form:<query.form_token>")?
+//! let layer = LockLayer::body_template(locks, "form:<form.token>", 64 * 1024)?
 //!     .cooldown(Duration::from_secs(600));
 //! # let _ = layer; Ok(()) }
 //! ```
 //!
-//! For a form that was rendered with a random token: `<form method="post"
-//! action="/orders?form_token=…">`. It is sent once, and again only if it failed.
+//! For a form that was rendered with a random token: `<input type="hidden" name="token" value="…">`.
+//! It is sent once, and again only if it failed. The layer reads the body for it, up to 64 KiB, and
+//! the handler reads it again. With the token in the address of the form
+//! (`action="/orders?token=…"`), `<query.token>` does without.
 //!
 //! # Where the layer belongs
 //!
@@ -153,7 +188,10 @@
 //!
 //! * To see what a layer would refuse before it does, begin with its [shadow mode](LockLayer::shadow).
 //! * A header is what the client says. Let your proxy or an authentication layer set, and remove,
-//!   the one that names the user: a client that chooses its own lock is not locked.
+//!   the one that names the user: a client that chooses its own lock is not locked. Better, name
+//!   what authentication has found (`<ext.user>`), or what it goes by (`<bearer>`).
+//! * Of `Forwarded` and `X-Forwarded-For` name the one that your proxies write, and their number:
+//!   the other is the client's own text. An address is not a user; behind one there may be thousands.
 //! * All processes of the service need one store. `memory:` is for one process.
 //! * A proxy that repeats a POST it has seen no answer to sends a duplicate like any other; it gets
 //!   a 409 while the first runs.
@@ -167,8 +205,10 @@
 //!
 //! # Features
 //!
-//! * `axum`: `<route>` is the matched route and `<path>` the original one, and [`LockContext`] is an
-//!   extractor. Nothing else changes; for services that are not routed by axum, nothing at all.
+//! * `axum`: `<route>` is the matched route and `<path>` the original one, `<param.…>` can be named,
+//!   `<peer>` knows `ConnectInfo`, and [`LockContext`] is an extractor. Nothing else changes; for
+//!   services that are not routed by axum, nothing at all.
+//! * `json`: `<json./…>` and `<json>` can be named, and their extractors are there.
 //! * `metrics`: counters and histograms for the recorder of the `metrics` crate that the application
 //!   has installed. [`LockLayer::name`] lists them.
 //!
@@ -177,6 +217,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod body;
+mod body_reader;
 mod context;
 mod cooldown;
 #[cfg(feature = "axum")]
@@ -192,6 +233,7 @@ mod probe;
 mod record;
 mod refusal;
 mod rejection;
+mod request_body;
 mod service;
 mod settings;
 mod streaming;
@@ -205,11 +247,12 @@ pub use context::LockContext;
 pub use extract::NotLocked;
 pub use future::ResponseFuture;
 pub use in_flight::InFlight;
-pub use key::TemplateError;
+pub use key::{KeyTemplate, TemplateError};
 pub use layer::LockLayer;
 pub use options::{Disconnect, MissingKey, Outage, RefusalFormat, ReleaseAt};
 pub use probe::{ProbeError, probe};
 pub use rejection::{Rejection, RejectionKind};
+pub use request_body::RequestBody;
 pub use service::LockService;
 
 /// The README's examples compile and run.

@@ -112,7 +112,9 @@ impl Policy {
             self.order.route(self.record.layer, known);
         }
         match key {
-            Err(NoKey::Missing(Some(source))) => self.order.key(self.record.layer, Some(source)),
+            Err(NoKey::Missing {
+                part: Some(source), ..
+            }) => self.order.key(self.record.layer, Some(source)),
             Err(_) => {}
             Ok(_) => self.order.key(self.record.layer, None),
         }

@@ -22,8 +22,20 @@ pub enum RejectionKind {
     KeyMissing,
     /// 400 `lock_key_ambiguous`: the request names it twice, and differently.
     KeyAmbiguous,
-    /// 400 `lock_key_invalid`: the key made from the request is empty or too long.
+    /// 400 `lock_key_invalid`: what the request has in a part of its key is not understood, or its key
+    /// cannot be one.
     KeyInvalid,
+    /// 503 `lock_key_unavailable`: whoever had to be asked for a part of the key gave no answer.
+    KeyUnavailable,
+    /// 413 `lock_body_too_large`: the body is larger than may be read for the key.
+    BodyTooLarge,
+    /// 408 `lock_body_timeout`: the body, of which the key is made, did not come in time.
+    BodyTimeout,
+    /// 400 `lock_body_incomplete`: the body, of which the key is made, ended too early.
+    BodyIncomplete,
+    /// 400 `lock_body_invalid`: the body, of which the key is made, is no JSON, or not one that can
+    /// be told from another.
+    BodyInvalid,
     /// 500 `lock_misconfigured`: the store will never accept this as it is set up.
     Misconfigured,
     /// 500 `lock_invalid`: the layer's settings are out of bounds.
@@ -77,6 +89,11 @@ impl Rejection {
             RejectionKind::KeyMissing => "lock_key_missing",
             RejectionKind::KeyAmbiguous => "lock_key_ambiguous",
             RejectionKind::KeyInvalid => "lock_key_invalid",
+            RejectionKind::KeyUnavailable => "lock_key_unavailable",
+            RejectionKind::BodyTooLarge => "lock_body_too_large",
+            RejectionKind::BodyTimeout => "lock_body_timeout",
+            RejectionKind::BodyIncomplete => "lock_body_incomplete",
+            RejectionKind::BodyInvalid => "lock_body_invalid",
             RejectionKind::Misconfigured => "lock_misconfigured",
             RejectionKind::Invalid => "lock_invalid",
             RejectionKind::Interrupted => "lock_interrupted",
@@ -142,9 +159,12 @@ impl Rejection {
             RejectionKind::Unavailable => "The lock service gave no answer",
             RejectionKind::KeyMissing => "The request lacks what identifies it",
             RejectionKind::KeyAmbiguous => "The request identifies itself twice, and differently",
-            RejectionKind::KeyInvalid => {
-                "The request identifies itself by too long a value, or an empty one"
-            }
+            RejectionKind::KeyInvalid => "The request identifies itself by what is not understood",
+            RejectionKind::KeyUnavailable => "Nobody could say who the request is from",
+            RejectionKind::BodyTooLarge => "The body of the request is too large",
+            RejectionKind::BodyTimeout => "The body of the request took too long",
+            RejectionKind::BodyIncomplete => "The body of the request ended too early",
+            RejectionKind::BodyInvalid => "The body of the request is not understood",
             RejectionKind::Misconfigured | RejectionKind::Invalid => {
                 "The lock is not set up correctly"
             }
@@ -161,10 +181,17 @@ impl Rejection {
             RejectionKind::CoolingDown => {
                 "Your request has been received and done. There is no need to send it again."
             }
-            RejectionKind::Unavailable => "Nothing was done. Please try again in a moment.",
-            RejectionKind::KeyMissing | RejectionKind::KeyAmbiguous | RejectionKind::KeyInvalid => {
+            RejectionKind::Unavailable
+            | RejectionKind::KeyUnavailable
+            | RejectionKind::BodyTimeout
+            | RejectionKind::BodyIncomplete => "Nothing was done. Please try again in a moment.",
+            RejectionKind::KeyMissing
+            | RejectionKind::KeyAmbiguous
+            | RejectionKind::KeyInvalid
+            | RejectionKind::BodyInvalid => {
                 "Nothing was done. Please go back, reload the page and try again."
             }
+            RejectionKind::BodyTooLarge => "Nothing was done. Please send less.",
             RejectionKind::Misconfigured | RejectionKind::Invalid => {
                 "Nothing was done. The fault is on our side; please try again later."
             }
@@ -178,10 +205,16 @@ impl Rejection {
 fn status_of(kind: RejectionKind) -> StatusCode {
     match kind {
         RejectionKind::InFlight | RejectionKind::CoolingDown => StatusCode::CONFLICT,
-        RejectionKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-        RejectionKind::KeyMissing | RejectionKind::KeyAmbiguous | RejectionKind::KeyInvalid => {
-            StatusCode::BAD_REQUEST
+        RejectionKind::Unavailable | RejectionKind::KeyUnavailable => {
+            StatusCode::SERVICE_UNAVAILABLE
         }
+        RejectionKind::KeyMissing
+        | RejectionKind::KeyAmbiguous
+        | RejectionKind::KeyInvalid
+        | RejectionKind::BodyIncomplete
+        | RejectionKind::BodyInvalid => StatusCode::BAD_REQUEST,
+        RejectionKind::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        RejectionKind::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
         RejectionKind::Misconfigured | RejectionKind::Invalid | RejectionKind::Interrupted => {
             StatusCode::INTERNAL_SERVER_ERROR
         }
@@ -217,12 +250,26 @@ impl From<&Error> for Rejection {
 impl From<NoKey> for Rejection {
     fn from(no_key: NoKey) -> Self {
         let (kind, source) = match no_key {
-            NoKey::Missing(source) => (RejectionKind::KeyMissing, source),
-            NoKey::Ambiguous(source) => (RejectionKind::KeyAmbiguous, Some(source)),
-            NoKey::Invalid => (RejectionKind::KeyInvalid, None),
+            NoKey::Missing { part, .. } => (RejectionKind::KeyMissing, part),
+            NoKey::Ambiguous(part) => (RejectionKind::KeyAmbiguous, Some(part)),
+            NoKey::Invalid(part) => (RejectionKind::KeyInvalid, part),
+            NoKey::Unavailable => (RejectionKind::KeyUnavailable, None),
+            NoKey::BodyTooLarge => (RejectionKind::BodyTooLarge, None),
+            NoKey::BodyTimeout => (RejectionKind::BodyTimeout, None),
+            NoKey::BodyIncomplete => (RejectionKind::BodyIncomplete, None),
+            NoKey::BodyInvalid => (RejectionKind::BodyInvalid, None),
+            NoKey::NoBody => {
+                tracing::error!(
+                    "a key extractor reads the body of requests, and its layer does not: say \
+                     `type Reads = WithBody` and use `LockLayer::body_extractor`"
+                );
+                (RejectionKind::Invalid, None)
+            }
         };
+        let unknown = (kind == RejectionKind::KeyUnavailable).then_some(Duration::from_secs(1));
         Self {
             source,
+            retry_after: unknown,
             ..Self::new(kind)
         }
     }
@@ -248,17 +295,25 @@ mod tests {
 
     #[test]
     fn every_problem_is_json_and_says_its_code_and_status() {
-        for no_key in [
-            NoKey::Missing(Some("header.x-user-id".into())),
-            NoKey::Missing(None),
-            NoKey::Ambiguous("cookie.session".into()),
-            NoKey::Invalid,
+        for (no_key, status) in [
+            (NoKey::missing(Some("header.x-user-id")), 400),
+            (NoKey::missing(Some("json./a\"b\\c\n")), 400),
+            (NoKey::missing(None), 400),
+            (NoKey::Ambiguous("cookie.session".into()), 400),
+            (NoKey::Invalid(None), 400),
+            (NoKey::Unavailable, 503),
+            (NoKey::NoBody, 500),
+            (NoKey::BodyTooLarge, 413),
+            (NoKey::BodyTimeout, 408),
+            (NoKey::BodyIncomplete, 400),
+            (NoKey::BodyInvalid, 400),
         ] {
             let rejection = Rejection::from(no_key);
             let problem: serde_json::Value =
                 serde_json::from_str(rejection.problem().body()).unwrap();
             assert_eq!(problem["code"], rejection.code());
-            assert_eq!(problem["status"], 400);
+            assert_eq!(problem["status"], status);
+            assert_eq!(rejection.status(), status);
         }
     }
 }

@@ -6,16 +6,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
-use lock_core::LockKey;
+use http_body::Body;
 use tower_service::Service;
 
 use crate::body::ResponseBody;
-use crate::future::ResponseFuture;
-use crate::key::{HeadOnly, NoKey};
+use crate::future::{Ready, ResponseFuture};
+use crate::key::{Asked, HeadOnly, WithBody};
 use crate::policy::Policy;
 use crate::probe::Probing;
-use crate::rejection::Rejection;
-use crate::work::Work;
+use crate::request_body::RequestBody;
 
 /// A service behind a [`LockLayer`](crate::LockLayer), which makes it.
 pub struct LockService<S, K = HeadOnly> {
@@ -72,9 +71,39 @@ where
         if !self.policy.locks_method(request.method()) {
             return self.pass_method(request);
         }
-        let (parts, body) = request.into_parts();
-        let key = self.key.key(&parts);
-        self.go_on(Request::from_parts(parts, body), key)
+        let asked = self.key.ask(request);
+        self.go_on(asked)
+    }
+}
+
+/// The inner service's requests have a [`RequestBody`]: what the client sent, read for the key or
+/// not.
+///
+/// # Panics
+///
+/// As of a layer that reads no bodies.
+impl<S, B, R> Service<Request<B>> for LockService<S, WithBody>
+where
+    S: Service<Request<RequestBody<B>>, Response = Response<R>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+    B: Body<Error: Send> + Send + 'static,
+    R: Send + 'static,
+{
+    type Response = Response<ResponseBody<R>>;
+    type Error = S::Error;
+    type Future = ResponseFuture<S, RequestBody<B>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        if !self.policy.locks_method(request.method()) {
+            return self.pass_method(request.map(RequestBody::untouched));
+        }
+        let asked = self.key.ask(request);
+        self.go_on(asked)
     }
 }
 
@@ -90,40 +119,24 @@ impl<S: Clone, K> LockService<S, K> {
         }
     }
 
-    /// From where the key is known, or known not to be there.
-    fn go_on<B>(&mut self, request: Request<B>, key: Result<LockKey, NoKey>) -> ResponseFuture<S, B>
+    fn go_on<B>(&mut self, asked: Asked<B>) -> ResponseFuture<S, B>
     where
         S: Service<Request<B>>,
     {
-        let policy = &self.policy;
-        let (parts, body) = request.into_parts();
-        if let Some(probing) = parts.extensions.get::<Probing>() {
-            return ResponseFuture::refused(probing.answer(policy, &parts, key));
-        }
-        policy.watch(&parts, &key);
-        match key {
-            Ok(key) => {
-                let taking = policy.take(key);
-                let work = Work {
-                    policy: Arc::clone(policy),
-                    span: policy.span(),
-                    inner: self.take_ready(),
-                    request: Request::from_parts(parts, body),
-                };
-                ResponseFuture::acquiring(taking, work)
-            }
-            Err(no_key) => match policy.judge(Rejection::from(no_key), &parts) {
-                Some(response) => ResponseFuture::refused(response),
-                None => ResponseFuture::passing(self.inner.call(Request::from_parts(parts, body))),
-            },
+        match asked {
+            Asked::Known((request, key)) => ResponseFuture::keyed(self.take_ready(), request, key),
+            Asked::Waiting(keying) => ResponseFuture::keying(keying, self.take_ready()),
         }
     }
 
     /// The service that was asked whether it is ready is the one that is called: a clone of it need
     /// not be ready.
-    fn take_ready(&mut self) -> S {
+    fn take_ready(&mut self) -> Ready<S> {
         let clone = self.inner.clone();
-        mem::replace(&mut self.inner, clone)
+        Ready {
+            inner: mem::replace(&mut self.inner, clone),
+            policy: Arc::clone(&self.policy),
+        }
     }
 }
 

@@ -5,6 +5,8 @@ use std::fmt;
 /// A template that [`LockLayer::template`](crate::LockLayer::template) cannot use: where, why, and
 /// what to write.
 ///
+/// It is displayed with the template below, and a caret where it is wrong.
+///
 /// # Examples
 ///
 /// ```
@@ -14,6 +16,7 @@ use std::fmt;
 /// let error = LockLayer::template(locks, "submit:<headers.x-user-id>").unwrap_err();
 /// assert_eq!(error.position(), 7);
 /// assert!(error.to_string().contains("did you mean `<header.x-user-id>`?"));
+/// assert!(error.to_string().ends_with("    submit:<headers.x-user-id>\n           ^"));
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct TemplateError {
@@ -40,11 +43,16 @@ impl TemplateError {
 
 impl fmt::Display for TemplateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
+        writeln!(
             f,
-            "lock template \"{}\", at byte {}: {}",
-            self.template, self.position, self.problem
-        )
+            "lock template, at byte {}: {}",
+            self.position, self.problem
+        )?;
+        // One place each, so that the caret stands below what is meant.
+        let shown = |text: &str| text.replace(char::is_control, "\u{FFFD}");
+        let before = self.template.get(..self.position).unwrap_or_default();
+        writeln!(f, "    {}", shown(&self.template))?;
+        write!(f, "    {}^", " ".repeat(before.chars().count()))
     }
 }
 

@@ -65,14 +65,22 @@ async fn a_header_that_comes_twice_and_differs_is_a_400_even_where_none_would_pa
 }
 
 #[tokio::test]
-async fn a_value_too_long_for_a_key_is_a_400() {
-    let (locks, store) = embedded();
-    let service = per_user_and_route(&locks).layer(answers(StatusCode::OK));
-    let refused = send(&service, click(&"x".repeat(2000))).await;
-    assert_eq!(refused.status, StatusCode::BAD_REQUEST);
-    assert_eq!(refused.kind(), Some(RejectionKind::KeyInvalid));
-    assert_eq!(refused.problem()["code"], "lock_key_invalid");
-    assert_eq!(store.taken(), 0);
+async fn a_value_too_long_for_a_key_is_locked_by_its_digest() {
+    let (locks, _) = embedded();
+    let gate = Gate::closed();
+    let service = per_user_and_route(&locks).layer(gated(&gate));
+    let long = |length| click(&"x".repeat(length));
+    let first = tokio::spawn(service.clone().oneshot(long(2000)));
+    let other = tokio::spawn(service.clone().oneshot(long(2001)));
+    gate.entered(2).await;
+    let again = send(&service, long(2000)).await;
+    assert_eq!(again.kind(), Some(RejectionKind::InFlight));
+    for held in locks.held() {
+        assert!(held.key().starts_with("submit:%#"), "{}", held.key());
+    }
+    gate.let_through(2);
+    first.await.unwrap().unwrap();
+    other.await.unwrap().unwrap();
 }
 
 #[tokio::test]

@@ -1,0 +1,146 @@
+//! Values from the head of a request.
+
+use std::borrow::Cow;
+use std::net::{IpAddr, SocketAddr};
+
+use http::header::{AUTHORIZATION, COOKIE};
+use http::request::Parts;
+use http::{HeaderMap, Uri};
+
+use super::{HeadSource, forwarded, idempotency};
+use crate::key::canonical::{self, decoded_pairs, text};
+use crate::key::{KeyPart, NoKey};
+
+impl HeadSource {
+    /// The one value that the request has; two different values are two different parts.
+    pub(crate) fn read(&self, request: &mut Parts) -> Result<KeyPart, NoKey> {
+        let headers = &request.headers;
+        match self {
+            Self::Header(name) => {
+                let values = headers.get_all(name).iter();
+                self.only(values.map(|value| Cow::Borrowed(value.as_bytes())))
+            }
+            Self::Cookie(name) => self.only(cookies(headers, name)),
+            Self::Session(name) => self.only(cookies(headers, name)).map(KeyPart::digested),
+            Self::Bearer => self.only(bearer_tokens(headers)).map(KeyPart::digested),
+            Self::IdempotencyKey => {
+                let invalid = || NoKey::Invalid(Some(self.to_string()));
+                let values: Option<Vec<_>> = idempotency::values(headers).collect();
+                self.only(values.ok_or_else(invalid)?.into_iter())
+            }
+            Self::Extension(extension) => {
+                let value = extension.read(&request.extensions);
+                self.only(value.map(|value| value.into_bytes().into()).into_iter())
+            }
+            Self::Query(name) => {
+                let query = uri(request).query().unwrap_or_default();
+                self.only(decoded_pairs(query.as_bytes(), name))
+            }
+            #[cfg(feature = "axum")]
+            Self::Param(name) => self.param(name, request),
+            Self::Method => Ok(KeyPart::text(request.method.as_str()).common()),
+            Self::Route => Ok(KeyPart::text(&route(request)).common()),
+            Self::Path => Ok(KeyPart::text(&canonical::path(uri(request))).common()),
+            Self::Peer => {
+                let address = peer(request).map(|address| address.to_canonical().to_string());
+                self.only(
+                    address
+                        .map(|address| address.into_bytes().into())
+                        .into_iter(),
+                )
+            }
+            Self::Forwarded(hops) => self.address(forwarded::by_forwarded(headers, *hops)),
+            Self::XForwardedFor(hops) => {
+                self.address(forwarded::by_x_forwarded_for(headers, *hops))
+            }
+        }
+    }
+
+    /// Sent twice with two values, nobody can say which one the handler will take.
+    fn only<'a>(&self, mut values: impl Iterator<Item = Cow<'a, [u8]>>) -> Result<KeyPart, NoKey> {
+        let first = values
+            .next()
+            .ok_or_else(|| NoKey::missing(Some(&self.to_string())))?;
+        if values.any(|value| value != first) {
+            return Err(NoKey::Ambiguous(self.to_string()));
+        }
+        if first.is_empty() {
+            return Err(NoKey::empty(&self.to_string()));
+        }
+        Ok(KeyPart::text(&text(first)))
+    }
+
+    fn address(&self, found: Result<String, forwarded::NoAddress>) -> Result<KeyPart, NoKey> {
+        let address = found.map_err(|no_address| match no_address {
+            forwarded::NoAddress::Missing => NoKey::missing(Some(&self.to_string())),
+            forwarded::NoAddress::Malformed => NoKey::Invalid(Some(self.to_string())),
+        })?;
+        Ok(KeyPart::text(&address))
+    }
+
+    #[cfg(feature = "axum")]
+    fn param(&self, name: &str, request: &mut Parts) -> Result<KeyPart, NoKey> {
+        use axum::extract::{FromRequestParts, RawPathParams};
+        use std::pin::pin;
+        use std::task::{Context, Poll, Waker};
+
+        // The only way to them that axum offers; it waits for nobody.
+        let params = pin!(RawPathParams::from_request_parts(request, &()));
+        let params = match params.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(params) => params.ok(),
+            Poll::Pending => None,
+        };
+        let params = params.iter().flatten();
+        let values = params.filter(|(key, _)| *key == name);
+        self.only(values.map(|(_, value)| Cow::Borrowed(value.as_bytes())))
+    }
+}
+
+fn cookies<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = Cow<'a, [u8]>> {
+    let headers = headers.get_all(COOKIE).iter();
+    let pairs = headers.flat_map(|header| header.as_bytes().split(|&byte| byte == b';'));
+    pairs.filter_map(move |pair| {
+        let equals = pair.iter().position(|&byte| byte == b'=')?;
+        let (key, value) = (pair[..equals].trim_ascii(), pair[equals + 1..].trim_ascii());
+        (key == name.as_bytes()).then_some(Cow::Borrowed(value))
+    })
+}
+
+/// The name of the scheme has no case, the token has.
+fn bearer_tokens(headers: &HeaderMap) -> impl Iterator<Item = Cow<'_, [u8]>> {
+    headers.get_all(AUTHORIZATION).iter().filter_map(|value| {
+        let (scheme, token) = value.as_bytes().split_at_checked(b"bearer".len())?;
+        let spaced = token.is_empty() || token.starts_with(b" ");
+        let is_bearer = scheme.eq_ignore_ascii_case(b"bearer") && spaced;
+        is_bearer.then_some(Cow::Borrowed(token.trim_ascii()))
+    })
+}
+
+/// The route that a router has matched; without one the path, as canonical as it can be.
+fn route(request: &Parts) -> Cow<'_, str> {
+    #[cfg(feature = "axum")]
+    if let Some(route) = request.extensions.get::<axum::extract::MatchedPath>() {
+        return Cow::Borrowed(route.as_str());
+    }
+    Cow::Owned(canonical::path(uri(request)))
+}
+
+/// In a nested router the request's own URI lacks its beginning, and two routers would collide.
+pub(crate) fn uri(request: &Parts) -> &Uri {
+    #[cfg(feature = "axum")]
+    if let Some(original) = request.extensions.get::<axum::extract::OriginalUri>() {
+        return &original.0;
+    }
+    &request.uri
+}
+
+/// Without its port, which is another one for every connection.
+fn peer(request: &Parts) -> Option<IpAddr> {
+    #[cfg(feature = "axum")]
+    if let Some(axum::extract::ConnectInfo(address)) = request.extensions.get() {
+        let address: &SocketAddr = address;
+        return Some(address.ip());
+    }
+    let address: Option<&SocketAddr> = request.extensions.get();
+    address.map(SocketAddr::ip)
+}

@@ -1,0 +1,107 @@
+//! The parts of a request that a key can be made of.
+
+mod body;
+mod extension;
+mod forwarded;
+mod head;
+mod idempotency;
+#[cfg(feature = "json")]
+mod json;
+mod names;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use http::header::HeaderName;
+
+pub(super) use extension::Extension;
+pub(super) use head::uri;
+pub(super) use names::{closest, made, parse};
+
+/// Where a value comes from.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    Head(HeadSource),
+    Body(BodySource),
+}
+
+/// In the head of a request.
+#[derive(Clone, Debug)]
+pub(crate) enum HeadSource {
+    Header(HeaderName),
+    Cookie(String),
+    /// A cookie, digested.
+    Session(String),
+    /// Digested.
+    Bearer,
+    IdempotencyKey,
+    Extension(Extension),
+    Query(String),
+    #[cfg(feature = "axum")]
+    Param(String),
+    Method,
+    Route,
+    Path,
+    Peer,
+    /// Behind so many trusted proxies, by RFC 7239.
+    Forwarded(usize),
+    XForwardedFor(usize),
+}
+
+/// In the body of a request.
+#[derive(Clone, Debug)]
+pub(crate) enum BodySource {
+    #[cfg(feature = "json")]
+    Json(json::Pointer),
+    /// The whole document, digested.
+    #[cfg(feature = "json")]
+    Document,
+    Form(String),
+    /// All its bytes, digested.
+    Bytes,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Head(source) => source.fmt(f),
+            Source::Body(source) => source.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for HeadSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Header(name) => write!(f, "header.{name}"),
+            Self::Cookie(name) => write!(f, "cookie.{name}"),
+            Self::Session(name) => write!(f, "session.{name}"),
+            Self::Bearer => f.write_str("bearer"),
+            Self::IdempotencyKey => f.write_str("idempotency-key"),
+            Self::Extension(extension) => write!(f, "ext.{}", extension.name()),
+            Self::Query(name) => write!(f, "query.{name}"),
+            #[cfg(feature = "axum")]
+            Self::Param(name) => write!(f, "param.{name}"),
+            Self::Method => f.write_str("method"),
+            Self::Route => f.write_str("route"),
+            Self::Path => f.write_str("path"),
+            Self::Peer => f.write_str("peer"),
+            Self::Forwarded(hops) => write!(f, "forwarded.{hops}"),
+            Self::XForwardedFor(hops) => write!(f, "x-forwarded-for.{hops}"),
+        }
+    }
+}
+
+impl fmt::Display for BodySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            #[cfg(feature = "json")]
+            Self::Json(pointer) => write!(f, "json.{pointer}"),
+            #[cfg(feature = "json")]
+            Self::Document => f.write_str("json"),
+            Self::Form(name) => write!(f, "form.{name}"),
+            Self::Bytes => f.write_str("body"),
+        }
+    }
+}
