@@ -33,6 +33,10 @@ impl<T: Into<LockKey>> IntoKey for T {
     }
 }
 
+/// By one name each: of a path through an enum that is not there some compilers say more than that.
+pub const NO_WAIT: Wait = Wait::None;
+pub const FOREVER: Wait = Wait::Forever;
+
 pub fn wait(wait: impl IntoWait) -> Wait {
     wait.into_wait()
 }

@@ -120,7 +120,13 @@ fn after(args: &LockArgs, function: &Function, params: &Params) -> TokenStream {
             let on_error = Ident::new("__lock_on_error", span);
             quote_spanned!(span=> #krate::__private::answer::<#returned>(#error, #on_error))
         }
-        None => quote!(<#returned as #krate::FromLockError>::from_lock_error(#error)),
+        None => {
+            // A type that cannot carry the error is told at the type.
+            let span = output_span(function);
+            let carry =
+                quote_spanned!(span=> <#returned as #krate::FromLockError>::from_lock_error);
+            quote!(#carry(#error))
+        }
     };
     // No value stands for `!`: there is none in either case, and the compiler sees it.
     let (value_arm, answer) = match output::is_never(&function.sig) {
@@ -218,18 +224,22 @@ fn block(function: &Function) -> Group {
 /// A `return` that never runs. It tells the compiler the body's type first, so that a wrong value is
 /// reported at the value, and `?` and `into()` know what to become.
 fn return_edge(returned: &Type, function: &Function) -> TokenStream {
-    let span = match &function.sig.output {
-        syn::ReturnType::Default => function.sig.ident.span(),
-        syn::ReturnType::Type(_, ty) => ty.span(),
-    };
-    // At the type, for errors, but marked as ours, so that no lint looks at it.
-    let span = Span::mixed_site().located_at(span);
+    let span = output_span(function);
     let never = Ident::new("__lock_never", span);
     quote_spanned! {span=>
         if let ::core::option::Option::Some(#never) = ::core::option::Option::None::<#returned> {
             return #never;
         }
     }
+}
+
+/// The return type's place, for errors, but marked as ours, so that no lint looks at it.
+fn output_span(function: &Function) -> Span {
+    let place = match &function.sig.output {
+        syn::ReturnType::Default => function.sig.ident.span(),
+        syn::ReturnType::Type(_, ty) => ty.span(),
+    };
+    Span::mixed_site().located_at(place)
 }
 
 /// A name that neither the arguments nor the body can see.

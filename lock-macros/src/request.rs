@@ -27,8 +27,8 @@ pub(crate) fn tokens(args: &LockArgs) -> TokenStream {
     };
     let ttl = amount(&args.ttl);
     let wait = match &args.wait {
-        Wait::None => quote!(#krate::Wait::None),
-        Wait::Forever => quote!(#krate::Wait::Forever),
+        Wait::None => quote!(#krate::__private::NO_WAIT),
+        Wait::Forever => quote!(#krate::__private::FOREVER),
         Wait::For(Amount::Expr(expr)) => quote!(#krate::__private::wait(#expr)),
         Wait::For(duration) => amount(duration),
     };

@@ -62,9 +62,9 @@ fn a_template_is_built_piece_by_piece_by_reference() {
 #[test]
 fn an_attribute_without_wait_does_not_wait_whatever_the_manager_says() {
     let expansion = function(quote!(key = "k", ttl = "10s"), plain());
-    has(&expansion, &quote!(.wait(::lock_core::Wait::None)));
+    has(&expansion, &quote!(.wait(::lock_core::__private::NO_WAIT)));
     let expansion = function(quote!(key = "k", ttl = "10s", wait = forever), plain());
-    has(&expansion, &quote!(.wait(::lock_core::Wait::Forever)));
+    has(&expansion, &quote!(.wait(::lock_core::__private::FOREVER)));
 }
 
 #[test]

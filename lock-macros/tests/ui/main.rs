@@ -12,7 +12,9 @@
 
 mod case;
 mod compiled;
+mod lints;
 mod page;
+mod project;
 mod texts;
 
 use case::Case;
@@ -26,6 +28,11 @@ fn every_misuse_says_what_to_write_and_the_page_says_it_too() {
 #[test]
 fn every_misuse_is_one_error_at_its_place_and_what_to_write_instead_compiles() {
     compiled::check(&Case::all());
+}
+
+#[test]
+fn clippy_says_nothing_more_about_an_annotated_function_than_about_the_plain_one() {
+    lints::check();
 }
 
 #[test]
