@@ -220,3 +220,27 @@ fn example(name: &Ident) -> String {
     };
     format!("write for example `{name} = {value}`")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_librarys_word_leads_to_one_of_ours_and_is_none_itself() {
+        for (other, ours) in SYNONYMS {
+            assert!(NAMES.contains(&ours), "{ours}");
+            assert!(unknown(other).contains(&format!("did you mean `{ours}`?")));
+        }
+        let others = SYNONYMS.map(|(other, _)| other);
+        for other in others
+            .iter()
+            .chain(OTHERWISE.iter().map(|(other, _)| other))
+        {
+            assert!(!NAMES.contains(other), "{other}");
+        }
+        for (other, instead) in OTHERWISE {
+            assert!(!others.contains(&other), "{other} is told twice");
+            assert!(unknown(other).ends_with(instead));
+        }
+    }
+}

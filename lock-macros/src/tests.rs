@@ -1,5 +1,7 @@
 //! The attribute as a whole: tokens in, tokens out.
 
+mod errors;
+
 use proc_macro2::TokenStream;
 use quote::quote;
 

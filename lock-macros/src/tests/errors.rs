@@ -1,0 +1,204 @@
+//! What is told of a misuse, and what is no misuse.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::{has, lacks, plain};
+use crate::function::Function;
+
+fn told(args: TokenStream, item: TokenStream) -> String {
+    let tokens = crate::attribute(args, item).to_string();
+    assert!(tokens.contains("compile_error"), "no error in {tokens}");
+    tokens
+}
+
+fn untold(args: TokenStream, item: TokenStream) -> String {
+    let tokens = crate::attribute(args, item).to_string();
+    assert!(!tokens.contains("compile_error"), "an error in {tokens}");
+    tokens
+}
+
+#[test]
+fn what_only_the_arguments_use_is_not_called_unused_when_they_are_wrong() {
+    let tokens = told(quote!(key = "order:<uid>", ttl = 5), plain());
+    has(
+        &tokens,
+        &quote!(#[allow(unused_variables, unused_mut)] async fn place(uid: u64)),
+    );
+}
+
+#[test]
+fn a_guard_that_is_written_wrongly_is_bound_all_the_same() {
+    let item = quote!(
+        async fn place(uid: u64) -> R {
+            lock.fencing_token()
+        }
+    );
+    for guard in [quote!("lock"), quote!(mut lock), quote!(lock: &LockHandle)] {
+        let tokens = told(quote!(key = "k", ttl = "10s", guard = #guard), item.clone());
+        has(&tokens, &quote!(let lock: &::lock_core::LockHandle));
+    }
+    // A parameter has its own type already.
+    let tokens = told(
+        quote!(key = "k", ttl = "10s", guard = uid),
+        quote!(
+            async fn place(uid: u64) -> R {
+                uid
+            }
+        ),
+    );
+    lacks(&tokens, &quote!(LockHandle));
+}
+
+#[test]
+fn the_same_lock_twice_is_told_and_two_locks_are_not() {
+    let twice = |above: TokenStream, below: TokenStream| {
+        let item = plain();
+        (above, quote!(#[distributed_lock(#below)] #item))
+    };
+    for (args, item) in [
+        twice(
+            quote!(key = "k:<uid>", ttl = "10s"),
+            quote!(key = "k:<uid>", ttl = "2s"),
+        ),
+        twice(
+            quote!(key = of(uid), ttl = "10s"),
+            quote!(ttl = "2s", key = of(uid)),
+        ),
+    ] {
+        assert!(told(args, item).contains("keep one of the two"));
+    }
+    for (args, item) in [
+        twice(
+            quote!(key = "a", ttl = "10s"),
+            quote!(key = "b", ttl = "10s"),
+        ),
+        twice(
+            quote!(key = "a", ttl = "10s"),
+            quote!(key = "a", ttl = "10s", manager = other),
+        ),
+    ] {
+        untold(args, item);
+    }
+}
+
+#[test]
+fn a_parameter_as_plain_text_is_told_whatever_marks_it() {
+    for key in [
+        "o:{uid}",
+        "o:${uid}",
+        "o:#{uid}",
+        "o:$uid",
+        "o:#uid",
+        "o:$uid.id",
+        "a{b}:#uid",
+    ] {
+        let tokens = told(quote!(key = #key, ttl = "10s"), plain());
+        assert!(tokens.contains("plain text in a key"), "{key}: {tokens}");
+    }
+    for key in ["o:{tag}:<uid>", "cost$", "#1", "o:$uidx", "{", "$", "a{b"] {
+        untold(quote!(key = #key, ttl = "10s"), plain());
+    }
+}
+
+#[test]
+fn a_template_that_nobody_fills_in_is_told_and_other_expressions_are_not() {
+    for key in [
+        quote!("o:<uid>".to_string()),
+        quote!(String::from("o:<uid>")),
+        quote!(LockKey::from("o:<uid>")),
+        quote!(format!("o:<uid>")),
+        quote!(&"o:<uid>"),
+    ] {
+        let tokens = told(quote!(key = #key, ttl = "10s"), plain());
+        assert!(tokens.contains("is a template"), "{tokens}");
+    }
+    for key in [
+        quote!(lock_key!("o:<uid>")),
+        quote!(LockKey::exact("o:<uid>")),
+        quote!(format!("o:{uid}")),
+        quote!(String::from("o")),
+        quote!(KEYS[0]),
+    ] {
+        untold(quote!(key = #key, ttl = "10s"), plain());
+    }
+}
+
+#[test]
+fn a_closure_for_errors_gets_its_types_and_any_other_function_is_called_as_it_is() {
+    for closure in [
+        quote!(|error| of(error)),
+        quote!({
+            let u = uid;
+            move |_| u
+        }),
+    ] {
+        let tokens = untold(quote!(key = "k", ttl = "10s", on_error = #closure), plain());
+        has(
+            &tokens,
+            &quote!(__private::on_error::<Result<(), Error>, _>(#closure)),
+        );
+    }
+    let tokens = untold(
+        quote!(key = "k", ttl = "10s", on_error = self::refuse),
+        plain(),
+    );
+    has(&tokens, &quote!(let __lock_on_error = self::refuse;));
+    has(
+        &tokens,
+        &quote!(__private::answer::<Result<(), Error>>(
+            __lock_error,
+            __lock_on_error
+        )),
+    );
+}
+
+#[test]
+fn words_that_stand_for_no_end_are_told_and_constants_are_not() {
+    for args in [
+        quote!(ttl = forever),
+        quote!(ttl = None),
+        quote!(ttl = "1s", max_hold = none),
+        quote!(ttl = "1s", cooldown = zero),
+        quote!(ttl = "1s", wait = Forever),
+    ] {
+        told(quote!(key = "k", #args), plain());
+    }
+    for args in [
+        quote!(ttl = FOREVER),
+        quote!(ttl = lease),
+        quote!(ttl = limits::forever),
+        quote!(ttl = "1s", wait = N),
+        quote!(ttl = -offset),
+    ] {
+        untold(quote!(key = "k", #args), plain());
+    }
+}
+
+#[test]
+fn a_body_that_stops_in_the_middle_of_an_expression_is_half_typed() {
+    let is_half_typed = |body: TokenStream| {
+        let function: Function = syn::parse2(quote!(async fn f() { #body })).expect("a function");
+        function.is_half_typed()
+    };
+    for body in [
+        quote!(self.),
+        quote!(let x =),
+        quote!(f()?; a::),
+        quote!(a+),
+        quote!(&),
+    ] {
+        assert!(is_half_typed(body.clone()), "{body}");
+    }
+    for body in [
+        quote!(),
+        quote!(a;),
+        quote!(f()?),
+        quote!(1..),
+        quote!(a),
+        quote!(A::<B>),
+        quote!({}),
+    ] {
+        assert!(!is_half_typed(body.clone()), "{body}");
+    }
+}
