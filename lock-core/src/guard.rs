@@ -225,11 +225,8 @@ impl LockGuard {
     }
 
     /// Does `act` inside the span `lock.hold`.
-    pub(crate) fn in_span<T>(&self, act: impl FnOnce() -> T) -> T {
-        match &self.span {
-            Some(span) => span.in_scope(act),
-            None => act(),
-        }
+    pub(crate) fn enter_span(&self) -> Option<tracing::span::Entered<'_>> {
+        self.span.as_ref().map(|span| span.enter())
     }
 
     /// The work is done: the cooldown of the request counts.

@@ -141,7 +141,7 @@ where
                 StateProjection::Releasing { release, output } => {
                     if let Err(error) = ready!(release.as_mut().poll(context)) {
                         // The work is done: nothing that happens to the release changes its result.
-                        tracing::warn!(%error, "a lock was not released as it should be");
+                        tell_of(&error);
                     }
                     let output = output
                         .take()
@@ -154,6 +154,12 @@ where
             this.state.set(next);
         }
     }
+}
+
+/// Apart, so that it is compiled once and not for every body.
+#[cold]
+fn tell_of(error: &Error) {
+    tracing::warn!(%error, "a lock was not released as it should be");
 }
 
 /// Polls the body, having looked at the clock first. Whatever the outcome is, the body is dropped
@@ -172,11 +178,15 @@ fn poll_body<F: Future>(
         drop_body(body, tenure);
         return Poll::Ready(Err(loss));
     }
-    let polled = tenure.in_span(|| {
+    // Entered by hand and not by closures: those would be compiled anew, and several times, for every
+    // body there is.
+    let polled = {
+        let _in_span = tenure.enter_span();
+        let _inside = level.enter();
         let body = body.as_mut().as_pin_mut();
-        let body = body.expect("a body that is done is not polled again");
-        level.within(|| body.poll(context))
-    });
+        body.expect("a body that is done is not polled again")
+            .poll(context)
+    };
     let output = ready!(polled);
     drop_body(body, tenure);
     tenure.forget_waker(lost_seat.take());
@@ -185,7 +195,8 @@ fn poll_body<F: Future>(
 
 /// Before the lock is given back, always.
 fn drop_body<F>(mut body: Pin<&mut Option<F>>, tenure: &Tenure) {
-    tenure.in_span(|| body.set(None));
+    let _in_span = tenure.enter_span();
+    body.set(None);
 }
 
 impl<C, F: Future> fmt::Debug for Run<C, F> {

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::task::Context;
 
+use tracing::span::Entered;
+
 use crate::acquire::{Wanted, acquire};
 use crate::error::Error;
 use crate::guard::{LockGuard, LockHandle};
@@ -61,10 +63,11 @@ impl Tenure {
         }
     }
 
-    pub(crate) fn in_span<T>(&self, act: impl FnOnce() -> T) -> T {
+    /// The hold's span, if there is one, until the value is dropped.
+    pub(crate) fn enter_span(&self) -> Option<Entered<'_>> {
         match self {
-            Tenure::Own(guard) => guard.in_span(act),
-            Tenure::Entered(_) => act(),
+            Tenure::Own(guard) => guard.enter_span(),
+            Tenure::Entered(_) => None,
         }
     }
 

@@ -44,13 +44,18 @@ impl Level {
 
     /// Does `act`, a poll, inside this level.
     pub(crate) fn within<T>(self: &Arc<Self>, act: impl FnOnce() -> T) -> T {
+        let _inside = self.enter();
+        act()
+    }
+
+    /// Inside this level until the value is dropped.
+    pub(crate) fn enter(self: &Arc<Self>) -> Restored {
         let here = Here {
             level: Arc::clone(self),
             task: task::try_id(),
         };
         let outside = INNERMOST.try_with(|innermost| innermost.replace(Some(here)));
-        let _restored = Restored(outside.ok());
-        act()
+        Restored(outside.ok())
     }
 
     /// The nearest level of the lock that is wanted, from the calling task's innermost outwards.
@@ -104,7 +109,8 @@ fn innermost() -> Option<Arc<Level>> {
 }
 
 /// Restores what was there before, however the poll ends.
-struct Restored(Option<Option<Here>>);
+#[must_use = "what was there before comes back when this is dropped"]
+pub(crate) struct Restored(Option<Option<Here>>);
 
 impl Drop for Restored {
     fn drop(&mut self) {
