@@ -162,13 +162,14 @@ impl KeyBuilder {
     }
 }
 
-/// `Display`, with words for what has none.
+/// What a placeholder of a key's template takes: everything that has a `Display`.
+///
+/// A trait of its own so that the compiler can say what to write where there is none.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be part of a lock key: it has no `Display`",
     label = "a value in `<…>` is written with its `Display`",
     note = "name a part of it that has one, as in `<order.id>`, or write `impl Display`"
 )]
-#[doc(hidden)]
 pub trait KeyValue: Display {}
 
 #[diagnostic::do_not_recommend]

@@ -111,7 +111,7 @@ pub use fence::FencingToken;
 pub use from_error::FromLockError;
 pub use guard::{LockGuard, LockHandle};
 pub use inventory::{Drained, HeldLock};
-pub use key::LockKey;
+pub use key::{KeyValue, LockKey};
 #[cfg(feature = "macros")]
 #[doc = include_str!("docs/distributed_lock.md")]
 pub use lock_macros::distributed_lock;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::{AsLockManager, Error, LockHandle, LockKey, LockManager, LockRequest, Run, Wait};
 
-pub use crate::key::{KeyBuilder, KeyValue};
+pub use crate::key::KeyBuilder;
 
 pub fn request<M: AsLockManager + ?Sized>(manager: &M, key: impl IntoKey) -> LockRequest {
     manager.as_lock_manager().lock(key.into_key())
