@@ -5,27 +5,31 @@ use std::time::Duration;
 use crate::common::*;
 use http::{Request, StatusCode};
 use lock_core::{LockManager, Wait};
-use lock_tower::{Disconnect, Outage, RejectionKind, ReleaseAt};
+use lock_tower::{Disconnect, LockContext, Outage, RejectionKind, ReleaseAt};
 use tokio::sync::mpsc;
 use tower::{Layer, ServiceExt, service_fn};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Stands at the gate; its drop is told.
-fn watched(gate: &Gate) -> (impl Handler, mpsc::UnboundedReceiver<()>) {
-    struct Dropped(mpsc::UnboundedSender<()>);
-    impl Drop for Dropped {
-        fn drop(&mut self) {
-            let _ = self.0.send(());
-        }
+/// Tells, when it is dropped, whether the lock was held then.
+struct Witness(LockContext, mpsc::UnboundedSender<bool>);
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        let _ = self.1.send(self.0.is_valid());
     }
+}
+
+/// Stands at the gate; its drop is told.
+fn watched(gate: &Gate) -> (impl Handler, mpsc::UnboundedReceiver<bool>) {
     let (sender, dropped) = mpsc::unbounded_channel();
     let gate = gate.clone();
-    let handler = service_fn(move |_| {
-        let (gate, dropped) = (gate.clone(), Dropped(sender.clone()));
+    let handler = service_fn(move |request: Request<Body>| {
+        let witness = Witness(context(&request), sender.clone());
+        let gate = gate.clone();
         async move {
             gate.pass().await;
-            drop(dropped);
+            drop(witness);
             ok(StatusCode::OK)
         }
     });
@@ -45,7 +49,8 @@ async fn a_handler_that_is_dropped_with_its_client_releases_its_lock() {
     let request = tokio::spawn(service.clone().oneshot(click("42")));
     gate.entered(1).await;
     request.abort();
-    dropped.recv().await.expect("the handler is dropped");
+    let held = dropped.recv().await.expect("the handler is dropped");
+    assert!(held, "before its lock is given back");
     assert_eq!(layer.in_flight().drain(HOUR).await, 0);
     gate.let_through(1);
     assert_eq!(send(&service, click("42")).await.status, StatusCode::OK);
@@ -68,7 +73,8 @@ async fn a_handler_that_is_dropped_with_its_client_may_hold_the_key_for_the_ttl(
     gate.entered(1).await;
     clock.advance(Duration::from_secs(5));
     request.abort();
-    dropped.recv().await.expect("the handler is dropped");
+    let held = dropped.recv().await.expect("the handler is dropped");
+    assert!(held, "before its lock is given back");
     assert_eq!(layer.in_flight().drain(HOUR).await, 0);
     let refused = cooling_down(|| send(&service, click("42"))).await;
     assert_eq!(refused.retry_after, Some(10), "from the disconnect on");

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::common::*;
@@ -10,12 +11,13 @@ use axum::body::Body as AxumBody;
 use axum::routing::post;
 use http::{Request, StatusCode};
 use lock_core::Wait;
-use lock_tower::LockLayer;
+use lock_tower::{LockLayer, ReleaseAt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tower::{ServiceExt, service_fn};
 
+const HOUR: Duration = Duration::from_secs(3600);
 const CLICK: &str =
     "POST /orders HTTP/1.1\r\nhost: shop\r\nx-user-id: 42\r\ncontent-length: 0\r\n\r\n";
 
@@ -88,29 +90,15 @@ enum Leaves {
 
 #[tokio::test]
 async fn a_client_that_disconnects_gets_its_order_made_once_and_the_lock_released() {
-    for leaves in [Leaves::WithFin, Leaves::WithReset, Leaves::HalfClosed] {
+    for leaves in Leaves::ALL {
         let (locks, store) = embedded();
         let gate = Gate::closed();
         let (app, mut dropped) = observed(per_user_and_route(&locks), &gate);
         let address = serve(app).await;
 
-        let mut client = connect_and_send(address, CLICK).await;
+        let client = connect_and_send(address, CLICK).await;
         gate.entered(1).await;
-        let _half_open = match leaves {
-            Leaves::WithFin => {
-                drop(client);
-                None
-            }
-            Leaves::WithReset => {
-                client.set_zero_linger().unwrap();
-                drop(client);
-                None
-            }
-            Leaves::HalfClosed => {
-                client.shutdown().await.unwrap();
-                Some(client)
-            }
-        };
+        let _half_open = leaves.from(client).await;
         dropped.recv().await.expect("the server drops the request");
         assert_eq!((gate.ended_so_far(), store.taken()), (0, 1), "{leaves:?}");
 
@@ -126,6 +114,112 @@ async fn a_client_that_disconnects_gets_its_order_made_once_and_the_lock_release
         );
         assert_eq!(store.taken(), 0, "{leaves:?}");
     }
+}
+
+impl Leaves {
+    const ALL: [Self; 3] = [Self::WithFin, Self::WithReset, Self::HalfClosed];
+
+    /// What is left of the connection.
+    async fn from(self, mut client: TcpStream) -> Option<TcpStream> {
+        match self {
+            Leaves::WithFin => {}
+            Leaves::WithReset => client.set_zero_linger().unwrap(),
+            Leaves::HalfClosed => {
+                client.shutdown().await.unwrap();
+                return Some(client);
+            }
+        }
+        None
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_disconnects_while_the_lock_is_released_leaves_none() {
+    for leaves in Leaves::ALL {
+        let (locks, store) = embedded();
+        let gate = Gate::closed();
+        let layer = per_user_and_route(&locks).release_timeout(HOUR);
+        let orders = layer.in_flight();
+        let (app, mut dropped) = observed(layer, &gate);
+        let client = connect_and_send(serve(app).await, CLICK).await;
+        gate.entered(1).await;
+        store.hang();
+        gate.let_through(1);
+        until(|| gate.ended_so_far() == 1).await;
+        let _half_open = leaves.from(client).await;
+        dropped.recv().await.expect("the server drops the request");
+        store.recover();
+        assert_eq!(orders.drain(HOUR).await, 0);
+        all_released(&locks).await;
+        assert_eq!(store.taken(), 0, "{leaves:?}");
+    }
+}
+
+/// An answer without a known length, and what feeds it.
+fn streamed(layer: LockLayer) -> (Router, mpsc::UnboundedSender<Sent>) {
+    let (feed, fed) = mpsc::unbounded_channel();
+    let fed = Arc::new(Mutex::new(Some(Fed(fed))));
+    let stream = async move || AxumBody::new(fed.lock().unwrap().take().expect("one request"));
+    let app = Router::new().route("/orders", post(stream));
+    (app.layer(layer.release_at(ReleaseAt::BodyEnd)), feed)
+}
+
+#[tokio::test]
+async fn a_client_that_has_read_the_end_of_a_stream_finds_the_lock_free() {
+    let (locks, store) = embedded();
+    let (app, feed) = streamed(per_user_and_route(&locks));
+    let mut client = connect_and_send(serve(app).await, CLICK).await;
+    feed.send(data("half")).unwrap();
+    answer_until(&mut client, "half\r\n").await;
+    assert_eq!(store.taken(), 1);
+    drop(feed);
+    answer_until(&mut client, "0\r\n\r\n").await;
+    assert_eq!(store.taken(), 0);
+}
+
+#[tokio::test]
+async fn a_client_that_disconnects_while_its_answer_is_sent_releases_the_lock() {
+    for leaves in Leaves::ALL {
+        let (locks, store) = embedded();
+        let layer = per_user_and_route(&locks);
+        let orders = layer.in_flight();
+        let (app, feed) = streamed(layer);
+        let mut client = connect_and_send(serve(app).await, CLICK).await;
+        feed.send(data("half")).unwrap();
+        answer_until(&mut client, "half\r\n").await;
+        assert_eq!((orders.count(), store.taken()), (1, 1));
+        let _half_open = leaves.from(client).await;
+        feed.closed().await;
+        assert_eq!(orders.drain(HOUR).await, 0);
+        all_released(&locks).await;
+        assert_eq!(store.taken(), 0, "{leaves:?}");
+    }
+}
+
+#[tokio::test]
+async fn answers_to_head_and_those_of_a_known_length_end_as_without_the_layer() {
+    let (locks, store) = embedded();
+    let gate = Gate::closed();
+    gate.let_through(2);
+    let layer = per_user_and_route(&locks)
+        .methods([http::Method::POST, http::Method::HEAD])
+        .release_at(ReleaseAt::BodyEnd);
+    let orders = layer.in_flight();
+    let app = shop(layer, &gate);
+    let address = serve(app).await;
+    let mut client = connect_and_send(address, &CLICK.replace("POST", "HEAD")).await;
+    let head = answer_until(&mut client, "\r\n\r\n").await;
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    assert_eq!(orders.drain(HOUR).await, 0);
+    for _ in 0..2 {
+        client.write_all(CLICK.as_bytes()).await.unwrap();
+        let made = answer_until(&mut client, "an order").await.to_lowercase();
+        assert!(made.contains("content-length: 8"), "{made}");
+        // The lock of an answer whose length is known may be held a moment longer.
+        assert_eq!(orders.drain(HOUR).await, 0);
+    }
+    all_released(&locks).await;
+    assert_eq!(store.taken(), 0);
 }
 
 #[tokio::test]
