@@ -95,8 +95,11 @@ impl Shared {
         match self.take() {
             Some(Locks { guard, beside, .. }) => {
                 let released = guard.release().await;
-                // Last: in this process it stands for both.
-                drop(beside);
+                // Last: in this process it stands for both. What there is to say was said of the
+                // store's.
+                if let Some(beside) = beside {
+                    let _ = beside.release().await;
+                }
                 released
             }
             None => Ok(()),

@@ -138,7 +138,7 @@ async fn a_body_that_knows_its_end_releases_the_lock_with_its_last_frame() {
 
 #[tokio::test]
 async fn a_release_that_hangs_holds_the_end_back_no_longer_than_its_bound() {
-    let (locks, store) = embedded();
+    let (locks, store) = patient().await;
     let layer = streaming(&locks).release_timeout(Duration::from_millis(1));
     let (mut body, feed) = begun(&layer).await;
     store.hang();

@@ -27,6 +27,15 @@ pub(crate) fn embedded() -> (LockManager, TestStore) {
     (locks, store)
 }
 
+/// One that waits for its store for as long as nobody else sets an end to it.
+pub(crate) async fn patient() -> (LockManager, TestStore) {
+    let endless = Duration::from_secs(24 * 3600);
+    let manager = LockManager::builder("memory:").operation_timeout(endless);
+    let locks = manager.connect().await.expect("a manager");
+    let store = locks.test_store().expect("an embedded store");
+    (locks, store)
+}
+
 pub(crate) fn per_user_and_route(locks: &LockManager) -> LockLayer {
     LockLayer::template(locks.clone(), TEMPLATE).expect("a template that parses")
 }

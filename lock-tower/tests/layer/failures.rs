@@ -102,6 +102,23 @@ async fn a_store_that_dies_before_the_release_costs_the_handler_nothing() {
     assert_eq!(store.taken(), 0, "released in the background");
 }
 
+#[tokio::test]
+async fn a_release_that_hangs_holds_the_answer_back_no_longer_than_its_bound() {
+    let (locks, store) = patient().await;
+    let hangs = store.clone();
+    let layer = per_user_and_route(&locks).release_timeout(Duration::from_millis(1));
+    let service = layer.layer(service_fn(move |_| {
+        hangs.hang();
+        async { ok(StatusCode::CREATED) }
+    }));
+    let answer = send(&service, click("42")).await;
+    assert_eq!(answer.status, StatusCode::CREATED);
+    assert_eq!(store.taken(), 1);
+    store.recover();
+    all_released(&locks).await;
+    assert_eq!(store.taken(), 0, "released in the background");
+}
+
 fn url(listener: &TcpListener) -> String {
     format!("redis://{}", listener.local_addr().unwrap())
 }

@@ -103,6 +103,8 @@ async fn every_request_is_counted_by_its_outcome_and_no_label_is_a_value() {
     ] {
         assert_eq!(seen.get(&series), Some(&value), "{series} in {seen:#?}");
     }
+    let left = |layer: &str| format!("lock_layer_disconnects_total{{layer={layer}}}");
+    assert!(!seen.contains_key(&left("orders")), "they were answered");
     let all = format!("{seen:?}");
     for value in ["alice", "bob", "carol", "/orders", "submit"] {
         assert!(!all.contains(value), "{value} in {all}");

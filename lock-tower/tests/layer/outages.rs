@@ -152,3 +152,36 @@ async fn a_fallback_is_no_way_around_the_store_when_it_answers() {
     all_released(&local).await;
     assert_eq!(local.test_store().unwrap().taken(), 0);
 }
+
+#[tokio::test]
+async fn in_an_outage_longer_than_the_ttl_a_handler_that_still_runs_keeps_others_out() {
+    let (locks, clock) = with_clock().await;
+    let store = locks.test_store().unwrap();
+    let gate = Gate::closed();
+    let service = guarded(&locks, &LockManager::in_memory()).layer(gated(&gate));
+    let first = tokio::spawn(service.clone().oneshot(click("42")));
+    gate.entered(1).await;
+    store.fail(ErrorKind::Unavailable);
+    clock.advance(HOUR);
+    assert!(locks.held().is_empty(), "its lock in the store is lost");
+    assert_eq!(
+        send(&service, click("42")).await.kind(),
+        Some(RejectionKind::InFlight)
+    );
+    gate.let_through(1);
+    assert_eq!(first.await.unwrap().unwrap().status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_cooldown_goes_on_in_an_outage_that_begins_after_it() {
+    let (locks, store) = embedded();
+    let local = LockManager::in_memory();
+    let layer = guarded(&locks, &local).cooldown(HOUR);
+    let service = layer.layer(answers(StatusCode::OK));
+    assert_eq!(send(&service, click("42")).await.status, StatusCode::OK);
+    store.fail(ErrorKind::Unavailable);
+    assert_eq!(
+        send(&service, click("42")).await.kind(),
+        Some(RejectionKind::CoolingDown)
+    );
+}

@@ -15,6 +15,7 @@ fn sample() -> Request<Body> {
 async fn a_probe_runs_no_handler_and_takes_no_lock() {
     let (locks, store) = embedded();
     let gate = Gate::closed();
+    gate.let_through(2);
     let service = per_user(&locks).layer(gated(&gate));
     store.fail(lock_core::ErrorKind::Unavailable);
     probe(service.clone(), sample()).await.unwrap();
