@@ -287,9 +287,9 @@ macro_rules! locked {
 
 locked!(made_by_a_macro, "made:<n>", n);
 
-/// As much as clippy takes for one function: one more would be too much.
+/// Many branches and many lines, but not more than clippy takes for one function.
 #[distributed_lock(key = "branches:<n>", ttl = "10s")]
-async fn as_many_branches_as_are_allowed(n: u64) -> Result<u64, Error> {
+async fn many_branches(n: u64) -> Result<u64, Error> {
     step().await;
     let mut sum = 0;
     if n > 1 {
@@ -373,7 +373,7 @@ fn main() {
     drop((held.lock().map(|guard| not_send(Rc::new(1), guard)).is_ok(), the_errors_kind));
     drop((patterns, a_reference_inside, nothing, a_function_for_errors, a_block_for_errors));
     drop((leaves_early, casts, recursive, a_boxed_future, stacked, made_by_a_macro));
-    drop((instrumented_above, instrumented_below, as_many_branches_as_are_allowed));
+    drop((instrumented_above, instrumented_below, many_branches));
     drop((a_future_as_parameter(step_of(1)), generics(&1, 2, [3])));
     drop(a_hidden_type(1));
     drop(a_returned_future(1));
