@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
+use crate::cooldown::is_grpc_error;
 use crate::streaming::Streaming;
 
 pin_project! {
@@ -79,6 +80,9 @@ where
         if !held.is_releasing() {
             match ready!(body.as_mut().poll_frame(context)) {
                 Some(Ok(frame)) => {
+                    if frame.trailers_ref().is_some_and(is_grpc_error) {
+                        held.failed();
+                    }
                     // Whoever knows that this was the last frame does not ask for another.
                     if body.is_end_stream() {
                         *lock = None;

@@ -35,8 +35,12 @@ impl Cooldown {
 /// work was not done here: the next try is welcome. gRPC says so in a header, under the status 200.
 fn has_succeeded(status: StatusCode, headers: &HeaderMap) -> bool {
     let by_status = status.is_success() || status == StatusCode::SEE_OTHER;
-    let grpc_status = headers.get("grpc-status");
-    by_status && grpc_status.is_none_or(|code| code == "0")
+    by_status && !is_grpc_error(headers)
+}
+
+/// Said in the head of an answer, or in its trailers.
+pub(crate) fn is_grpc_error(headers: &HeaderMap) -> bool {
+    headers.get("grpc-status").is_some_and(|code| code != "0")
 }
 
 impl fmt::Debug for Cooldown {

@@ -199,8 +199,9 @@
 //!   them, by the [`InFlight`] of each layer, and then for the releases, by
 //!   [`LockManager::drain`](lock_core::LockManager::drain).
 //! * gRPC clients see a refusal as the HTTP status that it is: `UNKNOWN` for a 409, `UNAVAILABLE`
-//!   for a 503. A call that failed is followed by no cooldown if it says so in the head of its
-//!   answer, as unary calls do; a stream that fails later counts as a success.
+//!   for a 503; with [`on_reject`](LockLayer::on_reject) it is a status of gRPC. A call that failed
+//!   is followed by no cooldown if it says so in the head of its answer, as unary calls do, or with
+//!   [`ReleaseAt::BodyEnd`] in its trailers.
 //! * The services need a tokio runtime with time enabled.
 //!
 //! # Features

@@ -43,7 +43,9 @@ pub enum ReleaseAt {
     #[default]
     Head,
     /// When the body of the answer has ended, failed or was dropped: for answers that are made while
-    /// they are sent. The lock is renewed until then, however slowly the client reads.
+    /// they are sent. The lock is renewed until then, however slowly the client reads. The cooldown
+    /// of an answer that was a success by its head counts from then on, also if its client leaves
+    /// half way; not if its body ends with an error.
     ///
     /// The end of a body without a known length is sent when the lock is released (or
     /// [`release_timeout`](crate::LockLayer::release_timeout) is over); one with a known length has

@@ -109,6 +109,20 @@ async fn a_body_that_fails_is_followed_by_no_cooldown() {
 }
 
 #[tokio::test]
+async fn a_grpc_stream_that_fails_in_its_trailers_is_followed_by_no_cooldown() {
+    let (locks, store) = embedded();
+    let layer = streaming(&locks).cooldown(HOUR);
+    let (mut body, feed) = begun(&layer).await;
+    let mut trailers = HeaderMap::new();
+    trailers.insert("grpc-status", "13".parse().unwrap());
+    feed.send(Ok(Frame::trailers(trailers))).unwrap();
+    drop(feed);
+    assert!(body.frame().await.unwrap().unwrap().is_trailers());
+    assert!(body.frame().await.is_none());
+    assert_eq!(store.taken(), 0);
+}
+
+#[tokio::test]
 async fn a_body_that_is_never_polled_releases_the_lock_when_it_is_dropped() {
     let (locks, store) = embedded();
     let (body, _feed) = begun(&streaming(&locks)).await;
