@@ -158,14 +158,15 @@ async fn in_an_outage_longer_than_the_ttl_a_handler_that_still_runs_keeps_others
     let (locks, clock) = with_clock().await;
     let store = locks.test_store().unwrap();
     let gate = Gate::closed();
-    let service = guarded(&locks, &LockManager::in_memory()).layer(gated(&gate));
-    let first = tokio::spawn(service.clone().oneshot(click("42")));
+    let layer = guarded(&locks, &LockManager::in_memory());
+    let first = tokio::spawn(layer.layer(gated(&gate)).oneshot(click("42")));
     gate.entered(1).await;
     store.fail(ErrorKind::Unavailable);
     clock.advance(HOUR);
     assert!(locks.held().is_empty(), "its lock in the store is lost");
+    let second = layer.layer(answers(StatusCode::OK));
     assert_eq!(
-        send(&service, click("42")).await.kind(),
+        send(&second, click("42")).await.kind(),
         Some(RejectionKind::InFlight)
     );
     gate.let_through(1);
