@@ -1,5 +1,6 @@
 //! A free key, acquired and released, against the two raw commands that do the least.
 
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use lock_core::LockManager;
@@ -58,25 +59,34 @@ async fn raw_turn(connection: &MultiplexedConnection, tasks: usize) -> f64 {
     turn(tasks, |task, end| {
         let mut connection = connection.clone();
         async move {
-            let release = Script::new(
-                "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end",
-            );
             let key = format!("lock:raw:{task}");
             let mut pairs = 0;
             while Instant::now() < end {
-                let token = format!("0123456789abcdef/{pairs:032x}");
-                let set = lock_core::redis::cmd("SET").arg(&key).arg(&token).arg("NX").arg("PX").arg(30_000).take();
-                let set: Option<String> = set.query_async(&mut connection).await.expect("SET");
-                assert!(set.is_some());
-                let deleted: i64 =
-                    release.key(&key).arg(&token).invoke_async(&mut connection).await.expect("EVALSHA");
-                assert_eq!(deleted, 1);
+                raw_pair(&mut connection, &key, pairs as usize).await;
                 pairs += 1;
             }
             pairs
         }
     })
     .await
+}
+
+/// The least that a lock can be: a key that is set if it is free, and deleted if it is still ours.
+pub(crate) async fn raw_pair(connection: &mut MultiplexedConnection, key: &str, number: usize) {
+    static RELEASE: LazyLock<Script> = LazyLock::new(|| {
+        Script::new(
+            "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end",
+        )
+    });
+    let token = format!("0123456789abcdef/{number:032x}");
+    let mut set = lock_core::redis::cmd("SET");
+    set.arg(key).arg(&token).arg("NX").arg("PX").arg(30_000);
+    let set: Option<String> = set.query_async(connection).await.expect("SET");
+    assert!(set.is_some());
+    let mut release = RELEASE.key(key);
+    let release = release.arg(&token).invoke_async(connection);
+    let deleted: i64 = release.await.expect("EVALSHA");
+    assert_eq!(deleted, 1);
 }
 
 async fn kit_turn(locks: &LockManager, tasks: usize) -> f64 {
@@ -112,7 +122,7 @@ where
 }
 
 /// The same kind of connection as the kit's: RESP3, no delay, no timeouts of its own.
-async fn raw_connection(server: &RedisServer) -> MultiplexedConnection {
+pub(crate) async fn raw_connection(server: &RedisServer) -> MultiplexedConnection {
     let info: ConnectionInfo = server.url().into_connection_info().expect("a URL");
     let settings = info
         .redis_settings()
@@ -132,7 +142,7 @@ async fn raw_connection(server: &RedisServer) -> MultiplexedConnection {
         .expect("a connection")
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }

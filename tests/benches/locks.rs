@@ -6,14 +6,16 @@
 
 mod free_pair;
 mod held;
+mod layer;
 
 use lock_tests::RedisServer;
 
 const USAGE: &str = "\
-cargo bench -p lock-tests [-- pair | held]
+cargo bench -p lock-tests [-- pair | held | layer]
 
   pair   acquire + release of a free key against raw SET NX PX + EVALSHA, with 1 and 64 tasks
   held   100 000 held locks: CPU of the process and memory per lock while they are renewed
+  layer  a request through the layer: CPU beside the plain router, a timeout layer and raw commands
 
 Starts its own redis-server. HELD=n changes the number of held locks.
 ";
@@ -26,7 +28,7 @@ fn main() {
     let chosen = |name: &str| arguments.is_empty() || arguments.iter().any(|given| given == name);
     if arguments
         .iter()
-        .any(|given| given != "pair" && given != "held")
+        .any(|given| !["pair", "held", "layer"].contains(&given.as_str()))
     {
         print!("{USAGE}");
         return;
@@ -37,5 +39,8 @@ fn main() {
     }
     if chosen("held") {
         held::run(&server);
+    }
+    if chosen("layer") {
+        layer::run(&server);
     }
 }

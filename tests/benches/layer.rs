@@ -1,0 +1,165 @@
+//! What the layer costs a request: CPU of this process, the same router with it and without.
+//!
+//! Requests go straight into the service, so that no HTTP is measured, one at a time, each of
+//! another user: nobody is in anybody's way. The store is a real server; its own CPU is not counted.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use axum::routing::post;
+use lock_core::LockManager;
+use lock_core::redis::aio::MultiplexedConnection;
+use lock_tests::RedisServer;
+use lock_tower::LockLayer;
+use rustix::time::{ClockId, clock_gettime};
+use tower::{Service, ServiceExt};
+use tower_http::timeout::TimeoutLayer;
+
+use crate::free_pair::{median, raw_connection, raw_pair};
+
+const ROUNDS: usize = 60;
+/// Requests in a turn: a turn is short, so that whatever else the machine does hits all alike.
+const TURN: usize = 500;
+
+pub(crate) fn run(server: &RedisServer) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(compare(server));
+}
+
+async fn compare(server: &RedisServer) {
+    let redis = LockManager::connect(&server.url())
+        .await
+        .expect("a manager");
+    let embedded = LockManager::in_memory();
+    let raw = raw_connection(server).await;
+
+    let timeout =
+        TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, Duration::from_secs(30));
+    let plain = app();
+    let with_timeout = app().route_layer(timeout);
+    let on_embedded = app().route_layer(layer(&embedded));
+    let on_redis = app().route_layer(layer(&redis));
+
+    let mut turns: [Vec<f64>; 6] = Default::default();
+    for round in 0..=ROUNDS {
+        let turn = [
+            cpu_of(requests(&plain)).await,
+            cpu_of(requests(&with_timeout)).await,
+            cpu_of(requests(&on_embedded)).await,
+            cpu_of(requests(&on_redis)).await,
+            cpu_of(raw_pairs(&raw)).await,
+            cpu_of(kit_pairs(&redis)).await,
+        ];
+        // In the first round connections and scripts are made.
+        if round > 0 {
+            for (all, one) in turns.iter_mut().zip(turn) {
+                all.push(one);
+            }
+        }
+    }
+    print(&turns);
+}
+
+/// Differences are taken within a round, and only then their median.
+fn print(turns: &[Vec<f64>; 6]) {
+    let [plain, with_timeout, on_embedded, on_redis, raw, kit] = turns;
+    let more = |of: &[f64], than: &[&[f64]]| {
+        let rest = of.iter().enumerate().map(|(round, of)| {
+            let less: f64 = than.iter().map(|than| than[round]).sum();
+            of - less
+        });
+        median(rest.collect())
+    };
+    println!("\n| a request, CPU of the process | µs | more than plain |");
+    println!("| --- | --- | --- |");
+    for (name, of) in [
+        ("plain router", plain),
+        ("with tower-http's timeout", with_timeout),
+        ("with the lock layer, embedded store", on_embedded),
+        ("with the lock layer, Redis", on_redis),
+    ] {
+        println!(
+            "| {name} | {:.1} | {:.1} |",
+            median(of.clone()),
+            more(of, &[plain])
+        );
+    }
+    println!(
+        "| *no request*: raw SET NX PX + EVALSHA | {:.1} | |",
+        median(raw.clone())
+    );
+    println!(
+        "| *no request*: the kit's acquire + release | {:.1} | |",
+        median(kit.clone())
+    );
+    println!("\n| the layer on Redis, beside | µs of CPU a request (median of {ROUNDS}) |");
+    println!("| --- | --- |");
+    println!(
+        "| the router and the raw pair | {:.1} |",
+        more(on_redis, &[plain, raw])
+    );
+    println!(
+        "| the router and the kit's pair | {:.1} |",
+        more(on_redis, &[plain, kit])
+    );
+}
+
+fn app() -> Router {
+    let create = async || (StatusCode::CREATED, "an order");
+    Router::new().route("/orders", post(create))
+}
+
+fn layer(locks: &LockManager) -> LockLayer {
+    let key = "submit:<header.x-user-id>:<method>:<route>";
+    LockLayer::template(locks.clone(), key).expect("a template")
+}
+
+/// Microseconds of CPU of the whole process for each of a turn's: the keeper's thread too.
+async fn cpu_of(turn: impl Future<Output = ()>) -> f64 {
+    let before = cpu();
+    turn.await;
+    (cpu() - before).as_secs_f64() * 1e6 / TURN as f64
+}
+
+fn cpu() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::try_from(time).expect("time goes on")
+}
+
+async fn requests(app: &Router) {
+    let mut service = app.clone().into_service::<Body>();
+    for user in 0..TURN {
+        let request = Request::post("/orders")
+            .header("x-user-id", user)
+            .body(Body::empty())
+            .expect("a request");
+        let service = ServiceExt::<Request<Body>>::ready(&mut service)
+            .await
+            .expect("never fails");
+        let answer = service.call(request).await.expect("never fails");
+        assert_eq!(answer.status(), StatusCode::CREATED);
+    }
+}
+
+async fn raw_pairs(connection: &MultiplexedConnection) {
+    let mut connection = connection.clone();
+    for user in 0..TURN {
+        raw_pair(&mut connection, &format!("lock:raw:{user}"), user).await;
+    }
+}
+
+async fn kit_pairs(locks: &LockManager) {
+    for user in 0..TURN {
+        let guard = locks
+            .lock(format!("kit:{user}"))
+            .acquire()
+            .await
+            .expect("free");
+        guard.release().await.expect("held");
+    }
+}
