@@ -13,7 +13,7 @@ use tracing::{Instrument, Span};
 use crate::error::Error;
 use crate::fence::FencingToken;
 use crate::hold::{Hold, Watch};
-use crate::keeper::Job;
+use crate::keeper::{Job, Timer};
 use crate::lease::{Loss, Phase};
 use crate::options::cooldown_millis;
 use crate::reentry::{Entry, Level, LockScope, Turn};
@@ -145,6 +145,11 @@ impl LockHandle {
     /// ```
     pub fn scope<F: Future>(&self, future: F) -> LockScope<F> {
         LockScope::new(future, &self.hold, self.turn.as_ref())
+    }
+
+    pub(crate) fn timer(&self, patience: Duration) -> Timer {
+        let keeper = &self.hold.core.keeper;
+        keeper.timer(keeper.clock.now() + patience)
     }
 
     /// That of a body inside the lock.
@@ -283,10 +288,7 @@ impl LockGuard {
             cooldown => Operation::Cool(hold.release(), cooldown),
         };
         let mut answer = core.store.execute(operation, core.store.lane());
-        let mut timer = pin!(
-            core.keeper
-                .timer(core.keeper.clock.now() + core.operation_timeout)
-        );
+        let mut timer = pin!(self.handle.timer(core.operation_timeout));
         let outcome = poll_fn(|context| match answer.as_mut().poll(context) {
             Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
             Poll::Pending => timer.as_mut().poll(context).map(|()| None),

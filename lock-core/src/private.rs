@@ -1,4 +1,4 @@
-//! What the attribute's expansion calls. Not for anybody else: it changes with the macros.
+//! What the attribute's expansion and the layer call. Not for anybody else: it changes with them.
 
 use std::future::Future;
 use std::time::Duration;
@@ -86,6 +86,12 @@ where
     F: Future,
 {
     request.cooldown(cooldown).run_until(body, succeeded)
+}
+
+/// Resolves after `patience`, by the timer of the lock's own keeper: that of a runtime costs a wake
+/// of its driver for every timer that is due before all others, which a request's always is.
+pub fn timer(lock: &LockHandle, patience: Duration) -> impl Future<Output = ()> + use<> {
+    lock.timer(patience)
 }
 
 /// Whether a function's return value says that its work succeeded: what a `cooldown` follows.

@@ -1,11 +1,14 @@
 //! A request that has its lock: the handler, the cooldown, the release.
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use http::{Request, Response};
+use lock_core::__private::timer;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
 use tower_service::Service;
 use tracing::{Instrument, Span};
 
@@ -85,10 +88,16 @@ where
 /// store has answered, the release goes on in the background.
 pub(crate) async fn give_back(tenure: Tenure, patience: Duration) {
     let record = tenure.shared().record;
-    let outcome = match timeout(patience, tenure.release()).await {
-        Ok(Ok(())) => "released",
-        Ok(Err(error)) => error.code(),
-        Err(_) => "background",
+    let mut over = pin!(timer(&tenure.shared().handle, patience));
+    let mut release = pin!(tenure.release());
+    let released = poll_fn(|context| match release.as_mut().poll(context) {
+        Poll::Ready(released) => Poll::Ready(Some(released)),
+        Poll::Pending => over.as_mut().poll(context).map(|()| None),
+    });
+    let outcome = match released.await {
+        Some(Ok(())) => "released",
+        Some(Err(error)) => error.code(),
+        None => "background",
     };
     record.released(outcome);
 }
