@@ -350,3 +350,50 @@ async fn a_server_that_cannot_be_reached_is_unavailable_in_time() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn an_acquire_dropped_before_its_batch_is_sent_again_leaves_no_key() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, wait::PATIENCE).await;
+    let acquire = |key: &str| tokio::spawn(locks.lock(key).ttl(long()).acquire());
+
+    // Two requests are out, so that what comes now goes in a batch; the server does not know its
+    // script, and says so.
+    proxy.set(Direction::Replies, Flow::Hold);
+    let alone = [acquire("a"), acquire("b")];
+    wait::eventually("both are granted", async || {
+        ["lock:a", "lock:b"]
+            .iter()
+            .all(|key| server.get(key).is_some())
+    })
+    .await;
+    let held = proxy.held(Direction::Replies);
+    let batch = [acquire("c"), acquire("d")];
+    wait::eventually("the batch is answered", async || {
+        proxy.held(Direction::Replies) > held
+    })
+    .await;
+    // One of them is dropped and undone, before the batch is sent again with its script.
+    proxy.set(Direction::Replies, Flow::HoldAfter(held));
+    let mut guards = Vec::new();
+    for granted in alone {
+        guards.push(granted.await.expect("no panic").expect("free"));
+    }
+    let before = proxy.held(Direction::Replies);
+    let [gone, stays] = batch;
+    gone.abort();
+    wait::eventually("the undo is answered", async || {
+        proxy.held(Direction::Replies) > before
+    })
+    .await;
+    proxy.pass();
+    guards.push(stays.await.expect("no panic").expect("free"));
+    // The keeper's second undo would come 6 s after the first.
+    let undone = || server.get("lock:c").is_none();
+    assert!(wait::holds_within(Duration::from_secs(3), undone));
+    for guard in guards {
+        guard.release().await.expect("held");
+    }
+}

@@ -4,6 +4,8 @@
 //! with the same outcome costs the server ten times as much. The script is for whoever wants to be
 //! queued, steps over a release, or may have asked before.
 
+use std::sync::Arc;
+
 use redis::{Cmd, Pipeline, Value};
 
 use super::answers::{
@@ -27,6 +29,7 @@ impl RedisStore {
         let lock = self.names.lock(&acquire.key);
         if on.is_busy() {
             let item = Item::Acquire {
+                key: Arc::clone(&acquire.key),
                 lock,
                 token: acquire.token,
                 ttl_millis: millis(acquire.ttl),

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::answers::Trouble;
 use super::connection::Connection;
 use super::names::Names;
-use super::scripts::BATCH;
+use super::scripts::{BATCH, RELEASE};
 use crate::store::Failure;
 use crate::sync::lock;
 use crate::token::Token;
@@ -31,6 +31,7 @@ pub(super) enum Item {
         fence: String,
     },
     Acquire {
+        key: Arc<str>,
         lock: String,
         token: Token,
         ttl_millis: String,
@@ -142,8 +143,11 @@ async fn send(connection: Connection, names: Arc<Names>, mut waiting: Vec<Waitin
     keys.extend(acquires);
     match BATCH.run(&connection, &keys, &arguments).await {
         Ok(Value::Array(answers)) if answers.len() == waiting.len() => {
-            for (waiting, answer) in waiting.into_iter().zip(answers) {
-                drop(waiting.answer.send(Ok(answer)));
+            for (Waiting { item, answer: tell }, answer) in waiting.into_iter().zip(answers) {
+                let granted = matches!(answer, Value::Int(_));
+                if tell.send(Ok(answer)).is_err() && granted {
+                    give_back(&connection, &names, &item).await;
+                }
             }
         }
         Ok(_) => tell_all(waiting, &Trouble::Failed(Failure::not_understood())),
@@ -155,6 +159,22 @@ async fn send(connection: Connection, names: Arc<Names>, mut waiting: Vec<Waitin
             }
         }
         Err(trouble) => tell_all(waiting, &trouble),
+    }
+}
+
+/// A task that is gone has undone its acquire behind this batch, unless the batch was sent a second
+/// time after that, because the server did not know the script: then nobody else would, for a while.
+async fn give_back(connection: &Connection, names: &Names, item: &Item) {
+    if let Item::Acquire {
+        key, lock, token, ..
+    } = item
+    {
+        let queue = names.queue(key);
+        let keys = [lock.as_str(), names.mark(), queue.as_str()];
+        let token = token.text();
+        let arguments = [token.as_str(), "", names.channels()];
+        // Unanswered, it is left to the keeper, which undoes such an acquire once more later on.
+        let _ = RELEASE.run(connection, &keys, &arguments).await;
     }
 }
 
