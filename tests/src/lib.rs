@@ -31,6 +31,7 @@ mod child;
 mod fake;
 mod folder;
 pub mod http;
+pub mod http2;
 pub mod missing;
 mod port;
 mod proxy;

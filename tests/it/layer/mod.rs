@@ -6,6 +6,8 @@ mod loss;
 mod outages;
 mod processes;
 mod server;
+mod soak;
+mod trips;
 
 use std::time::Duration;
 

@@ -16,6 +16,8 @@ mod slow;
 mod trips;
 mod types;
 
+pub(crate) use trips::{asked, counts, gets};
+
 use std::time::Duration;
 
 use lock_core::{ErrorKind, LockManager};

@@ -8,7 +8,7 @@ use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
 use super::{long, manager, warm};
 
-fn counts(expected: &[(&str, u64)]) -> BTreeMap<String, u64> {
+pub(crate) fn counts(expected: &[(&str, u64)]) -> BTreeMap<String, u64> {
     let counts = expected.iter();
     counts
         .map(|(name, count)| ((*name).to_owned(), *count))
@@ -16,7 +16,7 @@ fn counts(expected: &[(&str, u64)]) -> BTreeMap<String, u64> {
 }
 
 /// What was asked since the reset, but for the harness's own questions.
-fn asked(server: &RedisServer) -> BTreeMap<String, u64> {
+pub(crate) fn asked(server: &RedisServer) -> BTreeMap<String, u64> {
     let mut stats = server.commandstats();
     stats.remove("info");
     stats.remove("config|resetstat");
@@ -24,7 +24,7 @@ fn asked(server: &RedisServer) -> BTreeMap<String, u64> {
 }
 
 /// The mark, and before Redis 7.0 what stands in the key: from there on `SET` tells it.
-fn gets(server: &RedisServer) -> u64 {
+pub(crate) fn gets(server: &RedisServer) -> u64 {
     let info = server.info("server");
     let major = info["redis_version"]
         .split('.')

@@ -1,0 +1,176 @@
+//! The service that is clicked on: a process of its own.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::panic::resume_unwind;
+use std::process::Command;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
+use lock_core::LockManager;
+use lock_tests::{ChildProcess, RedisServer, wait};
+use lock_tower::LockContext;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::sleep;
+use tower_http::catch_panic::CatchPanicLayer;
+
+use super::ledger::{Ledger, Visit};
+use crate::layer::layer;
+
+const SERVICE: &str = "LOCK_TESTS_SOAK_SERVICE";
+
+/// What its handlers stand under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The layer.
+    Locked,
+    /// The layer, and handlers that give their lock back themselves and say what became of it.
+    Reporting,
+    /// Nothing: to see that the checks see it.
+    Unlocked,
+}
+
+/// A running one.
+pub(super) struct Service {
+    process: ChildProcess,
+    pub(super) port: u16,
+}
+
+impl Service {
+    /// Two processes on one Redis.
+    pub(super) fn pair(
+        redis: &RedisServer,
+        ledger: &Ledger,
+        kind: Kind,
+        ttl: Duration,
+    ) -> [Service; 2] {
+        [(); 2].map(|()| {
+            let mut command = Command::new(std::env::current_exe().expect("this binary"));
+            let ledger = ledger.port();
+            command
+                .args(["--exact", "layer::soak::service::serves_until_told_to_end"])
+                .args(["--ignored", "--nocapture"])
+                .env(
+                    SERVICE,
+                    format!("{} {ledger} {kind:?} {}", redis.url(), ttl.as_millis()),
+                );
+            Service::of(ChildProcess::spawn(command))
+        })
+    }
+
+    fn of(process: ChildProcess) -> Service {
+        let line = process.line(wait::PATIENCE, |line| line.starts_with("serving "));
+        let line = line.unwrap_or_else(|| panic!("it does not serve:\n{}", process.output()));
+        let port = line["serving ".len()..].parse().expect("a port");
+        Service { process, port }
+    }
+
+    /// Ends it in order: it says that nothing is left.
+    pub(super) async fn end(mut self) {
+        self.process.terminate();
+        wait::eventually("it has ended", async || !self.process.is_running()).await;
+        let said = self
+            .process
+            .line(wait::PATIENCE, |line| line == "nothing is left");
+        assert!(said.is_some(), "{}", self.process.output());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "a process that other tests start"]
+async fn serves_until_told_to_end() {
+    let Ok(told) = std::env::var(SERVICE) else {
+        return;
+    };
+    let told: Vec<&str> = told.split(' ').collect();
+    let [redis, ledger, kind, ttl] = told[..] else {
+        panic!("{told:?}");
+    };
+    let mut end = signal(SignalKind::terminate()).expect("a signal");
+    let locks = LockManager::connect(redis).await.expect("a manager");
+    let ttl = Duration::from_millis(ttl.parse().expect("milliseconds"));
+    let layer = layer(&locks).ttl(ttl);
+    let orders = layer.in_flight();
+    let shop = Shop {
+        ledger: SocketAddr::from((Ipv4Addr::LOCALHOST, ledger.parse().expect("a port"))),
+        reports: kind == "Reporting",
+    };
+    let app = Router::new().route("/orders", post(order).with_state(shop));
+    let app = match kind {
+        "Unlocked" => app,
+        _ => app.route_layer(layer),
+    };
+    // Outside the lock layer: a panic goes through it before it becomes an answer.
+    let app = app.layer(CatchPanicLayer::new());
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    println!("\nserving {}", listener.local_addr().expect("bound").port());
+    axum::serve(listener, app)
+        .with_graceful_shutdown(async move {
+            end.recv().await;
+        })
+        .await
+        .expect("it serves");
+    let handlers = orders.drain(wait::PATIENCE).await;
+    let left = locks.drain(wait::PATIENCE).await;
+    match handlers == 0 && left.is_complete() {
+        true => println!("\nnothing is left"),
+        false => println!("\n{handlers} handlers and {left:?} are left"),
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Shop {
+    ledger: SocketAddr,
+    reports: bool,
+}
+
+/// Reads the stock, works, and writes one less.
+async fn order(
+    State(shop): State<Shop>,
+    headers: HeaderMap,
+    lock: Option<LockContext>,
+) -> (StatusCode, &'static str) {
+    let told = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let user = told("x-user-id").expect("a user");
+    let click = told("x-click").expect("a click");
+    let fence = lock.as_ref().map(|lock| lock.fencing_token().into());
+    let (mut visit, pieces) = Visit::begin(shop.ledger, user, click, fence).await;
+    match (told("x-work").expect("work"), &lock) {
+        ("until lost", Some(lock)) => {
+            lock.lost().await;
+            visit.say("lost").await;
+        }
+        (millis, lock) => {
+            let work = Duration::from_millis(millis.parse().expect("milliseconds"));
+            let lost = async {
+                match lock {
+                    Some(lock) => lock.lost().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = sleep(work) => {}
+                () = lost => {
+                    visit.say("lost").await;
+                }
+            }
+        }
+    }
+    visit.say(&format!("write {}", pieces - 1)).await;
+    visit.say("end").await;
+    if told("x-panics").is_some() {
+        // As a panic, without its words in the output.
+        resume_unwind(Box::new("as the click has asked"));
+    }
+    if let (true, Some(lock)) = (shop.reports, &lock) {
+        let how = match lock.release_now().await {
+            Ok(()) => "released",
+            Err(error) => error.code(),
+        };
+        visit.say(&format!("released {how}")).await;
+    }
+    (StatusCode::CREATED, "an order")
+}

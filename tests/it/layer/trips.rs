@@ -1,0 +1,128 @@
+//! What a request through the layer asks Redis, counted by Redis itself.
+
+use std::time::Duration;
+
+use lock_core::LockManager;
+use lock_tests::{Direction, Flow, Proxy, RedisServer, http, needs, wait};
+
+use super::{Gate, Server, click, key, layer, nothing_is_left, server_on};
+use crate::redis::{asked, counts, gets};
+
+/// The connections are made, and Redis knows the scripts.
+async fn warm(server: &Server) {
+    for _ in 0..2 {
+        assert_eq!(click(server, "warm").await.status, 201);
+    }
+}
+
+#[tokio::test]
+async fn ten_requests_are_ten_questions_for_the_lock_and_ten_releases() {
+    needs!(redis);
+    let redis = RedisServer::start();
+    let gate = Gate::open();
+    let server = server_on(&redis, &gate).await;
+    warm(&server).await;
+    redis.reset_stats();
+    for user in 0..10 {
+        assert_eq!(click(&server, &user.to_string()).await.status, 201);
+    }
+    // PTTL and TIME are asked with every question for a lock, and by no release.
+    let asked = asked(&redis);
+    let count = |command| asked.get(command).copied();
+    assert_eq!((count("pttl"), count("time")), (Some(10), Some(10)));
+    assert_eq!((count("evalsha"), count("eval")), (Some(10), None));
+    nothing_is_left(&redis, &[&server]).await;
+}
+
+#[tokio::test]
+async fn a_duplicate_is_one_question_or_on_its_own_server_none() {
+    needs!(redis);
+    let redis = RedisServer::start();
+    let there = server_on(&redis, &Gate::open()).await;
+    warm(&there).await;
+    let gate = Gate::closed();
+    let busy = server_on(&redis, &gate).await;
+    let (order, ()) = tokio::join!(click(&busy, "42"), async {
+        gate.entered(1).await;
+        redis.reset_stats();
+        assert_eq!(click(&there, "42").await.status, 409);
+        assert_eq!(
+            asked(&redis),
+            counts(&[("set", 1), ("get", gets(&redis)), ("pttl", 1), ("time", 1)])
+        );
+        redis.reset_stats();
+        assert_eq!(click(&busy, "42").await.status, 409);
+        assert_eq!(asked(&redis), counts(&[]));
+        gate.let_through(1);
+    });
+    assert_eq!(order.status, 201);
+}
+
+#[tokio::test]
+async fn nothing_is_asked_after_the_first_answer_neither_before_the_handler_nor_after_it() {
+    needs!(redis);
+    let redis = RedisServer::start();
+    let proxy = Proxy::to(redis.address());
+    let gate = Gate::closed();
+    let locks = LockManager::connect(&proxy.redis_url())
+        .await
+        .expect("a manager");
+    // Nothing but an answer ends its waiting.
+    let layer = layer(&locks)
+        .acquire_timeout(wait::PATIENCE)
+        .release_timeout(wait::PATIENCE);
+    let server = Server::start(locks, layer, &gate).await;
+    gate.let_through(2);
+    warm(&server).await;
+
+    redis.reset_stats();
+    let asked = || proxy.bytes(Direction::Requests);
+    let start = asked();
+    proxy.set(Direction::Replies, Flow::Hold);
+    let port = server.port();
+    let order =
+        tokio::spawn(async move { http::post(port, "/orders", &[("x-user-id", "42")], "").await });
+    // The last of the commands: what is asked before anything is answered has been asked.
+    wait::eventually("all that asks for the lock has arrived", async || {
+        redis.commandstats().contains_key("time")
+    })
+    .await;
+    let before_answer = asked();
+    assert!(before_answer > start);
+    proxy.pass();
+    gate.entered(3).await;
+    assert_eq!(asked(), before_answer, "one round trip before the handler");
+
+    proxy.set(Direction::Replies, Flow::Hold);
+    gate.let_through(1);
+    wait::eventually("the release has arrived", async || {
+        redis.get(&key("42")).is_none()
+    })
+    .await;
+    let before_answer = asked();
+    assert!(!order.is_finished(), "the answer waits for the release");
+    proxy.pass();
+    let order = order.await.expect("no panic").expect("an answer");
+    assert_eq!(order.status, 201);
+    assert_eq!(asked(), before_answer, "and one round trip after it");
+    nothing_is_left(&redis, &[&server]).await;
+}
+
+#[tokio::test]
+async fn a_cooldown_costs_no_trip_of_its_own() {
+    needs!(redis);
+    let redis = RedisServer::start();
+    let gate = Gate::open();
+    let locks = LockManager::connect(&redis.url()).await.expect("a manager");
+    let layer = layer(&locks).cooldown(Duration::from_secs(60));
+    let server = Server::start(locks, layer, &gate).await;
+    for user in ["warm", "warmer"] {
+        assert_eq!(click(&server, user).await.status, 201);
+    }
+    redis.reset_stats();
+    assert_eq!(click(&server, "42").await.status, 201);
+    let asked = asked(&redis);
+    let count = |command| asked.get(command).copied();
+    assert_eq!((count("pttl"), count("evalsha")), (Some(1), Some(1)));
+    assert_eq!(count("eval"), None);
+}

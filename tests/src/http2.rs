@@ -1,0 +1,207 @@
+//! HTTP/2 with prior knowledge: many requests on one connection, and every stream of it in the
+//! test's hand.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::Shutdown;
+
+use bytes::Bytes;
+use h2::client::{ResponseFuture, SendRequest};
+use h2::{Reason, RecvStream, SendStream};
+use http::{HeaderMap, Request};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+
+use crate::http::Response;
+
+/// A connection; its socket closes when this is dropped.
+#[derive(Debug)]
+pub struct Connection {
+    requests: SendRequest<Bytes>,
+    /// The same socket, to be ended under the protocol's feet.
+    socket: std::net::TcpStream,
+    driver: JoinHandle<()>,
+    authority: String,
+}
+
+impl Connection {
+    /// To 127.0.0.1:`port`.
+    ///
+    /// # Errors
+    ///
+    /// No connection, or no HTTP/2 behind it.
+    pub async fn open(port: u16) -> io::Result<Connection> {
+        let stream = TcpStream::connect(("127.0.0.1", port)).await?;
+        stream.set_nodelay(true)?;
+        let socket = stream.into_std()?;
+        let stream = TcpStream::from_std(socket.try_clone()?)?;
+        let (requests, connection) = h2::client::handshake(stream).await.map_err(failed)?;
+        Ok(Connection {
+            requests,
+            socket,
+            driver: tokio::spawn(async move {
+                // Its end shows in the answers that do not come.
+                let _ = connection.await;
+            }),
+            authority: format!("127.0.0.1:{port}"),
+        })
+    }
+
+    /// A whole request, and its whole answer.
+    ///
+    /// # Errors
+    ///
+    /// No whole answer.
+    pub async fn request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> io::Result<Response> {
+        let mut stream = self.begin(method, path, headers).await?;
+        stream.send(body, true)?;
+        stream.answer().await?.whole().await
+    }
+
+    /// The head of a request, whose body is still to come.
+    ///
+    /// # Errors
+    ///
+    /// The connection has ended.
+    pub async fn begin(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> io::Result<Stream> {
+        let mut head = Request::builder()
+            .method(method)
+            .uri(format!("http://{}{path}", self.authority));
+        for (name, value) in headers {
+            head = head.header(*name, *value);
+        }
+        let head = head
+            .body(())
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        let mut requests = self.requests.clone().ready().await.map_err(failed)?;
+        let (answer, body) = requests.send_request(head, false).map_err(failed)?;
+        Ok(Stream { answer, body })
+    }
+
+    /// Ends the connection under all its streams, without a word of HTTP/2: FIN.
+    pub fn close(&self) {
+        self.driver.abort();
+        // Fails only when the server was faster.
+        let _ = self.socket.shutdown(Shutdown::Both);
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+/// A request under way. Dropped before its answer has come, it is reset.
+#[derive(Debug)]
+pub struct Stream {
+    answer: ResponseFuture,
+    body: SendStream<Bytes>,
+}
+
+impl Stream {
+    /// A part of the request's body, or the last one.
+    ///
+    /// # Errors
+    ///
+    /// The stream has ended.
+    pub fn send(&mut self, part: &str, last: bool) -> io::Result<()> {
+        let part = Bytes::copy_from_slice(part.as_bytes());
+        self.body.send_data(part, last).map_err(failed)
+    }
+
+    /// RST_STREAM with CANCEL: what a browser sends when its user goes elsewhere.
+    pub fn reset(mut self) {
+        self.body.send_reset(Reason::CANCEL);
+    }
+
+    /// The head of the answer.
+    ///
+    /// # Errors
+    ///
+    /// The stream was reset, or the connection has ended.
+    pub async fn answer(self) -> io::Result<Answer> {
+        let (head, body) = self.answer.await.map_err(failed)?.into_parts();
+        Ok(Answer {
+            status: head.status.as_u16(),
+            headers: text(&head.headers),
+            body,
+            reset: self.body,
+        })
+    }
+}
+
+/// An answer whose body is still to come. Dropped before that, its stream is reset.
+#[derive(Debug)]
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    /// The headers, names in lower case; of a repeated one the last.
+    pub headers: BTreeMap<String, String>,
+    body: RecvStream,
+    reset: SendStream<Bytes>,
+}
+
+impl Answer {
+    /// The next piece of the body; `None` at its end.
+    ///
+    /// # Errors
+    ///
+    /// The stream was reset, or the connection has ended.
+    pub async fn piece(&mut self) -> io::Result<Option<String>> {
+        let Some(piece) = self.body.data().await else {
+            return Ok(None);
+        };
+        let piece = piece.map_err(failed)?;
+        self.body
+            .flow_control()
+            .release_capacity(piece.len())
+            .map_err(failed)?;
+        Ok(Some(String::from_utf8_lossy(&piece).into_owned()))
+    }
+
+    /// All of it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Answer::piece`].
+    pub async fn whole(mut self) -> io::Result<Response> {
+        let mut body = String::new();
+        while let Some(piece) = self.piece().await? {
+            body.push_str(&piece);
+        }
+        Ok(Response {
+            status: self.status,
+            headers: self.headers,
+            body,
+        })
+    }
+
+    /// RST_STREAM with CANCEL, in the middle of the body.
+    pub fn reset(mut self) {
+        self.reset.send_reset(Reason::CANCEL);
+    }
+}
+
+fn text(headers: &HeaderMap) -> BTreeMap<String, String> {
+    let text = headers.iter().map(|(name, value)| {
+        let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+        (name.as_str().to_owned(), value)
+    });
+    text.collect()
+}
+
+fn failed(error: h2::Error) -> io::Error {
+    io::Error::other(error)
+}
