@@ -62,6 +62,46 @@ async fn logs_hold_no_key_and_the_handler_logs_in_its_requests_span() {
 }
 
 #[tokio::test(flavor = "current_thread")]
+async fn neither_logs_nor_answers_nor_keys_hold_a_secret() {
+    let log = ThisThread::listen();
+    let (locks, _) = embedded();
+    let template =
+        "k:<bearer>:<session.sid>:<cookie.cart|sha256>:<idempotency-key>:<form.token|sha256>";
+    let layer = lock_tower::LockLayer::body_template(locks.clone(), template, 20).unwrap();
+    let seen = locks.clone();
+    let service = layer.layer(service_fn(
+        move |_: Request<lock_tower::RequestBody<Body>>| {
+            let key = seen.held()[0].key().to_owned();
+            async move {
+                assert!(!key.contains("secret"), "{key}");
+                ok(StatusCode::OK)
+            }
+        },
+    ));
+    let request = |idempotency: &str, form: &'static str| {
+        Request::post("/orders?secret=secret")
+            .header("authorization", "Bearer secret")
+            .header("cookie", "sid=secret; cart=secret")
+            .header("idempotency-key", idempotency)
+            .body(Body::from(form))
+            .unwrap()
+    };
+    for (request, status) in [
+        (request("1", "token=secret"), 200),
+        (request("\"secret", "token=secret"), 400),
+        (request("1", "secret=secret"), 400),
+        (request("1", "token=secret&token=secrets"), 413),
+        (request("1", "token=secret&token="), 400),
+    ] {
+        let answer = send(&service, request).await;
+        assert_eq!(answer.status, status);
+        assert!(!answer.text.contains("secret"), "{}", answer.text);
+    }
+    assert!(!log.text().contains("secret"), "{}", log.text());
+    assert!(log.text().contains("lock_body_too_large"), "{}", log.text());
+}
+
+#[tokio::test(flavor = "current_thread")]
 async fn what_shadow_mode_would_refuse_is_logged_with_its_reason() {
     let log = ThisThread::listen();
     let (locks, _) = embedded();

@@ -1,12 +1,16 @@
 //! The layer as its users see it, on the embedded store: at the level of services and, with the
 //! feature `axum`, over real sockets on loopback.
 
+mod bodies;
 mod body_end;
+#[cfg(feature = "axum")]
+mod body_sockets;
 mod cancellation;
 mod common;
 mod cooldown;
 mod disconnects;
 mod duplicates;
+mod extractors;
 mod failures;
 mod handlers_say;
 #[cfg(feature = "axum")]

@@ -3,10 +3,11 @@
 use crate::common::*;
 use bytes::Bytes;
 use http_body_util::Full;
+use lock_tower::key::{FromBody, FromHead, HeadOnly, KeyError, KeyPart, WithBody};
 use lock_tower::{
-    Disconnect, InFlight, LockContext, LockLayer, LockService, MissingKey, Outage, ProbeError,
-    RefusalFormat, Rejection, RejectionKind, ReleaseAt, ResponseBody, ResponseFuture,
-    TemplateError,
+    Disconnect, InFlight, KeyTemplate, LockContext, LockLayer, LockService, MissingKey, Outage,
+    ProbeError, RefusalFormat, Rejection, RejectionKind, ReleaseAt, RequestBody, ResponseBody,
+    ResponseFuture, TemplateError,
 };
 use tower::Layer;
 use tower::util::BoxCloneSyncService;
@@ -22,6 +23,11 @@ fn public_types_can_be_sent_and_shared() {
 
     everywhere::<LockLayer>();
     everywhere::<LockService<Inner>>();
+    everywhere::<LockLayer<WithBody>>();
+    everywhere::<LockService<Inner, WithBody>>();
+    everywhere::<RequestBody<Full<Bytes>>>();
+    everywhere::<KeyTemplate>();
+    everywhere::<(HeadOnly, WithBody, FromHead, FromBody, KeyPart, KeyError)>();
     everywhere::<LockContext>();
     everywhere::<Disconnect>();
     everywhere::<InFlight>();
@@ -54,6 +60,23 @@ fn debug_shows_settings_and_no_values() {
             && text.contains("inner"),
         "{text}"
     );
+}
+
+#[test]
+fn debug_of_what_makes_keys_shows_names_and_no_values() {
+    let (locks, _) = embedded();
+    let extractor = lock_tower::key::header("x-user-id");
+    let layer = LockLayer::body_template(locks, "k:<bearer>:<body>", 10).unwrap();
+    let part = KeyPart::new("name", "alice").unwrap();
+    let text = format!(
+        "{extractor:?} {layer:?} {part:?} {:?}",
+        KeyError::missing("user")
+    );
+    assert!(
+        text.contains("x-user-id") && text.contains("user"),
+        "{text}"
+    );
+    assert!(!text.contains("alice"), "{text}");
 }
 
 #[test]

@@ -1,0 +1,418 @@
+//! Keys that are made of the body: what the handler reads after that, and what is refused.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crate::common::*;
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body::{Frame, SizeHint};
+use http_body_util::BodyExt;
+use lock_core::LockManager;
+use lock_tower::key::WithBody;
+use lock_tower::{LockContext, LockLayer, MissingKey, RejectionKind, RequestBody};
+use tower::{Layer, Service, ServiceExt, service_fn};
+
+const LIMIT: usize = 10;
+
+/// A body that gives these frames, then waits for ever if told so, and knows how often it was asked.
+#[derive(Clone, Default)]
+struct Script {
+    frames: VecDeque<Event>,
+    length: Option<u64>,
+    polls: Arc<AtomicUsize>,
+}
+
+#[derive(Clone)]
+enum Event {
+    Data(&'static [u8]),
+    Trailers(&'static str),
+    Error,
+    /// Nothing more ever comes.
+    Silence,
+    /// Nothing for now.
+    Pause,
+    /// Nothing until somebody asks who was not woken for it.
+    Late,
+}
+
+use Event::{Data, Error, Late, Pause, Silence, Trailers};
+
+impl Script {
+    fn of(frames: impl IntoIterator<Item = Event>) -> Self {
+        Self {
+            frames: frames.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+
+    fn announcing(self, length: u64) -> Self {
+        Self {
+            length: Some(length),
+            ..self
+        }
+    }
+}
+
+impl http_body::Body for Script {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        self.polls.fetch_add(1, Ordering::Relaxed);
+        let Some(event) = self.frames.pop_front() else {
+            return Poll::Ready(None);
+        };
+        Poll::Ready(Some(match event {
+            Data(bytes) => Ok(Frame::data(Bytes::from_static(bytes))),
+            Trailers(value) => {
+                let mut trailers = HeaderMap::new();
+                trailers.insert("checksum", value.parse().unwrap());
+                Ok(Frame::trailers(trailers))
+            }
+            Error => Err(io::Error::other("the client has gone")),
+            Silence => {
+                self.frames.push_front(Silence);
+                return Poll::Pending;
+            }
+            Late => return Poll::Pending,
+            Pause => {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+        }))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self.length {
+            Some(length) => SizeHint::with_exact(length),
+            None => SizeHint::default(),
+        }
+    }
+}
+
+fn post(body: Script) -> Request<Script> {
+    let request = Request::post("/orders").header("x-user-id", "42");
+    request.body(body).unwrap()
+}
+
+/// The whole body is the key.
+fn layer(locks: &LockManager) -> LockLayer<WithBody> {
+    LockLayer::body_template(locks.clone(), "k:<header.x-user-id>:<body>", LIMIT).unwrap()
+}
+
+/// Answers with all that it reads, frame after frame.
+fn echo() -> impl Service<
+    Request<RequestBody<Script>>,
+    Response = Response<Body>,
+    Error = Infallible,
+    Future: Send,
+> + Clone
++ Send {
+    service_fn(|request: Request<RequestBody<Script>>| async move {
+        let locked = request.extensions().get::<LockContext>().is_some();
+        let mut body = request.into_body();
+        let announced = http_body::Body::size_hint(&body).exact();
+        let mut read = format!("locked={locked} length={announced:?}");
+        while let Some(frame) = body.frame().await {
+            match frame.map(Frame::into_data) {
+                Ok(Ok(data)) => read += &format!(" {}", String::from_utf8_lossy(&data)),
+                Ok(Err(trailers)) => {
+                    read += &format!(" {:?}", trailers.into_trailers().unwrap()["checksum"])
+                }
+                Err(error) => read += &format!(" {error}"),
+            }
+        }
+        assert!(http_body::Body::is_end_stream(&body));
+        Ok(Response::new(Body::from(read)))
+    })
+}
+
+async fn answer(layer: LockLayer<WithBody>, request: Request<Script>) -> Answer {
+    read(layer.layer(echo()).oneshot(request).await.unwrap()).await
+}
+
+#[tokio::test]
+async fn the_handler_reads_the_same_bytes_and_trailers() {
+    let (locks, store) = embedded();
+    let body = Script::of([Data(b"ab"), Pause, Data(b""), Data(b"cde"), Trailers("5")]);
+    let answer = answer(layer(&locks), post(body)).await;
+    assert_eq!(answer.text, "locked=true length=Some(5) abcde \"5\"");
+    assert_eq!(store.taken(), 0);
+}
+
+#[tokio::test]
+async fn a_body_of_exactly_the_limit_is_read_and_one_byte_more_is_a_413() {
+    let (locks, store) = embedded();
+    for (frames, status) in [
+        ([Data(b"0123456789"), Data(b"")], StatusCode::OK),
+        ([Data(b"01234"), Data(b"56789")], StatusCode::OK),
+        (
+            [Data(b"0123456789a"), Data(b"")],
+            StatusCode::PAYLOAD_TOO_LARGE,
+        ),
+        (
+            [Data(b"0123456789"), Data(b"a")],
+            StatusCode::PAYLOAD_TOO_LARGE,
+        ),
+    ] {
+        let length: usize = frames
+            .iter()
+            .map(|frame| {
+                if let Data(bytes) = frame {
+                    bytes.len()
+                } else {
+                    0
+                }
+            })
+            .sum();
+        for body in [
+            Script::of(frames.clone()),
+            Script::of(frames.clone()).announcing(length as u64),
+        ] {
+            let answer = answer(layer(&locks), post(body)).await;
+            assert_eq!(answer.status, status);
+            if status != StatusCode::OK {
+                assert_eq!(answer.kind(), Some(RejectionKind::BodyTooLarge));
+                assert_eq!(answer.problem()["code"], "lock_body_too_large");
+                assert_eq!(
+                    answer.content_type.as_deref(),
+                    Some("application/problem+json")
+                );
+            }
+        }
+    }
+    assert_eq!(store.taken(), 0);
+}
+
+#[tokio::test]
+async fn a_body_that_says_it_is_too_large_or_of_a_request_without_a_user_is_not_read() {
+    let (locks, _) = embedded();
+    let too_large = Script::of([Data(b"a")]).announcing(11);
+    let polls = Arc::clone(&too_large.polls);
+    let refused = answer(layer(&locks), post(too_large)).await;
+    assert_eq!(refused.kind(), Some(RejectionKind::BodyTooLarge));
+    assert_eq!(polls.load(Ordering::Relaxed), 0);
+
+    let anonymous = Script::of([Data(b"a")]);
+    let polls = Arc::clone(&anonymous.polls);
+    let refused = answer(layer(&locks), Request::post("/").body(anonymous).unwrap()).await;
+    assert_eq!(refused.kind(), Some(RejectionKind::KeyMissing));
+    assert_eq!(polls.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_a_408_and_one_that_breaks_off_a_400() {
+    let (locks, store) = embedded();
+    let impatient = layer(&locks).body_timeout(Duration::from_millis(1));
+    let refused = answer(impatient, post(Script::of([Data(b"a"), Silence]))).await;
+    assert_eq!(refused.status, StatusCode::REQUEST_TIMEOUT);
+    assert_eq!(refused.kind(), Some(RejectionKind::BodyTimeout));
+    assert_eq!(refused.problem()["code"], "lock_body_timeout");
+
+    let refused = answer(layer(&locks), post(Script::of([Data(b"a"), Error]))).await;
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST);
+    assert_eq!(refused.kind(), Some(RejectionKind::BodyIncomplete));
+    assert_eq!(refused.problem()["code"], "lock_body_incomplete");
+    assert_eq!(store.taken(), 0);
+}
+
+#[tokio::test]
+async fn a_request_that_is_dropped_while_its_body_is_read_leaves_nothing() {
+    let (locks, store) = embedded();
+    let service = layer(&locks).layer(service_fn(|_: Request<RequestBody<Script>>| async {
+        panic!("the handler ran");
+        #[allow(unreachable_code, reason = "says the type")]
+        ok(StatusCode::OK)
+    }));
+    let body = Script::of([Data(b"a"), Silence]);
+    let polls = Arc::clone(&body.polls);
+    let mut request = Box::pin(service.oneshot(post(body)));
+    assert!(poll_once(request.as_mut()).is_pending());
+    assert_eq!(polls.load(Ordering::Relaxed), 2);
+    drop(request);
+    all_released(&locks).await;
+    assert_eq!(store.taken(), 0);
+}
+
+#[tokio::test]
+async fn what_is_not_locked_streams_as_it_did() {
+    let (locks, _) = embedded();
+    let frames = [Data(b"0123456789"), Pause, Data(b"abc"), Trailers("13")];
+    let mut get = post(Script::of(frames.clone()).announcing(13));
+    *get.method_mut() = Method::GET;
+    let passed = answer(layer(&locks), get).await;
+    assert_eq!(
+        passed.text,
+        "locked=false length=Some(13) 0123456789 abc \"13\""
+    );
+    // Nor is a body read that no part of the key is in.
+    let by_head = LockLayer::body_template(locks, "k:<header.x-user-id>", LIMIT).unwrap();
+    let passed = answer(by_head, post(Script::of(frames))).await;
+    assert_eq!(passed.text, "locked=true length=None 0123456789 abc \"13\"");
+}
+
+#[tokio::test]
+async fn what_may_pass_without_a_key_passes_whole() {
+    let (locks, _) = embedded();
+    let form = || LockLayer::body_template(locks.clone(), "k:<form.token>", LIMIT).unwrap();
+    let passing = form().on_missing_key(MissingKey::Pass);
+    let passed = answer(
+        passing,
+        post(Script::of([Data(b"a="), Data(b"1"), Trailers("3")])),
+    )
+    .await;
+    assert_eq!(passed.text, "locked=false length=Some(3) a=1 \"3\"");
+    let refused = answer(form(), post(Script::of([Data(b"a=1")]))).await;
+    assert_eq!(refused.kind(), Some(RejectionKind::KeyMissing));
+    assert!(refused.text.contains("form.token"), "{}", refused.text);
+}
+
+#[tokio::test]
+async fn in_shadow_mode_the_handler_reads_all_of_what_would_have_been_refused() {
+    let (locks, _) = embedded();
+    let shadow = || layer(&locks).shadow();
+    let too_large = Script::of([
+        Data(b"012345"),
+        Data(b"6789a"),
+        Pause,
+        Data(b"bc"),
+        Trailers("13"),
+    ]);
+    let passed = answer(shadow(), post(too_large)).await;
+    assert_eq!(
+        passed.text,
+        "locked=false length=None 0123456789a bc \"13\""
+    );
+    let announced = Script::of([Data(b"0123456789abc")]).announcing(13);
+    let passed = answer(shadow(), post(announced)).await;
+    assert_eq!(passed.text, "locked=false length=Some(13) 0123456789abc");
+    let broken = Script::of([Data(b"ab"), Error]);
+    let passed = answer(shadow(), post(broken)).await;
+    assert_eq!(
+        passed.text,
+        "locked=false length=None ab the client has gone"
+    );
+    let slow = Script::of([Data(b"ab"), Late, Late, Data(b"cd")]);
+    let passed = answer(shadow().body_timeout(Duration::from_millis(1)), post(slow)).await;
+    assert_eq!(passed.text, "locked=false length=None ab cd");
+}
+
+#[tokio::test]
+async fn two_bodies_that_differ_run_together_and_two_that_do_not_exclude_one_another() {
+    let (locks, _) = embedded();
+    let gate = Gate::closed();
+    let service = layer(&locks).layer(service_fn({
+        let gate = gate.clone();
+        move |_: Request<RequestBody<Script>>| {
+            let gate = gate.clone();
+            async move {
+                gate.pass().await;
+                ok(StatusCode::OK)
+            }
+        }
+    }));
+    let send = |frames: &[Event]| service.clone().oneshot(post(Script::of(frames.to_vec())));
+    let one = tokio::spawn(send(&[Data(b"sku=1")]));
+    let two = tokio::spawn(send(&[Data(b"sku=2")]));
+    gate.entered(2).await;
+    let again = read(send(&[Data(b"sku"), Data(b"=1")]).await.unwrap()).await;
+    assert_eq!(again.kind(), Some(RejectionKind::InFlight));
+    gate.let_through(2);
+    assert_eq!(one.await.unwrap().unwrap().status(), StatusCode::OK);
+    assert_eq!(two.await.unwrap().unwrap().status(), StatusCode::OK);
+}
+
+#[cfg(feature = "json")]
+#[tokio::test]
+async fn json_is_the_same_however_it_is_written() {
+    for (template, same, other) in [
+        (
+            "k:<json>",
+            r#"{ "n":1.0,"order":{"sku":"\u0041"}}"#,
+            r#"{"order":{"sku":"B"},"n":1}"#,
+        ),
+        (
+            "k:<json./order/sku>",
+            r#"{"order":{"sku":"A"},"note":"changed"}"#,
+            r#"{"order":{"sku":"a"}}"#,
+        ),
+    ] {
+        let (locks, _) = embedded();
+        let gate = Gate::closed();
+        let layer = LockLayer::body_template(locks.clone(), template, 1024).unwrap();
+        let service = layer.layer(gated_body(&gate));
+        let send = |body: &'static str| {
+            service
+                .clone()
+                .oneshot(post(Script::of([Data(body.as_bytes())])))
+        };
+        let first = tokio::spawn(send(r#"{"order":{"sku":"A"},"n":1}"#));
+        gate.entered(1).await;
+        let again = read(send(same).await.unwrap()).await;
+        assert_eq!(again.kind(), Some(RejectionKind::InFlight), "{template}");
+        let second = tokio::spawn(send(other));
+        gate.entered(2).await;
+        assert_eq!(locks.held().len(), 2, "{template}");
+        gate.let_through(2);
+        first.await.unwrap().unwrap();
+        second.await.unwrap().unwrap();
+    }
+}
+
+#[cfg(feature = "json")]
+#[tokio::test]
+async fn what_is_no_json_is_a_400_of_its_own_and_never_runs() {
+    let (locks, store) = embedded();
+    let gate = Gate::closed();
+    for template in ["k:<json>", "k:<json./a>", "k:<header.x-user-id>:<json./a?>"] {
+        let layer = LockLayer::body_template(locks.clone(), template, 1024).unwrap();
+        let service = layer.layer(gated_body(&gate));
+        for body in ["", "{", r#"{"a":1,"a":2}"#, "a=1"] {
+            let request = post(Script::of([Data(body.as_bytes())]));
+            let refused = read(service.clone().oneshot(request).await.unwrap()).await;
+            assert_eq!(refused.status, StatusCode::BAD_REQUEST);
+            assert_eq!(
+                refused.kind(),
+                Some(RejectionKind::BodyInvalid),
+                "{template} {body}"
+            );
+            assert_eq!(refused.problem()["code"], "lock_body_invalid");
+        }
+    }
+    assert_eq!((gate.entered_so_far(), store.taken()), (0, 0));
+}
+
+#[cfg(feature = "json")]
+fn gated_body(
+    gate: &Gate,
+) -> impl Service<
+    Request<RequestBody<Script>>,
+    Response = Response<Body>,
+    Error = Infallible,
+    Future: Send + 'static,
+> + Clone
++ Send
++ 'static {
+    let gate = gate.clone();
+    service_fn(move |_| {
+        let gate = gate.clone();
+        async move {
+            gate.pass().await;
+            ok(StatusCode::OK)
+        }
+    })
+}
