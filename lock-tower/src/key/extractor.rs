@@ -267,17 +267,16 @@ mod tests {
         for index in 0..values.len().pow(4) {
             let value = |place: u32| values[index / values.len().pow(place) % values.len()];
             let all = [value(0), value(1), value(2), value(3)];
-            let pair = |one, other| header(one).optional().and(header(other)).optional();
-            let extractor = (constant("k"), pair("a", "b"), pair("c", "d"));
+            let one = header("a").optional().and(header("b")).optional();
+            let other = header("c").and(header("d").optional()).optional();
+            let extractor = (constant("k"), one, other);
             let request = with(&[("a", all[0]), ("b", all[1]), ("c", all[2]), ("d", all[3])]);
-            // A pair without its second part is not there as a whole, or empty as a whole.
-            let pair = |one, other: Option<&'static str>| {
-                other
-                    .filter(|text| !text.is_empty())
-                    .map(|text| (one, text))
-                    .ok_or(other)
+            // A pair without what it needs is not there as a whole, or empty as a whole.
+            let pair = |needed: Option<&'static str>, other| {
+                let there = needed.filter(|text| !text.is_empty());
+                there.map(|text| (text, other)).ok_or(needed)
             };
-            let meant = (pair(all[0], all[1]), pair(all[2], all[3]));
+            let meant = (pair(all[1], all[0]), pair(all[2], all[3]));
             let Ok(made) = made(extractor, request).await else {
                 assert!(meant.0.is_err() && meant.1.is_err(), "{meant:?}");
                 continue;
