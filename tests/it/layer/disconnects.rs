@@ -1,66 +1,35 @@
 //! Clients that go away in the middle.
 
-use std::net::Shutdown;
+use std::time::Duration;
 
+use axum::Router;
+use axum::routing::post;
 use lock_core::LockManager;
-use lock_tests::http;
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use lock_tower::{Disconnect, LockLayer};
+use tokio::io::AsyncReadExt;
 
+use super::client::{Leaves, Rest, WAYS};
 use super::{Gate, Server, click, key, layer, nothing_is_left, server_on};
-
-/// A click whose client can leave.
-async fn send(server: &Server, user: &str) -> TcpStream {
-    let port = server.port();
-    let address = ("127.0.0.1", port);
-    let mut client = TcpStream::connect(address).await.expect("it listens");
-    let text = http::encode(port, "POST", "/orders", &[("x-user-id", user)], "");
-    client.write_all(text.as_bytes()).await.expect("it reads");
-    client
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Leaves {
-    WithFin,
-    WithReset,
-    HalfClosed,
-}
-
-/// What is left of the client: a half-closed one can still read.
-fn leave(client: TcpStream, how: Leaves) -> Option<TcpStream> {
-    match how {
-        Leaves::WithFin => None,
-        Leaves::WithReset => {
-            client.set_zero_linger().expect("a socket");
-            None
-        }
-        Leaves::HalfClosed => {
-            let client = client.into_std().expect("a socket");
-            client.shutdown(Shutdown::Write).expect("connected");
-            Some(TcpStream::from_std(client).expect("a runtime"))
-        }
-    }
-}
+use crate::shop::code;
 
 #[tokio::test]
 async fn the_order_of_a_client_that_left_is_made_once_and_its_lock_released() {
     needs!(redis);
-    for how in [Leaves::WithFin, Leaves::WithReset, Leaves::HalfClosed] {
+    for how in WAYS {
         let redis = RedisServer::start();
         let gate = Gate::closed();
         let (here, there) = (
             server_on(&redis, &gate).await,
             server_on(&redis, &gate).await,
         );
-        let client = send(&here, "42").await;
+        let client = how.click(&here, "42").await;
         let lock = gate.entered(1).await;
-        let rest = leave(client, how);
-
-        // The server has noticed when it closes its side; of a reset there is nothing to see.
-        if let Some(mut rest) = rest {
+        let rest = client.leave();
+        here.left(1).await;
+        if let Rest::Listens(mut stream) = rest {
             let mut nothing = Vec::new();
-            rest.read_to_end(&mut nothing).await.expect("closed");
+            stream.read_to_end(&mut nothing).await.expect("closed");
             assert!(nothing.is_empty(), "{how:?}");
         }
         for server in [&here, &there] {
@@ -80,11 +49,11 @@ async fn the_order_of_a_client_that_left_outlives_the_ttl_of_its_lock() {
     let redis = RedisServer::start();
     let gate = Gate::closed();
     let locks = LockManager::connect(&redis.url()).await.expect("a manager");
-    let ttl = std::time::Duration::from_millis(600);
+    let ttl = Duration::from_millis(600);
     let server = Server::start(locks.clone(), layer(&locks).ttl(ttl), &gate).await;
-    let client = send(&server, "42").await;
+    let client = Leaves::WithFin.click(&server, "42").await;
     let lock = gate.entered(1).await;
-    drop(client);
+    client.leave();
     let start = std::time::Instant::now();
     wait::eventually("three ttls have passed", async || {
         assert!(lock.is_valid(), "it is renewed while the handler runs");
@@ -100,7 +69,7 @@ async fn the_order_of_a_client_that_left_outlives_the_ttl_of_its_lock() {
 #[tokio::test]
 async fn a_client_that_left_before_the_lock_was_there_gets_no_order_and_leaves_no_key() {
     needs!(redis);
-    for how in [Leaves::WithFin, Leaves::WithReset] {
+    for how in WAYS {
         let redis = RedisServer::start();
         let proxy = Proxy::to(redis.address());
         let gate = Gate::open();
@@ -113,12 +82,13 @@ async fn a_client_that_left_before_the_lock_was_there_gets_no_order_and_leaves_n
             assert_eq!(click(&server, user).await.status, 201);
         }
         proxy.set(Direction::Replies, Flow::Hold);
-        let client = send(&server, "42").await;
+        let client = how.click(&server, "42").await;
         wait::eventually("Redis has granted it", async || {
             redis.get(&key("42")).is_some()
         })
         .await;
-        let rest = leave(client, how);
+        let rest = client.leave();
+        server.left(1).await;
         // The grant is undone, by a request whose answer is held back like the grant's own.
         wait::eventually("it is taken back", async || redis.get(&key("42")).is_none()).await;
         drop(rest);
@@ -126,5 +96,107 @@ async fn a_client_that_left_before_the_lock_was_there_gets_no_order_and_leaves_n
         assert_eq!(gate.counts(), (2, 2), "{how:?}");
         assert_eq!(click(&server, "42").await.status, 201);
         nothing_is_left(&redis, &[&server]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_left_while_its_lock_was_given_back_has_its_order_and_no_lock() {
+    needs!(redis);
+    for how in WAYS {
+        let redis = RedisServer::start();
+        let proxy = Proxy::to(redis.address());
+        let gate = Gate::closed();
+        let locks = LockManager::connect(&proxy.redis_url())
+            .await
+            .expect("a manager");
+        // Nobody but the client ends this release.
+        let layer = layer(&locks).release_timeout(wait::PATIENCE);
+        let server = Server::start(locks, layer, &gate).await;
+        gate.let_through(2);
+        for user in ["warm", "warmer"] {
+            assert_eq!(click(&server, user).await.status, 201);
+        }
+        let client = how.click(&server, "42").await;
+        gate.entered(3).await;
+        proxy.set(Direction::Replies, Flow::Hold);
+        gate.let_through(1);
+        wait::eventually("Redis has released it", async || {
+            redis.get(&key("42")).is_none()
+        })
+        .await;
+        let rest = client.leave();
+        server.left(1).await;
+        drop(rest);
+        proxy.pass();
+        nothing_is_left(&redis, &[&server]).await;
+        assert_eq!(gate.counts(), (3, 3), "{how:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_left_in_the_middle_of_the_body_that_names_its_key_gets_no_order() {
+    needs!(redis);
+    for how in WAYS {
+        let redis = RedisServer::start();
+        let gate = Gate::open();
+        let locks = LockManager::connect(&redis.url()).await.expect("a manager");
+        let key = "pay:<header.x-user-id>:<json./sku>";
+        let layer = LockLayer::body_template(locks.clone(), key, 1024).expect("a template");
+        let entered = gate.clone();
+        let create = move || async move { entered.pass(None).await };
+        let app = Router::new().route("/pay", post(create)).route_layer(layer);
+        let server = Server::serve(locks, app).await;
+        let headers = [("x-user-id", "42"), ("content-type", "application/json")];
+        let client = how
+            .begin(&server, "/pay", &headers, r#"{"sku":"#, 100)
+            .await;
+        redis.reset_stats();
+        // The half of a body is on its way or there: neither makes a difference to what follows.
+        let rest = client.leave();
+        drop(rest);
+        let next = super::client::Version::Http1
+            .request(&server, "POST", "/pay", &headers, r#"{"sku":"mug"}"#)
+            .await;
+        assert_eq!(next.status, 200, "{how:?}: {next:?}");
+        assert_eq!(gate.counts(), (1, 1), "{how:?}");
+        nothing_is_left(&redis, &[&server]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_handlers_key_is_free_or_kept_for_the_ttl_as_the_layer_was_told() {
+    needs!(redis);
+    for how in WAYS {
+        for told in [Disconnect::Release, Disconnect::HoldUntilTtl] {
+            let redis = RedisServer::start();
+            let gate = Gate::closed();
+            let locks = LockManager::connect(&redis.url()).await.expect("a manager");
+            let ttl = Duration::from_secs(50);
+            let layer = layer(&locks).ttl(ttl).on_disconnect(told);
+            let server = Server::start(locks, layer, &gate).await;
+            let other = server_on(&redis, &gate).await;
+            let client = how.click(&server, "42").await;
+            gate.entered(1).await;
+            let rest = client.leave();
+            server.left(1).await;
+            let left = server.locks().drain(wait::PATIENCE).await;
+            assert!(left.is_complete(), "{left:?}");
+            drop(rest);
+
+            gate.let_through(1);
+            let next = click(&other, "42").await;
+            match told {
+                Disconnect::Release => assert_eq!(next.status, 201, "{how:?}"),
+                _ => {
+                    assert_eq!(next.status, 409, "{how:?}");
+                    assert_eq!(code(&next), "lock_cooling_down");
+                    let left = redis.time_to_live(&key("42")).expect("kept");
+                    assert!(left > ttl / 2 && left <= ttl, "{left:?}");
+                }
+            }
+            // The first handler was dropped where it stood.
+            let ended = usize::from(told == Disconnect::Release);
+            assert_eq!(gate.counts(), (1 + ended, ended), "{how:?}");
+        }
     }
 }

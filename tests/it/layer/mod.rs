@@ -1,12 +1,17 @@
 //! The layer on a real Redis: what only real servers, sockets and processes can do to a click.
 
+mod client;
+mod cooldowns;
 mod disconnects;
 mod duplicates;
+mod keys;
 mod loss;
 mod outages;
+mod policies;
 mod processes;
 mod server;
 mod soak;
+mod streams;
 mod trips;
 
 use std::time::Duration;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::http::StatusCode;
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::middleware::{Next, from_fn};
 use axum::routing::post;
 use lock_core::LockManager;
 use lock_tests::wait;
@@ -12,24 +14,51 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use tower_http::catch_panic::CatchPanicLayer;
 
 /// A server in this process, ended when this is dropped; its handlers run on.
 pub(super) struct Server {
     locks: LockManager,
     port: u16,
     serving: JoinHandle<()>,
+    left: watch::Sender<usize>,
 }
 
 impl Server {
+    /// With a handler behind the gate, which answers with the status that `x-answer` names, 201
+    /// without it, or panics.
     pub(super) async fn start(locks: LockManager, layer: LockLayer, gate: &Gate) -> Server {
         let gate = gate.clone();
-        let create = move |lock: LockContext| async move {
+        let create = move |lock: Option<LockContext>, headers: HeaderMap| async move {
             gate.pass(lock).await;
-            (StatusCode::CREATED, "an order")
+            let wanted = headers.get("x-answer").map(HeaderValue::as_bytes);
+            assert!(wanted != Some(b"panic"), "as the click has asked");
+            let status = wanted.map_or(Ok(StatusCode::CREATED), StatusCode::from_bytes);
+            (status.expect("a status"), "an order")
         };
         let app = Router::new()
-            .route("/orders", post(create).get(async || "orders"))
+            .route("/orders", post(create.clone()).get(async || "orders"))
+            .route("/returns", post(create))
             .route_layer(layer);
+        Server::serve(locks, app).await
+    }
+
+    /// With any service.
+    pub(super) async fn serve(locks: LockManager, app: Router) -> Server {
+        let left = watch::Sender::new(0);
+        let app = app.layer(from_fn({
+            let left = left.clone();
+            move |request: Request, next: Next| {
+                let mut leaving = Leaving(Some(left.clone()));
+                async move {
+                    let response = next.run(request).await;
+                    leaving.answered();
+                    response
+                }
+            }
+        }));
+        // Outside of everything: a panic has gone through the lock layer before it is an answer.
+        let app = app.layer(CatchPanicLayer::new());
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("bound").port();
         let serving = tokio::spawn(async move {
@@ -39,7 +68,13 @@ impl Server {
             locks,
             port,
             serving,
+            left,
         }
+    }
+
+    /// Until it has dropped so many requests whose clients had gone.
+    pub(super) async fn left(&self, requests: usize) {
+        reaches(&self.left, requests).await;
     }
 
     pub(super) fn port(&self) -> u16 {
@@ -54,6 +89,23 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.serving.abort();
+    }
+}
+
+/// Counts a request that is dropped, or panics, before it is answered.
+struct Leaving(Option<watch::Sender<usize>>);
+
+impl Leaving {
+    fn answered(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        if let Some(left) = self.0.take() {
+            left.send_modify(|count| *count += 1);
+        }
     }
 }
 
@@ -90,12 +142,14 @@ impl Gate {
 
     /// Until so many handlers have begun; the lock of the last one.
     pub(super) async fn entered(&self, handlers: usize) -> LockContext {
+        let lock = self.entered_anyhow(handlers).await;
+        lock.expect("it runs under a lock")
+    }
+
+    /// The same where the last one need not have a lock.
+    pub(super) async fn entered_anyhow(&self, handlers: usize) -> Option<LockContext> {
         reaches(&self.0.entered, handlers).await;
-        self.0
-            .lock
-            .borrow()
-            .clone()
-            .expect("set before it is counted")
+        self.0.lock.borrow().clone()
     }
 
     /// Until so many handlers have come to their end.
@@ -107,8 +161,9 @@ impl Gate {
         (*self.0.entered.borrow(), *self.0.ended.borrow())
     }
 
-    async fn pass(&self, lock: LockContext) {
-        self.0.lock.send_replace(Some(lock));
+    /// Where a handler waits; a test may put it into others too.
+    pub(super) async fn pass(&self, lock: Option<LockContext>) {
+        self.0.lock.send_replace(lock);
         self.0.entered.send_modify(|count| *count += 1);
         let permit = self.0.permits.acquire().await.expect("never closed");
         permit.forget();

@@ -1,0 +1,185 @@
+//! For how long a key stays taken after an answer.
+
+use std::time::Duration;
+
+use lock_core::LockManager;
+use lock_tests::http::Response;
+use lock_tests::{RedisServer, needs, wait};
+use lock_tower::LockLayer;
+
+use super::client::{VERSIONS, Version};
+use super::{Gate, Server, key, layer, nothing_is_left};
+use crate::shop::{code, retry_after};
+
+/// Two servers with the same layer, whose handlers pass the gate.
+async fn pair(
+    redis: &RedisServer,
+    gate: &Gate,
+    layer: impl Fn(&LockManager) -> LockLayer,
+) -> [Server; 2] {
+    let mut servers = Vec::new();
+    for _ in 0..2 {
+        let locks = LockManager::connect(&redis.url()).await.expect("a manager");
+        servers.push(Server::start(locks.clone(), layer(&locks), gate).await);
+    }
+    servers.try_into().unwrap_or_else(|_| panic!("two of them"))
+}
+
+async fn answered(version: Version, server: &Server, user: &str, answer: &str) -> Response {
+    let headers = [("x-user-id", user), ("x-answer", answer)];
+    version.post(server, &headers).await
+}
+
+#[tokio::test]
+async fn only_success_is_followed_by_a_cooldown_and_only_it_keeps_the_other_server_out() {
+    needs!(redis);
+    let redis = RedisServer::start();
+    let gate = Gate::open();
+    let long = |locks: &LockManager| layer(locks).cooldown(Duration::from_secs(60));
+    let servers = pair(&redis, &gate, long).await;
+    for version in VERSIONS {
+        for (status, cools) in [
+            ("200", true),
+            ("201", true),
+            ("303", true),
+            ("302", false),
+            ("400", false),
+            ("409", false),
+            ("422", false),
+            ("500", false),
+            ("503", false),
+            ("panic", false),
+        ] {
+            let user = format!("{version:?}-{status}");
+            let first = answered(version, &servers[0], &user, status).await;
+            let expected = status.parse().unwrap_or(500);
+            assert_eq!(first.status, expected, "{first:?}");
+            if status == "panic" {
+                // Given back as the task unwinds, beside the answer.
+                wait::eventually("given back", async || redis.get(&key(&user)).is_none()).await;
+            }
+            let next = answered(version, &servers[1], &user, "201").await;
+            if cools {
+                assert_eq!(next.status, 409, "{user}");
+                assert_eq!(code(&next), "lock_cooling_down");
+                assert!((59..=60).contains(&retry_after(&next)), "{next:?}");
+            } else {
+                assert_eq!(next.status, 201, "{user}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_handler_slower_than_the_cooldown_is_followed_by_all_of_it() {
+    needs!(redis);
+    let redis = RedisServer::start();
+    let gate = Gate::closed();
+    let cooldown = Duration::from_millis(900);
+    let short = |locks: &LockManager| layer(locks).cooldown(cooldown);
+    let servers = pair(&redis, &gate, short).await;
+    let began = std::time::Instant::now();
+    let (order, ()) = tokio::join!(answered(Version::Http1, &servers[0], "42", "201"), async {
+        gate.entered(1).await;
+        wait::eventually("longer than the cooldown", async || {
+            began.elapsed() > cooldown
+        })
+        .await;
+        gate.let_through(1);
+    });
+    assert_eq!(order.status, 201);
+    // The last millisecond counts as a whole second, and there is no zero.
+    gate.let_through(1);
+    wait::eventually("it has cooled down", async || {
+        let next = answered(Version::Http2, &servers[1], "42", "201").await;
+        if next.status == 409 {
+            assert_eq!(
+                (code(&next).as_str(), retry_after(&next)),
+                ("lock_cooling_down", 1)
+            );
+        }
+        next.status == 201
+    })
+    .await;
+    assert_eq!(gate.counts(), (2, 2));
+}
+
+#[tokio::test]
+async fn an_interval_counts_from_the_grant() {
+    needs!(redis);
+    let redis = RedisServer::start();
+    let gate = Gate::closed();
+    let interval = Duration::from_secs(60);
+    let spaced = |locks: &LockManager| layer(locks).min_interval(interval);
+    let servers = pair(&redis, &gate, spaced).await;
+    let worked = Duration::from_millis(300);
+    let (order, ()) = tokio::join!(answered(Version::Http2, &servers[0], "42", "201"), async {
+        let lock = gate.entered(1).await;
+        let began = std::time::Instant::now();
+        wait::eventually("it has worked", async || began.elapsed() > worked).await;
+        assert!(lock.is_valid());
+        gate.let_through(1);
+    });
+    assert_eq!(order.status, 201);
+    let left = redis.time_to_live(&key("42")).expect("it cools down");
+    assert!(left <= interval - worked, "{left:?}");
+    let next = answered(Version::Http1, &servers[1], "42", "201").await;
+    assert_eq!((next.status, &*code(&next)), (409, "lock_cooling_down"));
+}
+
+#[tokio::test]
+async fn a_function_of_the_answer_decides_alone() {
+    needs!(redis);
+    let redis = RedisServer::start();
+    let gate = Gate::open();
+    let by_answer = |locks: &LockManager| {
+        layer(locks).cooldown_with(|head| match head.status.as_u16() {
+            401 => Duration::from_secs(60),
+            _ => Duration::ZERO,
+        })
+    };
+    let servers = pair(&redis, &gate, by_answer).await;
+    for version in VERSIONS {
+        let user = format!("{version:?}");
+        assert_eq!(
+            answered(version, &servers[0], &user, "201").await.status,
+            201
+        );
+        assert_eq!(
+            answered(version, &servers[1], &user, "401").await.status,
+            401
+        );
+        let next = answered(version, &servers[0], &user, "201").await;
+        assert_eq!((next.status, &*code(&next)), (409, "lock_cooling_down"));
+    }
+}
+
+#[tokio::test]
+async fn what_a_handler_says_of_its_lock_counts_on_the_other_server() {
+    needs!(redis);
+    let redis = RedisServer::start();
+    let gate = Gate::closed();
+    let none = |locks: &LockManager| layer(locks);
+    let servers = pair(&redis, &gate, none).await;
+    let (failed, ()) = tokio::join!(answered(Version::Http2, &servers[0], "42", "500"), async {
+        let lock = gate.entered(1).await;
+        lock.cool_down(Duration::from_secs(60));
+        gate.let_through(1);
+    });
+    assert_eq!(failed.status, 500);
+    let next = answered(Version::Http1, &servers[1], "42", "201").await;
+    assert_eq!((next.status, &*code(&next)), (409, "lock_cooling_down"));
+
+    // Released in the middle of the handler: the next one need not wait for its end.
+    let (first, ()) = tokio::join!(answered(Version::Http1, &servers[0], "43", "201"), async {
+        let lock = gate.entered(2).await;
+        lock.release_now().await.expect("held");
+        gate.let_through(1);
+        gate.ended(2).await;
+    });
+    gate.let_through(1);
+    let next = answered(Version::Http2, &servers[1], "43", "201").await;
+    assert_eq!((first.status, next.status), (201, 201));
+    redis.cli(&["DEL", &key("42")]);
+    nothing_is_left(&redis, &[&servers[0], &servers[1]]).await;
+}
