@@ -12,13 +12,13 @@ use crate::clock::Moment;
 use crate::error::Error;
 use crate::guard::LockGuard;
 use crate::hold::Hold;
-use crate::keeper::Job;
-use crate::lease::{Phase, Terms};
+use crate::keeper::{Job, Keeper};
+use crate::lease::{Anchor, GRANT, Phase, Terms};
 use crate::local::{Entry, Local, Patience, Place, Seat, Verdict};
 use crate::manager::Core;
 use crate::options::Wait;
-use crate::retry::{OUTAGE, ask_again_after, pause_after_failure};
-use crate::store::{Failure, Lane, Operation, Outcome, Refusal};
+use crate::retry::{LONGEST, OUTAGE, ask_again_after, pause_after_failure};
+use crate::store::{Failure, Grant, Lane, News, Operation, Outcome, Refusal};
 
 /// A checked request.
 pub(crate) struct Wanted {
@@ -129,11 +129,20 @@ async fn contend(wanted: &Wanted, seat: Seat, give_up: Moment) -> Result<Arc<Hol
             Asked::Busy(refusal) => {
                 let until = doubt.refused(keeper.clock.now(), &refusal);
                 seat.refused(&refusal, until);
-                if !nudged(&seat, keeper.timer(until.min(give_up))).await
-                    && keeper.clock.now() >= give_up
-                {
-                    seat.gives_up(&refusal);
-                    return Err(refusal.to_error());
+                match turn(&seat, keeper, until, give_up).await {
+                    // Anything but a grant that surely lasts: ask. A key that was given is found.
+                    Turn::Given(grant) => {
+                        if !wanted.core.is_draining() && pending.take_over(grant) {
+                            let hold = pending.settle();
+                            seat.granted(&hold);
+                            return Ok(hold);
+                        }
+                    }
+                    Turn::Ask => {}
+                    Turn::Over => {
+                        seat.gives_up(&refusal);
+                        return Err(refusal.to_error());
+                    }
                 }
                 continue;
             }
@@ -154,14 +163,32 @@ async fn contend(wanted: &Wanted, seat: Seat, give_up: Moment) -> Result<Arc<Hol
     }
 }
 
-/// `true` if a push came, `false` if it was the time.
-async fn nudged(seat: &Seat, timer: crate::keeper::Timer) -> bool {
-    let mut timer = pin!(timer);
-    poll_fn(|context| match seat.poll_nudged(context) {
-        Poll::Ready(()) => Poll::Ready(true),
-        Poll::Pending => timer.as_mut().poll(context).map(|()| false),
-    })
-    .await
+/// What comes of waiting in the store's queue.
+enum Turn {
+    Ask,
+    Given(Grant),
+    /// The wait is over.
+    Over,
+}
+
+/// Waits for a push, or for the time to ask by oneself.
+async fn turn(seat: &Seat, keeper: &Arc<Keeper>, until: Moment, give_up: Moment) -> Turn {
+    let mut until = until;
+    loop {
+        let mut timer = pin!(keeper.timer(until.min(give_up)));
+        let news = poll_fn(|context| match seat.poll_news(context) {
+            Poll::Ready(news) => Poll::Ready(Some(news)),
+            Poll::Pending => timer.as_mut().poll(context).map(|()| None),
+        })
+        .await;
+        match news {
+            Some(News::Ask) => return Turn::Ask,
+            Some(News::Given(grant)) => return Turn::Given(grant),
+            Some(News::Next(after)) => until = keeper.clock.now() + after.min(LONGEST),
+            None if keeper.clock.now() >= give_up => return Turn::Over,
+            None => return Turn::Ask,
+        }
+    }
 }
 
 /// What is known of the store while waiting.
@@ -209,6 +236,8 @@ struct Pending {
     known: bool,
     /// Whether a send waits for its answer at this moment.
     in_flight: bool,
+    /// The newest reading of the server's clock, from the answer to the last send.
+    anchor: Option<Anchor>,
     settled: bool,
 }
 
@@ -221,6 +250,7 @@ impl Pending {
             lane,
             known: false,
             in_flight: false,
+            anchor: None,
             settled: false,
         }
     }
@@ -234,6 +264,7 @@ impl Pending {
         core.keeper.arm(&self.hold);
         let known = std::mem::replace(&mut self.known, true);
         self.in_flight = true;
+        self.anchor = None;
         let mut answer = core.store.execute(operation, self.lane);
         let mut waker = None;
         let outcome = poll_fn(|context| {
@@ -260,6 +291,11 @@ impl Pending {
             )),
             Some(Outcome::Busy(refusal)) => {
                 self.known = queue || known;
+                let server = refusal.server_time;
+                self.anchor = server.map(|server| Anchor {
+                    local: sent,
+                    server,
+                });
                 Asked::Busy(refusal)
             }
             Some(Outcome::Failed(failure)) => {
@@ -280,6 +316,20 @@ impl Pending {
                 )))
             }
         }
+    }
+
+    /// The store has given the key to this waiter. `false`: for how long is not known well enough.
+    fn take_over(&self, grant: Grant) -> bool {
+        let keeper = &self.hold.core.keeper;
+        let longest = self.hold.ttl().min(GRANT);
+        let deadline = self
+            .anchor
+            .and_then(|anchor| anchor.deadline(grant.ends, keeper.clock.now(), longest));
+        let counts = deadline.is_some_and(|deadline| self.hold.take_over(deadline, grant.fence));
+        if counts {
+            keeper.rearm(&self.hold);
+        }
+        counts
     }
 
     /// Granted: from here on the guard looks after it.

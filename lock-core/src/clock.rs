@@ -10,6 +10,10 @@ use std::time::{Duration, SystemTime};
 #[cfg(feature = "test-util")]
 use crate::test_util::ManualClock;
 
+/// A point in time on the server's clock, in microseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ServerTime(pub(crate) u64);
+
 /// A point in time on the manager's clock, in nanoseconds since an arbitrary start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment(pub(crate) u64);

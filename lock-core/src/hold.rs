@@ -77,6 +77,19 @@ impl Hold {
         state.lease.grant(sent, now)
     }
 
+    /// The store gave it the key unasked, until `deadline`. `false`: that is too soon to count.
+    #[must_use]
+    pub(crate) fn take_over(&self, deadline: Moment, fence: FencingToken) -> bool {
+        let now = self.now();
+        let mut state = lock(&self.state);
+        let counts = state.lease.take_over(deadline, now);
+        if counts {
+            state.fence = Some(fence);
+            state.granted_at = now;
+        }
+        counts
+    }
+
     pub(crate) fn acquire(&self, queue: bool, replaces: Option<Token>, repeated: bool) -> Acquire {
         Acquire {
             key: Arc::clone(&self.key),
@@ -291,6 +304,7 @@ impl Hold {
         Release {
             key: Arc::clone(&self.key),
             token: self.token,
+            ttl: self.ttl(),
             fence: self.fence(),
         }
     }

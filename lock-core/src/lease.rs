@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::clock::Moment;
+use crate::clock::{Moment, ServerTime};
 
 /// How far this machine's clock and the server's may run apart, and what rounding may cost: 1 % of
 /// the span and 2 ms.
@@ -13,10 +13,39 @@ fn margin(span: Duration) -> Duration {
     span / 100 + Duration::from_millis(2)
 }
 
+/// For how long a store gives a key to a waiter that it has not heard of since.
+pub(crate) const GRANT: Duration = Duration::from_secs(2);
+
 /// When a lease ends for its owner: counted from the instant *before the first byte* of the send
 /// whose reply is used, so that no delay of the network can make it outlive the server's.
 pub(crate) fn deadline(sent: Moment, ttl: Duration) -> Moment {
     sent + ttl.saturating_sub(margin(ttl))
+}
+
+/// What a waiter knows of the server's clock: it showed `server` after the local instant `local`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Anchor {
+    pub(crate) local: Moment,
+    pub(crate) server: ServerTime,
+}
+
+impl Anchor {
+    /// When a lease ends for its owner that the server gives away, unasked, until `ends`. The server
+    /// cannot read `ends` before the local instant answered: its clock showed `server` no earlier
+    /// than `local`, and the margin is for the whole span since then, the waiting included.
+    ///
+    /// `None`: the server's clock has been stepped. A grant cannot last longer than `longest` from
+    /// the instant at which it is heard of, nor end before its anchor.
+    pub(crate) fn deadline(
+        self,
+        ends: ServerTime,
+        heard: Moment,
+        longest: Duration,
+    ) -> Option<Moment> {
+        let span = Duration::from_micros(ends.0.checked_sub(self.server.0)?);
+        let deadline = deadline(self.local, span);
+        (deadline <= heard + longest).then_some(deadline)
+    }
 }
 
 /// What the owner asked for. Small: a process may hold very many leases.
@@ -200,6 +229,24 @@ impl Lease {
         true
     }
 
+    /// The store gave the key to this waiter, until `deadline` for a start. `false` if too little is
+    /// left of that: better ask.
+    #[must_use]
+    pub(crate) fn take_over(&mut self, deadline: Moment, now: Moment) -> bool {
+        let left = deadline.since(now);
+        let shortest = self.terms.ttl().min(GRANT) / 4;
+        if self.phase != Phase::Asking || left < shortest {
+            return false;
+        }
+        self.phase = Phase::Held;
+        self.deadline = deadline;
+        // To the full ttl, in good time; also where nothing is renewed afterwards.
+        self.renewing = Renewing::At(now + left / 3);
+        self.max_hold_at = now + self.terms.max_hold();
+        self.warn_at = now + self.terms.ttl() * 10;
+        true
+    }
+
     /// A third of the ttl, so that one renewal may fail; at most 10 s, so that a key that was taken
     /// away is noticed even under a long ttl.
     fn renewal_interval(&self) -> Duration {
@@ -207,8 +254,10 @@ impl Lease {
     }
 
     /// Soon after a renewal that was not answered, often enough to try several times.
-    fn retry_interval(&self) -> Duration {
-        (self.terms.ttl() / 12).clamp(Duration::from_millis(2), Duration::from_secs(1))
+    fn retry_interval(&self, now: Moment) -> Duration {
+        (self.terms.ttl() / 12)
+            .min(self.remaining(now) / 4)
+            .clamp(Duration::from_millis(2), Duration::from_secs(1))
     }
 
     /// When [`poll`](Lease::poll) has something to do next.
@@ -306,7 +355,7 @@ impl Lease {
                 true
             }
             Renewal::Unknown => {
-                self.renewing = Renewing::At(now + self.retry_interval());
+                self.renewing = Renewing::At(now + self.retry_interval(now));
                 false
             }
         }

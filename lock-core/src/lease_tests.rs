@@ -244,3 +244,73 @@ fn renewing_ends_with_the_last_body_that_wanted_it() {
     lease.stop_renewing();
     assert_eq!(lease.poll(after(SECOND)), Action::Nothing);
 }
+
+fn anchor() -> Anchor {
+    Anchor {
+        local: START,
+        server: ServerTime(5_000_000),
+    }
+}
+
+#[test]
+fn a_grant_ends_by_the_anchor_and_the_margin_is_for_the_whole_span() {
+    let ends = ServerTime(5_000_000 + 100_000_000);
+    let heard = after(98 * SECOND);
+    assert_eq!(
+        anchor().deadline(ends, heard, 2 * SECOND),
+        Some(after(Duration::from_millis(98_998))),
+        "one percent of a hundred seconds, and 2 ms"
+    );
+}
+
+#[test]
+fn a_clock_that_was_stepped_gives_no_deadline() {
+    let heard = after(10 * SECOND);
+    // Forward by a minute: it would last longer than any grant does.
+    let ends = ServerTime(5_000_000 + 72_000_000);
+    assert_eq!(anchor().deadline(ends, heard, 2 * SECOND), None);
+    // Back behind the anchor.
+    assert_eq!(
+        anchor().deadline(ServerTime(4_000_000), heard, 2 * SECOND),
+        None
+    );
+}
+
+#[test]
+fn a_lease_that_was_handed_over_is_extended_to_its_ttl_renewed_or_not() {
+    for renew in [true, false] {
+        let mut lease = Lease::new(Terms::new(60 * SECOND, renew, None));
+        assert!(lease.take_over(after(2 * SECOND), after(SECOND / 2)));
+        assert_eq!(lease.remaining(after(SECOND / 2)), SECOND * 3 / 2);
+        let now = after(SECOND);
+        assert_eq!(lease.due(), Some(now));
+        assert_eq!(lease.poll(now), Action::Renew);
+        assert!(!lease.renewed(now, Renewal::Extended, now));
+        assert_eq!(lease.remaining(now), Duration::from_millis(59_398));
+        let next = lease.poll(after(11 * SECOND)) == Action::Renew;
+        assert_eq!(next, renew);
+    }
+}
+
+#[test]
+fn a_hand_over_that_is_nearly_over_counts_for_nothing() {
+    let mut lease = Lease::new(Terms::new(60 * SECOND, true, None));
+    assert!(!lease.take_over(after(2 * SECOND), after(Duration::from_millis(1_501))));
+    assert_eq!(lease.phase(), Phase::Asking);
+}
+
+#[test]
+fn an_extension_that_fails_is_tried_several_times_before_a_short_grant_ends() {
+    let mut lease = Lease::new(Terms::new(60 * SECOND, true, None));
+    assert!(lease.take_over(after(2 * SECOND), START));
+    let mut tries = 0;
+    while let Some(now) = lease.due() {
+        match lease.poll(now) {
+            Action::Renew => tries += 1,
+            Action::Lost => break,
+            other => panic!("{other:?}"),
+        }
+        assert!(!lease.renewed(now, Renewal::Unknown, now));
+    }
+    assert!(tries > 3, "{tries}");
+}

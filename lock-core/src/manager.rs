@@ -17,7 +17,7 @@ use crate::key::LockKey;
 use crate::local::Local;
 use crate::options::Wait;
 use crate::request::LockRequest;
-use crate::store::{Event, Events, MemoryStore, Store};
+use crate::store::{Event, Events, MemoryStore, News, Store};
 use crate::token::{ManagerId, TokenSource};
 
 /// Gives out locks. Cheap to clone; one per process and store is enough.
@@ -264,13 +264,15 @@ impl Core {
 
     fn hear(self: Arc<Self>, event: Event) {
         match event {
-            Event::Released { key, token } => {
+            Event::News { key, token, news } => {
                 // A waiter that is gone in the meantime must not keep the others waiting.
-                if !self.local.nudge(&key, token) {
-                    self.keeper.submit(Job::leave(&self, key, token));
+                if !self.local.tell(&key, token, news, &self.keeper.clock) {
+                    let given = matches!(news, News::Given(_));
+                    let job = Job::nobodys(&self, key, token, given);
+                    self.keeper.submit(job);
                 }
             }
-            Event::Interrupted => self.local.nudge_all(),
+            Event::Interrupted => self.local.tell_all_to_ask(),
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::store::Refusal;
 
 /// A waiter asks again after this long at the latest, whatever it was told: a lost push, a key
 /// deleted by hand, or processes before it that were told and never come, cost no more.
-const LONGEST: Duration = Duration::from_secs(5);
+pub(crate) const LONGEST: Duration = Duration::from_secs(30);
 /// How often to look at a lock whose owner pushes nothing: a client of another library, or when
 /// this connection gets no pushes.
 const SHORTEST_LOOK: Duration = Duration::from_millis(250);
@@ -45,6 +45,7 @@ mod tests {
             cooling: false,
             remaining: remaining.map(Duration::from_millis),
             pushed,
+            server_time: None,
         }
     }
 
@@ -57,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_lease_is_looked_at_every_five_seconds() {
+    fn a_long_lease_is_looked_at_every_half_minute() {
         assert_eq!(ask_again_after(&refusal(Some(3_600_000), true), 9), LONGEST);
     }
 

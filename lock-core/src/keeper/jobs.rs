@@ -65,16 +65,18 @@ impl Job {
         Self::of(hold, First::Nothing)
     }
 
-    /// The place of a waiter that is gone, in the store's queue.
-    pub(crate) fn leave(core: &Arc<Core>, key: Arc<str>, token: Token) -> Self {
+    /// What the store has for a waiter that is gone: its place in the queue, or the key itself.
+    pub(crate) fn nobodys(core: &Arc<Core>, key: Arc<str>, token: Token, given: bool) -> Self {
+        let ttl = Duration::from_secs(5);
         Self {
             release: Release {
                 key,
                 token,
+                ttl,
                 fence: None,
             },
-            first: First::Leave,
-            ttl: Duration::from_secs(5),
+            first: if given { First::Release } else { First::Leave },
+            ttl,
             late_twin: false,
             core: Arc::clone(core),
         }

@@ -151,7 +151,12 @@ async fn renew(
             .map(|extension| extension.ttl)
             .min()
             .unwrap_or_default();
-        let patience = keeper.operation_timeout.min(shortest / 3);
+        // Half of what is left: an answer that does not come in time is asked for again.
+        let left = part.iter().map(|hold| hold.remaining()).min();
+        let patience = keeper
+            .operation_timeout
+            .min(shortest / 3)
+            .min(left.unwrap_or_default() / 2);
         let sent = keeper.clock.now();
         let operation = Operation::Extend(extensions);
         let outcome = tokio::time::timeout(patience, store.execute(operation, Lane::Keeper)).await;

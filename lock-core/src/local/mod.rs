@@ -15,11 +15,13 @@ use tokio::sync::oneshot;
 
 pub(crate) use self::seat::{Place, Seat};
 pub(crate) use self::slot::held_fact;
-use self::slot::{Slot, Standing, Waiter};
+use self::slot::{Slot, Standing, Told, Waiter};
+use crate::clock::Clock;
 use crate::error::Error;
 use crate::hold::Hold;
 use crate::manager::Core;
-use crate::store::{Refusal, Release};
+use crate::retry::LONGEST;
+use crate::store::{News, Refusal, Release};
 use crate::sync::lock;
 use crate::token::Token;
 
@@ -130,7 +132,7 @@ impl Local {
         for waiter in waiting {
             drop(waiter.verdict.send(Verdict::Failed(error.clone())));
         }
-        self.nudge_all();
+        self.tell_all_to_ask();
     }
 
     /// The leases that this process holds.
@@ -195,7 +197,7 @@ impl Local {
     }
 
     /// A push for the waiter with `token`; `false` if nobody here knows of it.
-    pub(crate) fn nudge(&self, key: &str, token: Token) -> bool {
+    pub(crate) fn tell(&self, key: &str, token: Token, news: News, clock: &Clock) -> bool {
         let mut slots = lock(&self.slots);
         let Some(slot) = slots.active.get_mut(key) else {
             let quiet = slots.quiet.get(key);
@@ -207,21 +209,38 @@ impl Local {
             let held = matches!(&slot.standing, Standing::Held(hold) if hold.token == token);
             return held || slot.unreleased == Some(token);
         };
-        contender.nudged = true;
+        // That the key is this waiter's stands until it has asked: nothing that comes later matters.
+        if !matches!(contender.news, Some(News::Given(_))) {
+            contender.news = Some(news);
+        }
         let waker = contender.waker.take();
-        // The refusal does not stand any more.
-        slot.standing = Standing::Unknown;
+        slot.standing = match (news, std::mem::take(&mut slot.standing)) {
+            // Another owner has it now, for so long: that is a fact for newcomers too.
+            (News::Next(after), Standing::Refused { told, .. }) => {
+                let at = clock.now();
+                let refusal = Refusal {
+                    remaining: Some(after),
+                    ..told.refusal
+                };
+                Standing::Refused {
+                    told: Told { refusal, at },
+                    until: at + after.min(LONGEST),
+                }
+            }
+            // The refusal does not stand any more.
+            _ => Standing::Unknown,
+        };
         drop(slots);
         waker.into_iter().for_each(Waker::wake);
         true
     }
 
     /// Every contender asks again.
-    pub(crate) fn nudge_all(&self) {
+    pub(crate) fn tell_all_to_ask(&self) {
         let mut wakers = Vec::new();
         for slot in lock(&self.slots).active.values_mut() {
             if let Some(contender) = &mut slot.contender {
-                contender.nudged = true;
+                contender.news = Some(News::Ask);
                 wakers.extend(contender.waker.take());
                 if let Standing::Refused { .. } = slot.standing {
                     slot.standing = Standing::Unknown;

@@ -13,7 +13,7 @@ use crate::clock::Moment;
 use crate::error::Error;
 use crate::hold::Hold;
 use crate::manager::Core;
-use crate::store::Refusal;
+use crate::store::{News, Refusal};
 use crate::sync::lock;
 use crate::token::Token;
 
@@ -48,7 +48,7 @@ impl Seat {
         self.with_slot(|slot| {
             if let Some(contender) = &mut slot.contender {
                 contender.token = Some(token);
-                contender.nudged = false;
+                contender.news = None;
             }
             slot.unreleased
         })?
@@ -61,7 +61,7 @@ impl Seat {
             slot.last_refusal = Some(told.clone());
             // A push that overtook the answer: it is about to be asked again.
             let contender = slot.contender.as_ref();
-            if !contender.is_some_and(|contender| contender.nudged) {
+            if contender.is_none_or(|contender| contender.news.is_none()) {
                 slot.standing = Standing::Refused { told, until };
             }
             slot.impatient()
@@ -88,22 +88,20 @@ impl Seat {
         }
     }
 
-    /// Resolves when a push says that the key may be free.
-    pub(crate) fn poll_nudged(&self, context: &mut Context<'_>) -> Poll<()> {
-        let nudged = self.with_slot(|slot| {
+    /// Resolves when there is a push for this contender.
+    pub(crate) fn poll_news(&self, context: &mut Context<'_>) -> Poll<News> {
+        let news = self.with_slot(|slot| {
             let Some(contender) = &mut slot.contender else {
-                return true;
+                return Some(News::Ask);
             };
-            if !contender.nudged {
+            let news = contender.news.take();
+            if news.is_none() {
                 contender.waker = Some(context.waker().clone());
             }
-            contender.nudged
+            news
         });
-        if nudged.unwrap_or(true) {
-            Poll::Ready(())
-        } else {
-            Poll::Pending
-        }
+        news.unwrap_or(Some(News::Ask))
+            .map_or(Poll::Pending, Poll::Ready)
     }
 
     /// The store said yes.
@@ -113,6 +111,7 @@ impl Seat {
             cooling: false,
             remaining: Some(hold.remaining()),
             pushed: true,
+            server_time: None,
         };
         let mut impatient = None;
         let mut slots = lock(&self.core.local.slots);

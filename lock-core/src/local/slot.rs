@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use super::{Patience, Verdict};
 use crate::clock::Moment;
 use crate::hold::Hold;
-use crate::store::Refusal;
+use crate::store::{News, Refusal};
 use crate::token::Token;
 
 #[derive(Default)]
@@ -60,7 +60,7 @@ pub(super) enum Standing {
 pub(super) struct Contender {
     pub(super) id: u64,
     pub(super) token: Option<Token>,
-    pub(super) nudged: bool,
+    pub(super) news: Option<News>,
     pub(super) waker: Option<Waker>,
 }
 
@@ -94,7 +94,7 @@ impl Slot {
         self.contender = Some(Contender {
             id,
             token: None,
-            nudged: false,
+            news: None,
             waker: None,
         });
     }
@@ -130,5 +130,6 @@ pub(crate) fn held_fact(hold: &Hold, now: Moment) -> Option<Refusal> {
         cooling: false,
         remaining: Some(remaining),
         pushed: true,
+        server_time: None,
     })
 }

@@ -2,14 +2,16 @@
 -- sent before. (A first attempt on a free key is three native commands: see `acquire.rs`.)
 --
 -- KEYS   1 lock   2 mark   3 queue
--- ARGV   1 token   2 ttl in ms   3 "1": stand in the queue if refused   4 a token that may be
---        stepped over, because its release is under way, or ""   5 prefix of the managers' channels
--- Reply  {1, fence}             granted; fence is the fencing token, as a decimal string
---        {0, value, pttl}       refused: what stands in the key, and for how many ms (-1: for ever)
---        {2, ms}                the key goes to those who waited; ask again after so many ms
--- Error  WRONGTYPE, LOCKMARK    a key of ours holds something else; nothing was done
+-- ARGV   1 token   2 ttl in ms   3 grant in ms   4 "1": stand in the queue if refused   5 a token that
+--        may be stepped over, because its release is under way, or ""   6 prefix of the managers'
+--        channels
+-- Reply  {1, fence}                   granted; fence is the fencing token, as a decimal string
+--        {0, value, pttl, time}       refused: what stands in the key, for how many ms (-1: for ever),
+--                                     and the server's time in microseconds, as a decimal string
+-- Error  WRONGTYPE, LOCKMARK          a key of ours holds something else; nothing was done
 --
--- A token that is granted already is granted again, and lengthened to its ttl.
+-- A token that is granted already, by itself or by a hand-over, is granted again, and lengthened to
+-- its ttl.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local token = ARGV[1]
@@ -18,25 +20,23 @@ local mark = redis.call('GET', KEYS[2])
 if mark and (#mark > 16 or not string.match(mark, '^%d+$')) then
   return redis.error_reply('LOCKMARK the mark of the fencing tokens is not a number')
 end
+local waiting = token .. ' ' .. ARGV[3]
+local left
 
-local stepped_over = value and ARGV[4] ~= '' and value == ARGV[4]
-if stepped_over then
-  redis.pcall('ZREM', KEYS[3], token)
+if value and ARGV[5] ~= '' and value == ARGV[5] then
+  -- Those who waited come before the process that releases it.
+  redis.pcall('ZREM', KEYS[3], waiting)
   redis.call('DEL', KEYS[1])
-  if wake(KEYS[3], KEYS[1], ARGV[5]) > 0 then
-    if ARGV[3] == '1' then
-      redis.pcall('ZADD', KEYS[3], 'NX', string.format('%.0f', now), token)
-      redis.pcall('PEXPIRE', KEYS[3], 60000)
-    end
-    return {2, 5}
-  end
-elseif value and value ~= token then
-  local left = redis.call('PTTL', KEYS[1])
-  if ARGV[3] == '1' then
-    redis.pcall('ZADD', KEYS[3], 'NX', string.format('%.0f', now), token)
+  value, left = hand_over(KEYS[3], KEYS[1], KEYS[2], ARGV[6], now, (tonumber(mark) or 0) + 1)
+end
+
+if value and value ~= token then
+  left = left or redis.call('PTTL', KEYS[1])
+  if ARGV[4] == '1' then
+    redis.pcall('ZADD', KEYS[3], 'NX', string.format('%.0f', now), waiting)
     redis.pcall('PEXPIRE', KEYS[3], math.max(left, 0) + 60000)
   end
-  return {0, value, left}
+  return {0, value, left, string.format('%.0f', now)}
 end
 
 local fence = now
@@ -47,5 +47,5 @@ if mark and tonumber(mark) >= now then
   redis.call('SET', KEYS[2], string.format('%.0f', fence))
 end
 redis.call('SET', KEYS[1], token, 'PXAT', string.format('%.0f', math.floor(now / 1000) + ARGV[2]))
-redis.pcall('ZREM', KEYS[3], token)
+redis.pcall('ZREM', KEYS[3], waiting)
 return {1, string.format('%.0f', fence)}

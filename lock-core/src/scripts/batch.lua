@@ -2,7 +2,7 @@
 --
 -- KEYS   1 mark, then the releases' locks, then their queues, then the acquires' locks
 -- ARGV   1 prefix of the managers' channels   2 number of releases, then for each release
---        token, fencing token or ""; then for each acquire token, ttl in ms
+--        token, fencing token or "", grant in ms; then for each acquire token, ttl in ms
 -- Reply  for each release what the script for one would reply; then for each acquire its fencing
 --        token, or what the script for one would reply to refuse it; {3} if it has to be asked alone
 -- Error  LOCKMARK, WRONGTYPE   the mark holds something else; nothing was done
@@ -23,10 +23,10 @@ if releases > 0 then
   local values = redis.call('MGET', unpack(KEYS, 2, 1 + releases))
   local ours = {}
   for index = 1, releases do
-    if values[index] == ARGV[1 + 2 * index] then
+    if values[index] == ARGV[3 * index] then
       replies[index] = 1
       ours[#ours + 1] = KEYS[1 + index]
-      local used = tonumber(ARGV[2 + 2 * index]) or 0
+      local used = tonumber(ARGV[1 + 3 * index]) or 0
       if used > mark then mark = used end
     else
       replies[index] = values[index] and 2 or 0
@@ -36,8 +36,13 @@ if releases > 0 then
   if redis.pcall('EXISTS', unpack(KEYS, 2 + releases, 1 + 2 * releases)) ~= 0 then
     for index = 1, releases do
       local queue = KEYS[1 + releases + index]
-      redis.pcall('ZREM', queue, ARGV[1 + 2 * index])
-      if replies[index] ~= 2 then wake(queue, KEYS[1 + index], ARGV[1]) end
+      redis.pcall('ZREM', queue, ARGV[3 * index] .. ' ' .. ARGV[2 + 3 * index])
+      if replies[index] ~= 2
+        and hand_over(queue, KEYS[1 + index], KEYS[1], ARGV[1], now, mark + 1)
+        and mark >= now
+      then
+        mark = mark + 1
+      end
     end
   end
   if mark > tonumber(before or '0') then
@@ -46,11 +51,12 @@ if releases > 0 then
 end
 
 local ttl, expires
+local before_acquires = 2 + 3 * releases
 for index = 1, #KEYS - 1 - 2 * releases do
   local lock = KEYS[1 + 2 * releases + index]
-  local token = ARGV[1 + 2 * releases + 2 * index]
-  if ARGV[2 + 2 * releases + 2 * index] ~= ttl then
-    ttl = ARGV[2 + 2 * releases + 2 * index]
+  local token = ARGV[before_acquires + 2 * index - 1]
+  if ARGV[before_acquires + 2 * index] ~= ttl then
+    ttl = ARGV[before_acquires + 2 * index]
     expires = string.format('%.0f', now_ms + ttl)
   end
   local reply = {3}

@@ -1,8 +1,11 @@
--- Put before the scripts that may leave a key free. Neither function ever fails: the lock is more
--- important than what belongs to it.
+-- Put before the scripts that may leave a key free. None of these functions ever fails: the lock is
+-- more important than what belongs to it.
 --
--- raise(key, mark, fence) sees to it that no later fencing token is lower than the one that was
--- used; mark is what stands in the key.
+-- A queue holds "<token> <grant in ms>" by arrival, a token is "<manager>/<lease>", and a manager
+-- listens on "<channels><manager>". A PUBLISH that nobody receives says that its process is gone.
+
+-- Sees to it that no later fencing token is lower than the one that was used; mark is what stands in
+-- the key.
 local function raise(key, mark, fence)
   if fence == '' then return end
   if not mark or (tonumber(mark) or math.huge) < tonumber(fence) then
@@ -10,26 +13,56 @@ local function raise(key, mark, fence)
   end
 end
 
--- wake(queue, lock, channels) tells the first waiters that still listen that the key may be free;
--- they ask for it themselves. The queue holds their tokens, "<manager>/<lease>", by arrival; a
--- manager listens on "<channels><manager>". A PUBLISH that nobody receives says that the waiter's
--- process is gone.
-local function wake(queue, lock, channels)
+local function publish(channels, token, message)
+  return redis.pcall('PUBLISH', channels .. string.sub(token, 1, 16), message)
+end
+
+-- Tells the first two waiters that still listen when to ask again if nothing is pushed to them before:
+-- "n <token> <ms> <lock>". Two, and the second one later, so that a process that is stopped, and does
+-- not come, does not stop all the others.
+local function tell_next(queue, lock, channels, ms)
   local told = 0
   for _ = 1, 64 do
-    local waiting = redis.pcall('ZRANGE', queue, 0, 7)
-    if waiting.err or #waiting == 0 then return told end
-    for _, token in ipairs(waiting) do
-      local receivers = redis.pcall('PUBLISH', channels .. string.sub(token, 1, 16), token .. ' ' .. lock)
-      if receivers == 0 then
-        redis.pcall('ZREM', queue, token)
-      else
-        -- More than one: a process that is stopped, and does not come for it, costs nobody a turn.
-        told = told + 1
-        if told == 3 then return told end
-      end
+    local next = redis.pcall('ZRANGE', queue, told, told)
+    local token = not next.err and next[1] and string.match(next[1], '^(%x+/%x+) %d+$')
+    if not token then return end
+    local after = string.format('%.0f', ms + told * 2000)
+    if publish(channels, token, 'n ' .. token .. ' ' .. after .. ' ' .. lock) == 0 then
+      redis.pcall('ZREM', queue, next[1])
+    else
+      told = told + 1
+      if told == 2 then return end
     end
-    if told > 0 then return told end
   end
-  return told
+end
+
+-- Gives a free lock to the first waiter that still listens, for as long as its grant says:
+-- "g <token> <fence> <end in ms> <lock>". now is the server's time in microseconds, least the lowest
+-- fencing token that may be given. Answers the token and its grant, or nothing.
+local function hand_over(queue, lock, mark, channels, now, least)
+  local fence = string.format('%.0f', math.max(now, least))
+  for _ = 1, 64 do
+    local head = redis.pcall('ZRANGE', queue, 0, 0)
+    if head.err or not head[1] then return end
+    local token, grant = string.match(head[1], '^(%x+/%x+) (%d+)$')
+    local receivers = 0
+    if token then
+      local ends = string.format('%.0f', math.floor(now / 1000) + grant)
+      -- Before anybody hears of it: what cannot be set (out of memory) is not given.
+      local set = redis.pcall('SET', lock, token, 'PXAT', ends)
+      if set.err then return end
+      receivers = publish(channels, token, 'g ' .. token .. ' ' .. fence .. ' ' .. ends .. ' ' .. lock)
+    end
+    if receivers ~= 0 and type(receivers) == 'number' then
+      redis.pcall('ZREM', queue, head[1])
+      -- A clock that stands behind the token: this lease's end will not prove that it has passed it.
+      if least > now then redis.pcall('SET', mark, fence) end
+      tell_next(queue, lock, channels, grant)
+      return token, tonumber(grant)
+    end
+    if token then redis.pcall('DEL', lock) end
+    -- This user may not publish: the waiters look for themselves.
+    if receivers ~= 0 then return end
+    redis.pcall('ZREM', queue, head[1])
+  end
 end

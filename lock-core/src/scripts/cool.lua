@@ -1,7 +1,8 @@
 -- cool: ends a lease and keeps its key taken for a while, by nobody.
 --
 -- KEYS   1 lock   2 mark   3 queue
--- ARGV   1 token   2 fencing token, or ""   3 prefix of the managers' channels   4 cooldown in ms
+-- ARGV   1 token   2 fencing token, or ""   3 prefix of the managers' channels   4 grant in ms, as it
+--        stands in the queue   5 cooldown in ms
 -- Reply  1 cooling down   0 there is no such key   2 the key is another owner's
 --
 -- Replaces the value, so that late commands of the old token find nothing of theirs. Waiters are
@@ -12,13 +13,17 @@ local closed = 'cooling/' .. ARGV[1]
 if value == closed then return 1 end
 if not value then return 0 end
 if value ~= ARGV[1] then return 2 end
-local until_ms = time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[4]
+local until_ms = time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[5]
+local mark = redis.pcall('GET', KEYS[2])
 local cooled = redis.pcall('SET', KEYS[1], closed, 'PXAT', string.format('%.0f', until_ms))
-if type(cooled) == 'table' and cooled.err then
-  -- Out of memory: no cooldown, but no lock that stands in the way either.
+raise(KEYS[2], mark, ARGV[2])
+redis.pcall('ZREM', KEYS[3], ARGV[1] .. ' ' .. ARGV[4])
+if cooled.err then
+  -- Out of memory: no cooldown, but no lock that stands in the way either. There is no room for a
+  -- waiter's either: the waiters ask.
   redis.call('DEL', KEYS[1])
+  tell_next(KEYS[3], KEYS[1], ARGV[3], 0)
+else
+  tell_next(KEYS[3], KEYS[1], ARGV[3], tonumber(ARGV[5]))
 end
-raise(KEYS[2], redis.pcall('GET', KEYS[2]), ARGV[2])
-redis.pcall('ZREM', KEYS[3], ARGV[1])
-wake(KEYS[3], KEYS[1], ARGV[3])
 return 1

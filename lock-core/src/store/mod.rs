@@ -14,6 +14,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::clock::ServerTime;
 use crate::fence::FencingToken;
 use crate::token::{ManagerId, Token};
 use crate::{Error, ErrorKind};
@@ -64,10 +65,10 @@ pub(crate) enum Operation {
     Acquire(Acquire),
     /// Lengthens leases to their ttl. Never creates one.
     Extend(Vec<Extension>),
-    /// Deletes the key if it is this lease's, leaves the queue of waiters, and wakes the next one
-    /// if the key is free.
+    /// Deletes the key if it is this lease's, leaves the queue of waiters, and gives a key that is
+    /// free to the next one.
     Release(Release),
-    /// Leaves the queue of waiters, and wakes the next one if the key is free. Never deletes it.
+    /// Leaves the queue of waiters, and gives a key that is free to the next one. Never deletes it.
     Leave(Release),
     /// Replaces the value of this lease by a closed one that nobody can extend or release, for
     /// the cooldown; in the way of [`Release`](Operation::Release) otherwise.
@@ -98,6 +99,8 @@ pub(crate) struct Extension {
 pub(crate) struct Release {
     pub(crate) key: Arc<str>,
     pub(crate) token: Token,
+    /// That of its acquire.
+    pub(crate) ttl: Duration,
     /// The fencing token of the lease, if it was granted: no later one may be lower.
     pub(crate) fence: Option<FencingToken>,
 }
@@ -122,6 +125,16 @@ pub(crate) struct Refusal {
     pub(crate) remaining: Option<Duration>,
     /// Whether the owner's release will be pushed to the waiter that was refused.
     pub(crate) pushed: bool,
+    /// What the server's clock showed, to a waiter that it may give the key to.
+    pub(crate) server_time: Option<ServerTime>,
+}
+
+/// A key that the store has given to a waiter, unasked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Grant {
+    pub(crate) fence: FencingToken,
+    /// When it ends, by the server's clock.
+    pub(crate) ends: ServerTime,
 }
 
 impl Refusal {
@@ -196,10 +209,25 @@ impl Failure {
 /// What a store has to say unasked.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
-    /// The key may be free now; `token` stands first in its queue of waiters.
-    Released { key: Arc<str>, token: Token },
+    /// Something for the waiter with this token.
+    News {
+        key: Arc<str>,
+        token: Token,
+        news: News,
+    },
     /// Pushes may have been missed, or none come for now: every waiter asks again.
     Interrupted,
+}
+
+/// What a waiter is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    /// The key may be free now: ask.
+    Ask,
+    /// The key is this waiter's.
+    Given(Grant),
+    /// The next turn is this waiter's: ask after this long, if nothing comes before.
+    Next(Duration),
 }
 
 /// The manager that a store tells its events.

@@ -4,6 +4,7 @@
 mod foreign;
 mod frozen;
 mod full;
+mod hand_over;
 mod link;
 mod passwords;
 mod peers;

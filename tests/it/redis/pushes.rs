@@ -16,6 +16,19 @@ async fn queued(server: &RedisServer, key: &str, count: &str) {
     .await;
 }
 
+/// The token of the first in the queue.
+fn first(server: &RedisServer, key: &str) -> String {
+    let member = server.cli(&["ZRANGE", &format!("lock:!q:{{{key}}}"), "0", "0"]);
+    let (token, _grant) = member.split_once(' ').expect("a token and its grant");
+    token.to_owned()
+}
+
+/// Where its manager listens.
+fn channel(token: &str) -> String {
+    let (manager, _) = token.split_once('/').expect("a token");
+    format!("lock:!m:{manager}")
+}
+
 #[tokio::test]
 async fn two_managers_of_one_process_do_not_take_each_others_pushes() {
     needs!(redis);
@@ -148,14 +161,17 @@ async fn a_push_that_comes_after_the_grant_leaves_the_lock_alone() {
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
     queued(&server, "k", "1").await;
-    let token = server.cli(&["ZRANGE", "lock:!q:{k}", "0", "0"]);
+    let token = first(&server, "k");
     guard.release().await.expect("held");
     let guard = waiter.await.expect("no panic").expect("its turn");
-    // Told twice of one release, as several waiters are told of each.
-    let (manager, _) = token.split_once('/').expect("a token");
-    let message = format!("{token} lock:k");
-    let receivers = server.cli(&["PUBLISH", &format!("lock:!m:{manager}"), &message]);
-    assert_eq!(receivers, "1");
+    let before = guard.fencing_token();
+    // Told twice of one grant, and of a turn that has come.
+    for message in [
+        format!("g {token} 7 99 lock:k"),
+        format!("n {token} 0 lock:k"),
+    ] {
+        assert_eq!(server.cli(&["PUBLISH", &channel(&token), &message]), "1");
+    }
     // Another push on the same connection, and what it brings about, comes after that one.
     let other = owner
         .lock("other")
@@ -178,6 +194,7 @@ async fn a_push_that_comes_after_the_grant_leaves_the_lock_alone() {
     })
     .await;
     assert_eq!(server.get("lock:k"), Some(token));
+    assert_eq!(guard.fencing_token(), before);
     guard.release().await.expect("held all the time");
 }
 
@@ -189,8 +206,8 @@ async fn waiters_whose_process_is_gone_cost_the_next_one_nothing() {
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     // Queued by managers that nobody runs any more, ahead of everybody.
     for dead in 0..600 {
-        let token = format!("{dead:016x}/{dead:032x}");
-        server.cli(&["ZADD", "lock:!q:{k}", &dead.to_string(), &token]);
+        let waiting = format!("{dead:016x}/{dead:032x} 2000");
+        server.cli(&["ZADD", "lock:!q:{k}", &dead.to_string(), &waiting]);
     }
     let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
     queued(&server, "k", "601").await;
@@ -218,7 +235,7 @@ async fn waiters_whose_process_is_gone_cost_the_next_one_nothing() {
 }
 
 #[tokio::test]
-async fn waiters_that_are_told_and_never_come_cost_the_next_one_seconds() {
+async fn waiters_that_are_given_the_key_and_never_come_cost_the_next_one_their_grants() {
     needs!(redis);
     let server = RedisServer::start();
     let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
@@ -227,16 +244,16 @@ async fn waiters_that_are_told_and_never_come_cost_the_next_one_seconds() {
     let client = lock_core::redis::Client::open(server.url()).expect("a URL");
     let mut stopped = client.get_connection().expect("a connection");
     let mut deaf = stopped.as_pubsub();
-    for process in 0..8 {
-        let token = format!("{process:016x}/{process:032x}");
-        server.cli(&["ZADD", "lock:!q:{k}", &process.to_string(), &token]);
+    for process in 0..2 {
+        let waiting = format!("{process:016x}/{process:032x} 300");
+        server.cli(&["ZADD", "lock:!q:{k}", &process.to_string(), &waiting]);
         let channel = format!("lock:!m:{process:016x}");
         deaf.subscribe(channel).expect("subscribed");
     }
-    let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
-    queued(&server, "k", "9").await;
+    let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
+    queued(&server, "k", "3").await;
     guard.release().await.expect("held");
-    let next = timeout(wait::PATIENCE, waiter).await;
+    let next = timeout(wait::PATIENCE / 2, waiter).await;
     let next = next.expect("not only when its timer of last resort rings");
     next.expect("no panic")
         .expect("its turn")
@@ -254,11 +271,10 @@ async fn a_wait_ends_when_it_should_however_often_it_is_told() {
     let short = locks.lock("k").wait(Duration::from_millis(300)).acquire();
     let waiter = tokio::spawn(short);
     queued(&server, "k", "1").await;
-    let token = server.cli(&["ZRANGE", "lock:!q:{k}", "0", "0"]);
-    let (manager, _) = token.split_once('/').expect("a token");
+    let token = first(&server, "k");
     // As when the key changes hands thousands of times a second and somebody else is always faster.
     let tell = "for _ = 1, 500 do redis.call('PUBLISH', ARGV[1], ARGV[2]) end";
-    let (channel, message) = (format!("lock:!m:{manager}"), format!("{token} lock:k"));
+    let (channel, message) = (channel(&token), format!("n {token} 0 lock:k"));
     let told_all_the_time = async {
         loop {
             server.cli(&["EVAL", tell, "0", &channel, &message]);
@@ -285,23 +301,32 @@ async fn a_push_that_makes_no_sense_is_ignored() {
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
     queued(&server, "k", "1").await;
-    let token = server.cli(&["ZRANGE", "lock:!q:{k}", "0", "0"]);
+    let token = first(&server, "k");
     let held = server.get("lock:k").expect("held");
-    let (manager, _) = token.split_once('/').expect("a token");
-    let channel = format!("lock:!m:{manager}");
+    let channel = channel(&token);
     let endless = "x".repeat(1 << 20);
     for message in [
         "",
         " ",
         "nonsense",
         &token,
-        &format!("{token} "),
-        &format!("{token} lock:another"),
-        &format!("{token} elsewhere"),
-        // The owner's, told to somebody else.
-        &format!("{held} lock:k"),
-        &format!("{} lock:k", token.to_uppercase()),
-        &format!("{token} lock:{endless}"),
+        &format!("g {token}"),
+        &format!("g {token} 5 lock:k"),
+        &format!("g {token} 5 soon lock:k"),
+        &format!("g {token} 0 4000000000000 lock:k"),
+        &format!("g {token} -5 4000000000000 lock:k"),
+        &format!("g {token} 5 18446744073709551615 lock:k"),
+        &format!("g {token} 5 4000000000000 elsewhere"),
+        &format!("h {token} 5 4000000000000 lock:k"),
+        &format!("n {token} -1 lock:k"),
+        &format!("g {} 5 4000000000000 lock:k", token.to_uppercase()),
+        // No grant lasts that long, nor ends before it was asked for: it is asked about.
+        &format!("g {token} 5 4000000000000 lock:k"),
+        &format!("g {token} 5 1 lock:k"),
+        // The owner's, told to somebody else; and a key that it does not wait for.
+        &format!("n {held} 0 lock:k"),
+        &format!("n {token} 0 lock:another"),
+        &format!("n {token} 0 lock:{endless}"),
         &endless,
     ] {
         assert_eq!(server.cli(&["PUBLISH", &channel, message]), "1");

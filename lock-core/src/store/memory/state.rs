@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::clock::Moment;
 use crate::fence::FencingToken;
 use crate::store::{
-    Acquire, Event, Events, Extended, Extension, Failure, Outcome, Refusal, Release, Released,
+    Acquire, Event, Events, Extended, Extension, Failure, News, Outcome, Refusal, Release, Released,
 };
 use crate::token::{ManagerId, Token};
 
@@ -208,7 +208,8 @@ impl State {
                     self.set(key, Owner::Promised(token), now + TURN);
                 }
                 let key = Arc::clone(key);
-                return Some((events, Event::Released { key, token }));
+                let news = News::Ask;
+                return Some((events, Event::News { key, token, news }));
             }
             waiting.pop_front();
         }
@@ -231,5 +232,6 @@ fn refusal(cooling: bool, remaining: Duration) -> Refusal {
         cooling,
         remaining: Some(remaining),
         pushed: true,
+        server_time: None,
     }
 }

@@ -13,7 +13,7 @@ use super::answers::{
 };
 use super::batch::Item;
 use super::connection::Connection;
-use super::{RedisStore, millis, scripts};
+use super::{RedisStore, grant, millis, scripts};
 use crate::fence::FencingToken;
 use crate::store::{Acquire, Failure, Outcome};
 
@@ -123,6 +123,7 @@ impl RedisStore {
         let arguments = [
             token.as_str(),
             &millis(acquire.ttl),
+            &grant(acquire.ttl),
             if acquire.queue { "1" } else { "0" },
             replaces.as_deref().unwrap_or_default(),
             self.names.channels(),

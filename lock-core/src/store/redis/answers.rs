@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use redis::{ErrorKind as RedisKind, RedisError, ServerErrorKind, Value};
 
+use crate::clock::ServerTime;
 use crate::fence::FencingToken;
 use crate::store::{Extended, Failure, Outcome, Refusal, Released};
 use crate::token::Token;
@@ -37,11 +38,13 @@ pub(super) fn acquired(answer: &Value, pushed: bool) -> Outcome {
             Some(owner) => Outcome::Busy(refusal(&owner, *left, pushed)),
             None => not_understood(),
         },
-        [Value::Int(2), Value::Int(left)] => Outcome::Busy(Refusal {
-            cooling: false,
-            remaining: millis(*left),
-            pushed,
-        }),
+        [Value::Int(0), value, Value::Int(left), time] => match owner(value) {
+            Some(owner) => Outcome::Busy(Refusal {
+                server_time: number(time).map(ServerTime),
+                ..refusal(&owner, *left, pushed)
+            }),
+            None => not_understood(),
+        },
         _ => not_understood(),
     }
 }
@@ -67,6 +70,7 @@ pub(super) fn refusal(value: &str, left: i64, pushed: bool) -> Refusal {
         remaining: millis(left),
         // Clients of other libraries push nothing when they release, nor does a key without expiry.
         pushed: pushed && left >= 0 && ours,
+        server_time: None,
     }
 }
 

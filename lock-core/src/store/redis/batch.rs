@@ -29,6 +29,7 @@ pub(super) enum Item {
         token: Token,
         /// The fencing token, or nothing.
         fence: String,
+        grant: String,
     },
     Acquire {
         key: Arc<str>,
@@ -125,11 +126,15 @@ async fn send(connection: Connection, names: Arc<Names>, mut waiting: Vec<Waitin
     for (Waiting { item, .. }, token) in waiting.iter().zip(&tokens) {
         match item {
             Item::Release {
-                lock, queue, fence, ..
+                lock,
+                queue,
+                fence,
+                grant,
+                ..
             } => {
                 keys.push(lock);
                 queues.push(queue.as_str());
-                arguments.extend([token.as_str(), fence]);
+                arguments.extend([token.as_str(), fence, grant]);
             }
             Item::Acquire {
                 lock, ttl_millis, ..

@@ -12,8 +12,10 @@ use tokio::time::{sleep, timeout};
 use super::answers::{Trouble, failure, text};
 use super::connection::Connection;
 use super::names::Names;
+use crate::clock::ServerTime;
+use crate::fence::FencingToken;
 use crate::retry::pause_after_failure;
-use crate::store::{Event, Events, Failure};
+use crate::store::{Event, Events, Failure, Grant, News};
 use crate::token::Token;
 
 pub(super) struct KeeperLink {
@@ -140,7 +142,7 @@ impl KeeperLink {
             };
             match push {
                 Some(push) if push.kind == PushKind::Message => {
-                    if let Some(event) = released(names, &push) {
+                    if let Some(event) = told(names, &push) {
                         events.tell(event);
                     }
                 }
@@ -151,15 +153,34 @@ impl KeeperLink {
     }
 }
 
-/// A message of the script's `wake`: `<token> <lock>`.
-fn released(names: &Names, push: &PushInfo) -> Option<Event> {
+/// A message of the scripts: `g <token> <fence> <end in ms> <lock>`, or `n <token> <ms> <lock>`.
+fn told(names: &Names, push: &PushInfo) -> Option<Event> {
     let [_channel, message] = push.data.as_slice() else {
         return None;
     };
-    let (token, lock) = text(message)?.split_once(' ')?;
-    Some(Event::Released {
+    let (kind, rest) = text(message)?.split_once(' ')?;
+    let (token, rest) = rest.split_once(' ')?;
+    let (news, lock) = match kind {
+        "g" => {
+            let (fence, rest) = rest.split_once(' ')?;
+            let (ends, lock) = rest.split_once(' ')?;
+            let ends = ends.parse::<u64>().ok()?.checked_mul(1_000)?;
+            let grant = Grant {
+                fence: FencingToken::new(fence.parse().ok()?)?,
+                ends: ServerTime(ends),
+            };
+            (News::Given(grant), lock)
+        }
+        "n" => {
+            let (after, lock) = rest.split_once(' ')?;
+            (News::Next(Duration::from_millis(after.parse().ok()?)), lock)
+        }
+        _ => return None,
+    };
+    Some(Event::News {
         key: names.key(lock)?.into(),
         token: Token::parse(token)?,
+        news,
     })
 }
 

@@ -26,6 +26,7 @@ use super::{
     BoxFuture, Events, Extension, Failure, Lane, Operation, Outcome, Release, Released, Store,
 };
 use crate::error::Error;
+use crate::lease::GRANT;
 
 pub(crate) struct RedisStore {
     client: Client,
@@ -152,6 +153,7 @@ impl RedisStore {
                 queue: self.names.queue(&release.key),
                 token: release.token,
                 fence: fence_text(release),
+                grant: grant(release.ttl),
             };
             if let Some(answer) = on.send_in_batch(&self.names, item).await? {
                 return Ok(answers::released(&answer));
@@ -163,18 +165,20 @@ impl RedisStore {
         let keys = [lock.as_str(), self.names.mark(), queue.as_str()];
         let token = release.token.text();
         let (fence, channels) = (fence.as_str(), self.names.channels());
+        let grant = grant(release.ttl);
+        let grant = grant.as_str();
         let token = token.as_str();
         let answer = match ending {
             Ending::Free => {
-                let arguments = [token, fence, channels];
+                let arguments = [token, fence, channels, grant];
                 scripts::RELEASE.run(on, &keys, &arguments).await?
             }
             Ending::Leave => {
-                let arguments = [token, fence, channels, "leave"];
+                let arguments = [token, fence, channels, grant, "leave"];
                 scripts::RELEASE.run(on, &keys, &arguments).await?
             }
             Ending::Cool(cooldown) => {
-                let arguments = [token, fence, channels, &millis(cooldown)];
+                let arguments = [token, fence, channels, grant, &millis(cooldown)];
                 scripts::COOL.run(on, &keys, &arguments).await?
             }
         };
@@ -193,6 +197,12 @@ enum Ending {
 fn fence_text(release: &Release) -> String {
     let fence = release.fence.map(|fence| fence.to_string());
     fence.unwrap_or_default()
+}
+
+/// For how long a waiter is given a key before it has said a word: what it costs the others if it is
+/// stopped or has died. In milliseconds, as it stands in the queue beside the token.
+fn grant(ttl: Duration) -> String {
+    millis(ttl.min(GRANT))
 }
 
 /// A span in whole milliseconds, as Redis takes it.

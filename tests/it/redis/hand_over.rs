@@ -1,0 +1,171 @@
+//! The release gives the lock to the first who waits.
+
+use std::time::Duration;
+
+use lock_core::{LockGuard, LockManager, Renew, Wait};
+use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::{long, manager, warm};
+
+type Waiter = JoinHandle<Result<LockGuard, lock_core::Error>>;
+
+/// Waits for "k", and has its place in the queue when this returns.
+async fn waits(server: &RedisServer, locks: &LockManager, before: usize) -> Waiter {
+    let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
+    let count = (before + 1).to_string();
+    wait::eventually("it stands in the queue", async || {
+        server.cli(&["ZCARD", "lock:!q:{k}"]) == count
+    })
+    .await;
+    waiter
+}
+
+async fn its_turn(waiter: Waiter) -> LockGuard {
+    let guard = timeout(wait::PATIENCE, waiter).await;
+    let guard = guard.expect("not missed").expect("no panic");
+    guard.expect("its turn")
+}
+
+fn pttl(server: &RedisServer) -> i64 {
+    server.cli(&["PTTL", "lock:k"]).parse().expect("a number")
+}
+
+#[tokio::test]
+async fn processes_are_served_in_the_order_of_their_arrival() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let owner = manager(&server.url()).await;
+    let mut guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+    let mut waiters = Vec::new();
+    let mut managers = Vec::new();
+    for before in 0..5 {
+        let locks = manager(&server.url()).await;
+        waiters.push(waits(&server, &locks, before).await);
+        managers.push(locks);
+    }
+    for waiter in waiters {
+        let last = guard.fencing_token();
+        guard.release().await.expect("held");
+        guard = its_turn(waiter).await;
+        assert!(guard.fencing_token() > last);
+    }
+    guard.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn a_hand_over_is_one_command() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+    let waiter = waits(&server, &locks, 0).await;
+    server.reset_stats();
+    guard.release().await.expect("held");
+    let guard = its_turn(waiter).await;
+    let sent = server.commandstats();
+    assert_eq!(
+        sent["evalsha"], 1,
+        "the release, and nothing else: {sent:?}"
+    );
+    assert!(guard.is_valid());
+    guard.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn a_lock_that_was_handed_over_gets_its_full_ttl_renewed_or_not() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    for renew in [Renew::Auto, Renew::Off] {
+        let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+        let request = locks.lock("k").ttl(long()).renew(renew);
+        let waiter = tokio::spawn(request.wait(Wait::Forever).acquire());
+        wait::eventually("it stands in the queue", async || {
+            server.cli(&["ZCARD", "lock:!q:{k}"]) == "1"
+        })
+        .await;
+        guard.release().await.expect("held");
+        let guard = its_turn(waiter).await;
+        assert!(
+            guard.remaining() <= Duration::from_secs(2),
+            "a grant, for a start"
+        );
+        wait::eventually("the server has the full ttl", async || {
+            pttl(&server) > 30_000
+        })
+        .await;
+        wait::eventually("and its owner knows", async || {
+            guard.remaining() > long() / 2
+        })
+        .await;
+        guard.release().await.expect("held");
+    }
+}
+
+#[tokio::test]
+async fn a_waiter_that_is_cancelled_after_it_was_given_the_lock_passes_it_on() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let owner = manager(&server.url()).await;
+    let slow = warm(&proxy, Duration::from_secs(5)).await;
+    let locks = manager(&server.url()).await;
+    let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+    let first = waits(&server, &slow, 0).await;
+    let second = waits(&server, &locks, 1).await;
+    // It is given the lock and does not hear of it.
+    proxy.set(Direction::Replies, Flow::Hold);
+    guard.release().await.expect("held");
+    first.abort();
+    assert!(first.await.expect_err("aborted").is_cancelled());
+    proxy.pass();
+    its_turn(second).await.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn a_grant_that_is_heard_of_too_late_is_asked_about() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let owner = manager(&server.url()).await;
+    let slow = warm(&proxy, Duration::from_secs(5)).await;
+    let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+    let waiter = waits(&server, &slow, 0).await;
+    proxy.set(Direction::Replies, Flow::Hold);
+    guard.release().await.expect("held");
+    wait::eventually("the grant has run out", async || pttl(&server) == -2).await;
+    proxy.pass();
+    let guard = its_turn(waiter).await;
+    // The grant was for two seconds; what holds now was asked for after it.
+    assert!(guard.remaining() > long() / 2);
+    assert!(pttl(&server) > 30_000);
+    guard.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn a_waiter_believes_in_its_grant_no_longer_than_the_server_does() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let owner = manager(&server.url()).await;
+    let slow = warm(&proxy, Duration::from_secs(5)).await;
+    for _ in 0..3 {
+        let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+        let waiter = waits(&server, &slow, 0).await;
+        // The word takes a while; what the waiter sends is not answered any more, nor heard.
+        proxy.set(Direction::Replies, Flow::Delay(Duration::from_millis(300)));
+        proxy.set(Direction::Requests, Flow::Hold);
+        guard.release().await.expect("held");
+        let guard = its_turn(waiter).await;
+        guard.lost().await;
+        assert!(
+            pttl(&server) > 0,
+            "it was lost before the server gave it away"
+        );
+        drop(guard);
+        proxy.pass();
+        wait::eventually("nothing is left", async || pttl(&server) == -2).await;
+    }
+}
