@@ -14,7 +14,7 @@ use crate::guard::LockGuard;
 use crate::hold::Hold;
 use crate::keeper::{Job, Keeper};
 use crate::lease::{Anchor, GRANT, Phase, Terms};
-use crate::local::{Entry, Local, Patience, Place, Seat, Verdict};
+use crate::local::{Entry, Local, Passed, Patience, Place, Seat, Verdict};
 use crate::manager::Core;
 use crate::options::Wait;
 use crate::retry::{LONGEST, OUTAGE, ask_again_after, pause_after_failure};
@@ -47,19 +47,49 @@ pub(crate) async fn acquire(wanted: Wanted) -> Result<LockGuard, Error> {
         span.record("outcome", outcome);
         span.record("waited_ms", clock.now().since(started).as_secs_f64() * 1e3);
     }
-    result.map(|hold| LockGuard::new(hold, cooldown))
+    result.map(|taken| taken.into_guard(cooldown))
 }
 
-async fn take(wanted: Wanted) -> Result<Arc<Hold>, Error> {
-    match seat(&wanted).await {
-        Ok((seat, give_up)) => contend(&wanted, seat, give_up).await,
-        Err(error) => Err(error),
+/// A lock that was taken: by asking the store, or from another task of this process.
+enum Taken {
+    Asked(Arc<Hold>),
+    Passed(Passed),
+}
+
+impl Taken {
+    fn into_guard(self, cooldown: Duration) -> LockGuard {
+        match self {
+            Taken::Asked(hold) => LockGuard::new(hold, cooldown),
+            Taken::Passed(passed) => {
+                let guard = LockGuard::new(Arc::clone(passed.hold()), cooldown);
+                passed.arrived();
+                guard
+            }
+        }
     }
-    .map_err(|error| error.with_key(&wanted.key))
 }
 
-/// Waits for the turn to ask the store. Answers until when to try.
-async fn seat(wanted: &Wanted) -> Result<(Seat, Moment), Error> {
+async fn take(wanted: Wanted) -> Result<Taken, Error> {
+    let taken = match line_up(&wanted).await {
+        Ok(First::Contends(seat, give_up)) => {
+            contend(&wanted, seat, give_up).await.map(Taken::Asked)
+        }
+        Ok(First::Holds(passed)) => Ok(Taken::Passed(passed)),
+        Err(error) => Err(error),
+    };
+    taken.map_err(|error| error.with_key(&wanted.key))
+}
+
+/// What becomes of the first in line of this process.
+enum First {
+    /// It asks the store, until so long.
+    Contends(Seat, Moment),
+    /// It holds the lock.
+    Holds(Passed),
+}
+
+/// Waits to be the first in line.
+async fn line_up(wanted: &Wanted) -> Result<First, Error> {
     let core = &wanted.core;
     if core.is_draining() {
         return Err(Error::draining());
@@ -70,16 +100,14 @@ async fn seat(wanted: &Wanted) -> Result<(Seat, Moment), Error> {
         Wait::For(span) => (Patience::Waits, now + span),
         Wait::Forever => (Patience::Waits, Moment::FAR),
     };
-    match Local::enter(core, &wanted.key, patience) {
-        Entry::Contend(seat) => Ok((seat, give_up)),
+    match Local::enter(core, &wanted.key, patience, wanted.terms) {
+        Entry::Contend(seat) => Ok(First::Contends(seat, give_up)),
         Entry::Busy(refusal) => Err(refusal.to_error()),
-        Entry::Queued(place) => stand_in_line(wanted, place, give_up)
-            .await
-            .map(|seat| (seat, give_up)),
+        Entry::Queued(place) => stand_in_line(wanted, place, give_up).await,
     }
 }
 
-async fn stand_in_line(wanted: &Wanted, mut place: Place, give_up: Moment) -> Result<Seat, Error> {
+async fn stand_in_line(wanted: &Wanted, mut place: Place, give_up: Moment) -> Result<First, Error> {
     let mut timer = pin!(wanted.core.keeper.timer(give_up));
     let verdict = poll_fn(|context| match place.poll_verdict(context) {
         Poll::Ready(verdict) => Poll::Ready(Some(verdict)),
@@ -87,7 +115,8 @@ async fn stand_in_line(wanted: &Wanted, mut place: Place, give_up: Moment) -> Re
     })
     .await;
     match verdict {
-        Some(Verdict::Contend(seat)) => Ok(seat),
+        Some(Verdict::Contend(seat)) => Ok(First::Contends(seat, give_up)),
+        Some(Verdict::Passed(passed)) => Ok(First::Holds(passed)),
         Some(Verdict::Busy(refusal)) => Err(refusal.to_error()),
         Some(Verdict::Failed(error)) => Err(error),
         // "Busy" needs a fact; without one the wait ended in the dark.

@@ -39,6 +39,13 @@ impl FencingToken {
     }
 }
 
+impl FencingToken {
+    /// That of the next tenure of the same lease.
+    pub(crate) fn next(self) -> Option<Self> {
+        Self::new(self.0.get() + 1)
+    }
+}
+
 impl fmt::Display for FencingToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

@@ -17,7 +17,7 @@ use crate::keeper::{Job, Timer};
 use crate::lease::{Loss, Phase};
 use crate::options::cooldown_millis;
 use crate::reentry::{Entry, Level, LockScope, Turn};
-use crate::release::{discard, release_later};
+use crate::release::{self, discard, release_later};
 use crate::store::{Operation, Outcome, Released};
 
 /// A look at a held lock, without owning it: what a body gets, and what may be cloned and sent
@@ -270,9 +270,9 @@ impl LockGuard {
     }
 
     async fn give_back(mut self) -> Result<(), Error> {
-        let hold = Arc::clone(&self.handle.hold);
         self.work_is_done();
-        match self.end() {
+        let (phase, hold) = self.end();
+        match phase {
             Phase::Held => {}
             Phase::Lost(loss) => {
                 discard(&hold, loss);
@@ -311,13 +311,13 @@ impl LockGuard {
         }
     }
 
-    /// Ends the lease on this side; what the store has to hear is the caller's.
-    fn end(&mut self) -> Phase {
-        let hold = &self.handle.hold;
+    /// Ends the tenure on this side; what the store has to hear is the caller's, and of which lease.
+    fn end(&mut self) -> (Phase, Arc<Hold>) {
         self.ended = true;
-        let phase = hold.close();
+        let (phase, hold) = release::end(&self.handle.hold);
         if let Some(span) = &self.span {
-            span.record("held_ms", hold.held_for().as_secs_f64() * 1e3);
+            let held_for = self.handle.hold.held_for();
+            span.record("held_ms", held_for.as_secs_f64() * 1e3);
             span.record(
                 "outcome",
                 if let Phase::Lost(_) = phase {
@@ -327,7 +327,7 @@ impl LockGuard {
                 },
             );
         }
-        phase
+        (phase, hold)
     }
 }
 
@@ -357,9 +357,9 @@ impl Drop for LockGuard {
         let core = Arc::clone(&self.handle.hold.core);
         if !self.ended {
             match self.end() {
-                Phase::Held => release_later(&self.handle.hold),
-                Phase::Lost(loss) => discard(&self.handle.hold, loss),
-                Phase::Asking | Phase::Closed => {}
+                (Phase::Held, hold) => release_later(&hold),
+                (Phase::Lost(loss), hold) => discard(&hold, loss),
+                (Phase::Asking | Phase::Closed, _) => {}
             }
         }
         // Only now: an awaited release that is dropped has become a job by then, and one that was

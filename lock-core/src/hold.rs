@@ -29,6 +29,7 @@ struct State {
     lease: Lease,
     fence: Option<FencingToken>,
     granted_at: Moment,
+    cohort: Cohort,
     cooldown_millis: u32,
     /// Whether a send of its acquire went unanswered, and may arrive at any time.
     late_twin: bool,
@@ -36,6 +37,13 @@ struct State {
     waiting: WakerSet,
     /// The bodies that have entered this lease, once there was one.
     nested: Option<Box<Nested>>,
+}
+
+/// Since when a lease goes from task to task, and how often it did.
+#[derive(Clone, Copy)]
+struct Cohort {
+    since: Moment,
+    passes: u32,
 }
 
 impl Hold {
@@ -48,6 +56,10 @@ impl Hold {
                 lease: Lease::new(terms),
                 fence: None,
                 granted_at: Moment::FAR,
+                cohort: Cohort {
+                    since: Moment::FAR,
+                    passes: 0,
+                },
                 cooldown_millis: 0,
                 late_twin: false,
                 waiting: WakerSet::default(),
@@ -74,6 +86,7 @@ impl Hold {
         let mut state = lock(&self.state);
         state.fence = Some(fence);
         state.granted_at = now;
+        state.cohort.since = now;
         state.lease.grant(sent, now)
     }
 
@@ -86,6 +99,7 @@ impl Hold {
         if counts {
             state.fence = Some(fence);
             state.granted_at = now;
+            state.cohort.since = now;
         }
         counts
     }
@@ -274,6 +288,52 @@ impl Hold {
             lease.stop_renewing();
         }
         nested.is_deserted()
+    }
+
+    // Tenures.
+
+    /// The lease goes on as another tenure's: same token, the next fencing token, a window, a limit
+    /// and a cooldown of its own. `None`: it must not.
+    pub(crate) fn succeeded_by(
+        self: &Arc<Self>,
+        terms: Terms,
+        most: u32,
+        longest: Duration,
+    ) -> Option<Arc<Self>> {
+        let now = self.now();
+        let mut state = lock(&self.state);
+        let nested = state.nested.as_ref().is_some_and(|nested| nested.is_open());
+        let fence = state.fence?.next()?;
+        let cohort = state.cohort;
+        if nested || cohort.passes >= most || now >= cohort.since + longest {
+            return None;
+        }
+        let lease = state.lease.pass(terms, now)?;
+        Some(Arc::new(Self {
+            core: Arc::clone(&self.core),
+            key: Arc::clone(&self.key),
+            token: self.token,
+            state: Mutex::new(State {
+                lease,
+                fence: Some(fence),
+                granted_at: now,
+                cohort: Cohort {
+                    passes: cohort.passes + 1,
+                    ..cohort
+                },
+                cooldown_millis: 0,
+                late_twin: state.late_twin,
+                waiting: WakerSet::default(),
+                nested: None,
+            }),
+            scheduled: AtomicU64::new(Moment::FAR.0),
+        }))
+    }
+
+    /// Those who watch it find out that its tenure is over.
+    pub(crate) fn wake_waiting(&self) {
+        let waiting = lock(&self.state).waiting.take();
+        wake_all(waiting);
     }
 
     // The end.

@@ -177,6 +177,32 @@ impl Lease {
         }
     }
 
+    /// The lease goes on under other terms, as another tenure's, and is closed here. Only if both are
+    /// alike and renewed, and enough is left for the new one to begin with.
+    pub(crate) fn pass(&mut self, terms: Terms, now: Moment) -> Option<Self> {
+        let alike = terms.ttl_millis == self.terms.ttl_millis && terms.renew && self.terms.renew;
+        let enough = self.terms.ttl().min(GRANT) / 2;
+        if self.observe(now) || self.phase != Phase::Held || !alike {
+            return None;
+        }
+        if self.deadline.since(now) < enough {
+            return None;
+        }
+        self.phase = Phase::Closed;
+        Some(Self {
+            phase: Phase::Held,
+            terms,
+            deadline: self.deadline,
+            renewing: match std::mem::replace(&mut self.renewing, Renewing::Off) {
+                Renewing::At(at) => Renewing::At(at),
+                // Its answer comes to a tenure that is over.
+                Renewing::Sent(_) | Renewing::Off => Renewing::At(now + self.retry_interval(now)),
+            },
+            max_hold_at: now + terms.max_hold(),
+            warn_at: now + terms.ttl() * 10,
+        })
+    }
+
     /// A body with terms of its own goes under this lease. The ttl only grows, as the store would
     /// cut a lease down to a shorter one; what the lease lacks of it is asked for at once.
     pub(crate) fn serve(&mut self, nested: Terms, now: Moment) {

@@ -5,13 +5,24 @@ use std::sync::Arc;
 use crate::hold::Hold;
 use crate::keeper::Job;
 use crate::lease::{Loss, Phase};
+use crate::local::Local;
 
-/// Ends the lease on this side, and sees to it that the store hears of it.
+/// Ends a tenure: the lease is passed on to another task of this process, or ended on this side.
+/// Answers the phase it was in, `Closed` if there is nothing to tell the store, and the lease that the
+/// store is to be told of.
+pub(crate) fn end(hold: &Arc<Hold>) -> (Phase, Arc<Hold>) {
+    match Local::pass(hold) {
+        Some(kept) => (kept.close(), kept),
+        None => (Phase::Closed, Arc::clone(hold)),
+    }
+}
+
+/// Ends a tenure, and sees to it that the store hears of it if it has to.
 pub(crate) fn in_background(hold: &Arc<Hold>) {
-    match hold.close() {
-        Phase::Held => release_later(hold),
-        Phase::Lost(loss) => discard(hold, loss),
-        Phase::Asking | Phase::Closed => {}
+    match end(hold) {
+        (Phase::Held, hold) => release_later(&hold),
+        (Phase::Lost(loss), hold) => discard(&hold, loss),
+        (Phase::Asking | Phase::Closed, _) => {}
     }
 }
 

@@ -4,6 +4,7 @@
 //! still stands, is told so without a round trip. While the contender's own question is in flight
 //! nothing is known: those who do not want to wait share its answer.
 
+mod pass;
 mod seat;
 mod slot;
 
@@ -13,12 +14,14 @@ use std::task::Waker;
 
 use tokio::sync::oneshot;
 
+pub(crate) use self::pass::Passed;
 pub(crate) use self::seat::{Place, Seat};
 pub(crate) use self::slot::held_fact;
 use self::slot::{Slot, Standing, Told, Waiter};
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::hold::Hold;
+use crate::lease::Terms;
 use crate::manager::Core;
 use crate::retry::LONGEST;
 use crate::store::{News, Refusal, Release};
@@ -74,6 +77,8 @@ impl Slots {
 pub(crate) enum Verdict {
     /// It is its turn to ask the store.
     Contend(Seat),
+    /// The lock is its own: another task of this process has passed it on.
+    Passed(Passed),
     Busy(Refusal),
     Failed(Error),
 }
@@ -86,7 +91,12 @@ pub(crate) enum Entry {
 }
 
 impl Local {
-    pub(crate) fn enter(core: &Arc<Core>, key: &Arc<str>, patience: Patience) -> Entry {
+    pub(crate) fn enter(
+        core: &Arc<Core>,
+        key: &Arc<str>,
+        patience: Patience,
+        terms: Terms,
+    ) -> Entry {
         let now = core.keeper.clock.now();
         let mut slots = lock(&core.local.slots);
         let ticket = slots.ticket();
@@ -101,7 +111,12 @@ impl Local {
             return Entry::Contend(Seat::new(core, key, ticket));
         }
         let (verdict, answer) = oneshot::channel();
-        slot.queue.insert(ticket, Waiter { patience, verdict });
+        let waiter = Waiter {
+            patience,
+            terms,
+            verdict,
+        };
+        slot.queue.insert(ticket, waiter);
         Entry::Queued(Place {
             core: Arc::clone(core),
             key: Arc::clone(key),

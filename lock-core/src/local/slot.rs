@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use super::{Patience, Verdict};
 use crate::clock::Moment;
 use crate::hold::Hold;
+use crate::lease::Terms;
 use crate::store::{News, Refusal};
 use crate::token::Token;
 
@@ -66,6 +67,7 @@ pub(super) struct Contender {
 
 pub(super) struct Waiter {
     pub(super) patience: Patience,
+    pub(super) terms: Terms,
     pub(super) verdict: oneshot::Sender<Verdict>,
 }
 

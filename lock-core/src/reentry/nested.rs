@@ -59,6 +59,10 @@ impl Nested {
         self.abandoned
     }
 
+    pub(crate) fn is_open(&self) -> bool {
+        self.open > 0
+    }
+
     /// Whether the last body of a lease without its owner has left.
     pub(crate) fn is_deserted(&self) -> bool {
         self.abandoned && self.open == 0

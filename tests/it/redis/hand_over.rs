@@ -117,11 +117,18 @@ async fn a_waiter_that_is_cancelled_after_it_was_given_the_lock_passes_it_on() {
     let second = waits(&server, &locks, 1).await;
     // It is given the lock and does not hear of it.
     proxy.set(Direction::Replies, Flow::Hold);
+    server.reset_stats();
     guard.release().await.expect("held");
     first.abort();
     assert!(first.await.expect_err("aborted").is_cancelled());
     proxy.pass();
-    its_turn(second).await.release().await.expect("held");
+    let guard = its_turn(second).await;
+    let sent = server.commandstats();
+    assert_eq!(
+        sent["evalsha"], 2,
+        "given twice, and nobody had to ask: {sent:?}"
+    );
+    guard.release().await.expect("held");
 }
 
 #[tokio::test]

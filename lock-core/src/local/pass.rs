@@ -1,0 +1,99 @@
+//! Passing a lease from task to task of one process, without a word to the store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::slot::{Slot, Standing, Waiter};
+use super::{Local, Verdict};
+use crate::hold::Hold;
+use crate::release;
+use crate::sync::lock;
+
+/// A lease goes from task to task so many times at most, and only within so long of its grant. Then
+/// it is given back, and other processes have their turn.
+const MOST: u32 = 32;
+const LONGEST: Duration = Duration::from_millis(25);
+
+impl Local {
+    /// The tenure ends: the lease goes to the first in line, if it may. Otherwise it is the caller's
+    /// to give back, by the hold that is answered.
+    pub(crate) fn pass(hold: &Arc<Hold>) -> Option<Arc<Hold>> {
+        let mut hold = Arc::clone(hold);
+        loop {
+            let Some((waiter, next)) = successor(&hold) else {
+                return Some(hold);
+            };
+            // Told outside the queue's lock. One that is gone by now leaves it to the next in line.
+            match waiter.verdict.send(Verdict::Passed(Passed::new(next))) {
+                Ok(()) => return None,
+                Err(Verdict::Passed(mut passed)) => hold = passed.take_back()?,
+                Err(_) => return Some(hold),
+            }
+        }
+    }
+}
+
+/// Makes the lease that of the first living waiter.
+fn successor(hold: &Arc<Hold>) -> Option<(Waiter, Arc<Hold>)> {
+    let core = &hold.core;
+    if core.is_draining() || !hold.cooldown().is_zero() {
+        return None;
+    }
+    let mut slots = lock(&core.local.slots);
+    let slot = slots.active.get_mut(&hold.key)?;
+    if !slot.is_held_by(hold) {
+        return None;
+    }
+    let terms = first_in_line(slot)?.terms;
+    let next = hold.succeeded_by(terms, MOST, LONGEST)?;
+    let (_, waiter) = slot.queue.pop_first()?;
+    let before = std::mem::replace(&mut slot.standing, Standing::Held(Arc::clone(&next)));
+    drop(slots);
+    drop(before);
+    core.keeper.disarm(hold);
+    core.keeper.arm(&next);
+    hold.wake_waiting();
+    Some((waiter, next))
+}
+
+fn first_in_line(slot: &mut Slot) -> Option<&Waiter> {
+    while slot.queue.first_key_value()?.1.verdict.is_closed() {
+        slot.queue.pop_first();
+    }
+    slot.queue.first_key_value().map(|(_, waiter)| waiter)
+}
+
+/// A lease on its way to a waiter. Dropped on the way, it goes on to the next, or back.
+pub(crate) struct Passed(Option<Arc<Hold>>);
+
+impl Passed {
+    fn new(hold: Arc<Hold>) -> Self {
+        // On its way it counts like a guard, for whoever drains.
+        hold.core.keeper.guard_made();
+        Self(Some(hold))
+    }
+
+    pub(crate) fn hold(&self) -> &Arc<Hold> {
+        self.0.as_ref().expect("only its last owner takes it out")
+    }
+
+    /// It has a guard of its own by now.
+    pub(crate) fn arrived(mut self) {
+        drop(self.take_back());
+    }
+
+    fn take_back(&mut self) -> Option<Arc<Hold>> {
+        let hold = self.0.take()?;
+        hold.core.keeper.guard_ended();
+        Some(hold)
+    }
+}
+
+impl Drop for Passed {
+    fn drop(&mut self) {
+        if let Some(hold) = self.0.take() {
+            release::in_background(&hold);
+            hold.core.keeper.guard_ended();
+        }
+    }
+}
