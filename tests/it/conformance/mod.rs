@@ -10,6 +10,7 @@ mod fencing;
 mod fixture;
 mod input;
 mod loss;
+mod passing;
 mod reentry;
 mod running;
 mod storm;
@@ -105,6 +106,16 @@ on_every_store! {
         short_waits_end_when_they_should,
         a_wait_for_a_cooldown_ends_with_it,
         a_wait_is_for_the_whole_queue_not_for_each_place,
+    }
+    passing {
+        each_owner_has_a_window_and_a_token_of_its_own,
+        the_loss_reaches_the_owner_and_not_the_one_before_it,
+        a_lease_that_was_passed_on_is_still_renewed,
+        a_waiter_that_is_gone_when_it_is_given_the_lock_passes_it_on,
+        the_last_waiter_that_is_gone_leaves_the_lock_free,
+        a_cooldown_is_not_passed_over,
+        a_lease_of_another_length_is_not_passed_on,
+        no_process_starves_behind_the_tasks_of_another,
     }
     reentry {
         a_nested_body_runs_under_the_same_lease,

@@ -1,0 +1,153 @@
+//! A lock that goes from task to task of one process.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use lock_core::{ErrorKind, LockGuard, LockManager, Renew, Wait};
+use lock_tests::wait;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::{Fixture, kind, long, short};
+
+type Waiter = JoinHandle<Result<LockGuard, lock_core::Error>>;
+
+/// Waits in the queue of its process when this returns: tasks of one thread run in order.
+async fn waits(locks: &LockManager) -> Waiter {
+    let request = locks.lock("k").ttl(long()).wait(Wait::Forever);
+    let waiter = tokio::spawn(request.acquire());
+    tokio::task::yield_now().await;
+    waiter
+}
+
+async fn its_turn(waiter: Waiter) -> LockGuard {
+    let guard = timeout(wait::PATIENCE, waiter).await;
+    let guard = guard.expect("not missed").expect("no panic");
+    guard.expect("its turn")
+}
+
+pub(super) async fn each_owner_has_a_window_and_a_token_of_its_own(store: &Fixture) {
+    let locks = store.manager().await;
+    let first = locks.lock("k").ttl(long()).acquire().await.expect("free");
+    let waiter = waits(&locks).await;
+    let before = first.handle();
+    first.release().await.expect("held");
+    let second = its_turn(waiter).await;
+    assert!(second.is_valid());
+    assert!(!before.is_valid(), "that window is over");
+    assert_eq!(before.remaining(), Duration::ZERO);
+    assert!(second.fencing_token() > before.fencing_token());
+    assert_eq!(locks.held().len(), 1);
+    second.release().await.expect("held");
+    store.is_left_clean();
+}
+
+pub(super) async fn the_loss_reaches_the_owner_and_not_the_one_before_it(store: &Fixture) {
+    let locks = store.manager().await;
+    let request = || locks.lock("k").ttl(short()).wait(Wait::Forever);
+    let first = request().acquire().await.expect("free");
+    let waiter = tokio::spawn(request().acquire());
+    tokio::task::yield_now().await;
+    let before = first.handle();
+    first.release().await.expect("held");
+    let second = its_turn(waiter).await;
+    store.delete("k");
+    timeout(wait::PATIENCE, second.lost()).await.expect("lost");
+    assert_eq!(kind(second.release().await), ErrorKind::Lost);
+    let never = timeout(Duration::from_millis(20), before.lost()).await;
+    assert!(never.is_err(), "it gave its lock back in time");
+}
+
+pub(super) async fn a_lease_that_was_passed_on_is_still_renewed(store: &Fixture) {
+    let locks = store.manager().await;
+    let request = || locks.lock("k").ttl(short()).wait(Wait::Forever);
+    let first = request().acquire().await.expect("free");
+    let waiter = tokio::spawn(request().acquire());
+    tokio::task::yield_now().await;
+    first.release().await.expect("held");
+    let second = its_turn(waiter).await;
+    tokio::time::sleep(short() * 3).await;
+    assert!(second.is_valid());
+    second.release().await.expect("held");
+    store.is_left_clean();
+}
+
+pub(super) async fn a_waiter_that_is_gone_when_it_is_given_the_lock_passes_it_on(store: &Fixture) {
+    let locks = store.manager().await;
+    let first = locks.lock("k").ttl(long()).acquire().await.expect("free");
+    let gone = waits(&locks).await;
+    let next = waits(&locks).await;
+    // Given the lock, and aborted before it has run again.
+    drop(first);
+    gone.abort();
+    assert!(gone.await.is_err_and(|error| error.is_cancelled()));
+    its_turn(next).await.release().await.expect("held");
+    store.is_left_clean();
+}
+
+pub(super) async fn the_last_waiter_that_is_gone_leaves_the_lock_free(store: &Fixture) {
+    let locks = store.manager().await;
+    let first = locks.lock("k").ttl(long()).acquire().await.expect("free");
+    let gone = waits(&locks).await;
+    drop(first);
+    gone.abort();
+    assert!(gone.await.is_err_and(|error| error.is_cancelled()));
+    let drained = locks.drain(wait::PATIENCE).await;
+    assert!(drained.is_complete(), "{drained:?}");
+    store.is_left_clean();
+}
+
+pub(super) async fn a_cooldown_is_not_passed_over(store: &Fixture) {
+    let locks = store.manager().await;
+    let first = locks.lock("k").ttl(long()).cooldown(long());
+    let first = first.acquire().await.expect("free");
+    let waiter = locks.lock("k").ttl(long()).wait(Duration::from_millis(100));
+    let waiter = tokio::spawn(waiter.acquire());
+    tokio::task::yield_now().await;
+    first.release().await.expect("held");
+    let refused = waiter.await.expect("no panic").expect_err("it cools down");
+    assert_eq!(refused.kind(), ErrorKind::Busy);
+}
+
+pub(super) async fn a_lease_of_another_length_is_not_passed_on(store: &Fixture) {
+    let locks = store.manager().await;
+    for (ttl, renew) in [(short(), Renew::Auto), (long(), Renew::Off)] {
+        let first = locks.lock("k").ttl(long()).acquire().await.expect("free");
+        let request = locks.lock("k").ttl(ttl).renew(renew).wait(Wait::Forever);
+        let waiter = tokio::spawn(request.acquire());
+        tokio::task::yield_now().await;
+        first.release().await.expect("held");
+        let second = its_turn(waiter).await;
+        assert!(second.remaining() <= ttl, "its own ttl, from now on");
+        second.release().await.expect("held");
+    }
+    store.is_left_clean();
+}
+
+pub(super) async fn no_process_starves_behind_the_tasks_of_another(store: &Fixture) {
+    let (busy, other) = (store.manager().await, store.manager().await);
+    let done = Arc::new(AtomicBool::new(false));
+    let tasks: Vec<_> = (0..8)
+        .map(|_| {
+            let (locks, done) = (busy.clone(), Arc::clone(&done));
+            tokio::spawn(async move {
+                while !done.load(Ordering::SeqCst) {
+                    let guard = locks.lock("k").ttl(long()).wait(Wait::Forever).acquire();
+                    drop(guard.await.expect("its turn"));
+                    tokio::task::yield_now().await;
+                }
+            })
+        })
+        .collect();
+    for _ in 0..10 {
+        let waiter = tokio::spawn(other.lock("k").ttl(long()).wait(Wait::Forever).acquire());
+        its_turn(waiter).await.release().await.expect("held");
+    }
+    done.store(true, Ordering::SeqCst);
+    for task in tasks {
+        task.await.expect("no panic");
+    }
+    busy.drain(wait::PATIENCE).await;
+    store.is_left_clean();
+}
