@@ -48,9 +48,10 @@ local function hand_over(queue, lock, mark, channels, now, least)
     local receivers = 0
     if token then
       local ends = string.format('%.0f', math.floor(now / 1000) + grant)
-      -- Before anybody hears of it: what cannot be set (out of memory) is not given.
-      local set = redis.pcall('SET', lock, token, 'PXAT', ends)
-      if set.err then return end
+      -- Before anybody hears of it: what cannot be set (out of memory) is not given. And only a key
+      -- that is free: a batch may find one absent for two of its releases, and gives it once.
+      local set = redis.pcall('SET', lock, token, 'NX', 'PXAT', ends)
+      if not set or set.err then return end
       receivers = publish(channels, token, 'g ' .. token .. ' ' .. fence .. ' ' .. ends .. ' ' .. lock)
     end
     if receivers ~= 0 and type(receivers) == 'number' then
