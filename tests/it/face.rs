@@ -44,6 +44,7 @@ async fn all_of_it(locks: LockManager) {
 
 #[derive(Debug)]
 enum ShopError {
+    #[expect(dead_code, reason = "printed where a test fails")]
     Lock(Error),
     SoldOut,
 }

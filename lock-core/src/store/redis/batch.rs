@@ -177,7 +177,7 @@ async fn give_back(connection: &Connection, names: &Names, item: &Item) {
         let queue = names.queue(key);
         let keys = [lock.as_str(), names.mark(), queue.as_str()];
         let token = token.text();
-        let arguments = [token.as_str(), "", names.channels()];
+        let arguments = [token.as_str(), "", names.channels(), ""];
         // Unanswered, it is left to the keeper, which undoes such an acquire once more later on.
         let _ = RELEASE.run(connection, &keys, &arguments).await;
     }
