@@ -66,6 +66,12 @@ pub fn answer<R>(error: Error, on_error: impl FnOnce(Error) -> R) -> R {
     on_error(error)
 }
 
+/// Calls it. What is lent to the arguments of the attribute is lent inside, and so not kept by the
+/// function around it for as long as the body runs.
+pub fn prepare<T>(arguments: impl FnOnce() -> T) -> T {
+    arguments()
+}
+
 pub fn run<C, F>(request: LockRequest, body: C) -> Run<C, F>
 where
     C: FnOnce(LockHandle) -> F,

@@ -2,12 +2,18 @@
 //!
 //! ```text
 //! async fn place_order(uid: u64, cart: Cart) -> R {
-//!     let request = installed_request(key).ttl(…).wait(…);   // everything is evaluated here, once
-//!     let body = move |handle| async move { …; { the body } }; // owns every parameter
-//!     let outcome = run(request, body).await;                // drops the body, then releases
+//!     let (request, body) = prepare(move || {
+//!         let request = installed_request(key).ttl(…).wait(…);     // evaluated here, once
+//!         let body = move |handle| async move { …; { the body } }; // owns every parameter
+//!         (request, body)
+//!     });
+//!     let outcome = run(request, body).await;                      // drops the body, then releases
 //!     match outcome { Ok(value) => value, Err(error) => R::from_lock_error(error) }
 //! }
 //! ```
+//!
+//! In a closure, because a parameter that the function itself has lent to the key would be kept a
+//! second time by its future, beside the body's.
 //!
 //! The body stays an `async` block of its own, so `?`, `return` and labels keep their meaning, and
 //! `run` can drop it as a whole when the lock is lost.
@@ -33,8 +39,9 @@ pub(crate) fn expand(args: &LockArgs, function: Function) -> Result<TokenStream>
     function.check_async()?;
     twice::check(args, &function.attrs)?;
     let params = params(args, &function)?;
-    let before = before(args, &function, &params);
-    let after = after(args, &function, &params);
+    let request = request(args, &params);
+    let on_error = on_error(args, &output::nameable(&function.sig));
+    let locked = locked(args, &function, &params, &request);
 
     let Function {
         attrs,
@@ -48,19 +55,21 @@ pub(crate) fn expand(args: &LockArgs, function: Function) -> Result<TokenStream>
         #(#attrs)*
         #vis #sig {
             #(#inner_attrs)*
-            #before
-            #after
+            #on_error
+            #locked
         }
     })
 }
 
 fn expand_boxed(args: &LockArgs, boxed: Boxed) -> Result<TokenStream> {
     let params = params(args, &boxed.inner)?;
-    let before = boxed.rename_self(before(args, &boxed.inner, &params));
-    let after = after(args, &boxed.inner, &params);
+    let request = boxed.rename_self(request(args, &params));
+    let on_error = on_error(args, &output::nameable(&boxed.inner.sig));
+    let on_error = boxed.rename_self(on_error.unwrap_or_default());
+    let locked = locked(args, &boxed.inner, &params, &request);
     let name = boxed.inner.sig.ident.clone();
     boxed
-        .put(params, &quote!(#before #after))
+        .put(params, &quote!(#on_error #locked))
         .ok_or_else(|| Error::new(name.span(), "this function's `async` block cannot be found"))
 }
 
@@ -76,12 +85,12 @@ fn params(args: &LockArgs, function: &Function) -> Result<Params> {
     )
 }
 
-/// Everything that reads the arguments of the attribute.
-fn before(args: &LockArgs, function: &Function, params: &Params) -> TokenStream {
+/// Everything that reads the arguments of the attribute, but for `on_error`: what that borrows must
+/// outlive the body.
+fn request(args: &LockArgs, params: &Params) -> TokenStream {
     let views = &params.views;
     let request = local("__lock_request");
     let built = request::tokens(args);
-    let on_error = on_error(args, &output::nameable(&function.sig));
     let cooldown = args.cooldown.as_ref().map(|cooldown| {
         let cooldown = request::amount(cooldown);
         let name = local("__lock_cooldown");
@@ -91,12 +100,16 @@ fn before(args: &LockArgs, function: &Function, params: &Params) -> TokenStream 
         #views
         let #request = #built;
         #cooldown
-        #on_error
     }
 }
 
 /// The body under the lock, and what comes of it.
-fn after(args: &LockArgs, function: &Function, params: &Params) -> TokenStream {
+fn locked(
+    args: &LockArgs,
+    function: &Function,
+    params: &Params,
+    built: &TokenStream,
+) -> TokenStream {
     let krate = &args.krate;
     let returned = output::nameable(&function.sig);
     let request = local("__lock_request");
@@ -106,12 +119,13 @@ fn after(args: &LockArgs, function: &Function, params: &Params) -> TokenStream {
     let error = local("__lock_error");
 
     let closure = closure(args, function, params, &returned);
-    let run = match &args.cooldown {
-        None => quote!(#krate::__private::run(#request, #body)),
-        Some(_) => {
-            let cooldown = local("__lock_cooldown");
+    let cooldown = args.cooldown.as_ref().map(|_| local("__lock_cooldown"));
+    let cooldown = cooldown.as_slice();
+    let run = match cooldown {
+        [] => quote!(#krate::__private::run(#request, #body)),
+        cooldown => {
             let succeeded = succeeded(args, &returned);
-            quote!(#krate::__private::run_cooling(#request, #body, #cooldown, #succeeded))
+            quote!(#krate::__private::run_cooling(#request, #body, #(#cooldown)*, #succeeded))
         }
     };
     let answer = match &args.on_error {
@@ -133,8 +147,16 @@ fn after(args: &LockArgs, function: &Function, params: &Params) -> TokenStream {
         true => (quote!(match #value {}), quote!(match #answer {})),
         false => (quote!(#value), answer),
     };
+    let span = blamed(args);
+    let prepared = quote_spanned! {span=>
+        #krate::__private::prepare(move || {
+            #built
+            let #body = #closure;
+            (#request, #(#cooldown,)* #body)
+        })
+    };
     quote! {
-        let #body = #closure;
+        let (#request, #(#cooldown,)* #body) = #prepared;
         let #outcome = #run.await;
         match #outcome {
             ::core::result::Result::Ok(#value) => #value_arm,

@@ -319,7 +319,7 @@ fn a_future_that_is_returned_is_locked_inside() {
         &quote!(fn f(a: A, __lock_arg1: B) -> Pin<Box<dyn Future<Output = R> + Send>>),
     );
     assert!(
-        expansion.contains("{ Box :: pin (async move { let __lock_request"),
+        expansion.contains("{ Box :: pin (async move { let (__lock_request"),
         "{expansion}"
     );
     has(&expansion, &quote!(<R as ::lock_core::FromLockError>));

@@ -17,3 +17,4 @@ mod probe;
 mod refusal;
 mod send;
 mod shapes;
+mod size;
