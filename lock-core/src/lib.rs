@@ -30,7 +30,8 @@
 //!
 //! * Two owners of one key never believe in it at the same time, whatever the network delays or the
 //!   processes pause, on one Redis that loses no data, whose clients release only their own locks,
-//!   and whose clock runs as fast as yours within 1 % without jumping ahead.
+//!   and whose clock runs as fast as yours within 1 % without jumping ahead between a grant (to a
+//!   waiter: its last refusal) and the deadline.
 //! * [`Busy`](ErrorKind::Busy) is a fact. A store that does not answer is
 //!   [`Unavailable`](ErrorKind::Unavailable), never "busy".
 //! * Loss is one-way, and noticed before the server may give the key away. A key that is deleted

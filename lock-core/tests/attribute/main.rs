@@ -14,6 +14,7 @@ mod keys;
 #[cfg(feature = "test-util")]
 mod loss;
 mod probe;
+mod reentry;
 mod refusal;
 mod send;
 mod shapes;
