@@ -12,9 +12,9 @@ pub(crate) fn long() -> Duration {
     Duration::from_secs(60)
 }
 
-/// Renewed every 200 ms: short enough to wait for, long enough for a busy machine.
+/// Renewed every 400 ms: short enough to wait for, long enough for a busy machine.
 pub(crate) fn short() -> Duration {
-    Duration::from_millis(600)
+    Duration::from_millis(1200)
 }
 
 /// The kind of what went wrong; panics if nothing did.
