@@ -11,6 +11,8 @@ use lock_core::redis::{
 };
 use lock_tests::RedisServer;
 
+use crate::machine::median;
+
 const ROUNDS: usize = 40;
 /// Short turns, so that whatever else the machine does hits both alike.
 const TURN: Duration = Duration::from_millis(50);
@@ -73,18 +75,32 @@ async fn raw_turn(connection: &MultiplexedConnection, tasks: usize) -> f64 {
 
 /// The least that a lock can be: a key that is set if it is free, and deleted if it is still ours.
 pub(crate) async fn raw_pair(connection: &mut MultiplexedConnection, key: &str, number: usize) {
-    static RELEASE: LazyLock<Script> = LazyLock::new(|| {
-        Script::new(
-            "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end",
-        )
-    });
+    let token = raw_acquire(connection, key, number).await;
+    raw_release(connection, key, &token).await;
+}
+
+/// Answers the token.
+pub(crate) async fn raw_acquire(
+    connection: &mut MultiplexedConnection,
+    key: &str,
+    number: usize,
+) -> String {
     let token = format!("0123456789abcdef/{number:032x}");
     let mut set = lock_core::redis::cmd("SET");
     set.arg(key).arg(&token).arg("NX").arg("PX").arg(30_000);
     let set: Option<String> = set.query_async(connection).await.expect("SET");
     assert!(set.is_some());
+    token
+}
+
+pub(crate) async fn raw_release(connection: &mut MultiplexedConnection, key: &str, token: &str) {
+    static RELEASE: LazyLock<Script> = LazyLock::new(|| {
+        Script::new(
+            "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end",
+        )
+    });
     let mut release = RELEASE.key(key);
-    let release = release.arg(&token).invoke_async(connection);
+    let release = release.arg(token).invoke_async(connection);
     let deleted: i64 = release.await.expect("EVALSHA");
     assert_eq!(deleted, 1);
 }
@@ -123,7 +139,11 @@ where
 
 /// The same kind of connection as the kit's: RESP3, no delay, no timeouts of its own.
 pub(crate) async fn raw_connection(server: &RedisServer) -> MultiplexedConnection {
-    let info: ConnectionInfo = server.url().into_connection_info().expect("a URL");
+    connect_raw(&server.url()).await
+}
+
+pub(crate) async fn connect_raw(url: &str) -> MultiplexedConnection {
+    let info: ConnectionInfo = url.into_connection_info().expect("a URL");
     let settings = info
         .redis_settings()
         .clone()
@@ -140,9 +160,4 @@ pub(crate) async fn raw_connection(server: &RedisServer) -> MultiplexedConnectio
         .get_multiplexed_async_connection_with_config(&config)
         .await
         .expect("a connection")
-}
-
-pub(crate) fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }

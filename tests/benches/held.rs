@@ -1,10 +1,12 @@
 //! Many held locks, renewed by one keeper: what they cost in CPU and memory.
 
-use std::fs;
+use std::process;
 use std::time::{Duration, Instant};
 
 use lock_core::LockManager;
 use lock_tests::RedisServer;
+
+use crate::machine::{cpu_seconds, resident_bytes};
 
 /// Long enough for every lock to be renewed twice.
 const WATCHED: Duration = Duration::from_secs(25);
@@ -24,7 +26,7 @@ async fn hold(server: &RedisServer, count: usize) {
         .await
         .expect("a manager");
     drop(locks.lock("warm").acquire().await);
-    let before = resident_bytes();
+    let before = resident_bytes(process::id());
     let mut guards = Vec::with_capacity(count);
     while guards.len() < count {
         let some = (0..100.min(count - guards.len())).map(|part| {
@@ -39,12 +41,12 @@ async fn hold(server: &RedisServer, count: usize) {
             guards.push(task.await.expect("a task").expect("a lock"));
         }
     }
-    let bytes = (resident_bytes() - before) / count;
+    let bytes = (resident_bytes(process::id()) - before) / count;
     let calls = renewals(server);
-    let (cpu, clock) = (cpu_seconds(), Instant::now());
+    let (cpu, clock) = (cpu_seconds(process::id()), Instant::now());
     tokio::time::sleep(WATCHED).await;
     let watched = clock.elapsed().as_secs_f64();
-    let cpu = (cpu_seconds() - cpu) / watched;
+    let cpu = (cpu_seconds(process::id()) - cpu) / watched;
     let lost = guards.iter().filter(|guard| !guard.is_valid()).count();
     println!("\n| held locks, ttl 30 s | CPU of the process | memory each | scripts/s | lost |");
     println!("| --- | --- | --- | --- | --- |");
@@ -58,29 +60,4 @@ async fn hold(server: &RedisServer, count: usize) {
 
 fn renewals(server: &RedisServer) -> u64 {
     server.commandstats().get("evalsha").copied().unwrap_or(0)
-}
-
-fn resident_bytes() -> usize {
-    let status =
-        fs::read_to_string("/proc/self/status").expect("a Linux machine: /proc/self/status");
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .expect("VmRSS");
-    let kilobytes: usize = line
-        .trim()
-        .trim_end_matches(" kB")
-        .parse()
-        .expect("a number");
-    kilobytes * 1024
-}
-
-fn cpu_seconds() -> f64 {
-    let stat = fs::read_to_string("/proc/self/stat").expect("a Linux machine: /proc/self/stat");
-    let after_name = stat.rsplit_once(')').expect("a name in parentheses").1;
-    let fields: Vec<&str> = after_name.split_whitespace().collect();
-    let ticks: f64 =
-        fields[11].parse::<f64>().expect("utime") + fields[12].parse::<f64>().expect("stime");
-    // Linux counts in hundredths of a second wherever this runs.
-    ticks / 100.0
 }

@@ -17,7 +17,8 @@ use rustix::time::{ClockId, clock_gettime};
 use tower::{Service, ServiceExt};
 use tower_http::timeout::TimeoutLayer;
 
-use crate::free_pair::{median, raw_connection, raw_pair};
+use crate::free_pair::{raw_connection, raw_pair};
+use crate::machine::median;
 
 const ROUNDS: usize = 60;
 /// Requests in a turn: a turn is short, so that whatever else the machine does hits all alike.

@@ -4,36 +4,68 @@
     reason = "a benchmark reads the real clock"
 )]
 
+mod ball;
+mod bars;
+mod counts;
+mod crew;
 mod free_pair;
 mod held;
+mod idle;
 mod layer;
+mod machine;
+mod member;
+mod nap;
+mod record;
+mod waiting;
+mod wakeup;
 
 use lock_tests::RedisServer;
 
+use self::bars::Bars;
+use self::machine::Spinners;
+
+const NAMES: [&str; 6] = ["pair", "held", "layer", "waiting", "wakeup", "idle"];
 const USAGE: &str = "\
-cargo bench -p lock-tests [-- pair | held | layer]
+cargo bench -p lock-tests [-- pair | held | layer | waiting | wakeup | idle] [--hot] [--short]
 
-  pair   acquire + release of a free key against raw SET NX PX + EVALSHA, with 1 and 64 tasks
-  held   100 000 held locks: CPU of the process and memory per lock while they are renewed
-  layer  a request through the layer: CPU beside the plain router, a timeout layer and raw commands
+  pair     acquire + release of a free key against raw SET NX PX + EVALSHA, with 1 and 64 tasks
+  held     100 000 held locks: CPU of the process and memory per lock while they are renewed
+  layer    a request through the layer: CPU beside the plain router, a timeout layer and raw commands
+  waiting  one key, held for 1 ms, wanted by 16 tasks, by 2 and 8 processes, and by 2 × 8 tasks
+  wakeup   from a release to the waiter's wake in another process, against a bare PUBLISH
+  idle     1 000 waiters for one key and 5 000 keys with a waiter each, while nothing happens
 
-Starts its own redis-server. HELD=n changes the number of held locks.
+Starts its own redis-server, on a core of its own. HELD=n changes the number of held locks. --hot
+keeps the cores from sleeping; --short makes waiting and wakeup a look instead of a measurement.
 ";
 
 fn main() {
-    let arguments: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|argument| argument != "--bench")
-        .collect();
-    let chosen = |name: &str| arguments.is_empty() || arguments.iter().any(|given| given == name);
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    // This program, started by itself.
+    match arguments.first().map(String::as_str) {
+        Some("member") => return member::run(&arguments[1..]),
+        Some("spin") => return machine::spin(&arguments[1]),
+        _ => {}
+    }
+    arguments.retain(|argument| argument != "--bench");
+    let mut option = |name: &str| {
+        let before = arguments.len();
+        arguments.retain(|argument| argument != name);
+        arguments.len() < before
+    };
+    let (hot, short) = (option("--hot"), option("--short"));
     if arguments
         .iter()
-        .any(|given| !["pair", "held", "layer"].contains(&given.as_str()))
+        .any(|given| !NAMES.contains(&given.as_str()))
     {
         print!("{USAGE}");
         return;
     }
+    let chosen = |name: &str| arguments.is_empty() || arguments.iter().any(|given| given == name);
     let server = RedisServer::start();
+    let cores = machine::pin(&server);
+    let _spinners = hot.then(|| Spinners::start(&cores));
+    let mut bars = Bars::default();
     if chosen("pair") {
         free_pair::run(&server);
     }
@@ -43,4 +75,14 @@ fn main() {
     if chosen("layer") {
         layer::run(&server);
     }
+    if chosen("waiting") {
+        waiting::run(&server, short, &mut bars);
+    }
+    if chosen("wakeup") {
+        wakeup::run(&server, short, &mut bars);
+    }
+    if chosen("idle") {
+        idle::run(&server, &mut bars);
+    }
+    bars.print();
 }

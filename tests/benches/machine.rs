@@ -1,0 +1,122 @@
+//! The machine under a benchmark: one core for the client, one for the server, and what a process
+//! costs.
+
+use std::fs;
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+
+use lock_tests::RedisServer;
+use rustix::process::{Pid, nice};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
+
+/// Nanoseconds of a clock that all processes of the machine share.
+pub(crate) fn now() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    u64::try_from(i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec))
+        .expect("time since the start")
+}
+
+/// Puts the server on a core of its own, and this process, with all it starts from here on, on
+/// another: what they cost one another is then the same in every run.
+pub(crate) fn pin(server: &RedisServer) -> Vec<usize> {
+    let cores = cores();
+    let pid = i32::try_from(server.pid()).expect("a process id");
+    let [client, server_core] = [cores[0], cores[cores.len() - 1]];
+    sched_setaffinity(Pid::from_raw(pid), &only(server_core)).expect("the server on its core");
+    sched_setaffinity(None, &only(client)).expect("this process on its core");
+    if client == server_core {
+        println!("(one core for the client and the server: the figures say little)");
+    }
+    vec![client, server_core]
+}
+
+fn cores() -> Vec<usize> {
+    let allowed = sched_getaffinity(None).expect("the cores of this process");
+    let all = 0..CpuSet::MAX_CPU;
+    all.filter(|&core| allowed.is_set(core)).collect()
+}
+
+fn only(core: usize) -> CpuSet {
+    let mut set = CpuSet::new();
+    set.set(core);
+    set
+}
+
+/// Processes that keep the cores from sleeping, and give way to everybody.
+pub(crate) struct Spinners(Vec<Child>);
+
+impl Spinners {
+    pub(crate) fn start(cores: &[usize]) -> Self {
+        let program = std::env::current_exe().expect("this program");
+        let start = |core: &usize| {
+            // Only when nobody else wants the core at all; without `chrt` a low priority must do.
+            let mut idle = Command::new("chrt");
+            idle.args(["--idle", "0"]).arg(&program);
+            let mut plain = Command::new(&program);
+            [&mut idle, &mut plain]
+                .into_iter()
+                .find_map(|command| {
+                    let command = command.args(["spin", &core.to_string()]);
+                    command.stdin(Stdio::piped()).spawn().ok()
+                })
+                .expect("a spinner")
+        };
+        Self(cores.iter().map(start).collect())
+    }
+}
+
+impl Drop for Spinners {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// What a spinner does. It ends with its parent, whose end closes the pipe.
+pub(crate) fn spin(core: &str) {
+    let core = core.parse().expect("a core");
+    sched_setaffinity(None, &only(core)).expect("a core to spin on");
+    // Fails where the priority is below all others already.
+    let _ = nice(19);
+    std::thread::spawn(|| {
+        let _ = std::io::stdin().read(&mut [0]);
+        std::process::exit(0);
+    });
+    loop {
+        std::hint::spin_loop();
+    }
+}
+
+pub(crate) fn resident_bytes(pid: u32) -> usize {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))
+        .expect("a Linux machine: /proc/<pid>/status");
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .expect("VmRSS");
+    let kilobytes: usize = line
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .expect("a number");
+    kilobytes * 1024
+}
+
+pub(crate) fn cpu_seconds(pid: u32) -> f64 {
+    let stat =
+        fs::read_to_string(format!("/proc/{pid}/stat")).expect("a Linux machine: /proc/<pid>/stat");
+    let after_name = stat.rsplit_once(')').expect("a name in parentheses").1;
+    let fields: Vec<&str> = after_name.split_whitespace().collect();
+    let ticks: f64 =
+        fields[11].parse::<f64>().expect("utime") + fields[12].parse::<f64>().expect("stime");
+    // Linux counts in hundredths of a second wherever this runs.
+    ticks / 100.0
+}
+
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
