@@ -15,6 +15,7 @@ use crate::fence::FencingToken;
 use crate::hold::{Hold, Watch};
 use crate::keeper::{Job, Timer};
 use crate::lease::{Loss, Phase};
+use crate::manager::Core;
 use crate::options::cooldown_millis;
 use crate::reentry::{Entry, Level, LockScope, Turn};
 use crate::release::{self, discard, release_later};
@@ -145,6 +146,10 @@ impl LockHandle {
     /// ```
     pub fn scope<F: Future>(&self, future: F) -> LockScope<F> {
         LockScope::new(future, &self.hold, self.turn.as_ref())
+    }
+
+    pub(crate) fn is_of(&self, core: &Arc<Core>) -> bool {
+        Arc::ptr_eq(&self.hold.core, core)
     }
 
     pub(crate) fn timer(&self, patience: Duration) -> Timer {

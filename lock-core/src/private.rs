@@ -94,6 +94,12 @@ where
     request.cooldown(cooldown).run_until(body, succeeded)
 }
 
+/// Whether it is the lock of this key of this manager, held or not.
+#[must_use]
+pub fn is_lock_of(lock: &LockHandle, manager: &LockManager, key: &LockKey) -> bool {
+    lock.is_of(manager.core()) && key.as_str() == Some(lock.key())
+}
+
 /// Resolves after `patience`, by the timer of the lock's own keeper: that of a runtime costs a wake
 /// of its driver for every timer that is due before all others, which a request's always is.
 pub fn timer(lock: &LockHandle, patience: Duration) -> impl Future<Output = ()> + use<> {

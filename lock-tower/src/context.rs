@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::Extensions;
 use lock_core::{Error, FencingToken};
 
 use crate::tenure::Shared;
@@ -22,6 +23,9 @@ use crate::tenure::Shared;
 /// A request that was not locked (another method, [`MissingKey::Pass`](crate::MissingKey::Pass),
 /// [`Outage::Pass`](crate::Outage::Pass), a duplicate in [shadow mode](crate::LockLayer::shadow))
 /// has none: the extractor answers 500, `Option<LockContext>` is `None`.
+///
+/// Behind two layers with different keys it is that of the inner one, and the handler runs inside
+/// both locks.
 ///
 /// A context that is kept beyond the request holds nothing: it says that the lock is gone.
 ///
@@ -50,6 +54,11 @@ pub struct LockContext {
 impl LockContext {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self { shared }
+    }
+
+    /// That of the layer around this one, if there is one.
+    pub(crate) fn outer(extensions: &Extensions) -> Option<&Arc<Shared>> {
+        extensions.get().map(|context: &Self| &context.shared)
     }
 
     /// The number that a resource can check: higher for every grant of the key.

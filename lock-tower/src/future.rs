@@ -15,6 +15,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tower_service::Service;
 
 use crate::body::ResponseBody;
+use crate::context::LockContext;
 use crate::key::{Keying, NoKey};
 use crate::options::{Disconnect, RefusalFormat};
 use crate::policy::Policy;
@@ -153,7 +154,8 @@ where
                             let policy = Arc::clone(&work.policy);
                             policy.record.granted(locks.fell_back, *asked);
                             let ticket = policy.in_flight.enter(policy.record);
-                            let tenure = Tenure::new(locks, policy.record, ticket);
+                            let outer = LockContext::outer(work.request.extensions()).cloned();
+                            let tenure = Tenure::new(locks, policy.record, ticket, outer);
                             let lock = Arc::clone(tenure.shared());
                             let task = work.start(tenure);
                             State::Working {
@@ -204,7 +206,11 @@ where
             return Self::Refused { response };
         }
         policy.watch(&parts, &key);
-        let taking = key.map(|key| policy.take(key));
+        let taking = match key {
+            Ok(key) if policy.holds_already(&parts, &key) => Err(policy.record.twice()),
+            Ok(key) => Ok(policy.take(key)),
+            Err(no_key) => Err(Rejection::from(no_key)),
+        };
         let work = Work {
             span: policy.span(),
             policy,
@@ -217,7 +223,7 @@ where
                 asked: Stopwatch::start(),
                 work: Some(work),
             },
-            Err(no_key) => work.without_lock(Rejection::from(no_key)),
+            Err(rejection) => work.without_lock(rejection),
         }
     }
 }

@@ -10,6 +10,7 @@ use http::{Method, Response};
 use lock_core::{LockKey, LockManager, LockRequest, Renew, Wait};
 use tracing::Span;
 
+use crate::context::LockContext;
 use crate::cooldown::Cooldown;
 use crate::in_flight::InFlight;
 use crate::key::NoKey;
@@ -75,6 +76,18 @@ impl Policy {
 
     pub(crate) fn locks_method(&self, method: &Method) -> bool {
         self.methods.contains(method)
+    }
+
+    /// Whether a layer around this one holds the lock already: the store would call its own request
+    /// a duplicate, every time.
+    pub(crate) fn holds_already(&self, request: &Parts, key: &LockKey) -> bool {
+        LockContext::outer(&request.extensions).is_some_and(|outer| {
+            let fallback = match &self.outage {
+                Outage::Fallback(local) => outer.is_that_of(local, key),
+                Outage::Reject | Outage::Pass => false,
+            };
+            fallback || outer.is_that_of(&self.locks, key)
+        })
     }
 
     pub(crate) fn take(&self, key: LockKey) -> Taking {

@@ -49,6 +49,17 @@ impl Record {
         self.count_request(rejection.code(), "refused");
     }
 
+    /// A layer around this one has the lock already. Said for every request, as other mistakes in the
+    /// set-up are: none of them gets through.
+    pub(crate) fn twice(self) -> Rejection {
+        tracing::error!(
+            layer = self.layer,
+            "two lock layers around one handler make the same key, and no request gets through both: \
+             take one away, or begin their templates differently"
+        );
+        Rejection::twice()
+    }
+
     /// It runs without a lock.
     pub(crate) fn passed(self, rejection: &Rejection, shadow: bool) {
         let (layer, code) = (self.layer, rejection.code());

@@ -141,6 +141,11 @@ impl Rejection {
         Self::new(RejectionKind::Interrupted)
     }
 
+    /// A layer around this one holds the very lock.
+    pub(crate) fn twice() -> Self {
+        Self::new(RejectionKind::Invalid)
+    }
+
     fn new(kind: RejectionKind) -> Self {
         Self {
             kind,

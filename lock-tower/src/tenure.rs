@@ -1,9 +1,12 @@
 //! The lock of one request, from its grant to its end.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use lock_core::{Error, LockGuard, LockHandle};
+use lock_core::__private::is_lock_of;
+use lock_core::{Error, LockGuard, LockHandle, LockKey, LockManager};
 
 use crate::in_flight::Ticket;
 use crate::record::Record;
@@ -21,6 +24,8 @@ pub(crate) struct Shared {
     /// Of the store's lock, or of the fallback's where the store gave no answer.
     pub(crate) handle: LockHandle,
     pub(crate) record: Record,
+    /// Of the lock layer around this one, if there is one.
+    outer: Option<Arc<Shared>>,
     state: Mutex<State>,
 }
 
@@ -33,6 +38,8 @@ struct State {
     asked: Option<Duration>,
 }
 
+type Scoped<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
 /// What was granted.
 pub(crate) struct Locks {
     pub(crate) guard: LockGuard,
@@ -43,11 +50,17 @@ pub(crate) struct Locks {
 }
 
 impl Tenure {
-    pub(crate) fn new(locks: Locks, record: Record, ticket: Ticket) -> Self {
+    pub(crate) fn new(
+        locks: Locks,
+        record: Record,
+        ticket: Ticket,
+        outer: Option<Arc<Shared>>,
+    ) -> Self {
         Self {
             shared: Arc::new(Shared {
                 handle: locks.guard.handle(),
                 record,
+                outer,
                 state: Mutex::new(State {
                     locks: Some(locks),
                     decided: None,
@@ -90,6 +103,34 @@ impl Drop for Tenure {
 }
 
 impl Shared {
+    /// Runs a handler inside this lock, and inside those of the layers around it: they are held by
+    /// other tasks, and nobody in this one would know of them.
+    pub(crate) async fn scope<F>(&self, handler: F) -> F::Output
+    where
+        F: Future<Output: Send> + Send,
+    {
+        let handler = self.handle.scope(handler);
+        match &self.outer {
+            None => handler.await,
+            Some(outer) => outer.around(Box::pin(handler)).await,
+        }
+    }
+
+    fn around<'a, T: 'a>(&'a self, handler: Scoped<'a, T>) -> Scoped<'a, T> {
+        let handler = Box::pin(self.handle.scope(handler));
+        match &self.outer {
+            None => handler,
+            Some(outer) => outer.around(handler),
+        }
+    }
+
+    /// Whether this lock, or one around it, is that of `key` and held: asked for again in there, it
+    /// would be waited for in vain.
+    pub(crate) fn is_that_of(&self, locks: &LockManager, key: &LockKey) -> bool {
+        std::iter::successors(Some(self), |shared| shared.outer.as_deref())
+            .any(|shared| is_lock_of(&shared.handle, locks, key) && shared.handle.is_valid())
+    }
+
     /// Gives the lock back, if it was not yet.
     pub(crate) async fn release(&self) -> Result<(), Error> {
         match self.take() {

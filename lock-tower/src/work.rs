@@ -57,7 +57,7 @@ where
         } = self;
         let context = LockContext::new(Arc::clone(tenure.shared()));
         request.extensions_mut().insert(context);
-        let lock = &tenure.shared().handle;
+        let lock = tenure.shared();
         // Inside the lock, so that what locks the same key in there enters it. `call` may do the
         // work itself, before it returns a future: it belongs there too.
         let handler = async move {
@@ -66,7 +66,7 @@ where
             result
         };
         let result = lock.scope(handler).await;
-        let held_for = lock.held_for();
+        let held_for = lock.handle.held_for();
         let result = result.map(|response| {
             let (head, body) = response.into_parts();
             tenure.decide(policy.cooldown.after(&head, held_for));

@@ -21,6 +21,7 @@ mod logs;
 mod loss;
 #[cfg(feature = "metrics")]
 mod metrics;
+mod nested;
 mod outages;
 mod outcomes;
 mod placement;

@@ -1,0 +1,132 @@
+//! Lock layers around lock layers.
+
+use crate::common::*;
+use crate::log::ThisThread;
+use http::{Request, StatusCode};
+use lock_core::{LockManager, Wait};
+use lock_tower::{LockLayer, Outage, RejectionKind};
+use tower::{Layer, ServiceExt, service_fn};
+
+fn keyed(locks: &LockManager, template: &str) -> LockLayer {
+    LockLayer::template(locks.clone(), template).unwrap()
+}
+
+/// Neither a duplicate, which it is not, nor a wait without an end.
+#[tokio::test]
+async fn a_layer_that_is_there_twice_is_a_mistake_that_is_named() {
+    let log = ThisThread::listen();
+    let fallback = LockManager::in_memory();
+    for wait in [Wait::None, Wait::Forever] {
+        for outage in [Outage::Reject, Outage::Fallback(fallback.clone())] {
+            let (locks, store) = embedded();
+            let layer = per_user_and_route(&locks).wait(wait).on_outage(outage);
+            let gate = Gate::closed();
+            let twice = layer.clone().layer(layer.layer(gated(&gate)));
+            let answer = send(&twice, click("42")).await;
+            assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);
+            assert_eq!(answer.kind(), Some(RejectionKind::Invalid));
+            assert_eq!((gate.entered_so_far(), store.taken()), (0, 0));
+        }
+    }
+    assert_eq!(log.lines("two lock layers around one handler").len(), 4);
+}
+
+#[tokio::test]
+async fn a_layer_that_is_there_twice_is_found_through_another_one_too() {
+    let (locks, store) = embedded();
+    let same = per_user_and_route(&locks);
+    let between = keyed(&locks, "route:<path>");
+    let gate = Gate::closed();
+    let service = same.clone().layer(between.layer(same.layer(gated(&gate))));
+    let answer = send(&service, click("42")).await;
+    assert_eq!(answer.kind(), Some(RejectionKind::Invalid));
+    assert_eq!((gate.entered_so_far(), store.taken()), (0, 0));
+}
+
+#[tokio::test]
+async fn in_shadow_mode_a_layer_that_is_there_twice_refuses_nothing() {
+    let (locks, _) = embedded();
+    let layer = per_user_and_route(&locks).shadow();
+    let twice = layer.clone().layer(layer.layer(answers(StatusCode::OK)));
+    assert_eq!(send(&twice, click("42")).await.status, StatusCode::OK);
+}
+
+/// Two stores may hold two locks of one name.
+#[tokio::test]
+async fn the_same_key_of_another_store_is_another_lock() {
+    let (locks, store) = embedded();
+    let (others, other_store) = embedded();
+    let gate = Gate::closed();
+    let inner = per_user_and_route(&others).layer(gated(&gate));
+    let service = per_user_and_route(&locks).layer(inner);
+    let request = tokio::spawn(service.oneshot(click("42")));
+    gate.entered(1).await;
+    assert_eq!((store.taken(), other_store.taken()), (1, 1));
+    gate.let_through(1);
+    assert_eq!(request.await.unwrap().unwrap().status(), StatusCode::OK);
+    assert_eq!((store.taken(), other_store.taken()), (0, 0));
+}
+
+#[tokio::test]
+async fn of_two_keys_either_excludes_and_both_are_given_back() {
+    let (locks, store) = embedded();
+    let gate = Gate::closed();
+    let by_path = keyed(&locks, "path:<path>");
+    let service = per_user_and_route(&locks).layer(by_path.layer(gated(&gate)));
+    let first = tokio::spawn(service.clone().oneshot(click("42")));
+    gate.entered(1).await;
+    assert_eq!(store.taken(), 2);
+    // Stopped by the outer one, and by the inner one, which leaves nothing of the outer one.
+    for user in ["42", "43"] {
+        let refused = send(&service, click(user)).await;
+        assert_eq!(refused.kind(), Some(RejectionKind::InFlight), "{user}");
+        assert_eq!(store.taken(), 2);
+    }
+    gate.let_through(1);
+    assert_eq!(first.await.unwrap().unwrap().status(), StatusCode::OK);
+    assert_eq!(store.taken(), 0);
+}
+
+#[tokio::test]
+async fn a_handler_behind_three_layers_is_inside_all_their_locks() {
+    let (locks, store) = embedded();
+    let inside = locks.clone();
+    let handler = service_fn(move |request: Request<Body>| {
+        let locks = inside.clone();
+        async move {
+            let fence = context(&request).fencing_token();
+            for key in ["a:42", "b:42", "c:42"] {
+                let entered = locks.lock(key).run_with(async |lock| lock.fencing_token());
+                let entered = entered.await.expect("it is inside");
+                assert_eq!(
+                    entered == fence,
+                    key == "c:42",
+                    "its context is the innermost"
+                );
+            }
+            ok(StatusCode::OK)
+        }
+    });
+    let [a, b, c] =
+        ["a", "b", "c"].map(|name| keyed(&locks, &format!("{name}:<header.x-user-id>")));
+    let service = a.layer(b.layer(c.layer(handler)));
+    assert_eq!(send(&service, click("42")).await.status, StatusCode::OK);
+    assert_eq!(store.taken(), 0);
+}
+
+#[tokio::test]
+async fn a_lock_that_the_outer_handler_has_given_back_is_taken_anew() {
+    let (locks, store) = embedded();
+    let inner = per_user_and_route(&locks).layer(answers(StatusCode::OK));
+    let outer = per_user_and_route(&locks).layer(service_fn(move |request: Request<Body>| {
+        let inner = inner.clone();
+        async move {
+            context(&request).release_now().await.expect("it was held");
+            let Ok(response) = inner.oneshot(request).await;
+            assert_eq!(response.status(), StatusCode::OK);
+            ok(StatusCode::OK)
+        }
+    }));
+    assert_eq!(send(&outer, click("42")).await.status, StatusCode::OK);
+    assert_eq!(store.taken(), 0);
+}
