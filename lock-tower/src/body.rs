@@ -78,7 +78,7 @@ where
             return body.poll_frame(context);
         };
         if !held.is_releasing() {
-            match ready!(body.as_mut().poll_frame(context)) {
+            match ready!(held.poll_body(|| body.as_mut().poll_frame(context))) {
                 Some(Ok(frame)) => {
                     if frame.trailers_ref().is_some_and(is_grpc_error) {
                         held.failed();

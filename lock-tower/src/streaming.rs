@@ -13,6 +13,8 @@ use crate::work::give_back;
 pub(crate) struct Streaming {
     state: State,
     release_timeout: Duration,
+    /// The body is being polled. Dropped meanwhile, it has panicked.
+    body_polled: bool,
 }
 
 enum State {
@@ -26,7 +28,16 @@ impl Streaming {
         Self {
             state: State::Holding(Some(tenure)),
             release_timeout,
+            body_polled: false,
         }
+    }
+
+    /// Polls the body whose lock this is.
+    pub(crate) fn poll_body<T>(&mut self, poll: impl FnOnce() -> T) -> T {
+        self.body_polled = true;
+        let polled = poll();
+        self.body_polled = false;
+        polled
     }
 
     pub(crate) fn is_releasing(&self) -> bool {
@@ -54,6 +65,14 @@ impl Streaming {
                 Pin::as_mut(release).poll(context)
             }
             State::Holding(_) => Poll::Ready(()),
+        }
+    }
+}
+
+impl Drop for Streaming {
+    fn drop(&mut self) {
+        if self.body_polled {
+            self.failed();
         }
     }
 }

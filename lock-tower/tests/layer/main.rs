@@ -24,6 +24,7 @@ mod metrics;
 mod nested;
 mod outages;
 mod outcomes;
+mod panics;
 mod placement;
 mod public_api;
 mod readiness;
