@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::Body;
 use tokio::time::{Sleep, sleep};
@@ -145,6 +145,13 @@ impl<B: Body> Reading<B> {
                 }
             };
             match frame.into_data() {
+                // A body of nothing but empty frames has neither a limit nor an end: one for each
+                // time that the others on this thread have had their turn.
+                Ok(data) if !data.has_remaining() => {
+                    context.waker().wake_by_ref();
+                    ready!(self.deadline.as_mut().poll(context));
+                    return Poll::Ready(End::TooSlow);
+                }
                 Ok(data) => {
                     self.data.put(data);
                     if self.data.len() > limit {

@@ -40,9 +40,11 @@ enum Event {
     Pause,
     /// Nothing until somebody asks who was not woken for it.
     Late,
+    /// Frames with nothing in them, at once and without an end.
+    Empty,
 }
 
-use Event::{Data, Error, Late, Pause, Silence, Trailers};
+use Event::{Data, Empty, Error, Late, Pause, Silence, Trailers};
 
 impl Script {
     fn of(frames: impl IntoIterator<Item = Event>) -> Self {
@@ -85,6 +87,10 @@ impl http_body::Body for Script {
                 return Poll::Pending;
             }
             Late => return Poll::Pending,
+            Empty => {
+                self.frames.push_front(Empty);
+                Ok(Frame::data(Bytes::new()))
+            }
             Pause => {
                 context.waker().wake_by_ref();
                 return Poll::Pending;
@@ -227,6 +233,21 @@ async fn a_body_that_does_not_come_is_a_408_and_one_that_breaks_off_a_400() {
     assert_eq!(refused.status, StatusCode::BAD_REQUEST);
     assert_eq!(refused.kind(), Some(RejectionKind::BodyIncomplete));
     assert_eq!(refused.problem()["code"], "lock_body_incomplete");
+    assert_eq!(store.taken(), 0);
+}
+
+/// Neither limit nor silence ends it: the time does, and it keeps no thread for itself until then.
+#[tokio::test]
+async fn a_body_of_nothing_but_empty_frames_is_a_408_and_lets_others_have_their_turn() {
+    let (locks, store) = embedded();
+    let body = Script::of([Empty]);
+    let polls = Arc::clone(&body.polls);
+    let impatient = layer(&locks).body_timeout(Duration::from_millis(1));
+    let mut request = Box::pin(impatient.layer(echo()).oneshot(post(body)));
+    assert!(poll_once(request.as_mut()).is_pending());
+    assert_eq!(polls.load(Ordering::Relaxed), 1);
+    let refused = read(request.await.unwrap()).await;
+    assert_eq!(refused.kind(), Some(RejectionKind::BodyTimeout));
     assert_eq!(store.taken(), 0);
 }
 
