@@ -11,14 +11,18 @@ mod cooldown;
 mod disconnects;
 mod duplicates;
 mod extractors;
+mod extremes;
 mod failures;
 mod handlers_say;
 #[cfg(feature = "axum")]
 mod http2;
+#[cfg(feature = "axum")]
+mod http2_bodies;
 mod keys;
 mod log;
 mod logs;
 mod loss;
+mod made_keys;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod nested;
@@ -35,3 +39,6 @@ mod routes;
 mod shadow;
 mod shutdown;
 mod sockets;
+mod stacks;
+#[cfg(feature = "axum")]
+mod wire;
