@@ -8,7 +8,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 use lock_core::LockManager;
-use lock_tower::{LockLayer, TemplateError};
+use lock_tower::{InFlight, LockLayer, TemplateError};
 
 use crate::db::Db;
 use crate::{auth, cors, freeze, orders, page, plain, views};
@@ -26,8 +26,10 @@ pub(crate) struct Shop {
     pub(crate) peer: Arc<OnceLock<u16>>,
 }
 
-pub(crate) fn router(shop: Shop) -> Result<Router, TemplateError> {
-    let orders = locked_orders(&shop)?.route_layer(from_fn(auth::authenticate));
+/// And the orders that are under way, which end before the shop does.
+pub(crate) fn router(shop: Shop) -> Result<(Router, InFlight), TemplateError> {
+    let (orders, under_way) = locked_orders(&shop)?;
+    let orders = orders.route_layer(from_fn(auth::authenticate));
     let plain = Router::new()
         .route("/plain/orders", post(plain::create))
         .route_layer(from_fn(auth::authenticate));
@@ -37,7 +39,7 @@ pub(crate) fn router(shop: Shop) -> Result<Router, TemplateError> {
         .route("/locks", get(views::locks))
         .route("/reset", post(views::reset))
         .route("/freeze", post(freeze::freeze));
-    Ok(Router::new()
+    let router = Router::new()
         .merge(orders)
         .merge(plain)
         .merge(views)
@@ -46,15 +48,17 @@ pub(crate) fn router(shop: Shop) -> Result<Router, TemplateError> {
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         // Outermost, so that a refusal can be read by the page as well.
         .layer(from_fn_with_state(shop.clone(), cors::allow_peer))
-        .with_state(shop))
+        .with_state(shop);
+    Ok((router, under_way))
 }
 
 #[rustfmt::skip]
-fn locked_orders(shop: &Shop) -> Result<Router<Shop>, TemplateError> {
+fn locked_orders(shop: &Shop) -> Result<(Router<Shop>, InFlight), TemplateError> {
     // page: begin layer
     let one_click = LockLayer::template(shop.locks.clone(), "submit:<header.x-user-id>:<method>:<route>")?
         .ttl(Duration::from_secs(10))
         .cooldown(Duration::from_secs(2));
-    Ok(Router::new().route("/orders", post(orders::create)).route_layer(one_click))
+    let under_way = one_click.in_flight(); // to be drained at the end
+    Ok((Router::new().route("/orders", post(orders::create)).route_layer(one_click), under_way))
     // page: end layer
 }

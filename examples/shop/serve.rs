@@ -64,14 +64,21 @@ async fn run(config: Config, parent: Option<Lifeline>) -> Result<(), Box<dyn Err
         store: store_name(url).into(),
         peer: Arc::new(OnceLock::new()),
     };
-    let router = app::router(shop.clone())?;
+    let (router, orders) = app::router(shop.clone())?;
     let parented = parent.is_some();
     let stop = stop_signal(parent, &shop);
     say_where(port, parented, &config)?;
 
     let server = axum::serve(listener, router).with_graceful_shutdown(stopped(stop.clone()));
+    let served = async {
+        server.await?;
+        // A server waits for its clients, not for the orders of those who have gone. Before the locks
+        // are drained: an order that is half way has yet to ask for some.
+        orders.drain(LAST_REQUESTS).await;
+        std::io::Result::Ok(())
+    };
     tokio::select! {
-        ended = server => ended?,
+        ended = served => ended?,
         () = async { stopped(stop).await; tokio::time::sleep(LAST_REQUESTS).await } => {
             eprintln!("shop: some requests were still under way after {LAST_REQUESTS:?}");
         }

@@ -2,7 +2,7 @@
 
 use lock_tests::{RedisServer, ShopProcess, needs, wait};
 
-use super::{buy, pair, view};
+use super::{buy, orders, pair, view};
 
 async fn ends_after_its_order(mut shop: ShopProcess) {
     let port = shop.port();
@@ -32,6 +32,30 @@ async fn an_order_under_way_on_redis_is_finished_and_its_locks_released() {
     let options = ShopProcess::options().env("REDIS_URL", &server.url());
     ends_after_its_order(options.start()).await;
     pair::only_cooldowns_are_left(&server);
+}
+
+/// The server waits for its clients; this one has gone, and its order still asks for a lock.
+#[tokio::test]
+async fn an_order_whose_client_has_gone_is_finished_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let db = folder.path().join("shop.sqlite");
+    let options = ShopProcess::options().env("SHOP_DB", db.to_str().expect("text"));
+    let mut shop = options.clone().start();
+    let port = shop.port();
+    let client = tokio::spawn(async move { buy(port, "ada").await });
+    wait::eventually("the order is under way", async || {
+        !view(port, "/locks").await.is_empty()
+    })
+    .await;
+    client.abort();
+    assert!(client.await.is_err(), "gone before its answer");
+    shop.process().terminate();
+    let status = shop.process().wait(wait::PATIENCE);
+    let said = shop.process().output();
+    assert_eq!(status.and_then(|it| it.code()), Some(0), "{said}");
+    assert!(!said.contains("still"), "all was released: {said}");
+    let again = options.start();
+    assert_eq!(orders(again.port(), "mug").await.len(), 1, "{said}");
 }
 
 #[tokio::test]
