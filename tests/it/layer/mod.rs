@@ -11,6 +11,7 @@ mod policies;
 mod processes;
 mod server;
 mod soak;
+mod strangers;
 mod streams;
 mod trips;
 
