@@ -19,7 +19,9 @@ impl<K> LockLayer<K> {
     /// The methods that are locked; all others pass untouched, without a question to the store.
     ///
     /// Default: POST, PUT, PATCH and DELETE. GET, HEAD and OPTIONS are locked only if they are
-    /// named here.
+    /// named here, and so are methods that somebody makes up: `post` is not POST. Behind a route of
+    /// any method (`axum::routing::any`) a client could choose one that is not locked; route the
+    /// methods that there are.
     pub fn methods(self, methods: impl IntoIterator<Item = Method>) -> Self {
         self.with(|policy| policy.methods = methods.into_iter().collect())
     }

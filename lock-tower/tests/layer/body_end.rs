@@ -1,5 +1,7 @@
 //! Locks that are held until the answer's body has ended.
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::common::*;
@@ -7,7 +9,7 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use http_body::{Body as _, Frame};
 use http_body_util::BodyExt;
 use lock_core::LockManager;
-use lock_tower::{LockLayer, RejectionKind, ReleaseAt, ResponseBody};
+use lock_tower::{LockContext, LockLayer, RejectionKind, ReleaseAt, ResponseBody};
 use tokio::sync::{Mutex, mpsc};
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -130,6 +132,67 @@ async fn a_body_that_is_never_polled_releases_the_lock_when_it_is_dropped() {
     drop(body);
     all_released(&locks).await;
     assert_eq!(store.taken(), 0);
+}
+
+/// Tells, when it is dropped, whether the lock is held.
+struct Witness(LockContext, mpsc::UnboundedSender<bool>);
+
+impl http_body::Body for Witness {
+    type Data = bytes::Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<bytes::Bytes>, Self::Error>>> {
+        Poll::Pending
+    }
+}
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        let _ = self.1.send(self.0.is_valid());
+    }
+}
+
+#[tokio::test]
+async fn a_body_is_dropped_before_its_lock_is_given_back() {
+    let (locks, store) = embedded();
+    let (sender, mut dropped) = mpsc::unbounded_channel();
+    let service = streaming(&locks).layer(service_fn(move |request: Request<Body>| {
+        let witness = Witness(context(&request), sender.clone());
+        async { Ok::<_, std::convert::Infallible>(Response::new(witness)) }
+    }));
+    drop(service.oneshot(click("42")).await.unwrap());
+    assert_eq!(dropped.recv().await, Some(true));
+    all_released(&locks).await;
+    assert_eq!(store.taken(), 0);
+}
+
+#[test]
+fn an_answer_that_outlives_its_runtime_gives_its_lock_back() {
+    let runtime = || {
+        tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap()
+    };
+    for ends in [false, true] {
+        let (locks, store) = embedded();
+        let serving = runtime();
+        let (mut body, feed) = serving.block_on(begun(&streaming(&locks)));
+        drop(serving);
+        assert_eq!(store.taken(), 1);
+        drop(feed);
+        if ends {
+            while poll_once(std::pin::pin!(body.frame())).is_pending() {
+                std::thread::yield_now();
+            }
+        }
+        drop(body);
+        runtime().block_on(async {
+            until(|| store.taken() == 0).await;
+        });
+    }
 }
 
 #[tokio::test]
