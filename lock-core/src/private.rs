@@ -100,6 +100,12 @@ pub fn is_lock_of(lock: &LockHandle, manager: &LockManager, key: &LockKey) -> bo
     lock.is_of(manager.core()) && key.as_str() == Some(lock.key())
 }
 
+/// Whether it gives out no more locks, though its store may answer.
+#[must_use]
+pub fn is_draining(manager: &LockManager) -> bool {
+    manager.core().is_draining()
+}
+
 /// Resolves after `patience`, by the timer of the lock's own keeper: that of a runtime costs a wake
 /// of its driver for every timer that is due before all others, which a request's always is.
 pub fn timer(lock: &LockHandle, patience: Duration) -> impl Future<Output = ()> + use<> {

@@ -176,6 +176,9 @@
 //! 4. **the lock layer**
 //! 5. catch-panic and timeout: a panic or a timeout is an answer, and the lock is released with it
 //!
+//! Two lock layers around one handler, of a router and of a route in it, need two keys. If they make
+//! the same one, all requests are answered with 500, and the log says why.
+//!
 //! In axum the layer that is added last is the outermost. With [`Router::route_layer`][route_layer]
 //! or `Router::layer` the matched route is known; around a whole `Router` it is not, and `<route>`
 //! is the path.

@@ -56,7 +56,8 @@ pub enum ReleaseAt {
 /// What happens to a request when the store gives no answer.
 ///
 /// It is for [`Unavailable`](lock_core::ErrorKind::Unavailable) only: a store that will never accept
-/// what it is asked is a mistake in the set-up, and 500 whatever is chosen here.
+/// what it is asked is a mistake in the set-up, and 500 whatever is chosen here. A manager that
+/// [drains](LockManager::drain) is no outage, but a process that ends: 503.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum Outage {

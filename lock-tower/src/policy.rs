@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Response};
+use lock_core::__private::is_draining;
 use lock_core::{LockKey, LockManager, LockRequest, Renew, Wait};
 use tracing::Span;
 
@@ -94,7 +95,8 @@ impl Policy {
         match &self.outage {
             Outage::Fallback(local) => {
                 let beside = self.request(local, key.clone());
-                Taking::Both(Box::pin(both(beside, self.request(&self.locks, key))))
+                let store = self.request(&self.locks, key);
+                Taking::Both(Box::pin(both(beside, store, self.locks.clone())))
             }
             Outage::Reject | Outage::Pass => {
                 Taking::Store(self.request(&self.locks, key).acquire())
@@ -108,7 +110,9 @@ impl Policy {
         let passes = match rejection.kind() {
             _ if self.shadow => true,
             RejectionKind::KeyMissing => self.missing_key == MissingKey::Pass,
-            RejectionKind::Unavailable => matches!(self.outage, Outage::Pass),
+            RejectionKind::Unavailable => {
+                matches!(self.outage, Outage::Pass) && !is_draining(&self.locks)
+            }
             _ => false,
         };
         if passes {

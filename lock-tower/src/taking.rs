@@ -4,7 +4,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use lock_core::{Acquire, Error, ErrorKind, LockRequest};
+use lock_core::__private::is_draining;
+use lock_core::{Acquire, Error, ErrorKind, LockManager, LockRequest};
 
 use crate::tenure::Locks;
 
@@ -33,7 +34,11 @@ impl Future for Taking {
 
 /// The fallback's lock first, for every request: whether the store is away is found out by each
 /// request at another time, and two of one key must not meet different answers and both run.
-pub(crate) async fn both(beside: LockRequest, store: LockRequest) -> Result<Locks, Error> {
+pub(crate) async fn both(
+    beside: LockRequest,
+    store: LockRequest,
+    of_store: LockManager,
+) -> Result<Locks, Error> {
     let beside = beside.acquire().await?;
     match store.acquire().await {
         Ok(guard) => Ok(Locks {
@@ -41,11 +46,16 @@ pub(crate) async fn both(beside: LockRequest, store: LockRequest) -> Result<Lock
             beside: Some(beside),
             fell_back: false,
         }),
-        Err(error) if error.kind() == ErrorKind::Unavailable => Ok(Locks {
+        Err(error) if is_outage(&error, &of_store) => Ok(Locks {
             guard: beside,
             beside: None,
             fell_back: true,
         }),
         Err(error) => Err(error),
     }
+}
+
+/// A manager that drains gives no answer either, but its store does, to others.
+fn is_outage(error: &Error, manager: &LockManager) -> bool {
+    error.kind() == ErrorKind::Unavailable && !is_draining(manager)
 }

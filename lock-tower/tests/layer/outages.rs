@@ -52,6 +52,20 @@ async fn requests_may_pass_without_a_lock_while_the_store_is_down() {
     );
 }
 
+/// Its store answers, to other processes: what passed here would run beside theirs.
+#[tokio::test]
+async fn a_manager_that_drains_is_no_outage() {
+    for outage in [Outage::Pass, Outage::Fallback(LockManager::in_memory())] {
+        let (locks, _) = embedded();
+        let layer = per_user_and_route(&locks).on_outage(outage);
+        let service = layer.layer(answers(StatusCode::OK));
+        all_released(&locks).await;
+        let refused = send(&service, click("42")).await;
+        assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(refused.kind(), Some(RejectionKind::Unavailable));
+    }
+}
+
 #[tokio::test]
 async fn what_may_pass_an_outage_is_still_refused_for_other_reasons() {
     for outage in [Outage::Pass, Outage::Fallback(LockManager::in_memory())] {
