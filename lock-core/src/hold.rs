@@ -6,6 +6,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use crate::clock::Moment;
+use crate::cohort::Cohort;
 use crate::error::Error;
 use crate::fence::FencingToken;
 use crate::lease::{Action, Lease, Loss, Phase, Renewal, Terms};
@@ -39,13 +40,6 @@ struct State {
     nested: Option<Box<Nested>>,
 }
 
-/// Since when a lease goes from task to task, and how often it did.
-#[derive(Clone, Copy)]
-struct Cohort {
-    since: Moment,
-    passes: u32,
-}
-
 impl Hold {
     pub(crate) fn new(core: &Arc<Core>, key: &Arc<str>, terms: Terms) -> Arc<Self> {
         Arc::new(Self {
@@ -56,10 +50,7 @@ impl Hold {
                 lease: Lease::new(terms),
                 fence: None,
                 granted_at: Moment::FAR,
-                cohort: Cohort {
-                    since: Moment::FAR,
-                    passes: 0,
-                },
+                cohort: Cohort::new(Moment::FAR),
                 cooldown_millis: 0,
                 late_twin: false,
                 waiting: WakerSet::default(),
@@ -86,7 +77,7 @@ impl Hold {
         let mut state = lock(&self.state);
         state.fence = Some(fence);
         state.granted_at = now;
-        state.cohort.since = now;
+        state.cohort = Cohort::new(now);
         state.lease.grant(sent, now)
     }
 
@@ -99,7 +90,7 @@ impl Hold {
         if counts {
             state.fence = Some(fence);
             state.granted_at = now;
-            state.cohort.since = now;
+            state.cohort = Cohort::new(now);
         }
         counts
     }
@@ -294,18 +285,13 @@ impl Hold {
 
     /// The lease goes on as another tenure's: same token, the next fencing token, a window, a limit
     /// and a cooldown of its own. `None`: it must not.
-    pub(crate) fn succeeded_by(
-        self: &Arc<Self>,
-        terms: Terms,
-        most: u32,
-        longest: Duration,
-    ) -> Option<Arc<Self>> {
+    pub(crate) fn succeeded_by(self: &Arc<Self>, terms: Terms) -> Option<Arc<Self>> {
         let now = self.now();
         let mut state = lock(&self.state);
         let nested = state.nested.as_ref().is_some_and(|nested| nested.is_open());
         let fence = state.fence?.next()?;
-        let cohort = state.cohort;
-        if nested || cohort.passes >= most || now >= cohort.since + longest {
+        let cohort = state.cohort.passed(now)?;
+        if nested {
             return None;
         }
         let lease = state.lease.pass(terms, now)?;
@@ -317,10 +303,7 @@ impl Hold {
                 lease,
                 fence: Some(fence),
                 granted_at: now,
-                cohort: Cohort {
-                    passes: cohort.passes + 1,
-                    ..cohort
-                },
+                cohort,
                 cooldown_millis: 0,
                 late_twin: state.late_twin,
                 waiting: WakerSet::default(),
@@ -328,6 +311,18 @@ impl Hold {
             }),
             scheduled: AtomicU64::new(Moment::FAR.0),
         }))
+    }
+
+    /// Whether to look now for whoever else wants the key: once before each end of the cohort.
+    #[must_use]
+    pub(crate) fn looks_around(&self) -> bool {
+        let now = self.now();
+        lock(&self.state).cohort.looks_around(now)
+    }
+
+    /// Nobody else wanted the key after `then`.
+    pub(crate) fn begins_anew(&self, then: Moment) {
+        lock(&self.state).cohort.begins_anew(then);
     }
 
     /// Those who watch it find out that its tenure is over.

@@ -63,6 +63,7 @@ mod acquire;
 )]
 mod builder;
 mod clock;
+mod cohort;
 mod default_manager;
 mod error;
 mod fence;

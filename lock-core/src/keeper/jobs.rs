@@ -38,6 +38,8 @@ enum First {
     Leave,
     /// It is released already.
     Nothing,
+    /// It is held: whether anybody else waits for it.
+    Look,
 }
 
 impl Job {
@@ -63,6 +65,11 @@ impl Job {
     /// A lease that was released, and of whose acquire a send may still arrive.
     pub(crate) fn late_twin(hold: &Hold) -> Self {
         Self::of(hold, First::Nothing)
+    }
+
+    /// A lease that goes from task to task here: does anybody wait for it elsewhere?
+    pub(crate) fn look(hold: &Hold) -> Self {
+        Self::of(hold, First::Look)
     }
 
     /// What the store has for a waiter that is gone: its place in the queue, or the key itself.
@@ -100,10 +107,16 @@ impl std::fmt::Debug for Job {
 }
 
 pub(super) async fn run(keeper: Arc<Keeper>, store: Arc<dyn Store>, job: Job) {
+    if let First::Look = job.first {
+        look(&keeper, &*store, &job).await;
+        drop(job);
+        keeper.job_done();
+        return;
+    }
     let release = || Operation::Release(job.release.clone());
     let mut late_twin = job.late_twin;
     let operation = match job.first {
-        First::Nothing => None,
+        First::Nothing | First::Look => None,
         First::Release => Some(release()),
         First::Cool(cooldown) => Some(Operation::Cool(job.release.clone(), cooldown)),
         First::Leave => Some(Operation::Leave(job.release.clone())),
@@ -127,6 +140,16 @@ pub(super) async fn run(keeper: Arc<Keeper>, store: Arc<dyn Store>, job: Job) {
     if late_twin {
         sleep(LATE_TWIN).await;
         until_answered(&keeper, &*store, &release, ttl).await;
+    }
+}
+
+/// Asked once: without an answer the lease is given back in good time, as if somebody waited.
+async fn look(keeper: &Keeper, store: &dyn Store, job: &Job) {
+    let Release { key, token, .. } = &job.release;
+    let asked = keeper.clock.now();
+    let answer = store.execute(Operation::Look(Arc::clone(key)), Lane::Keeper);
+    if let Ok(Outcome::Waiting(false)) = timeout(keeper.operation_timeout, answer).await {
+        job.core.local.goes_on(key, *token, asked);
     }
 }
 

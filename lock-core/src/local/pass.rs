@@ -1,18 +1,15 @@
 //! Passing a lease from task to task of one process, without a word to the store.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::slot::{Slot, Standing, Waiter};
 use super::{Local, Verdict};
+use crate::clock::Moment;
 use crate::hold::Hold;
+use crate::keeper::Job;
 use crate::release;
 use crate::sync::lock;
-
-/// A lease goes from task to task so many times at most, and only within so long of its grant. Then
-/// it is given back, and other processes have their turn.
-const MOST: u32 = 32;
-const LONGEST: Duration = Duration::from_millis(25);
+use crate::token::Token;
 
 impl Local {
     /// The tenure ends: the lease goes to the first in line, if it may. Otherwise it is the caller's
@@ -33,6 +30,19 @@ impl Local {
     }
 }
 
+impl Local {
+    /// Nobody stood in the store's queue at some time after `then`: the lease may go on here.
+    pub(crate) fn goes_on(&self, key: &str, token: Token, then: Moment) {
+        let slots = lock(&self.slots);
+        if let Some(slot) = slots.active.get(key)
+            && let Standing::Held(hold) = &slot.standing
+            && hold.token == token
+        {
+            hold.begins_anew(then);
+        }
+    }
+}
+
 /// Makes the lease that of the first living waiter.
 fn successor(hold: &Arc<Hold>) -> Option<(Waiter, Arc<Hold>)> {
     let core = &hold.core;
@@ -45,13 +55,17 @@ fn successor(hold: &Arc<Hold>) -> Option<(Waiter, Arc<Hold>)> {
         return None;
     }
     let terms = first_in_line(slot)?.terms;
-    let next = hold.succeeded_by(terms, MOST, LONGEST)?;
+    let next = hold.succeeded_by(terms)?;
     let (_, waiter) = slot.queue.pop_first()?;
     let before = std::mem::replace(&mut slot.standing, Standing::Held(Arc::clone(&next)));
+    let looks = !slot.queue.is_empty() && next.looks_around();
     drop(slots);
     drop(before);
     core.keeper.disarm(hold);
     core.keeper.arm(&next);
+    if looks {
+        core.keeper.submit(Job::look(&next));
+    }
     hold.wake_waiting();
     Some((waiter, next))
 }

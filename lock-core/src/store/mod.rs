@@ -73,6 +73,8 @@ pub(crate) enum Operation {
     /// Replaces the value of this lease by a closed one that nobody can extend or release, for
     /// the cooldown; in the way of [`Release`](Operation::Release) otherwise.
     Cool(Release, Duration),
+    /// Whether anybody stands in the queue of waiters.
+    Look(Arc<str>),
 }
 
 #[derive(Clone, Debug)]
@@ -112,6 +114,8 @@ pub(crate) enum Outcome {
     /// One answer for each extension, in order.
     Extended(Vec<Extended>),
     Released(Released),
+    /// Whether anybody waits.
+    Waiting(bool),
     /// Not done, or not known to be done.
     Failed(Failure),
 }

@@ -1,7 +1,7 @@
 //! A lock that goes from task to task of one process.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lock_core::{ErrorKind, LockGuard, LockManager, Renew, Wait};
@@ -121,6 +121,44 @@ pub(super) async fn a_lease_of_another_length_is_not_passed_on(store: &Fixture) 
         let second = its_turn(waiter).await;
         assert!(second.remaining() <= ttl, "its own ttl, from now on");
         second.release().await.expect("held");
+    }
+    store.is_left_clean();
+}
+
+pub(super) async fn while_nobody_else_waits_a_lease_stays_in_its_process(store: &Fixture) {
+    let locks = store.manager().await;
+    let tokens = Arc::new(Mutex::new(Vec::new()));
+    let task = |_| {
+        let (locks, tokens) = (locks.clone(), Arc::clone(&tokens));
+        tokio::spawn(async move {
+            let request = || locks.lock("k").ttl(long()).wait(Wait::Forever);
+            // Until the manager is drained.
+            while let Ok(guard) = request().acquire().await {
+                let token = u64::from(guard.fencing_token());
+                tokens.lock().expect("no panic").push(token);
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        })
+    };
+    let tasks: Vec<_> = (0..8).map(task).collect();
+    // Passed on, a lease counts its tokens; given back, it gets one of the clock. A count is 32.
+    let longest_run = || {
+        let tokens = tokens.lock().expect("no panic");
+        let (mut run, mut longest) = (0, 0);
+        for pair in tokens.windows(2) {
+            run = if pair[1] == pair[0] + 1 { run + 1 } else { 0 };
+            longest = longest.max(run);
+        }
+        longest
+    };
+    wait::eventually("a lease is passed on beyond a count", async || {
+        longest_run() > 64
+    })
+    .await;
+    let drained = locks.drain(wait::PATIENCE).await;
+    assert!(drained.is_complete(), "{drained:?}");
+    for task in tasks {
+        task.await.expect("no panic");
     }
     store.is_left_clean();
 }

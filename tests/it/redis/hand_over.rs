@@ -1,5 +1,7 @@
 //! The release gives the lock to the first who waits.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use lock_core::{LockGuard, LockManager, Renew, Wait};
@@ -52,6 +54,37 @@ async fn processes_are_served_in_the_order_of_their_arrival() {
         assert!(guard.fencing_token() > last);
     }
     guard.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn the_tasks_of_a_process_go_before_another_process_for_one_count_only() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (busy, other) = (manager(&server.url()).await, manager(&server.url()).await);
+    let guard = busy.lock("k").ttl(long()).acquire().await.expect("free");
+    let waiter = waits(&server, &other, 0).await;
+    let turns = Arc::new(AtomicU32::new(0));
+    let tasks: Vec<_> = (0..100)
+        .map(|_| {
+            let (request, turns) = (busy.lock("k").ttl(long()), Arc::clone(&turns));
+            tokio::spawn(async move {
+                let guard = request.wait(Wait::Forever).acquire().await;
+                turns.fetch_add(1, Ordering::SeqCst);
+                // Work: time for the process to look around, and to see that somebody waits.
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                guard.expect("its turn").release().await.expect("held");
+            })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    guard.release().await.expect("held");
+    let guard = its_turn(waiter).await;
+    let before = turns.load(Ordering::SeqCst);
+    assert!(before <= 32, "{before} turns of another process came first");
+    guard.release().await.expect("held");
+    for task in tasks {
+        task.await.expect("no panic");
+    }
 }
 
 #[tokio::test]

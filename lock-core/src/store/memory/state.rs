@@ -152,6 +152,10 @@ impl State {
         (Outcome::Released(released), wake)
     }
 
+    pub(super) fn has_waiters(&self, key: &str) -> bool {
+        self.queues.contains_key(key)
+    }
+
     /// Takes the key, whoever holds it.
     pub(super) fn set(&mut self, key: &Arc<str>, owner: Owner, expires: Moment) {
         self.keys.insert(Arc::clone(key), Entry { owner, expires });

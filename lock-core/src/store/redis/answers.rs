@@ -79,6 +79,15 @@ fn millis(left: i64) -> Option<Duration> {
     u64::try_from(left).ok().map(Duration::from_millis)
 }
 
+/// Whether there is a queue: it is gone when its last waiter is.
+pub(super) fn waiting(answer: &Value) -> Outcome {
+    match answer {
+        Value::Int(0) => Outcome::Waiting(false),
+        Value::Int(1) => Outcome::Waiting(true),
+        _ => not_understood(),
+    }
+}
+
 pub(super) fn released(answer: &Value) -> Outcome {
     match answer {
         Value::Int(1) => Outcome::Released(Released::Yes),

@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::Client;
+use redis::{Client, cmd};
 use tokio::runtime::Handle;
 
 use self::answers::{Trouble, failure};
@@ -123,6 +123,7 @@ impl RedisStore {
             Operation::Cool(release, cooldown) => {
                 self.give_back(release, Ending::Cool(*cooldown), on).await
             }
+            Operation::Look(key) => self.look(key, on).await,
         }
     }
 
@@ -139,6 +140,11 @@ impl RedisStore {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let answer = scripts::EXTEND.run(on, &keys, &arguments).await?;
         Ok(answers::extended(&answer))
+    }
+
+    async fn look(&self, key: &str, on: &Connection) -> Result<Outcome, Trouble> {
+        let exists = cmd("EXISTS").arg(self.names.queue(key)).take();
+        Ok(answers::waiting(&on.send(&exists).await?))
     }
 
     async fn give_back(
