@@ -13,7 +13,7 @@ use crate::lease::{Action, Lease, Loss, Phase, Renewal, Terms};
 use crate::manager::Core;
 use crate::options::cooldown_millis;
 use crate::reentry::{Nested, Turn};
-use crate::store::{Acquire, Extension, Release};
+use crate::store::{Acquire, Extension, Release, Replaced};
 use crate::sync::{WakerSet, lock, wake_all};
 use crate::token::Token;
 
@@ -95,7 +95,12 @@ impl Hold {
         counts
     }
 
-    pub(crate) fn acquire(&self, queue: bool, replaces: Option<Token>, repeated: bool) -> Acquire {
+    pub(crate) fn acquire(
+        &self,
+        queue: bool,
+        replaces: Option<Replaced>,
+        repeated: bool,
+    ) -> Acquire {
         Acquire {
             key: Arc::clone(&self.key),
             token: self.token,
@@ -353,6 +358,14 @@ impl Hold {
         wake_all(waiting);
         self.core.keeper.disarm(self);
         before
+    }
+
+    /// As the next of this process may step over it.
+    pub(crate) fn replaced(&self) -> Replaced {
+        Replaced {
+            token: self.token,
+            fence: self.fence(),
+        }
     }
 
     pub(crate) fn release(&self) -> Release {

@@ -171,7 +171,7 @@ impl Local {
         if quiet.is_some_and(|held| std::ptr::eq(&raw const **held, hold)) {
             let over = slots.quiet.remove(&hold.key);
             if unreleased {
-                slots.open(&hold.key).unreleased = Some(hold.token);
+                slots.open(&hold.key).unreleased = Some(hold.replaced());
             }
             drop(slots);
             drop(over);
@@ -184,7 +184,7 @@ impl Local {
             return;
         }
         let over = std::mem::take(&mut slot.standing);
-        slot.unreleased = unreleased.then_some(hold.token);
+        slot.unreleased = unreleased.then(|| hold.replaced());
         promote(slots, &hold.core, &hold.key);
         drop(over);
     }
@@ -197,14 +197,14 @@ impl Local {
     /// The release of a token that may hold the key is under way: the next one may step over it.
     pub(crate) fn note_unreleased(&self, hold: &Hold) {
         let mut slots = lock(&self.slots);
-        slots.open(&hold.key).unreleased = Some(hold.token);
+        slots.open(&hold.key).unreleased = Some(hold.replaced());
     }
 
     /// A release in the background is done.
     pub(crate) fn given_back(&self, release: &Release) {
         let mut slots = lock(&self.slots);
         if let Some(slot) = slots.active.get_mut(&release.key)
-            && slot.unreleased == Some(release.token)
+            && slot.is_giving_back(release.token)
         {
             slot.unreleased = None;
             slots.tidy(&release.key);
@@ -222,7 +222,7 @@ impl Local {
         let Some(contender) = contender.filter(|contender| contender.token == Some(token)) else {
             // A push that comes late: the waiter was told before, and holds the key by now.
             let held = matches!(&slot.standing, Standing::Held(hold) if hold.token == token);
-            return held || slot.unreleased == Some(token);
+            return held || slot.is_giving_back(token);
         };
         // That the key is this waiter's stands until it has asked: nothing that comes later matters.
         if !matches!(contender.news, Some(News::Given(_))) {

@@ -13,7 +13,7 @@ use crate::clock::Moment;
 use crate::error::Error;
 use crate::hold::Hold;
 use crate::manager::Core;
-use crate::store::{News, Refusal};
+use crate::store::{News, Refusal, Replaced};
 use crate::sync::lock;
 use crate::token::Token;
 
@@ -43,8 +43,8 @@ impl Seat {
     }
 
     /// The store is about to be asked with this token; pushes for it count from here on. Answers
-    /// the token of this process that may be stepped over.
-    pub(crate) fn asking(&self, token: Token) -> Option<Token> {
+    /// the lease of this process that may be stepped over.
+    pub(crate) fn asking(&self, token: Token) -> Option<Replaced> {
         self.with_slot(|slot| {
             if let Some(contender) = &mut slot.contender {
                 contender.token = Some(token);

@@ -11,7 +11,7 @@ use super::{Patience, Verdict};
 use crate::clock::Moment;
 use crate::hold::Hold;
 use crate::lease::Terms;
-use crate::store::{News, Refusal};
+use crate::store::{News, Refusal, Replaced};
 use crate::token::Token;
 
 #[derive(Default)]
@@ -21,8 +21,8 @@ pub(super) struct Slot {
     pub(super) contender: Option<Contender>,
     /// In the order of arrival.
     pub(super) queue: BTreeMap<u64, Waiter>,
-    /// A token of this process whose release is still under way.
-    pub(super) unreleased: Option<Token>,
+    /// A lease of this process whose release is still under way.
+    pub(super) unreleased: Option<Replaced>,
     /// The store's last word, if it was a refusal: what a wait that ends is told, though it does
     /// not stand for newcomers any more.
     pub(super) last_refusal: Option<Told>,
@@ -72,6 +72,12 @@ pub(super) struct Waiter {
 }
 
 impl Slot {
+    /// Whether the release of this token is under way.
+    pub(super) fn is_giving_back(&self, token: Token) -> bool {
+        self.unreleased
+            .is_some_and(|replaced| replaced.token == token)
+    }
+
     /// A refusal is told from a fact only: a valid lease, or an answer that still stands.
     pub(super) fn fact(&self, now: Moment) -> Option<Refusal> {
         match &self.standing {

@@ -4,7 +4,7 @@
 -- KEYS   1 lock   2 mark   3 queue
 -- ARGV   1 token   2 ttl in ms   3 grant in ms   4 "1": stand in the queue if refused   5 a token that
 --        may be stepped over, because its release is under way, or ""   6 prefix of the managers'
---        channels
+--        channels   7 fencing token of that which is stepped over, or ""
 -- Reply  {1, fence}                   granted; fence is the fencing token, as a decimal string
 --        {0, value, pttl, time}       refused: what stands in the key, for how many ms (-1: for ever),
 --                                     and the server's time in microseconds, as a decimal string
@@ -27,6 +27,10 @@ if value and ARGV[5] ~= '' and value == ARGV[5] then
   -- Those who waited come before the process that releases it.
   redis.pcall('ZREM', KEYS[3], waiting)
   redis.call('DEL', KEYS[1])
+  -- Its release finds another's key, and cannot say which fencing token was used.
+  local used = tonumber(ARGV[7]) or 0
+  raise(KEYS[2], mark, ARGV[7])
+  if used > (tonumber(mark) or 0) then mark = ARGV[7] end
   value, left = hand_over(KEYS[3], KEYS[1], KEYS[2], ARGV[6], now, (tonumber(mark) or 0) + 1)
 end
 
@@ -46,6 +50,10 @@ if mark and tonumber(mark) >= now then
   fence = tonumber(mark) + 1
   redis.call('SET', KEYS[2], string.format('%.0f', fence))
 end
-redis.call('SET', KEYS[1], token, 'PXAT', string.format('%.0f', math.floor(now / 1000) + ARGV[2]))
+local lasts = tonumber(ARGV[2])
+-- Its own already. This may be an earlier question that arrives late, when the lease has been
+-- extended to a longer ttl and its owner counts on that.
+if value then lasts = math.max(lasts, redis.call('PTTL', KEYS[1])) end
+redis.call('SET', KEYS[1], token, 'PXAT', string.format('%.0f', math.floor(now / 1000) + lasts))
 redis.pcall('ZREM', KEYS[3], waiting)
 return {1, string.format('%.0f', fence)}

@@ -4,15 +4,22 @@
 -- ARGV   for each lock: token, ttl in ms
 -- Reply  for each lock: 1 extended   0 gone   2 another owner's   3 not known
 --
--- A lease that would last longer than its ttl (the server's clock went back) is cut to it.
+-- It only lengthens: a renewal that arrives late, when a later one has asked for more, changes nothing.
+-- Only what would last longer than any lease may (the server's clock went back) is cut.
+local longest = 24 * 60 * 60 * 1000
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local reply = {}
 for index, lock in ipairs(KEYS) do
   local value = redis.pcall('GET', lock)
   if value == ARGV[2 * index - 1] then
-    local extended = redis.pcall('PEXPIREAT', lock, string.format('%.0f', now + ARGV[2 * index]))
-    reply[index] = extended == 1 and 1 or 3
+    local left = redis.call('PTTL', lock)
+    if left >= tonumber(ARGV[2 * index]) and left <= longest then
+      reply[index] = 1
+    else
+      local extended = redis.pcall('PEXPIREAT', lock, string.format('%.0f', now + ARGV[2 * index]))
+      reply[index] = extended == 1 and 1 or 3
+    end
   elseif not value then
     reply[index] = 0
   elseif type(value) == 'table' and not string.match(value.err, '^WRONGTYPE') then

@@ -85,9 +85,17 @@ pub(crate) struct Acquire {
     /// Whether to stand in the queue of waiters when refused.
     pub(crate) queue: bool,
     /// This process's own token on the key whose release is still under way: as good as free.
-    pub(crate) replaces: Option<Token>,
+    pub(crate) replaces: Option<Replaced>,
     /// Whether an earlier send of this token may have arrived.
     pub(crate) repeated: bool,
+}
+
+/// A lease of this process that has ended, and that the store may not have heard the end of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Replaced {
+    pub(crate) token: Token,
+    /// Its fencing token, if it was granted: its release comes too late to say it.
+    pub(crate) fence: Option<FencingToken>,
 }
 
 #[derive(Clone, Debug)]

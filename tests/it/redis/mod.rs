@@ -5,6 +5,7 @@ mod foreign;
 mod frozen;
 mod full;
 mod hand_over;
+mod late;
 mod link;
 mod passwords;
 mod peers;

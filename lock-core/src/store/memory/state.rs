@@ -68,7 +68,10 @@ impl State {
         match self.live(key, now) {
             None => {}
             Some((Owner::Lease(owner) | Owner::Promised(owner), _)) if owner == *token => {}
-            Some((Owner::Lease(owner), _)) if Some(owner) == *replaces => {
+            Some((Owner::Lease(owner), _))
+                if replaces.is_some_and(|replaced| replaced.token == owner) =>
+            {
+                self.raise(replaces.and_then(|replaced| replaced.fence));
                 // Our own release is under way: done here and now. Who waited comes first.
                 self.keys.remove(key);
                 self.leave_queue(key, *token);
@@ -109,12 +112,18 @@ impl State {
         let released = match self.live(key, now) {
             Some((Owner::Lease(owner), _)) if owner == *token => {
                 self.keys.remove(key);
+                self.raise(release.fence);
                 Released::Yes
             }
             None | Some((Owner::Promised(_), _)) => Released::Absent,
             Some(_) => Released::Other,
         };
         (Outcome::Released(released), self.leave(release, now).1)
+    }
+
+    /// No later fencing token may be lower than the one that was used.
+    fn raise(&mut self, used: Option<FencingToken>) {
+        self.mark = self.mark.max(used.map_or(0, u64::from));
     }
 
     /// Leaves the queue. A turn that was promised goes to the next.
@@ -142,6 +151,7 @@ impl State {
         let (released, wake) = match self.live(key, now) {
             Some((Owner::Lease(owner), _)) if owner == *token => {
                 self.set(key, Owner::Cooling(*token), now + cooldown);
+                self.raise(release.fence);
                 // Those who wait learn that it ends at another time than they think.
                 (Released::Yes, self.wake(key, now))
             }

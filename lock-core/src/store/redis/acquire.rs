@@ -119,7 +119,9 @@ impl RedisStore {
         let queue = self.names.queue(&acquire.key);
         let keys = [lock.as_str(), self.names.mark(), queue.as_str()];
         let token = acquire.token.text();
-        let replaces = acquire.replaces.map(|token| token.to_string());
+        let replaces = acquire.replaces.map(|lease| lease.token.to_string());
+        let used = acquire.replaces.and_then(|lease| lease.fence);
+        let used = used.map(|fence| fence.to_string());
         let arguments = [
             token.as_str(),
             &millis(acquire.ttl),
@@ -127,6 +129,7 @@ impl RedisStore {
             if acquire.queue { "1" } else { "0" },
             replaces.as_deref().unwrap_or_default(),
             self.names.channels(),
+            used.as_deref().unwrap_or_default(),
         ];
         let answer = scripts::ACQUIRE.run(on, &keys, &arguments).await?;
         Ok(acquired(&answer, self.keeper.is_listening()))

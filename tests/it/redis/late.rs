@@ -1,0 +1,67 @@
+//! Commands that arrive when others have overtaken them.
+
+use lock_tests::{RedisServer, needs};
+
+const COMMON: &str = include_str!("../../../lock-core/src/scripts/common.lua");
+const ACQUIRE: &str = include_str!("../../../lock-core/src/scripts/acquire.lua");
+const EXTEND: &str = include_str!("../../../lock-core/src/scripts/extend.lua");
+
+const OURS: &str = "0123456789abcdef/0123456789abcdef0123456789abcdef";
+const NEXT: &str = "0123456789abcdef/ffffffffffffffffffffffffffffffff";
+
+fn pttl(server: &RedisServer) -> i64 {
+    server.cli(&["PTTL", "lock:k"]).parse().expect("a number")
+}
+
+/// The script's answer, a line for each part.
+fn acquire(server: &RedisServer, token: &str, ttl: &str, replaces: [&str; 2]) -> String {
+    let script = format!("{COMMON}{ACQUIRE}");
+    let keys = ["lock:k", "lock:!f", "lock:!q:{k}"];
+    let [replaced, fence] = replaces;
+    let arguments = [token, ttl, "2000", "1", replaced, "lock:!m:", fence];
+    let command = [&["EVAL", &script, "3"], &keys[..], &arguments[..]].concat();
+    server.cli(&command)
+}
+
+#[tokio::test]
+async fn a_renewal_that_arrives_late_shortens_nothing() {
+    needs!(redis);
+    let server = RedisServer::start();
+    server.cli(&["SET", "lock:k", OURS, "PX", "60000"]);
+    let answer = server.cli(&["EVAL", EXTEND, "1", "lock:k", OURS, "1000"]);
+    assert_eq!(answer, "1");
+    assert!(pttl(&server) > 1_000);
+    server.cli(&["EVAL", EXTEND, "1", "lock:k", OURS, "90000"]);
+    assert!(pttl(&server) > 60_000);
+}
+
+#[tokio::test]
+async fn a_lease_that_would_outlive_every_ttl_is_cut_by_its_renewal() {
+    needs!(redis);
+    let server = RedisServer::start();
+    // The server's clock went back by two days.
+    server.cli(&["SET", "lock:k", OURS, "PX", "172800000"]);
+    server.cli(&["EVAL", EXTEND, "1", "lock:k", OURS, "60000"]);
+    assert!(pttl(&server) <= 60_000);
+}
+
+#[tokio::test]
+async fn a_question_that_arrives_late_shortens_nothing() {
+    needs!(redis);
+    let server = RedisServer::start();
+    server.cli(&["SET", "lock:k", OURS, "PX", "60000"]);
+    let answer = acquire(&server, OURS, "1000", ["", ""]);
+    assert!(answer.starts_with('1'), "granted again: {answer}");
+    assert!(pttl(&server) > 1_000);
+}
+
+#[tokio::test]
+async fn a_process_that_steps_over_its_own_release_gets_a_higher_fencing_token() {
+    needs!(redis);
+    let server = RedisServer::start();
+    server.cli(&["SET", "lock:k", OURS, "PX", "60000"]);
+    // Given when the server's clock stood a century later.
+    let used = "5000000000000000";
+    let answer = acquire(&server, NEXT, "60000", [OURS, used]);
+    assert!(answer.ends_with("5000000000000001"), "{answer}");
+}
