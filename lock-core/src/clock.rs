@@ -12,10 +12,12 @@ use crate::test_util::ManualClock;
 
 /// A point in time on the server's clock, in microseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(test, derive(Hash))]
 pub(crate) struct ServerTime(pub(crate) u64);
 
 /// A point in time on the manager's clock, in nanoseconds since an arbitrary start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(test, derive(Hash))]
 pub(crate) struct Moment(pub(crate) u64);
 
 impl Moment {

@@ -24,6 +24,7 @@ pub(crate) fn deadline(sent: Moment, ttl: Duration) -> Moment {
 
 /// What a waiter knows of the server's clock: it showed `server` after the local instant `local`.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(test, derive(PartialEq, Eq, Hash))]
 pub(crate) struct Anchor {
     pub(crate) local: Moment,
     pub(crate) server: ServerTime,
@@ -50,6 +51,7 @@ impl Anchor {
 
 /// What the owner asked for. Small: a process may hold very many leases.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(test, derive(PartialEq, Eq, Hash))]
 pub(crate) struct Terms {
     ttl_millis: u32,
     renew: bool,
@@ -83,6 +85,7 @@ impl Terms {
 
 /// Why a lease was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(test, derive(Hash))]
 pub(crate) enum Loss {
     /// Its deadline passed before it was extended.
     Expired,
@@ -93,6 +96,7 @@ pub(crate) enum Loss {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(test, derive(Hash))]
 pub(crate) enum Phase {
     /// Asked for; the store has not answered.
     Asking,
@@ -127,6 +131,7 @@ pub(crate) enum Renewal {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(test, derive(Hash))]
 enum Renewing {
     Off,
     At(Moment),
@@ -135,6 +140,8 @@ enum Renewing {
 }
 
 #[derive(Debug)]
+// For the model only: a lease that is held has one copy.
+#[cfg_attr(test, derive(Clone, PartialEq, Eq, Hash))]
 pub(crate) struct Lease {
     phase: Phase,
     terms: Terms,

@@ -78,6 +78,8 @@ mod key;
 mod lease;
 mod local;
 mod manager;
+#[cfg(test)]
+mod model;
 mod options;
 mod reentry;
 mod release;

@@ -1,0 +1,25 @@
+//! Queue, hand-over, mark and cohort on a model: all that can happen, in small worlds, and much that
+//! can happen in larger ones.
+//!
+//! A world is a server, some processes, and messages between them that arrive at any time, in any
+//! order, or not at all. A process that does nothing for a while is one that was stopped. The server
+//! is the scripts, transcribed; when and for how long a lease counts is decided by the real
+//! [`Lease`](crate::lease::Lease) and the real [`Anchor`](crate::lease::Anchor). Its clock runs
+//! faster or slower than the processes' by 1 %.
+//!
+//! In every state: at most one tenure has an open window, and the server's key is that tenure's;
+//! fencing tokens rise from tenure to tenure; no command touches a key of another token; whatever
+//! stands in the store is looked after by somebody; and nobody who waits does so for ever.
+//!
+//! `LOCK_MODEL=large` looks at worlds of several million states (in release mode, some minutes).
+
+mod check;
+mod explore;
+mod fault;
+mod process;
+mod server;
+mod simulate;
+mod world;
+
+mod faults_are_found;
+mod worlds;

@@ -1,0 +1,313 @@
+//! The server of the model: what the scripts do, line for line, with a clock that is moved by hand.
+
+use super::fault::Fault;
+
+/// What stands in a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Value<T> {
+    Held(T),
+    /// A client of another library.
+    Stranger,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Entry<T> {
+    pub(super) value: Value<T>,
+    /// Milliseconds of the server's clock.
+    pub(super) ends: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Waiting<T> {
+    score: u64,
+    pub(super) token: T,
+    grant: u64,
+}
+
+/// One lock and its queue.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Key<T> {
+    pub(super) entry: Option<Entry<T>>,
+    pub(super) queue: Vec<Waiting<T>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Server<T> {
+    /// The server's clock.
+    pub(super) micros: u64,
+    pub(super) mark: u64,
+    pub(super) keys: Vec<Key<T>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Ask<T> {
+    pub(super) token: T,
+    pub(super) ttl: u64,
+    pub(super) queue: bool,
+    /// A token that may be stepped over, and its fencing token.
+    pub(super) replaces: Option<(T, Option<u64>)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Answer<T> {
+    Granted(u64),
+    /// The owner, for how many milliseconds, and the server's time.
+    Busy(Value<T>, u64, u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Released {
+    Yes,
+    Absent,
+    Other,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Push<T> {
+    /// The key is this token's; its fencing token; until then, in milliseconds.
+    Given(T, u64, u64),
+    /// The next turn is this token's, after so many milliseconds.
+    Next(T, u64),
+}
+
+/// What a script does beside its reply, and what it is told of the world.
+pub(super) struct Around<'a, T> {
+    /// Whether a push for a token finds a receiver.
+    pub(super) listens: &'a dyn Fn(T) -> bool,
+    pub(super) pushes: Vec<Push<T>>,
+    pub(super) fault: Option<Fault>,
+}
+
+impl<T> Around<'_, T> {
+    fn has(&self, fault: Fault) -> bool {
+        self.fault == Some(fault)
+    }
+}
+
+impl<T: Copy + Eq> Server<T> {
+    pub(super) fn new(micros: u64, keys: usize) -> Self {
+        let key = Key {
+            entry: None,
+            queue: Vec::new(),
+        };
+        Self {
+            micros,
+            mark: 0,
+            keys: vec![key; keys],
+        }
+    }
+
+    fn millis(&self) -> u64 {
+        self.micros / 1_000
+    }
+
+    /// What stands in a key, and for how many milliseconds.
+    pub(super) fn look(&self, key: usize) -> Option<(Value<T>, u64)> {
+        let entry = self.keys[key].entry?;
+        let left = entry.ends.checked_sub(self.millis())?;
+        // To the millisecond: the earliest at which a server may let go.
+        (left > 0).then_some((entry.value, left))
+    }
+
+    pub(super) fn forget_what_ran_out(&mut self) {
+        for key in 0..self.keys.len() {
+            if self.look(key).is_none() {
+                self.keys[key].entry = None;
+            }
+        }
+    }
+
+    /// `acquire.lua`. A first attempt by native commands does the same.
+    pub(super) fn acquire(
+        &mut self,
+        key: usize,
+        ask: Ask<T>,
+        around: &mut Around<'_, T>,
+    ) -> Answer<T> {
+        let mut found = self.look(key);
+        if let (Some((value, _)), Some((replaced, used))) = (found, ask.replaces)
+            && (value == Value::Held(replaced) || around.has(Fault::AnyTokenIsSteppedOver))
+        {
+            self.leave_queue(key, ask.token);
+            self.keys[key].entry = None;
+            if !around.has(Fault::SteppedOverWithoutTheMark) {
+                self.raise(used, around);
+            }
+            self.hand_over(key, self.mark + 1, around);
+            found = self.look(key);
+        }
+        let ours = Value::Held(ask.token);
+        if let Some((value, left)) = found
+            && value != ours
+        {
+            let waiting = &mut self.keys[key].queue;
+            if ask.queue && waiting.iter().all(|waiting| waiting.token != ask.token) {
+                let place = waiting.partition_point(|waiting| waiting.score <= self.micros);
+                let newcomer = Waiting {
+                    score: self.micros,
+                    token: ask.token,
+                    grant: ask.ttl.min(2_000),
+                };
+                waiting.insert(place, newcomer);
+            }
+            return Answer::Busy(value, left, self.micros);
+        }
+        let fence = if self.mark >= self.micros {
+            if !around.has(Fault::MarkNotWrittenAhead) {
+                self.mark += 1;
+                self.mark
+            } else {
+                self.mark + 1
+            }
+        } else {
+            self.micros
+        };
+        let mut ends = self.millis() + ask.ttl;
+        if let Some((_, left)) = found {
+            if !around.has(Fault::ALateAskCutsTheLease) {
+                ends = ends.max(self.millis() + left);
+            }
+            if around.has(Fault::OwnTokenIsNotLengthened) {
+                ends = self.millis() + left;
+            }
+        }
+        self.keys[key].entry = Some(Entry { value: ours, ends });
+        self.leave_queue(key, ask.token);
+        Answer::Granted(fence)
+    }
+
+    /// `release.lua`; `leave`: to touch nothing but the queue.
+    pub(super) fn release(
+        &mut self,
+        key: usize,
+        token: T,
+        fence: Option<u64>,
+        leave: bool,
+        around: &mut Around<'_, T>,
+    ) -> Released {
+        let value = self.look(key).map(|(value, _)| value);
+        let mut released = match value {
+            Some(Value::Held(owner)) if owner == token && !leave => Released::Yes,
+            None => Released::Absent,
+            Some(_) => Released::Other,
+        };
+        if around.has(Fault::AnyTokenIsReleased) && released == Released::Other && !leave {
+            released = Released::Yes;
+        }
+        let used = self.mark.max(fence.unwrap_or(0));
+        if released == Released::Yes {
+            self.keys[key].entry = None;
+            self.raise(fence, around);
+        }
+        self.leave_queue(key, token);
+        if released != Released::Other {
+            self.hand_over(key, used + 1, around);
+        }
+        released
+    }
+
+    /// `batch.lua`, of two releases of one key: it reads before it deletes.
+    pub(super) fn release_two(
+        &mut self,
+        key: usize,
+        releases: [(T, Option<u64>); 2],
+        around: &mut Around<'_, T>,
+    ) {
+        let value = self.look(key).map(|(value, _)| value);
+        for (token, fence) in releases {
+            if value == Some(Value::Held(token)) {
+                self.keys[key].entry = None;
+                self.raise(fence, around);
+            }
+        }
+        for (token, _) in releases {
+            self.leave_queue(key, token);
+            if value.is_none() || value == Some(Value::Held(token)) {
+                self.hand_over(key, self.mark + 1, around);
+            }
+        }
+    }
+
+    /// `extend.lua`, for one key. `false`: not ours.
+    pub(super) fn extend(
+        &mut self,
+        key: usize,
+        token: T,
+        ttl: u64,
+        around: &Around<'_, T>,
+    ) -> bool {
+        let millis = self.millis();
+        match self.look(key) {
+            Some((Value::Held(owner), left)) if owner == token => {
+                let mut lasts = ttl;
+                if !around.has(Fault::ALateRenewalCutsTheLease) {
+                    lasts = lasts.max(left);
+                }
+                let ends = millis + lasts;
+                let value = Value::Held(token);
+                self.keys[key].entry = Some(Entry { value, ends });
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn raise(&mut self, fence: Option<u64>, around: &Around<'_, T>) {
+        if !around.has(Fault::MarkNotRaised) {
+            self.mark = self.mark.max(fence.unwrap_or(0));
+        }
+    }
+
+    fn leave_queue(&mut self, key: usize, token: T) {
+        self.keys[key].queue.retain(|other| other.token != token);
+    }
+
+    fn hand_over(&mut self, key: usize, least: u64, around: &mut Around<'_, T>) {
+        let fence = if around.has(Fault::GivenBelowTheMark) {
+            self.micros
+        } else {
+            self.micros.max(least)
+        };
+        while let Some(head) = self.keys[key].queue.first().copied() {
+            if self.look(key).is_some() && !around.has(Fault::ATakenKeyIsGiven) {
+                return;
+            }
+            self.keys[key].queue.remove(0);
+            if !(around.listens)(head.token) && !around.has(Fault::GivenToWhoHasGone) {
+                continue;
+            }
+            let ends = self.millis() + head.grant;
+            let value = Value::Held(head.token);
+            self.keys[key].entry = Some(Entry { value, ends });
+            let said = if around.has(Fault::EndSaidLater) {
+                ends + 100
+            } else {
+                ends
+            };
+            around.pushes.push(Push::Given(head.token, fence, said));
+            if least > self.micros {
+                self.mark = self.mark.max(fence);
+            }
+            if !around.has(Fault::NobodyIsToldOfAGrant) {
+                self.tell_next(key, head.grant, around);
+            }
+            return;
+        }
+    }
+
+    fn tell_next(&mut self, key: usize, millis: u64, around: &mut Around<'_, T>) {
+        let queue = &mut self.keys[key].queue;
+        let mut told = 0;
+        while told < 2
+            && let Some(next) = queue.get(told)
+        {
+            if (around.listens)(next.token) {
+                let after = millis + told as u64 * 2_000;
+                around.pushes.push(Push::Next(next.token, after));
+                told += 1;
+            } else {
+                queue.remove(told);
+            }
+        }
+    }
+}

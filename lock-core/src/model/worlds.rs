@@ -1,0 +1,194 @@
+//! The worlds in which nothing is wrong.
+
+use super::explore::{Found, explore};
+use super::simulate::simulate;
+use super::world::{Limits, Wrong};
+
+/// Of two processes each wants the lock once; nothing goes unanswered, nobody gives up.
+pub(super) const PLAIN: Limits = Limits {
+    processes: 2,
+    ticks: 4,
+    leases: 1,
+    rounds: 2,
+    line: 0,
+    cancels: false,
+    unanswered: false,
+    timers: false,
+    mischief: 0,
+    // Three seconds and a little, so that they are over after three on a server's clock that is fast.
+    ttl_millis: 3_015,
+    longer_millis: None,
+    step: None,
+    rates: &[1_010_000],
+    longest_wait: 8,
+    fault: None,
+};
+
+fn is_large() -> bool {
+    std::env::var("LOCK_MODEL").is_ok_and(|size| size == "large")
+}
+
+/// All states of a world are looked at.
+fn holds(name: &str, limits: &Limits, calm: u64) -> Found {
+    let found = explore(limits, usize::MAX, calm);
+    assert_eq!(found.wrong, None, "after {} states", found.states);
+    println!(
+        "{name}: {} states, {} steps deep",
+        found.states, found.depth
+    );
+    found
+}
+
+#[test]
+fn a_lock_goes_from_process_to_process() {
+    for rates in [&[990_000], &[1_010_000]] {
+        let limits = Limits {
+            ticks: if is_large() { 9 } else { 4 },
+            rounds: 3,
+            rates,
+            ..PLAIN
+        };
+        holds("hand-over", &limits, 0);
+    }
+}
+
+#[test]
+fn waiters_give_up_at_any_step() {
+    let (ticks, processes) = if is_large() { (3, 3) } else { (3, 2) };
+    let limits = Limits {
+        ticks,
+        processes,
+        cancels: true,
+        ..PLAIN
+    };
+    let found = holds("giving up", &limits, 0);
+    assert!(!is_large() || found.states > 5_000_000);
+}
+
+#[test]
+fn questions_go_unanswered_and_arrive_late() {
+    let limits = Limits {
+        ticks: if is_large() { 4 } else { 2 },
+        cancels: true,
+        unanswered: true,
+        ..PLAIN
+    };
+    holds("unanswered", &limits, 0);
+}
+
+#[test]
+fn a_lock_goes_from_task_to_task_and_on() {
+    let limits = Limits {
+        ticks: if is_large() { 3 } else { 1 },
+        line: if is_large() { 2 } else { 1 },
+        ..PLAIN
+    };
+    holds("cohort", &limits, 0);
+}
+
+#[test]
+fn processes_die_strangers_come_and_messages_are_doubled() {
+    let limits = Limits {
+        ticks: if is_large() { 4 } else { 2 },
+        mischief: if is_large() { 2 } else { 1 },
+        ..PLAIN
+    };
+    holds("mischief", &limits, 0);
+}
+
+#[test]
+fn a_body_asks_for_more_time_while_renewals_are_late() {
+    let limits = Limits {
+        processes: if is_large() { 2 } else { 1 },
+        ticks: if is_large() { 4 } else { 5 },
+        longer_millis: Some(5_025),
+        unanswered: true,
+        ..PLAIN
+    };
+    holds("nested", &limits, 0);
+}
+
+/// From every state of these worlds: once nothing goes wrong any more, whoever waits has the lock
+/// in time, also if one process stands still.
+#[test]
+fn whoever_waits_gets_the_lock() {
+    for (processes, ttl_millis, longest_wait) in [(2, 3_015, 5), (3, 10_050, 6)] {
+        let limits = Limits {
+            processes,
+            ticks: u8::from(processes == 2) * if is_large() { 3 } else { 2 },
+            ttl_millis,
+            longest_wait,
+            cancels: processes == 2,
+            timers: true,
+            rates: &[990_000],
+            ..PLAIN
+        };
+        let found = holds("progress", &limits, if is_large() { 1 } else { 16 });
+        println!("longest wait: {} s", found.longest_wait);
+    }
+}
+
+#[test]
+fn a_server_whose_clock_jumps_by_a_minute_deceives_no_waiter() {
+    let limits = Limits {
+        ticks: if is_large() { 6 } else { 3 },
+        step: Some(60_000),
+        ..PLAIN
+    };
+    holds("forwards", &limits, 0);
+}
+
+#[test]
+fn a_server_whose_clock_goes_back_gives_no_lower_fencing_token() {
+    let limits = Limits {
+        ticks: if is_large() { 3 } else { 1 },
+        leases: 2,
+        step: Some(-100_000),
+        ..PLAIN
+    };
+    holds("backwards", &limits, 0);
+}
+
+/// Not promised: a jump that is no longer than the push is late cannot be told from a late push.
+#[test]
+fn a_jump_as_long_as_a_push_is_late_is_not_noticed() {
+    let limits = Limits {
+        ticks: 6,
+        step: Some(1_500),
+        ..PLAIN
+    };
+    let found = explore(&limits, usize::MAX, 0);
+    let (wrong, _) = found.wrong.expect("it is outside of what is promised");
+    assert_eq!(wrong, Wrong::WindowWithoutTheKey);
+}
+
+/// The worlds that are drawn by lot: everything at once, and more of it.
+pub(super) fn by_lot(seed: u64) -> Limits {
+    let small = u8::try_from(seed % 3).unwrap_or(0);
+    Limits {
+        processes: 2 + small,
+        ticks: 40,
+        leases: 12,
+        rounds: 6,
+        line: 6,
+        cancels: true,
+        unanswered: true,
+        timers: true,
+        mischief: 3,
+        longer_millis: seed.is_multiple_of(2).then_some(5_025),
+        rates: &[990_000, 1_000_000, 1_010_000],
+        step: seed.is_multiple_of(5).then_some(-100_000),
+        longest_wait: 60,
+        ..PLAIN
+    }
+}
+
+#[test]
+fn nothing_goes_wrong_on_ways_that_are_drawn_by_lot() {
+    let seeds = if is_large() { 1_000_000 } else { 2_000 };
+    for seed in 0..seeds {
+        let limits = by_lot(seed);
+        let outcome = simulate(&limits, seed, 300);
+        assert!(outcome.is_ok(), "seed {seed}: {outcome:?}");
+    }
+}
