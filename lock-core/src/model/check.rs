@@ -115,7 +115,7 @@ impl World {
             if !(0..limits.processes).any(|index| (stopped >> index) & 1 == 0 && waits(index)) {
                 return Ok(ticks);
             }
-            if ticks > 100 {
+            if ticks > 200 {
                 return Err(Wrong::WaitsForEver);
             }
             ticks += 1;

@@ -636,6 +636,14 @@ impl World {
         }
         if !process.knows(name) {
             match push {
+                // A known gap, left out here: a late push for a token whose release is on its way, and
+                // whose process has come to step over another since. What undoes it knows of no
+                // fencing token; overtaking the release, it leaves the mark too low. It takes a
+                // server's clock that goes back, or stands still between the two grants.
+                Push::Given(..)
+                    if self.net.iter().any(
+                        |message| matches!(message, Message::Release(other, Some(_)) if *other == name),
+                    ) => {}
                 Push::Given(..) => self.net.push(Message::Release(name, None)),
                 Push::Next(..) => {
                     self.serve(limits, &[name], |server, around| {
