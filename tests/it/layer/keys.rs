@@ -1,10 +1,14 @@
 //! Who excludes whom.
 
+use std::time::Duration;
+
 use axum::Router;
 use axum::routing::post;
 use lock_core::LockManager;
-use lock_tests::{RedisServer, needs};
+use lock_tests::{RedisServer, http, http2, needs};
 use lock_tower::{LockLayer, MissingKey};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use super::client::VERSIONS;
 use super::{Gate, Server, layer, nothing_is_left, server_on};
@@ -114,9 +118,20 @@ async fn two_requests_without_a_key_are_both_refused_or_run_both() {
 
 /// Answers with what it was sent.
 async fn by_body(redis: &RedisServer, gate: &Gate, limit: usize) -> Server {
+    by_body_within(redis, gate, limit, Duration::from_secs(10)).await
+}
+
+async fn by_body_within(
+    redis: &RedisServer,
+    gate: &Gate,
+    limit: usize,
+    patience: Duration,
+) -> Server {
     let locks = LockManager::connect(&redis.url()).await.expect("a manager");
     let key = "pay:<header.x-user-id>:<json>";
-    let layer = LockLayer::body_template(locks.clone(), key, limit).expect("a template");
+    let layer = LockLayer::body_template(locks.clone(), key, limit)
+        .expect("a template")
+        .body_timeout(patience);
     let gate = gate.clone();
     let pay = move |body: String| async move {
         gate.pass(None).await;
@@ -154,6 +169,40 @@ async fn the_same_json_in_another_order_is_a_duplicate_and_the_handler_reads_wha
         assert_eq!(gate.counts(), (1, 1));
         nothing_is_left(&redis, &[&here, &there]).await;
     }
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_a_408_and_locks_nothing() {
+    needs!(redis);
+    let redis = RedisServer::start();
+    let gate = Gate::open();
+    let patience = Duration::from_millis(50);
+    let server = by_body_within(&redis, &gate, 1024, patience).await;
+    let headers = [("x-user-id", "42"), ("content-type", "application/json")];
+
+    let text = http::encode(server.port(), "POST", "/pay", &headers, &" ".repeat(100));
+    let head = &text[..text.len() - 100];
+    let address = ("127.0.0.1", server.port());
+    let mut stream = TcpStream::connect(address).await.expect("it listens");
+    let begun = format!("{head}{{");
+    stream.write_all(begun.as_bytes()).await.expect("it reads");
+    let mut answer = String::new();
+    stream
+        .read_to_string(&mut answer)
+        .await
+        .expect("it answers and closes");
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+
+    let connection = http2::Connection::open(server.port()).await;
+    let connection = connection.expect("it listens");
+    let begun = connection.begin("POST", "/pay", &headers).await;
+    let mut stream = begun.expect("it reads");
+    stream.send("{", false).expect("it reads");
+    let answer = stream.answer().await.expect("it answers");
+    assert_eq!(answer.whole().await.expect("a body").status, 408);
+
+    assert_eq!(gate.counts().0, 0, "no handler has run");
+    nothing_is_left(&redis, &[&server]).await;
 }
 
 #[tokio::test]
