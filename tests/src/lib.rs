@@ -3,6 +3,7 @@
 //!
 //! - [`RedisServer`]: a redis-server of its own, in a folder of its own, that can be stopped, killed
 //!   and brought back on the same port.
+//! - [`ReplicaSet`], [`Sentinels`] and [`RedisCluster`]: several of them, one taking another's place.
 //! - [`Proxy`]: a TCP proxy that holds, delays, replaces and cuts what passes through it.
 //! - [`FakeServer`]: a peer that speaks the protocol badly, or not at all.
 //! - [`ChildProcess`] and [`ShopProcess`]: processes that end with the test, however the test ends.
@@ -47,5 +48,5 @@ pub use child::ChildProcess;
 pub use fake::{Answer, FakeServer};
 pub use port::Port;
 pub use proxy::{Direction, Flow, Proxy};
-pub use redis::{RedisOptions, RedisServer};
+pub use redis::{RedisCluster, RedisOptions, RedisServer, ReplicaSet, Sentinels};
 pub use shop::{ShopOptions, ShopProcess};

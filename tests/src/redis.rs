@@ -1,18 +1,26 @@
 //! A real redis-server for each test that wants one.
 
 mod ask;
+mod cluster;
 mod options;
+mod replicas;
+mod sentinels;
 
 use std::fs;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::TempDir;
 
 use crate::{ChildProcess, Port, missing, wait};
 
+pub use cluster::RedisCluster;
 pub use options::RedisOptions;
+pub use replicas::ReplicaSet;
+pub use sentinels::Sentinels;
 
 /// A redis-server process on a loopback port of its own, ended when this is dropped.
 ///
@@ -23,6 +31,7 @@ pub struct RedisServer {
     options: RedisOptions,
     port: Port,
     folder: TempDir,
+    frozen: AtomicBool,
 }
 
 impl RedisServer {
@@ -72,9 +81,15 @@ impl RedisServer {
         self.process().as_ref().expect("a running server").pid()
     }
 
+    /// Whether it can answer: it was not killed, and is not frozen.
+    pub fn is_up(&self) -> bool {
+        self.process().is_some() && !self.frozen.load(Ordering::SeqCst)
+    }
+
     /// `kill -9`; the port stays reserved.
     pub fn kill(&self) {
         *self.process() = None;
+        self.frozen.store(false, Ordering::SeqCst);
     }
 
     /// Starts a killed server again: same port, same folder.
@@ -86,6 +101,7 @@ impl RedisServer {
     pub fn start_again(&self) {
         let mut process = self.process();
         assert!(process.is_none(), "the server runs already");
+        self.write_file();
         let child = process.insert(ChildProcess::spawn(self.command()));
         let up = wait::holds_within(wait::PATIENCE, || self.answers() || !child.is_running());
         assert!(
@@ -123,6 +139,7 @@ impl RedisServer {
     #[track_caller]
     pub fn stop(&self) {
         self.process().as_ref().expect("a running server").stop();
+        self.frozen.store(true, Ordering::SeqCst);
     }
 
     /// Lets a frozen process go on (SIGCONT): it answers what was sent meanwhile.
@@ -133,11 +150,15 @@ impl RedisServer {
     #[track_caller]
     pub fn cont(&self) {
         self.process().as_ref().expect("a running server").cont();
+        self.frozen.store(false, Ordering::SeqCst);
     }
 
     fn command(&self) -> Command {
         let program = missing::redis().unwrap_or_else(|why| panic!("{why}"));
         let mut command = Command::new(program);
+        if self.options.file.is_some() {
+            command.arg(self.file());
+        }
         command
             .args(["--port", &self.port().to_string(), "--bind", "127.0.0.1"])
             .args(["--unixsocket", &self.socket(), "--save", ""])
@@ -150,6 +171,19 @@ impl RedisServer {
             )
             .current_dir(self.folder.path());
         command
+    }
+
+    /// What a server has written into its file since is kept over a restart.
+    fn write_file(&self) {
+        if let Some(text) = &self.options.file
+            && !self.file().exists()
+        {
+            fs::write(self.file(), text).expect("a folder to write in");
+        }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.path().join("redis.conf")
     }
 
     fn socket(&self) -> String {

@@ -2,9 +2,11 @@
 
 mod browser;
 mod child;
+mod cluster;
 mod fake;
 mod http;
 mod missing;
 mod port;
 mod proxy;
 mod redis;
+mod replicas;

@@ -1,6 +1,7 @@
 //! How a server is to be started.
 
 use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 
 use crate::{Port, RedisServer, folder};
 
@@ -10,6 +11,18 @@ pub struct RedisOptions {
     pub(super) arguments: Vec<String>,
     pub(super) environment: Vec<(String, String)>,
     pub(super) password: Option<String>,
+    /// What stands in the server's own file at first, if it is to have one.
+    pub(super) file: Option<String>,
+    pub(super) port: PortKind,
+}
+
+/// Which ports beside its own a server listens on.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) enum PortKind {
+    #[default]
+    Alone,
+    /// That of the cluster's bus, ten thousand above.
+    WithBus,
 }
 
 impl RedisOptions {
@@ -20,11 +33,13 @@ impl RedisOptions {
             .config("appendfsync", "always")
     }
 
-    /// Asks for a password (letters and digits: it becomes part of a URL).
+    /// Asks for a password (letters and digits: it becomes part of a URL), and gives it to any master
+    /// that it follows.
     #[must_use]
     pub fn password(mut self, password: &str) -> Self {
         self.password = Some(password.to_owned());
         self.config("requirepass", password)
+            .config("masterauth", password)
     }
 
     /// Refuses writes beyond that much memory, as `"1mb"`.
@@ -32,6 +47,15 @@ impl RedisOptions {
     pub fn max_memory(self, size: &str) -> Self {
         self.config("maxmemory", size)
             .config("maxmemory-policy", "noeviction")
+    }
+
+    /// Follows `master`, whose password it takes to be its own.
+    #[must_use]
+    pub fn replica_of(mut self, master: &RedisServer) -> Self {
+        let port = master.port().to_string();
+        self.arguments
+            .extend(["--replicaof", "127.0.0.1", &port].map(str::to_owned));
+        self
     }
 
     /// Any directive of redis.conf.
@@ -57,11 +81,16 @@ impl RedisOptions {
     /// answer.
     #[track_caller]
     pub fn start(self) -> RedisServer {
+        let port = match self.port {
+            PortKind::Alone => Port::free(),
+            PortKind::WithBus => Port::free_with_bus(),
+        };
         let server = RedisServer {
             options: self,
-            port: Port::free(),
+            port,
             folder: folder::temporary(),
             process: Mutex::new(None),
+            frozen: AtomicBool::new(false),
         };
         server.start_again();
         server

@@ -1,0 +1,44 @@
+use std::time::Duration;
+
+use lock_tests::{RedisCluster, needs, wait};
+
+/// Short, for a machine that is not too busy to answer within it.
+const TIMEOUT: Duration = Duration::from_secs(1);
+
+#[test]
+fn a_cluster_serves_every_slot_at_one_master() {
+    needs!(redis);
+    let cluster = RedisCluster::start(TIMEOUT);
+    assert_eq!(cluster.masters().len(), 3);
+    let holder = cluster.master_of("a");
+    assert_eq!(holder.cli(&["SET", "a", "1"]), "OK");
+    let others = cluster
+        .nodes()
+        .iter()
+        .filter(|it| it.port() != holder.port());
+    for other in others {
+        let moved = other.try_cli(&["GET", "a"]).expect_err("not here");
+        assert_eq!(
+            moved,
+            format!("MOVED {} {}", cluster.slot("a"), holder.address())
+        );
+    }
+}
+
+#[test]
+fn a_replica_takes_the_place_of_a_master_that_was_killed() {
+    needs!(redis);
+    let cluster = RedisCluster::start(TIMEOUT);
+    let first = cluster.master_of("a");
+    first.cli(&["SET", "a", "1"]);
+    assert_eq!(first.cli(&["WAIT", "1", "20000"]), "1");
+    first.kill();
+    wait::until("its replica is the master", || {
+        cluster.up().filter(|node| node.role() == "master").count() == 3
+    });
+    cluster.is_whole();
+    assert_eq!(cluster.master_of("a").get("a").as_deref(), Some("1"));
+    first.start_again();
+    cluster.is_whole();
+    assert_eq!(first.role(), "slave");
+}

@@ -1,0 +1,194 @@
+//! A Redis cluster: masters that share the keys, and their replicas.
+
+use std::time::Duration;
+
+use super::options::PortKind;
+use crate::{RedisOptions, RedisServer, wait};
+
+const SLOTS: u16 = 16_384;
+
+/// Nodes of one cluster: first the masters, each with a third of the slots, then a replica for each
+/// of them in the same order. A failover makes a replica a master.
+#[derive(Debug)]
+pub struct RedisCluster {
+    nodes: Vec<RedisServer>,
+    masters: usize,
+}
+
+impl RedisCluster {
+    /// Three masters and a replica for each, in which a node that does not answer for `timeout` is
+    /// taken for dead.
+    ///
+    /// # Panics
+    ///
+    /// As [`RedisOptions::start`], and when the nodes do not agree on the cluster.
+    #[track_caller]
+    pub fn start(timeout: Duration) -> RedisCluster {
+        RedisCluster::with(&RedisServer::options(), 3, timeout)
+    }
+
+    /// As [`RedisCluster::start`], with so many masters, and each node with these options.
+    ///
+    /// # Panics
+    ///
+    /// As [`RedisCluster::start`].
+    #[track_caller]
+    pub fn with(options: &RedisOptions, masters: usize, timeout: Duration) -> RedisCluster {
+        let mut options = options
+            .clone()
+            .config("cluster-enabled", "yes")
+            .config("cluster-config-file", "nodes.conf")
+            .config("cluster-node-timeout", &timeout.as_millis().to_string())
+            // However long a replica has been without its master, it may take its place.
+            .config("cluster-replica-validity-factor", "0")
+            .config("repl-diskless-sync-delay", "0")
+            .config("repl-ping-replica-period", "1");
+        options.port = PortKind::WithBus;
+        let nodes = (0..2 * masters).map(|_| options.clone().start()).collect();
+        let cluster = RedisCluster { nodes, masters };
+        cluster.join();
+        cluster
+    }
+
+    #[track_caller]
+    fn join(&self) {
+        for (index, node) in self.nodes.iter().enumerate() {
+            // Two nodes that begin with one epoch would have to settle which is the elder.
+            node.cli(&["CLUSTER", "SET-CONFIG-EPOCH", &(index + 1).to_string()]);
+            if index < self.masters {
+                node.cli(
+                    &self
+                        .share(index)
+                        .iter()
+                        .map(String::as_str)
+                        .collect::<Vec<_>>(),
+                );
+            }
+            let first = self.nodes[0].port().to_string();
+            node.cli(&["CLUSTER", "MEET", "127.0.0.1", &first]);
+        }
+        wait::until("the nodes know each other", || {
+            let knows_all = |node: &RedisServer| {
+                let known = node.cli(&["CLUSTER", "NODES"]);
+                !known.contains("handshake") && known.lines().count() == self.nodes.len()
+            };
+            self.nodes.iter().all(knows_all)
+        });
+        for index in 0..self.masters {
+            let master = self.nodes[index].id();
+            self.nodes[self.masters + index].cli(&["CLUSTER", "REPLICATE", &master]);
+        }
+        self.is_whole();
+    }
+
+    /// The command that gives a master its slots.
+    fn share(&self, index: usize) -> Vec<String> {
+        let of = |index: usize| usize::from(SLOTS) * index / self.masters;
+        let slots = of(index)..of(index + 1);
+        let mut command = vec!["CLUSTER".to_owned(), "ADDSLOTS".to_owned()];
+        command.extend(slots.map(|slot| slot.to_string()));
+        command
+    }
+
+    /// Waits until all nodes that are up say that every slot is served, and agree by whom, and until
+    /// every replica among them follows its master.
+    ///
+    /// # Panics
+    ///
+    /// When it does not come to that.
+    #[track_caller]
+    pub fn is_whole(&self) {
+        wait::until("the cluster is whole", || {
+            let serves = |node: &RedisServer| {
+                let info = node.info("replication");
+                let follows = info.get("master_link_status").is_none_or(|it| it == "up");
+                follows && node.cli(&["CLUSTER", "INFO"]).contains("cluster_state:ok")
+            };
+            let shares = |node: &RedisServer| {
+                let slots = node.cli(&["CLUSTER", "NODES"]);
+                let mut slots: Vec<_> = slots.lines().filter_map(share_of).collect();
+                slots.sort();
+                slots
+            };
+            let mut up = self.up();
+            let Some(first) = up.next() else {
+                return false;
+            };
+            let agreed = shares(first);
+            agreed.len() == self.masters
+                && self.up().all(|node| serves(node) && shares(node) == agreed)
+        });
+    }
+
+    /// All nodes: the first masters, then their replicas.
+    pub fn nodes(&self) -> &[RedisServer] {
+        &self.nodes
+    }
+
+    /// The nodes that are up.
+    pub fn up(&self) -> impl Iterator<Item = &RedisServer> {
+        self.nodes.iter().filter(|node| node.is_up())
+    }
+
+    /// The nodes that are up and take themselves for masters.
+    #[track_caller]
+    pub fn masters(&self) -> Vec<&RedisServer> {
+        self.up().filter(|node| node.role() == "master").collect()
+    }
+
+    /// The slot of a key.
+    ///
+    /// # Panics
+    ///
+    /// When no node is up.
+    #[track_caller]
+    pub fn slot(&self, key: &str) -> u16 {
+        let node = self.up().next().expect("a node that is up");
+        let slot = node.cli(&["CLUSTER", "KEYSLOT", key]);
+        slot.parse().expect("a slot")
+    }
+
+    /// The master that holds a key's slot, as it says itself.
+    ///
+    /// # Panics
+    ///
+    /// When no node, or more than one, says so.
+    #[track_caller]
+    pub fn master_of(&self, key: &str) -> &RedisServer {
+        let mut masters = self.masters();
+        // Asked for a key of another's slot, a node says whose it is.
+        masters.retain(|node| node.try_cli(&["EXISTS", key]).is_ok());
+        assert_eq!(masters.len(), 1, "one master has the key");
+        masters[0]
+    }
+
+    /// `redis-cluster://<host:port>,…`, of all nodes.
+    pub fn url(&self) -> String {
+        let hosts = self.nodes.iter().map(|it| it.address().to_string());
+        format!("redis-cluster://{}", hosts.collect::<Vec<_>>().join(","))
+    }
+}
+
+/// Of a line of CLUSTER NODES: the master's id and its slots, those that move aside.
+fn share_of(line: &str) -> Option<String> {
+    let fields: Vec<_> = line.split(' ').collect();
+    let (flags, slots) = (fields.get(2)?, fields.get(8..)?);
+    if !flags.contains("master") || flags.contains("fail") {
+        return None;
+    }
+    let slots = slots.iter().filter(|slot| !slot.starts_with('['));
+    let slots = slots.copied().collect::<Vec<_>>().join(" ");
+    (!slots.is_empty()).then(|| format!("{} {slots}", fields[0]))
+}
+
+impl RedisServer {
+    /// This node's id in its cluster.
+    ///
+    /// # Panics
+    ///
+    /// When it is no node of one.
+    #[track_caller]
+    pub fn id(&self) -> String {
+        self.cli(&["CLUSTER", "MYID"])
+    }
+}
