@@ -35,7 +35,7 @@ pub(crate) struct Fixture {
 #[derive(Debug)]
 enum Store {
     Memory { url: String, commands: TestStore },
-    Redis(RedisServer),
+    Redis(Box<RedisServer>),
 }
 
 impl Fixture {
@@ -54,7 +54,7 @@ impl Fixture {
 
     pub(crate) fn redis() -> Fixture {
         Fixture {
-            store: Store::Redis(RedisServer::start()),
+            store: Store::Redis(Box::new(RedisServer::start())),
         }
     }
 
