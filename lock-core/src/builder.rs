@@ -147,7 +147,7 @@ impl ManagerBuilder {
             }
             #[cfg(feature = "redis")]
             Target::Redis(client) => {
-                let store = RedisStore::new(*client, self.namespace, self.connect_timeout)?;
+                let store = RedisStore::new(&client, self.namespace, self.connect_timeout)?;
                 LockManager::start(store, settings)
             }
         }

@@ -77,6 +77,21 @@ pub(crate) enum Operation {
     Look(Arc<str>),
 }
 
+impl Operation {
+    /// The key that it is about; of several, the first.
+    #[cfg(feature = "redis")]
+    pub(crate) fn key(&self) -> &str {
+        match self {
+            Operation::Acquire(acquire) => &acquire.key,
+            Operation::Extend(extensions) => extensions.first().map_or("", |first| &first.key),
+            Operation::Release(release)
+            | Operation::Leave(release)
+            | Operation::Cool(release, _) => &release.key,
+            Operation::Look(key) => key,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Acquire {
     pub(crate) key: Arc<str>,

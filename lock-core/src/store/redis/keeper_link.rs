@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use redis::{Client, PushInfo, PushKind, Value, cmd};
+use redis::{PushInfo, PushKind, Value, cmd};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{sleep, timeout};
 
 use super::answers::{Trouble, failure, text};
 use super::connection::Connection;
 use super::names::Names;
+use super::topology::Topology;
 use crate::clock::ServerTime;
 use crate::fence::FencingToken;
 use crate::retry::pause_after_failure;
@@ -72,13 +73,18 @@ impl KeeperLink {
     }
 
     /// Connects, listens, and connects again, for as long as the keeper runs.
-    pub(super) async fn run(self: Arc<Self>, client: Client, names: Arc<Names>, events: Events) {
+    pub(super) async fn run(
+        self: Arc<Self>,
+        topology: Arc<Topology>,
+        names: Arc<Names>,
+        events: Events,
+    ) {
         let mut failures = 0;
         loop {
             let (pushes, mut pushed) = mpsc::unbounded_channel();
             let opened = timeout(
                 self.connect_timeout,
-                self.open(&client, &names, &events, pushes),
+                self.open(&topology, &names, &events, pushes),
             )
             .await;
             let opened = opened
@@ -105,12 +111,12 @@ impl KeeperLink {
 
     async fn open(
         &self,
-        client: &Client,
+        topology: &Topology,
         names: &Names,
         events: &Events,
         pushes: mpsc::UnboundedSender<PushInfo>,
     ) -> Result<Connection, Failure> {
-        let connection = Connection::open(client, names.mark(), Some(pushes)).await?;
+        let connection = topology.open(topology.home(), names, Some(pushes)).await?;
         let version = check_version(&connection).await?;
         let set_tells_value = version.is_some_and(|version| version >= (7, 0));
         self.set_tells_value

@@ -1,4 +1,5 @@
-//! One connection for each of the application's runtimes, made by the first operation there.
+//! A connection for each of the application's runtimes and each server, made by the first operation
+//! there.
 //!
 //! A connection that is driven by another thread costs every round trip a detour, and one whose
 //! runtime has ended is a broken pipe: both are why they are kept by runtime.
@@ -8,12 +9,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use redis::Client;
 use tokio::runtime::{Handle, Id};
 use tokio::sync::watch;
 
 use super::connection::Connection;
 use super::names::Names;
+use super::topology::{Node, Topology};
 use crate::clock::{Clock, Moment};
 use crate::store::Failure;
 use crate::sync::lock;
@@ -22,9 +23,9 @@ use crate::sync::lock;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 pub(super) struct Links {
-    client: Client,
-    mark: Arc<str>,
-    by_runtime: Mutex<HashMap<Id, Link>>,
+    topology: Arc<Topology>,
+    names: Arc<Names>,
+    links: Mutex<HashMap<(Id, Node), Link>>,
 }
 
 /// What a task of the runtime tells: nothing while it connects, then the connection or why there is
@@ -57,22 +58,22 @@ impl Link {
 }
 
 impl Links {
-    pub(super) fn new(client: Client, names: &Names) -> Self {
+    pub(super) fn new(topology: &Arc<Topology>, names: &Arc<Names>) -> Self {
         Self {
-            client,
-            mark: names.mark().into(),
-            by_runtime: Mutex::default(),
+            topology: Arc::clone(topology),
+            names: Arc::clone(names),
+            links: Mutex::default(),
         }
     }
 
-    /// The connection of a runtime, if it is there and alive.
-    pub(super) fn of(&self, runtime: Id) -> Option<Connection> {
-        lock(&self.by_runtime).get(&runtime)?.connection()
+    /// The connection of a runtime to a server, if it is there and alive.
+    pub(super) fn of(&self, runtime: Id, node: Node) -> Option<Connection> {
+        lock(&self.links).get(&(runtime, node))?.connection()
     }
 
     /// The connection of the calling task's runtime, which must be `runtime`; a new one, if need be.
-    pub(super) async fn here(&self, runtime: Id) -> Result<Connection, Failure> {
-        let mut outcome = self.connecting(runtime);
+    pub(super) async fn here(&self, runtime: Id, node: Node) -> Result<Connection, Failure> {
+        let mut outcome = self.connecting(runtime, node);
         let told = outcome.wait_for(Option::is_some).await;
         let told = told.ok().and_then(|outcome| outcome.clone());
         told.unwrap_or_else(|| {
@@ -81,10 +82,10 @@ impl Links {
         })
     }
 
-    fn connecting(&self, runtime: Id) -> Outcome {
+    fn connecting(&self, runtime: Id, node: Node) -> Outcome {
         let now = Clock::System.now();
-        let mut links = lock(&self.by_runtime);
-        if let Some(link) = links.get(&runtime)
+        let mut links = lock(&self.links);
+        if let Some(link) = links.get(&(runtime, node))
             && (link.is_connecting(now) || link.connection().is_some())
         {
             return link.outcome.clone();
@@ -92,13 +93,13 @@ impl Links {
         // Runtimes come and go; what they leave goes when the next one comes.
         links.retain(|_, link| link.runtime_lives());
         let (tell, outcome) = watch::channel(None);
-        let (client, mark) = (self.client.clone(), Arc::clone(&self.mark));
+        let (topology, names) = (Arc::clone(&self.topology), Arc::clone(&self.names));
         Handle::current().spawn(async move {
-            tell.send_replace(Some(Connection::open(&client, &mark, None).await));
+            tell.send_replace(Some(topology.open(node, &names, None).await));
             tell.closed().await;
         });
         links.insert(
-            runtime,
+            (runtime, node),
             Link {
                 since: now,
                 outcome: outcome.clone(),

@@ -8,6 +8,7 @@ mod keeper_link;
 mod links;
 mod names;
 mod scripts;
+mod topology;
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,10 +19,11 @@ use tokio::runtime::Handle;
 
 use self::answers::{Trouble, failure};
 use self::batch::Item;
-use self::connection::{Connection, prepared};
+use self::connection::Connection;
 use self::keeper_link::KeeperLink;
 use self::links::Links;
 use self::names::Names;
+use self::topology::{Node, Topology};
 use super::{
     BoxFuture, Events, Extension, Failure, Lane, Operation, Outcome, Release, Released, Store,
 };
@@ -29,7 +31,7 @@ use crate::error::Error;
 use crate::lease::GRANT;
 
 pub(crate) struct RedisStore {
-    client: Client,
+    topology: Arc<Topology>,
     names: Arc<Names>,
     links: Links,
     keeper: Arc<KeeperLink>,
@@ -37,34 +39,35 @@ pub(crate) struct RedisStore {
 
 impl RedisStore {
     pub(crate) fn new(
-        client: Client,
+        client: &Client,
         namespace: String,
         connect_timeout: Duration,
     ) -> Result<Arc<Self>, Error> {
-        let client = prepared(&client).map_err(|error| failure(error).error)?;
+        let topology = Topology::single(client).map_err(|error| failure(error).error)?;
+        let topology = Arc::new(topology);
         let names = Arc::new(Names::new(namespace));
         Ok(Arc::new(Self {
-            links: Links::new(client.clone(), &names),
+            links: Links::new(&topology, &names),
             keeper: Arc::new(KeeperLink::new(connect_timeout)),
             names,
-            client,
+            topology,
         }))
     }
 
     /// The link that is there: also of another runtime, on which the keeper undoes.
-    fn open_connection(&self, lane: Lane) -> Option<Connection> {
+    fn open_connection(&self, lane: Lane, node: Node) -> Option<Connection> {
         match lane {
-            Lane::Runtime(runtime) => self.links.of(runtime),
+            Lane::Runtime(runtime) => self.links.of(runtime, node),
             Lane::Keeper => None,
         }
     }
 
-    async fn connection(&self, lane: Lane) -> Result<Connection, Failure> {
+    async fn connection(&self, lane: Lane, node: Node) -> Result<Connection, Failure> {
         match lane {
             Lane::Runtime(runtime)
                 if Handle::try_current().is_ok_and(|handle| handle.id() == runtime) =>
             {
-                self.links.here(runtime).await
+                self.links.here(runtime, node).await
             }
             // What is to be undone behind another command is not undone behind it elsewhere.
             Lane::Runtime(_) => Err(Failure::refused("that runtime's connection is gone")),
@@ -76,10 +79,11 @@ impl RedisStore {
     async fn ask(&self, operation: Operation, lane: Lane) -> Outcome {
         let mut operation = operation;
         let mut again = false;
+        let node = self.topology.node_of(operation.key());
         loop {
-            let connection = match self.open_connection(lane) {
+            let connection = match self.open_connection(lane, node) {
                 Some(connection) => connection,
-                None => match Box::pin(self.connection(lane)).await {
+                None => match Box::pin(self.connection(lane, node)).await {
                     Ok(connection) => connection,
                     // What was sent before may have arrived.
                     Err(failure) => {
@@ -223,7 +227,7 @@ impl Store for RedisStore {
 
     fn background(self: Arc<Self>, events: Events) -> BoxFuture<'static, ()> {
         let link = Arc::clone(&self.keeper);
-        Box::pin(link.run(self.client.clone(), Arc::clone(&self.names), events))
+        Box::pin(link.run(Arc::clone(&self.topology), Arc::clone(&self.names), events))
     }
 
     fn ready(&self) -> BoxFuture<'_, Result<(), Failure>> {
@@ -237,10 +241,8 @@ impl Store for RedisStore {
 
 impl fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The address only: the client knows the password.
-        let address = self.client.get_connection_info().addr().to_string();
         f.debug_struct("RedisStore")
-            .field("address", &address)
+            .field("address", &self.topology.address())
             .finish_non_exhaustive()
     }
 }
