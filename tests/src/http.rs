@@ -54,7 +54,23 @@ pub async fn request(
     headers: &[(&str, &str)],
     body: &str,
 ) -> io::Result<Response> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
+    let stream = TcpStream::connect(("127.0.0.1", port)).await?;
+    request_on(stream, method, path, headers, body).await
+}
+
+/// Any request, on a connection that the test has made.
+///
+/// # Errors
+///
+/// No whole answer.
+pub async fn request_on(
+    mut stream: TcpStream,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> io::Result<Response> {
+    let port = stream.peer_addr()?.port();
     stream
         .write_all(encode(port, method, path, headers, body).as_bytes())
         .await?;

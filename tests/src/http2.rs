@@ -31,7 +31,16 @@ impl Connection {
     ///
     /// No connection, or no HTTP/2 behind it.
     pub async fn open(port: u16) -> io::Result<Connection> {
-        let stream = TcpStream::connect(("127.0.0.1", port)).await?;
+        Connection::on(TcpStream::connect(("127.0.0.1", port)).await?).await
+    }
+
+    /// On a socket that the test has connected.
+    ///
+    /// # Errors
+    ///
+    /// No HTTP/2 behind it.
+    pub async fn on(stream: TcpStream) -> io::Result<Connection> {
+        let port = stream.peer_addr()?.port();
         stream.set_nodelay(true)?;
         let socket = stream.into_std()?;
         let stream = TcpStream::from_std(socket.try_clone()?)?;

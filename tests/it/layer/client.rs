@@ -1,5 +1,6 @@
 //! Clients of both versions of HTTP, and how they go away.
 
+use std::io;
 use std::net::Shutdown;
 
 use lock_tests::http::{self, Response};
@@ -28,7 +29,20 @@ impl Version {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Response {
-        let port = server.port();
+        self.request_at(server.port(), method, path, headers, body)
+            .await
+            .unwrap_or_else(|error| panic!("no answer to {method} {path}: {error}"))
+    }
+
+    /// To whatever listens there.
+    pub(super) async fn request_at(
+        self,
+        port: u16,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> io::Result<Response> {
         let answer = async {
             match self {
                 Version::Http1 => http::request(port, method, path, headers, body).await,
@@ -39,8 +53,12 @@ impl Version {
             }
         };
         let answer = timeout(wait::PATIENCE, answer).await;
-        let answer = answer.unwrap_or_else(|_| panic!("{method} {path} waits for ever: {self:?}"));
-        answer.unwrap_or_else(|error| panic!("no answer to {method} {path}: {error}"))
+        answer.unwrap_or_else(|_| panic!("{method} {path} waits for ever: {self:?}"))
+    }
+
+    /// One user's click on "place the order".
+    pub(super) async fn click(self, server: &Server, user: &str) -> Response {
+        self.post(server, &[("x-user-id", user)]).await
     }
 
     pub(super) async fn post(self, server: &Server, headers: &[(&str, &str)]) -> Response {

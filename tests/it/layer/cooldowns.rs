@@ -158,28 +158,40 @@ async fn a_function_of_the_answer_decides_alone() {
 async fn what_a_handler_says_of_its_lock_counts_on_the_other_server() {
     needs!(redis);
     let redis = RedisServer::start();
-    let gate = Gate::closed();
-    let none = |locks: &LockManager| layer(locks);
-    let servers = pair(&redis, &gate, none).await;
-    let (failed, ()) = tokio::join!(answered(Version::Http2, &servers[0], "42", "500"), async {
-        let lock = gate.entered(1).await;
-        lock.cool_down(Duration::from_secs(60));
-        gate.let_through(1);
-    });
-    assert_eq!(failed.status, 500);
-    let next = answered(Version::Http1, &servers[1], "42", "201").await;
-    assert_eq!((next.status, &*code(&next)), (409, "lock_cooling_down"));
+    let minute = Duration::from_secs(60);
+    for version in VERSIONS {
+        let gate = Gate::closed();
+        let servers = pair(&redis, &gate, |locks| layer(locks).cooldown(minute)).await;
+        let (failed, ()) = tokio::join!(answered(version, &servers[0], "42", "500"), async {
+            let lock = gate.entered(1).await;
+            lock.cool_down(minute);
+            gate.let_through(1);
+        });
+        assert_eq!(failed.status, 500);
+        let next = answered(version, &servers[1], "42", "201").await;
+        assert_eq!((next.status, &*code(&next)), (409, "lock_cooling_down"));
 
-    // Released in the middle of the handler: the next one need not wait for its end.
-    let (first, ()) = tokio::join!(answered(Version::Http1, &servers[0], "43", "201"), async {
-        let lock = gate.entered(2).await;
-        lock.release_now().await.expect("held");
-        gate.let_through(1);
-        gate.ended(2).await;
-    });
-    gate.let_through(1);
-    let next = answered(Version::Http2, &servers[1], "43", "201").await;
-    assert_eq!((first.status, next.status), (201, 201));
-    redis.cli(&["DEL", &key("42")]);
-    nothing_is_left(&redis, &[&servers[0], &servers[1]]).await;
+        let (made, ()) = tokio::join!(answered(version, &servers[0], "43", "201"), async {
+            let lock = gate.entered(2).await;
+            lock.skip_cooldown();
+            gate.let_through(1);
+        });
+        assert_eq!(made.status, 201);
+
+        // Released in the middle of the handler: the next one need not wait for its end.
+        let (first, next) = tokio::join!(answered(version, &servers[0], "43", "201"), async {
+            let lock = gate.entered(3).await;
+            lock.release_now().await.expect("held");
+            let let_them = async {
+                let next = gate.entered(4).await;
+                assert!(next.fencing_token() > lock.fencing_token());
+                next.skip_cooldown();
+                gate.let_through(2);
+            };
+            tokio::join!(answered(version, &servers[1], "43", "201"), let_them).0
+        });
+        assert_eq!((first.status, next.status), (201, 201), "{version:?}");
+        redis.cli(&["DEL", &key("42")]);
+        nothing_is_left(&redis, &[&servers[0], &servers[1]]).await;
+    }
 }

@@ -4,23 +4,31 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lock_core::LockManager;
-use lock_tests::{RedisServer, http, needs, wait};
+use lock_tests::{RedisServer, needs, wait};
 
+use super::client::VERSIONS;
 use super::{Gate, Server, click, key, layer, nothing_is_left, server_on};
 use crate::shop::{code, retry_after};
 
 #[tokio::test]
-async fn of_fifty_clicks_on_two_servers_one_runs() {
+async fn of_fifty_clicks_on_one_server_or_two_one_runs() {
     needs!(redis);
     let redis = RedisServer::start();
+    for count in [1, 2] {
+        one_of_fifty_runs(&redis, count).await;
+    }
+}
+
+async fn one_of_fifty_runs(redis: &RedisServer, count: usize) {
     let gate = Gate::closed();
-    let servers = [(); 2].map(|()| server_on(&redis, &gate));
+    let servers = [(); 2].map(|()| server_on(redis, &gate));
     let [first, second] = servers;
     let servers = Arc::new([first.await, second.await]);
     let clicks: Vec<_> = (0..50)
         .map(|number| {
             let servers = Arc::clone(&servers);
-            tokio::spawn(async move { click(&servers[number % 2], "42").await })
+            let version = VERSIONS[number / 2 % 2];
+            tokio::spawn(async move { version.click(&servers[number % count], "42").await })
         })
         .collect();
     // The one that runs stays inside until all others have been answered.
@@ -39,7 +47,7 @@ async fn of_fifty_clicks_on_two_servers_one_runs() {
     statuses.sort_unstable();
     assert_eq!(statuses[..2], [201, 409]);
     assert_eq!(gate.counts(), (1, 1));
-    nothing_is_left(&redis, &[&servers[0], &servers[1]]).await;
+    nothing_is_left(redis, &[&servers[0], &servers[1]]).await;
 }
 
 #[tokio::test]
@@ -54,7 +62,9 @@ async fn fifty_users_run_at_once_on_two_servers() {
     let clicks: Vec<_> = (0..50)
         .map(|user| {
             let servers = Arc::clone(&servers);
-            tokio::spawn(async move { click(&servers[user % 2], &user.to_string()).await.status })
+            let version = VERSIONS[user / 2 % 2];
+            let name = user.to_string();
+            tokio::spawn(async move { version.click(&servers[user % 2], &name).await.status })
         })
         .collect();
     gate.entered(50).await;
@@ -75,7 +85,8 @@ async fn who_has_read_an_answer_finds_the_lock_free_on_the_other_server() {
         server_on(&redis, &gate).await,
     ];
     for number in 0..40 {
-        let answer = click(&servers[number % 2], "42").await;
+        let version = VERSIONS[number / 2 % 2];
+        let answer = version.click(&servers[number % 2], "42").await;
         assert_eq!(answer.status, 201, "click {number}: {answer:?}");
     }
 }
@@ -95,8 +106,8 @@ async fn after_the_answer_the_other_server_refuses_until_it_has_cooled_down() {
     assert_eq!(click(&servers[0], "42").await.status, 201);
     let left = redis.time_to_live(&key("42")).expect("it cools down");
     assert!(left <= cooldown, "{left:?}");
-    for server in &servers {
-        let answer = click(server, "42").await;
+    for (server, version) in servers.iter().zip(VERSIONS) {
+        let answer = version.click(server, "42").await;
         assert_eq!((answer.status, &*code(&answer)), (409, "lock_cooling_down"));
         assert!((1..=2).contains(&retry_after(&answer)));
     }
@@ -116,10 +127,10 @@ async fn reading_passes_a_click_under_way_and_asks_redis_nothing() {
     let (order, ()) = tokio::join!(click(&server, "42"), async {
         gate.entered(1).await;
         redis.reset_stats();
-        for _ in 0..3 {
+        for version in VERSIONS {
             let headers = [("x-user-id", "42")];
-            let read = http::request(server.port(), "GET", "/orders", &headers, "").await;
-            assert_eq!(read.expect("an answer").status, 200);
+            let read = version.request(&server, "GET", "/orders", &headers, "");
+            assert_eq!(read.await.status, 200);
         }
         let asked = redis.commandstats();
         assert!(

@@ -6,6 +6,7 @@ use lock_core::LockManager;
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
+use super::client::VERSIONS;
 use super::{Gate, Server, click, key, layer, nothing_is_left, server_on};
 
 /// Renewed, and so looked at, every 200 ms.
@@ -21,19 +22,21 @@ async fn short_lived(redis: &RedisServer, gate: &Gate) -> Server {
 #[tokio::test]
 async fn a_handler_whose_key_was_deleted_is_told_and_its_answer_is_sent() {
     needs!(redis);
-    let redis = RedisServer::start();
-    let gate = Gate::closed();
-    let server = short_lived(&redis, &gate).await;
-    let (order, ()) = tokio::join!(click(&server, "42"), async {
-        let lock = gate.entered(1).await;
-        assert!(lock.is_valid());
-        redis.cli(&["DEL", &key("42")]);
-        timeout(wait::PATIENCE, lock.lost()).await.expect("told");
-        assert!(!lock.is_valid() && lock.remaining().is_zero());
-        gate.let_through(1);
-    });
-    assert_eq!((order.status, &*order.body), (201, "an order"));
-    nothing_is_left(&redis, &[&server]).await;
+    for version in VERSIONS {
+        let redis = RedisServer::start();
+        let gate = Gate::closed();
+        let server = short_lived(&redis, &gate).await;
+        let (order, ()) = tokio::join!(version.click(&server, "42"), async {
+            let lock = gate.entered(1).await;
+            assert!(lock.is_valid());
+            redis.cli(&["DEL", &key("42")]);
+            timeout(wait::PATIENCE, lock.lost()).await.expect("told");
+            assert!(!lock.is_valid() && lock.remaining().is_zero());
+            gate.let_through(1);
+        });
+        assert_eq!((order.status, &*order.body), (201, "an order"));
+        nothing_is_left(&redis, &[&server]).await;
+    }
 }
 
 #[tokio::test]

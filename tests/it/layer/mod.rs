@@ -2,15 +2,18 @@
 
 mod client;
 mod cooldowns;
+mod covered;
 mod disconnects;
 mod duplicates;
 mod keys;
 mod loss;
+mod operations;
 mod outages;
 mod policies;
 mod processes;
 mod server;
 mod soak;
+mod sources;
 mod strangers;
 mod streams;
 mod trips;

@@ -4,8 +4,9 @@ use std::time::Instant;
 
 use lock_core::LockManager;
 use lock_tests::{Answer, FakeServer, RedisServer, needs, wait};
-use tokio::time::timeout;
 
+use super::client::VERSIONS;
+use super::client::Version::{Http1, Http2};
 use super::{BOUNDED, Gate, Server, assert_unavailable, click, layer, nothing_is_left, server_on};
 
 #[tokio::test]
@@ -25,9 +26,8 @@ async fn a_redis_that_gives_no_usable_answer_is_a_503_in_time() {
             let server = Server::start(locks.clone(), layer(&locks), &gate).await;
             let start = Instant::now();
             // The first click opens the connection, the second one finds it as it is.
-            for _ in 0..2 {
-                let refused = timeout(wait::PATIENCE, click(&server, "42")).await;
-                assert_unavailable(&refused.expect("an answer"));
+            for version in VERSIONS {
+                assert_unavailable(&version.click(&server, "42").await);
             }
             assert!(
                 start.elapsed() < BOUNDED,
@@ -66,9 +66,9 @@ async fn a_redis_that_stands_still_is_a_503_and_leaves_nothing_when_it_goes_on()
     let server = server_on(&redis, &gate).await;
     assert_eq!(click(&server, "warm").await.status, 201);
     redis.stop();
-    for user in ["42", "42", "43"] {
+    for (user, version) in [("42", Http1), ("42", Http2), ("43", Http2)] {
         let start = Instant::now();
-        assert_unavailable(&click(&server, user).await);
+        assert_unavailable(&version.click(&server, user).await);
         assert!(start.elapsed() < BOUNDED, "{:?}", start.elapsed());
     }
     assert_eq!(gate.counts(), (1, 1), "no handler ran");
@@ -85,20 +85,22 @@ async fn a_redis_that_stands_still_is_a_503_and_leaves_nothing_when_it_goes_on()
 #[tokio::test]
 async fn a_redis_that_stops_while_the_handler_runs_does_not_keep_its_answer() {
     needs!(redis);
-    let redis = RedisServer::start();
-    let gate = Gate::closed();
-    let server = server_on(&redis, &gate).await;
-    let (order, ()) = tokio::join!(click(&server, "42"), async {
-        gate.entered(1).await;
-        redis.stop();
-        gate.let_through(1);
-        let sent = Instant::now();
-        gate.ended(1).await;
-        assert!(sent.elapsed() < BOUNDED);
-    });
-    assert_eq!((order.status, &*order.body), (201, "an order"));
-    redis.cont();
-    nothing_is_left(&redis, &[&server]).await;
+    for version in VERSIONS {
+        let redis = RedisServer::start();
+        let gate = Gate::closed();
+        let server = server_on(&redis, &gate).await;
+        let (order, ()) = tokio::join!(version.click(&server, "42"), async {
+            gate.entered(1).await;
+            redis.stop();
+            gate.let_through(1);
+            let sent = Instant::now();
+            gate.ended(1).await;
+            assert!(sent.elapsed() < BOUNDED);
+        });
+        assert_eq!((order.status, &*order.body), (201, "an order"));
+        redis.cont();
+        nothing_is_left(&redis, &[&server]).await;
+    }
 }
 
 #[tokio::test]
@@ -107,8 +109,7 @@ async fn a_redis_that_dies_while_the_handler_runs_does_not_keep_its_answer() {
     let redis = RedisServer::start();
     let gate = Gate::closed();
     let server = server_on(&redis, &gate).await;
-    let click = click(&server, "42");
-    let mut click = std::pin::pin!(click);
+    let mut click = std::pin::pin!(Http2.click(&server, "42"));
     tokio::select! {
         early = &mut click => panic!("{early:?}"),
         _ = gate.entered(1) => {}

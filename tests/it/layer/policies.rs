@@ -11,7 +11,7 @@ use lock_tower::{LockLayer, Outage, RefusalFormat};
 use tokio::time::timeout;
 use tower_http::cors::{Any, CorsLayer};
 
-use super::client::{VERSIONS, Version};
+use super::client::VERSIONS;
 use super::{Gate, Server, click, key, layer, nothing_is_left, server_on};
 use crate::shop::code;
 
@@ -61,45 +61,49 @@ async fn a_duplicate_that_may_wait_runs_when_the_other_servers_order_has_ended()
 #[tokio::test]
 async fn without_renewing_a_lock_is_lost_at_its_ttl_and_the_handler_goes_on() {
     needs!(redis);
-    let redis = RedisServer::start();
-    let gate = Gate::closed();
-    let ttl = Duration::from_millis(400);
-    let first = server(&redis, &gate, |layer| layer.ttl(ttl).renew(Renew::Off)).await;
-    let other = server_on(&redis, &gate).await;
-    let (order, ()) = tokio::join!(click(&first, "42"), async {
-        let lock = gate.entered(1).await;
-        timeout(wait::PATIENCE, lock.lost()).await.expect("told");
-        wait::eventually("it has run out", async || redis.get(&key("42")).is_none()).await;
-        let let_them = async {
-            let next = gate.entered(2).await;
-            assert!(next.fencing_token() > lock.fencing_token());
-            gate.let_through(2);
-        };
-        let (next, ()) = tokio::join!(click(&other, "42"), let_them);
-        assert_eq!(next.status, 201);
-    });
-    assert_eq!(order.status, 201);
-    nothing_is_left(&redis, &[&first, &other]).await;
+    for version in VERSIONS {
+        let redis = RedisServer::start();
+        let gate = Gate::closed();
+        let ttl = Duration::from_millis(400);
+        let first = server(&redis, &gate, |layer| layer.ttl(ttl).renew(Renew::Off)).await;
+        let other = server_on(&redis, &gate).await;
+        let (order, ()) = tokio::join!(version.click(&first, "42"), async {
+            let lock = gate.entered(1).await;
+            timeout(wait::PATIENCE, lock.lost()).await.expect("told");
+            wait::eventually("it has run out", async || redis.get(&key("42")).is_none()).await;
+            let let_them = async {
+                let next = gate.entered(2).await;
+                assert!(next.fencing_token() > lock.fencing_token());
+                gate.let_through(2);
+            };
+            let (next, ()) = tokio::join!(version.click(&other, "42"), let_them);
+            assert_eq!(next.status, 201);
+        });
+        assert_eq!(order.status, 201, "{version:?}");
+        nothing_is_left(&redis, &[&first, &other]).await;
+    }
 }
 
 #[tokio::test]
 async fn a_handler_that_hangs_does_not_shut_its_user_out_for_ever() {
     needs!(redis);
-    let redis = RedisServer::start();
-    let gate = Gate::closed();
-    let (ttl, longest) = (Duration::from_millis(600), Duration::from_millis(300));
-    let first = server(&redis, &gate, |layer| layer.ttl(ttl).max_hold(longest)).await;
-    let other = server_on(&redis, &gate).await;
-    let (order, ()) = tokio::join!(click(&first, "42"), async {
-        let lock = gate.entered(1).await;
-        timeout(wait::PATIENCE, lock.lost()).await.expect("told");
-        wait::eventually("it has run out", async || redis.get(&key("42")).is_none()).await;
-        gate.let_through(2);
-        gate.ended(1).await;
-        assert_eq!(click(&other, "42").await.status, 201);
-    });
-    assert_eq!(order.status, 201);
-    nothing_is_left(&redis, &[&first, &other]).await;
+    for version in VERSIONS {
+        let redis = RedisServer::start();
+        let gate = Gate::closed();
+        let (ttl, longest) = (Duration::from_millis(600), Duration::from_millis(300));
+        let first = server(&redis, &gate, |layer| layer.ttl(ttl).max_hold(longest)).await;
+        let other = server_on(&redis, &gate).await;
+        let (order, ()) = tokio::join!(version.click(&first, "42"), async {
+            let lock = gate.entered(1).await;
+            timeout(wait::PATIENCE, lock.lost()).await.expect("told");
+            wait::eventually("it has run out", async || redis.get(&key("42")).is_none()).await;
+            gate.let_through(2);
+            gate.ended(1).await;
+            assert_eq!(version.click(&other, "42").await.status, 201);
+        });
+        assert_eq!(order.status, 201, "{version:?}");
+        nothing_is_left(&redis, &[&first, &other]).await;
+    }
 }
 
 #[tokio::test]
@@ -134,10 +138,7 @@ async fn only_the_methods_that_were_named_are_locked() {
     let server = server(&redis, &Gate::open(), only_put).await;
     redis.reset_stats();
     for version in VERSIONS {
-        assert_eq!(
-            version.post(&server, &[("x-user-id", "42")]).await.status,
-            201
-        );
+        assert_eq!(version.click(&server, "42").await.status, 201);
     }
     assert_eq!(crate::redis::asked(&redis), crate::redis::counts(&[]));
 }
@@ -255,13 +256,14 @@ async fn a_slow_redis_is_waited_for_as_long_as_the_layer_was_told() {
     let patient = |layer: LockLayer| layer.acquire_timeout(wait::PATIENCE);
     let server = server(&redis, &gate, patient).await;
     assert_eq!(click(&server, "warm").await.status, 201);
-    redis.stop();
-    let order = Version::Http2.post(&server, &[("x-user-id", "42")]);
-    let mut order = std::pin::pin!(order);
-    // Twice what the default allows; the answer is not there, whatever it would be.
-    let early = timeout(Duration::from_millis(500), &mut order).await;
-    assert!(early.is_err(), "{early:?}");
-    redis.cont();
-    assert_eq!(order.await.status, 201);
+    for version in VERSIONS {
+        redis.stop();
+        let mut order = std::pin::pin!(version.click(&server, "42"));
+        // Twice what the default allows; the answer is not there, whatever it would be.
+        let early = timeout(Duration::from_millis(500), &mut order).await;
+        assert!(early.is_err(), "{early:?}");
+        redis.cont();
+        assert_eq!(order.await.status, 201, "{version:?}");
+    }
     nothing_is_left(&redis, &[&server]).await;
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 use lock_core::LockManager;
 use lock_tests::{ChildProcess, RedisServer, http, needs, wait};
 use tokio::time::{Instant, timeout};
+use tracing_subscriber::fmt::format::FmtSpan;
 
+use super::client::{VERSIONS, Version};
 use super::{Gate, Server, click, key, layer, server_on};
 use crate::shop::code;
 
@@ -41,6 +43,12 @@ async fn serves_until_killed() {
     let Ok(url) = std::env::var(SERVER) else {
         return;
     };
+    // All that is said, on whatever thread.
+    tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_span_events(FmtSpan::FULL)
+        .with_ansi(false)
+        .init();
     let gate = Gate::closed();
     let locks = LockManager::connect(&url).await.expect("a manager");
     let server = Server::start(locks.clone(), layer(&locks).ttl(ttl()), &gate).await;
@@ -53,12 +61,20 @@ async fn serves_until_killed() {
 #[tokio::test]
 async fn a_server_that_is_killed_while_it_handles_costs_its_user_the_ttl() {
     needs!(redis);
+    for version in VERSIONS {
+        killed_while_it_handles(version).await;
+    }
+}
+
+async fn killed_while_it_handles(version: Version) {
     let redis = RedisServer::start();
     let gate = Gate::open();
     let other = server_on(&redis, &gate).await;
     let (mut process, port) = serving(&redis);
-    let lost =
-        tokio::spawn(async move { http::post(port, "/orders", &[("x-user-id", "42")], "").await });
+    let lost = tokio::spawn(async move {
+        let user = [("x-user-id", "42")];
+        version.request_at(port, "POST", "/orders", &user, "").await
+    });
     wait::eventually("it handles", async || says(&process, "handling")).await;
     let refused = click(&other, "42").await;
     assert_eq!((refused.status, &*code(&refused)), (409, "lock_busy"));
@@ -115,4 +131,48 @@ async fn a_frozen_server_does_not_undo_what_the_next_one_has() {
     });
     assert_eq!(order.status, 201);
     frozen.abort();
+}
+
+#[tokio::test]
+async fn a_process_says_no_key_no_token_and_no_user_whatever_goes_wrong() {
+    needs!(redis);
+    let redis = RedisServer::start();
+    let (mut process, port) = serving(&redis);
+    let post = |user: &'static str| async move {
+        let headers = [
+            ("x-user-id", user),
+            ("authorization", "Bearer secret-token"),
+        ];
+        http::post(port, "/orders", &headers, "").await
+    };
+    let order = tokio::spawn(post("secret-user"));
+    wait::eventually("it handles", async || says(&process, "handling")).await;
+    let token = redis.get(&key("secret-user")).expect("taken");
+    let duplicate = post("secret-user").await.expect("an answer");
+    assert_eq!(duplicate.status, 409);
+    // The lock is lost, which its renewal finds out; and then there is no Redis.
+    redis.cli(&["DEL", &key("secret-user")]);
+    redis.kill();
+    let other = post("secret-other").await.expect("an answer");
+    assert_eq!(other.status, 503);
+    wait::eventually("its end was told", async || {
+        process.output().contains("lock_unavailable")
+    })
+    .await;
+    process.kill();
+    order.abort();
+    let said = process.output();
+    for words in ["lock.acquire", "lock.hold", "lock_busy", "lock_unavailable"] {
+        assert!(said.contains(words), "nothing of {words}: {said}");
+    }
+    for value in ["secret", "submit:", "lock:", &*token] {
+        assert!(!said.contains(value), "{value}: {said}");
+    }
+    for answer in [duplicate, other] {
+        let answer = format!("{answer:?}");
+        assert!(
+            !answer.contains("secret") && !answer.contains(&token),
+            "{answer}"
+        );
+    }
 }

@@ -1,5 +1,6 @@
 //! A service behind the layer, on a real socket, whose handler does what a test tells it to.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -61,6 +62,7 @@ impl Server {
         let app = app.layer(CatchPanicLayer::new());
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("bound").port();
+        let app = app.into_make_service_with_connect_info::<SocketAddr>();
         let serving = tokio::spawn(async move {
             axum::serve(listener, app).await.expect("it serves");
         });
