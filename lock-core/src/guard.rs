@@ -259,13 +259,28 @@ impl LockGuard {
     ///
     /// Dropping the future loses nothing: the release goes on in the background.
     pub async fn release(self) -> Result<(), Error> {
+        let hold = Arc::clone(&self.handle.hold);
+        let released = self.release_within(hold.core.operation_timeout).await;
+        released.unwrap_or_else(|| {
+            Err(Error::unavailable(
+                "the release was not confirmed; it goes on in the background, and the key ends by its ttl",
+            )
+            .with_key(&hold.key))
+        })
+    }
+
+    /// As [`release`](Self::release). `None`: the store has not answered by then, and the release goes
+    /// on in the background.
+    pub(crate) async fn release_within(self, patience: Duration) -> Option<Result<(), Error>> {
         let span = tracing::debug_span!("lock.release", outcome = tracing::field::Empty);
-        let result = self.give_back().instrument(span.clone()).await;
-        span.record(
-            "outcome",
-            result.as_ref().map_or_else(Error::code, |()| "released"),
-        );
-        result
+        let released = self.give_back(patience).instrument(span.clone()).await;
+        let outcome = match &released {
+            Some(Ok(())) => "released",
+            Some(Err(error)) => error.code(),
+            None => "unconfirmed",
+        };
+        span.record("outcome", outcome);
+        released
     }
 
     /// Gives the lock back without waiting: the release is sent, and repeated if need be, in the
@@ -274,16 +289,16 @@ impl LockGuard {
         self.work_is_done();
     }
 
-    async fn give_back(mut self) -> Result<(), Error> {
+    async fn give_back(mut self, patience: Duration) -> Option<Result<(), Error>> {
         self.work_is_done();
         let (phase, hold) = self.end();
         match phase {
             Phase::Held => {}
             Phase::Lost(loss) => {
                 discard(&hold, loss);
-                return Err(hold.loss_error(loss));
+                return Some(Err(hold.loss_error(loss)));
             }
-            Phase::Asking | Phase::Closed => return Ok(()),
+            Phase::Asking | Phase::Closed => return Some(Ok(())),
         }
         let mut returning = Returning { hold: Some(&hold) };
         let core = &hold.core;
@@ -293,7 +308,7 @@ impl LockGuard {
             cooldown => Operation::Cool(hold.release(), cooldown),
         };
         let mut answer = core.store.execute(operation, core.store.lane());
-        let mut timer = pin!(self.handle.timer(core.operation_timeout));
+        let mut timer = pin!(self.handle.timer(patience));
         let outcome = poll_fn(|context| match answer.as_mut().poll(context) {
             Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
             Poll::Pending => timer.as_mut().poll(context).map(|()| None),
@@ -306,13 +321,17 @@ impl LockGuard {
                 if hold.has_late_twin() {
                     core.keeper.submit(Job::late_twin(&hold));
                 }
-                if released == Released::Yes { Ok(()) } else { Err(hold.loss_error(Loss::NotOurs)) }
+                Some(if released == Released::Yes {
+                    Ok(())
+                } else {
+                    Err(hold.loss_error(Loss::NotOurs))
+                })
             }
-            Some(Outcome::Failed(failure)) if failure.is_final() => Err(failure.error.with_key(&hold.key)),
-            _ => Err(Error::unavailable(
-                "the release was not confirmed; it goes on in the background, and the key ends by its ttl",
-            )
-            .with_key(&hold.key)),
+            Some(Outcome::Failed(failure)) if failure.is_final() => {
+                Some(Err(failure.error.with_key(&hold.key)))
+            }
+            // Not known to be done: the background sees to it.
+            _ => None,
         }
     }
 

@@ -3,7 +3,9 @@
 use std::future::Future;
 use std::time::Duration;
 
-use crate::{AsLockManager, Error, LockHandle, LockKey, LockManager, LockRequest, Run, Wait};
+use crate::{
+    AsLockManager, Error, LockGuard, LockHandle, LockKey, LockManager, LockRequest, Run, Wait,
+};
 
 pub use crate::key::KeyBuilder;
 
@@ -106,10 +108,10 @@ pub fn is_draining(manager: &LockManager) -> bool {
     manager.core().is_draining()
 }
 
-/// Resolves after `patience`, by the timer of the lock's own keeper: that of a runtime costs a wake
-/// of its driver for every timer that is due before all others, which a request's always is.
-pub fn timer(lock: &LockHandle, patience: Duration) -> impl Future<Output = ()> + use<> {
-    lock.timer(patience)
+/// Gives a lock back, for the layer. `None`: the store took longer than that to say so, and the release
+/// goes on in the background, as it does if this is dropped.
+pub async fn release_within(lock: LockGuard, patience: Duration) -> Option<Result<(), Error>> {
+    lock.release_within(patience).await
 }
 
 /// Whether a function's return value says that its work succeeded: what a `cooldown` follows.

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::future::Future;
-use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -11,19 +10,19 @@ use bytes::Bytes;
 use http::{Request, Response};
 use lock_core::LockKey;
 use pin_project_lite::pin_project;
-use tokio::task::{JoinError, JoinHandle};
+use tokio::runtime::Handle;
 use tower_service::Service;
 
 use crate::body::ResponseBody;
 use crate::context::LockContext;
 use crate::key::{Keying, NoKey};
-use crate::options::{Disconnect, RefusalFormat};
+use crate::options::Disconnect;
 use crate::policy::Policy;
 use crate::probe::Probing;
 use crate::record::Stopwatch;
 use crate::rejection::Rejection;
 use crate::streaming::Streaming;
-use crate::taking::Taking;
+use crate::taking::{BoxFuture, Taking};
 use crate::tenure::{Shared, Tenure};
 use crate::work::{Done, Work};
 
@@ -35,7 +34,7 @@ pin_project! {
     /// Dropped before the lock is there, the handler does not run, and no key is left behind.
     /// Dropped after that, what happens to the handler and its lock is what
     /// [`LockLayer::on_disconnect`](crate::LockLayer::on_disconnect) says; by default the handler
-    /// runs to its end in its own task, and the lock is given back when it has.
+    /// goes on in a task of its own, and the lock is given back when it has ended.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, B>
     where
@@ -50,7 +49,9 @@ pin_project! {
         S: Service<Request<B>>,
     {
         fn drop(this: Pin<&mut Self>) {
-            if let StateProjection::Working { running } = this.project().state.project() {
+            if let StateProjection::Working { running } = this.project().state.project()
+                && let Some(running) = running.take()
+            {
                 running.is_left();
             }
         }
@@ -69,14 +70,19 @@ pin_project! {
         Passing { #[pin] future: S::Future },
         Refused { response: Option<Box<Response<Bytes>>> },
         Acquiring { taking: Taking, asked: Stopwatch, work: Option<Work<S, B>> },
-        Working { running: Running<S::Response, S::Error> },
+        Working { running: Option<Running<S::Response, S::Error>> },
         Done,
     }
 }
 
-/// The handler's task, seen from the request.
+/// The handler, for as long as its request is there.
 struct Running<T, E> {
-    task: JoinHandle<Done<T, E>>,
+    work: BoxFuture<Done<T, E>>,
+    /// Where it goes on if the request is dropped, and how: only here it is known that it can.
+    runtime: Option<Handle>,
+    go_on: fn(&Handle, BoxFuture<Done<T, E>>),
+    /// Whether it is being polled: still so when it is dropped, it has panicked.
+    polled: bool,
     lock: Arc<Shared>,
     policy: Arc<Policy>,
 }
@@ -157,26 +163,35 @@ where
                             let outer = LockContext::outer(work.request.extensions()).cloned();
                             let tenure = Tenure::new(locks, policy.record, ticket, outer);
                             let lock = Arc::clone(tenure.shared());
-                            let task = work.start(tenure);
+                            let running = Running {
+                                work: work.start(tenure),
+                                runtime: Handle::try_current().ok(),
+                                go_on: |runtime, work| drop(runtime.spawn(work)),
+                                polled: false,
+                                lock,
+                                policy,
+                            };
                             State::Working {
-                                running: Running { task, lock, policy },
+                                running: Some(running),
                             }
                         }
                         Err(error) => work.without_lock(Rejection::from(&error)),
                     }
                 }
                 StateProjection::Working { running } => {
-                    let ended = ready!(Pin::new(&mut running.task).poll(context));
-                    let release_timeout = running.policy.release_timeout;
+                    let working = running.as_mut().expect(POLLED_AGAIN);
+                    working.polled = true;
+                    let polled = working.work.as_mut().poll(context);
+                    working.polled = false;
+                    let Done { result, tenure } = ready!(polled);
+                    let release_timeout = working.policy.release_timeout;
                     // From here on it was not left by its client.
+                    *running = None;
                     this.state.set(State::Done);
-                    return Poll::Ready(match ended {
-                        Ok(Done { result, tenure }) => result.map(|response| {
-                            let lock = tenure.map(|tenure| Streaming::new(tenure, release_timeout));
-                            response.map(|body| ResponseBody::inner(body, lock))
-                        }),
-                        Err(error) => Ok(ended_without_answer(error)),
-                    });
+                    return Poll::Ready(result.map(|response| {
+                        let lock = tenure.map(|tenure| Streaming::new(tenure, release_timeout));
+                        response.map(|body| ResponseBody::inner(body, lock))
+                    }));
                 }
                 StateProjection::Done => panic!("{POLLED_AGAIN}"),
             };
@@ -246,35 +261,23 @@ where
 
 impl<T, E> Running<T, E> {
     /// The request was dropped while its handler ran, or while its answer was on the way.
-    fn is_left(&self) {
+    fn is_left(self) {
+        if self.polled {
+            // A panic goes on where it would have without this layer; its handler is gone already.
+            return;
+        }
         self.policy.record.disconnected();
-        match self.policy.disconnect {
-            Disconnect::RunToEnd => {}
-            Disconnect::Release => self.task.abort(),
-            Disconnect::HoldUntilTtl => {
-                self.lock.ask_at_least(self.policy.ttl);
-                self.task.abort();
-            }
+        match (self.policy.disconnect, self.runtime) {
+            (Disconnect::RunToEnd, Some(runtime)) => (self.go_on)(&runtime, self.work),
+            // Without a runtime there is nobody to run it.
+            (Disconnect::RunToEnd, None) | (Disconnect::Release, _) => {}
+            (Disconnect::HoldUntilTtl, _) => self.lock.ask_at_least(self.policy.ttl),
         }
     }
 }
 
 fn untouched<R>(response: Response<R>) -> Response<ResponseBody<R>> {
     response.map(|body| ResponseBody::inner(body, None))
-}
-
-/// A panic goes on where it would have without this layer.
-fn ended_without_answer<R>(error: JoinError) -> Response<ResponseBody<R>> {
-    match error.try_into_panic() {
-        Ok(panic) => resume_unwind(panic),
-        // Nobody else aborts the task: its runtime was shut down under it. Its request went with it.
-        Err(_) => {
-            let rejection = Rejection::interrupted();
-            let mut response = rejection.answer(RefusalFormat::Problem, &http::HeaderMap::new());
-            response.extensions_mut().insert(rejection);
-            response.map(ResponseBody::refusal)
-        }
-    }
 }
 
 impl<S, B> fmt::Debug for ResponseFuture<S, B>

@@ -1,10 +1,12 @@
 //! The requests of a layer that are under way, and waiting for their end.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::record::Record;
@@ -31,13 +33,20 @@ use crate::record::Record;
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
-pub struct InFlight(Arc<watch::Sender<usize>>);
+pub struct InFlight(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    count: AtomicUsize,
+    /// Rung by the last one.
+    none_left: Notify,
+}
 
 impl InFlight {
     /// How many there are now.
     #[must_use]
     pub fn count(&self) -> usize {
-        *self.0.borrow()
+        self.0.count.load(Ordering::SeqCst)
     }
 
     /// Waits until there are none, for `timeout` at most; answers how many are left.
@@ -54,20 +63,30 @@ impl InFlight {
     ///
     /// Outside a tokio runtime with time enabled.
     pub async fn drain(&self, patience: Duration) -> usize {
-        let mut count = self.0.subscribe();
-        let _ = timeout(patience, count.wait_for(|&count| count == 0)).await;
+        let none_left = async {
+            loop {
+                let mut rung = pin!(self.0.none_left.notified());
+                // Before the look at the count, so that no ring is missed in between.
+                rung.as_mut().enable();
+                if self.count() == 0 {
+                    return;
+                }
+                rung.await;
+            }
+        };
+        let _ = timeout(patience, none_left).await;
         self.count()
     }
 }
 
 impl InFlight {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(watch::Sender::new(0)))
+        Self(Arc::default())
     }
 
     /// One more, for as long as the ticket lives.
     pub(crate) fn enter(&self, record: Record) -> Ticket {
-        self.0.send_modify(|count| *count += 1);
+        self.0.count.fetch_add(1, Ordering::Relaxed);
         record.began();
         Ticket {
             among: self.clone(),
@@ -85,7 +104,9 @@ pub(crate) struct Ticket {
 impl Drop for Ticket {
     fn drop(&mut self) {
         self.record.ended();
-        self.among.0.send_modify(|count| *count -= 1);
+        if self.among.0.count.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.among.0.none_left.notify_waiters();
+        }
     }
 }
 

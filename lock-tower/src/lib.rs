@@ -34,8 +34,8 @@
 //!    **409** `lock_busy`. If one that succeeded [a moment ago](LockLayer::cooldown) does: **409**
 //!    `lock_cooling_down`. If the store gives no answer within 250 ms: **503** `lock_unavailable`,
 //!    never a 409 ([or it runs](LockLayer::on_outage)). If the store will never accept this: **500**.
-//! 4. The handler runs, in a task of its own and inside the lock, with a [`LockContext`] in the
-//!    request's extensions. The lock is renewed as long as it runs.
+//! 4. The handler runs inside the lock, with a [`LockContext`] in the request's extensions. The lock
+//!    is renewed as long as it runs.
 //! 5. The lock is released, and with a cooldown after 2xx and 303, before the head of the answer is
 //!    sent: a client that has read the answer finds the lock free. If the store takes longer than
 //!    250 ms to confirm that, the answer is sent and the release goes on in the background. Answers
@@ -61,8 +61,9 @@
 //! * Redis dies while the handler runs: its answer is sent all the same.
 //! * The process is killed: the key ends with its [ttl](LockLayer::ttl).
 //!
-//! As the handler runs in its own task, task-locals that a layer *outside* has set do not reach it;
-//! extensions of the request and the tracing span do. Put layers with task-locals inside.
+//! A handler whose client has gone runs on in a task of its own: task-locals that a layer *outside* has
+//! set do not reach it there; extensions of the request and the tracing span do. Put layers with
+//! task-locals inside.
 //!
 //! # Templates
 //!

@@ -40,8 +40,6 @@ pub enum RejectionKind {
     Misconfigured,
     /// 500 `lock_invalid`: the layer's settings are out of bounds.
     Invalid,
-    /// 500 `lock_interrupted`: the runtime was shut down while the handler ran.
-    Interrupted,
 }
 
 /// A refusal of the layer: in the extensions of its response, so that layers outside can tell it
@@ -96,7 +94,6 @@ impl Rejection {
             RejectionKind::BodyInvalid => "lock_body_invalid",
             RejectionKind::Misconfigured => "lock_misconfigured",
             RejectionKind::Invalid => "lock_invalid",
-            RejectionKind::Interrupted => "lock_interrupted",
         }
     }
 
@@ -136,11 +133,6 @@ impl Rejection {
 }
 
 impl Rejection {
-    /// Its runtime was shut down while the handler ran: how far it got is not known.
-    pub(crate) fn interrupted() -> Self {
-        Self::new(RejectionKind::Interrupted)
-    }
-
     /// A layer around this one holds the very lock.
     pub(crate) fn twice() -> Self {
         Self::new(RejectionKind::Invalid)
@@ -173,7 +165,6 @@ impl Rejection {
             RejectionKind::Misconfigured | RejectionKind::Invalid => {
                 "The lock is not set up correctly"
             }
-            RejectionKind::Interrupted => "The service was stopped before the work ended",
         }
     }
 
@@ -200,9 +191,6 @@ impl Rejection {
             RejectionKind::Misconfigured | RejectionKind::Invalid => {
                 "Nothing was done. The fault is on our side; please try again later."
             }
-            RejectionKind::Interrupted => {
-                "Please look whether it was done before you send it again."
-            }
         }
     }
 }
@@ -220,9 +208,7 @@ fn status_of(kind: RejectionKind) -> StatusCode {
         | RejectionKind::BodyInvalid => StatusCode::BAD_REQUEST,
         RejectionKind::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         RejectionKind::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
-        RejectionKind::Misconfigured | RejectionKind::Invalid | RejectionKind::Interrupted => {
-            StatusCode::INTERNAL_SERVER_ERROR
-        }
+        RejectionKind::Misconfigured | RejectionKind::Invalid => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 

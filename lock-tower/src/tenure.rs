@@ -1,11 +1,9 @@
 //! The lock of one request, from its grant to its end.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use lock_core::__private::is_lock_of;
+use lock_core::__private::{is_lock_of, release_within};
 use lock_core::{Error, LockGuard, LockHandle, LockKey, LockManager};
 
 use crate::in_flight::Ticket;
@@ -37,8 +35,6 @@ struct State {
     /// The cooldown that the handler, or a disconnect, has asked for: it counts instead.
     asked: Option<Duration>,
 }
-
-type Scoped<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// What was granted.
 pub(crate) struct Locks {
@@ -85,10 +81,10 @@ impl Tenure {
         self.shared.state().decided = None;
     }
 
-    /// Gives the lock back. Dropped before the store has answered, the release goes on in the
-    /// background.
-    pub(crate) async fn release(self) -> Result<(), Error> {
-        self.shared.release().await
+    /// Gives the lock back. `None`: the store took longer to say so, and the release goes on in the
+    /// background, as it does if this is dropped.
+    pub(crate) async fn release_within(self, patience: Duration) -> Option<Result<(), Error>> {
+        self.shared.release_within(patience).await
     }
 }
 
@@ -103,27 +99,6 @@ impl Drop for Tenure {
 }
 
 impl Shared {
-    /// Runs a handler inside this lock, and inside those of the layers around it: they are held by
-    /// other tasks, and nobody in this one would know of them.
-    pub(crate) async fn scope<F>(&self, handler: F) -> F::Output
-    where
-        F: Future<Output: Send> + Send,
-    {
-        let handler = self.handle.scope(handler);
-        match &self.outer {
-            None => handler.await,
-            Some(outer) => outer.around(Box::pin(handler)).await,
-        }
-    }
-
-    fn around<'a, T: 'a>(&'a self, handler: Scoped<'a, T>) -> Scoped<'a, T> {
-        let handler = Box::pin(self.handle.scope(handler));
-        match &self.outer {
-            None => handler,
-            Some(outer) => outer.around(handler),
-        }
-    }
-
     /// Whether this lock, or one around it, is that of `key` and held: asked for again in there, it
     /// would be waited for in vain.
     pub(crate) fn is_that_of(&self, locks: &LockManager, key: &LockKey) -> bool {
@@ -133,18 +108,23 @@ impl Shared {
 
     /// Gives the lock back, if it was not yet.
     pub(crate) async fn release(&self) -> Result<(), Error> {
-        match self.take() {
-            Some(Locks { guard, beside, .. }) => {
-                let released = guard.release().await;
-                // Last: in this process it stands for both. What there is to say was said of the
-                // store's.
-                if let Some(beside) = beside {
-                    let _ = beside.release().await;
-                }
-                released
-            }
-            None => Ok(()),
-        }
+        let Some(Locks { guard, beside, .. }) = self.take() else {
+            return Ok(());
+        };
+        let released = guard.release().await;
+        release_beside(beside).await;
+        released
+    }
+
+    /// As [`release`](Self::release). `None`: the store has not answered by then, and the release goes
+    /// on in the background.
+    async fn release_within(&self, patience: Duration) -> Option<Result<(), Error>> {
+        let Some(Locks { guard, beside, .. }) = self.take() else {
+            return Some(Ok(()));
+        };
+        let released = release_within(guard, patience).await;
+        release_beside(beside).await;
+        released
     }
 
     /// For how long the key stays taken after the release, whatever the layer's rule says.
@@ -177,5 +157,12 @@ impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         // A panic between its lines leaves it as it should be.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Last: in this process it stands for both. What there is to say was said of the store's.
+async fn release_beside(beside: Option<LockGuard>) {
+    if let Some(beside) = beside {
+        let _ = beside.release().await;
     }
 }

@@ -1,20 +1,16 @@
 //! A request that has its lock: the handler, the cooldown, the release.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use http::{Request, Response};
-use lock_core::__private::timer;
-use tokio::task::JoinHandle;
 use tower_service::Service;
 use tracing::{Instrument, Span};
 
 use crate::context::LockContext;
 use crate::options::ReleaseAt;
 use crate::policy::Policy;
+use crate::taking::BoxFuture;
 use crate::tenure::Tenure;
 
 /// What waits for the lock.
@@ -39,15 +35,15 @@ where
     B: Send + 'static,
     R: Send + 'static,
 {
-    /// In a task of its own: a server drops the future of a request whose client has gone, and a
-    /// handler that was dropped half way would leave an order paid and not booked.
-    pub(crate) fn start(self, tenure: Tenure) -> JoinHandle<Done<Response<R>, S::Error>> {
+    /// In a box, so that it can go on elsewhere: a server drops the future of a request whose client
+    /// has gone, and a handler that was dropped half way would leave an order paid and not booked.
+    pub(crate) fn start(self, tenure: Tenure) -> BoxFuture<Done<Response<R>, S::Error>> {
         let span = self.span.clone();
-        tokio::spawn(self.run(tenure).instrument(span))
+        Box::pin(self.run(tenure).instrument(span))
     }
 
     /// The tenure lives here and nowhere else: as long as the handler runs, the lock is renewed, and
-    /// however the task ends, the lock is given back after the handler was dropped.
+    /// however that ends, the lock is given back after the handler was dropped.
     async fn run(self, tenure: Tenure) -> Done<Response<R>, S::Error> {
         let Self {
             mut inner,
@@ -65,7 +61,7 @@ where
             drop(inner);
             result
         };
-        let result = lock.scope(handler).await;
+        let result = lock.handle.scope(handler).await;
         let held_for = lock.handle.held_for();
         let result = result.map(|response| {
             let (head, body) = response.into_parts();
@@ -88,13 +84,7 @@ where
 /// store has answered, the release goes on in the background.
 pub(crate) async fn give_back(tenure: Tenure, patience: Duration) {
     let record = tenure.shared().record;
-    let mut over = pin!(timer(&tenure.shared().handle, patience));
-    let mut release = pin!(tenure.release());
-    let released = poll_fn(|context| match release.as_mut().poll(context) {
-        Poll::Ready(released) => Poll::Ready(Some(released)),
-        Poll::Pending => over.as_mut().poll(context).map(|()| None),
-    });
-    let outcome = match released.await {
+    let outcome = match tenure.release_within(patience).await {
         Some(Ok(())) => "released",
         Some(Err(error)) => error.code(),
         None => "background",

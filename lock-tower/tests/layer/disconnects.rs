@@ -1,5 +1,6 @@
 //! What happens to a handler whose request is dropped, by the layer's choice.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use crate::common::*;
@@ -110,6 +111,25 @@ async fn a_panic_is_no_disconnect_and_holds_nothing() {
     assert!(request.await.unwrap_err().is_panic());
     all_released(&locks).await;
     assert_eq!(store.taken(), 0);
+}
+
+#[tokio::test]
+async fn a_handler_that_has_panicked_does_not_go_on_in_a_task() {
+    let (locks, _) = embedded();
+    let service = per_user_and_route(&locks).layer(service_fn(|_: Request<Body>| async {
+        if true {
+            panic!("as asked for");
+        }
+        ok(StatusCode::OK)
+    }));
+    let mut request = Box::pin(service.oneshot(click("42")));
+    assert!(catch_unwind(AssertUnwindSafe(|| poll_once(request.as_mut()))).is_err());
+    drop(request);
+    let tasks = tokio::runtime::Handle::current()
+        .metrics()
+        .num_alive_tasks();
+    assert_eq!(tasks, 0, "polled again, it would panic again");
+    all_released(&locks).await;
 }
 
 #[tokio::test]
