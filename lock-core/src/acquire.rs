@@ -30,7 +30,7 @@ pub(crate) struct Wanted {
     pub(crate) acquire_timeout: Duration,
 }
 
-pub(crate) async fn acquire(wanted: Wanted) -> Result<LockGuard, Error> {
+pub(crate) async fn acquire(wanted: &Wanted) -> Result<LockGuard, Error> {
     let span = tracing::debug_span!(
         "lock.acquire",
         outcome = tracing::field::Empty,
@@ -40,14 +40,13 @@ pub(crate) async fn acquire(wanted: Wanted) -> Result<LockGuard, Error> {
         let clock = wanted.core.keeper.clock.clone();
         (clock.now(), clock)
     });
-    let cooldown = wanted.cooldown;
     let result = take(wanted).instrument(span.clone()).await;
     if let Some((started, clock)) = traced {
         let outcome = result.as_ref().map_or_else(Error::code, |_| "acquired");
         span.record("outcome", outcome);
         span.record("waited_ms", clock.now().since(started).as_secs_f64() * 1e3);
     }
-    result.map(|taken| taken.into_guard(cooldown))
+    result.map(|taken| taken.into_guard(wanted.cooldown))
 }
 
 /// A lock that was taken: by asking the store, or from another task of this process.
@@ -69,10 +68,10 @@ impl Taken {
     }
 }
 
-async fn take(wanted: Wanted) -> Result<Taken, Error> {
-    let taken = match line_up(&wanted).await {
+async fn take(wanted: &Wanted) -> Result<Taken, Error> {
+    let taken = match line_up(wanted).await {
         Ok(First::Contends(seat, give_up)) => {
-            contend(&wanted, seat, give_up).await.map(Taken::Asked)
+            contend(wanted, seat, give_up).await.map(Taken::Asked)
         }
         Ok(First::Holds(passed)) => Ok(Taken::Passed(passed)),
         Err(error) => Err(error),

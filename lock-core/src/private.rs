@@ -110,8 +110,11 @@ pub fn is_draining(manager: &LockManager) -> bool {
 
 /// Gives a lock back, for the layer. `None`: the store took longer than that to say so, and the release
 /// goes on in the background, as it does if this is dropped.
-pub async fn release_within(lock: LockGuard, patience: Duration) -> Option<Result<(), Error>> {
-    lock.release_within(patience).await
+pub fn release_within(
+    lock: LockGuard,
+    patience: Duration,
+) -> impl Future<Output = Option<Result<(), Error>>> {
+    lock.release_within(patience)
 }
 
 /// Whether a function's return value says that its work succeeded: what a `cooldown` follows.

@@ -27,7 +27,7 @@ pub(crate) async fn take_guard(wanted: Wanted) -> Result<LockGuard, Error> {
              `acquire` never enters it again, `run` and `#[distributed_lock]` do",
         )?;
     }
-    acquire(wanted).await
+    acquire(&wanted).await
 }
 
 /// Enters the lock if the calling task is inside it; takes it otherwise.
@@ -44,7 +44,7 @@ pub(crate) async fn enter(wanted: Wanted, reentrancy: Reentrancy) -> Result<Tenu
              re-entry is switched off here",
         )?,
     }
-    acquire(wanted).await.map(Tenure::Own)
+    acquire(&wanted).await.map(Tenure::Own)
 }
 
 impl Tenure {

@@ -39,7 +39,8 @@ struct State {
 /// What was granted.
 pub(crate) struct Locks {
     pub(crate) guard: LockGuard,
-    /// Of the fallback's manager, beside the store's lock.
+    /// Of the fallback's manager, beside the store's lock. Given back last: in this process it stands
+    /// for both.
     pub(crate) beside: Option<LockGuard>,
     /// The store gave no answer: the guard is the fallback's.
     pub(crate) fell_back: bool,
@@ -80,12 +81,6 @@ impl Tenure {
     pub(crate) fn failed(&self) {
         self.shared.state().decided = None;
     }
-
-    /// Gives the lock back. `None`: the store took longer to say so, and the release goes on in the
-    /// background, as it does if this is dropped.
-    pub(crate) async fn release_within(self, patience: Duration) -> Option<Result<(), Error>> {
-        self.shared.release_within(patience).await
-    }
 }
 
 impl Drop for Tenure {
@@ -118,7 +113,7 @@ impl Shared {
 
     /// As [`release`](Self::release). `None`: the store has not answered by then, and the release goes
     /// on in the background.
-    async fn release_within(&self, patience: Duration) -> Option<Result<(), Error>> {
+    pub(crate) async fn release_within(&self, patience: Duration) -> Option<Result<(), Error>> {
         let Some(Locks { guard, beside, .. }) = self.take() else {
             return Some(Ok(()));
         };
@@ -160,9 +155,9 @@ impl Shared {
     }
 }
 
-/// Last: in this process it stands for both. What there is to say was said of the store's.
+/// What there is to say was said of the store's lock.
 async fn release_beside(beside: Option<LockGuard>) {
     if let Some(beside) = beside {
-        let _ = beside.release().await;
+        let _ = Box::pin(beside.release()).await;
     }
 }
