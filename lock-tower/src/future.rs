@@ -52,7 +52,7 @@ pin_project! {
             if let StateProjection::Working { running } = this.project().state.project()
                 && let Some(running) = running.take()
             {
-                running.is_left();
+                running.lose_client();
             }
         }
     }
@@ -261,7 +261,7 @@ where
 
 impl<T, E> Running<T, E> {
     /// The request was dropped while its handler ran, or while its answer was on the way.
-    fn is_left(self) {
+    fn lose_client(self) {
         if self.polled {
             // A panic goes on where it would have without this layer; its handler is gone already.
             return;
