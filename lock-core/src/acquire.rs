@@ -272,7 +272,7 @@ struct Pending {
 impl Pending {
     fn new(wanted: &Wanted) -> Self {
         let hold = Hold::new(&wanted.core, &wanted.key, wanted.terms);
-        let lane = wanted.core.store.lane();
+        let lane = wanted.core.store.acquiring_lane();
         Self {
             hold,
             lane,

@@ -7,9 +7,10 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::manager::{LockManager, Settings};
 use crate::options::{Wait, checked_ttl};
+use crate::parameters;
 use crate::store::MemoryStore;
 #[cfg(feature = "redis")]
-use crate::store::RedisStore;
+use crate::store::{RedisStore, ReplicaAcks};
 
 /// Settings of a manager: made by [`LockManager::builder`].
 ///
@@ -30,7 +31,7 @@ use crate::store::RedisStore;
 pub struct ManagerBuilder {
     target: Result<Target, Error>,
     namespace: String,
-    connect_timeout: Duration,
+    replica_acks: u16,
     settings: Settings,
 }
 
@@ -44,7 +45,10 @@ enum Target {
 
 impl ManagerBuilder {
     pub(crate) fn new(url: &str) -> Self {
-        Self::on(Target::of(url))
+        match parameters::take_number(url, "replica_acks") {
+            Ok((url, replicas)) => Self::on(Target::of(&url)).replica_acks(replicas.unwrap_or(0)),
+            Err(error) => Self::on(Err(error)),
+        }
     }
 
     #[cfg(feature = "redis")]
@@ -56,10 +60,11 @@ impl ManagerBuilder {
         Self {
             target,
             namespace: "lock:".to_owned(),
-            connect_timeout: Duration::from_secs(5),
+            replica_acks: 0,
             settings: Settings {
                 clock: Clock::default(),
                 operation_timeout: Duration::from_millis(500),
+                connect_timeout: Duration::from_secs(5),
                 defaults: (Duration::from_secs(30), Wait::None),
             },
         }
@@ -82,7 +87,7 @@ impl ManagerBuilder {
 
     /// How long [`connect`](Self::connect) may take in all; default 5 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.connect_timeout = timeout;
+        self.settings.connect_timeout = timeout;
         self
     }
 
@@ -95,6 +100,45 @@ impl ManagerBuilder {
     /// The wait of a request that names none; default none.
     pub fn default_wait(mut self, wait: impl Into<Wait>) -> Self {
         self.settings.defaults.1 = wait.into();
+        self
+    }
+
+    /// How many replicas must have a lock, and each renewal, before it counts; default 0: none.
+    /// In a URL `?replica_acks=1`.
+    ///
+    /// Redis answers a write before its replicas have it. When the master fails in between and a
+    /// replica is promoted, it does not know of the lock and gives it to somebody else. With
+    /// `replica_acks(n)` an acquire also waits for `n` replicas to say that they have it (`WAIT`). If
+    /// they do not within a quarter of [`operation_timeout`](Self::operation_timeout) the lock is given
+    /// back, and the acquire is `Unavailable`. A renewal that they do not acknowledge does not count:
+    /// it is repeated, and the lock is lost at the deadline of the last one that did. A release waits
+    /// for nobody.
+    ///
+    /// It costs one more round trip to acquire, and the master one to a replica, and a second
+    /// connection for each runtime that acquires. Waiters of other processes ask when it is their
+    /// turn. Tasks of one process still pass a lock on without a word to the server: that changes
+    /// nothing there, so replicas know all of it already.
+    ///
+    /// What that gives, and what not:
+    ///
+    /// * With `n` = **all** replicas that may be promoted, each of them knows every lock that anybody
+    ///   believes in, at least until its deadline: a failover makes no second owner, as long as the
+    ///   servers' clocks agree within the margin of a deadline (1 % of the ttl + 2 ms), because
+    ///   replicas keep the time at which a lock ends, not how long it lasts. The price: one replica
+    ///   that is away, and nothing can be locked. Locks that are held are then lost at their deadlines.
+    /// * With fewer a failover may promote a replica that was not among the `n`. A chain of unlikely
+    ///   events instead of one, and no guarantee.
+    /// * `WAIT` is no consensus. A master that is cut off from its replicas grants nothing more and
+    ///   renews nothing, but what it granted before stays valid until its deadline, and an acknowledged
+    ///   write is in the replica's memory, not on its disk: a replica that restarts empty and is then
+    ///   promoted knows nothing.
+    /// * A release, a cooldown and the mark of the fencing tokens are not waited for. After a failover
+    ///   a lock that was released may stand for the rest of its ttl, and a cooldown may be cut short.
+    ///
+    /// Asking for more replicas than there are is no error here, as they may come and go; nothing can
+    /// be locked without them, and a warning is logged when the manager connects.
+    pub fn replica_acks(mut self, replicas: u16) -> Self {
+        self.replica_acks = replicas;
         self
     }
 
@@ -115,9 +159,8 @@ impl ManagerBuilder {
     ///
     /// Dropping the future ends the attempt.
     pub async fn connect(self) -> Result<LockManager, Error> {
-        let patience = self.connect_timeout;
         let manager = self.connect_lazy()?;
-        manager.ready(patience).await?;
+        manager.ready().await?;
         Ok(manager)
     }
 
@@ -125,8 +168,8 @@ impl ManagerBuilder {
     ///
     /// # Errors
     ///
-    /// `Invalid` for a URL that names no store or a setting out of bounds, `Unavailable` if the
-    /// operating system cannot start the manager's thread.
+    /// `Invalid` for a URL that names no store, a setting out of bounds, or `replica_acks` on a store
+    /// without replicas, `Unavailable` if the operating system cannot start the manager's thread.
     pub fn connect_lazy(self) -> Result<LockManager, Error> {
         let Self {
             target, settings, ..
@@ -137,7 +180,13 @@ impl ManagerBuilder {
                 "an operation_timeout of zero leaves no time for any answer",
             ));
         }
-        match target? {
+        let target = target?;
+        if self.replica_acks > 0 && matches!(target, Target::Memory { .. }) {
+            return Err(Error::invalid(
+                "`replica_acks` needs a Redis server with replicas; the embedded store has none",
+            ));
+        }
+        match target {
             Target::Memory { name: None } => {
                 let store = MemoryStore::new(settings.clock.clone());
                 LockManager::start_embedded(store, settings)
@@ -147,7 +196,9 @@ impl ManagerBuilder {
             }
             #[cfg(feature = "redis")]
             Target::Redis(client) => {
-                let store = RedisStore::new(&client, self.namespace, self.connect_timeout)?;
+                let acks = ReplicaAcks::new(self.replica_acks, settings.operation_timeout);
+                let store =
+                    RedisStore::new(&client, self.namespace, settings.connect_timeout, acks)?;
                 LockManager::start(store, settings)
             }
         }

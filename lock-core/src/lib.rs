@@ -59,6 +59,15 @@
 mod acquire;
 #[cfg_attr(
     not(feature = "redis"),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "the embedded store has no settings to look at"
+    )
+)]
+mod audit;
+#[cfg_attr(
+    not(feature = "redis"),
     allow(dead_code, reason = "the embedded store is not connected to")
 )]
 mod builder;
@@ -81,6 +90,7 @@ mod manager;
 #[cfg(test)]
 mod model;
 mod options;
+mod parameters;
 mod reentry;
 mod release;
 mod request;
@@ -108,6 +118,7 @@ mod token;
 #[path = "private.rs"]
 pub mod __private;
 
+pub use audit::{Finding, FindingKind};
 pub use builder::ManagerBuilder;
 pub use default_manager::{AsLockManager, Scope};
 pub use error::{Error, ErrorKind};

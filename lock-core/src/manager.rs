@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
+use crate::audit::Finding;
 use crate::builder::ManagerBuilder;
 use crate::clock::Clock;
 use crate::error::Error;
@@ -48,6 +49,7 @@ pub(crate) struct Core {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) local: Local,
     pub(crate) operation_timeout: Duration,
+    connect_timeout: Duration,
     /// The ttl and the wait of a request that names none.
     pub(crate) defaults: (Duration, Wait),
     draining: AtomicBool,
@@ -61,6 +63,7 @@ pub(crate) struct Core {
 pub(crate) struct Settings {
     pub(crate) clock: Clock,
     pub(crate) operation_timeout: Duration,
+    pub(crate) connect_timeout: Duration,
     pub(crate) defaults: (Duration, Wait),
 }
 
@@ -174,13 +177,45 @@ impl LockManager {
         }
     }
 
+    /// Looks at how the store is set up, and says what endangers locks there: settings, missing rights,
+    /// too few replicas, clocks that are apart. Nothing, on an embedded store and on a server that is
+    /// well kept.
+    ///
+    /// The same is said in the log, once, when a manager has connected. A setting that the server does
+    /// not tell this user (`CONFIG` is often forbidden) is not judged.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` if there is no answer within the manager's connect timeout, and what connecting
+    /// meets otherwise.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost.
+    pub async fn audit(&self) -> Result<Vec<Finding>, Error> {
+        let keeper = &self.core.keeper;
+        let patience = self.core.connect_timeout;
+        let mut audit = self.core.store.audit();
+        let mut timer = pin!(keeper.timer(keeper.clock.now() + patience));
+        poll_fn(|context| match audit.as_mut().poll(context) {
+            Poll::Ready(found) => Poll::Ready(found.map_err(|failure| failure.error)),
+            Poll::Pending => timer.as_mut().poll(context).map(|()| {
+                Err(Error::unavailable(format!(
+                    "the store gave no answer within {patience:?}"
+                )))
+            }),
+        })
+        .await
+    }
+
     pub(crate) fn core(&self) -> &Arc<Core> {
         &self.core
     }
 
     /// Waits until the store can be used.
-    pub(crate) async fn ready(&self, patience: Duration) -> Result<(), Error> {
+    pub(crate) async fn ready(&self) -> Result<(), Error> {
         let keeper = &self.core.keeper;
+        let patience = self.core.connect_timeout;
         let mut ready = self.core.store.ready();
         let mut timer = pin!(keeper.timer(keeper.clock.now() + patience));
         poll_fn(|context| match ready.as_mut().poll(context) {
@@ -243,6 +278,7 @@ impl LockManager {
             store: Arc::clone(&store),
             local: Local::default(),
             operation_timeout: settings.operation_timeout,
+            connect_timeout: settings.connect_timeout,
             defaults: settings.defaults,
             draining: AtomicBool::new(false),
             #[cfg(feature = "test-util")]

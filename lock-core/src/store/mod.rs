@@ -14,13 +14,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::audit::Finding;
 use crate::clock::ServerTime;
 use crate::fence::FencingToken;
 use crate::token::{ManagerId, Token};
 use crate::{Error, ErrorKind};
 
 #[cfg(feature = "redis")]
-pub(crate) use self::redis::RedisStore;
+pub(crate) use self::redis::{RedisStore, ReplicaAcks};
 pub(crate) use memory::MemoryStore;
 
 pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -42,9 +43,19 @@ pub(crate) trait Store: Debug + Send + Sync {
     /// Resolves when the store can be used, or says why it cannot.
     fn ready(&self) -> BoxFuture<'_, Result<(), Failure>>;
 
+    /// What is wrong with how the store is set up.
+    fn audit(&self) -> BoxFuture<'_, Result<Vec<Finding>, Failure>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
     /// The lane of the calling task, to be able to undo on it what was sent on it.
     fn lane(&self) -> Lane {
         Lane::Keeper
+    }
+
+    /// As [`lane`](Store::lane), for acquires and what undoes them.
+    fn acquiring_lane(&self) -> Lane {
+        self.lane()
     }
 }
 
@@ -57,6 +68,9 @@ pub(crate) enum Lane {
     /// The link of one of the application's runtimes, driven there.
     #[cfg(feature = "redis")]
     Runtime(tokio::runtime::Id),
+    /// As those, for what replicas have to acknowledge before it counts; `None`: the keeper's.
+    #[cfg(feature = "redis")]
+    Acknowledged(Option<tokio::runtime::Id>),
 }
 
 /// One thing to do in the store. Keys are the user's; the store adds its namespace.

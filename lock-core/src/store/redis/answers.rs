@@ -167,7 +167,7 @@ pub(super) fn failure(error: RedisError) -> Failure {
         }
         (RedisKind::Server(ServerErrorKind::NoPerm), _) | (_, "NOPERM") => permanent(
             "the server's ACL forbids this user a command or key of the lock; allow it \
-             +@read +@write +@scripting +@connection +publish +subscribe +time, \
+             +@read +@write +@scripting +@connection +publish +subscribe +time +info, \
              the keys ~<namespace>* and the channels &<namespace>!m:*",
         ),
         (_, "WRONGTYPE") => permanent(

@@ -14,6 +14,7 @@ use super::answers::Trouble;
 use super::connection::Connection;
 use super::names::Names;
 use super::scripts::{BATCH, RELEASE};
+use super::wait::NextWait;
 use crate::store::Failure;
 use crate::sync::lock;
 use crate::token::Token;
@@ -60,6 +61,7 @@ struct Waiting {
 #[derive(Default)]
 pub(super) struct Batch {
     waiting: Mutex<Vec<Waiting>>,
+    pub(super) next_wait: NextWait,
 }
 
 impl Connection {

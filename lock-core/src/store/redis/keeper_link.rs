@@ -10,9 +10,11 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{sleep, timeout};
 
 use super::answers::{Trouble, failure, text};
+use super::audit::Auditor;
 use super::connection::Connection;
 use super::names::Names;
 use super::topology::Topology;
+use crate::audit::Finding;
 use crate::clock::ServerTime;
 use crate::fence::FencingToken;
 use crate::retry::pause_after_failure;
@@ -28,6 +30,9 @@ pub(super) struct KeeperLink {
     /// Whether the server has `SET … NX GET`, of Redis 7.0.
     set_tells_value: AtomicBool,
     connect_timeout: Duration,
+    auditor: Auditor,
+    /// Whether the log knows what is wrong with the server's settings, or it could not be looked at.
+    audited: watch::Sender<bool>,
 }
 
 #[derive(Clone)]
@@ -38,13 +43,15 @@ enum State {
 }
 
 impl KeeperLink {
-    pub(super) fn new(connect_timeout: Duration) -> Self {
+    pub(super) fn new(connect_timeout: Duration, auditor: Auditor) -> Self {
         Self {
             state: watch::Sender::new(State::Connecting),
             replace: Notify::new(),
             listening: AtomicBool::new(false),
             set_tells_value: AtomicBool::new(false),
             connect_timeout,
+            auditor,
+            audited: watch::Sender::new(false),
         }
     }
 
@@ -64,6 +71,25 @@ impl KeeperLink {
         }
     }
 
+    /// What is wrong with the server's settings.
+    pub(super) async fn findings(&self) -> Result<Vec<Finding>, Failure> {
+        let connection = self.connection().await?;
+        let findings = self.auditor.findings(&connection, self.is_listening());
+        findings.await
+    }
+
+    /// Until the log knows what is wrong with the server's settings: soon after it is connected.
+    pub(super) async fn audited(&self) {
+        let mut audited = self.audited.subscribe();
+        let _ = audited.wait_for(|audited| *audited).await;
+    }
+
+    async fn audit(self: Arc<Self>, on: Connection) {
+        let limit = self.connect_timeout / 4;
+        self.auditor.tell(&on, self.is_listening(), limit).await;
+        self.audited.send_replace(true);
+    }
+
     pub(super) fn is_listening(&self) -> bool {
         self.listening.load(Ordering::Relaxed)
     }
@@ -80,6 +106,7 @@ impl KeeperLink {
         events: Events,
     ) {
         let mut failures = 0;
+        let mut audited = false;
         loop {
             let (pushes, mut pushed) = mpsc::unbounded_channel();
             let opened = timeout(
@@ -92,7 +119,11 @@ impl KeeperLink {
             match opened {
                 Ok(connection) => {
                     failures = 0;
-                    self.state.send_replace(State::Ready(connection));
+                    self.state.send_replace(State::Ready(connection.clone()));
+                    if !audited {
+                        audited = true;
+                        tokio::spawn(Arc::clone(&self).audit(connection));
+                    }
                     // What was pushed while nobody listened is lost: every waiter asks again.
                     events.tell(Event::Interrupted);
                     self.listen(&names, &events, &mut pushed).await;
@@ -125,11 +156,8 @@ impl KeeperLink {
         match connection.send(&subscribe).await {
             Ok(_) => self.listening.store(true, Ordering::Relaxed),
             Err(Trouble::Broken(error)) => return Err(failure(error)),
-            // Without pushes waiters look for themselves: slower, not wrong.
-            Err(_) => tracing::warn!(
-                "the server's ACL forbids this user to subscribe to `<namespace>!m:*`; \
-                 waiting for a lock falls back to looking every 250 ms to 2 s"
-            ),
+            // Without pushes waiters look for themselves: slower, not wrong. The audit tells of it.
+            Err(_) => {}
         }
         Ok(connection)
     }

@@ -71,8 +71,8 @@ impl Links {
         lock(&self.links).get(&(runtime, node))?.connection()
     }
 
-    /// The connection of the calling task's runtime, which must be `runtime`; a new one, if need be.
-    pub(super) async fn here(&self, runtime: Id, node: Node) -> Result<Connection, Failure> {
+    /// The connection to a server that is driven on `runtime`; a new one, if need be.
+    pub(super) async fn on(&self, runtime: &Handle, node: Node) -> Result<Connection, Failure> {
         let mut outcome = self.connecting(runtime, node);
         let told = outcome.wait_for(Option::is_some).await;
         let told = told.ok().and_then(|outcome| outcome.clone());
@@ -82,10 +82,10 @@ impl Links {
         })
     }
 
-    fn connecting(&self, runtime: Id, node: Node) -> Outcome {
+    fn connecting(&self, runtime: &Handle, node: Node) -> Outcome {
         let now = Clock::System.now();
         let mut links = lock(&self.links);
-        if let Some(link) = links.get(&(runtime, node))
+        if let Some(link) = links.get(&(runtime.id(), node))
             && (link.is_connecting(now) || link.connection().is_some())
         {
             return link.outcome.clone();
@@ -94,12 +94,12 @@ impl Links {
         links.retain(|_, link| link.runtime_lives());
         let (tell, outcome) = watch::channel(None);
         let (topology, names) = (Arc::clone(&self.topology), Arc::clone(&self.names));
-        Handle::current().spawn(async move {
+        runtime.spawn(async move {
             tell.send_replace(Some(topology.open(node, &names, None).await));
             tell.closed().await;
         });
         links.insert(
-            (runtime, node),
+            (runtime.id(), node),
             Link {
                 since: now,
                 outcome: outcome.clone(),

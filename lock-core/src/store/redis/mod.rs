@@ -2,13 +2,16 @@
 
 mod acquire;
 mod answers;
+mod audit;
 mod batch;
 mod connection;
 mod keeper_link;
 mod links;
 mod names;
+mod replicas;
 mod scripts;
 mod topology;
+mod wait;
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,15 +21,19 @@ use redis::{Client, cmd};
 use tokio::runtime::Handle;
 
 use self::answers::{Trouble, failure};
+use self::audit::Auditor;
 use self::batch::Item;
 use self::connection::Connection;
 use self::keeper_link::KeeperLink;
 use self::links::Links;
 use self::names::Names;
+pub(crate) use self::replicas::ReplicaAcks;
+use self::replicas::Replicas;
 use self::topology::{Node, Topology};
 use super::{
     BoxFuture, Events, Extension, Failure, Lane, Operation, Outcome, Release, Released, Store,
 };
+use crate::audit::Finding;
 use crate::error::Error;
 use crate::lease::GRANT;
 
@@ -35,6 +42,8 @@ pub(crate) struct RedisStore {
     names: Arc<Names>,
     links: Links,
     keeper: Arc<KeeperLink>,
+    /// Where the locks are written that replicas have to acknowledge, if they do.
+    replicas: Option<Replicas>,
 }
 
 impl RedisStore {
@@ -42,13 +51,17 @@ impl RedisStore {
         client: &Client,
         namespace: String,
         connect_timeout: Duration,
+        replica_acks: Option<ReplicaAcks>,
     ) -> Result<Arc<Self>, Error> {
         let topology = Topology::single(client).map_err(|error| failure(error).error)?;
         let topology = Arc::new(topology);
         let names = Arc::new(Names::new(namespace));
+        let wanted = replica_acks.map_or(0, |acks| acks.wanted);
+        let auditor = Auditor::new(&topology, &names, wanted);
         Ok(Arc::new(Self {
             links: Links::new(&topology, &names),
-            keeper: Arc::new(KeeperLink::new(connect_timeout)),
+            keeper: Arc::new(KeeperLink::new(connect_timeout, auditor)),
+            replicas: replica_acks.map(|acks| Replicas::new(acks, &topology, &names)),
             names,
             topology,
         }))
@@ -59,18 +72,21 @@ impl RedisStore {
         match lane {
             Lane::Runtime(runtime) => self.links.of(runtime, node),
             Lane::Keeper => None,
+            Lane::Acknowledged(runtime) => self.replicas.as_ref()?.open_connection(runtime, node),
         }
     }
 
     async fn connection(&self, lane: Lane, node: Node) -> Result<Connection, Failure> {
         match lane {
-            Lane::Runtime(runtime)
-                if Handle::try_current().is_ok_and(|handle| handle.id() == runtime) =>
-            {
-                self.links.here(runtime, node).await
-            }
-            // What is to be undone behind another command is not undone behind it elsewhere.
-            Lane::Runtime(_) => Err(Failure::refused("that runtime's connection is gone")),
+            Lane::Runtime(runtime) => match Handle::try_current() {
+                Ok(here) if here.id() == runtime => self.links.on(&here, node).await,
+                // What is to be undone behind another command is not undone behind it elsewhere.
+                _ => Err(Failure::refused("that runtime's connection is gone")),
+            },
+            Lane::Acknowledged(runtime) => match &self.replicas {
+                Some(replicas) => replicas.connection(runtime, node).await,
+                None => self.keeper.connection().await,
+            },
             Lane::Keeper => self.keeper.connection().await,
         }
     }
@@ -94,7 +110,13 @@ impl RedisStore {
                     }
                 },
             };
-            match self.send(&operation, &connection).await {
+            let sent = match (&self.replicas, lane) {
+                (Some(replicas), Lane::Acknowledged(_)) => {
+                    Box::pin(self.send_to_replicas(replicas, &operation, &connection)).await
+                }
+                _ => self.send(&operation, &connection).await,
+            };
+            match sent {
                 Ok(Outcome::Released(Released::Absent | Released::Other)) if again => {
                     // The first send may have been the one that released it.
                     return Outcome::Released(Released::Yes);
@@ -141,7 +163,10 @@ impl RedisStore {
             .flat_map(|extension| [extension.token.to_string(), millis(extension.ttl)])
             .collect();
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let mut arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        if self.replicas.is_some() {
+            arguments.push("write");
+        }
         let answer = scripts::EXTEND.run(on, &keys, &arguments).await?;
         Ok(answers::extended(&answer))
     }
@@ -222,20 +247,45 @@ fn millis(span: Duration) -> String {
 
 impl Store for RedisStore {
     fn execute(&self, operation: Operation, lane: Lane) -> BoxFuture<'_, Outcome> {
+        let lane = match (&operation, &self.replicas) {
+            (Operation::Extend(_), Some(_)) => Lane::Acknowledged(None),
+            _ => lane,
+        };
         Box::pin(self.ask(operation, lane))
     }
 
     fn background(self: Arc<Self>, events: Events) -> BoxFuture<'static, ()> {
         let link = Arc::clone(&self.keeper);
-        Box::pin(link.run(Arc::clone(&self.topology), Arc::clone(&self.names), events))
+        Box::pin(async move {
+            if let Some(replicas) = &self.replicas {
+                replicas.run_on_this_runtime();
+            }
+            let (topology, names) = (Arc::clone(&self.topology), Arc::clone(&self.names));
+            link.run(topology, names, events).await;
+        })
     }
 
     fn ready(&self) -> BoxFuture<'_, Result<(), Failure>> {
-        Box::pin(async move { self.keeper.connection().await.map(drop) })
+        Box::pin(async move {
+            self.keeper.connection().await?;
+            self.keeper.audited().await;
+            Ok(())
+        })
+    }
+
+    fn audit(&self) -> BoxFuture<'_, Result<Vec<Finding>, Failure>> {
+        Box::pin(self.keeper.findings())
     }
 
     fn lane(&self) -> Lane {
         Handle::try_current().map_or(Lane::Keeper, |handle| Lane::Runtime(handle.id()))
+    }
+
+    fn acquiring_lane(&self) -> Lane {
+        match &self.replicas {
+            None => self.lane(),
+            Some(_) => Lane::Acknowledged(Handle::try_current().ok().map(|here| here.id())),
+        }
     }
 }
 

@@ -1,0 +1,74 @@
+//! The kit's own parameters of a URL: `redis://host/0?replica_acks=1`.
+
+use std::borrow::Cow;
+
+use crate::Error;
+
+/// Takes `name=<number>` out of a URL's query; what is left is for the store.
+pub(crate) fn take_number<'a>(
+    url: &'a str,
+    name: &str,
+) -> Result<(Cow<'a, str>, Option<u16>), Error> {
+    let Some((address, query)) = url.split_once('?') else {
+        return Ok((url.into(), None));
+    };
+    let (own, others): (Vec<_>, Vec<_>) = query
+        .split('&')
+        .partition(|part| part.split('=').next() == Some(name));
+    let number = match own.as_slice() {
+        [] => return Ok((url.into(), None)),
+        [one] => one
+            .split_once('=')
+            .and_then(|(_, value)| value.parse().ok()),
+        _ => None,
+    };
+    let number = number.ok_or_else(|| {
+        Error::invalid(format!(
+            "`{name}` stands in a URL once, with a number, as in redis://host:port?{name}=1"
+        ))
+    })?;
+    let url = match others.as_slice() {
+        [] => address.to_owned(),
+        others => format!("{address}?{}", others.join("&")),
+    };
+    Ok((url.into(), Some(number)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+
+    #[test]
+    fn a_parameter_is_taken_out_of_its_url() {
+        for (url, left, number) in [
+            ("redis://a/0", "redis://a/0", None),
+            ("redis://a?acks=2", "redis://a", Some(2)),
+            (
+                "redis://a/0?protocol=resp3&acks=0",
+                "redis://a/0?protocol=resp3",
+                Some(0),
+            ),
+            ("unix:///x?acks=1&db=3", "unix:///x?db=3", Some(1)),
+            ("redis://a?backs=2", "redis://a?backs=2", None),
+        ] {
+            let taken = take_number(url, "acks").unwrap();
+            assert_eq!(taken, (left.into(), number), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_parameter_that_is_no_number_is_refused_without_its_url() {
+        for url in [
+            "redis://u:sesame@a?acks",
+            "redis://u:sesame@a?acks=",
+            "redis://u:sesame@a?acks=all",
+            "redis://u:sesame@a?acks=-1",
+            "redis://u:sesame@a?acks=1&acks=2",
+        ] {
+            let error = take_number(url, "acks").unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid, "{url}");
+            assert!(!error.to_string().contains("sesame"));
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Reading a server's settings: what [`Facts`] are made of.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{Pipeline, Value, cmd};
+use tokio::time::timeout;
+
+use super::answers::{Trouble, failure, number, text};
+use super::connection::Connection;
+use super::names::Names;
+use super::topology::Topology;
+use crate::audit::{Facts, Finding, Persistence, Reading, Role};
+use crate::clock::Clock;
+use crate::store::Failure;
+
+/// A look at one server that takes longer is given up: nobody waits for it long.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+pub(super) struct Auditor {
+    /// Its address, without the user.
+    server: Arc<str>,
+    names: Arc<Names>,
+    replica_acks: u16,
+}
+
+impl Auditor {
+    pub(super) fn new(topology: &Topology, names: &Arc<Names>, replica_acks: u16) -> Self {
+        Self {
+            server: topology.address().into(),
+            names: Arc::clone(names),
+            replica_acks,
+        }
+    }
+
+    /// Tells the log what is wrong. `listening`: whether the server lets this user subscribe.
+    pub(super) async fn tell(&self, on: &Connection, listening: bool, limit: Duration) {
+        match timeout(limit.min(PATIENCE), self.findings(on, listening)).await {
+            Ok(Ok(findings)) => findings.iter().for_each(Finding::warn),
+            _ => tracing::debug!("the server's settings could not be looked at"),
+        }
+    }
+
+    pub(super) async fn findings(
+        &self,
+        on: &Connection,
+        listening: bool,
+    ) -> Result<Vec<Finding>, Failure> {
+        let facts = self.facts(on, listening).await;
+        let facts = facts.map_err(|trouble| match trouble {
+            Trouble::Broken(error) => failure(error),
+            Trouble::Failed(failure) => failure,
+            Trouble::NoScript => Failure::not_understood(),
+        })?;
+        Ok(facts.findings(&self.server, self.replica_acks))
+    }
+
+    /// One write, and one more where replicas have a say.
+    async fn facts(&self, on: &Connection, listening: bool) -> Result<Facts, Trouble> {
+        let mut questions = Pipeline::with_capacity(8);
+        for section in ["memory", "persistence", "replication"] {
+            questions.add_command(cmd("INFO").arg(section).take());
+        }
+        for setting in ["appendfsync", "save", "min-replicas-to-write"] {
+            questions.add_command(cmd("CONFIG").arg("GET").arg(setting).take());
+        }
+        // To nobody: a manager's channel has another name.
+        let channel = [self.names.channels(), "audit"].concat();
+        questions
+            .add_command(cmd("PUBLISH").arg(channel).arg("").take())
+            .add_command(cmd("TIME"));
+        let before = Clock::System.unix_micros();
+        let [
+            memory,
+            persistence,
+            replication,
+            fsync,
+            save,
+            min_replicas,
+            published,
+            time,
+        ] = on.send_all(&questions).await?;
+        let after = Clock::System.unix_micros();
+        let forbids_waiting = self.replica_acks > 0 && {
+            // For no replica: answered at once.
+            let wait = cmd("WAIT").arg(0).arg(1).take();
+            matches!(on.send(&wait).await, Err(Trouble::Failed(failure)) if failure.is_final())
+        };
+        let info = fields([&memory, &persistence, &replication]);
+        Ok(Facts {
+            role: role(&info),
+            replicas: replicas(&info),
+            max_memory: info.get("maxmemory").and_then(|bytes| bytes.parse().ok()),
+            used_memory: info.get("used_memory").and_then(|bytes| bytes.parse().ok()),
+            eviction_policy: info
+                .get("maxmemory_policy")
+                .map(|&policy| policy.to_owned()),
+            persistence: persistence_of(&info, setting(&fsync), setting(&save)),
+            min_replicas: setting(&min_replicas).and_then(|count| count.parse().ok()),
+            clock: server_time(&time).map(|server| Reading {
+                before,
+                server,
+                after,
+            }),
+            forbids_info: is_forbidden(&memory),
+            forbids_subscribing: !listening,
+            forbids_publishing: is_forbidden(&published),
+            forbids_waiting,
+        })
+    }
+}
+
+fn is_forbidden(answer: &Value) -> bool {
+    matches!(answer, Value::ServerError(error) if error.code() == "NOPERM")
+}
+
+/// The fields of all sections.
+fn fields(sections: [&Value; 3]) -> HashMap<&str, &str> {
+    let texts = sections.into_iter().filter_map(|section| match section {
+        Value::VerbatimString { text, .. } => Some(text.as_str()),
+        other => text(other),
+    });
+    texts
+        .flat_map(str::lines)
+        .filter_map(|line| line.split_once(':'))
+        .collect()
+}
+
+/// The value of one setting, as `CONFIG GET` tells it.
+fn setting(answer: &Value) -> Option<&str> {
+    match answer {
+        Value::Map(pairs) => text(&pairs.first()?.1),
+        Value::Array(parts) => text(parts.get(1)?),
+        _ => None,
+    }
+}
+
+fn role(info: &HashMap<&str, &str>) -> Option<Role> {
+    match *info.get("role")? {
+        "master" => Some(Role::Master),
+        "slave" | "replica" => Some(Role::Replica),
+        _ => None,
+    }
+}
+
+/// Those that have all there is, and hear of what is new.
+fn replicas(info: &HashMap<&str, &str>) -> Option<u64> {
+    let connected: u64 = info.get("connected_slaves")?.parse().ok()?;
+    let online = (0..connected).filter(|index| {
+        let replica = info.get(format!("slave{index}").as_str());
+        replica.is_some_and(|replica| replica.split(',').any(|part| part == "state=online"))
+    });
+    Some(online.count() as u64)
+}
+
+fn persistence_of(
+    info: &HashMap<&str, &str>,
+    fsync: Option<&str>,
+    save: Option<&str>,
+) -> Option<Persistence> {
+    Some(match (*info.get("aof_enabled")?, save) {
+        ("1", _) => Persistence::Log {
+            never_synced: fsync == Some("no"),
+        },
+        ("0", Some("")) => Persistence::Nothing,
+        ("0", Some(_)) => Persistence::Snapshots,
+        ("0", None) => Persistence::NoLog,
+        _ => return None,
+    })
+}
+
+/// In microseconds since 1970.
+fn server_time(answer: &Value) -> Option<u64> {
+    let Value::Array(parts) = answer else {
+        return None;
+    };
+    let [seconds, micros] = parts.as_slice() else {
+        return None;
+    };
+    number(seconds)?
+        .checked_mul(1_000_000)?
+        .checked_add(number(micros)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bulk(text: &str) -> Value {
+        Value::BulkString(text.as_bytes().to_vec())
+    }
+
+    #[test]
+    fn only_replicas_that_are_online_count() {
+        let info = bulk(
+            "# Replication\r\nrole:master\r\nconnected_slaves:3\r\n\
+             slave0:ip=127.0.0.1,port=7001,state=online,offset=84,lag=0\r\n\
+             slave1:ip=127.0.0.1,port=7002,state=wait_bgsave,offset=0,lag=0\r\n\
+             slave2:ip=127.0.0.1,port=7003,state=online,offset=84,lag=1\r\n",
+        );
+        let info = fields([&info, &Value::Nil, &Value::Nil]);
+        assert_eq!(replicas(&info), Some(2));
+        assert_eq!(role(&info), Some(Role::Master));
+    }
+
+    #[test]
+    fn a_setting_is_read_from_either_protocol() {
+        let map = Value::Map(vec![(bulk("save"), bulk("3600 1"))]);
+        assert_eq!(setting(&map), Some("3600 1"));
+        let array = Value::Array(vec![bulk("save"), bulk("")]);
+        assert_eq!(setting(&array), Some(""));
+        assert_eq!(setting(&Value::Map(vec![])), None);
+        assert_eq!(setting(&Value::Nil), None);
+    }
+
+    #[test]
+    fn what_a_restart_finds_is_read_from_both_answers() {
+        let log = HashMap::from([("aof_enabled", "1")]);
+        let none = HashMap::from([("aof_enabled", "0")]);
+        let log_synced = |never_synced| Some(Persistence::Log { never_synced });
+        assert_eq!(persistence_of(&log, Some("no"), None), log_synced(true));
+        assert_eq!(
+            persistence_of(&log, Some("always"), None),
+            log_synced(false)
+        );
+        assert_eq!(persistence_of(&log, None, None), log_synced(false));
+        assert_eq!(
+            persistence_of(&none, None, Some("")),
+            Some(Persistence::Nothing)
+        );
+        assert_eq!(
+            persistence_of(&none, None, Some("60 1")),
+            Some(Persistence::Snapshots)
+        );
+        assert_eq!(persistence_of(&none, None, None), Some(Persistence::NoLog));
+        assert_eq!(persistence_of(&HashMap::new(), Some("no"), Some("")), None);
+    }
+}

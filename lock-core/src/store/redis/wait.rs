@@ -1,0 +1,68 @@
+//! One `WAIT` for all that was written on a connection by the end of a tick.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use redis::{Value, cmd};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+use super::answers::{Trouble, number};
+use super::connection::Connection;
+use crate::store::Failure;
+use crate::sync::lock;
+
+type Answer = watch::Receiver<Option<Result<u64, Trouble>>>;
+
+/// The `WAIT` of one connection that is about to be sent.
+#[derive(Default)]
+pub(super) struct NextWait(Mutex<Option<Answer>>);
+
+impl Connection {
+    /// How many replicas have all that was written on this connection and answered so far; the server
+    /// waits for `wanted` of them, for `patience` at most. Sent from `runtime`.
+    ///
+    /// Who comes before it is sent shares it. One that is under way says nothing about a write that
+    /// was sent behind it, even if both are answered in one tick.
+    pub(super) async fn acknowledged(
+        &self,
+        runtime: &Handle,
+        wanted: u16,
+        patience: Duration,
+    ) -> Result<u64, Trouble> {
+        let mut answer = self.next_wait(runtime, wanted, patience);
+        let told = answer.wait_for(Option::is_some).await;
+        let told = told.ok().and_then(|answer| answer.clone());
+        told.unwrap_or_else(|| {
+            let message = "the runtime ended while replicas were to acknowledge a lock";
+            Err(Trouble::Failed(Failure::unanswered(message)))
+        })
+    }
+
+    fn next_wait(&self, runtime: &Handle, wanted: u16, patience: Duration) -> Answer {
+        let mut next = lock(&self.batch().next_wait.0);
+        if let Some(answer) = &*next
+            && answer.has_changed().is_ok()
+        {
+            return answer.clone();
+        }
+        let (tell, answer) = watch::channel(None);
+        *next = Some(answer.clone());
+        drop(next);
+        let connection = self.clone();
+        runtime.spawn(async move {
+            *lock(&connection.batch().next_wait.0) = None;
+            let wait = cmd("WAIT")
+                .arg(wanted)
+                .arg(u64::try_from(patience.as_millis()).unwrap_or(u64::MAX))
+                .take();
+            let replicas = connection.send(&wait).await;
+            tell.send_replace(Some(replicas.and_then(|count| counted(&count))));
+        });
+        answer
+    }
+}
+
+fn counted(answer: &Value) -> Result<u64, Trouble> {
+    number(answer).ok_or_else(|| Trouble::Failed(Failure::not_understood()))
+}
