@@ -4,10 +4,12 @@
     reason = "tests watch real servers: they read the real clock"
 )]
 
+mod audit;
 mod browser;
 mod conformance;
 mod face;
 mod harness;
 mod layer;
 mod redis;
+mod replicas;
 mod shop;

@@ -48,6 +48,7 @@ async fn a_user_that_may_do_all_that_is_named_can_lock_and_wait() {
         "+publish",
         "+subscribe",
         "+time",
+        "+info",
         "~lock:*",
         "&lock:!m:*",
     ]);

@@ -1,0 +1,26 @@
+//! What is wrong with a server's settings, as the kit finds it.
+
+mod log;
+mod rights;
+mod settings;
+mod telling;
+
+use lock_core::{Finding, LockManager};
+use lock_tests::{RedisOptions, RedisServer};
+
+/// A server with which nothing is wrong.
+fn well_kept() -> RedisOptions {
+    RedisServer::options()
+        .config("appendonly", "yes")
+        .config("maxmemory", "200mb")
+        .config("maxmemory-policy", "noeviction")
+}
+
+async fn audit(url: &str) -> Vec<Finding> {
+    let locks = LockManager::connect(url).await.expect("a manager");
+    locks.audit().await.expect("an answer")
+}
+
+fn codes(findings: &[Finding]) -> Vec<&'static str> {
+    findings.iter().map(Finding::code).collect()
+}

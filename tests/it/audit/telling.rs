@@ -1,0 +1,79 @@
+//! What is found stands in the log, once, and holds up nobody.
+
+use std::time::Duration;
+
+use lock_core::LockManager;
+use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
+
+use super::{log, well_kept};
+
+#[tokio::test]
+async fn what_is_found_is_logged_once_for_each_manager_and_not_again_after_a_reconnect() {
+    needs!(redis);
+    log::listen();
+    let server = RedisServer::start();
+    let address = server.address().to_string();
+    let locks = LockManager::connect(&server.url())
+        .await
+        .expect("a manager");
+    let logged = log::of(&address);
+    let [warning] = logged.as_slice() else {
+        panic!("one warning, by the time it is connected: {logged:?}");
+    };
+    assert_eq!(warning.code, "no_persistence");
+    assert!(
+        warning.message.contains("set appendonly yes"),
+        "{warning:?}"
+    );
+    server.restart();
+    wait::eventually("it listens again", async || {
+        !server.cli(&["PUBSUB", "CHANNELS", "lock:!m:*"]).is_empty()
+    })
+    .await;
+    drop(locks.lock("k").acquire().await.expect("free"));
+    // Another manager is told too; by then the first one has had its chance to say it again.
+    let lazy = LockManager::connect_lazy(&server.url()).expect("a manager");
+    drop(lazy.lock("k2").acquire().await.expect("free"));
+    wait::eventually("the lazy one is told too", async || {
+        log::of(&address).len() == 2
+    })
+    .await;
+    lazy.audit().await.expect("an answer");
+    assert_eq!(
+        log::of(&address).len(),
+        2,
+        "asked for, it is an answer and no log line"
+    );
+}
+
+#[tokio::test]
+async fn nothing_is_logged_about_a_server_that_is_well_kept() {
+    needs!(redis);
+    log::listen();
+    let server = well_kept().start();
+    let locks = LockManager::connect(&server.url())
+        .await
+        .expect("a manager");
+    drop(locks.lock("k").acquire().await.expect("free"));
+    assert!(log::of(&server.address().to_string()).is_empty());
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_the_audit_is_connected_all_the_same() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let url = proxy.redis_url();
+    drop(LockManager::connect(&url).await.expect("a manager"));
+    // The same answers again, but for the last of them.
+    let all = proxy.bytes(Direction::Replies);
+    proxy.set(Direction::Replies, Flow::HoldAfter(all - 200));
+    let locks = LockManager::connect(&url)
+        .await
+        .expect("the audit is no reason to fail");
+    let audited = locks.audit();
+    proxy.set(Direction::Replies, Flow::Pass);
+    audited.await.expect("an answer");
+    let guard = locks.lock("k").ttl(Duration::from_secs(60)).acquire().await;
+    guard.expect("free").release().await.expect("held");
+}

@@ -1,0 +1,177 @@
+//! A lock counts when enough replicas have it, and is given back when they do not.
+
+use lock_core::{ErrorKind, LockManager};
+use lock_tests::{RedisServer, needs, wait};
+
+use super::{Apart, builder, hasty, keys, long, manager, replica_set, waits};
+
+#[tokio::test]
+async fn a_lock_that_is_granted_is_on_every_replica_that_was_asked_for() {
+    needs!(redis);
+    let set = replica_set(2);
+    let locks = manager(set.master(), 2).await;
+    for round in 0..20 {
+        let key = format!("k{round}");
+        let guard = locks.lock(key.as_str()).ttl(long()).acquire().await;
+        let guard = guard.expect("free");
+        for replica in set.replicas() {
+            assert!(replica.get(&format!("lock:{key}")).is_some());
+        }
+        guard.release().await.expect("held");
+    }
+}
+
+#[tokio::test]
+async fn a_lock_that_a_stopped_replica_does_not_have_is_given_back_at_once() {
+    needs!(redis);
+    let set = replica_set(2);
+    let locks = hasty(set.master(), 2).await;
+    set.servers()[1].stop();
+    for _ in 0..3 {
+        let error = locks.lock("k").ttl(long()).acquire().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        let said = error.to_string();
+        assert!(said.contains("1 of the 2 replicas"), "{said}");
+        assert_eq!(keys(set.master()), Vec::<String>::new());
+    }
+    set.servers()[1].cont();
+    wait::eventually("it is there again", async || {
+        locks.lock("k").acquire().await.is_ok()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_lock_that_a_replica_behind_a_partition_does_not_have_is_given_back_at_once() {
+    needs!(redis);
+    let apart = Apart::start();
+    let locks = hasty(&apart.master, 1).await;
+    apart.between.black_hole();
+    let error = locks.lock("k").ttl(long()).acquire().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("0 of the 1 replicas"), "{error}");
+    assert_eq!(keys(&apart.master), Vec::<String>::new());
+    apart.between.pass();
+    wait::eventually("it is there again", async || {
+        locks.lock("k").acquire().await.is_ok()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn fewer_acknowledgements_than_replicas_are_enough_where_fewer_are_asked_for() {
+    needs!(redis);
+    let set = replica_set(2);
+    let locks = hasty(set.master(), 1).await;
+    set.servers()[1].stop();
+    let guard = locks
+        .lock("k")
+        .ttl(long())
+        .acquire()
+        .await
+        .expect("one has it");
+    assert!(set.servers()[2].get("lock:k").is_some());
+    guard.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn nothing_can_be_locked_where_there_are_no_replicas() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = hasty(&server, 1).await;
+    let error = locks.lock("k").ttl(long()).acquire().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert_eq!(keys(&server), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_refusal_waits_for_no_replica() {
+    needs!(redis);
+    let set = replica_set(1);
+    let (owner, locks) = (
+        manager(set.master(), 1).await,
+        manager(set.master(), 1).await,
+    );
+    let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+    let before = waits(set.master());
+    let error = locks.lock("k").ttl(long()).acquire().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Busy);
+    assert_eq!(waits(set.master()), before);
+    guard.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn a_lock_that_nobody_has_to_acknowledge_waits_for_nobody_and_needs_no_connection_more() {
+    needs!(redis);
+    let set = replica_set(1);
+    let connections = || set.master().info("clients")["connected_clients"].clone();
+    let plain = LockManager::connect(&set.master().url())
+        .await
+        .expect("a manager");
+    plain
+        .lock("k")
+        .acquire()
+        .await
+        .expect("free")
+        .release()
+        .await
+        .expect("held");
+    let (before, waited) = (connections(), waits(set.master()));
+    drop(plain);
+    wait::eventually("its connections are gone", async || connections() != before).await;
+    let locks = manager(set.master(), 0).await;
+    locks
+        .lock("k")
+        .acquire()
+        .await
+        .expect("free")
+        .release()
+        .await
+        .expect("held");
+    assert_eq!((connections(), waits(set.master())), (before, waited));
+}
+
+#[tokio::test]
+async fn the_url_says_it_too_and_the_builder_has_the_last_word() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let url = format!("{}/0?replica_acks=1", server.url());
+    let locks = LockManager::connect(&url).await.expect("a manager");
+    let error = locks.lock("k").acquire().await.unwrap_err();
+    assert!(error.to_string().contains("0 of the 1 replicas"), "{error}");
+    let locks = builder(&url, 0).connect().await.expect("a manager");
+    drop(locks.lock("k").acquire().await.expect("free"));
+}
+
+#[test]
+fn the_embedded_store_has_no_replicas_to_ask() {
+    for builder in [
+        LockManager::builder("memory:").replica_acks(1),
+        LockManager::builder("memory:shop").replica_acks(2),
+        LockManager::builder("memory:?replica_acks=1"),
+    ] {
+        let error = builder.connect_lazy().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert!(error.to_string().contains("replica_acks"), "{error}");
+    }
+    let none = LockManager::builder("memory:").replica_acks(0);
+    none.connect_lazy().expect("none is none");
+}
+
+#[tokio::test]
+async fn a_cancelled_acquire_leaves_nothing_behind_though_replicas_are_away() {
+    needs!(redis);
+    let set = replica_set(1);
+    let locks = hasty(set.master(), 1).await;
+    drop(locks.lock("warm").acquire().await.expect("free"));
+    set.servers()[1].stop();
+    let acquiring = tokio::spawn(locks.lock("k").ttl(long()).acquire());
+    wait::eventually("the master has it", async || {
+        set.master().get("lock:k").is_some()
+    })
+    .await;
+    acquiring.abort();
+    assert!(acquiring.await.expect_err("aborted").is_cancelled());
+    wait::eventually("it is undone", async || keys(set.master()).is_empty()).await;
+    set.servers()[1].cont();
+}

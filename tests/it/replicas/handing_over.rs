@@ -1,0 +1,73 @@
+//! A lock that a release gives to a waiter was written by somebody else: the waiter writes it itself
+//! before it counts.
+
+use lock_core::{ErrorKind, LockManager, Wait};
+use lock_tests::{RedisServer, needs, wait};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::{Apart, hasty, long, manager, replica_set, waits};
+
+type Waiter = JoinHandle<Result<lock_core::LockGuard, lock_core::Error>>;
+
+async fn waits_for_k(server: &RedisServer, locks: &LockManager) -> Waiter {
+    let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
+    wait::eventually("it stands in the queue", async || {
+        server.cli(&["ZCARD", "lock:!q:{k}"]) == "1"
+    })
+    .await;
+    waiter
+}
+
+#[tokio::test]
+async fn a_lock_that_was_handed_over_is_on_the_replica_for_its_whole_ttl() {
+    needs!(redis);
+    let set = replica_set(1);
+    let master = set.master();
+    let (owner, locks) = (manager(master, 1).await, manager(master, 1).await);
+    let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+    let waiter = waits_for_k(master, &locks).await;
+    guard.release().await.expect("held");
+    let guard = timeout(wait::PATIENCE, waiter).await.expect("told");
+    let guard = guard.expect("no panic").expect("its turn");
+    let there = set.servers()[1].time_to_live("lock:k").expect("it lives");
+    assert!(there > long() / 2, "not the grant alone: {there:?}");
+    guard.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn a_waiter_is_not_granted_a_lock_that_no_replica_has() {
+    needs!(redis);
+    let apart = Apart::start();
+    let master = &apart.master;
+    let (owner, locks) = (manager(master, 1).await, hasty(master, 1).await);
+    let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+    let waiter = waits_for_k(master, &locks).await;
+    apart.between.black_hole();
+    guard.release().await.expect("a release waits for nobody");
+    let answer = timeout(wait::PATIENCE, waiter).await.expect("in time");
+    let error = answer.expect("no panic").expect_err("no replica has it");
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+}
+
+#[tokio::test]
+async fn a_lock_that_goes_from_task_to_task_asks_no_replica_again() {
+    needs!(redis);
+    let set = replica_set(1);
+    let locks = manager(set.master(), 1).await;
+    let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
+    let token = guard.fencing_token();
+    let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
+    tokio::task::yield_now().await;
+    let before = waits(set.master());
+    drop(guard);
+    let guard = timeout(wait::PATIENCE, waiter).await.expect("passed on");
+    let guard = guard.expect("no panic").expect("its turn");
+    assert!(guard.fencing_token() > token);
+    assert_eq!(
+        waits(set.master()),
+        before,
+        "replicas know all of it already"
+    );
+    guard.release().await.expect("held");
+}
