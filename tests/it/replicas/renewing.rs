@@ -7,8 +7,9 @@ use tokio::time::timeout;
 
 use super::{Apart, hasty, keys, replica_set, waits};
 
+/// A third of it is more than a manager here waits for replicas: it is told that they are away.
 fn ttl() -> Duration {
-    Duration::from_millis(2_400)
+    Duration::from_millis(4_800)
 }
 
 #[tokio::test]
