@@ -64,17 +64,23 @@ fn replica_set(replicas: usize) -> ReplicaSet {
 /// Waits until so many replicas say what they have: the first time that takes up to a second, and
 /// nothing new is sent to a replica before.
 fn answer(master: &RedisServer, replicas: usize) {
+    let all = |acknowledged: u64| {
+        let info = master.info("replication");
+        let has_it = |index: &usize| {
+            let line = info.get(&format!("slave{index}"));
+            let mut parts = line.into_iter().flat_map(|line| line.split(','));
+            let offset = parts.clone().find_map(|part| part.strip_prefix("offset="));
+            let offset = offset.and_then(|offset| offset.parse::<u64>().ok());
+            parts.any(|part| part == "state=online") && offset >= Some(acknowledged)
+        };
+        (0..replicas).filter(has_it).count() == replicas
+    };
+    wait::until("the replicas are there", || all(0));
     master.cli(&["SET", "written", "1"]);
     master.cli(&["DEL", "written"]);
-    wait::until("the replicas answer", || {
-        let info = master.info("replication");
-        let sent = format!("offset={}", info["master_repl_offset"]);
-        let replicas_with_all = (0..replicas).filter(|index| {
-            let replica = info.get(&format!("slave{index}"));
-            replica.is_some_and(|replica| replica.split(',').any(|part| part == sent))
-        });
-        replicas_with_all.count() == replicas
-    });
+    let written = master.info("replication")["master_repl_offset"].parse();
+    let written = written.expect("a number");
+    wait::until("the replicas answer", || all(written));
 }
 
 /// A master, and a replica that hears of it through a proxy.
