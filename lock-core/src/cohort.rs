@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::clock::Moment;
 
 /// One count: so many passes, within so long.
-const MOST: u32 = 32;
+pub(crate) const MOST: u32 = 32;
 const LONGEST: Duration = Duration::from_millis(20);
 /// When to look: early enough to have the answer before the count is over.
 const LOOK_AFTER: u32 = MOST / 4 * 3;
@@ -17,7 +17,7 @@ const LOOK_AT: Duration = Duration::from_millis(15);
 /// All counts together. Clients of other libraries stand in no queue, and must find the key free at
 /// times. And a fencing token grows by one with each pass: it must stay below the clock, by which a
 /// lease ends 10 ms after its grant at the earliest.
-const MOST_IN_ALL: u32 = 1_000;
+pub(crate) const MOST_IN_ALL: u32 = 1_000;
 const LONGEST_IN_ALL: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug)]

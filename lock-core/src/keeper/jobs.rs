@@ -147,7 +147,7 @@ pub(super) async fn run(keeper: Arc<Keeper>, store: Arc<dyn Store>, job: Job) {
 async fn look(keeper: &Keeper, store: &dyn Store, job: &Job) {
     let Release { key, token, .. } = &job.release;
     let asked = keeper.clock.now();
-    let answer = store.execute(Operation::Look(Arc::clone(key)), Lane::Keeper);
+    let answer = store.execute(Operation::Look(job.release.clone()), Lane::Keeper);
     if let Ok(Outcome::Waiting(false)) = timeout(keeper.operation_timeout, answer).await {
         job.core.local.goes_on(key, *token, asked);
     }

@@ -45,10 +45,10 @@ end
 
 local fence = now
 if mark and tonumber(mark) >= now then
-  -- The clock stands behind a token that was given: count on, and remember it at once, because
-  -- this lease's end will not prove that the clock has passed it.
+  -- The clock stands behind a token that was given: count on, and remember at once what this lease
+  -- may use, because its end will not prove that the clock has passed that.
   fence = tonumber(mark) + 1
-  redis.call('SET', KEYS[2], string.format('%.0f', fence))
+  redis.call('SET', KEYS[2], string.format('%.0f', fence + passes))
 end
 local lasts = tonumber(ARGV[2])
 -- Its own already. This may be an earlier question that arrives late, when the lease has been

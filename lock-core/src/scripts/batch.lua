@@ -41,7 +41,7 @@ if releases > 0 then
         and hand_over(queue, KEYS[1 + index], KEYS[1], ARGV[1], now, mark + 1)
         and mark >= now
       then
-        mark = mark + 1
+        mark = mark + 1 + passes
       end
     end
   end

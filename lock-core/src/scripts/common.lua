@@ -4,6 +4,10 @@
 -- A queue holds "<token> <grant in ms>" by arrival, a token is "<manager>/<lease>", and a manager
 -- listens on "<channels><manager>". A PUBLISH that nobody receives says that its process is gone.
 
+-- A lease goes on from task to task of its process so many times, and takes so many fencing tokens
+-- more, before the store hears of it again: `MOST` of cohort.rs.
+local passes = 32
+
 -- Sees to it that no later fencing token is lower than the one that was used; mark is what stands in
 -- the key.
 local function raise(key, mark, fence)
@@ -56,8 +60,9 @@ local function hand_over(queue, lock, mark, channels, now, least)
     end
     if receivers ~= 0 and type(receivers) == 'number' then
       redis.pcall('ZREM', queue, head[1])
-      -- A clock that stands behind the token: this lease's end will not prove that it has passed it.
-      if least > now then redis.pcall('SET', mark, fence) end
+      -- A clock that stands behind the token: this lease's end will not prove that it has passed it,
+      -- nor those of the tasks that the lease goes on to.
+      if least > now then redis.pcall('SET', mark, string.format('%.0f', fence + passes)) end
       tell_next(queue, lock, channels, grant)
       return token, tonumber(grant)
     end

@@ -87,8 +87,10 @@ pub(crate) enum Operation {
     /// Replaces the value of this lease by a closed one that nobody can extend or release, for
     /// the cooldown; in the way of [`Release`](Operation::Release) otherwise.
     Cool(Release, Duration),
-    /// Whether anybody stands in the queue of waiters.
-    Look(Arc<str>),
+    /// Whether anybody stands in the queue of waiters. The lease goes on from task to task of its
+    /// process, up to [`MOST`](crate::cohort::MOST) times more from the answer on: no fencing token
+    /// that it takes on the way may be another's.
+    Look(Release),
 }
 
 impl Operation {
@@ -100,8 +102,8 @@ impl Operation {
             Operation::Extend(extensions) => extensions.first().map_or("", |first| &first.key),
             Operation::Release(release)
             | Operation::Leave(release)
-            | Operation::Cool(release, _) => &release.key,
-            Operation::Look(key) => key,
+            | Operation::Cool(release, _)
+            | Operation::Look(release) => &release.key,
         }
     }
 }

@@ -67,7 +67,7 @@ impl MemoryStore {
             Operation::Release(release) => state.release(&release, now),
             Operation::Leave(release) => state.leave(&release, now),
             Operation::Cool(release, cooldown) => state.cool(&release, cooldown, now),
-            Operation::Look(key) => (Outcome::Waiting(state.has_waiters(&key)), None),
+            Operation::Look(lease) => (Outcome::Waiting(state.has_waiters(&lease.key)), None),
         };
         drop(state);
         tell(wake);

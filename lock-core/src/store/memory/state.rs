@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::Moment;
+use crate::cohort::MOST_IN_ALL;
 use crate::fence::FencingToken;
 use crate::store::{
     Acquire, Event, Events, Extended, Extension, Failure, News, Outcome, Refusal, Release, Released,
@@ -65,6 +66,7 @@ impl State {
             replaces,
             ..
         } = acquire;
+        self.forget_if_over(key, now);
         match self.live(key, now) {
             None => {}
             Some((Owner::Lease(owner) | Owner::Promised(owner), _)) if owner == *token => {}
@@ -109,6 +111,7 @@ impl State {
 
     pub(super) fn release(&mut self, release: &Release, now: Moment) -> (Outcome, Wake) {
         let Release { key, token, .. } = release;
+        self.forget_if_over(key, now);
         let released = match self.live(key, now) {
             Some((Owner::Lease(owner), _)) if owner == *token => {
                 self.keys.remove(key);
@@ -129,6 +132,7 @@ impl State {
     /// Leaves the queue. A turn that was promised goes to the next.
     pub(super) fn leave(&mut self, release: &Release, now: Moment) -> (Outcome, Wake) {
         let Release { key, token, .. } = release;
+        self.forget_if_over(key, now);
         self.leave_queue(key, *token);
         let wake = match self.live(key, now) {
             None => self.wake(key, now),
@@ -148,6 +152,7 @@ impl State {
         now: Moment,
     ) -> (Outcome, Wake) {
         let Release { key, token, .. } = release;
+        self.forget_if_over(key, now);
         let (released, wake) = match self.live(key, now) {
             Some((Owner::Lease(owner), _)) if owner == *token => {
                 self.set(key, Owner::Cooling(*token), now + cooldown);
@@ -235,8 +240,30 @@ impl State {
     /// nothing behind for ever, and nobody pays for looking more than once per key.
     fn sweep(&mut self, now: Moment) {
         if self.keys.len() >= self.sweep_at {
-            self.keys.retain(|_, entry| entry.expires > now);
+            let mut over = Vec::new();
+            self.keys.retain(|_, entry| {
+                let live = entry.expires > now;
+                over.extend((!live).then_some(entry.owner));
+                live
+            });
+            over.into_iter().for_each(|owner| self.ran_out(owner));
             self.sweep_at = (self.keys.len() * 2).max(64);
+        }
+    }
+
+    fn forget_if_over(&mut self, key: &str, now: Moment) {
+        if self.keys.get(key).is_some_and(|entry| entry.expires <= now)
+            && let Some(entry) = self.keys.remove(key)
+        {
+            self.ran_out(entry.owner);
+        }
+    }
+
+    /// Nobody has said which fencing tokens a lease that ran out has used, as it went from task to
+    /// task; and the clock that tokens are counted by is not the one that has ended it.
+    fn ran_out(&mut self, owner: Owner) {
+        if let Owner::Lease(_) = owner {
+            self.mark += u64::from(MOST_IN_ALL);
         }
     }
 }
@@ -247,5 +274,45 @@ fn refusal(cooling: bool, remaining: Duration) -> Refusal {
         remaining: Some(remaining),
         pushed: true,
         server_time: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::token::TokenSource;
+
+    fn fence(outcome: &Outcome) -> u64 {
+        match outcome {
+            Outcome::Granted(fence) => u64::from(*fence),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_lease_that_ran_out_may_have_used_more_tokens_than_its_own() {
+        let ttl = Duration::from_secs(1);
+        let start = Moment(1_000_000_000);
+        let tokens = TokenSource::new(ManagerId::random());
+        let ask = |key: &str| Acquire {
+            key: key.into(),
+            token: tokens.fresh(),
+            ttl,
+            queue: false,
+            replaces: None,
+            repeated: false,
+        };
+        // Found by whoever asks for the same key, or when the store is tidied up.
+        for others in [0, 200] {
+            let mut state = State::default();
+            let first = fence(&state.acquire(&ask("k"), start, 5_000).0);
+            // The clock that tokens are counted by has stood still.
+            let later = start + ttl;
+            for other in 0..others {
+                state.acquire(&ask(&other.to_string()), later, 5_000);
+            }
+            let next = fence(&state.acquire(&ask("k"), later, 5_000).0);
+            assert!(next > first + u64::from(MOST_IN_ALL), "{next} {first}");
+        }
     }
 }

@@ -54,7 +54,7 @@ impl RedisStore {
         };
         match set {
             // Set: whatever does not end in a grant from here on must be undone.
-            Value::Okay => match (fence(&mark, &time), mark, time) {
+            Value::Okay => match (time_above(&mark, &time), mark, time) {
                 (Some(fence), _, _) => Ok(Outcome::Granted(fence)),
                 (None, Value::ServerError(error), _) | (None, _, Value::ServerError(error)) => {
                     Ok(Outcome::Failed(to_be_undone(failure(error.into()))))
@@ -155,7 +155,7 @@ fn to_be_undone(failure: Failure) -> Failure {
 }
 
 /// A command with one argument, or none.
-fn question(verb: &str, argument: &str) -> Cmd {
+pub(super) fn question(verb: &str, argument: &str) -> Cmd {
     let mut command = Cmd::with_capacity(2, verb.len() + argument.len());
     command.arg(verb);
     if !argument.is_empty() {
@@ -164,8 +164,8 @@ fn question(verb: &str, argument: &str) -> Cmd {
     command
 }
 
-/// The server's time in microseconds, if it is above the mark.
-fn fence(mark: &Value, time: &Value) -> Option<FencingToken> {
+/// The server's time in microseconds, if it is above the mark: a fencing token.
+pub(super) fn time_above(mark: &Value, time: &Value) -> Option<FencingToken> {
     let mark = match mark {
         Value::Nil => 0,
         mark => number(mark)?,
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn the_fencing_token_is_the_servers_time_where_that_is_above_the_mark() {
         let now = time("1700000000", "25");
-        let fence_of = |mark: Value| fence(&mark, &now).map(u64::from);
+        let fence_of = |mark: Value| time_above(&mark, &now).map(u64::from);
         assert_eq!(fence_of(Value::Nil), Some(1_700_000_000_000_025));
         assert_eq!(
             fence_of(Value::BulkString(b"1700000000000024".to_vec())),
@@ -220,6 +220,6 @@ mod tests {
             None
         );
         assert_eq!(fence_of(Value::BulkString(b"soon".to_vec())), None);
-        assert_eq!(fence(&Value::Nil, &Value::Okay), None);
+        assert_eq!(time_above(&Value::Nil, &Value::Okay), None);
     }
 }

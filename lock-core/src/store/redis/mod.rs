@@ -7,6 +7,7 @@ mod batch;
 mod connection;
 mod keeper_link;
 mod links;
+mod look;
 mod names;
 mod replicas;
 mod scripts;
@@ -17,7 +18,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{Client, cmd};
+use redis::Client;
 use tokio::runtime::Handle;
 
 use self::answers::{Trouble, failure};
@@ -149,7 +150,7 @@ impl RedisStore {
             Operation::Cool(release, cooldown) => {
                 self.give_back(release, Ending::Cool(*cooldown), on).await
             }
-            Operation::Look(key) => self.look(key, on).await,
+            Operation::Look(lease) => self.look(lease, on).await,
         }
     }
 
@@ -169,11 +170,6 @@ impl RedisStore {
         }
         let answer = scripts::EXTEND.run(on, &keys, &arguments).await?;
         Ok(answers::extended(&answer))
-    }
-
-    async fn look(&self, key: &str, on: &Connection) -> Result<Outcome, Trouble> {
-        let exists = cmd("EXISTS").arg(self.names.queue(key)).take();
-        Ok(answers::waiting(&on.send(&exists).await?))
     }
 
     async fn give_back(

@@ -20,6 +20,7 @@ script!(RELEASE, "common.lua", "release.lua");
 script!(COOL, "common.lua", "cool.lua");
 script!(EXTEND, "extend.lua");
 script!(BATCH, "common.lua", "batch.lua");
+script!(RESERVE, "common.lua", "reserve.lua");
 
 pub(super) struct Lua {
     source: &'static str,
@@ -71,4 +72,15 @@ fn command(verb: &str, script: &str, keys: &[&str], arguments: &[&str]) -> Cmd {
         command.arg(text);
     }
     command
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cohort::MOST;
+
+    #[test]
+    fn the_scripts_know_how_often_a_lease_is_passed_on() {
+        let common = include_str!("../../scripts/common.lua");
+        assert!(common.contains(&format!("\nlocal passes = {MOST}\n")));
+    }
 }
