@@ -15,6 +15,7 @@ use crate::fence::FencingToken;
 use crate::hold::{Hold, Watch};
 use crate::keeper::{Job, Timer};
 use crate::lease::{Loss, Phase};
+use crate::local::Left;
 use crate::manager::Core;
 use crate::options::cooldown_millis;
 use crate::reentry::{Entry, Level, LockScope, Turn};
@@ -317,7 +318,7 @@ impl LockGuard {
         match outcome {
             Some(Outcome::Released(released)) => {
                 returning.hold = None;
-                core.local.leave(&hold, false);
+                core.local.leave(&hold, Left::Nothing);
                 if hold.has_late_twin() {
                     core.keeper.submit(Job::late_twin(&hold));
                 }

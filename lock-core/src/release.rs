@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::hold::Hold;
 use crate::keeper::Job;
 use crate::lease::{Loss, Phase};
-use crate::local::Local;
+use crate::local::{Left, Local};
 
 /// Ends a tenure: the lease is passed on to another task of this process, or ended on this side.
 /// Answers the phase it was in, `Closed` if there is nothing to tell the store, and the lease that the
@@ -28,18 +28,26 @@ pub(crate) fn in_background(hold: &Arc<Hold>) {
 
 /// The lease was held to its end.
 pub(crate) fn release_later(hold: &Hold) {
+    let left = match hold.cooldown().is_zero() {
+        true => Left::Steppable,
+        false => Left::Known,
+    };
+    hold.core.local.leave(hold, left);
     hold.core.keeper.submit(Job::release(hold));
-    // Stepping over a release is right only if nothing is to stay behind it.
-    hold.core.local.leave(hold, hold.cooldown().is_zero());
 }
 
 /// What is to be done about a lost lease in the store: if it may still be there, it goes.
 pub(crate) fn discard(hold: &Hold, loss: Loss) {
     let core = &hold.core;
-    core.local.leave(hold, false);
-    if loss != Loss::NotOurs {
+    if loss == Loss::NotOurs {
+        core.local.leave(hold, Left::Nothing);
+        // But for a question that was not answered: it may set the key that somebody has deleted.
+        if hold.has_late_twin() {
+            core.keeper.submit(Job::late_twin(hold));
+        }
+    } else {
         // The tenure is over: whoever comes next need not wait for its key to run out.
-        core.local.note_unreleased(hold);
+        core.local.leave(hold, Left::Steppable);
         core.keeper.submit(Job::discard(hold));
     }
 }

@@ -7,6 +7,8 @@
 mod pass;
 mod seat;
 mod slot;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -16,7 +18,7 @@ use tokio::sync::oneshot;
 
 pub(crate) use self::pass::Passed;
 pub(crate) use self::seat::{Place, Seat};
-pub(crate) use self::slot::held_fact;
+pub(crate) use self::slot::{Left, held_fact};
 use self::slot::{Slot, Standing, Told, Waiter};
 use crate::clock::Clock;
 use crate::error::Error;
@@ -163,41 +165,53 @@ impl Local {
         holds.chain(slots.quiet.values()).cloned().collect()
     }
 
-    /// The tenure is over: the next in line contends. `unreleased`: the release of its token is
-    /// still under way, so the next one may step over it.
-    pub(crate) fn leave(&self, hold: &Hold, unreleased: bool) {
+    /// The tenure is over: the next in line contends. What is still to be heard of its token in the
+    /// store is noted until a [`Job`](crate::keeper::Job) has seen to it, which comes after this.
+    pub(crate) fn leave(&self, hold: &Hold, left: Left) {
         let mut slots = lock(&self.slots);
         let quiet = slots.quiet.get(&hold.key);
         if quiet.is_some_and(|held| std::ptr::eq(&raw const **held, hold)) {
             let over = slots.quiet.remove(&hold.key);
-            if unreleased {
-                slots.open(&hold.key).unreleased = Some(hold.replaced());
+            if left != Left::Nothing {
+                slots.open(&hold.key).leaves(hold.replaced(), left);
             }
             drop(slots);
             drop(over);
             return;
         }
-        let Some(slot) = slots.active.get_mut(&hold.key) else {
-            return;
-        };
-        if !slot.is_held_by(hold) {
+        if let Some(slot) = slots.active.get_mut(&hold.key)
+            && slot.is_held_by(hold)
+        {
+            let over = std::mem::take(&mut slot.standing);
+            slot.leaves(hold.replaced(), left);
+            promote(slots, &hold.core, &hold.key);
+            drop(over);
             return;
         }
-        let over = std::mem::take(&mut slot.standing);
-        slot.unreleased = unreleased.then(|| hold.replaced());
-        promote(slots, &hold.core, &hold.key);
-        drop(over);
+        // Somebody has taken the seat since, and noted it, or has even been granted the key.
+        match left {
+            Left::Known => {}
+            Left::Steppable => slots.open(&hold.key).leaves(hold.replaced(), left),
+            Left::Nothing => {
+                if let Some(slot) = slots.active.get_mut(&hold.key) {
+                    slot.forget(hold.token);
+                    slots.tidy(&hold.key);
+                }
+            }
+        }
     }
 
     /// The lease is lost: others of this process may ask the store, whatever its owner still does.
     pub(crate) fn abandon(&self, hold: &Hold) {
-        self.leave(hold, false);
+        self.leave(hold, Left::Known);
     }
 
-    /// The release of a token that may hold the key is under way: the next one may step over it.
+    /// An acquire that nobody waits for any more may have taken the key.
     pub(crate) fn note_unreleased(&self, hold: &Hold) {
         let mut slots = lock(&self.slots);
-        slots.open(&hold.key).unreleased = Some(hold.replaced());
+        slots
+            .open(&hold.key)
+            .leaves(hold.replaced(), Left::Steppable);
     }
 
     /// A release in the background is done.
@@ -206,9 +220,16 @@ impl Local {
         if let Some(slot) = slots.active.get_mut(&release.key)
             && slot.is_giving_back(release.token)
         {
-            slot.unreleased = None;
+            slot.forget(release.token);
             slots.tidy(&release.key);
         }
+    }
+
+    /// Whether nothing is known of any key.
+    #[cfg(test)]
+    fn is_empty(&self) -> bool {
+        let slots = lock(&self.slots);
+        slots.active.is_empty() && slots.quiet.is_empty()
     }
 
     /// A push for the waiter with `token`; `false` if nobody here knows of it.

@@ -50,7 +50,7 @@ impl Seat {
                 contender.token = Some(token);
                 contender.news = None;
             }
-            slot.unreleased
+            slot.to_step_over()
         })?
     }
 
@@ -118,7 +118,7 @@ impl Seat {
         if let Some(slot) = slots.active.get_mut(&self.key) {
             slot.contender = None;
             // Either stepped over, or gone before: the grant proves it.
-            slot.unreleased = None;
+            slot.forget_all();
             impatient = Some(slot.impatient());
             if slot.is_quiet() {
                 // The usual case, and there may be very many: as little as possible is kept.

@@ -21,11 +21,25 @@ pub(super) struct Slot {
     pub(super) contender: Option<Contender>,
     /// In the order of arrival.
     pub(super) queue: BTreeMap<u64, Waiter>,
-    /// A lease of this process whose release is still under way.
-    pub(super) unreleased: Option<Replaced>,
+    /// Leases of this process that are over, and not yet given back as far as is known; the newest
+    /// last.
+    unreleased: Vec<(Replaced, Left)>,
     /// The store's last word, if it was a refusal: what a wait that ends is told, though it does
     /// not stand for newcomers any more.
     pub(super) last_refusal: Option<Told>,
+}
+
+/// What a tenure that is over may have left in the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// Nothing that anybody has to hear of.
+    Nothing,
+    /// Something that its owner, or a job, still sees to: a late push for it is not to be undone by
+    /// whoever hears it, who knows of no fencing token and no cooldown.
+    Known,
+    /// The same, and the next one may step over it: its release is under way, and nothing is to stay
+    /// behind it.
+    Steppable,
 }
 
 /// A refusal, and when it was told.
@@ -74,8 +88,30 @@ pub(super) struct Waiter {
 impl Slot {
     /// Whether the release of this token is under way.
     pub(super) fn is_giving_back(&self, token: Token) -> bool {
-        self.unreleased
-            .is_some_and(|replaced| replaced.token == token)
+        self.unreleased.iter().any(|(one, _)| one.token == token)
+    }
+
+    /// The lease that whoever asks next may step over: of several the last one, which was told of
+    /// those before it.
+    pub(super) fn to_step_over(&self) -> Option<Replaced> {
+        let (newest, left) = self.unreleased.last()?;
+        (*left == Left::Steppable).then_some(*newest)
+    }
+
+    pub(super) fn leaves(&mut self, lease: Replaced, left: Left) {
+        self.forget(lease.token);
+        if left != Left::Nothing {
+            self.unreleased.push((lease, left));
+        }
+    }
+
+    pub(super) fn forget(&mut self, token: Token) {
+        self.unreleased.retain(|(one, _)| one.token != token);
+    }
+
+    /// A grant proves of all leases before it that they have ended.
+    pub(super) fn forget_all(&mut self) {
+        self.unreleased.clear();
     }
 
     /// A refusal is told from a fact only: a valid lease, or an answer that still stands.
@@ -97,8 +133,11 @@ impl Slot {
 
     /// Seats a contender.
     pub(super) fn seat(&mut self, id: u64) {
-        // A lease that ran out unnoticed is nobody's any more.
-        self.standing = Standing::Unknown;
+        // A lease that ran out unnoticed is nobody's any more, and one whose owner waits for its
+        // release will be.
+        if let Standing::Held(hold) = std::mem::take(&mut self.standing) {
+            self.leaves(hold.replaced(), Left::Known);
+        }
         self.contender = Some(Contender {
             id,
             token: None,
@@ -114,7 +153,7 @@ impl Slot {
 
     /// Whether nobody but a holder has to do with it.
     pub(super) fn is_quiet(&self) -> bool {
-        self.contender.is_none() && self.queue.is_empty() && self.unreleased.is_none()
+        self.contender.is_none() && self.queue.is_empty() && self.unreleased.is_empty()
     }
 
     /// Those who do not wait, for the answer to be told to them.

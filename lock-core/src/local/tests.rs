@@ -1,0 +1,118 @@
+//! What the queue of a process knows of leases that are over: a late push for one of them must not be
+//! undone by whoever hears it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Entry, Left, Local, Patience, Seat};
+use crate::LockManager;
+use crate::clock::ServerTime;
+use crate::fence::FencingToken;
+use crate::hold::Hold;
+use crate::lease::Terms;
+use crate::manager::Core;
+use crate::release::{discard, release_later};
+use crate::store::{Grant, News};
+
+fn core() -> Arc<Core> {
+    Arc::clone(LockManager::in_memory().core())
+}
+
+fn key() -> Arc<str> {
+    "k".into()
+}
+
+fn terms() -> Terms {
+    Terms::new(Duration::from_secs(60), true, None)
+}
+
+fn seat(core: &Arc<Core>) -> Seat {
+    match Local::enter(core, &key(), Patience::None, terms()) {
+        Entry::Contend(seat) => seat,
+        Entry::Queued(_) | Entry::Busy(_) => panic!("the seat is taken"),
+    }
+}
+
+/// A lease that somebody asks for.
+fn asked_for(core: &Arc<Core>, seat: &Seat) -> Arc<Hold> {
+    let hold = Hold::new(core, &key(), terms());
+    seat.asking(hold.token);
+    hold
+}
+
+/// A lease that this process holds.
+fn held(core: &Arc<Core>, fence: u64) -> Arc<Hold> {
+    let seat = seat(core);
+    let hold = asked_for(core, &seat);
+    let now = core.keeper.clock.now();
+    hold.ask(now + Duration::from_secs(5));
+    assert!(hold.grant(now, FencingToken::new(fence).expect("a token")));
+    seat.granted(&hold);
+    hold
+}
+
+fn is_known(core: &Core, hold: &Hold) -> bool {
+    let fence = FencingToken::new(9).expect("a token");
+    let ends = ServerTime(9);
+    let late = News::Given(Grant { fence, ends });
+    core.local.tell("k", hold.token, late, &core.keeper.clock)
+}
+
+#[test]
+fn each_release_under_way_is_known_until_it_is_answered() {
+    let core = core();
+    let first = held(&core, 1);
+    core.local.leave(&first, Left::Steppable);
+    let second = {
+        let seat = seat(&core);
+        let hold = asked_for(&core, &seat);
+        core.local.note_unreleased(&hold);
+        hold
+    };
+    assert!(is_known(&core, &first) && is_known(&core, &second));
+    core.local.given_back(&second.release());
+    assert!(is_known(&core, &first) && !is_known(&core, &second));
+    let next = seat(&core).asking(Hold::new(&core, &key(), terms()).token);
+    assert_eq!(next, Some(first.replaced()), "it may be stepped over again");
+    core.local.given_back(&first.release());
+    assert!(!is_known(&core, &first));
+    assert!(core.local.is_empty());
+}
+
+#[test]
+fn a_release_that_its_owner_waits_for_is_known_and_not_stepped_over() {
+    let core = core();
+    let hold = held(&core, 1);
+    hold.close();
+    let seat = seat(&core);
+    assert_eq!(seat.asking(Hold::new(&core, &key(), terms()).token), None);
+    assert!(is_known(&core, &hold));
+    core.local.leave(&hold, Left::Nothing);
+    drop(seat);
+    assert!(core.local.is_empty());
+}
+
+#[test]
+fn a_cooldown_under_way_is_known_and_not_stepped_over() {
+    let core = core();
+    let hold = held(&core, 1);
+    hold.set_cooldown(Duration::from_secs(60));
+    hold.close();
+    release_later(&hold);
+    assert!(is_known(&core, &hold));
+    let seat = seat(&core);
+    assert_eq!(seat.asking(Hold::new(&core, &key(), terms()).token), None);
+}
+
+#[test]
+fn a_lost_lease_is_known_until_its_owner_has_ended() {
+    let core = core();
+    let hold = held(&core, 1);
+    core.local.abandon(&hold);
+    assert!(is_known(&core, &hold));
+    discard(&hold, crate::lease::Loss::NotOurs);
+    assert!(!is_known(&core, &hold));
+    // The keeper may find out about the loss later than the owner has ended.
+    core.local.abandon(&hold);
+    assert!(core.local.is_empty());
+}
