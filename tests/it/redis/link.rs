@@ -323,6 +323,39 @@ async fn what_an_old_connection_delivers_late_is_undone_after_the_release_too() 
 }
 
 #[tokio::test]
+async fn what_an_old_connection_delivers_late_is_undone_after_a_loss_too() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_millis(400)).await;
+    proxy.freeze();
+    let first = locks.lock("other").ttl(long()).acquire();
+    assert_eq!(kind(first.await), ErrorKind::Unavailable);
+    // Long enough not to run out in the meantime, and renewed every four seconds.
+    let ttl = Duration::from_secs(12);
+    let guard = loop {
+        let request = locks.lock("k").ttl(ttl).wait(Wait::For(long()));
+        if let Ok(guard) = request.acquire().await {
+            break guard;
+        }
+    };
+    // Somebody deletes it. The first question arrives behind that, and takes the key for an owner
+    // who knows of the loss.
+    server.cli(&["DEL", "lock:k"]);
+    guard.lost().await;
+    drop(guard);
+    proxy.thaw();
+    wait::eventually("it comes late", async || server.get("lock:k").is_some()).await;
+    let mut left = ttl;
+    wait::eventually("what came late is undone", async || {
+        left = server.time_to_live("lock:k").unwrap_or(left);
+        keys(&server).is_empty()
+    })
+    .await;
+    assert!(left > ttl / 6, "it has run out by itself: {left:?}");
+}
+
+#[tokio::test]
 async fn a_server_that_cannot_be_reached_is_unavailable_in_time() {
     needs!(redis);
     let server = RedisServer::start();
