@@ -2,7 +2,7 @@
 
 use super::process::Name;
 use super::server::{Push, Value};
-use super::world::{Limits, Message, Step, World, Wrong};
+use super::world::{Cooling, Limits, Message, Step, World, Wrong};
 
 impl Message {
     /// Whether it waits for this process to hear it.
@@ -10,15 +10,22 @@ impl Message {
         match self {
             Message::Answer(name, ..)
             | Message::Extended(name, ..)
+            | Message::Looked(name, ..)
             | Message::Push(Push::Given(name, ..) | Push::Next(name, _)) => name.process == process,
-            Message::Ask(..) | Message::Extend(..) | Message::Release(..) => false,
+            Message::Ask(..)
+            | Message::Extend(..)
+            | Message::Release(..)
+            | Message::Cool(..)
+            | Message::LookAround(..) => false,
         }
     }
 
     /// The token in whose name something arrives, at the server or from it.
     fn looks_after(&self) -> Option<Name> {
         match self {
-            Message::Release(name, _) | Message::Push(Push::Given(name, ..)) => Some(*name),
+            Message::Release(name, _)
+            | Message::Cool(name, _)
+            | Message::Push(Push::Given(name, ..)) => Some(*name),
             _ => None,
         }
     }
@@ -38,10 +45,11 @@ impl World {
                 return Err(Wrong::WindowWithoutTheKey);
             }
         }
+        self.check_cooldown()?;
         let key = &self.server.keys[0];
         let holder = key.entry.and_then(|entry| match entry.value {
             Value::Held(name) => Some(name),
-            Value::Stranger => None,
+            Value::Cooling(_) | Value::Stranger => None,
         });
         let waiting = key.queue.iter().map(|waiting| waiting.token);
         let forgotten = holder
@@ -54,13 +62,32 @@ impl World {
         Ok(())
     }
 
+    /// A key cools down to the end, neither shorter nor longer.
+    fn check_cooldown(&self) -> Result<(), Wrong> {
+        let Some(Cooling {
+            name,
+            ends: Some(ends),
+        }) = self.cooling
+        else {
+            return Ok(());
+        };
+        let stands = self.server.keys[0].entry.filter(|entry| {
+            entry.ends == ends && [Value::Cooling(name), Value::Held(name)].contains(&entry.value)
+        });
+        match stands {
+            None if self.server.micros / 1_000 < ends => Err(Wrong::CooldownCut),
+            _ => Ok(()),
+        }
+    }
+
     /// Whatever stands in the store is somebody's, or is about to be undone.
     fn is_looked_after(&self, name: Name) -> bool {
         let process = &self.processes[usize::from(name.process)];
         !process.alive
+            || self.cooling.is_some_and(|cooling| cooling.name == name)
             || process.waiter.as_ref().is_some_and(|one| one.name == name)
             || process.tenure.as_ref().is_some_and(|one| one.name == name)
-            || process.twins.iter().any(|(twin, _)| *twin == name)
+            || process.twins.iter().any(|twin| twin.name == name)
             || self
                 .net
                 .iter()
@@ -138,7 +165,7 @@ impl World {
             if process.tenure.is_some() {
                 return Some(Step::End(index));
             }
-            if process.twins.first().is_some_and(|(_, at)| *at <= now) {
+            if process.twins.first().is_some_and(|twin| twin.at <= now) {
                 return Some(Step::Look(index));
             }
             // All messages have arrived: a question that is still open got lost.

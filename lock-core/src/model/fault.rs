@@ -21,6 +21,12 @@ pub(super) enum Fault {
     SteppedOverWithoutTheMark,
     /// A fencing token above the clock is not remembered.
     MarkNotWrittenAhead,
+    /// What the other tasks of its lease use is not remembered either.
+    PassesAreNotReserved,
+    /// Nor what they use after a look around.
+    LooksReserveNothing,
+    /// A key that cools down keeps its owner's token.
+    CooledByItsToken,
     /// A key is given with the clock for its fencing token, whatever was used before.
     GivenBelowTheMark,
     /// One batch gives the key to two waiters.
@@ -54,4 +60,14 @@ pub(super) enum Fault {
     PassedAfterItsEnd,
     /// The lease goes from task to task without a limit.
     PassedWithoutBound,
+    /// It goes on without a limit, whoever waits: the look around finds nobody.
+    WhoWaitsIsOverlooked,
+    /// A count begins anew when the look is answered, not when it was asked for.
+    CountBeginsAtTheAnswer,
+    /// Of several releases under way only the last is remembered.
+    EarlierReleaseIsForgotten,
+    /// A cooldown under way is nothing to be remembered.
+    CooldownUnderWayIsForgotten,
+    /// The next task steps over a lease whose key is to cool down.
+    CooldownIsSteppedOver,
 }

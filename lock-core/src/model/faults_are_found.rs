@@ -86,18 +86,74 @@ found! {
         Limits { line: 3, ticks: 0, ..PLAIN };
 }
 
-/// That takes two waiters, and two releases of a process that waited twice: too many steps to try all
-/// ways.
-#[test]
-fn a_key_given_twice_by_one_batch() {
-    let wrong = (0..20_000).find_map(|seed| {
+/// A lease that is granted with a fencing token above the clock, goes on from task to task, and runs
+/// out unheard of.
+const BEHIND: Limits = Limits {
+    processes: 1,
+    rounds: 1,
+    leases: 3,
+    line: 1,
+    step: Some(-100_000),
+    ..PLAIN
+};
+/// No renewals.
+const STAYING: Limits = Limits {
+    ticks: 3,
+    line: 2,
+    ttl_millis: 10_050,
+    ..PLAIN
+};
+const COOLING: Limits = Limits {
+    unanswered: true,
+    cooldown_millis: Some(1_500),
+    ..PLAIN
+};
+
+found! {
+    tokens_that_are_not_reserved: PassesAreNotReserved, FenceNotHigher, BEHIND;
+    a_waiter_that_is_overlooked: WhoWaitsIsOverlooked, PassedOverTheQueue, STAYING;
+    a_count_that_begins_too_late: CountBeginsAtTheAnswer, PassedOverTheQueue, STAYING;
+    a_cooldown_that_keeps_its_token: CooledByItsToken, CooldownCut, COOLING;
+    a_cooldown_that_is_forgotten: CooldownUnderWayIsForgotten, CooldownCut,
+        Limits { rounds: 3, ticks: 0, ..COOLING };
+    a_cooldown_that_is_stepped_over: CooldownIsSteppedOver, CooldownCut,
+        Limits { leases: 2, ..COOLING };
+}
+
+/// Too many steps to try all ways: these are drawn by lot.
+fn found_by_lot(fault: Fault, world: impl Fn(u64) -> Limits) -> Option<Wrong> {
+    (0..20_000).find_map(|seed| {
         let limits = Limits {
-            fault: Some(Fault::ATakenKeyIsGiven),
-            ..by_lot(seed)
+            fault: Some(fault),
+            ..world(seed)
         };
         let (wrong, way) = simulate(&limits, seed, 300).err()?;
-        println!("{wrong:?} after {} steps of seed {seed}", way.len());
+        println!(
+            "{fault:?}: {wrong:?} after {} steps of seed {seed}",
+            way.len()
+        );
         Some(wrong)
-    });
+    })
+}
+
+/// That takes two waiters, and two releases of a process that waited twice.
+#[test]
+fn a_key_given_twice_by_one_batch() {
+    let wrong = found_by_lot(Fault::ATakenKeyIsGiven, by_lot);
     assert_eq!(wrong, Some(Wrong::WindowWithoutTheKey));
+}
+
+/// That takes a push that comes late, for a lease whose end comes later still.
+#[test]
+fn an_earlier_release_that_is_forgotten() {
+    let wrong = found_by_lot(Fault::EarlierReleaseIsForgotten, by_lot);
+    assert_eq!(wrong, Some(Wrong::CooldownCut));
+}
+
+/// That takes a lease that stays for more than a count, and runs out.
+#[test]
+fn tokens_that_are_not_reserved_once_more() {
+    let world = |_| Limits { line: 6, ..BEHIND };
+    let wrong = found_by_lot(Fault::LooksReserveNothing, world);
+    assert_eq!(wrong, Some(Wrong::FenceNotHigher));
 }

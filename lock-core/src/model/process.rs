@@ -10,10 +10,13 @@ use crate::lease::{Anchor, GRANT, Lease, Terms};
 use crate::retry::{LONGEST, ask_again_after};
 use crate::store::Refusal;
 
-/// One count of a cohort: so many passes, within so long. In earnest there are more passes; that a
-/// count begins anew while nobody else waits is not modelled.
+/// One count of a cohort: so many passes, within so long. In earnest there are more passes in less
+/// time, and a bound on all counts together.
 pub(super) const MOST: u8 = 2;
-const LONGEST_COHORT: Duration = Duration::from_millis(20);
+pub(super) const LONGEST_COHORT: Duration = Duration::from_millis(1_500);
+/// When to look whether anybody else waits.
+const LOOK_AFTER: u8 = 1;
+const LOOK_AT: Duration = Duration::from_millis(750);
 
 /// A token: whose, and the which of its leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,12 +35,23 @@ pub(super) struct Process {
     pub(super) line: u8,
     /// How many ever did.
     pub(super) joined: u8,
-    /// A token that may be stepped over, with its fencing token: its release is under way.
-    pub(super) unreleased: Option<(Name, Option<u64>)>,
+    /// Tokens that are being given back, with their fencing tokens, the newest last; and whether the
+    /// next one may step over them.
+    pub(super) unreleased: Vec<(Name, Option<u64>, bool)>,
     /// Releases to send once more: a question of theirs was never answered.
-    pub(super) twins: Vec<(Name, Moment)>,
+    pub(super) twins: Vec<Twin>,
+    /// Whether the lease that is to cool down has such a question.
+    pub(super) cools_with_twin: bool,
     /// Leases begun.
     pub(super) begun: u8,
+}
+
+/// A release that is sent once more, later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Twin {
+    pub(super) name: Name,
+    pub(super) fence: Option<u64>,
+    pub(super) at: Moment,
 }
 
 /// A question that waits for its answer.
@@ -69,8 +83,11 @@ pub(super) struct Tenure {
     pub(super) lease: Lease,
     pub(super) fence: u64,
     pub(super) twin: bool,
+    pub(super) granted: Moment,
+    /// The count of the cohort: how often, from when on, and whether it was looked for others.
     pub(super) passes: u8,
-    pub(super) since: Moment,
+    since: Moment,
+    looked: bool,
     /// The instant and the ttl of a renewal that waits for its answer.
     pub(super) extending: Option<(Moment, u64)>,
     /// A nested body has asked for a longer ttl.
@@ -98,8 +115,9 @@ impl Process {
             tenure: None,
             line: 0,
             joined: 0,
-            unreleased: None,
+            unreleased: Vec::new(),
             twins: Vec::new(),
+            cools_with_twin: false,
             begun: 0,
         }
     }
@@ -108,7 +126,26 @@ impl Process {
     pub(super) fn knows(&self, name: Name) -> bool {
         self.waiter.as_ref().is_some_and(|one| one.name == name)
             || self.tenure.as_ref().is_some_and(|one| one.name == name)
-            || self.unreleased.is_some_and(|(one, _)| one == name)
+            || self.unreleased.iter().any(|(one, ..)| *one == name)
+    }
+
+    pub(super) fn leaves(&mut self, name: Name, fence: Option<u64>, steppable: bool) {
+        self.forget(name);
+        self.unreleased.push((name, fence, steppable));
+    }
+
+    pub(super) fn forget(&mut self, name: Name) {
+        self.unreleased.retain(|(one, ..)| *one != name);
+    }
+
+    /// A grant proves that all before it have ended.
+    pub(super) fn forget_all(&mut self) {
+        self.unreleased.clear();
+    }
+
+    pub(super) fn to_step_over(&self) -> Option<(Name, Option<u64>)> {
+        let (name, fence, steppable) = self.unreleased.last()?;
+        steppable.then_some((*name, *fence))
     }
 }
 
@@ -234,8 +271,10 @@ impl Waiter {
             lease: self.lease.clone(),
             fence,
             twin: self.twin,
+            granted: now,
             passes: 0,
             since: now,
+            looked: false,
             extending: None,
             served: false,
         }
@@ -280,11 +319,28 @@ impl Tenure {
             lease,
             fence: self.fence + 1,
             twin: self.twin,
+            granted: self.granted,
             passes: self.passes + 1,
             since: self.since,
+            looked: self.looked,
             extending: None,
             served: false,
         })
+    }
+
+    /// Whether to look now for whoever else waits: once in each count.
+    pub(super) fn looks_around(&mut self, now: Moment) -> bool {
+        let late = self.passes >= LOOK_AFTER || now >= self.since + LOOK_AT;
+        late && !std::mem::replace(&mut self.looked, true)
+    }
+
+    /// Nobody waited at some time after `then`.
+    pub(super) fn begins_anew(&mut self, then: Moment) {
+        if then > self.since {
+            self.since = then;
+            self.passes = 0;
+            self.looked = false;
+        }
     }
 
     /// The answer to a renewal. `true`: the lease is lost by it.

@@ -1,11 +1,14 @@
 //! The server of the model: what the scripts do, line for line, with a clock that is moved by hand.
 
 use super::fault::Fault;
+use super::process::MOST;
 
 /// What stands in a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Value<T> {
     Held(T),
+    /// Nobody's for a while, after this token.
+    Cooling(T),
     /// A client of another library.
     Stranger,
 }
@@ -19,7 +22,8 @@ pub(super) struct Entry<T> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Waiting<T> {
-    score: u64,
+    /// When it came: the server's clock in microseconds.
+    pub(super) score: u64,
     pub(super) token: T,
     grant: u64,
 }
@@ -152,16 +156,11 @@ impl<T: Copy + Eq> Server<T> {
             }
             return Answer::Busy(value, left, self.micros);
         }
-        let fence = if self.mark >= self.micros {
-            if !around.has(Fault::MarkNotWrittenAhead) {
-                self.mark += 1;
-                self.mark
-            } else {
-                self.mark + 1
-            }
-        } else {
-            self.micros
-        };
+        let mut fence = self.micros;
+        if self.mark >= self.micros {
+            fence = self.mark + 1;
+            self.write_ahead(fence, around);
+        }
         let mut ends = self.millis() + ask.ttl;
         if let Some((_, left)) = found {
             if !around.has(Fault::ALateAskCutsTheLease) {
@@ -252,6 +251,53 @@ impl<T: Copy + Eq> Server<T> {
         }
     }
 
+    /// `cool.lua`.
+    pub(super) fn cool(
+        &mut self,
+        key: usize,
+        token: T,
+        fence: Option<u64>,
+        millis: u64,
+        around: &mut Around<'_, T>,
+    ) -> Released {
+        match self.look(key).map(|(value, _)| value) {
+            Some(Value::Cooling(owner)) if owner == token => return Released::Yes,
+            None => return Released::Absent,
+            Some(Value::Held(owner)) if owner == token => {}
+            Some(_) => return Released::Other,
+        }
+        let ends = self.millis() + millis;
+        let value = match around.has(Fault::CooledByItsToken) {
+            true => Value::Held(token),
+            false => Value::Cooling(token),
+        };
+        self.keys[key].entry = Some(Entry { value, ends });
+        self.raise(fence, around);
+        self.leave_queue(key, token);
+        self.tell_next(key, millis, around);
+        Released::Yes
+    }
+
+    /// The look of a lease that goes on from task to task: whether anybody waits. While the clock
+    /// stands behind the mark, what it may use until the next look is reserved.
+    pub(super) fn look_around(&mut self, key: usize, fence: u64, fault: Option<Fault>) -> bool {
+        if self.mark >= self.micros && fault != Some(Fault::LooksReserveNothing) {
+            self.mark = self.mark.max(fence + 2 * u64::from(MOST));
+        }
+        !self.keys[key].queue.is_empty() && fault != Some(Fault::WhoWaitsIsOverlooked)
+    }
+
+    /// The clock stands behind a fencing token: what its lease may use is remembered at once.
+    fn write_ahead(&mut self, fence: u64, around: &Around<'_, T>) {
+        let passes = match around.has(Fault::PassesAreNotReserved) {
+            true => 0,
+            false => u64::from(MOST),
+        };
+        if !around.has(Fault::MarkNotWrittenAhead) {
+            self.mark = self.mark.max(fence + passes);
+        }
+    }
+
     fn raise(&mut self, fence: Option<u64>, around: &Around<'_, T>) {
         if !around.has(Fault::MarkNotRaised) {
             self.mark = self.mark.max(fence.unwrap_or(0));
@@ -286,7 +332,7 @@ impl<T: Copy + Eq> Server<T> {
             };
             around.pushes.push(Push::Given(head.token, fence, said));
             if least > self.micros {
-                self.mark = self.mark.max(fence);
+                self.write_ahead(fence, around);
             }
             if !around.has(Fault::NobodyIsToldOfAGrant) {
                 self.tell_next(key, head.grant, around);

@@ -18,6 +18,7 @@ pub(super) const PLAIN: Limits = Limits {
     // Three seconds and a little, so that they are over after three on a server's clock that is fast.
     ttl_millis: 3_015,
     longer_millis: None,
+    cooldown_millis: None,
     step: None,
     rates: &[1_010_000],
     longest_wait: 8,
@@ -108,6 +109,31 @@ fn a_body_asks_for_more_time_while_renewals_are_late() {
     holds("nested", &limits, 0);
 }
 
+#[test]
+fn a_lease_stays_in_its_process_while_nobody_else_waits() {
+    let limits = Limits {
+        ticks: if is_large() { 3 } else { 2 },
+        line: if is_large() { 3 } else { 2 },
+        // No renewals.
+        ttl_millis: 10_050,
+        ..PLAIN
+    };
+    holds("staying", &limits, 0);
+}
+
+#[test]
+fn a_key_cools_down_whatever_arrives_late() {
+    let limits = Limits {
+        ticks: if is_large() { 4 } else { 2 },
+        leases: if is_large() { 2 } else { 1 },
+        unanswered: true,
+        mischief: if is_large() { 1 } else { 0 },
+        cooldown_millis: Some(1_500),
+        ..PLAIN
+    };
+    holds("cooldown", &limits, 0);
+}
+
 /// From every state of these worlds: once nothing goes wrong any more, whoever waits has the lock
 /// in time, also if one process stands still.
 #[test]
@@ -177,6 +203,7 @@ pub(super) fn by_lot(seed: u64) -> Limits {
         timers: true,
         mischief: 3,
         longer_millis: seed.is_multiple_of(2).then_some(5_025),
+        cooldown_millis: (seed % 4 == 1).then_some(1_500),
         rates: &[990_000, 1_000_000, 1_010_000],
         step: goes_back.then_some(-100_000),
         // What a stranger has then lasts as much longer.
@@ -187,7 +214,7 @@ pub(super) fn by_lot(seed: u64) -> Limits {
 
 #[test]
 fn nothing_goes_wrong_on_ways_that_are_drawn_by_lot() {
-    let seeds = if is_large() { 100_000 } else { 2_000 };
+    let seeds = if is_large() { 400_000 } else { 2_000 };
     for seed in 0..seeds {
         let limits = by_lot(seed);
         let outcome = simulate(&limits, seed, 300);
