@@ -31,6 +31,7 @@ struct State {
     fence: Option<FencingToken>,
     granted_at: Moment,
     cohort: Cohort,
+    unfair: bool,
     cooldown_millis: u32,
     /// Whether a send of its acquire went unanswered, and may arrive at any time.
     late_twin: bool,
@@ -51,6 +52,7 @@ impl Hold {
                 fence: None,
                 granted_at: Moment::FAR,
                 cohort: Cohort::new(Moment::FAR),
+                unfair: terms.is_unfair(),
                 cooldown_millis: 0,
                 late_twin: false,
                 waiting: WakerSet::default(),
@@ -309,6 +311,7 @@ impl Hold {
                 fence: Some(fence),
                 granted_at: now,
                 cohort,
+                unfair: terms.is_unfair(),
                 cooldown_millis: 0,
                 late_twin: state.late_twin,
                 waiting: WakerSet::default(),
@@ -325,9 +328,12 @@ impl Hold {
         lock(&self.state).cohort.looks_around(now)
     }
 
-    /// Nobody else wanted the key after `then`.
-    pub(crate) fn begins_anew(&self, then: Moment) {
-        lock(&self.state).cohort.begins_anew(then);
+    /// At some time after `then` it was looked whether anybody else waits.
+    pub(crate) fn has_looked(&self, then: Moment, somebody_waits: bool) {
+        let mut state = lock(&self.state);
+        if !somebody_waits || state.unfair {
+            state.cohort.begins_anew(then);
+        }
     }
 
     /// Those who watch it find out that its tenure is over.

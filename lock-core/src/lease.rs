@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use crate::clock::{Moment, ServerTime};
+use crate::options::Fairness;
 
 /// How far this machine's clock and the server's may run apart, and what rounding may cost: 1 % of
 /// the span and 2 ms.
@@ -55,6 +56,7 @@ impl Anchor {
 pub(crate) struct Terms {
     ttl_millis: u32,
     renew: bool,
+    unfair: bool,
     /// `Moment::FAR` from the start of time: none.
     max_hold: Moment,
 }
@@ -65,8 +67,21 @@ impl Terms {
         Self {
             ttl_millis: u32::try_from(ttl.as_millis()).unwrap_or(u32::MAX),
             renew,
+            unfair: false,
             max_hold: max_hold.map_or(Moment::FAR, |longest| Moment(0) + longest),
         }
+    }
+
+    pub(crate) fn fairness(self, fairness: Fairness) -> Self {
+        Self {
+            unfair: fairness == Fairness::Unfair,
+            ..self
+        }
+    }
+
+    /// Whether it may stay in its process while another one waits.
+    pub(crate) fn is_unfair(&self) -> bool {
+        self.unfair
     }
 
     fn ttl(&self) -> Duration {

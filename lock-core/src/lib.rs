@@ -138,7 +138,7 @@ pub use lock_macros::lock_key;
 #[doc = include_str!("docs/attribute_errors.md")]
 pub mod _attribute_errors {}
 pub use manager::LockManager;
-pub use options::{OnLost, Reentrancy, ReleaseMode, Renew, Wait};
+pub use options::{Fairness, OnLost, Reentrancy, ReleaseMode, Renew, Wait};
 #[cfg(feature = "redis")]
 pub use redis;
 pub use reentry::LockScope;

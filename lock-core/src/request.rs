@@ -13,7 +13,7 @@ use crate::guard::{LockGuard, LockHandle};
 use crate::key::LockKey;
 use crate::lease::Terms;
 use crate::manager::{Core, LockManager};
-use crate::options::{OnLost, Reentrancy, ReleaseMode, Renew, Wait, checked_ttl};
+use crate::options::{Fairness, OnLost, Reentrancy, ReleaseMode, Renew, Wait, checked_ttl};
 use crate::run::Run;
 use crate::store::BoxFuture;
 use crate::tenure::{enter, take_guard};
@@ -53,6 +53,7 @@ pub struct LockRequest {
     on_lost: OnLost,
     release: ReleaseMode,
     reentrancy: Reentrancy,
+    fairness: Fairness,
     acquire_timeout: Option<Duration>,
 }
 
@@ -73,6 +74,7 @@ impl LockRequest {
             on_lost: OnLost::default(),
             release: ReleaseMode::default(),
             reentrancy: Reentrancy::default(),
+            fairness: Fairness::default(),
             acquire_timeout: None,
         }
     }
@@ -154,6 +156,25 @@ impl LockRequest {
     /// ```
     pub fn reentrant(mut self, reentrancy: Reentrancy) -> Self {
         self.reentrancy = reentrancy;
+        self
+    }
+
+    /// Whether the lock may stay longer with the tasks of this process while another process waits
+    /// for it, for the sake of throughput. Default: [`Fairness::Fair`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), lock_core::Error> {
+    /// # let locks = lock_core::LockManager::in_memory();
+    /// use lock_core::{Fairness, Wait};
+    ///
+    /// let counter = locks.lock("counter").wait(Wait::Forever).fairness(Fairness::Unfair);
+    /// counter.run(async { /* some microseconds */ }).await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn fairness(mut self, fairness: Fairness) -> Self {
+        self.fairness = fairness;
         self
     }
 
@@ -269,7 +290,8 @@ impl LockRequest {
             .with_key(&key));
         }
         Ok(Wanted {
-            terms: Terms::new(ttl, self.renew == Renew::Auto, self.max_hold),
+            terms: Terms::new(ttl, self.renew == Renew::Auto, self.max_hold)
+                .fairness(self.fairness),
             wait: self.wait.normal(),
             cooldown: self.cooldown,
             acquire_timeout: self.acquire_timeout.unwrap_or(core.operation_timeout),

@@ -32,6 +32,7 @@ pub(crate) struct LockArgs {
     /// A variant of `ReleaseMode`.
     pub(crate) release: Option<Ident>,
     pub(crate) reentrant: Option<bool>,
+    pub(crate) fair: Option<bool>,
     pub(crate) krate: Path,
 }
 
@@ -80,6 +81,7 @@ struct Found {
     guard: Option<Ident>,
     release: Option<Ident>,
     reentrant: Option<bool>,
+    fair: Option<bool>,
     krate: Option<Path>,
 }
 
@@ -104,6 +106,7 @@ impl Found {
                 self.release = Some(value::word(input, name, &words)?);
             }
             "reentrant" => self.reentrant = Some(value::flag(input, name)?),
+            "fair" => self.fair = Some(value::flag(input, name)?),
             _ => self.krate = Some(value::path(input)?),
         }
         Ok(())
@@ -142,6 +145,7 @@ impl Found {
             guard: self.guard,
             release: self.release,
             reentrant: self.reentrant,
+            fair: self.fair,
             krate: self.krate.unwrap_or_else(default_crate),
         })
     }

@@ -5,7 +5,7 @@ use syn::{Error, Ident, LitStr, Result, Token, ext::IdentExt as _, parse::ParseS
 use crate::suggest;
 
 /// Every argument there is, in the order in which the documentation explains them.
-pub(crate) const NAMES: [&str; 13] = [
+pub(crate) const NAMES: [&str; 14] = [
     "key",
     "ttl",
     "wait",
@@ -18,11 +18,12 @@ pub(crate) const NAMES: [&str; 13] = [
     "guard",
     "release",
     "reentrant",
+    "fair",
     "crate",
 ];
 
 /// What other lock libraries call our arguments.
-const SYNONYMS: [(&str, &str); 39] = [
+const SYNONYMS: [(&str, &str); 40] = [
     ("name", "key"),
     ("id", "key"),
     ("resource", "key"),
@@ -61,6 +62,7 @@ const SYNONYMS: [(&str, &str); 39] = [
     ("lock", "guard"),
     ("token", "guard"),
     ("reentry", "reentrant"),
+    ("fairness", "fair"),
     ("path", "crate"),
 ];
 
@@ -122,7 +124,7 @@ const OTHERWISE: [(&str, &str); 16] = [
         "redis",
         "give its URL to `LockManager::connect`, and the manager to `install()` or to `manager = …`",
     ),
-    ("fair", "leave it out: who waits is served in turn"),
+    ("unfair", "write `fair = false`"),
     ("skip", "say what to return instead: `on_error = |_| …`"),
 ];
 
@@ -208,7 +210,7 @@ fn example(name: &Ident) -> String {
         "key" => "\"order:<id>\"",
         "ttl" => "\"10s\"",
         "wait" => "\"2s\"",
-        "renew" | "reentrant" => "false",
+        "renew" | "reentrant" | "fair" => "false",
         "max_hold" => "\"30s\"",
         "cooldown" => "\"2s\"",
         "on_lost" => "ignore",

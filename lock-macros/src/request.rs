@@ -52,7 +52,11 @@ pub(crate) fn tokens(args: &LockArgs) -> TokenStream {
         true => quote!(.reentrant(#krate::Reentrancy::Enter)),
         false => quote!(.reentrant(#krate::Reentrancy::Refuse)),
     });
-    quote!(#request.ttl(#ttl).wait(#wait) #renew #max_hold #on_lost #release #reentrant)
+    let fairness = args.fair.map(|fair| match fair {
+        true => quote!(.fairness(#krate::Fairness::Fair)),
+        false => quote!(.fairness(#krate::Fairness::Unfair)),
+    });
+    quote!(#request.ttl(#ttl).wait(#wait) #renew #max_hold #on_lost #release #reentrant #fairness)
 }
 
 pub(crate) fn amount(amount: &Amount) -> TokenStream {

@@ -80,6 +80,7 @@ fn every_argument_is_a_method_of_the_request() {
         on_lost = ignore,
         release = background,
         reentrant = false,
+        fair = false,
         manager = self.locks,
     );
     let expansion = function(args, plain());
@@ -105,6 +106,10 @@ fn every_argument_is_a_method_of_the_request() {
         &expansion,
         &quote!(.reentrant(::lock_core::Reentrancy::Refuse)),
     );
+    has(
+        &expansion,
+        &quote!(.fairness(::lock_core::Fairness::Unfair)),
+    );
 }
 
 #[test]
@@ -116,6 +121,7 @@ fn what_is_not_given_is_left_to_the_library() {
         quote!(.on_lost),
         quote!(.release),
         quote!(.reentrant),
+        quote!(.fairness),
         quote!(.cooldown),
     ] {
         lacks(&expansion, &method);
@@ -126,7 +132,7 @@ fn what_is_not_given_is_left_to_the_library() {
 fn another_path_to_the_library_replaces_every_path() {
     let args = quote!(
         key = "order:<uid>", ttl = "10s", wait = none, renew = true, on_lost = cancel, release = await,
-        reentrant = true, cooldown = "1s", guard = lock, crate = my::kit
+        reentrant = true, fair = true, cooldown = "1s", guard = lock, crate = my::kit
     );
     let expansion = function(args, plain());
     lacks(&expansion, &quote!(lock_core));

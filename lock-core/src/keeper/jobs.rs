@@ -148,8 +148,8 @@ async fn look(keeper: &Keeper, store: &dyn Store, job: &Job) {
     let Release { key, token, .. } = &job.release;
     let asked = keeper.clock.now();
     let answer = store.execute(Operation::Look(job.release.clone()), Lane::Keeper);
-    if let Ok(Outcome::Waiting(false)) = timeout(keeper.operation_timeout, answer).await {
-        job.core.local.goes_on(key, *token, asked);
+    if let Ok(Outcome::Waiting(waits)) = timeout(keeper.operation_timeout, answer).await {
+        job.core.local.has_looked(key, *token, asked, waits);
     }
 }
 

@@ -31,14 +31,15 @@ impl Local {
 }
 
 impl Local {
-    /// Nobody stood in the store's queue at some time after `then`: the lease may go on here.
-    pub(crate) fn goes_on(&self, key: &str, token: Token, then: Moment) {
+    /// It was looked into the store's queue at some time after `then`: whether the lease may go on
+    /// here depends on who stands in it.
+    pub(crate) fn has_looked(&self, key: &str, token: Token, then: Moment, somebody_waits: bool) {
         let slots = lock(&self.slots);
         if let Some(slot) = slots.active.get(key)
             && let Standing::Held(hold) = &slot.standing
             && hold.token == token
         {
-            hold.begins_anew(then);
+            hold.has_looked(then, somebody_waits);
         }
     }
 }

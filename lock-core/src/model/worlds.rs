@@ -113,7 +113,7 @@ fn a_body_asks_for_more_time_while_renewals_are_late() {
 fn a_lease_stays_in_its_process_while_nobody_else_waits() {
     let limits = Limits {
         ticks: if is_large() { 3 } else { 2 },
-        line: if is_large() { 3 } else { 2 },
+        line: 2,
         // No renewals.
         ttl_millis: 10_050,
         ..PLAIN
@@ -125,9 +125,8 @@ fn a_lease_stays_in_its_process_while_nobody_else_waits() {
 fn a_key_cools_down_whatever_arrives_late() {
     let limits = Limits {
         ticks: if is_large() { 4 } else { 2 },
-        leases: if is_large() { 2 } else { 1 },
         unanswered: true,
-        mischief: if is_large() { 1 } else { 0 },
+        mischief: u8::from(is_large()),
         cooldown_millis: Some(1_500),
         ..PLAIN
     };
