@@ -10,7 +10,7 @@ use crate::options::{Wait, checked_ttl};
 use crate::parameters;
 use crate::store::MemoryStore;
 #[cfg(feature = "redis")]
-use crate::store::{RedisStore, ReplicaAcks};
+use crate::store::{RedisStore, ReplicaAcks, Servers};
 
 /// Settings of a manager: made by [`LockManager::builder`].
 ///
@@ -40,7 +40,7 @@ enum Target {
         name: Option<String>,
     },
     #[cfg(feature = "redis")]
-    Redis(Box<redis::Client>),
+    Redis(Box<Servers>),
 }
 
 impl ManagerBuilder {
@@ -53,7 +53,7 @@ impl ManagerBuilder {
 
     #[cfg(feature = "redis")]
     pub(crate) fn from_client(client: redis::Client) -> Self {
-        Self::on(Ok(Target::Redis(Box::new(client))))
+        Self::on(Servers::single(&client).map(Target::redis_on))
     }
 
     fn on(target: Result<Target, Error>) -> Self {
@@ -195,10 +195,9 @@ impl ManagerBuilder {
                 LockManager::start_embedded(MemoryStore::named(&name), settings)
             }
             #[cfg(feature = "redis")]
-            Target::Redis(client) => {
+            Target::Redis(servers) => {
                 let acks = ReplicaAcks::new(self.replica_acks, settings.operation_timeout);
-                let store =
-                    RedisStore::new(&client, self.namespace, settings.connect_timeout, acks)?;
+                let store = RedisStore::new(*servers, self.namespace, &settings, acks)?;
                 LockManager::start(store, settings)
             }
         }
@@ -221,9 +220,11 @@ impl Target {
             "redis" | "rediss" | "valkey" | "valkeys" | "redis+unix" | "unix" => {
                 Self::redis(scheme, url)
             }
-            "redis-cluster" | "redis-sentinel" | "redlock" => Err(Error::invalid(format!(
-                "`{scheme}:` is not supported by this version; it speaks to one server, with `redis://host:port`"
-            ))),
+            "redis-sentinel" | "rediss-sentinel" => Self::sentinel(url),
+            "redis-cluster" | "rediss-cluster" => Self::cluster(url),
+            "redlock" => Err(Error::invalid(
+                "`redlock:` is not supported by this version; it speaks to one server, with `redis://host:port`",
+            )),
             _ => Err(unknown_scheme(&format!(
                 "the scheme `{}`",
                 scheme.escape_debug()
@@ -244,7 +245,36 @@ impl Target {
                  with `@`, `:`, `/` and `%` in the password percent-encoded"
             })
         })?;
-        Ok(Target::Redis(Box::new(client)))
+        Servers::single(&client).map(Self::redis_on)
+    }
+
+    #[cfg(feature = "redis")]
+    fn redis_on(servers: Servers) -> Self {
+        Target::Redis(Box::new(servers))
+    }
+
+    #[cfg(feature = "sentinel")]
+    fn sentinel(url: &str) -> Result<Self, Error> {
+        Servers::sentinel(url).map(Self::redis_on)
+    }
+
+    #[cfg(not(feature = "sentinel"))]
+    fn sentinel(_: &str) -> Result<Self, Error> {
+        Err(Error::invalid(
+            "`redis-sentinel:` needs the feature `sentinel` of lock-core",
+        ))
+    }
+
+    #[cfg(feature = "cluster")]
+    fn cluster(url: &str) -> Result<Self, Error> {
+        Servers::cluster(url).map(Self::redis_on)
+    }
+
+    #[cfg(not(feature = "cluster"))]
+    fn cluster(_: &str) -> Result<Self, Error> {
+        Err(Error::invalid(
+            "`redis-cluster:` needs the feature `cluster` of lock-core",
+        ))
     }
 
     #[cfg(not(feature = "redis"))]
@@ -257,7 +287,8 @@ impl Target {
 
 fn unknown_scheme(what: &str) -> Error {
     Error::invalid(format!(
-        "{what} names no store; write `redis://host:port`, `rediss://…`, `unix:///path` or `memory:`"
+        "{what} names no store; write `redis://host:port`, `rediss://…`, `unix:///path`, \
+         `redis-sentinel://host:port?service=name`, `redis-cluster://host:port` or `memory:`"
     ))
 }
 
@@ -284,7 +315,6 @@ mod tests {
             "redis://user:sesame@localhost:99999",
             "redis://user:sesame@localhost/notadb",
             "redlock://:sesame@a,b,c",
-            "redis-cluster://:sesame@a",
             "memory:/shop",
         ] {
             let error = LockManager::connect_lazy(url).unwrap_err();

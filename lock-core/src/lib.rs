@@ -44,10 +44,33 @@
 //!   last check and the effect, only a resource can stop that checks the
 //!   [fencing token](FencingToken). If one atomic `UPDATE` does the whole job, you need no lock.
 //!
+//! # More than one server
+//!
+//! With `redis-sentinel://` and `redis-cluster://` a replica takes the place of a master that fails, and
+//! may not have heard of the last locks. Then **two owners of a key are possible for a while**: the old
+//! one until it hears that the new master does not know its lock. That is at its next renewal, the lesser
+//! of ttl/3 and 10 s after the last one, or where no server answers it at its deadline, at most a ttl after
+//! it. Whoever gets the key from the new master has the higher fencing token, as long as that server's
+//! clock is not behind, so a resource that checks them refuses the old owner's writes from the first
+//! write of the new one on.
+//!
+//! That clock starts when the old owner's renewals are not accepted any more. A cluster's master that is
+//! cut off stops by itself, before another takes its place. A master of sentinels does not: a client that
+//! reaches any of them leaves it within half a second, but one that is cut off together with it can go
+//! on for as long as that lasts. Set `min-replicas-to-write 1` and `min-replicas-max-lag 1` there: then
+//! nothing is renewed soon after. [`ManagerBuilder::replica_acks`] makes sure that replicas know of a lock
+//! before it counts.
+//!
+//! While nobody has taken the place yet, locks are [`Unavailable`](ErrorKind::Unavailable). A waiter that
+//! is given a lock asks the server for it first: the servers' clocks are not compared with one another.
+//! In a cluster the braces of a key belong to a hash tag, `order:{42}`; others are
+//! [`Invalid`](ErrorKind::Invalid).
+//!
 //! # Features
 //!
 //! * `macros` (default): the attribute and [`lock_key!`].
 //! * `redis` (default): the Redis store, and the `redis` crate re-exported.
+//! * `sentinel`, `cluster` (default): `redis-sentinel://` and `redis-cluster://`.
 //! * `axum`: [`Error`] as an axum response.
 //! * `tls-rustls`: `rediss://`.
 //! * `test-util`: an embedded store that fails on command, and a clock to move by hand.

@@ -77,6 +77,14 @@ impl LockManager {
     /// | `redis://[user:password@]host[:port][/db]` | one Redis server, version 6.2 or later, or Valkey |
     /// | `rediss://…` | the same over TLS (feature `tls-rustls`) |
     /// | `redis+unix:///path`, `unix:///path` | the same over a Unix socket |
+    /// | `redis-sentinel://[user:password@]host[:port],host[:port]…[/db]?service=name` | the master that these sentinels know by that name |
+    /// | `redis-cluster://[user:password@]host[:port],host[:port]…` | a Redis Cluster; the nodes of the URL say who the others are |
+    ///
+    /// Name all sentinels, and several nodes of a cluster. User and password are those of the servers
+    /// that keep the locks; what the sentinels themselves ask for stands behind the name of the service,
+    /// as `&sentinel_username=…&sentinel_password=…`. `rediss-sentinel://` and `rediss-cluster://` speak
+    /// TLS to all of them. What more than one server means for a lock is
+    /// [said here](crate#more-than-one-server).
     ///
     /// # Errors
     ///

@@ -16,6 +16,13 @@ impl ManagerId {
         fill(&mut bytes);
         Self(u64::from_be_bytes(bytes))
     }
+
+    /// A number by which managers can be spread over servers.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn spread(self) -> usize {
+        // Of 32 bits at least, and cut to them: the same on every machine.
+        (self.0 >> 32) as usize
+    }
 }
 
 impl fmt::Display for ManagerId {

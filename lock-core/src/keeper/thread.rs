@@ -1,7 +1,8 @@
 //! The keeper's thread: looks at what is due, renews in batches, runs the jobs.
 
+use std::collections::HashMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
@@ -36,7 +37,7 @@ pub(super) fn start(
                 Thread {
                     keeper,
                     store,
-                    batches: Arc::new(Semaphore::new(BATCHES_AT_ONCE)),
+                    batches: Mutex::default(),
                 }
                 .run()
                 .await;
@@ -49,7 +50,8 @@ pub(super) fn start(
 struct Thread {
     keeper: Arc<Keeper>,
     store: Arc<dyn Store>,
-    batches: Arc<Semaphore>,
+    /// For each shard its own: a server that does not answer holds up nobody else's renewals.
+    batches: Mutex<HashMap<u32, Arc<Semaphore>>>,
 }
 
 impl Thread {
@@ -98,16 +100,29 @@ impl Thread {
                 renewals.push(hold);
             }
         }
+        let mut renewals: Vec<_> = renewals
+            .into_iter()
+            .map(|hold| (self.store.shard(&hold.key), hold))
+            .collect();
         // A batch may take a third of its shortest ttl: short ones go with short ones.
-        renewals.sort_by_key(|hold| hold.ttl());
-        for batch in renewals.chunks(BATCH) {
-            tokio::spawn(renew(
-                Arc::clone(&self.keeper),
-                Arc::clone(&self.store),
-                Arc::clone(&self.batches),
-                batch.to_vec(),
-            ));
+        renewals.sort_by_key(|(shard, hold)| (*shard, hold.ttl()));
+        for of_a_shard in renewals.chunk_by(|(one, _), (other, _)| one == other) {
+            let turns = self.turns(of_a_shard[0].0);
+            for batch in of_a_shard.chunks(BATCH) {
+                tokio::spawn(renew(
+                    Arc::clone(&self.keeper),
+                    Arc::clone(&self.store),
+                    Arc::clone(&turns),
+                    batch.iter().map(|(_, hold)| Arc::clone(hold)).collect(),
+                ));
+            }
         }
+    }
+
+    fn turns(&self, shard: u32) -> Arc<Semaphore> {
+        let mut batches = lock(&self.batches);
+        let turns = batches.entry(shard);
+        Arc::clone(turns.or_insert_with(|| Arc::new(Semaphore::new(BATCHES_AT_ONCE))))
     }
 
     /// Sleeps until something is due or the bell rings.

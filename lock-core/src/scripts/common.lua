@@ -2,7 +2,8 @@
 -- more important than what belongs to it.
 --
 -- A queue holds "<token> <grant in ms>" by arrival, a token is "<manager>/<lease>", and a manager
--- listens on "<channels><manager>". A PUBLISH that nobody receives says that its process is gone.
+-- listens on "<channels><manager>". A PUBLISH that nobody receives says that its process is gone, if
+-- all who hear it are counted: `counted` is put before this. In a cluster they are not.
 
 -- A lease goes on from task to task of its process so many times, and takes so many fencing tokens
 -- more, before the store hears of it again: `MOST` of cohort.rs.
@@ -18,7 +19,9 @@ local function raise(key, mark, fence)
 end
 
 local function publish(channels, token, message)
-  return redis.pcall('PUBLISH', channels .. string.sub(token, 1, 16), message)
+  local receivers = redis.pcall('PUBLISH', channels .. string.sub(token, 1, 16), message)
+  if receivers == 0 and not counted then return 1 end
+  return receivers
 end
 
 -- Tells the first two waiters that still listen when to ask again if nothing is pushed to them before:

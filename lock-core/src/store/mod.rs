@@ -21,7 +21,7 @@ use crate::token::{ManagerId, Token};
 use crate::{Error, ErrorKind};
 
 #[cfg(feature = "redis")]
-pub(crate) use self::redis::{RedisStore, ReplicaAcks};
+pub(crate) use self::redis::{RedisStore, ReplicaAcks, Servers};
 pub(crate) use memory::MemoryStore;
 
 pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -48,6 +48,12 @@ pub(crate) trait Store: Debug + Send + Sync {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
+    /// Keys of one number live on one server, those of others elsewhere: what is the matter with one
+    /// of them must not keep the others waiting.
+    fn shard(&self, _key: &str) -> u32 {
+        0
+    }
+
     /// The lane of the calling task, to be able to undo on it what was sent on it.
     fn lane(&self) -> Lane {
         Lane::Keeper
@@ -71,6 +77,19 @@ pub(crate) enum Lane {
     /// As those, for what replicas have to acknowledge before it counts; `None`: the keeper's.
     #[cfg(feature = "redis")]
     Acknowledged(Option<tokio::runtime::Id>),
+}
+
+#[cfg(feature = "redis")]
+impl Lane {
+    /// Whether the calling task may connect it, if need be.
+    pub(crate) fn is_here(self) -> bool {
+        match self {
+            Lane::Keeper | Lane::Acknowledged(None) => true,
+            Lane::Runtime(runtime) | Lane::Acknowledged(Some(runtime)) => {
+                tokio::runtime::Handle::try_current().is_ok_and(|handle| handle.id() == runtime)
+            }
+        }
+    }
 }
 
 /// One thing to do in the store. Keys are the user's; the store adds its namespace.

@@ -2,6 +2,7 @@
 
 use lock_tests::{RedisServer, needs};
 
+const ONE_SERVER: &str = include_str!("../../../lock-core/src/scripts/one_server.lua");
 const COMMON: &str = include_str!("../../../lock-core/src/scripts/common.lua");
 const ACQUIRE: &str = include_str!("../../../lock-core/src/scripts/acquire.lua");
 const EXTEND: &str = include_str!("../../../lock-core/src/scripts/extend.lua");
@@ -15,7 +16,7 @@ fn pttl(server: &RedisServer) -> i64 {
 
 /// The script's answer, a line for each part.
 fn acquire(server: &RedisServer, token: &str, ttl: &str, replaces: [&str; 2]) -> String {
-    let script = format!("{COMMON}{ACQUIRE}");
+    let script = format!("{ONE_SERVER}{COMMON}{ACQUIRE}");
     let keys = ["lock:k", "lock:!f", "lock:!q:{k}"];
     let [replaced, fence] = replaces;
     let arguments = [token, ttl, "2000", "1", replaced, "lock:!m:", fence];

@@ -13,7 +13,9 @@ use super::answers::{
 };
 use super::batch::Item;
 use super::connection::Connection;
-use super::{RedisStore, grant, millis, scripts};
+#[cfg(feature = "cluster")]
+use super::scripts;
+use super::{RedisStore, grant, millis};
 use crate::fence::FencingToken;
 use crate::store::{Acquire, Failure, Outcome};
 
@@ -41,20 +43,12 @@ impl RedisStore {
         }
         let token = acquire.token.text();
         let token = token.as_str();
-        let [set, value, left, mark, time] = if self.keeper.set_tells_value() {
-            let commands = self.first_attempt(acquire, &lock, token, true);
-            let [answer, left, mark, time] = on.send_all(&commands).await?;
-            let Some((set, value)) = told_by_set(answer) else {
-                return Ok(not_understood());
-            };
-            [set, value, left, mark, time]
-        } else {
-            let commands = self.first_attempt(acquire, &lock, token, false);
-            on.send_all(&commands).await?
+        let Some([set, value, left, mark, time]) = self.attempt(acquire, &lock, on).await? else {
+            return Ok(not_understood());
         };
         match set {
             // Set: whatever does not end in a grant from here on must be undone.
-            Value::Okay => match (time_above(&mark, &time), mark, time) {
+            Value::Okay => match (time_above(&mark, &time, on.least_mark()), mark, time) {
                 (Some(fence), _, _) => Ok(Outcome::Granted(fence)),
                 (None, Value::ServerError(error), _) | (None, _, Value::ServerError(error)) => {
                     Ok(Outcome::Failed(to_be_undone(failure(error.into()))))
@@ -78,21 +72,76 @@ impl RedisStore {
                     // Ours by an earlier send, or released between two of the commands.
                     _ => Box::pin(self.acquire_by_script(acquire, on)).await,
                 },
+                (_, Value::ServerError(error)) => Err(trouble(error.clone().into())),
                 _ => Ok(not_understood()),
             },
-            Value::ServerError(error) => Err(trouble(error.into())),
+            Value::ServerError(error) => Err(elsewhere(trouble(error.into()), &mark)),
             _ => Ok(not_understood()),
         }
     }
 
-    /// One command less from Redis 7.0 on, where `SET` tells what stands in its way.
-    fn first_attempt(
+    /// The answers to `SET`, `GET`, `PTTL`, `GET` of the mark, and `TIME`; nothing for one that is not
+    /// understood.
+    async fn attempt(
         &self,
         acquire: &Acquire,
         lock: &str,
-        token: &str,
-        set_tells_value: bool,
-    ) -> Pipeline {
+        on: &Connection,
+    ) -> Result<Option<[Value; 5]>, Trouble> {
+        if !self.keeper.set_tells_value() {
+            let commands = self.first_attempt(acquire, lock, false);
+            return on.send_all(&commands).await.map(Some);
+        }
+        let commands = self.first_attempt(acquire, lock, true);
+        let [answer, left, mark, time] = on.send_all(&commands).await?;
+        Ok(told_by_set(answer).map(|(set, value)| [set, value, left, mark, time]))
+    }
+
+    /// As [`RedisStore::acquire`] for a lock whose keys are on their way to another node: whatever has
+    /// to be done, it is done to one key at a time. Nobody is queued.
+    #[cfg(feature = "cluster")]
+    pub(super) async fn acquire_one_key(
+        &self,
+        acquire: &Acquire,
+        on: &Connection,
+    ) -> Result<Outcome, Trouble> {
+        let lock = self.names.lock(&acquire.key);
+        let token = acquire.token.text();
+        let Some([set, value, left, mark, time]) = self.attempt(acquire, &lock, on).await? else {
+            return Ok(not_understood());
+        };
+        if let Value::ServerError(error) = set {
+            return Err(elsewhere(trouble(error.into()), &mark));
+        }
+        let ours = match (set, owner(&value), left) {
+            (Value::Okay, ..) => true,
+            (Value::Nil, Some(owner), _) if owner == token.as_str() => {
+                // By an earlier send, which may have been for less.
+                let ttl = millis(acquire.ttl);
+                let mut arguments = vec![token.as_str(), &ttl];
+                if self.replicas.is_some() {
+                    arguments.push("write");
+                }
+                let answer = scripts::EXTEND.run(on, &[&lock], &arguments).await?;
+                matches!(answer, Value::Array(told) if told == [Value::Int(1)])
+            }
+            (Value::Nil, Some(owner), Value::Int(left)) => {
+                return Ok(Outcome::Busy(refusal(&owner, left, false)));
+            }
+            _ => false,
+        };
+        Ok(match time_above(&mark, &time, on.least_mark()) {
+            Some(fence) if ours => Outcome::Granted(fence),
+            _ => Outcome::Failed(to_be_undone(Failure::refused(
+                "the lock is on its way to another node of the cluster",
+            ))),
+        })
+    }
+
+    /// One command less from Redis 7.0 on, where `SET` tells what stands in its way.
+    fn first_attempt(&self, acquire: &Acquire, lock: &str, set_tells_value: bool) -> Pipeline {
+        let token = acquire.token.text();
+        let token = token.as_str();
         let mut set = Cmd::with_capacity(7, lock.len() + token.len() + 32);
         set.arg("SET").arg(lock).arg(token).arg("NX");
         set.arg("PX").arg(millis(acquire.ttl));
@@ -105,7 +154,7 @@ impl RedisStore {
         }
         commands
             .add_command(question("PTTL", lock))
-            .add_command(question("GET", self.names.mark()))
+            .add_command(question("GET", &self.names.mark(lock)))
             .add_command(question("TIME", ""));
         commands
     }
@@ -117,7 +166,8 @@ impl RedisStore {
     ) -> Result<Outcome, Trouble> {
         let lock = self.names.lock(&acquire.key);
         let queue = self.names.queue(&acquire.key);
-        let keys = [lock.as_str(), self.names.mark(), queue.as_str()];
+        let mark = self.names.mark(&lock);
+        let keys = [lock.as_str(), &mark, queue.as_str()];
         let token = acquire.token.text();
         let replaces = acquire.replaces.map(|lease| lease.token.to_string());
         let used = acquire.replaces.and_then(|lease| lease.fence);
@@ -131,7 +181,7 @@ impl RedisStore {
             self.names.channels(),
             used.as_deref().unwrap_or_default(),
         ];
-        let answer = scripts::ACQUIRE.run(on, &keys, &arguments).await?;
+        let answer = self.scripts.acquire.run(on, &keys, &arguments).await?;
         Ok(acquired(&answer, self.keeper.is_listening()))
     }
 }
@@ -164,11 +214,20 @@ pub(super) fn question(verb: &str, argument: &str) -> Cmd {
     command
 }
 
-/// The server's time in microseconds, if it is above the mark: a fencing token.
-pub(super) fn time_above(mark: &Value, time: &Value) -> Option<FencingToken> {
+/// Another node has the lock, and may not have the mark yet: what it is goes along.
+fn elsewhere(trouble: Trouble, mark: &Value) -> Trouble {
+    match trouble {
+        Trouble::Elsewhere(elsewhere) => Trouble::Elsewhere(elsewhere.with_mark(number(mark))),
+        trouble => trouble,
+    }
+}
+
+/// The server's time in microseconds, if it is above the mark, which is `least` at the least: a fencing
+/// token.
+pub(super) fn time_above(mark: &Value, time: &Value, least: u64) -> Option<FencingToken> {
     let mark = match mark {
-        Value::Nil => 0,
-        mark => number(mark)?,
+        Value::Nil => least,
+        mark => number(mark)?.max(least),
     };
     let Value::Array(time) = time else {
         return None;
@@ -209,7 +268,7 @@ mod tests {
     #[test]
     fn the_fencing_token_is_the_servers_time_where_that_is_above_the_mark() {
         let now = time("1700000000", "25");
-        let fence_of = |mark: Value| time_above(&mark, &now).map(u64::from);
+        let fence_of = |mark: Value| time_above(&mark, &now, 0).map(u64::from);
         assert_eq!(fence_of(Value::Nil), Some(1_700_000_000_000_025));
         assert_eq!(
             fence_of(Value::BulkString(b"1700000000000024".to_vec())),
@@ -220,6 +279,8 @@ mod tests {
             None
         );
         assert_eq!(fence_of(Value::BulkString(b"soon".to_vec())), None);
-        assert_eq!(time_above(&Value::Nil, &Value::Okay), None);
+        assert_eq!(time_above(&Value::Nil, &Value::Okay, 0), None);
+        // What another node has said of the mark counts too.
+        assert_eq!(time_above(&Value::Nil, &now, 1_700_000_000_000_025), None);
     }
 }

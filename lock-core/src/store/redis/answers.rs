@@ -143,16 +143,97 @@ pub(super) enum Trouble {
     Broken(RedisError),
     /// The server does not know the script.
     NoScript,
+    /// Another node of the cluster has the key. Nothing was done.
+    Elsewhere(Elsewhere),
+    /// The keys of one lock are on their way from one node to another. Nothing was done.
+    Moving(RedisError),
+    /// This server cannot serve at the moment, but another one may. Nothing was done.
+    Unfit(Failure),
     /// Anything else.
     Failed(Failure),
+}
+
+/// Where a key is.
+#[derive(Clone, Debug)]
+pub(super) struct Elsewhere {
+    pub(super) error: RedisError,
+    /// The mark that was read there before the answer: the node that has the key may not have the
+    /// mark yet.
+    #[cfg(feature = "cluster")]
+    pub(super) mark: u64,
+}
+
+impl Elsewhere {
+    fn new(error: RedisError) -> Self {
+        Self {
+            error,
+            #[cfg(feature = "cluster")]
+            mark: 0,
+        }
+    }
+
+    pub(super) fn with_mark(self, mark: Option<u64>) -> Self {
+        let _ = mark;
+        Self {
+            #[cfg(feature = "cluster")]
+            mark: mark.unwrap_or(0),
+            ..self
+        }
+    }
+}
+
+impl Elsewhere {
+    /// Whether the slot itself is still with the node that said so.
+    pub(super) fn is_for_now(&self) -> bool {
+        self.error.kind() == RedisKind::Server(ServerErrorKind::Ask)
+    }
 }
 
 /// Sorts an error by what can be done about it.
 pub(super) fn trouble(error: RedisError) -> Trouble {
     match error.kind() {
-        RedisKind::Server(ServerErrorKind::NoScript) => Trouble::NoScript,
+        RedisKind::Server(kind) => match kind {
+            ServerErrorKind::NoScript => Trouble::NoScript,
+            ServerErrorKind::Moved | ServerErrorKind::Ask => {
+                Trouble::Elsewhere(Elsewhere::new(error))
+            }
+            ServerErrorKind::TryAgain => Trouble::Moving(error),
+            ServerErrorKind::ReadOnly
+            | ServerErrorKind::MasterDown
+            | ServerErrorKind::ClusterDown
+            | ServerErrorKind::BusyLoading => Trouble::Unfit(failure(error)),
+            _ => Trouble::Failed(failure(error)),
+        },
         RedisKind::Io | RedisKind::Parse => Trouble::Broken(error),
         _ => Trouble::Failed(failure(error)),
+    }
+}
+
+impl Trouble {
+    /// The trouble that a server's error stands for, if the answer is one.
+    pub(super) fn of(answer: &Value) -> Option<Self> {
+        match answer {
+            Value::ServerError(error) => Some(trouble(error.clone().into())),
+            _ => None,
+        }
+    }
+
+    /// What to say if nothing can be done about it.
+    pub(super) fn into_failure(self) -> Failure {
+        match self {
+            Trouble::Broken(error) | Trouble::Moving(error) => failure(error),
+            Trouble::Elsewhere(elsewhere) => failure(elsewhere.error),
+            Trouble::Unfit(failure) | Trouble::Failed(failure) => failure,
+            Trouble::NoScript => Failure::not_understood(),
+        }
+    }
+}
+
+/// A connection that was never made has carried nothing.
+pub(super) fn not_connected(error: RedisError) -> Failure {
+    Failure {
+        ambiguous: false,
+        ..failure(error)
     }
 }
 
@@ -182,7 +263,9 @@ pub(super) fn failure(error: RedisError) -> Failure {
                 ServerErrorKind::CrossSlot | ServerErrorKind::Moved | ServerErrorKind::Ask,
             ),
             _,
-        ) => permanent("this server is one node of a cluster; the lock needs a server of its own"),
+        ) => permanent(
+            "this server is one node of a cluster; connect with redis-cluster://host:port",
+        ),
         (RedisKind::RESP3NotSupported, _) => {
             permanent("the server is older than Redis 6.2; use 6.2 or later, or Valkey")
         }

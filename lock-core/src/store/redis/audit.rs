@@ -7,7 +7,7 @@ use std::time::Duration;
 use redis::{Pipeline, Value, cmd};
 use tokio::time::timeout;
 
-use super::answers::{Trouble, failure, number, text};
+use super::answers::{Trouble, number, text};
 use super::connection::Connection;
 use super::names::Names;
 use super::topology::Topology;
@@ -48,11 +48,7 @@ impl Auditor {
         listening: bool,
     ) -> Result<Vec<Finding>, Failure> {
         let facts = self.facts(on, listening).await;
-        let facts = facts.map_err(|trouble| match trouble {
-            Trouble::Broken(error) => failure(error),
-            Trouble::Failed(failure) => failure,
-            Trouble::NoScript => Failure::not_understood(),
-        })?;
+        let facts = facts.map_err(Trouble::into_failure)?;
         Ok(facts.findings(&self.server, self.replica_acks))
     }
 

@@ -121,7 +121,7 @@ async fn send(connection: Connection, names: Arc<Names>, mut waiting: Vec<Waitin
         .iter()
         .map(|waiting| waiting.item.token().text())
         .collect();
-    let mut keys = vec![names.mark()];
+    let mut keys = vec![names.only_mark()];
     let mut queues = Vec::new();
     let mut acquires = Vec::new();
     let mut arguments = vec![names.channels(), releases.as_str()];
@@ -177,7 +177,7 @@ async fn give_back(connection: &Connection, names: &Names, item: &Item) {
     } = item
     {
         let queue = names.queue(key);
-        let keys = [lock.as_str(), names.mark(), queue.as_str()];
+        let keys = [lock.as_str(), names.only_mark(), queue.as_str()];
         let token = token.text();
         let arguments = [token.as_str(), "", names.channels(), ""];
         // Unanswered, it is left to the keeper, which undoes such an acquire once more later on.

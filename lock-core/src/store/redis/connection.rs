@@ -7,12 +7,12 @@ use std::time::Duration;
 use redis::aio::{AsyncPushSender, MultiplexedConnection, SendError};
 use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, Pipeline, ProtocolVersion, PushInfo, PushKind, RedisError,
-    Value, cmd,
+    AsyncConnectionConfig, Client, Cmd, ConnectionInfo, Pipeline, ProtocolVersion, PushInfo,
+    PushKind, RedisError, Value, cmd,
 };
 use tokio::sync::mpsc;
 
-use super::answers::{Trouble, failure, trouble};
+use super::answers::{Trouble, not_connected, trouble};
 use super::batch::Batch;
 use crate::clock::{Clock, Moment};
 use crate::store::Failure;
@@ -22,9 +22,8 @@ const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
 /// A connection that has left questions unanswered for this long is replaced by a new one.
 const SILENT: Duration = Duration::from_millis(500);
 
-/// The client with the settings that a lock needs, whatever it was made with.
-pub(super) fn prepared(client: &Client) -> Result<Client, RedisError> {
-    let info = client.get_connection_info().clone();
+/// A client with the settings that a lock needs, whatever it was made with.
+pub(super) fn prepared(info: ConnectionInfo) -> Result<Client, RedisError> {
     let keepalive = TcpKeepalive::new()
         .with_time(UNACKNOWLEDGED)
         .with_interval(Duration::from_secs(1));
@@ -46,6 +45,24 @@ pub(super) struct Connection {
     redis: MultiplexedConnection,
     health: Arc<Health>,
     batch: Arc<Batch>,
+    /// Whether one script may be about the keys of several locks.
+    batches: bool,
+    /// Whether each command is to say that it was sent here from the node that is giving up its slot,
+    /// and the mark that was seen there.
+    #[cfg(feature = "cluster")]
+    asking: Option<u64>,
+}
+
+/// What is found out about a server before it is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Probe {
+    Server,
+    /// That it is a master, too.
+    #[cfg(feature = "sentinel")]
+    Master,
+    /// Of a cluster: it need not have the slot that is asked about.
+    #[cfg(feature = "cluster")]
+    Node,
 }
 
 #[derive(Debug, Default)]
@@ -57,14 +74,24 @@ struct Health {
     silent_since: AtomicU64,
 }
 
+impl Probe {
+    fn asks_role(self) -> bool {
+        match self {
+            Probe::Server => false,
+            #[cfg(feature = "sentinel")]
+            Probe::Master => true,
+            #[cfg(feature = "cluster")]
+            Probe::Node => false,
+        }
+    }
+}
+
 impl Connection {
-    /// Connects, and sees to it that the server lets this user do what a lock needs. `pushes`: where
-    /// to put what the server says unasked.
+    /// Connects. `pushes`: where to put what the server says unasked.
     ///
     /// Sets no timer, so that it works in a runtime without any: the caller bounds it.
     pub(super) async fn open(
         client: &Client,
-        mark: &str,
         pushes: Option<mpsc::UnboundedSender<PushInfo>>,
     ) -> Result<Self, Failure> {
         let health = Arc::new(Health::default());
@@ -80,37 +107,80 @@ impl Connection {
             .get_multiplexed_async_connection_with_config(&config)
             .await
             .map_err(not_connected)?;
-        let batch = Arc::default();
-        let connection = Self {
+        Ok(Self {
             redis,
             health,
-            batch,
-        };
-        connection
-            .probe(mark)
-            .await
-            .map_err(|trouble| match trouble {
-                Trouble::Failed(failure) => failure,
-                Trouble::Broken(error) => failure(error),
-                Trouble::NoScript => Failure::not_understood(),
-            })?;
-        Ok(connection)
+            batch: Arc::default(),
+            batches: true,
+            #[cfg(feature = "cluster")]
+            asking: None,
+        })
     }
 
-    /// What every lock needs and may be forbidden: better refused before a key is set than after.
-    async fn probe(&self, mark: &str) -> Result<(), Trouble> {
-        let mut commands = Pipeline::with_capacity(3);
+    /// Sees to it that the server lets this user do what every lock needs: better refused before a key
+    /// is set than after.
+    pub(super) async fn probe(&self, mark: &str, probe: Probe) -> Result<(), Failure> {
+        let mut commands = Pipeline::with_capacity(4);
         commands
             .add_command(cmd("TIME"))
             .add_command(cmd("GET").arg(mark).take())
             .add_command(cmd("EVAL").arg("return 1").arg(1).arg(mark).take());
-        let answers: [Value; 3] = self.send_all(&commands).await?;
-        for answer in answers {
-            if let Value::ServerError(error) = answer {
-                return Err(trouble(error.into()));
+        let asks_role = probe.asks_role();
+        if asks_role {
+            commands.add_command(cmd("ROLE"));
+        }
+        let answers = self.send_many(&commands, 3 + usize::from(asks_role));
+        let answers = answers.await;
+        let answers = answers.map_err(Trouble::into_failure)?;
+        for answer in &answers {
+            match Trouble::of(answer) {
+                None => {}
+                // What is forbidden is forbidden wherever the key is: it may.
+                #[cfg(feature = "cluster")]
+                Some(Trouble::Elsewhere(_) | Trouble::Moving(_)) if probe == Probe::Node => {}
+                Some(trouble) => return Err(trouble.into_failure()),
             }
         }
-        Ok(())
+        match probe {
+            Probe::Server => Ok(()),
+            #[cfg(feature = "sentinel")]
+            Probe::Master => is_master(answers.last()),
+            #[cfg(feature = "cluster")]
+            Probe::Node => Ok(()),
+        }
+    }
+
+    /// For a cluster: keys of different slots are never sent in one script.
+    #[cfg(feature = "cluster")]
+    pub(super) fn one_by_one(self) -> Self {
+        Self {
+            batches: false,
+            ..self
+        }
+    }
+
+    /// For what another node has sent here, which is giving up the slot to this one and has said that
+    /// the mark stands at `mark`.
+    #[cfg(feature = "cluster")]
+    pub(super) fn asking(self, mark: u64) -> Self {
+        Self {
+            asking: Some(mark),
+            ..self
+        }
+    }
+
+    /// The least that the mark can be, whatever this node says.
+    pub(super) fn least_mark(&self) -> u64 {
+        #[cfg(feature = "cluster")]
+        if let Some(mark) = self.asking {
+            return mark;
+        }
+        0
+    }
+
+    /// It leads to a server that is not the one to ask any more.
+    pub(super) fn retire(&self) {
+        self.health.closed.store(true, Ordering::Relaxed);
     }
 
     /// Whether there is any point in sending something.
@@ -122,7 +192,7 @@ impl Connection {
 
     /// Whether so much is under way that going together pays.
     pub(super) fn is_busy(&self) -> bool {
-        self.health.in_flight.load(Ordering::Relaxed) >= 2
+        self.batches && self.health.in_flight.load(Ordering::Relaxed) >= 2
     }
 
     pub(super) fn batch(&self) -> &Batch {
@@ -130,6 +200,16 @@ impl Connection {
     }
 
     pub(super) async fn send(&self, command: &Cmd) -> Result<Value, Trouble> {
+        #[cfg(feature = "cluster")]
+        if self.asking.is_some() {
+            let mut commands = Pipeline::with_capacity(1);
+            commands.add_command(command.clone());
+            let answer = Box::pin(self.send_many(&commands, 1)).await?.remove(0);
+            return match Trouble::of(&answer) {
+                Some(trouble) => Err(trouble),
+                None => Ok(answer),
+            };
+        }
         let question = Question::new(&self.health);
         let answer = self.redis.clone().send_packed_command(command).await;
         question.answered(answer).and_then(|value| match value {
@@ -143,24 +223,60 @@ impl Connection {
         &self,
         commands: &Pipeline,
     ) -> Result<[Value; N], Trouble> {
-        let question = Question::new(&self.health);
-        let answer = self
-            .redis
-            .clone()
-            .send_packed_commands(commands, 0, N)
-            .await;
-        let values = question.answered(answer)?;
+        let values = self.send_many(commands, N).await?;
         values
             .try_into()
             .map_err(|_| Trouble::Failed(Failure::not_understood()))
     }
+
+    /// As [`Connection::send_all`], for a number of commands that is not known before.
+    pub(super) async fn send_many(
+        &self,
+        commands: &Pipeline,
+        count: usize,
+    ) -> Result<Vec<Value>, Trouble> {
+        #[cfg(feature = "cluster")]
+        if self.asking.is_some() {
+            let mut asking = Pipeline::with_capacity(2 * count);
+            for command in commands.cmd_iter() {
+                asking
+                    .add_command(cmd("ASKING"))
+                    .add_command(command.clone());
+            }
+            let answers = self.send_as_they_are(&asking, 2 * count).await?;
+            // Those of ASKING are no answers to anything.
+            return Ok(answers.into_iter().skip(1).step_by(2).collect());
+        }
+        self.send_as_they_are(commands, count).await
+    }
+
+    async fn send_as_they_are(
+        &self,
+        commands: &Pipeline,
+        count: usize,
+    ) -> Result<Vec<Value>, Trouble> {
+        let question = Question::new(&self.health);
+        let mut redis = self.redis.clone();
+        question.answered(redis.send_packed_commands(commands, 0, count).await)
+    }
 }
 
-/// A connection that was never made has carried nothing.
-fn not_connected(error: RedisError) -> Failure {
-    Failure {
-        ambiguous: false,
-        ..failure(error)
+/// Whether the answer to `ROLE` is that of a master.
+#[cfg(feature = "sentinel")]
+pub(super) fn is_master(role: Option<&Value>) -> Result<(), Failure> {
+    let role = match role {
+        Some(Value::Array(role)) => role.first().and_then(super::answers::text),
+        Some(Value::ServerError(error)) => {
+            return Err(super::answers::failure(error.clone().into()));
+        }
+        _ => None,
+    };
+    match role {
+        Some("master") => Ok(()),
+        Some(_) => Err(Failure::refused(
+            "the server that the sentinels name as the master is a replica",
+        )),
+        None => Err(Failure::not_understood()),
     }
 }
 

@@ -13,13 +13,16 @@ use super::answers::{Trouble, failure, text};
 use super::audit::Auditor;
 use super::connection::Connection;
 use super::names::Names;
-use super::topology::Topology;
+use super::topology::{Node, Topology};
 use crate::audit::Finding;
 use crate::clock::ServerTime;
 use crate::fence::FencingToken;
 use crate::retry::pause_after_failure;
 use crate::store::{Event, Events, Failure, Grant, News};
 use crate::token::Token;
+
+/// How long one of several servers may take to be connected to.
+const ELSEWHERE: Duration = Duration::from_secs(1);
 
 pub(super) struct KeeperLink {
     state: watch::Sender<State>,
@@ -38,7 +41,7 @@ pub(super) struct KeeperLink {
 #[derive(Clone)]
 enum State {
     Connecting,
-    Ready(Connection),
+    Ready(Connection, Node),
     Down(Failure),
 }
 
@@ -57,11 +60,22 @@ impl KeeperLink {
 
     /// The connection, or why there is none at the moment.
     pub(super) async fn connection(&self) -> Result<Connection, Failure> {
+        self.connection_if(|_| true).await
+    }
+
+    /// As [`KeeperLink::connection`], to that server only: another one is left for it.
+    pub(super) async fn connection_to(&self, node: Node) -> Result<Connection, Failure> {
+        self.connection_if(|home| home == node).await
+    }
+
+    async fn connection_if(&self, fits: impl Fn(Node) -> bool) -> Result<Connection, Failure> {
         let mut state = self.state.subscribe();
         loop {
             match &*state.borrow_and_update() {
-                State::Ready(connection) if connection.is_usable() => return Ok(connection.clone()),
-                State::Ready(_) => self.replace.notify_one(),
+                State::Ready(connection, home) if connection.is_usable() && fits(*home) => {
+                    return Ok(connection.clone());
+                }
+                State::Ready(..) => self.replace.notify_one(),
                 State::Down(failure) => return Err(failure.clone()),
                 State::Connecting => {}
             }
@@ -109,30 +123,46 @@ impl KeeperLink {
         let mut audited = false;
         loop {
             let (pushes, mut pushed) = mpsc::unbounded_channel();
-            let opened = timeout(
-                self.connect_timeout,
-                self.open(&topology, &names, &events, pushes),
-            )
-            .await;
+            let limit = if topology.is_one_server() {
+                self.connect_timeout
+            } else {
+                // Another one may answer.
+                self.connect_timeout.min(ELSEWHERE)
+            };
+            let opened = timeout(limit, self.open(&topology, &names, &events, pushes)).await;
             let opened = opened
                 .unwrap_or_else(|_| Err(Failure::refused("the server did not answer in time")));
             match opened {
-                Ok(connection) => {
+                Ok((connection, home)) => {
                     failures = 0;
-                    self.state.send_replace(State::Ready(connection.clone()));
+                    self.state
+                        .send_replace(State::Ready(connection.clone(), home));
                     if !audited {
                         audited = true;
-                        tokio::spawn(Arc::clone(&self).audit(connection));
+                        tokio::spawn(Arc::clone(&self).audit(connection.clone()));
                     }
                     // What was pushed while nobody listened is lost: every waiter asks again.
                     events.tell(Event::Interrupted);
-                    self.listen(&names, &events, &mut pushed).await;
+                    let changes = async {
+                        loop {
+                            topology.change().await;
+                            events.tell(Event::Interrupted);
+                        }
+                    };
+                    tokio::select! {
+                        () = self.listen(&names, &events, &mut pushed) => {}
+                        () = topology.move_out(home) => {}
+                        () = topology.silence(&connection) => {}
+                        () = changes => {}
+                    }
+                    topology.doubt();
                     self.listening.store(false, Ordering::Relaxed);
                     self.state.send_replace(State::Connecting);
                     events.tell(Event::Interrupted);
                 }
                 Err(failure) => {
                     failures += 1;
+                    topology.doubt();
                     self.state.send_replace(State::Down(failure));
                     sleep(pause_after_failure(failures)).await;
                 }
@@ -146,10 +176,18 @@ impl KeeperLink {
         names: &Names,
         events: &Events,
         pushes: mpsc::UnboundedSender<PushInfo>,
-    ) -> Result<Connection, Failure> {
-        let connection = topology.open(topology.home(), names, Some(pushes)).await?;
+    ) -> Result<(Connection, Node), Failure> {
+        let home = topology.home(events.manager).await?;
+        let connection = tokio::select! {
+            opened = topology.open(home, names, Some(pushes)) => opened?,
+            () = topology.move_out(home) => {
+                return Err(Failure::refused("another server has taken its place"));
+            }
+        };
         let version = check_version(&connection).await?;
-        let set_tells_value = version.is_some_and(|version| version >= (7, 0));
+        // The nodes of a cluster may be of different versions.
+        let set_tells_value =
+            !topology.is_cluster() && version.is_some_and(|version| version >= (7, 0));
         self.set_tells_value
             .store(set_tells_value, Ordering::Relaxed);
         let subscribe = cmd("SUBSCRIBE").arg(names.channel(events.manager)).take();
@@ -159,7 +197,7 @@ impl KeeperLink {
             // Without pushes waiters look for themselves: slower, not wrong. The audit tells of it.
             Err(_) => {}
         }
-        Ok(connection)
+        Ok((connection, home))
     }
 
     /// Until the connection has ended or gone silent.

@@ -90,8 +90,8 @@ impl Links {
         {
             return link.outcome.clone();
         }
-        // Runtimes come and go; what they leave goes when the next one comes.
-        links.retain(|_, link| link.runtime_lives());
+        // Runtimes come and go, and so do servers; what they leave goes when the next one comes.
+        links.retain(|(_, node), link| link.runtime_lives() && self.topology.uses(*node));
         let (tell, outcome) = watch::channel(None);
         let (topology, names) = (Arc::clone(&self.topology), Arc::clone(&self.names));
         runtime.spawn(async move {

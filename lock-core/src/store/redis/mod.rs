@@ -1,27 +1,41 @@
-//! Locks on one Redis server. All that the kit knows of Redis is in this folder and in `scripts/`.
+//! Locks on Redis: on one server, on the master that sentinels know, or on a cluster. All that the kit
+//! knows of Redis is in this folder and in `scripts/`.
 
 mod acquire;
 mod answers;
+#[cfg(any(feature = "sentinel", feature = "cluster"))]
+mod asking;
 mod audit;
 mod batch;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod connection;
+mod journey;
 mod keeper_link;
 mod links;
 mod look;
+#[cfg(any(feature = "sentinel", feature = "cluster"))]
+mod lookout;
 mod names;
+#[cfg(any(feature = "sentinel", feature = "cluster"))]
+mod nodes;
 mod replicas;
 mod scripts;
+#[cfg(feature = "sentinel")]
+mod sentinel;
 mod topology;
+#[cfg(any(feature = "sentinel", feature = "cluster"))]
+mod url;
 mod wait;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::Client;
 use tokio::runtime::Handle;
+use tokio::sync::SetOnce;
 
-use self::answers::{Trouble, failure};
+use self::answers::Trouble;
 use self::audit::Auditor;
 use self::batch::Item;
 use self::connection::Connection;
@@ -30,41 +44,60 @@ use self::links::Links;
 use self::names::Names;
 pub(crate) use self::replicas::ReplicaAcks;
 use self::replicas::Replicas;
+use self::scripts::Scripts;
+pub(crate) use self::topology::Servers;
 use self::topology::{Node, Topology};
-use super::{
-    BoxFuture, Events, Extension, Failure, Lane, Operation, Outcome, Release, Released, Store,
-};
+use super::{BoxFuture, Events, Extension, Failure, Lane, Operation, Outcome, Release, Store};
 use crate::audit::Finding;
 use crate::error::Error;
 use crate::lease::GRANT;
+use crate::manager::Settings;
 
 pub(crate) struct RedisStore {
     topology: Arc<Topology>,
     names: Arc<Names>,
+    scripts: &'static Scripts,
     links: Links,
     keeper: Arc<KeeperLink>,
     /// Where the locks are written that replicas have to acknowledge, if they do.
     replicas: Option<Replicas>,
+    /// That on which the keeper's thread runs.
+    keeper_runtime: SetOnce<Handle>,
+    /// How long an operation looks for a server that can serve it.
+    patience: Duration,
 }
 
 impl RedisStore {
+    /// # Errors
+    ///
+    /// For a namespace that cannot be used on these servers.
     pub(crate) fn new(
-        client: &Client,
+        servers: Servers,
         namespace: String,
-        connect_timeout: Duration,
+        settings: &Settings,
         replica_acks: Option<ReplicaAcks>,
     ) -> Result<Arc<Self>, Error> {
-        let topology = Topology::single(client).map_err(|error| failure(error).error)?;
+        let Servers(topology) = servers;
         let topology = Arc::new(topology);
-        let names = Arc::new(Names::new(namespace));
+        let (names, scripts) = (Names::new(namespace), &scripts::ON_ONE_SERVER);
+        #[cfg(feature = "cluster")]
+        let (names, scripts) = match topology.cluster() {
+            Some(_) => (names.in_slots()?, &scripts::ON_A_NODE),
+            None => (names, scripts),
+        };
+        let names = Arc::new(names);
         let wanted = replica_acks.map_or(0, |acks| acks.wanted);
         let auditor = Auditor::new(&topology, &names, wanted);
         Ok(Arc::new(Self {
             links: Links::new(&topology, &names),
-            keeper: Arc::new(KeeperLink::new(connect_timeout, auditor)),
+            keeper: Arc::new(KeeperLink::new(settings.connect_timeout, auditor)),
             replicas: replica_acks.map(|acks| Replicas::new(acks, &topology, &names)),
             names,
+            scripts,
             topology,
+            keeper_runtime: SetOnce::new(),
+            // The caller gives up after twice as long, and then cannot say why.
+            patience: settings.operation_timeout / 2,
         }))
     }
 
@@ -72,6 +105,9 @@ impl RedisStore {
     fn open_connection(&self, lane: Lane, node: Node) -> Option<Connection> {
         match lane {
             Lane::Runtime(runtime) => self.links.of(runtime, node),
+            Lane::Keeper if self.topology.is_cluster() => {
+                self.links.of(self.keeper_runtime.get()?.id(), node)
+            }
             Lane::Keeper => None,
             Lane::Acknowledged(runtime) => self.replicas.as_ref()?.open_connection(runtime, node),
         }
@@ -86,58 +122,12 @@ impl RedisStore {
             },
             Lane::Acknowledged(runtime) => match &self.replicas {
                 Some(replicas) => replicas.connection(runtime, node).await,
-                None => self.keeper.connection().await,
+                None => self.keeper.connection_to(node).await,
             },
-            Lane::Keeper => self.keeper.connection().await,
-        }
-    }
-
-    /// Sends the operation; once more on a new connection, if the one at hand turns out broken.
-    async fn ask(&self, operation: Operation, lane: Lane) -> Outcome {
-        let mut operation = operation;
-        let mut again = false;
-        let node = self.topology.node_of(operation.key());
-        loop {
-            let connection = match self.open_connection(lane, node) {
-                Some(connection) => connection,
-                None => match Box::pin(self.connection(lane, node)).await {
-                    Ok(connection) => connection,
-                    // What was sent before may have arrived.
-                    Err(failure) => {
-                        return Outcome::Failed(Failure {
-                            ambiguous: failure.ambiguous || again,
-                            ..failure
-                        });
-                    }
-                },
-            };
-            let sent = match (&self.replicas, lane) {
-                (Some(replicas), Lane::Acknowledged(_)) => {
-                    Box::pin(self.send_to_replicas(replicas, &operation, &connection)).await
-                }
-                _ => self.send(&operation, &connection).await,
-            };
-            match sent {
-                Ok(Outcome::Released(Released::Absent | Released::Other)) if again => {
-                    // The first send may have been the one that released it.
-                    return Outcome::Released(Released::Yes);
-                }
-                Ok(outcome) => return outcome,
-                Err(Trouble::Broken(_)) if !again => {
-                    again = true;
-                    if let Operation::Acquire(acquire) = &mut operation {
-                        acquire.repeated = true;
-                    }
-                }
-                Err(Trouble::Broken(error)) => return Outcome::Failed(failure(error)),
-                Err(Trouble::Failed(failure)) => {
-                    return Outcome::Failed(Failure {
-                        ambiguous: failure.ambiguous || again,
-                        ..failure
-                    });
-                }
-                Err(Trouble::NoScript) => return answers::not_understood(),
+            Lane::Keeper if self.topology.is_cluster() => {
+                self.links.on(self.keeper_runtime.wait().await, node).await
             }
+            Lane::Keeper => self.keeper.connection_to(node).await,
         }
     }
 
@@ -193,7 +183,8 @@ impl RedisStore {
         let lock = self.names.lock(&release.key);
         let queue = self.names.queue(&release.key);
         let fence = fence_text(release);
-        let keys = [lock.as_str(), self.names.mark(), queue.as_str()];
+        let mark = self.names.mark(&lock);
+        let keys = [lock.as_str(), &mark, queue.as_str()];
         let token = release.token.text();
         let (fence, channels) = (fence.as_str(), self.names.channels());
         let grant = grant(release.ttl);
@@ -202,15 +193,15 @@ impl RedisStore {
         let answer = match ending {
             Ending::Free => {
                 let arguments = [token, fence, channels, grant];
-                scripts::RELEASE.run(on, &keys, &arguments).await?
+                self.scripts.release.run(on, &keys, &arguments).await?
             }
             Ending::Leave => {
                 let arguments = [token, fence, channels, grant, "leave"];
-                scripts::RELEASE.run(on, &keys, &arguments).await?
+                self.scripts.release.run(on, &keys, &arguments).await?
             }
             Ending::Cool(cooldown) => {
                 let arguments = [token, fence, channels, grant, &millis(cooldown)];
-                scripts::COOL.run(on, &keys, &arguments).await?
+                self.scripts.cool.run(on, &keys, &arguments).await?
             }
         };
         Ok(answers::released(&answer))
@@ -251,13 +242,17 @@ impl Store for RedisStore {
     }
 
     fn background(self: Arc<Self>, events: Events) -> BoxFuture<'static, ()> {
-        let link = Arc::clone(&self.keeper);
         Box::pin(async move {
             if let Some(replicas) = &self.replicas {
                 replicas.run_on_this_runtime();
             }
-            let (topology, names) = (Arc::clone(&self.topology), Arc::clone(&self.names));
-            link.run(topology, names, events).await;
+            let _ = self.keeper_runtime.set(Handle::current());
+            let link = Arc::clone(&self.keeper);
+            let names = Arc::clone(&self.names);
+            tokio::join!(
+                link.run(Arc::clone(&self.topology), names, events),
+                self.topology.watch()
+            );
         })
     }
 
@@ -271,6 +266,14 @@ impl Store for RedisStore {
 
     fn audit(&self) -> BoxFuture<'_, Result<Vec<Finding>, Failure>> {
         Box::pin(self.keeper.findings())
+    }
+
+    #[cfg(feature = "cluster")]
+    fn shard(&self, key: &str) -> u32 {
+        self.topology.cluster().map_or(0, |cluster| {
+            let slot = cluster::slots::Slot::of(&self.names.lock(key));
+            cluster.known_owner(slot).map_or(u32::MAX, |node| node.0)
+        })
     }
 
     fn lane(&self) -> Lane {

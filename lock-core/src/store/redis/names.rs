@@ -1,13 +1,22 @@
 //! How a lock's data is called in Redis.
 
+use std::borrow::Cow;
+
+#[cfg(feature = "cluster")]
+use super::cluster::slots::Slot;
+#[cfg(feature = "cluster")]
+use crate::Error;
 use crate::token::ManagerId;
 
 /// A namespace and what stands in it:
 ///
 /// * `<namespace><key>`: the lock, a plain string, so that clients of other libraries on the same
 ///   key exclude us and are excluded;
-/// * `<namespace>!q:<key>`: the queue of waiting tokens, in the lock's cluster slot; expires;
-/// * `<namespace>!f`: the mark, the highest fencing token that the clock does not vouch for;
+/// * `<namespace>!q:{<key>}`: the queue of waiting tokens; in a cluster `<namespace>!q:{<lock>}`, or
+///   without braces for a key that has a tag itself, so that it stands in the lock's slot; expires;
+/// * `<namespace>!f`: the mark, the highest fencing token that the clock does not vouch for; in a
+///   cluster one for each slot, `<namespace>!f:{<number>}`, of the smallest number that belongs to it,
+///   so that there are never more of them than slots;
 /// * `<namespace>!m:<manager>`: a manager's push channel.
 ///
 /// Users' keys do not begin with `!`.
@@ -15,6 +24,8 @@ use crate::token::ManagerId;
 pub(super) struct Names {
     namespace: String,
     mark: String,
+    #[cfg(feature = "cluster")]
+    in_slots: bool,
     channels: String,
 }
 
@@ -25,8 +36,47 @@ impl Names {
         Self {
             namespace,
             mark,
+            #[cfg(feature = "cluster")]
+            in_slots: false,
             channels,
         }
+    }
+
+    /// For a cluster: all that belongs to a lock stands in its slot.
+    ///
+    /// # Errors
+    ///
+    /// For a namespace with braces that are no hash tag: see [`Names::check`].
+    #[cfg(feature = "cluster")]
+    pub(super) fn in_slots(self) -> Result<Self, Error> {
+        let tagged = has_hash_tag(&self.namespace);
+        if self.namespace.contains(['{', '}']) && !tagged {
+            return Err(Error::invalid(
+                "the namespace has a brace but no hash tag; for a cluster write `{tag}` with \
+                 something in it, or leave the braces out",
+            ));
+        }
+        Ok(Self {
+            // A tag in the namespace: one slot for all.
+            in_slots: !tagged,
+            ..self
+        })
+    }
+
+    /// Whether all that belongs to the lock can stand in its slot.
+    ///
+    /// # Errors
+    ///
+    /// For a key with braces that are no hash tag: no other key can be made to stand beside it.
+    #[cfg(feature = "cluster")]
+    pub(super) fn check(&self, key: &str) -> Result<(), Error> {
+        if self.in_slots && key.contains(['{', '}']) && !has_hash_tag(key) {
+            return Err(Error::invalid(
+                "the key has a brace but no hash tag, and cannot be locked on a cluster; write \
+                 `{tag}` with something in it, as in `order:{42}`, or leave the braces out",
+            ));
+        }
+        Ok(())
     }
 
     pub(super) fn lock(&self, key: &str) -> String {
@@ -41,11 +91,41 @@ impl Names {
     pub(super) fn queue(&self, key: &str) -> String {
         let tagged = has_hash_tag(key) || has_hash_tag(&self.namespace);
         let (open, close) = if tagged { ("", "") } else { ("{", "}") };
-        [self.namespace.as_str(), "!q:", open, key, close].concat()
+        // A cluster hashes the lock's whole name, where it has no tag.
+        #[cfg(feature = "cluster")]
+        let hashed = if self.in_slots && !tagged {
+            self.namespace.as_str()
+        } else {
+            ""
+        };
+        #[cfg(not(feature = "cluster"))]
+        let hashed = "";
+        [self.namespace.as_str(), "!q:", open, hashed, key, close].concat()
     }
 
-    pub(super) fn mark(&self) -> &str {
+    /// The mark that belongs to a lock, by its full name.
+    pub(super) fn mark(&self, lock: &str) -> Cow<'_, str> {
+        #[cfg(feature = "cluster")]
+        if self.in_slots {
+            return self.mark_of(Slot::of(lock)).into();
+        }
+        let _ = lock;
+        self.mark.as_str().into()
+    }
+
+    /// A mark, whichever: all of them are alike to a server.
+    pub(super) fn any_mark(&self) -> Cow<'_, str> {
+        self.mark("")
+    }
+
+    /// Where there is but one.
+    pub(super) fn only_mark(&self) -> &str {
         &self.mark
+    }
+
+    #[cfg(feature = "cluster")]
+    fn mark_of(&self, slot: Slot) -> String {
+        format!("{}:{{{}}}", self.mark, slot.tag())
     }
 
     /// What every manager's channel begins with.
@@ -58,11 +138,17 @@ impl Names {
     }
 }
 
-/// Whether Redis Cluster hashes only a part of the key: the first `{…}` with something in it.
+/// Whether a cluster hashes only a part of the key.
 fn has_hash_tag(key: &str) -> bool {
-    key.split_once('{')
-        .and_then(|(_, rest)| rest.find('}'))
-        .is_some_and(|end| end > 0)
+    hash_tag(key).is_some()
+}
+
+/// The part of a name that a cluster hashes, if it is not the whole: the first `{…}`, if there is
+/// something in it.
+pub(super) fn hash_tag(name: &str) -> Option<&str> {
+    let (_, rest) = name.split_once('{')?;
+    let (tag, _) = rest.split_once('}')?;
+    (!tag.is_empty()).then_some(tag)
 }
 
 #[cfg(test)]
@@ -84,5 +170,36 @@ mod tests {
         assert_eq!(names.queue("order:42"), "lock:!q:{order:42}");
         assert_eq!(names.queue("order:{42}:x"), "lock:!q:order:{42}:x");
         assert_eq!(names.queue("{}x"), "lock:!q:{{}x}");
+    }
+
+    #[cfg(feature = "cluster")]
+    #[test]
+    fn in_a_cluster_all_that_belongs_to_a_lock_stands_in_its_slot() {
+        for namespace in ["lock:", "", "{app}:", "a{b}c}:"] {
+            let names = Names::new(namespace.to_owned()).in_slots().unwrap();
+            for key in ["order:42", "order:{42}:x", "{a}b}", "x{y}{z}"] {
+                names.check(key).unwrap();
+                let lock = names.lock(key);
+                assert_eq!(Slot::of(&names.queue(key)), Slot::of(&lock), "{lock}");
+                assert_eq!(Slot::of(&names.mark(&lock)), Slot::of(&lock), "{lock}");
+            }
+        }
+    }
+
+    #[cfg(feature = "cluster")]
+    #[test]
+    fn a_key_whose_companions_would_stand_elsewhere_is_invalid_and_says_what_to_write() {
+        let names = Names::new("lock:".to_owned()).in_slots().unwrap();
+        for key in ["{}x", "a}b", "a{b", "}a{", "{}{a}"] {
+            let error = names.check(key).unwrap_err();
+            assert_eq!(error.kind(), crate::ErrorKind::Invalid);
+            assert!(error.to_string().contains("order:{42}"), "{error}");
+        }
+        // The namespace's tag decides.
+        let names = Names::new("{app}".to_owned()).in_slots().unwrap();
+        assert!(names.check("a}b").is_ok());
+        for namespace in ["a{b", "a}b:", "{}"] {
+            assert!(Names::new(namespace.to_owned()).in_slots().is_err());
+        }
     }
 }

@@ -82,7 +82,7 @@ impl Replicas {
     }
 
     /// Whether enough replicas have what was written on this connection; or what to say.
-    async fn acknowledge(&self, on: &Connection) -> Result<(), Trouble> {
+    pub(super) async fn acknowledge(&self, on: &Connection) -> Result<(), Trouble> {
         let runtime = match Handle::try_current() {
             Ok(here) => here,
             Err(_) => self.keeper.wait().await.clone(),
@@ -100,21 +100,22 @@ impl Replicas {
 }
 
 impl RedisStore {
-    /// As any operation is sent; what it grants or lengthens counts once replicas have it.
-    pub(super) async fn send_to_replicas(
+    /// What an operation was answered on this connection counts once replicas have it, where it grants
+    /// or lengthens something. `acquire`: if it was one.
+    pub(super) async fn once_acknowledged(
         &self,
         replicas: &Replicas,
-        operation: &Operation,
+        acquire: Option<&Acquire>,
+        outcome: Outcome,
         on: &Connection,
     ) -> Result<Outcome, Trouble> {
-        let outcome = self.send(operation, on).await?;
-        match (operation, outcome) {
-            (Operation::Acquire(acquire), Outcome::Granted(fence)) => {
+        match (acquire, outcome) {
+            (Some(acquire), Outcome::Granted(fence)) => {
                 self.granted(replicas, acquire, fence, on).await
             }
             // A key that a release gives to this waiter is written on another connection, which no
             // `WAIT` of this one is about. Without an anchor the waiter asks, and so writes it itself.
-            (Operation::Acquire(_), Outcome::Busy(refusal)) => Ok(Outcome::Busy(Refusal {
+            (Some(_), Outcome::Busy(refusal)) => Ok(Outcome::Busy(Refusal {
                 server_time: None,
                 ..refusal
             })),

@@ -15,12 +15,57 @@ macro_rules! script {
     };
 }
 
-script!(ACQUIRE, "common.lua", "acquire.lua");
-script!(RELEASE, "common.lua", "release.lua");
-script!(COOL, "common.lua", "cool.lua");
+script!(ACQUIRE, "one_server.lua", "common.lua", "acquire.lua");
+script!(RELEASE, "one_server.lua", "common.lua", "release.lua");
+script!(COOL, "one_server.lua", "common.lua", "cool.lua");
 script!(EXTEND, "extend.lua");
-script!(BATCH, "common.lua", "batch.lua");
-script!(RESERVE, "common.lua", "reserve.lua");
+script!(BATCH, "one_server.lua", "common.lua", "batch.lua");
+script!(RESERVE, "one_server.lua", "common.lua", "reserve.lua");
+
+#[cfg(feature = "cluster")]
+script!(
+    ACQUIRE_ON_A_NODE,
+    "cluster.lua",
+    "common.lua",
+    "acquire.lua"
+);
+#[cfg(feature = "cluster")]
+script!(
+    RELEASE_ON_A_NODE,
+    "cluster.lua",
+    "common.lua",
+    "release.lua"
+);
+#[cfg(feature = "cluster")]
+script!(COOL_ON_A_NODE, "cluster.lua", "common.lua", "cool.lua");
+
+// About one key each, for a lock whose keys are on their way to another node.
+#[cfg(feature = "cluster")]
+script!(FREE, "free.lua");
+#[cfg(feature = "cluster")]
+script!(RAISE, "raise.lua");
+#[cfg(feature = "cluster")]
+script!(TELL, "cluster.lua", "common.lua", "tell.lua");
+
+/// The scripts about one lock and what belongs to it.
+pub(super) struct Scripts {
+    pub(super) acquire: &'static LazyLock<Lua>,
+    pub(super) release: &'static LazyLock<Lua>,
+    pub(super) cool: &'static LazyLock<Lua>,
+}
+
+pub(super) static ON_ONE_SERVER: Scripts = Scripts {
+    acquire: &ACQUIRE,
+    release: &RELEASE,
+    cool: &COOL,
+};
+
+#[cfg(feature = "cluster")]
+pub(super) static ON_A_NODE: Scripts = Scripts {
+    acquire: &ACQUIRE_ON_A_NODE,
+    release: &RELEASE_ON_A_NODE,
+    cool: &COOL_ON_A_NODE,
+};
 
 pub(super) struct Lua {
     source: &'static str,
@@ -31,6 +76,12 @@ impl Lua {
     fn new(source: &'static str) -> Self {
         let hash = Script::new(source).get_hash().to_owned();
         Self { source, hash }
+    }
+
+    /// The command that runs it on a server that knows it.
+    #[cfg(feature = "cluster")]
+    pub(super) fn known(&self, keys: &[&str], arguments: &[&str]) -> Cmd {
+        command("EVALSHA", &self.hash, keys, arguments)
     }
 
     /// One round trip; two, the first time a server sees the script.

@@ -1,42 +1,231 @@
-//! Which servers there are, and how a connection to one of them is made.
+//! Which servers there are, which of them is asked about a lock, and what becomes of them.
 
-use redis::{Client, PushInfo, RedisError};
+use std::future::pending;
+
+use redis::{Client, PushInfo};
 use tokio::sync::mpsc;
 
-use super::connection::{Connection, prepared};
+#[cfg(feature = "cluster")]
+use super::cluster::{Cluster, slots::Slot};
+use super::connection::{Connection, Probe, prepared};
+#[cfg(any(feature = "sentinel", feature = "cluster"))]
+use super::lookout::Lookout;
 use super::names::Names;
+#[cfg(feature = "sentinel")]
+use super::sentinel::Sentinel;
+#[cfg(any(feature = "sentinel", feature = "cluster"))]
+use super::url;
+use crate::error::Error;
 use crate::store::Failure;
+use crate::token::ManagerId;
 
 /// The servers that keep the locks.
 pub(super) enum Topology {
     /// One server, the same for good.
     Single(Client),
+    /// One server at a time: the master that sentinels know.
+    #[cfg(feature = "sentinel")]
+    Sentinel(Sentinel),
+    /// Nodes that share the keys.
+    #[cfg(feature = "cluster")]
+    Cluster(Cluster),
 }
 
-/// One of the servers: a number, by which the connections to it are told from those to others.
+/// One of the servers: a number, by which the connections to it are told from those to others. The
+/// same address always has the same one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Node(u32);
+pub(super) struct Node(pub(super) u32);
 
 impl Node {
-    const ONLY: Node = Node(0);
+    pub(super) const ONLY: Node = Node(0);
+}
+
+/// A topology as a URL names it.
+pub(crate) struct Servers(pub(super) Topology);
+
+impl Servers {
+    pub(crate) fn single(client: &Client) -> Result<Self, Error> {
+        let client = prepared(client.get_connection_info().clone());
+        let client = client.map_err(|error| super::answers::failure(error).error)?;
+        Ok(Self(Topology::Single(client)))
+    }
+
+    #[cfg(feature = "sentinel")]
+    pub(crate) fn sentinel(url: &str) -> Result<Self, Error> {
+        let sentinel = Sentinel::new(url::sentinel(url)?)?;
+        Ok(Self(Topology::Sentinel(sentinel)))
+    }
+
+    #[cfg(feature = "cluster")]
+    pub(crate) fn cluster(url: &str) -> Result<Self, Error> {
+        let cluster = Cluster::new(url::cluster(url)?)?;
+        Ok(Self(Topology::Cluster(cluster)))
+    }
 }
 
 impl Topology {
-    pub(super) fn single(client: &Client) -> Result<Self, RedisError> {
-        prepared(client).map(Topology::Single)
+    /// The server to ask about a lock, by its full name, where that is known.
+    pub(super) fn known_node_of(&self, lock: &str) -> Option<Node> {
+        let _ = lock;
+        match self {
+            Topology::Single(_) => Some(Node::ONLY),
+            #[cfg(feature = "sentinel")]
+            Topology::Sentinel(sentinel) => sentinel.known_master(),
+            #[cfg(feature = "cluster")]
+            Topology::Cluster(cluster) => cluster.known_owner(Slot::of(lock)),
+        }
     }
 
-    /// The server to ask about a lock.
-    pub(super) fn node_of(&self, _lock: &str) -> Node {
+    /// The server to ask about a lock, by its full name.
+    pub(super) async fn node_of(&self, lock: &str) -> Result<Node, Failure> {
+        let _ = lock;
         match self {
-            Topology::Single(_) => Node::ONLY,
+            Topology::Single(_) => Ok(Node::ONLY),
+            #[cfg(feature = "sentinel")]
+            Topology::Sentinel(sentinel) => sentinel.master().await,
+            #[cfg(feature = "cluster")]
+            Topology::Cluster(cluster) => cluster.owner(Slot::of(lock)).await,
+        }
+    }
+
+    /// Until another server than `from` is to be asked about a lock.
+    pub(super) async fn departure(&self, lock: &str, from: Node) {
+        let _ = (lock, from);
+        match self {
+            Topology::Single(_) => pending().await,
+            #[cfg(feature = "sentinel")]
+            Topology::Sentinel(sentinel) => sentinel.departure(from).await,
+            #[cfg(feature = "cluster")]
+            Topology::Cluster(cluster) => cluster.departure(Slot::of(lock), from).await,
         }
     }
 
     /// The server on which a manager listens for its pushes.
-    pub(super) fn home(&self) -> Node {
+    pub(super) async fn home(&self, manager: ManagerId) -> Result<Node, Failure> {
+        let _ = manager;
         match self {
-            Topology::Single(_) => Node::ONLY,
+            Topology::Single(_) => Ok(Node::ONLY),
+            #[cfg(feature = "sentinel")]
+            Topology::Sentinel(sentinel) => sentinel.home().await,
+            #[cfg(feature = "cluster")]
+            Topology::Cluster(cluster) => cluster.home(manager).await,
+        }
+    }
+
+    /// Until a manager should listen on another server.
+    pub(super) async fn move_out(&self, home: Node) {
+        let _ = home;
+        match self {
+            Topology::Single(_) => pending().await,
+            #[cfg(feature = "sentinel")]
+            Topology::Sentinel(sentinel) => sentinel.departure(home).await,
+            #[cfg(feature = "cluster")]
+            Topology::Cluster(cluster) => cluster.expulsion(home).await,
+        }
+    }
+
+    /// Whether any lock is kept there, as far as is known.
+    pub(super) fn uses(&self, node: Node) -> bool {
+        let _ = node;
+        match self {
+            Topology::Single(_) => true,
+            #[cfg(feature = "sentinel")]
+            Topology::Sentinel(sentinel) => sentinel.uses(node),
+            #[cfg(feature = "cluster")]
+            Topology::Cluster(cluster) => cluster.uses(node),
+        }
+    }
+
+    /// Whether it is the same server for good, so that its clock may be relied on and there is nobody
+    /// else to ask.
+    pub(super) fn is_one_server(&self) -> bool {
+        matches!(self, Topology::Single(_))
+    }
+
+    /// Whether a key's server is one of several at a time.
+    pub(super) fn is_cluster(&self) -> bool {
+        match self {
+            Topology::Single(_) => false,
+            #[cfg(feature = "sentinel")]
+            Topology::Sentinel(_) => false,
+            #[cfg(feature = "cluster")]
+            Topology::Cluster(_) => true,
+        }
+    }
+
+    #[cfg(feature = "cluster")]
+    pub(super) fn cluster(&self) -> Option<&Cluster> {
+        match self {
+            Topology::Cluster(cluster) => Some(cluster),
+            _ => None,
+        }
+    }
+
+    /// A server is not what it was taken for, or does not answer: looked at soon.
+    pub(super) fn doubt(&self) {
+        #[cfg(any(feature = "sentinel", feature = "cluster"))]
+        if let Some(lookout) = self.lookout() {
+            lookout.ring();
+        }
+    }
+
+    /// Before a server is connected to. A master that comes back after it was replaced takes itself for
+    /// one for a while; and where a connection does not come about, another server may have its place.
+    pub(super) async fn prepare_to_connect(&self) {
+        match self {
+            #[cfg(feature = "sentinel")]
+            Topology::Sentinel(sentinel) => sentinel.lookout().look_again().await,
+            _ => self.doubt(),
+        }
+    }
+
+    /// Until the servers have been looked at again.
+    pub(super) async fn look_again(&self) {
+        #[cfg(any(feature = "sentinel", feature = "cluster"))]
+        if let Some(lookout) = self.lookout() {
+            lookout.look_again().await;
+        }
+    }
+
+    #[cfg(any(feature = "sentinel", feature = "cluster"))]
+    fn lookout(&self) -> Option<&Lookout> {
+        match self {
+            Topology::Single(_) => None,
+            #[cfg(feature = "sentinel")]
+            Topology::Sentinel(sentinel) => Some(sentinel.lookout()),
+            #[cfg(feature = "cluster")]
+            Topology::Cluster(cluster) => Some(cluster.lookout()),
+        }
+    }
+
+    /// Until waiters may have lost their places, without the connection on which they listen.
+    pub(super) async fn change(&self) {
+        match self {
+            #[cfg(feature = "cluster")]
+            Topology::Cluster(cluster) => cluster.change().await,
+            _ => pending().await,
+        }
+    }
+
+    /// Until a server does not answer on this connection, or is cut off from the others. Where a lock's
+    /// commands go by another connection, nothing else would tell.
+    pub(super) async fn silence(&self, on: &Connection) {
+        let _ = on;
+        match self {
+            #[cfg(feature = "cluster")]
+            Topology::Cluster(_) => super::cluster::silence(on).await,
+            _ => pending().await,
+        }
+    }
+
+    /// Looks after the servers, on the keeper's thread, for as long as it runs.
+    pub(super) async fn watch(&self) {
+        match self {
+            Topology::Single(_) => pending().await,
+            #[cfg(feature = "sentinel")]
+            Topology::Sentinel(sentinel) => sentinel.watch().await,
+            #[cfg(feature = "cluster")]
+            Topology::Cluster(cluster) => cluster.watch().await,
         }
     }
 
@@ -48,20 +237,28 @@ impl Topology {
         names: &Names,
         pushes: Option<mpsc::UnboundedSender<PushInfo>>,
     ) -> Result<Connection, Failure> {
-        Connection::open(self.client(node), names.mark(), pushes).await
-    }
-
-    /// Without user and password.
-    pub(super) fn address(&self) -> String {
-        self.client(Node::ONLY)
-            .get_connection_info()
-            .addr()
-            .to_string()
-    }
-
-    fn client(&self, _node: Node) -> &Client {
+        let _ = node;
         match self {
-            Topology::Single(client) => client,
+            Topology::Single(client) => {
+                let connection = Connection::open(client, pushes).await?;
+                connection.probe(&names.any_mark(), Probe::Server).await?;
+                Ok(connection)
+            }
+            #[cfg(feature = "sentinel")]
+            Topology::Sentinel(sentinel) => sentinel.open(node, names, pushes).await,
+            #[cfg(feature = "cluster")]
+            Topology::Cluster(cluster) => cluster.open(node, names, pushes).await,
+        }
+    }
+
+    /// Of the servers that the URL names, without user and password.
+    pub(super) fn address(&self) -> String {
+        match self {
+            Topology::Single(client) => client.get_connection_info().addr().to_string(),
+            #[cfg(feature = "sentinel")]
+            Topology::Sentinel(sentinel) => sentinel.addresses(),
+            #[cfg(feature = "cluster")]
+            Topology::Cluster(cluster) => cluster.addresses(),
         }
     }
 }

@@ -1,0 +1,23 @@
+-- free: deletes a lock that is this token's, and nothing else: for a lock whose keys are on their way
+-- from one node of a cluster to another, where no script may touch more than one of them.
+--
+-- KEYS   1 lock
+-- ARGV   1 token   2 cooldown in ms, or ""
+-- Reply  1 released   0 there is no such key   2 the key is another owner's
+local value = redis.pcall('GET', KEYS[1])
+if type(value) == 'table' and value.err then
+  if string.match(value.err, '^WRONGTYPE') then return 2 end
+  return value
+end
+local closed = 'cooling/' .. ARGV[1]
+if ARGV[2] ~= '' and value == closed then return 1 end
+if not value then return 0 end
+if value ~= ARGV[1] then return 2 end
+if ARGV[2] ~= '' then
+  local time = redis.call('TIME')
+  local until_ms = time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[2]
+  local cooled = redis.pcall('SET', KEYS[1], closed, 'PXAT', string.format('%.0f', until_ms))
+  if not cooled.err then return 1 end
+end
+redis.call('DEL', KEYS[1])
+return 1

@@ -1,0 +1,10 @@
+-- tell: leaves the queue, and tells the first who wait that the key may be free. For a lock whose keys
+-- are on their way from one node of a cluster to another: it cannot be given to anybody meanwhile.
+--
+-- KEYS   1 queue
+-- ARGV   1 token   2 grant in ms, as it stands in the queue   3 prefix of the managers' channels
+--        4 lock, of which only the name is told   5 when it will be free, in ms
+-- Reply  1
+redis.pcall('ZREM', KEYS[1], ARGV[1] .. ' ' .. ARGV[2])
+tell_next(KEYS[1], ARGV[4], ARGV[3], tonumber(ARGV[5]))
+return 1

@@ -1,0 +1,227 @@
+//! Which node has which slot, as the nodes tell it.
+
+use redis::Value;
+
+use super::slots::Slot;
+use crate::store::Failure;
+use crate::store::redis::answers::{failure, number, text};
+use crate::store::redis::topology::Node;
+
+#[derive(Clone)]
+pub(super) struct Map {
+    owners: Vec<Option<Node>>,
+    /// The masters, each once.
+    masters: Vec<Node>,
+    /// Whoever answered when the cluster was last looked at, and took it for one that serves.
+    live: Vec<Node>,
+}
+
+impl Map {
+    pub(super) fn empty() -> Self {
+        Self {
+            owners: vec![None; Slot::COUNT],
+            masters: Vec::new(),
+            live: Vec::new(),
+        }
+    }
+
+    pub(super) fn owner(&self, slot: Slot) -> Option<Node> {
+        self.owners[slot.index()]
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.masters.is_empty()
+    }
+
+    pub(super) fn is_shared_as(&self, other: &Self) -> bool {
+        self.owners == other.owners
+    }
+
+    pub(super) fn live(&self) -> &[Node] {
+        &self.live
+    }
+
+    pub(super) fn masters(&self) -> &[Node] {
+        &self.masters
+    }
+
+    /// A node says that another one has the slot.
+    pub(super) fn set_owner(&mut self, slot: Slot, owner: Node) {
+        self.owners[slot.index()] = Some(owner);
+        if !self.masters.contains(&owner) {
+            self.masters.push(owner);
+        }
+    }
+
+    /// `shares`: who has the slots from one to another. `live`: who answered.
+    pub(super) fn new(shares: &[Share<Node>], live: Vec<Node>) -> Self {
+        let mut map = Self::empty();
+        for share in shares {
+            for owner in &mut map.owners[share.first.index()..=share.last.index()] {
+                *owner = Some(share.owner);
+            }
+            if !map.masters.contains(&share.owner) {
+                map.masters.push(share.owner);
+            }
+        }
+        map.live = live;
+        map
+    }
+}
+
+/// The slots from one to another, and who has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Share<T> {
+    pub(super) first: Slot,
+    pub(super) last: Slot,
+    pub(super) owner: T,
+}
+
+/// What one node says of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Said {
+    /// Whether the node takes the cluster for one that serves.
+    pub(super) serves: bool,
+    /// Raised whenever slots change hands by a failover.
+    pub(super) epoch: u64,
+    /// No host: the one that was asked.
+    pub(super) shares: Vec<Share<(Option<String>, u16)>>,
+}
+
+/// From the answers to `CLUSTER INFO` and `CLUSTER SLOTS`.
+pub(super) fn said(answers: &[Value]) -> Result<Said, Failure> {
+    let [info, slots] = answers else {
+        return Err(Failure::not_understood());
+    };
+    for answer in answers {
+        if let Value::ServerError(error) = answer {
+            let failure = failure(error.clone().into());
+            let alone = !failure.is_final() && error.code() == "ERR";
+            return Err(if alone {
+                Failure::misconfigured(
+                    "a server of the URL is no node of a cluster; write redis://host:port for a \
+                     server of its own",
+                )
+            } else {
+                failure
+            });
+        }
+    }
+    let Value::Array(slots) = slots else {
+        return Err(Failure::not_understood());
+    };
+    let shares = slots.iter().map(share).collect::<Option<Vec<_>>>();
+    Ok(Said {
+        serves: serves(info),
+        epoch: field(info, "cluster_current_epoch")
+            .and_then(|epoch| epoch.parse().ok())
+            .unwrap_or(0),
+        shares: shares.ok_or_else(Failure::not_understood)?,
+    })
+}
+
+/// Whether the node takes the cluster for one that serves, by its answer to `CLUSTER INFO`.
+pub(super) fn serves(info: &Value) -> bool {
+    field(info, "cluster_state") == Some("ok")
+}
+
+fn field<'a>(info: &'a Value, name: &str) -> Option<&'a str> {
+    let info = match info {
+        Value::VerbatimString { text, .. } => text,
+        other => text(other)?,
+    };
+    let mut fields = info.lines().filter_map(|line| line.split_once(':'));
+    fields
+        .find(|(field, _)| *field == name)
+        .map(|(_, value)| value)
+}
+
+/// First slot, last slot, master, replicas.
+fn share(value: &Value) -> Option<Share<(Option<String>, u16)>> {
+    let Value::Array(parts) = value else {
+        return None;
+    };
+    let [first, last, Value::Array(master), ..] = parts.as_slice() else {
+        return None;
+    };
+    let [host, port, ..] = master.as_slice() else {
+        return None;
+    };
+    let slots = (
+        Slot::numbered(number(first)?)?,
+        Slot::numbered(number(last)?)?,
+    );
+    let host = match host {
+        // A node that has not been told its own name yet.
+        Value::Nil => None,
+        host => text(host).filter(|host| !host.is_empty() && *host != "?"),
+    };
+    (slots.0.index() <= slots.1.index()).then_some(Share {
+        first: slots.0,
+        last: slots.1,
+        owner: (host.map(str::to_owned), u16::try_from(number(port)?).ok()?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::{ErrorKind, RedisError};
+
+    use super::*;
+
+    fn bulk(text: &str) -> Value {
+        Value::BulkString(text.as_bytes().to_vec())
+    }
+
+    fn range(first: i64, last: i64, host: Value, port: i64) -> Value {
+        let master = Value::Array(vec![host, Value::Int(port), bulk("id")]);
+        Value::Array(vec![Value::Int(first), Value::Int(last), master])
+    }
+
+    #[test]
+    fn what_a_node_says_is_who_has_which_slots() {
+        let info = bulk("cluster_state:ok\r\ncluster_current_epoch:6\r\n");
+        let slots = Value::Array(vec![
+            range(0, 8191, bulk("10.0.0.1"), 7000),
+            range(8192, 16383, Value::Nil, 7001),
+        ]);
+        let said = said(&[info, slots]).unwrap();
+        assert!(said.serves);
+        assert_eq!(said.epoch, 6);
+        assert_eq!(said.shares[0].owner, (Some("10.0.0.1".to_owned()), 7000));
+        assert_eq!(said.shares[1].owner, (None, 7001));
+        let shares: Vec<_> = said
+            .shares
+            .iter()
+            .zip([Node(3), Node(5)])
+            .map(|(share, owner)| Share {
+                first: share.first,
+                last: share.last,
+                owner,
+            })
+            .collect();
+        let mut map = Map::new(&shares, vec![]);
+        let slot = |number| Slot::numbered(number).unwrap();
+        assert_eq!(map.owner(slot(8191)), Some(Node(3)));
+        assert_eq!(map.owner(slot(8192)), Some(Node(5)));
+        map.set_owner(slot(8191), Node(5));
+        assert_eq!(map.owner(slot(8191)), Some(Node(5)));
+        assert_eq!(map.owner(slot(8190)), Some(Node(3)));
+    }
+
+    #[test]
+    fn an_answer_that_is_not_understood_changes_nothing() {
+        let info = bulk("cluster_state:ok\r\n");
+        for strange in [
+            Value::Nil,
+            Value::Array(vec![Value::Nil]),
+            Value::Array(vec![range(0, 16384, bulk("a"), 1)]),
+            Value::Array(vec![range(7, 6, bulk("a"), 1)]),
+            Value::Array(vec![range(0, 1, bulk("a"), 70_000)]),
+        ] {
+            assert!(said(&[info.clone(), strange]).is_err());
+        }
+        let error = RedisError::from((ErrorKind::Io, "unused"));
+        assert!(!failure(error).is_final());
+    }
+}

@@ -1,0 +1,345 @@
+//! A cluster: every key has a slot, every slot a node, and both may change.
+//!
+//! The redis crate's own client of a cluster is not used: it repeats a command by itself when a
+//! connection breaks, so that a release that was done is answered by "there is no such key", and a
+//! lease that was given back in order would be told as lost. It also needs a runtime with timers.
+
+mod map;
+pub(super) mod parts;
+mod renewing;
+pub(super) mod slots;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use redis::{Client, ConnectionInfo, Pipeline, PushInfo, cmd};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{sleep, timeout};
+
+use self::map::{Map, Said, Share, said};
+use self::slots::Slot;
+use super::answers::failure;
+use super::asking::{Informant, ask_all};
+use super::connection::{Connection, Probe};
+use super::lookout::Lookout;
+use super::names::Names;
+use super::nodes::Nodes;
+use super::topology::Node;
+use crate::error::Error;
+use crate::store::Failure;
+use crate::token::ManagerId;
+
+/// What changes is told by the nodes themselves, to whoever asks the wrong one. Who only waits asks
+/// nobody.
+const INTERVAL: Duration = Duration::from_secs(2);
+/// So many nodes are asked at once when nothing is amiss, another time others, ...
+const ASKED_REGULARLY: usize = 2;
+/// ... and when something is.
+const ASKED_AT_ONCE: usize = 6;
+/// After slots have changed hands, more of them may: waiters are told once for all of them.
+const SETTLING: Duration = Duration::from_millis(100);
+
+pub(super) struct Cluster {
+    seeds: Vec<Node>,
+    nodes: Nodes,
+    state: watch::Sender<State>,
+    lookout: Lookout,
+    /// How often a node was chosen to listen on.
+    homes: AtomicUsize,
+}
+
+struct State {
+    /// Before the first look.
+    unseen: bool,
+    map: Map,
+    /// How often slots have changed hands.
+    changes: u64,
+    /// Why the last look found nothing.
+    failure: Option<Failure>,
+}
+
+impl Cluster {
+    pub(super) fn new(seeds: Vec<ConnectionInfo>) -> Result<Self, Error> {
+        let unusable = || Error::invalid("the URL names no nodes; write redis-cluster://host:port");
+        let nodes = Nodes::new(seeds.first().cloned().ok_or_else(unusable)?);
+        let seeds = seeds.iter().map(|seed| {
+            let (host, port) = match seed.addr() {
+                redis::ConnectionAddr::Tcp(host, port)
+                | redis::ConnectionAddr::TcpTls { host, port, .. } => (host, *port),
+                _ => return Err(unusable()),
+            };
+            nodes.at(host, port).map_err(|error| failure(error).error)
+        });
+        Ok(Self {
+            seeds: seeds.collect::<Result<_, _>>()?,
+            nodes,
+            state: watch::Sender::new(State {
+                unseen: true,
+                map: Map::empty(),
+                changes: 0,
+                failure: None,
+            }),
+            lookout: Lookout::new(),
+            homes: AtomicUsize::new(0),
+        })
+    }
+
+    /// The node that has a slot, as far as is known.
+    pub(super) async fn owner(&self, slot: Slot) -> Result<Node, Failure> {
+        if let Some(node) = self.known_owner(slot) {
+            return Ok(node);
+        }
+        self.seen().await;
+        if let Some(node) = self.known_owner(slot) {
+            return Ok(node);
+        }
+        self.lookout.look_again().await;
+        let state = self.state.borrow();
+        state.map.owner(slot).ok_or_else(|| {
+            state.failure.clone().unwrap_or_else(|| {
+                Failure::refused("no node of the cluster serves the slot of the key")
+            })
+        })
+    }
+
+    pub(super) fn known_owner(&self, slot: Slot) -> Option<Node> {
+        self.state.borrow().map.owner(slot)
+    }
+
+    /// A node to listen on: it hears of what is published on any.
+    pub(super) async fn home(&self, manager: ManagerId) -> Result<Node, Failure> {
+        self.seen().await;
+        let turn = self.homes.fetch_add(1, Ordering::Relaxed);
+        if turn > 0 {
+            // The one before was not, or is not any more, what it should be.
+            self.lookout.look_again().await;
+        }
+        let state = self.state.borrow();
+        let masters = state.map.masters().iter();
+        let live = masters.filter(|master| state.map.live().contains(master));
+        let nodes = match live.copied().collect::<Vec<_>>() {
+            live if live.is_empty() => state.map.masters().to_vec(),
+            live => live,
+        };
+        match nodes.len() {
+            0 => Err(state.failure.clone().unwrap_or_else(unreachable)),
+            // Managers are spread over the nodes.
+            count => Ok(nodes[manager.spread().wrapping_add(turn) % count]),
+        }
+    }
+
+    async fn seen(&self) {
+        let mut state = self.state.subscribe();
+        let _ = state.wait_for(|state| !state.unseen).await;
+    }
+
+    /// A node says that another one has the slot.
+    pub(super) fn moved(&self, slot: Slot, to: Node) {
+        self.state.send_modify(|state| {
+            state.map.set_owner(slot, to);
+            state.changes += 1;
+        });
+        self.lookout.ring();
+    }
+
+    /// Until slots have changed hands, and with them the queues of waiters, if they were not lost.
+    pub(super) async fn change(&self) {
+        let mut state = self.state.subscribe();
+        let before = state.borrow_and_update().changes;
+        let _ = state.wait_for(|state| state.changes != before).await;
+        sleep(SETTLING).await;
+    }
+
+    /// The node that another one names in an answer; without a host it has the same.
+    pub(super) fn named(&self, address: &str, by: Node) -> Option<Node> {
+        let (host, port) = address.rsplit_once(':')?;
+        let port = port.parse().ok()?;
+        let host = match host {
+            "" | "?" => self.nodes.address(by).0,
+            host => host.trim_matches(['[', ']']).to_owned(),
+        };
+        self.nodes.at(&host, port).ok()
+    }
+
+    /// Until the slot is another's.
+    pub(super) async fn departure(&self, slot: Slot, from: Node) {
+        let mut state = self.state.subscribe();
+        let gone = |state: &State| state.map.owner(slot).is_some_and(|owner| owner != from);
+        let _ = state.wait_for(gone).await;
+    }
+
+    /// Until the node is no master of the cluster.
+    pub(super) async fn expulsion(&self, node: Node) {
+        let mut state = self.state.subscribe();
+        let gone = |state: &State| !state.map.masters().contains(&node);
+        let _ = state.wait_for(gone).await;
+    }
+
+    pub(super) fn uses(&self, node: Node) -> bool {
+        self.state.borrow().map.masters().contains(&node)
+    }
+
+    pub(super) fn lookout(&self) -> &Lookout {
+        &self.lookout
+    }
+
+    pub(super) async fn open(
+        &self,
+        node: Node,
+        names: &Names,
+        pushes: Option<mpsc::UnboundedSender<PushInfo>>,
+    ) -> Result<Connection, Failure> {
+        let connection = Connection::open(&self.nodes.client(node), pushes).await?;
+        connection.probe(&names.any_mark(), Probe::Node).await?;
+        Ok(connection.one_by_one())
+    }
+
+    /// The nodes of the URL.
+    pub(super) fn addresses(&self) -> String {
+        let addresses = self.seeds.iter().map(|&node| {
+            let (host, port) = self.nodes.address(node);
+            format!("{host}:{port}")
+        });
+        addresses.collect::<Vec<_>>().join(",")
+    }
+
+    /// Keeps the map, for as long as the keeper runs.
+    pub(super) async fn watch(&self) {
+        let mut informants: Vec<(Node, Informant)> = Vec::new();
+        let mut turn = 0;
+        loop {
+            let begun = self.lookout.begin();
+            let looked = self.look(&mut informants, turn).await;
+            turn += 1;
+            self.state.send_modify(|state| {
+                state.unseen = false;
+                match looked {
+                    Ok(map) => {
+                        if !state.map.is_empty() && !state.map.is_shared_as(&map) {
+                            state.changes += 1;
+                        }
+                        state.map = map;
+                        state.failure = None;
+                    }
+                    Err(failure) => state.failure = Some(failure),
+                }
+            });
+            self.lookout.end(begun);
+            self.lookout.rest(INTERVAL).await;
+        }
+    }
+
+    async fn look(
+        &self,
+        informants: &mut Vec<(Node, Informant)>,
+        turn: usize,
+    ) -> Result<Map, Failure> {
+        self.choose(informants, turn);
+        let mut questions = Pipeline::with_capacity(2);
+        for question in ["INFO", "SLOTS"] {
+            questions.add_command(cmd("CLUSTER").arg(question).take());
+        }
+        let (asked, mut clients): (Vec<_>, Vec<_>) = std::mem::take(informants).into_iter().unzip();
+        let answers = ask_all(&mut clients, &questions, 2).await;
+        *informants = asked.iter().copied().zip(clients).collect();
+        let mut live = Vec::new();
+        let mut newest: Option<(Node, Said)> = None;
+        let mut failed = None;
+        let answered = |node: &Node| {
+            let answer = answers.iter().find(|(index, _)| asked[*index] == *node);
+            answer.is_some_and(|(_, answer)| answer.is_ok())
+        };
+        if asked.iter().any(|node| self.uses(*node) && !answered(node)) {
+            // Somebody will take its place.
+            self.lookout.ring();
+        }
+        for (index, answers) in answers {
+            let node = asked[index];
+            match answers.and_then(|answers| said(&answers)) {
+                Ok(said) => {
+                    if said.serves {
+                        live.push(node);
+                    }
+                    let newer = newest.as_ref().is_none_or(|(_, newest)| {
+                        (said.serves, said.epoch) > (newest.serves, newest.epoch)
+                    });
+                    if newer {
+                        newest = Some((node, said));
+                    }
+                }
+                Err(failure) if failure.is_final() => failed = Some(failure),
+                Err(_) => {}
+            }
+        }
+        let Some((teller, said)) = newest else {
+            return Err(failed.unwrap_or_else(unreachable));
+        };
+        self.map(&said, teller, live)
+    }
+
+    fn map(&self, said: &Said, teller: Node, live: Vec<Node>) -> Result<Map, Failure> {
+        let shares = said.shares.iter().map(|share| {
+            let (host, port) = &share.owner;
+            let host = host.clone().unwrap_or_else(|| self.nodes.address(teller).0);
+            Ok(Share {
+                first: share.first,
+                last: share.last,
+                owner: self.nodes.at(&host, *port).map_err(failure)?,
+            })
+        });
+        let shares = shares.collect::<Result<Vec<_>, Failure>>()?;
+        Ok(Map::new(&shares, live))
+    }
+
+    /// Whom to ask this time: of the masters and of those that the URL names, each in its turn.
+    fn choose(&self, informants: &mut Vec<(Node, Informant)>, turn: usize) {
+        let mut all: Vec<Node> = self.state.borrow().map.masters().to_vec();
+        all.extend(
+            self.seeds
+                .iter()
+                .filter(|seed| !all.contains(seed))
+                .copied()
+                .collect::<Vec<_>>(),
+        );
+        let count = if self.lookout.is_alert() || turn == 0 {
+            ASKED_AT_ONCE
+        } else {
+            ASKED_REGULARLY
+        };
+        let first = turn * count % all.len();
+        let chosen = all.iter().cycle().skip(first).take(count.min(all.len()));
+        let chosen: Vec<Node> = chosen.copied().collect();
+        informants.retain(|(node, _)| chosen.contains(node));
+        for node in chosen {
+            if informants.iter().all(|(known, _)| *known != node) {
+                informants.push((node, Informant::new(self.client(node))));
+            }
+        }
+    }
+
+    fn client(&self, node: Node) -> Client {
+        self.nodes.client(node)
+    }
+}
+
+/// How often a node on which a manager only listens is asked whether it is still there.
+const PULSE: Duration = Duration::from_secs(1);
+
+/// Until the node does not answer, or does not take the cluster for one that serves: cut off from the
+/// others it hears nothing.
+pub(super) async fn silence(on: &Connection) {
+    let question = cmd("CLUSTER").arg("INFO").take();
+    loop {
+        sleep(PULSE).await;
+        let Ok(Ok(answer)) = timeout(PULSE, on.send(&question)).await else {
+            return;
+        };
+        if !map::serves(&answer) {
+            return;
+        }
+    }
+}
+
+fn unreachable() -> Failure {
+    Failure::refused("no node of the cluster can be reached")
+}

@@ -1,0 +1,75 @@
+//! The servers of a topology, numbered as they become known.
+
+use std::sync::Mutex;
+
+use redis::{Client, ConnectionAddr, ConnectionInfo, RedisError};
+
+use super::connection::prepared;
+use super::topology::Node;
+use crate::sync::lock;
+
+/// Where a server is: host and port.
+pub(super) type Address = (String, u16);
+
+pub(super) struct Nodes {
+    /// User, password, database and TLS of all of them.
+    settings: ConnectionInfo,
+    known: Mutex<Vec<(Address, Client)>>,
+}
+
+impl Nodes {
+    /// Servers that are spoken to as `settings` say, wherever they are.
+    pub(super) fn new(settings: ConnectionInfo) -> Self {
+        Self {
+            settings,
+            known: Mutex::default(),
+        }
+    }
+
+    /// The server at an address.
+    pub(super) fn at(&self, host: &str, port: u16) -> Result<Node, RedisError> {
+        let mut known = lock(&self.known);
+        let found = known
+            .iter()
+            .position(|((known_host, known_port), _)| known_host == host && *known_port == port);
+        let index = match found {
+            Some(index) => index,
+            None => {
+                let info = at(&self.settings, host, port);
+                known.push(((host.to_owned(), port), prepared(info)?));
+                known.len() - 1
+            }
+        };
+        Ok(Node(u32::try_from(index).unwrap_or(u32::MAX)))
+    }
+
+    /// # Panics
+    ///
+    /// For a node of another topology.
+    pub(super) fn client(&self, node: Node) -> Client {
+        lock(&self.known)[node.0 as usize].1.clone()
+    }
+
+    #[cfg(feature = "cluster")]
+    pub(super) fn address(&self, node: Node) -> Address {
+        lock(&self.known)[node.0 as usize].0.clone()
+    }
+}
+
+/// The same settings for another address.
+fn at(settings: &ConnectionInfo, host: &str, port: u16) -> ConnectionInfo {
+    let address = match settings.addr().clone() {
+        ConnectionAddr::TcpTls {
+            insecure,
+            tls_params,
+            ..
+        } => ConnectionAddr::TcpTls {
+            host: host.to_owned(),
+            port,
+            insecure,
+            tls_params,
+        },
+        _ => ConnectionAddr::Tcp(host.to_owned(), port),
+    };
+    settings.clone().set_addr(address)
+}

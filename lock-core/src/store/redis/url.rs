@@ -1,0 +1,245 @@
+//! The URLs of more than one server:
+//!
+//! * `redis-sentinel://[[user]:password@]host[:port][,host[:port]…][/db]?service=name`, with
+//!   `&sentinel_username=…` and `&sentinel_password=…` where the sentinels ask for them;
+//! * `redis-cluster://[[user]:password@]host[:port][,host[:port]…]`.
+//!
+//! User and password are those of the servers that keep the locks. `rediss-` for TLS.
+
+use redis::{ConnectionInfo, IntoConnectionInfo};
+
+use crate::Error;
+
+/// What all hosts of a URL have in common, and the hosts.
+#[derive(Debug, PartialEq, Eq)]
+struct Parts<'a> {
+    /// `user:password@`, as it stands there.
+    user_info: &'a str,
+    hosts: Vec<&'a str>,
+    database: &'a str,
+    query: Vec<(&'a str, &'a str)>,
+    /// Of the URL of one of the hosts.
+    scheme: &'static str,
+}
+
+#[cfg(feature = "sentinel")]
+#[derive(Debug)]
+pub(super) struct SentinelUrl {
+    pub(super) sentinels: Vec<ConnectionInfo>,
+    pub(super) service: String,
+    /// How to speak to the master, wherever it is.
+    pub(super) master: ConnectionInfo,
+}
+
+#[cfg(feature = "sentinel")]
+pub(super) fn sentinel(url: &str) -> Result<SentinelUrl, Error> {
+    let unreadable = || {
+        Error::invalid(
+            "the URL cannot be read; write \
+             redis-sentinel://[user:password@]host[:port],host[:port]/db?service=name, with \
+             `@`, `:`, `/`, `,` and `%` in the password percent-encoded, and \
+             `&sentinel_username=…&sentinel_password=…` where the sentinels ask for them",
+        )
+    };
+    let parts = Parts::of(url).ok_or_else(unreadable)?;
+    let (mut service, mut user, mut password) = (None, "", None);
+    for (name, value) in &parts.query {
+        match *name {
+            "service" => service = Some(*value),
+            "sentinel_username" => user = value,
+            "sentinel_password" => password = Some(*value),
+            _ => {
+                return Err(Error::invalid(
+                    "a redis-sentinel:// URL takes the parameters `service`, `sentinel_username` \
+                     and `sentinel_password`",
+                ));
+            }
+        }
+    }
+    let is_name = |name: &&str| {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        !name.is_empty() && name.chars().all(allowed)
+    };
+    let service = service.filter(is_name).ok_or_else(|| {
+        Error::invalid(
+            "the URL does not say which master to ask the sentinels for; add `?service=name`, \
+             with the name of their configuration, as in \
+             redis-sentinel://host:26379/0?service=mymaster",
+        )
+    })?;
+    let sentinel_user_info = match password {
+        Some(password) => format!("{user}:{password}@"),
+        None if user.is_empty() => String::new(),
+        None => return Err(unreadable()),
+    };
+    let sentinels = parts
+        .hosts
+        .iter()
+        .map(|host| info(parts.scheme, &sentinel_user_info, host, 26_379, ""))
+        .collect::<Option<Vec<_>>>()
+        .ok_or_else(unreadable)?;
+    let master = info(parts.scheme, parts.user_info, "master", 0, parts.database);
+    Ok(SentinelUrl {
+        sentinels,
+        service: service.to_owned(),
+        master: master.ok_or_else(unreadable)?,
+    })
+}
+
+#[cfg(feature = "cluster")]
+pub(super) fn cluster(url: &str) -> Result<Vec<ConnectionInfo>, Error> {
+    let unreadable = || {
+        Error::invalid(
+            "the URL cannot be read; write redis-cluster://[user:password@]host[:port],host[:port], \
+             with `@`, `:`, `/`, `,` and `%` in the password percent-encoded",
+        )
+    };
+    let parts = Parts::of(url).ok_or_else(unreadable)?;
+    if !matches!(parts.database, "" | "0") {
+        return Err(Error::invalid(
+            "a cluster has one database, 0; write redis-cluster://host:port,host:port",
+        ));
+    }
+    if !parts.query.is_empty() {
+        return Err(Error::invalid(
+            "a redis-cluster:// URL takes no parameters; write redis-cluster://host:port,host:port",
+        ));
+    }
+    let seeds = parts
+        .hosts
+        .iter()
+        .map(|host| info(parts.scheme, parts.user_info, host, 6_379, ""));
+    seeds.collect::<Option<Vec<_>>>().ok_or_else(unreadable)
+}
+
+impl<'a> Parts<'a> {
+    fn of(url: &'a str) -> Option<Self> {
+        let (scheme, rest) = url.split_once("://")?;
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
+        let user_info = authority.rfind('@').map_or(0, |at| at + 1);
+        let (user_info, hosts) = authority.split_at(user_info);
+        let query = query.split('&').filter(|part| !part.is_empty());
+        let parts = Self {
+            user_info,
+            hosts: hosts.split(',').collect(),
+            database,
+            query: query
+                .map(|part| part.split_once('='))
+                .collect::<Option<Vec<_>>>()?,
+            scheme: if scheme.starts_with("rediss") {
+                "rediss"
+            } else {
+                "redis"
+            },
+        };
+        let one_each = |host: &&str| !host.is_empty() && !host.contains(['#', '?']);
+        parts.hosts.iter().all(one_each).then_some(parts)
+    }
+}
+
+/// As the redis crate reads the URL of one server. It decodes user and password.
+fn info(
+    scheme: &str,
+    user_info: &str,
+    host: &str,
+    default_port: u16,
+    database: &str,
+) -> Option<ConnectionInfo> {
+    // An address of IPv6 stands in brackets.
+    let has_port = host
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| !port.ends_with(']'));
+    let port = if has_port {
+        String::new()
+    } else {
+        format!(":{default_port}")
+    };
+    let url = format!("{scheme}://{user_info}{host}{port}/{database}");
+    url.into_connection_info().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::ConnectionAddr;
+
+    use super::*;
+    use crate::ErrorKind;
+
+    fn at(info: &ConnectionInfo) -> String {
+        let ConnectionAddr::Tcp(host, port) = info.addr() else {
+            panic!("a TCP address");
+        };
+        format!("{host}:{port}")
+    }
+
+    #[cfg(feature = "sentinel")]
+    #[test]
+    fn the_users_of_sentinels_and_of_their_master_are_told_apart() {
+        let url = sentinel(
+            "redis-sentinel://app:s%40sam@one,two:7000,[::1]/3?service=my-master&sentinel_username=watch&sentinel_password=%3Aword",
+        )
+        .unwrap();
+        assert_eq!(url.service, "my-master");
+        let hosts: Vec<_> = url.sentinels.iter().map(at).collect();
+        assert_eq!(hosts, ["one:26379", "two:7000", "::1:26379"]);
+        for sentinel in &url.sentinels {
+            assert_eq!(sentinel.redis_settings().username(), Some("watch"));
+            assert_eq!(sentinel.redis_settings().password(), Some(":word"));
+            assert_eq!(sentinel.redis_settings().db(), 0);
+        }
+        assert_eq!(url.master.redis_settings().username(), Some("app"));
+        assert_eq!(url.master.redis_settings().password(), Some("s@sam"));
+        assert_eq!(url.master.redis_settings().db(), 3);
+    }
+
+    #[cfg(feature = "sentinel")]
+    #[test]
+    fn a_sentinel_url_without_what_it_needs_says_what_to_write() {
+        for url in [
+            "redis-sentinel://:sesame@one",
+            "redis-sentinel://:sesame@one?service=",
+            "redis-sentinel://:sesame@one?service=a/b",
+            "redis-sentinel://:sesame@one/x?service=a",
+            "redis-sentinel://:sesame@one,,two?service=a",
+            "redis-sentinel://:sesame@?service=a",
+            "redis-sentinel://one?service=a&sentinel_username=sesame",
+            "redis-sentinel://one?service=a&password=sesame",
+            "redis-sentinel:one",
+        ] {
+            let error = sentinel(url).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid, "{url}");
+            let shown = format!("{error} {error:?}");
+            assert!(shown.contains("redis-sentinel://"), "{shown}");
+            assert!(!shown.contains("sesame"), "{shown}");
+        }
+    }
+
+    #[cfg(feature = "cluster")]
+    #[test]
+    fn the_nodes_of_a_cluster_share_one_user() {
+        let seeds = cluster("redis-cluster://:s%2Csam@one:7000,two/0").unwrap();
+        let hosts: Vec<_> = seeds.iter().map(at).collect();
+        assert_eq!(hosts, ["one:7000", "two:6379"]);
+        for seed in &seeds {
+            assert_eq!(seed.redis_settings().password(), Some("s,sam"));
+        }
+    }
+
+    #[cfg(feature = "cluster")]
+    #[test]
+    fn a_cluster_url_with_more_than_it_takes_says_what_to_write() {
+        for url in [
+            "redis-cluster://:sesame@one/1",
+            "redis-cluster://:sesame@one?service=a",
+            "redis-cluster://:sesame@one:port",
+            "redis-cluster://:sesame@",
+        ] {
+            let error = cluster(url).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid, "{url}");
+            let shown = format!("{error} {error:?}");
+            assert!(shown.contains("redis-cluster://"), "{shown}");
+            assert!(!shown.contains("sesame"), "{shown}");
+        }
+    }
+}
