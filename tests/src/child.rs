@@ -43,7 +43,9 @@ impl ChildProcess {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap_or_else(|error| panic!("{name} does not start: {error}"));
-        watchdog.guard(child.id()).expect("the watchdog listens");
+        let folder = command.get_current_dir();
+        let guarded = watchdog.guard(child.id(), folder);
+        guarded.expect("the watchdog listens");
 
         let output = Arc::new(Output::default());
         output.collect(child.stdout.take());

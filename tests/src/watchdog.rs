@@ -2,11 +2,17 @@
 
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// The first line names the process group to guard. There is no second one: the pipe's end means
-/// that whoever held the other side is gone.
-const SCRIPT: &str = r#"read -r group || exit 0; read -r _; kill -s KILL -- "-$group" 2>/dev/null"#;
+/// The first line names the process group to guard, the second the folder it works in. There is no
+/// third one: the pipe's end means that whoever held the other side is gone, and cannot remove the
+/// folder either if it is one of this harness.
+const SCRIPT: &str = r#"read -r group || exit 0
+read -r folder || exit 0
+read -r _
+kill -s KILL -- "-$group" 2>/dev/null
+case "$folder" in */lock-tests-*) rm -rf -- "$folder" ;; esac"#;
 
 /// A shell that waits on a pipe from this process and kills a process group when the pipe ends.
 ///
@@ -29,10 +35,11 @@ impl Watchdog {
         Ok(Watchdog(shell))
     }
 
-    /// Names the process group to kill.
-    pub(crate) fn guard(&mut self, group: u32) -> io::Result<()> {
+    /// Names the process group to kill, and the folder it works in.
+    pub(crate) fn guard(&mut self, group: u32, folder: Option<&Path>) -> io::Result<()> {
         let pipe = self.0.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
-        writeln!(pipe, "{group}")
+        let folder = folder.map(|folder| folder.display().to_string());
+        writeln!(pipe, "{group}\n{}", folder.unwrap_or_default())
     }
 }
 

@@ -33,10 +33,22 @@ impl RedisServer {
     /// When there is no answer.
     #[track_caller]
     pub fn try_cli(&self, arguments: &[&str]) -> Reply {
-        let answer = self
-            .connect()
-            .and_then(|mut connection| connection.command(arguments));
-        answer.unwrap_or_else(|error| panic!("{} is not answered: {error}", arguments[0]))
+        self.ask(arguments)
+            .unwrap_or_else(|error| panic!("{} is not answered: {error}", arguments[0]))
+    }
+
+    /// As [`RedisServer::cli`], for a command that changes nothing: once more where the connection is
+    /// closed on the way. Sentinels close all of a server's connections when they reconfigure it.
+    #[track_caller]
+    pub(super) fn read(&self, arguments: &[&str]) -> String {
+        let answer = self.ask(arguments).or_else(|_| self.ask(arguments));
+        let answer =
+            answer.unwrap_or_else(|error| panic!("{} is not answered: {error}", arguments[0]));
+        answer.unwrap_or_else(|error| panic!("{}: {error}", arguments[0]))
+    }
+
+    fn ask(&self, arguments: &[&str]) -> io::Result<Reply> {
+        self.connect()?.command(arguments)
     }
 
     /// The value of a string key.
@@ -72,7 +84,7 @@ impl RedisServer {
     /// A section of INFO, by field.
     #[track_caller]
     pub fn info(&self, section: &str) -> BTreeMap<String, String> {
-        let text = self.cli(&["INFO", section]);
+        let text = self.read(&["INFO", section]);
         let fields = text
             .lines()
             .filter_map(|line| line.trim_end().split_once(':'));

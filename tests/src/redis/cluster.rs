@@ -162,6 +162,20 @@ impl RedisCluster {
         masters[0]
     }
 
+    /// One command about a key, put to the node that has it; the answer as redis-cli prints it.
+    ///
+    /// # Panics
+    ///
+    /// When no node has the key, or the answer is an error.
+    #[track_caller]
+    pub fn cli(&self, key: &str, arguments: &[&str]) -> String {
+        let mut answers = self.up().map(|node| node.try_cli(arguments));
+        let answer =
+            answers.find(|answer| !matches!(answer, Err(error) if error.starts_with("MOVED")));
+        let answer = answer.expect("a node that has the key");
+        answer.unwrap_or_else(|error| panic!("{} {key}: {error}", arguments[0]))
+    }
+
     /// `redis-cluster://<host:port>,…`, of all nodes.
     pub fn url(&self) -> String {
         let hosts = self.nodes.iter().map(|it| it.address().to_string());

@@ -113,7 +113,7 @@ impl RedisServer {
     /// When there is no answer.
     #[track_caller]
     pub fn role(&self) -> String {
-        let role = self.cli(&["ROLE"]);
+        let role = self.read(&["ROLE"]);
         role.lines().next().unwrap_or_default().to_owned()
     }
 }

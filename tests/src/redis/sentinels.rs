@@ -25,28 +25,53 @@ impl Sentinels {
     /// As [`RedisOptions::start`], and when they do not find all that is there.
     #[track_caller]
     pub fn watch(set: &ReplicaSet, count: usize) -> Sentinels {
-        Sentinels::with(&RedisServer::options(), set, count)
+        Sentinels::with(&RedisServer::options(), set, count, Sentinels::DOWN_AFTER)
     }
 
-    /// As [`Sentinels::watch`], each of them with these options.
+    /// As [`Sentinels::watch`], each of them with these options, and with so much patience for a
+    /// server that does not answer.
     ///
     /// # Panics
     ///
     /// As [`Sentinels::watch`].
     #[track_caller]
-    pub fn with(options: &RedisOptions, set: &ReplicaSet, count: usize) -> Sentinels {
+    pub fn with(
+        options: &RedisOptions,
+        set: &ReplicaSet,
+        count: usize,
+        down_after: Duration,
+    ) -> Sentinels {
         let master = set.master();
-        let replicas = set.replicas().len();
-        let quorum = count / 2 + 1;
-        let servers = (0..count).map(|_| {
-            let options = options.clone();
-            options
-                .sentinel_of(Sentinels::SERVICE, master.address(), quorum, master)
-                .start()
-        });
-        let sentinels = Sentinels {
-            servers: servers.collect(),
-        };
+        let sentinel = options.clone().sentinel_of(
+            Sentinels::SERVICE,
+            master.port(),
+            count / 2 + 1,
+            down_after,
+            master.options.password.as_deref(),
+        );
+        let servers = (0..count).map(|_| sentinel.clone().start()).collect();
+        let sentinels = Sentinels { servers };
+        sentinels.know_all(set.replicas().len());
+        sentinels
+    }
+
+    /// As [`Sentinels::watch`], of a master that is known by another port than its own: that of a
+    /// proxy.
+    ///
+    /// # Panics
+    ///
+    /// As [`Sentinels::watch`].
+    #[track_caller]
+    pub fn behind(port: u16, replicas: usize, count: usize) -> Sentinels {
+        let sentinel = RedisServer::options().sentinel_of(
+            Sentinels::SERVICE,
+            port,
+            count / 2 + 1,
+            Sentinels::DOWN_AFTER,
+            None,
+        );
+        let servers = (0..count).map(|_| sentinel.clone().start()).collect();
+        let sentinels = Sentinels { servers };
         sentinels.know_all(replicas);
         sentinels
     }
@@ -92,6 +117,22 @@ impl Sentinels {
         sentinel.master_of(Sentinels::SERVICE)
     }
 
+    /// Where the one with the newest configuration, of those that are up, says that the master is.
+    ///
+    /// # Panics
+    ///
+    /// When none is up.
+    #[track_caller]
+    pub fn newest_master(&self) -> SocketAddr {
+        let epoch = |sentinel: &&RedisServer| {
+            let master = sentinel.cli(&["SENTINEL", "MASTER", Sentinels::SERVICE]);
+            let mut lines = master.lines().skip_while(|line| *line != "config-epoch");
+            lines.nth(1).and_then(|epoch| epoch.parse::<u64>().ok())
+        };
+        let newest = self.up().max_by_key(epoch).expect("a sentinel that is up");
+        newest.master_of(Sentinels::SERVICE)
+    }
+
     /// Has a replica take the master's place while the master lives.
     #[track_caller]
     pub fn fail_over(&self) {
@@ -112,31 +153,28 @@ impl Sentinels {
 }
 
 impl RedisOptions {
-    /// A sentinel that watches the master at `address` under the name of `service`; what it has to
-    /// say to that master is what `master` was started with.
+    /// A sentinel that watches the master at a port under the name of `service`, and takes it for dead
+    /// with `quorum` others that do.
     #[must_use]
     pub fn sentinel_of(
         mut self,
         service: &str,
-        address: SocketAddr,
+        port: u16,
         quorum: usize,
-        master: &RedisServer,
+        down_after: Duration,
+        password: Option<&str>,
     ) -> Self {
         let mut lines = vec![
-            format!(
-                "sentinel monitor {service} {} {} {quorum}",
-                address.ip(),
-                address.port()
-            ),
+            format!("sentinel monitor {service} 127.0.0.1 {port} {quorum}"),
             format!(
                 "sentinel down-after-milliseconds {service} {}",
-                Sentinels::DOWN_AFTER.as_millis()
+                down_after.as_millis()
             ),
             // Another attempt follows one that has failed after twice as long.
             format!("sentinel failover-timeout {service} 2000"),
             format!("sentinel parallel-syncs {service} 8"),
         ];
-        if let Some(password) = &master.options.password {
+        if let Some(password) = password {
             lines.push(format!("sentinel auth-pass {service} {password}"));
         }
         self.file = Some(lines.join("\n") + "\n");
