@@ -6,10 +6,13 @@
 
 mod audit;
 mod browser;
+mod cluster;
 mod conformance;
 mod face;
+mod failover;
 mod harness;
 mod layer;
 mod redis;
 mod replicas;
+mod sentinel;
 mod shop;

@@ -1,11 +1,12 @@
 //! Managers on one store, and what happens to the store behind their backs.
 
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use lock_core::test_util::TestStore;
 use lock_core::{ErrorKind, LockManager, LockRequest};
-use lock_tests::{RedisServer, wait};
+use lock_tests::{RedisCluster, RedisServer, ReplicaSet, Sentinels, wait};
 
 /// Long enough never to run out in a test that is not about time.
 pub(crate) fn long() -> Duration {
@@ -34,8 +35,34 @@ pub(crate) struct Fixture {
 
 #[derive(Debug)]
 enum Store {
-    Memory { url: String, commands: TestStore },
+    Memory {
+        url: String,
+        commands: TestStore,
+    },
     Redis(Box<RedisServer>),
+    /// In a namespace of its own: the servers are there once for all tests.
+    Sentinel(&'static Watched, String),
+    Cluster(&'static RedisCluster, String),
+}
+
+/// A master that sentinels watch, as a user has it.
+#[derive(Debug)]
+struct Watched {
+    set: ReplicaSet,
+    sentinels: Sentinels,
+}
+
+/// The cluster of all tests that change nothing about it; its nodes are patient.
+pub(crate) fn shared_cluster() -> &'static RedisCluster {
+    static CLUSTER: LazyLock<RedisCluster> =
+        LazyLock::new(|| RedisCluster::start(Duration::from_secs(15)));
+    &CLUSTER
+}
+
+/// The namespace of the next test.
+fn next_namespace() -> String {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    format!("c{}:", LAST.fetch_add(1, Ordering::Relaxed))
 }
 
 impl Fixture {
@@ -58,15 +85,49 @@ impl Fixture {
         }
     }
 
+    pub(crate) fn sentinel() -> Fixture {
+        static WATCHED: LazyLock<Watched> = LazyLock::new(|| {
+            let set = ReplicaSet::start(2);
+            // Nothing fails here, and nobody who is slow is to be taken for dead.
+            let patience = Duration::from_secs(15);
+            let sentinels = Sentinels::with(&RedisServer::options(), &set, 3, patience);
+            Watched { set, sentinels }
+        });
+        Fixture {
+            store: Store::Sentinel(&WATCHED, next_namespace()),
+        }
+    }
+
+    pub(crate) fn cluster() -> Fixture {
+        Fixture {
+            store: Store::Cluster(shared_cluster(), next_namespace()),
+        }
+    }
+
     /// One more manager on the store.
     pub(crate) async fn manager(&self) -> LockManager {
-        let url = match &self.store {
-            Store::Memory { url, .. } => url.clone(),
-            Store::Redis(server) => server.url(),
+        let builder = match &self.store {
+            Store::Memory { url, .. } => LockManager::builder(url),
+            Store::Redis(server) => LockManager::builder(&server.url()),
+            Store::Sentinel(watched, namespace) => {
+                LockManager::builder(&watched.sentinels.url()).namespace(namespace)
+            }
+            Store::Cluster(cluster, namespace) => {
+                LockManager::builder(&cluster.url()).namespace(namespace)
+            }
         };
         // A machine that is busy with the other tests is not a store that does not answer.
-        let builder = LockManager::builder(&url).operation_timeout(Duration::from_secs(5));
+        let builder = builder.operation_timeout(Duration::from_secs(5));
         builder.connect().await.expect("a manager")
+    }
+
+    /// Whether the store takes such a key at all: in a cluster a brace belongs to a hash tag.
+    pub(crate) fn takes(&self, key: &str) -> bool {
+        let tagged = key
+            .split_once('{')
+            .and_then(|(_, rest)| rest.find('}'))
+            .is_some_and(|end| end > 0);
+        tagged || !key.contains(['{', '}']) || !matches!(self.store, Store::Cluster(..))
     }
 
     /// A lock that nothing is to be seen of but its holding.
@@ -78,7 +139,7 @@ impl Fixture {
     pub(crate) fn delete(&self, key: &str) {
         match &self.store {
             Store::Memory { commands, .. } => assert!(commands.lose(key), "it was there"),
-            Store::Redis(server) => assert_eq!(server.cli(&["DEL", &name(key)]), "1"),
+            _ => assert_eq!(self.cli(key, &["DEL", &self.name(key)]), "1"),
         }
     }
 
@@ -86,8 +147,9 @@ impl Fixture {
     pub(crate) fn overwrite(&self, key: &str) {
         match &self.store {
             Store::Memory { commands, .. } => commands.seize(key, Duration::from_secs(60)),
-            Store::Redis(server) => {
-                server.cli(&["SET", &name(key), "stranger", "PX", "60000"]);
+            _ => {
+                let name = self.name(key);
+                self.cli(key, &["SET", &name, "stranger", "PX", "60000"]);
             }
         }
     }
@@ -96,7 +158,7 @@ impl Fixture {
     pub(crate) fn taken(&self) -> usize {
         match &self.store {
             Store::Memory { commands, .. } => commands.taken(),
-            Store::Redis(server) => count(server, TAKEN),
+            _ => self.count(TAKEN),
         }
     }
 
@@ -104,7 +166,7 @@ impl Fixture {
     pub(crate) fn waiting(&self) -> usize {
         match &self.store {
             Store::Memory { commands, .. } => commands.waiting(),
-            Store::Redis(server) => count(server, WAITING),
+            _ => self.count(WAITING),
         }
     }
 
@@ -117,26 +179,56 @@ impl Fixture {
     }
 }
 
+impl Fixture {
+    /// One command about a key, behind the managers' backs.
+    fn cli(&self, key: &str, arguments: &[&str]) -> String {
+        match &self.store {
+            Store::Cluster(cluster, _) => cluster.cli(key, arguments),
+            _ => self.servers()[0].cli(arguments),
+        }
+    }
+
+    /// Whoever has keys of its own.
+    fn servers(&self) -> Vec<&RedisServer> {
+        match &self.store {
+            Store::Memory { .. } => Vec::new(),
+            Store::Redis(server) => vec![&**server],
+            Store::Sentinel(watched, _) => vec![watched.set.master()],
+            Store::Cluster(cluster, _) => cluster.masters(),
+        }
+    }
+
+    fn name(&self, key: &str) -> String {
+        format!("{}{key}", self.namespace())
+    }
+
+    fn namespace(&self) -> &str {
+        match &self.store {
+            Store::Memory { .. } | Store::Redis(_) => "lock:",
+            Store::Sentinel(_, namespace) | Store::Cluster(_, namespace) => namespace,
+        }
+    }
+
+    /// Counted by the servers: a key may hold anything, line ends too.
+    fn count(&self, script: &str) -> usize {
+        let counts = self.servers().into_iter().map(|server| {
+            let count = server.cli(&["EVAL", script, "0", self.namespace()]);
+            count.parse::<usize>().expect("a number")
+        });
+        counts.sum()
+    }
+}
+
 const TAKEN: &str = "
     local taken = 0
-    for _, key in ipairs(redis.call('KEYS', 'lock:*')) do
-      if string.sub(key, 1, 6) ~= 'lock:!' then taken = taken + 1 end
+    for _, key in ipairs(redis.call('KEYS', ARGV[1] .. '*')) do
+      if string.sub(key, 1, #ARGV[1] + 1) ~= ARGV[1] .. '!' then taken = taken + 1 end
     end
     return taken";
 
 const WAITING: &str = "
     local waiting = 0
-    for _, queue in ipairs(redis.call('KEYS', 'lock:!q:*')) do
+    for _, queue in ipairs(redis.call('KEYS', ARGV[1] .. '!q:*')) do
       waiting = waiting + redis.call('ZCARD', queue)
     end
     return waiting";
-
-/// Counted by the server: a key may hold anything, line ends too.
-fn count(server: &RedisServer, script: &str) -> usize {
-    let count = server.cli(&["EVAL", script, "0"]);
-    count.parse().expect("a number")
-}
-
-fn name(key: &str) -> String {
-    format!("lock:{key}")
-}

@@ -17,7 +17,7 @@ mod storm;
 mod waiting;
 mod waiting_for_time;
 
-pub(crate) use fixture::{Fixture, kind, long, short};
+pub(crate) use fixture::{Fixture, kind, long, shared_cluster, short};
 
 /// Each `theme::case` as a test, on each store.
 macro_rules! on_every_store {
@@ -37,6 +37,26 @@ macro_rules! on_every_store {
                 async fn $case() {
                     lock_tests::needs!(redis);
                     super::$theme::$case(&super::Fixture::redis()).await;
+                }
+            )*)*
+        }
+
+        mod sentinel {
+            $($(
+                #[tokio::test]
+                async fn $case() {
+                    lock_tests::needs!(redis);
+                    super::$theme::$case(&super::Fixture::sentinel()).await;
+                }
+            )*)*
+        }
+
+        mod cluster {
+            $($(
+                #[tokio::test]
+                async fn $case() {
+                    lock_tests::needs!(redis);
+                    super::$theme::$case(&super::Fixture::cluster()).await;
                 }
             )*)*
         }

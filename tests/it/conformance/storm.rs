@@ -129,3 +129,15 @@ async fn in_a_storm_of_takers_one_is_inside_and_fences_rise_on_redis() {
     needs!(redis);
     storm(&Fixture::redis()).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn in_a_storm_of_takers_one_is_inside_and_fences_rise_on_a_watched_master() {
+    needs!(redis);
+    storm(&Fixture::sentinel()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn in_a_storm_of_takers_one_is_inside_and_fences_rise_on_a_cluster() {
+    needs!(redis);
+    storm(&Fixture::cluster()).await;
+}

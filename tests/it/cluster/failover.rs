@@ -1,0 +1,103 @@
+//! A replica becomes the master of some slots.
+
+use lock_tests::{RedisCluster, RedisServer, needs, wait};
+
+use super::{IMPATIENT, manager};
+use crate::failover::{Fate, Load, TTL, service_goes_on};
+
+/// The replica of a master, as the cluster was started.
+fn replica_of<'a>(cluster: &'a RedisCluster, master: &RedisServer) -> &'a RedisServer {
+    let nodes = cluster.nodes();
+    let index = nodes.iter().position(|node| node.port() == master.port());
+    &nodes[index.expect("a master") + nodes.len() / 2]
+}
+
+async fn goes_on(fate: Fate) {
+    let cluster = RedisCluster::start(IMPATIENT);
+    // All on the one that fails.
+    let load = Load::start(&cluster.url(), "{load}").await;
+    let first = cluster.master_of("lock:{load}");
+    let replica = replica_of(&cluster, first);
+    let break_it = || match fate {
+        Fate::Killed => first.kill(),
+        Fate::Frozen => first.stop(),
+        Fate::Replaced => {
+            replica.cli(&["CLUSTER", "FAILOVER"]);
+        }
+    };
+    let serves = || replica.try_cli(&["SET", "serves{load}", "1"]).is_ok();
+    service_goes_on(load, break_it, serves).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn when_a_master_is_killed_its_locks_are_had_again_as_soon_as_there_is_another() {
+    needs!(redis);
+    goes_on(Fate::Killed).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn when_a_master_is_frozen_its_locks_are_had_again_as_soon_as_there_is_another() {
+    needs!(redis);
+    goes_on(Fate::Frozen).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn when_a_master_gives_way_its_locks_are_had_again_at_once() {
+    needs!(redis);
+    goes_on(Fate::Replaced).await;
+}
+
+#[tokio::test]
+async fn while_one_master_is_frozen_the_locks_of_the_others_are_renewed() {
+    needs!(redis);
+    let cluster = RedisCluster::start(super::PATIENT);
+    let locks = lock_core::LockManager::connect(&cluster.url())
+        .await
+        .expect("a manager");
+    let mut guards = Vec::new();
+    for number in 0..60 {
+        let key = format!("held:{number}");
+        let guard = locks
+            .lock(key.as_str())
+            .ttl(TTL)
+            .acquire()
+            .await
+            .expect("free");
+        guards.push((key, guard));
+    }
+    let frozen = &cluster.nodes()[0];
+    let (lost, kept): (Vec<_>, Vec<_>) = guards
+        .into_iter()
+        .partition(|(key, _)| cluster.master_of(&format!("lock:{key}")).port() == frozen.port());
+    assert!(lost.len() > 5 && kept.len() > 5, "on every node some");
+    frozen.stop();
+    for (_, guard) in &lost {
+        guard.lost().await;
+    }
+    // Well past the time at which they would have been lost too.
+    for _ in 0..3 {
+        let (key, _) = &kept[0];
+        let ends = || cluster.cli(key, &["PEXPIRETIME", &format!("lock:{key}")]);
+        let before = ends();
+        wait::eventually("it is renewed", async || ends() != before).await;
+    }
+    assert!(kept.iter().all(|(_, guard)| guard.is_valid()));
+    frozen.cont();
+}
+
+#[tokio::test]
+async fn a_lock_that_the_new_master_knows_is_kept_and_renewed_there() {
+    needs!(redis);
+    let cluster = RedisCluster::start(IMPATIENT);
+    let locks = manager(&cluster).await;
+    let guard = locks.lock("k").ttl(TTL).acquire().await.expect("free");
+    let first = cluster.master_of("lock:k");
+    let replica = replica_of(&cluster, first);
+    replica.cli(&["CLUSTER", "FAILOVER"]);
+    wait::eventually("it has given way", async || replica.role() == "master").await;
+    let ends = || replica.cli(&["PEXPIRETIME", "lock:k"]);
+    let before = ends();
+    wait::eventually("it is renewed", async || ends() != before).await;
+    guard.release().await.expect("held");
+    assert_eq!(replica.get("lock:k"), None);
+}

@@ -1,0 +1,99 @@
+//! What is wrong with the URL or the nodes, each by its kind, soon, and without a secret.
+
+use std::time::Duration;
+
+use lock_core::{Error, ErrorKind, LockManager};
+use lock_tests::{Port, RedisCluster, RedisServer, needs, wait};
+use tokio::time::timeout;
+
+use super::IMPATIENT;
+use crate::conformance::shared_cluster;
+
+async fn refused(url: &str, why: &str) -> Error {
+    let connect = LockManager::builder(url).connect_timeout(Duration::from_secs(2));
+    let error = timeout(wait::PATIENCE, connect.connect()).await;
+    let error = error.expect("in bounded time").expect_err("no manager");
+    let shown = format!("{error} {error:?}");
+    assert!(shown.contains(why), "{shown}");
+    assert!(!shown.contains("sesame"), "{shown}");
+    error
+}
+
+#[tokio::test]
+async fn nodes_that_cannot_be_reached_are_an_outage() {
+    let port = Port::free();
+    let url = format!("redis-cluster://:sesame@{}", port.address());
+    let error = refused(&url, "can be reached").await;
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+}
+
+#[tokio::test]
+async fn a_server_of_its_own_is_no_cluster_and_a_node_is_no_server_of_its_own() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let error = refused(&format!("redis-cluster://{}", server.address()), "redis://").await;
+    assert_eq!(error.kind(), ErrorKind::Misconfigured);
+    let node = &shared_cluster().nodes()[0];
+    let url = format!("redis://{}", node.address());
+    let locks = LockManager::connect_lazy(&url).expect("a manager");
+    for key in ["a", "b", "c", "d", "e", "f"] {
+        if let Err(error) = locks.lock(key).acquire().await {
+            assert_eq!(error.kind(), ErrorKind::Misconfigured);
+            assert!(error.to_string().contains("redis-cluster://"), "{error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_node_of_the_url_is_enough() {
+    needs!(redis);
+    let cluster = shared_cluster();
+    let nobody = Port::free();
+    let replica = cluster.nodes()[4].address();
+    let url = format!("redis-cluster://{},{replica}", nobody.address());
+    let locks = LockManager::connect(&url).await.expect("a manager");
+    for key in ["one:a", "one:b", "one:c", "one:d"] {
+        let guard = locks.lock(key).acquire().await.expect("free");
+        guard.release().await.expect("held");
+    }
+}
+
+#[tokio::test]
+async fn a_cluster_that_has_lost_slots_is_an_outage_and_a_wrong_password_a_mistake() {
+    needs!(redis);
+    let options = RedisServer::options().password("ofthecluster");
+    let cluster = RedisCluster::with(&options, 3, IMPATIENT);
+    let url = |password: &str| {
+        let hosts = cluster.url();
+        hosts.replace("redis-cluster://", &format!("redis-cluster://:{password}@"))
+    };
+    let error = refused(&url("sesame"), "user or password").await;
+    assert_eq!(error.kind(), ErrorKind::Misconfigured);
+    let locks = LockManager::connect(&url("ofthecluster"))
+        .await
+        .expect("a manager");
+    assert!(!format!("{locks:?}").contains("ofthe"));
+    drop(locks.lock("k").acquire().await.expect("free"));
+    // A master, and the replica that would take its place.
+    cluster.nodes()[3].kill();
+    cluster.nodes()[0].kill();
+    wait::eventually("the others give up", async || {
+        cluster.nodes()[1]
+            .cli(&["CLUSTER", "INFO"])
+            .contains("cluster_state:fail")
+    })
+    .await;
+    for key in ["a", "b", "c"] {
+        let error = timeout(wait::PATIENCE, locks.lock(key).acquire()).await;
+        let error = error.expect("in bounded time").expect_err("no lock");
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+    }
+    let error = refused(&url("ofthecluster"), "").await;
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    // And it comes back.
+    cluster.nodes()[0].start_again();
+    wait::eventually("locks are had again", async || {
+        locks.lock("k").acquire().await.is_ok()
+    })
+    .await;
+}

@@ -1,0 +1,294 @@
+//! A slot on its way from one node to another.
+
+use std::time::Instant;
+
+use lock_core::{ErrorKind, FencingToken, LockManager, Wait};
+use lock_tests::{RedisCluster, RedisServer, needs, wait};
+use tokio::time::timeout;
+
+use super::{long, manager};
+use crate::conformance::shared_cluster;
+use crate::failover::{Load, TTL};
+
+/// All keys of the tag's slot, from the node that has it to another.
+struct Move<'a> {
+    cluster: &'a RedisCluster,
+    slot: String,
+    from: &'a RedisServer,
+    to: &'a RedisServer,
+}
+
+impl<'a> Move<'a> {
+    /// Both nodes know that the slot is on its way; all its keys are where they were.
+    fn begin(cluster: &'a RedisCluster, tag: &str) -> Self {
+        let from = cluster.master_of(tag);
+        let masters = cluster.masters();
+        let to = masters.into_iter().find(|node| node.port() != from.port());
+        let to = to.expect("another master");
+        let slot = cluster.slot(tag).to_string();
+        to.cli(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from.id()]);
+        from.cli(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to.id()]);
+        Self {
+            cluster,
+            slot,
+            from,
+            to,
+        }
+    }
+
+    fn keys(&self) -> Vec<String> {
+        let keys = self
+            .from
+            .cli(&["CLUSTER", "GETKEYSINSLOT", &self.slot, "1000"]);
+        keys.lines().map(str::to_owned).collect()
+    }
+
+    /// The keys that begin so are moved.
+    fn keys_move(&self, prefix: &str) {
+        let port = self.to.port().to_string();
+        for key in self.keys() {
+            if key.starts_with(prefix) {
+                self.from
+                    .cli(&["MIGRATE", "127.0.0.1", &port, &key, "0", "5000"]);
+            }
+        }
+    }
+
+    /// The rest of the keys, and the slot itself.
+    fn end(self) {
+        let id = self.to.id();
+        wait::until("all keys are moved", || {
+            self.keys_move("");
+            self.keys().is_empty()
+                && self
+                    .to
+                    .try_cli(&["CLUSTER", "SETSLOT", &self.slot, "NODE", &id])
+                    .is_ok()
+                && self
+                    .from
+                    .try_cli(&["CLUSTER", "SETSLOT", &self.slot, "NODE", &id])
+                    .is_ok()
+        });
+        for node in self.cluster.masters() {
+            let _ = node.try_cli(&["CLUSTER", "SETSLOT", &self.slot, "NODE", &id]);
+        }
+        self.cluster.is_whole();
+    }
+}
+
+/// Takes the lock and gives it back.
+async fn once(locks: &LockManager, key: &str) -> FencingToken {
+    let guard = locks.lock(key).ttl(long()).acquire().await.expect("free");
+    let fence = guard.fencing_token();
+    guard.release().await.expect("held");
+    fence
+}
+
+#[tokio::test]
+async fn a_slot_that_has_moved_is_followed() {
+    needs!(redis);
+    let cluster = shared_cluster();
+    let locks = manager(cluster).await;
+    let before = once(&locks, "moved").await;
+    let guard = locks
+        .lock("moved:held")
+        .ttl(TTL)
+        .acquire()
+        .await
+        .expect("free");
+    for tag in ["lock:moved", "lock:moved:held"] {
+        Move::begin(cluster, tag).end();
+    }
+    assert!(once(&locks, "moved").await > before);
+    let name = "lock:moved:held";
+    let ends = || cluster.cli(name, &["PEXPIRETIME", name]);
+    let first = ends();
+    wait::eventually("it is renewed where it is now", async || ends() != first).await;
+    guard.release().await.expect("held");
+    assert_eq!(cluster.cli(name, &["EXISTS", name]), "0");
+}
+
+#[tokio::test]
+async fn while_its_slot_is_on_its_way_a_lock_is_taken_renewed_refused_and_given_back() {
+    needs!(redis);
+    let cluster = shared_cluster();
+    let (locks, other) = (manager(cluster).await, manager(cluster).await);
+    // A mark, and locks that are held, of one slot.
+    let mut last = once(&locks, "{moving}").await;
+    let held = locks
+        .lock("{moving}:held")
+        .ttl(TTL)
+        .acquire()
+        .await
+        .expect("free");
+    let gone = locks
+        .lock("{moving}:gone")
+        .ttl(TTL)
+        .acquire()
+        .await
+        .expect("free");
+    let cooled = locks
+        .lock("{moving}:cooled")
+        .ttl(TTL)
+        .acquire()
+        .await
+        .expect("free");
+    let began = Instant::now();
+    let moving = Move::begin(cluster, "lock:{moving}");
+    // The keys are on both sides, then with the mark on the other, then with none on this one.
+    for moves in ["lock:{moving}:gone", "lock:!f:", "lock:{moving}:held"] {
+        moving.keys_move(moves);
+        for _ in 0..3 {
+            let fence = once(&locks, "{moving}").await;
+            assert!(fence > last, "fencing tokens rise");
+            last = once(&other, "{moving}").await;
+            assert!(last > fence, "fencing tokens rise");
+        }
+        for key in ["{moving}:held", "{moving}:gone"] {
+            let error = other.lock(key).acquire().await.expect_err("moved:held");
+            assert_eq!(error.kind(), ErrorKind::Busy);
+        }
+        let waiting = other
+            .lock("{moving}")
+            .wait(TTL)
+            .acquire()
+            .await
+            .expect("free");
+        waiting.release().await.expect("held");
+    }
+    let handle = cooled.handle();
+    handle.cooldown(long());
+    cooled.release().await.expect("held");
+    let error = other
+        .lock("{moving}:cooled")
+        .acquire()
+        .await
+        .expect_err("it cools down");
+    assert!(error.is_cooling_down());
+    // Both have been renewed meanwhile, on either side.
+    wait::eventually("they outlive their ttl", async || {
+        began.elapsed() > TTL * 2 || !held.is_valid() || !gone.is_valid()
+    })
+    .await;
+    assert!(held.is_valid() && gone.is_valid());
+    gone.release().await.expect("held");
+    assert!(once(&other, "{moving}:gone").await > last);
+    moving.end();
+    assert!(held.is_valid());
+    held.release().await.expect("held");
+    assert!(once(&other, "{moving}:held").await > last);
+}
+
+#[tokio::test]
+async fn who_waits_for_a_lock_on_its_way_is_told_of_the_release() {
+    needs!(redis);
+    let cluster = shared_cluster();
+    let (locks, other) = (manager(cluster).await, manager(cluster).await);
+    let guard = locks
+        .lock("{awaited}")
+        .ttl(long())
+        .acquire()
+        .await
+        .expect("free");
+    let waiter = tokio::spawn(
+        other
+            .lock("{awaited}")
+            .ttl(long())
+            .wait(Wait::Forever)
+            .acquire(),
+    );
+    let queue = "lock:!q:{awaited}";
+    wait::eventually("it is queued", async || {
+        cluster.cli(queue, &["EXISTS", queue]) == "1"
+    })
+    .await;
+    let moving = Move::begin(cluster, "lock:{awaited}");
+    moving.keys_move("lock:{awaited}");
+    guard.release().await.expect("held");
+    let next = timeout(wait::PATIENCE, waiter).await.expect("told");
+    let next = next.expect("no panic").expect("its turn");
+    moving.end();
+    next.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn who_waits_asks_again_where_its_place_may_have_been_lost() {
+    needs!(redis);
+    let cluster = shared_cluster();
+    let (locks, other) = (manager(cluster).await, manager(cluster).await);
+    let guard = locks.lock("{lost}").ttl(long()).acquire().await;
+    let guard = guard.expect("free");
+    let waiter = other.lock("{lost}").ttl(long()).wait(Wait::Forever);
+    let waiter = tokio::spawn(waiter.acquire());
+    let queue = "lock:!q:{lost}";
+    wait::eventually("it is queued", async || {
+        cluster.cli(queue, &["EXISTS", queue]) == "1"
+    })
+    .await;
+    // As if a new master had never heard of them.
+    cluster.cli(queue, &["DEL", queue, "lock:{lost}"]);
+    Move::begin(cluster, "lock:{lost}").end();
+    // Somebody of its process finds out.
+    once(&other, "{lost}:other").await;
+    let next = timeout(wait::PATIENCE, waiter).await.expect("it asks");
+    let next = next.expect("no panic").expect("free");
+    drop(guard);
+    next.release().await.expect("held");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn under_load_slots_move_and_nobody_notices() {
+    needs!(redis);
+    let cluster = shared_cluster();
+    let load = Load::start(&cluster.url(), "{moving load}").await;
+    wait::eventually("the load runs", async || load.granted() > 20).await;
+    for _ in 0..3 {
+        let moving = tokio::task::block_in_place(|| Move::begin(cluster, "lock:{moving load}"));
+        let before = load.granted();
+        wait::eventually("locks are taken on the way", async || {
+            load.granted() > before + 20
+        })
+        .await;
+        tokio::task::block_in_place(|| moving.end());
+        let before = load.granted();
+        wait::eventually("locks are taken where it is", async || {
+            load.granted() > before + 20
+        })
+        .await;
+    }
+    load.end().await;
+}
+
+#[tokio::test]
+async fn a_mark_that_has_not_moved_yet_counts_where_the_lock_is_taken() {
+    needs!(redis);
+    let cluster = shared_cluster();
+    let locks = manager(cluster).await;
+    once(&locks, "{ahead}").await;
+    // The clock passes it in a moment; until then it could only be counted on from by a script.
+    let slot = cluster.slot("lock:{ahead}");
+    let from = cluster.master_of("lock:{ahead}");
+    let marks = from
+        .keys()
+        .into_iter()
+        .filter(|key| key.starts_with("lock:!f:"));
+    let mark = marks.into_iter().find(|key| cluster.slot(key) == slot);
+    let mark = mark.expect("the mark of the lock's slot");
+    let ahead = u64::from(once(&locks, "{ahead}").await) + 1_500_000;
+    from.cli(&["SET", &mark, &ahead.to_string()]);
+    let moving = Move::begin(cluster, "lock:{ahead}");
+    wait::eventually("the clock has passed the mark", async || {
+        match locks.lock("{ahead}").ttl(long()).acquire().await {
+            Ok(guard) => {
+                assert!(u64::from(guard.fencing_token()) > ahead);
+                true
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Unavailable);
+                false
+            }
+        }
+    })
+    .await;
+    moving.end();
+}

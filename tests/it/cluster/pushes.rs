@@ -1,0 +1,143 @@
+//! Those who wait are told, wherever they and the lock are.
+
+use lock_core::{LockGuard, LockManager, Wait};
+use lock_tests::{RedisCluster, RedisServer, needs, wait};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::{IMPATIENT, long, manager};
+use crate::conformance::shared_cluster;
+
+type Waiter = JoinHandle<Result<LockGuard, lock_core::Error>>;
+
+/// Waits for a key, and has its place in the queue when this returns.
+async fn waits(cluster: &RedisCluster, locks: &LockManager, key: &str) -> Waiter {
+    let waiter = tokio::spawn(locks.lock(key).ttl(long()).wait(Wait::Forever).acquire());
+    let queue = format!("lock:!q:{{lock:{key}}}");
+    wait::eventually("it is queued", async || {
+        cluster.cli(&queue, &["EXISTS", &queue]) == "1"
+    })
+    .await;
+    waiter
+}
+
+async fn its_turn(waiter: Waiter) -> LockGuard {
+    let guard = timeout(wait::PATIENCE, waiter).await.expect("told");
+    guard.expect("no panic").expect("its turn")
+}
+
+/// A key on each of the masters.
+fn one_on_each(cluster: &RedisCluster, prefix: &str) -> Vec<String> {
+    let masters = cluster.masters();
+    let on = |master: &RedisServer| {
+        let mut keys = (0..).map(|number| format!("{prefix}:{number}"));
+        keys.find(|key| cluster.master_of(&format!("lock:{key}")).port() == master.port())
+    };
+    masters.into_iter().filter_map(on).collect()
+}
+
+/// Where somebody listens to releases.
+fn listening(cluster: &RedisCluster) -> Vec<&RedisServer> {
+    let nodes = cluster.up();
+    let listens = |node: &&RedisServer| !node.cli(&["PUBSUB", "CHANNELS", "lock:!m:*"]).is_empty();
+    nodes.filter(listens).collect()
+}
+
+#[tokio::test]
+async fn a_release_on_any_node_is_heard_at_once_by_whoever_listens_on_another() {
+    needs!(redis);
+    let cluster = shared_cluster();
+    let (locks, other) = (manager(cluster).await, manager(cluster).await);
+    for key in one_on_each(cluster, "heard") {
+        let key = key.as_str();
+        let guard = locks.lock(key).ttl(long()).acquire().await.expect("free");
+        let waiter = waits(cluster, &other, key).await;
+        guard.release().await.expect("held");
+        let next = its_turn(waiter).await;
+        // It asked, as another node's clock says nothing: so it has its whole ttl.
+        assert!(next.remaining() > long() * 9 / 10);
+        next.release().await.expect("held");
+    }
+}
+
+#[tokio::test]
+async fn when_the_node_that_a_manager_listens_on_is_killed_it_listens_on_another() {
+    needs!(redis);
+    let cluster = RedisCluster::start(IMPATIENT);
+    let (locks, other) = (manager(&cluster).await, manager(&cluster).await);
+    let keys = one_on_each(&cluster, "k");
+    let mut waiting = Vec::new();
+    for key in &keys {
+        let guard = locks
+            .lock(key.as_str())
+            .ttl(long())
+            .acquire()
+            .await
+            .expect("free");
+        waiting.push((key, guard, waits(&cluster, &other, key).await));
+    }
+    let killed = listening(&cluster)[0];
+    let lost = keys
+        .iter()
+        .find(|key| cluster.master_of(&format!("lock:{key}")).port() == killed.port());
+    let lost = lost.cloned();
+    killed.kill();
+    wait::eventually("both listen elsewhere", async || {
+        let nodes = cluster.up();
+        let channels = nodes.map(|node| node.cli(&["PUBSUB", "CHANNELS", "lock:!m:*"]));
+        channels
+            .map(|channels| channels.lines().count())
+            .sum::<usize>()
+            == 2
+    })
+    .await;
+    for (key, guard, waiter) in waiting {
+        if Some(key) == lost.as_ref() {
+            // Those who wait for a key of the node that is gone are told so.
+            waiter.abort();
+            continue;
+        }
+        guard.release().await.expect("held");
+        its_turn(waiter).await.release().await.expect("held");
+    }
+}
+
+#[tokio::test]
+async fn when_the_node_that_a_manager_listens_on_is_frozen_it_listens_on_another() {
+    needs!(redis);
+    let cluster = RedisCluster::start(IMPATIENT);
+    let locks = manager(&cluster).await;
+    let frozen = listening(&cluster)[0];
+    frozen.stop();
+    wait::eventually("it listens elsewhere", async || {
+        !listening(&cluster).is_empty()
+    })
+    .await;
+    drop(locks);
+    frozen.cont();
+}
+
+#[tokio::test]
+async fn a_waiter_that_is_dead_costs_its_grant_and_no_more() {
+    needs!(redis);
+    let cluster = shared_cluster();
+    let (locks, other) = (manager(cluster).await, manager(cluster).await);
+    let guard = locks
+        .lock("dead")
+        .ttl(long())
+        .acquire()
+        .await
+        .expect("free");
+    // Whoever hears a push may be connected to another node: that nobody here does proves nothing.
+    let queue = "lock:!q:{lock:dead}";
+    let dead = "0123456789abcdef/0123456789abcdef0123456789abcdef 1500";
+    cluster.cli(queue, &["ZADD", queue, "1", dead]);
+    let waiter = waits(cluster, &other, "dead").await;
+    guard.release().await.expect("held");
+    assert!(
+        cluster
+            .cli("lock:dead", &["GET", "lock:dead"])
+            .starts_with("0123456789abcdef/")
+    );
+    its_turn(waiter).await.release().await.expect("held");
+}

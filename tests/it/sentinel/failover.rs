@@ -1,0 +1,145 @@
+//! Another server becomes the master.
+
+use lock_core::ErrorKind;
+use lock_tests::{RedisServer, needs, wait};
+
+use super::{Watched, long, manager};
+use crate::failover::{Fate, Load, TTL, service_goes_on};
+
+async fn goes_on(fate: Fate) {
+    let watched = Watched::start();
+    let load = Load::start(&watched.sentinels.url(), "k").await;
+    let first = watched.master();
+    let break_it = || match fate {
+        Fate::Killed => first.kill(),
+        Fate::Frozen => first.stop(),
+        Fate::Replaced => watched.sentinels.fail_over(),
+    };
+    let before = first.address();
+    // Where the sentinels say: a replica that is promoted serves before they do.
+    let serves = || {
+        let master = watched.sentinels.newest_master();
+        master != before
+            && watched
+                .set
+                .at(master)
+                .try_cli(&["SET", "serves", "1"])
+                .is_ok()
+    };
+    service_goes_on(load, break_it, serves).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn when_the_master_is_killed_locks_are_had_again_as_soon_as_there_is_another() {
+    needs!(redis);
+    goes_on(Fate::Killed).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn when_the_master_is_frozen_locks_are_had_again_as_soon_as_there_is_another() {
+    needs!(redis);
+    goes_on(Fate::Frozen).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn when_the_master_gives_way_locks_are_had_again_at_once() {
+    needs!(redis);
+    goes_on(Fate::Replaced).await;
+}
+
+#[tokio::test]
+async fn a_lock_that_the_new_master_knows_is_kept_and_renewed_there() {
+    needs!(redis);
+    let watched = Watched::start();
+    let locks = manager(&watched.sentinels.url()).await;
+    let other = manager(&watched.sentinels.url()).await;
+    // Longer than it takes to find out that the old master has given way: until then it is the old one
+    // that renews.
+    let ttl = TTL * 5;
+    let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
+    watched.set.caught_up();
+    watched.fail_over().await;
+    let ends = |server: &RedisServer| server.cli(&["PEXPIRETIME", "lock:k"]);
+    let before = ends(watched.master());
+    wait::eventually("it is renewed", async || ends(watched.master()) != before).await;
+    assert!(guard.is_valid());
+    let refused = other.lock("k").acquire().await.expect_err("held");
+    assert_eq!(refused.kind(), ErrorKind::Busy);
+    guard.release().await.expect("held");
+    assert_eq!(watched.master().get("lock:k"), None);
+}
+
+#[tokio::test]
+async fn a_lock_that_no_replica_had_is_lost_and_its_fencing_token_is_below_that_of_the_next_owner()
+{
+    needs!(redis);
+    let watched = Watched::start();
+    let locks = manager(&watched.sentinels.url()).await;
+    let other = manager(&watched.sentinels.url()).await;
+    let first = watched.master();
+    let replicas = watched.set.replicas();
+    for replica in &replicas {
+        replica.cli(&["REPLICAOF", "127.0.0.1", "1"]);
+    }
+    let guard = locks.lock("k").ttl(TTL).acquire().await.expect("free");
+    let kept = locks
+        .lock("kept")
+        .ttl(long())
+        .acquire()
+        .await
+        .expect("free");
+    first.kill();
+    // The sentinels find a replica without its master fit, as its data is not older than theirs.
+    wait::eventually("another is the master", async || {
+        watched.sentinels.master() != first.address()
+    })
+    .await;
+    guard.lost().await;
+    wait::eventually("somebody else has it", async || {
+        match other.lock("k").ttl(long()).acquire().await {
+            Ok(next) => {
+                assert!(next.fencing_token() > guard.fencing_token());
+                true
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Unavailable);
+                false
+            }
+        }
+    })
+    .await;
+    // Long before its own end: the next renewal finds that the new master does not know it.
+    kept.lost().await;
+    assert_eq!(
+        kept.release().await.expect_err("lost").kind(),
+        ErrorKind::Lost
+    );
+}
+
+#[tokio::test]
+async fn a_master_that_comes_back_as_one_is_left_alone() {
+    needs!(redis);
+    let watched = Watched::start();
+    let locks = manager(&watched.sentinels.url()).await;
+    let first = watched.master();
+    first.kill();
+    wait::eventually("another is the master", async || {
+        watched.sentinels.master() != first.address()
+    })
+    .await;
+    // The sentinels tell it that it is a replica by now, after some seconds.
+    first.start_again();
+    assert_eq!(first.role(), "master");
+    wait::eventually("the new master is found", async || {
+        let other = manager(&watched.sentinels.url()).await;
+        for locks in [&locks, &other] {
+            let Ok(guard) = locks.lock("k").acquire().await else {
+                return false;
+            };
+            assert_eq!(first.get("lock:k"), None);
+            drop(guard);
+        }
+        true
+    })
+    .await;
+}

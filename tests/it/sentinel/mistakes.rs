@@ -1,0 +1,120 @@
+//! What is wrong with the URL or the servers, each by its kind, soon, and without a secret.
+
+use std::time::Duration;
+
+use lock_core::{Error, ErrorKind, LockManager};
+use lock_tests::{Answer, FakeServer, Port, RedisServer, ReplicaSet, Sentinels, needs, wait};
+use tokio::time::timeout;
+
+use super::{Watched, manager};
+
+async fn refused(url: &str, why: &str) -> Error {
+    let connect = LockManager::builder(url).connect_timeout(Duration::from_secs(2));
+    let error = timeout(wait::PATIENCE, connect.connect()).await;
+    let error = error.expect("in bounded time").expect_err("no manager");
+    let shown = format!("{error} {error:?}");
+    assert!(shown.contains(why), "{shown}");
+    assert!(!shown.contains("sesame"), "{shown}");
+    error
+}
+
+#[tokio::test]
+async fn a_service_that_the_sentinels_do_not_know_is_a_mistake() {
+    needs!(redis);
+    let watched = Watched::start();
+    let url = watched.sentinels.url().replace("mymaster", "another");
+    let error = refused(&url, "`service`").await;
+    assert_eq!(error.kind(), ErrorKind::Misconfigured);
+}
+
+#[tokio::test]
+async fn sentinels_that_cannot_be_reached_are_an_outage() {
+    let port = Port::free();
+    let url = format!("redis-sentinel://:sesame@{}?service=a", port.address());
+    let error = refused(&url, "can be reached").await;
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+}
+
+#[tokio::test]
+async fn a_sentinel_that_never_answers_costs_nothing_where_another_does() {
+    needs!(redis);
+    let watched = Watched::start();
+    let silent = FakeServer::start(Answer::Silence);
+    let url = format!("redis-sentinel://{},", silent.address());
+    let url = watched.sentinels.url().replace("redis-sentinel://", &url);
+    let locks = manager(&url).await;
+    drop(locks.lock("k").acquire().await.expect("free"));
+}
+
+#[tokio::test]
+async fn a_server_that_is_no_sentinel_is_a_mistake() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let url = format!("redis-sentinel://{}?service=a", server.address());
+    let error = refused(&url, "is no sentinel").await;
+    assert_eq!(error.kind(), ErrorKind::Misconfigured);
+}
+
+#[tokio::test]
+async fn wrong_passwords_of_the_master_and_of_the_sentinels_are_told_apart() {
+    needs!(redis);
+    let set = ReplicaSet::with(&RedisServer::options().password("ofthemaster"), 1);
+    let guarded = RedisServer::options().password("ofthesentinels");
+    let sentinels = Sentinels::with(&guarded, &set, 1, Sentinels::DOWN_AFTER);
+    let url = |master: &str, sentinel: &str| {
+        let url = sentinels.url();
+        let url = url.replace("redis-sentinel://", &format!("redis-sentinel://:{master}@"));
+        format!("{url}&sentinel_password={sentinel}")
+    };
+    let right = manager(&url("ofthemaster", "ofthesentinels")).await;
+    drop(right.lock("k").acquire().await.expect("free"));
+    assert!(!format!("{right:?}").contains("ofthe"));
+    let error = refused(&url("sesame", "ofthesentinels"), "user or password").await;
+    assert_eq!(error.kind(), ErrorKind::Misconfigured);
+    let error = refused(&url("ofthemaster", "sesame"), "sentinel_password").await;
+    assert_eq!(error.kind(), ErrorKind::Misconfigured);
+}
+
+/// A sentinel that says nothing but that the master is there.
+pub(super) fn naming(port: u16) -> FakeServer {
+    FakeServer::after_handshake(answer(port))
+}
+
+pub(super) fn answer(port: u16) -> Answer {
+    let port = port.to_string();
+    let address = format!("*2\r\n$9\r\n127.0.0.1\r\n${}\r\n{port}\r\n", port.len());
+    Answer::Raw(address.into_bytes())
+}
+
+#[tokio::test]
+async fn a_sentinel_that_names_a_replica_is_not_believed() {
+    needs!(redis);
+    let watched = Watched::start();
+    let stale = naming(watched.set.replicas()[0].port());
+    let url = format!("redis-sentinel://{}?service=mymaster", stale.address());
+    let error = refused(&url, "is a replica").await;
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    // With one that is right beside it.
+    let url = format!("redis-sentinel://{},", stale.address());
+    let url = watched.sentinels.url().replace("redis-sentinel://", &url);
+    let locks = manager(&url).await;
+    drop(locks.lock("k").acquire().await.expect("free"));
+}
+
+#[tokio::test]
+async fn a_sentinel_that_has_missed_a_failover_is_not_believed_even_if_its_master_lives_as_one() {
+    needs!(redis);
+    let watched = Watched::start();
+    watched.fail_over().await;
+    // Another server that takes itself for a master, as an old one does that comes back.
+    let old = RedisServer::start();
+    let stale = naming(old.port());
+    let url = format!("redis-sentinel://{},", stale.address());
+    let url = watched.sentinels.url().replace("redis-sentinel://", &url);
+    for _ in 0..5 {
+        let locks = manager(&url).await;
+        let guard = locks.lock("k").acquire().await.expect("free");
+        assert_eq!(old.get("lock:k"), None);
+        guard.release().await.expect("held");
+    }
+}

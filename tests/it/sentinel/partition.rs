@@ -1,0 +1,105 @@
+//! A master that lives on, cut off from the others.
+
+use lock_core::ErrorKind;
+use lock_tests::{Proxy, RedisServer, ReplicaSet, Sentinels, needs, wait};
+
+use super::manager;
+use super::mistakes::{answer, naming};
+use crate::failover::TTL;
+
+/// The master is known by the address of a proxy, so that it can be cut off from its replicas and its
+/// sentinels alike; to a sentinel of its own, under another name, it stays what it is.
+struct Split {
+    _set: ReplicaSet,
+    sentinels: Sentinels,
+    proxy: Proxy,
+    own: RedisServer,
+}
+
+impl Split {
+    fn start(options: &lock_tests::RedisOptions) -> Split {
+        let set = ReplicaSet::with(options, 2);
+        let master = &set.servers()[0];
+        let own = RedisServer::options()
+            .sentinel_of("own", master.port(), 1, Sentinels::DOWN_AFTER, None)
+            .start();
+        let proxy = Proxy::to(master.address());
+        for replica in set.replicas() {
+            replica.cli(&["REPLICAOF", "127.0.0.1", &proxy.port().to_string()]);
+        }
+        wait::until("the replicas follow through the proxy", || {
+            master.info("replication")["connected_slaves"] == "2"
+                && set.replicas().iter().all(|replica| {
+                    let info = replica.info("replication");
+                    info["master_port"] == proxy.port().to_string()
+                        && info["master_link_status"] == "up"
+                })
+        });
+        let sentinels = Sentinels::behind(proxy.port(), 2, 3);
+        Split {
+            _set: set,
+            sentinels,
+            proxy,
+            own,
+        }
+    }
+
+    fn own_url(&self) -> String {
+        format!("redis-sentinel://{}?service=own", self.own.address())
+    }
+}
+
+#[tokio::test]
+async fn a_master_that_wants_replicas_renews_nothing_once_it_is_cut_off_from_them() {
+    needs!(redis);
+    // What the docs advise: without it the old master would renew for as long as the partition lasts.
+    let options = RedisServer::options()
+        .config("min-replicas-to-write", "1")
+        .config("min-replicas-max-lag", "1");
+    let split = Split::start(&options);
+    let inside = manager(&split.own_url()).await;
+    let guard = inside.lock("k").ttl(TTL).acquire().await.expect("free");
+    split.proxy.black_hole();
+    let old = split.proxy.address();
+    wait::eventually("another is the master", async || {
+        split.sentinels.master() != old
+    })
+    .await;
+    // On the other side somebody takes it over, when the new master has seen it run out.
+    let outside = manager(&split.sentinels.url()).await;
+    guard.lost().await;
+    wait::eventually("it is taken over", async || {
+        match outside.lock("k").ttl(TTL).acquire().await {
+            Ok(next) => {
+                assert!(next.fencing_token() > guard.fencing_token());
+                true
+            }
+            Err(error) => {
+                // It may have no replica of its own yet.
+                let expected = matches!(error.kind(), ErrorKind::Busy | ErrorKind::Unavailable);
+                assert!(expected, "{error:?}");
+                false
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_master_that_answers_is_left_when_the_sentinels_name_another() {
+    needs!(redis);
+    // As it is on the wrong side of a partition: nothing that it says itself gives it away.
+    let (old, new) = (RedisServer::start(), RedisServer::start());
+    let sentinel = naming(old.port());
+    let url = format!("redis-sentinel://{}?service=a", sentinel.address());
+    let locks = manager(&url).await;
+    let guard = locks.lock("held").ttl(TTL).acquire().await.expect("free");
+    assert!(old.get("lock:held").is_some());
+    sentinel.set(answer(new.port()));
+    // Asks nothing of the old one but to go on: it is the sentinel that is heard.
+    guard.lost().await;
+    let next = locks.lock("k").acquire().await.expect("free");
+    assert!(new.get("lock:k").is_some());
+    assert_eq!(old.get("lock:k"), None);
+    next.release().await.expect("held");
+}
