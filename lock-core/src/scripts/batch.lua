@@ -39,9 +39,9 @@ if releases > 0 then
       redis.pcall('ZREM', queue, ARGV[3 * index] .. ' ' .. ARGV[2 + 3 * index])
       if replies[index] ~= 2
         and hand_over(queue, KEYS[1 + index], KEYS[1], ARGV[1], now, mark + 1)
-        and mark >= now
       then
-        mark = mark + 1 + passes
+        replies[index] = replies[index] + 3
+        if mark >= now then mark = mark + 1 + passes end
       end
     end
   end

@@ -5,6 +5,7 @@
 -- ARGV   1 token   2 fencing token, or ""   3 prefix of the managers' channels   4 grant in ms, as it
 --        stands in the queue   5 "leave", to touch nothing but the queue
 -- Reply  1 released   0 there is no such key   2 the key is another owner's
+--        4, 3   as 1 and 0, and a waiter has been given the key
 --
 -- Deletes only what holds this very token. DEL comes first: it is allowed when the server is out of
 -- memory. Nothing after it can fail the script.
@@ -24,7 +25,9 @@ if redis.pcall('EXISTS', KEYS[3]) == 1 then
   if reply ~= 2 then
     local time = redis.call('TIME')
     local used = math.max(tonumber(mark) or 0, tonumber(ARGV[2]) or 0)
-    hand_over(KEYS[3], KEYS[1], KEYS[2], ARGV[3], time[1] * 1000000 + time[2], used + 1)
+    if hand_over(KEYS[3], KEYS[1], KEYS[2], ARGV[3], time[1] * 1000000 + time[2], used + 1) then
+      reply = reply + 3
+    end
   end
 end
 return reply

@@ -16,6 +16,7 @@ mod pushes;
 mod restarts;
 mod runtimes;
 mod slow;
+mod stopped;
 mod trips;
 mod types;
 

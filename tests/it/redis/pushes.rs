@@ -234,25 +234,40 @@ async fn waiters_whose_process_is_gone_cost_the_next_one_nothing() {
     next.release().await.expect("held");
 }
 
+/// Queued processes that are stopped: their connections are up, the word arrives, and nobody comes.
+fn stopped(server: &RedisServer, count: u64, grant_millis: u64) -> lock_core::redis::Connection {
+    let client = lock_core::redis::Client::open(server.url()).expect("a URL");
+    let mut deaf = client.get_connection().expect("a connection");
+    for process in 0..count {
+        let waiting = format!("{process:016x}/{process:032x} {grant_millis}");
+        server.cli(&["ZADD", "lock:!q:{k}", &process.to_string(), &waiting]);
+        let mut listens = lock_core::redis::cmd("SUBSCRIBE");
+        listens.arg(format!("lock:!m:{process:016x}"));
+        deaf.send_packed_command(&listens.get_packed_command())
+            .expect("sent");
+    }
+    wait::until("they listen", || {
+        server
+            .cli(&["PUBSUB", "CHANNELS", "lock:!m:00000000*"])
+            .lines()
+            .count() as u64
+            == count
+    });
+    deaf
+}
+
 #[tokio::test]
 async fn waiters_that_are_given_the_key_and_never_come_cost_the_next_one_their_grants() {
     needs!(redis);
     let server = RedisServer::start();
     let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
-    // Processes that are stopped: their connections are up, and the word arrives.
-    let client = lock_core::redis::Client::open(server.url()).expect("a URL");
-    let mut stopped = client.get_connection().expect("a connection");
-    let mut deaf = stopped.as_pubsub();
-    for process in 0..2 {
-        let waiting = format!("{process:016x}/{process:032x} 300");
-        server.cli(&["ZADD", "lock:!q:{k}", &process.to_string(), &waiting]);
-        let channel = format!("lock:!m:{process:016x}");
-        deaf.subscribe(channel).expect("subscribed");
-    }
+    let _deaf = stopped(&server, 2, 300);
     let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
     queued(&server, "k", "3").await;
     guard.release().await.expect("held");
+    // Nobody who has released it is left.
+    drop(owner);
     let next = timeout(wait::PATIENCE / 2, waiter).await;
     let next = next.expect("not only when its timer of last resort rings");
     next.expect("no panic")
@@ -260,6 +275,33 @@ async fn waiters_that_are_given_the_key_and_never_come_cost_the_next_one_their_g
         .release()
         .await
         .expect("held");
+}
+
+#[tokio::test]
+async fn whoever_gives_a_key_away_sees_to_it_that_somebody_comes() {
+    needs!(redis);
+    // More of them than are told of a grant; by a release, and by stepping over one.
+    for steps_over in [false, true] {
+        let server = RedisServer::start();
+        let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+        let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+        let _deaf = stopped(&server, 3, 300);
+        let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
+        queued(&server, "k", "4").await;
+        if steps_over {
+            drop(guard);
+            let again = owner.lock("k").ttl(long()).try_acquire().await;
+            assert!(
+                again.expect("an answer").is_none(),
+                "who waited comes first"
+            );
+        } else {
+            guard.release().await.expect("held");
+        }
+        let next = timeout(wait::PATIENCE, waiter).await;
+        let next = next.expect("not only when its timer of last resort rings");
+        drop(next.expect("no panic").expect("its turn"));
+    }
 }
 
 #[tokio::test]

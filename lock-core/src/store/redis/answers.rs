@@ -88,10 +88,15 @@ pub(super) fn waiting(answer: &Value) -> Outcome {
     }
 }
 
+/// Whether a release has given the key to a waiter.
+pub(super) fn was_given(answer: &Value) -> bool {
+    matches!(answer, Value::Int(3 | 4))
+}
+
 pub(super) fn released(answer: &Value) -> Outcome {
     match answer {
-        Value::Int(1) => Outcome::Released(Released::Yes),
-        Value::Int(0) => Outcome::Released(Released::Absent),
+        Value::Int(1 | 4) => Outcome::Released(Released::Yes),
+        Value::Int(0 | 3) => Outcome::Released(Released::Absent),
         Value::Int(2) => Outcome::Released(Released::Other),
         _ => not_understood(),
     }

@@ -10,6 +10,7 @@ mod batch;
 #[cfg(feature = "cluster")]
 mod cluster;
 mod connection;
+mod given;
 mod journey;
 mod keeper_link;
 mod links;
@@ -32,6 +33,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use redis::Value;
 use tokio::runtime::Handle;
 use tokio::sync::SetOnce;
 
@@ -39,6 +41,7 @@ use self::answers::Trouble;
 use self::audit::Auditor;
 use self::batch::Item;
 use self::connection::Connection;
+use self::given::Given;
 use self::keeper_link::KeeperLink;
 use self::links::Links;
 use self::names::Names;
@@ -65,6 +68,7 @@ pub(crate) struct RedisStore {
     keeper_runtime: SetOnce<Handle>,
     /// How long an operation looks for a server that can serve it.
     patience: Duration,
+    given: Given,
 }
 
 impl RedisStore {
@@ -92,6 +96,7 @@ impl RedisStore {
             links: Links::new(&topology, &names),
             keeper: Arc::new(KeeperLink::new(settings.connect_timeout, auditor)),
             replicas: replica_acks.map(|acks| Replicas::new(acks, &topology, &names)),
+            given: Given::default(),
             names,
             scripts,
             topology,
@@ -133,7 +138,13 @@ impl RedisStore {
 
     async fn send(&self, operation: &Operation, on: &Connection) -> Result<Outcome, Trouble> {
         match operation {
-            Operation::Acquire(acquire) => self.acquire(acquire, on).await,
+            Operation::Acquire(acquire) => {
+                let outcome = self.acquire(acquire, on).await?;
+                if let Outcome::Busy(_) = outcome {
+                    self.given.note_refused(acquire);
+                }
+                Ok(outcome)
+            }
             Operation::Extend(extensions) => self.extend(extensions, on).await,
             Operation::Release(release) => self.give_back(release, Ending::Free, on).await,
             Operation::Leave(release) => self.give_back(release, Ending::Leave, on).await,
@@ -177,7 +188,7 @@ impl RedisStore {
                 grant: grant(release.ttl),
             };
             if let Some(answer) = on.send_in_batch(&self.names, item).await? {
-                return Ok(answers::released(&answer));
+                return Ok(self.given_back(release, &answer));
             }
         }
         let lock = self.names.lock(&release.key);
@@ -204,7 +215,14 @@ impl RedisStore {
                 self.scripts.cool.run(on, &keys, &arguments).await?
             }
         };
-        Ok(answers::released(&answer))
+        Ok(self.given_back(release, &answer))
+    }
+
+    fn given_back(&self, release: &Release, answer: &Value) -> Outcome {
+        if answers::was_given(answer) {
+            self.given.note(release);
+        }
+        answers::released(answer)
     }
 }
 
@@ -251,7 +269,8 @@ impl Store for RedisStore {
             let names = Arc::clone(&self.names);
             tokio::join!(
                 link.run(Arc::clone(&self.topology), names, events),
-                self.topology.watch()
+                self.topology.watch(),
+                self.look_after_given(),
             );
         })
     }
