@@ -79,8 +79,8 @@ impl Guarded {
 
     /// Nobody's fencing token is that of another; who held later has a higher one; two hold at once for
     /// no longer than a ttl, and then the writes of the first are refused from the first one of the
-    /// second on.
-    pub(super) fn check(&self) {
+    /// second on. Answers how long that was.
+    pub(super) fn check(&self) -> Duration {
         let state = self.state();
         let mut both = Duration::ZERO;
         for (index, one) in state.windows.iter().enumerate() {
@@ -102,6 +102,7 @@ impl Guarded {
         if !both.is_zero() {
             println!("two held it for {both:?}; {} writes refused", state.refused);
         }
+        both
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {

@@ -1,5 +1,6 @@
 //! Locks that replicas have to acknowledge.
 
+mod failover;
 mod granting;
 mod handing_over;
 mod promoting;
