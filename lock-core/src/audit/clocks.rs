@@ -1,6 +1,9 @@
-//! How far two clocks are apart, as far as a question and its answer can tell. Pure.
+//! How far clocks are apart, as far as a question and its answer can tell. Pure.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use super::{Finding, FindingKind};
 
 /// This machine's wall clock before and after a question, and the server's clock in the answer; in
 /// microseconds since 1970.
@@ -10,6 +13,10 @@ pub(crate) struct Reading {
     pub(crate) server: u64,
     pub(crate) after: u64,
 }
+
+/// Two servers that are this far apart end a lock too early or too late after a failover, or in a
+/// quorum, by more than the margin of a lease of 10 s.
+const APART: Duration = Duration::from_millis(100);
 
 impl Reading {
     /// How far the server is ahead, at least and at most.
@@ -26,11 +33,38 @@ impl Reading {
         let (least, most) = self.ahead();
         micros(least.max(-most))
     }
+
+    /// By how much two servers' clocks differ, at least.
+    fn apart(self, other: Self) -> Duration {
+        let ((least, most), (other_least, other_most)) = (self.ahead(), other.ahead());
+        micros((least - other_most).max(other_least - most))
+    }
 }
 
 /// Nothing, if it is negative: the readings agree.
 fn micros(span: i128) -> Duration {
     Duration::from_micros(u64::try_from(span.max(0)).unwrap_or(u64::MAX))
+}
+
+/// One finding for each server whose clock is apart from that of one before it in the list.
+pub(crate) fn disagreements(readings: &[(Arc<str>, Reading)]) -> Vec<Finding> {
+    let worst = readings
+        .iter()
+        .enumerate()
+        .filter_map(|(index, (server, reading))| {
+            let earlier = readings[..index].iter();
+            let apart = earlier.map(|(other, of)| (reading.apart(*of), other));
+            let (apart, other) = apart.max_by_key(|(apart, _)| *apart)?;
+            (apart >= APART).then(|| {
+                let text = format!(
+                    "its clock is {apart:?} apart from that of {other}: after a failover, or in a \
+                     quorum, locks end that much too early or too late; run chrony or ntpd on every \
+                     server"
+                );
+                Finding::new(FindingKind::ClocksDisagree, Some(Arc::clone(server)), text)
+            })
+        });
+    worst.collect()
 }
 
 #[cfg(test)]
@@ -52,5 +86,28 @@ mod tests {
         assert_eq!(difference(100, 200, 200), Duration::ZERO);
         assert_eq!(difference(100, 230, 200), Duration::from_micros(30));
         assert_eq!(difference(100, 60, 200), Duration::from_micros(40));
+    }
+
+    #[test]
+    fn the_server_whose_clock_is_apart_is_named_and_the_others_are_not() {
+        let at = |ahead: u64| reading(10_000_000, 10_000_000 + ahead, 10_000_500);
+        let readings: Vec<(Arc<str>, Reading)> = vec![
+            ("a:1".into(), at(0)),
+            ("b:1".into(), at(99_000)),
+            ("c:1".into(), at(3_000_000)),
+        ];
+        let findings = disagreements(&readings);
+        let [finding] = findings.as_slice() else {
+            panic!("one: {findings:?}");
+        };
+        assert_eq!(finding.server(), Some("c:1"));
+        assert_eq!(finding.code(), "clocks_disagree");
+        assert!(finding.to_string().contains("a:1"), "{finding}");
+    }
+
+    #[test]
+    fn one_server_disagrees_with_nobody() {
+        let alone = [("a:1".into(), reading(0, 5_000_000, 1))];
+        assert_eq!(disagreements(&alone), []);
     }
 }

@@ -14,6 +14,8 @@ const NEARLY_FULL: u64 = 90;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) role: Option<Role>,
+    /// Whether it is one of several, of which only some are masters.
+    pub(crate) may_be_replica: bool,
     /// Replicas that follow it at the moment.
     pub(crate) replicas: Option<u64>,
     /// 0: as much memory as there is.
@@ -195,6 +197,9 @@ impl Facts {
 
     fn writes(&self) -> Judgement {
         if self.role == Some(Role::Replica) {
+            if self.may_be_replica {
+                return None;
+            }
             let text = "this server is a replica, and accepts no lock; write the master's address in the URL";
             return Some((FindingKind::ReadOnly, text.to_owned()));
         }

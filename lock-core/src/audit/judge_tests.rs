@@ -139,6 +139,11 @@ fn a_server_that_refuses_every_write_is_told_of() {
         ..well_kept()
     };
     finds(&replica, 2, &[("read_only", "master's address")]);
+    let one_of_several = Facts {
+        may_be_replica: true,
+        ..replica
+    };
+    finds(&one_of_several, 2, &[]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod judge;
 use std::fmt;
 use std::sync::Arc;
 
-pub(crate) use self::clocks::Reading;
+pub(crate) use self::clocks::{Reading, disagreements};
 pub(crate) use self::judge::{Facts, Persistence, Role};
 
 /// A setting of a server that endangers locks, and what to change:
@@ -53,6 +53,8 @@ pub enum FindingKind {
     UnsyncedLog,
     /// Its clock and this machine's are far apart.
     ClockDiffers,
+    /// Its clock and that of another server of this manager are apart.
+    ClocksDisagree,
     /// Fewer replicas are connected than `replica_acks` asks for.
     TooFewReplicas,
     /// It is a replica, which accepts no lock.
@@ -115,6 +117,7 @@ impl FindingKind {
             FindingKind::SnapshotsOnly => "snapshots_only",
             FindingKind::UnsyncedLog => "unsynced_log",
             FindingKind::ClockDiffers => "clock_differs",
+            FindingKind::ClocksDisagree => "clocks_disagree",
             FindingKind::TooFewReplicas => "too_few_replicas",
             FindingKind::ReadOnly => "read_only",
             FindingKind::RefusesWrites => "refuses_writes",

@@ -3,6 +3,7 @@
 mod log;
 mod rights;
 mod settings;
+mod several;
 mod telling;
 
 use lock_core::{Finding, LockManager};

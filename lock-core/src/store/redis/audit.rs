@@ -10,50 +10,94 @@ use tokio::time::timeout;
 use super::answers::{Trouble, number, text};
 use super::connection::Connection;
 use super::names::Names;
-use super::topology::Topology;
-use crate::audit::{Facts, Finding, Persistence, Reading, Role};
+use super::topology::{Node, Topology};
+use crate::audit::{Facts, Finding, Persistence, Reading, Role, disagreements};
 use crate::clock::Clock;
 use crate::store::Failure;
 
-/// A look at one server that takes longer is given up: nobody waits for it long.
-const PATIENCE: Duration = Duration::from_millis(250);
+/// A look at one server that takes longer is given up.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 pub(super) struct Auditor {
-    /// Its address, without the user.
-    server: Arc<str>,
+    topology: Arc<Topology>,
     names: Arc<Names>,
     replica_acks: u16,
 }
 
+/// One server, by its address.
+type Seen = (Arc<str>, Facts);
+
 impl Auditor {
-    pub(super) fn new(topology: &Topology, names: &Arc<Names>, replica_acks: u16) -> Self {
+    pub(super) fn new(topology: &Arc<Topology>, names: &Arc<Names>, replica_acks: u16) -> Self {
         Self {
-            server: topology.address().into(),
+            topology: Arc::clone(topology),
             names: Arc::clone(names),
             replica_acks,
         }
     }
 
     /// Tells the log what is wrong. `listening`: whether the server lets this user subscribe.
-    pub(super) async fn tell(&self, on: &Connection, listening: bool, limit: Duration) {
-        match timeout(limit.min(PATIENCE), self.findings(on, listening)).await {
+    pub(super) async fn tell(self: &Arc<Self>, home: Node, on: &Connection, listening: bool) {
+        match timeout(2 * PATIENCE, self.findings(home, on, listening)).await {
             Ok(Ok(findings)) => findings.iter().for_each(Finding::warn),
             _ => tracing::debug!("the server's settings could not be looked at"),
         }
     }
 
+    /// Of the server at home, and of the others that keep locks or may one day. To be called on the
+    /// keeper's runtime.
     pub(super) async fn findings(
-        &self,
+        self: &Arc<Self>,
+        home: Node,
         on: &Connection,
         listening: bool,
     ) -> Result<Vec<Finding>, Failure> {
-        let facts = self.facts(on, listening).await;
-        let facts = facts.map_err(Trouble::into_failure)?;
-        Ok(facts.findings(&self.server, self.replica_acks))
+        let (facts, followers) = self.facts(on).await.map_err(Trouble::into_failure)?;
+        let facts = Facts {
+            forbids_subscribing: !listening,
+            ..facts
+        };
+        let mut seen = vec![(self.topology.address_of(home).into(), facts)];
+        seen.extend(self.look_at_others(home, &followers).await);
+        let clocks: Vec<_> = seen
+            .iter()
+            .filter_map(|(server, facts)| Some((Arc::clone(server), facts.clock?)))
+            .collect();
+        let mut findings: Vec<_> = seen
+            .iter()
+            .flat_map(|(server, facts)| facts.findings(server, self.replica_acks))
+            .collect();
+        findings.extend(disagreements(&clocks));
+        Ok(findings)
     }
 
-    /// One write, and one more where replicas have a say.
-    async fn facts(&self, on: &Connection, listening: bool) -> Result<Facts, Trouble> {
+    /// All at once. One that does not answer is not judged.
+    async fn look_at_others(
+        self: &Arc<Self>,
+        home: Node,
+        followers: &[(String, u16)],
+    ) -> Vec<Seen> {
+        let others = self.topology.others(home, followers).into_iter();
+        let looks: Vec<_> = others
+            .map(|node| tokio::spawn(timeout(PATIENCE, Arc::clone(self).look_at(node))))
+            .collect();
+        let mut seen = Vec::new();
+        for look in looks {
+            if let Ok(Ok(Some(server))) = look.await {
+                seen.push(server);
+            }
+        }
+        seen
+    }
+
+    async fn look_at(self: Arc<Self>, node: Node) -> Option<Seen> {
+        let connection = self.topology.open_whatever_it_is(node).await.ok()?;
+        let (facts, _) = self.facts(&connection).await.ok()?;
+        Some((self.topology.address_of(node).into(), facts))
+    }
+
+    /// One write, and one more where replicas have a say. And where its replicas are.
+    async fn facts(&self, on: &Connection) -> Result<(Facts, Vec<(String, u16)>), Trouble> {
         let mut questions = Pipeline::with_capacity(8);
         for section in ["memory", "persistence", "replication"] {
             questions.add_command(cmd("INFO").arg(section).take());
@@ -84,8 +128,9 @@ impl Auditor {
             matches!(on.send(&wait).await, Err(Trouble::Failed(failure)) if failure.is_final())
         };
         let info = fields([&memory, &persistence, &replication]);
-        Ok(Facts {
+        let facts = Facts {
             role: role(&info),
+            may_be_replica: !self.topology.is_one_server(),
             replicas: replicas(&info),
             max_memory: info.get("maxmemory").and_then(|bytes| bytes.parse().ok()),
             used_memory: info.get("used_memory").and_then(|bytes| bytes.parse().ok()),
@@ -100,10 +145,11 @@ impl Auditor {
                 after,
             }),
             forbids_info: is_forbidden(&memory),
-            forbids_subscribing: !listening,
+            forbids_subscribing: false,
             forbids_publishing: is_forbidden(&published),
             forbids_waiting,
-        })
+        };
+        Ok((facts, followers(&info)))
     }
 }
 
@@ -142,12 +188,30 @@ fn role(info: &HashMap<&str, &str>) -> Option<Role> {
 
 /// Those that have all there is, and hear of what is new.
 fn replicas(info: &HashMap<&str, &str>) -> Option<u64> {
-    let connected: u64 = info.get("connected_slaves")?.parse().ok()?;
-    let online = (0..connected).filter(|index| {
-        let replica = info.get(format!("slave{index}").as_str());
-        replica.is_some_and(|replica| replica.split(',').any(|part| part == "state=online"))
-    });
-    Some(online.count() as u64)
+    info.get("connected_slaves")?;
+    let online = |line: &&str| part(line, "state") == Some("online");
+    Some(replica_lines(info).filter(online).count() as u64)
+}
+
+/// Where they are.
+fn followers(info: &HashMap<&str, &str>) -> Vec<(String, u16)> {
+    let at = |line: &str| {
+        Some((
+            part(line, "ip")?.to_owned(),
+            part(line, "port")?.parse().ok()?,
+        ))
+    };
+    replica_lines(info).filter_map(at).collect()
+}
+
+/// `slave0:ip=127.0.0.1,port=7001,state=online,…`
+fn replica_lines<'a>(info: &HashMap<&str, &'a str>) -> impl Iterator<Item = &'a str> {
+    (0..).map_while(|index| info.get(format!("slave{index}").as_str()).copied())
+}
+
+fn part<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    let mut parts = line.split(',').filter_map(|part| part.split_once('='));
+    parts.find_map(|(of, value)| (of == name).then_some(value))
 }
 
 fn persistence_of(
@@ -197,6 +261,8 @@ mod tests {
         );
         let info = fields([&info, &Value::Nil, &Value::Nil]);
         assert_eq!(replicas(&info), Some(2));
+        let there: Vec<_> = followers(&info).into_iter().map(|(_, port)| port).collect();
+        assert_eq!(there, [7001, 7002, 7003]);
         assert_eq!(role(&info), Some(Role::Master));
     }
 

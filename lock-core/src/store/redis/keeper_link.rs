@@ -1,6 +1,7 @@
 //! The keeper's own connection: renewals, releases in the background, and the pushes for waiters.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -23,6 +24,8 @@ use crate::token::Token;
 
 /// How long one of several servers may take to be connected to.
 const ELSEWHERE: Duration = Duration::from_secs(1);
+/// How long whoever connects waits for the servers' settings to be looked at.
+const AUDIT: Duration = Duration::from_millis(250);
 
 pub(super) struct KeeperLink {
     state: watch::Sender<State>,
@@ -33,8 +36,8 @@ pub(super) struct KeeperLink {
     /// Whether the server has `SET … NX GET`, of Redis 7.0.
     set_tells_value: AtomicBool,
     connect_timeout: Duration,
-    auditor: Auditor,
-    /// Whether the log knows what is wrong with the server's settings, or it could not be looked at.
+    auditor: Arc<Auditor>,
+    /// Whether the log knows what is wrong with the servers' settings, or will one day.
     audited: watch::Sender<bool>,
 }
 
@@ -53,27 +56,32 @@ impl KeeperLink {
             listening: AtomicBool::new(false),
             set_tells_value: AtomicBool::new(false),
             connect_timeout,
-            auditor,
+            auditor: Arc::new(auditor),
             audited: watch::Sender::new(false),
         }
     }
 
     /// The connection, or why there is none at the moment.
     pub(super) async fn connection(&self) -> Result<Connection, Failure> {
-        self.connection_if(|_| true).await
+        let ready = self.connection_if(|_| true).await?;
+        Ok(ready.0)
     }
 
     /// As [`KeeperLink::connection`], to that server only: another one is left for it.
     pub(super) async fn connection_to(&self, node: Node) -> Result<Connection, Failure> {
-        self.connection_if(|home| home == node).await
+        let ready = self.connection_if(|home| home == node).await?;
+        Ok(ready.0)
     }
 
-    async fn connection_if(&self, fits: impl Fn(Node) -> bool) -> Result<Connection, Failure> {
+    async fn connection_if(
+        &self,
+        fits: impl Fn(Node) -> bool,
+    ) -> Result<(Connection, Node), Failure> {
         let mut state = self.state.subscribe();
         loop {
             match &*state.borrow_and_update() {
                 State::Ready(connection, home) if connection.is_usable() && fits(*home) => {
-                    return Ok(connection.clone());
+                    return Ok((connection.clone(), *home));
                 }
                 State::Ready(..) => self.replace.notify_one(),
                 State::Down(failure) => return Err(failure.clone()),
@@ -87,8 +95,10 @@ impl KeeperLink {
 
     /// What is wrong with the server's settings.
     pub(super) async fn findings(&self) -> Result<Vec<Finding>, Failure> {
-        let connection = self.connection().await?;
-        let findings = self.auditor.findings(&connection, self.is_listening());
+        let (connection, home) = self.connection_if(|_| true).await?;
+        let findings = self
+            .auditor
+            .findings(home, &connection, self.is_listening());
         findings.await
     }
 
@@ -98,10 +108,15 @@ impl KeeperLink {
         let _ = audited.wait_for(|audited| *audited).await;
     }
 
-    async fn audit(self: Arc<Self>, on: Connection) {
-        let limit = self.connect_timeout / 4;
-        self.auditor.tell(&on, self.is_listening(), limit).await;
+    async fn audit(self: Arc<Self>, home: Node, on: Connection) {
+        let telling = self.auditor.tell(home, &on, self.is_listening());
+        let mut telling = pin!(telling);
+        let limit = AUDIT.min(self.connect_timeout / 4);
+        let told = timeout(limit, telling.as_mut()).await.is_ok();
         self.audited.send_replace(true);
+        if !told {
+            telling.await;
+        }
     }
 
     pub(super) fn is_listening(&self) -> bool {
@@ -139,7 +154,7 @@ impl KeeperLink {
                         .send_replace(State::Ready(connection.clone(), home));
                     if !audited {
                         audited = true;
-                        tokio::spawn(Arc::clone(&self).audit(connection.clone()));
+                        tokio::spawn(Arc::clone(&self).audit(home, connection.clone()));
                     }
                     // What was pushed while nobody listened is lost: every waiter asks again.
                     events.tell(Event::Interrupted);

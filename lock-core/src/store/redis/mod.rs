@@ -284,7 +284,14 @@ impl Store for RedisStore {
     }
 
     fn audit(&self) -> BoxFuture<'_, Result<Vec<Finding>, Failure>> {
-        Box::pin(self.keeper.findings())
+        let keeper = Arc::clone(&self.keeper);
+        Box::pin(async move {
+            let runtime = self.keeper_runtime.wait().await;
+            let findings = runtime.spawn(async move { keeper.findings().await });
+            findings
+                .await
+                .unwrap_or_else(|_| Err(Failure::refused("the lock manager has ended")))
+        })
     }
 
     #[cfg(feature = "cluster")]

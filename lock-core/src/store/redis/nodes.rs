@@ -50,6 +50,14 @@ impl Nodes {
         lock(&self.known)[node.0 as usize].1.clone()
     }
 
+    /// # Panics
+    ///
+    /// As [`Nodes::client`].
+    pub(super) fn name(&self, node: Node) -> String {
+        let (host, port) = &lock(&self.known)[node.0 as usize].0;
+        format!("{host}:{port}")
+    }
+
     #[cfg(feature = "cluster")]
     pub(super) fn address(&self, node: Node) -> Address {
         lock(&self.known)[node.0 as usize].0.clone()

@@ -112,6 +112,10 @@ impl Sentinel {
         Ok(connection)
     }
 
+    pub(super) fn nodes(&self) -> &Nodes {
+        &self.nodes
+    }
+
     /// Where the sentinels are.
     pub(super) fn addresses(&self) -> String {
         let addresses = self.sentinels.iter();

@@ -251,6 +251,51 @@ impl Topology {
         }
     }
 
+    /// The others that keep the locks of this one, or take its place one day. `followers`: where its
+    /// replicas are, as it says itself.
+    pub(super) fn others(&self, than: Node, followers: &[(String, u16)]) -> Vec<Node> {
+        let _ = (than, followers);
+        match self {
+            Topology::Single(_) => Vec::new(),
+            #[cfg(feature = "sentinel")]
+            Topology::Sentinel(sentinel) => followers
+                .iter()
+                .filter_map(|(host, port)| sentinel.nodes().at(host, *port).ok())
+                .collect(),
+            #[cfg(feature = "cluster")]
+            Topology::Cluster(cluster) => {
+                let mut nodes = cluster.live();
+                nodes.retain(|node| *node != than);
+                nodes
+            }
+        }
+    }
+
+    /// Connects to a server, whatever it is at the moment.
+    pub(super) async fn open_whatever_it_is(&self, node: Node) -> Result<Connection, Failure> {
+        let client = match self {
+            Topology::Single(client) => client.clone(),
+            #[cfg(feature = "sentinel")]
+            Topology::Sentinel(sentinel) => sentinel.nodes().client(node),
+            #[cfg(feature = "cluster")]
+            Topology::Cluster(cluster) => cluster.nodes().client(node),
+        };
+        let _ = node;
+        Connection::open(&client, None).await
+    }
+
+    /// Where a server is, without user and password.
+    pub(super) fn address_of(&self, node: Node) -> String {
+        let _ = node;
+        match self {
+            Topology::Single(_) => self.address(),
+            #[cfg(feature = "sentinel")]
+            Topology::Sentinel(sentinel) => sentinel.nodes().name(node),
+            #[cfg(feature = "cluster")]
+            Topology::Cluster(cluster) => cluster.nodes().name(node),
+        }
+    }
+
     /// Of the servers that the URL names, without user and password.
     pub(super) fn address(&self) -> String {
         match self {

@@ -195,6 +195,15 @@ impl Cluster {
     }
 
     /// The nodes of the URL.
+    pub(super) fn nodes(&self) -> &Nodes {
+        &self.nodes
+    }
+
+    /// Those that answered last.
+    pub(super) fn live(&self) -> Vec<Node> {
+        self.state.borrow().map.live().to_vec()
+    }
+
     pub(super) fn addresses(&self) -> String {
         let addresses = self.seeds.iter().map(|&node| {
             let (host, port) = self.nodes.address(node);

@@ -1,0 +1,67 @@
+//! Several servers: each is looked at, by its own name.
+
+use std::time::Duration;
+
+use lock_core::{Finding, LockManager};
+use lock_tests::{RedisCluster, RedisServer, ReplicaSet, Sentinels, needs, wait};
+
+use super::{audit, codes, well_kept};
+
+/// The one finding is about this server.
+#[track_caller]
+fn only_about(server: &RedisServer, findings: &[Finding]) {
+    let [finding] = findings else {
+        panic!("one finding: {findings:?}");
+    };
+    let address = server.address().to_string();
+    assert_eq!(finding.server(), Some(address.as_str()));
+}
+
+/// It forgets everything.
+fn neglect(server: &RedisServer) {
+    server.cli(&["CONFIG", "SET", "appendonly", "no"]);
+    server.cli(&["CONFIG", "SET", "save", ""]);
+}
+
+#[tokio::test]
+async fn a_replica_that_may_be_promoted_is_looked_at_as_its_master_is() {
+    needs!(redis);
+    let set = ReplicaSet::with(&well_kept(), 2);
+    let sentinels = Sentinels::watch(&set, 3);
+    wait::until("the master knows its replicas", || {
+        let info = set.master().info("replication");
+        ["slave0", "slave1"]
+            .iter()
+            .all(|it| info.get(*it).is_some_and(|it| it.contains("state=online")))
+    });
+    assert_eq!(audit(&sentinels.url()).await, []);
+    neglect(&set.servers()[2]);
+    let findings = audit(&sentinels.url()).await;
+    assert_eq!(codes(&findings), ["no_persistence"]);
+    only_about(&set.servers()[2], &findings);
+    // One that does not answer is not judged, and holds up nobody.
+    set.servers()[2].stop();
+    assert_eq!(audit(&sentinels.url()).await, []);
+    set.servers()[2].cont();
+}
+
+#[tokio::test]
+async fn every_node_of_a_cluster_is_looked_at() {
+    needs!(redis);
+    let cluster = RedisCluster::start(Duration::from_secs(15));
+    for node in cluster.nodes() {
+        node.cli(&["CONFIG", "SET", "appendonly", "yes"]);
+    }
+    let locks = LockManager::connect(&cluster.url())
+        .await
+        .expect("a manager");
+    wait::eventually("all of them are well kept", async || {
+        locks.audit().await.expect("an answer").is_empty()
+    })
+    .await;
+    let last = cluster.nodes().last().expect("a node");
+    neglect(last);
+    let findings = locks.audit().await.expect("an answer");
+    assert_eq!(codes(&findings), ["no_persistence"]);
+    only_about(last, &findings);
+}
