@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use lock_core::{
-    Acquire, AsLockManager, Drained, Error, ErrorKind, FencingToken, HeldLock, LockGuard,
-    LockHandle, LockKey, LockManager, LockRequest, ManagerBuilder, Scope, TryAcquire,
+    Acquire, AsLockManager, Drained, Error, ErrorKind, FencingToken, Finding, FindingKind,
+    HeldLock, LockGuard, LockHandle, LockKey, LockManager, LockRequest, ManagerBuilder, Scope,
+    TryAcquire,
 };
 
 fn everywhere<T: Send + Sync + 'static>() {}
@@ -24,6 +25,8 @@ fn everything_may_be_sent_and_what_is_looked_at_may_be_shared() {
     everywhere::<FencingToken>();
     everywhere::<HeldLock>();
     everywhere::<Drained>();
+    everywhere::<Finding>();
+    everywhere::<FindingKind>();
     anywhere::<LockRequest>();
     anywhere::<ManagerBuilder>();
     anywhere::<Acquire>();
