@@ -342,6 +342,33 @@ mod tests {
         );
     }
 
+    #[cfg(not(all(feature = "sentinel", feature = "cluster")))]
+    #[test]
+    fn servers_without_their_feature_name_the_feature() {
+        for (url, feature, is_on) in [
+            (
+                "redis-sentinel://:sesame@a?service=b",
+                "`sentinel`",
+                cfg!(feature = "sentinel"),
+            ),
+            (
+                "redis-cluster://:sesame@a",
+                "`cluster`",
+                cfg!(feature = "cluster"),
+            ),
+        ] {
+            if !is_on {
+                let error = LockManager::connect_lazy(url).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Invalid);
+                let shown = error.to_string();
+                assert!(
+                    shown.contains(feature) && !shown.contains("sesame"),
+                    "{shown}"
+                );
+            }
+        }
+    }
+
     #[cfg(not(feature = "tls-rustls"))]
     #[test]
     fn tls_without_its_feature_names_the_feature() {

@@ -254,7 +254,8 @@ pub(super) fn failure(error: RedisError) -> Failure {
         (RedisKind::Server(ServerErrorKind::NoPerm), _) | (_, "NOPERM") => permanent(
             "the server's ACL forbids this user a command or key of the lock; allow it \
              +@read +@write +@scripting +@connection +publish +subscribe +time +info, \
-             the keys ~<namespace>* and the channels &<namespace>!m:*",
+             the keys ~<namespace>* and the channels &<namespace>!m:*; with sentinels also +role, \
+             in a cluster +cluster|info +cluster|slots",
         ),
         (_, "WRONGTYPE") => permanent(
             "a key of the lock holds data of another type; lock another key, or choose another namespace",

@@ -34,7 +34,8 @@ pub(super) struct SentinelUrl {
 #[cfg(feature = "sentinel")]
 pub(super) fn sentinel(url: &str) -> Result<SentinelUrl, Error> {
     let unreadable = || {
-        Error::invalid(
+        unreadable(
+            url,
             "the URL cannot be read; write \
              redis-sentinel://[user:password@]host[:port],host[:port]/db?service=name, with \
              `@`, `:`, `/`, `,` and `%` in the password percent-encoded, and \
@@ -89,7 +90,8 @@ pub(super) fn sentinel(url: &str) -> Result<SentinelUrl, Error> {
 #[cfg(feature = "cluster")]
 pub(super) fn cluster(url: &str) -> Result<Vec<ConnectionInfo>, Error> {
     let unreadable = || {
-        Error::invalid(
+        unreadable(
+            url,
             "the URL cannot be read; write redis-cluster://[user:password@]host[:port],host[:port], \
              with `@`, `:`, `/`, `,` and `%` in the password percent-encoded",
         )
@@ -110,6 +112,16 @@ pub(super) fn cluster(url: &str) -> Result<Vec<ConnectionInfo>, Error> {
         .iter()
         .map(|host| info(parts.scheme, parts.user_info, host, 6_379, ""));
     seeds.collect::<Option<Vec<_>>>().ok_or_else(unreadable)
+}
+
+/// The parser of one server's URL refuses `rediss:` where TLS is not built in.
+fn unreadable(url: &str, what_to_write: &'static str) -> Error {
+    if url.starts_with("rediss") {
+        let tls = "for TLS turn on the feature `tls-rustls` of lock-core";
+        Error::invalid(format!("{what_to_write}; {tls}"))
+    } else {
+        Error::invalid(what_to_write)
+    }
 }
 
 impl<'a> Parts<'a> {
@@ -240,6 +252,21 @@ mod tests {
             let shown = format!("{error} {error:?}");
             assert!(shown.contains("redis-cluster://"), "{shown}");
             assert!(!shown.contains("sesame"), "{shown}");
+        }
+    }
+
+    #[cfg(feature = "cluster")]
+    #[test]
+    fn tls_is_for_all_nodes_or_names_its_feature() {
+        match cluster("rediss-cluster://:sesame@one,two") {
+            Ok(seeds) => {
+                let mut seeds = seeds.iter().map(ConnectionInfo::addr);
+                assert!(seeds.all(|addr| matches!(addr, ConnectionAddr::TcpTls { .. })));
+            }
+            Err(error) => {
+                let shown = error.to_string();
+                assert!(shown.contains("tls-rustls") && !shown.contains("sesame"));
+            }
         }
     }
 }
