@@ -112,3 +112,18 @@ async fn fencing_tokens_rise_on_every_node_and_over_a_mark_that_is_ahead_of_the_
         second.release().await.expect("held");
     }
 }
+
+#[test]
+fn a_runtime_without_timers_takes_locks_on_all_nodes() {
+    needs!(redis);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build();
+    runtime.expect("a runtime").block_on(async {
+        let locks = manager(shared_cluster()).await;
+        for key in ["untimed:a", "untimed:b", "untimed:c", "untimed:d"] {
+            let guard = locks.lock(key).acquire().await.expect("free");
+            guard.release().await.expect("held");
+        }
+    });
+}

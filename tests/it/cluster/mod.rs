@@ -6,6 +6,7 @@ mod keys;
 mod mistakes;
 mod moving;
 mod pushes;
+mod replicas;
 
 use std::time::Duration;
 

@@ -45,11 +45,23 @@ enum Store {
     Cluster(&'static RedisCluster, String),
 }
 
-/// A master that sentinels watch, as a user has it.
+/// A master, two replicas and three sentinels, as a user has them.
 #[derive(Debug)]
-struct Watched {
-    set: ReplicaSet,
-    sentinels: Sentinels,
+pub(crate) struct Watched {
+    pub(crate) set: ReplicaSet,
+    pub(crate) sentinels: Sentinels,
+}
+
+/// Those of all tests that change nothing about them. Nothing fails there, and nobody who is slow is to
+/// be taken for dead.
+pub(crate) fn shared_watched() -> &'static Watched {
+    static WATCHED: LazyLock<Watched> = LazyLock::new(|| {
+        let set = ReplicaSet::start(2);
+        let patience = Duration::from_secs(15);
+        let sentinels = Sentinels::with(&RedisServer::options(), &set, 3, patience);
+        Watched { set, sentinels }
+    });
+    &WATCHED
 }
 
 /// The cluster of all tests that change nothing about it; its nodes are patient.
@@ -86,15 +98,8 @@ impl Fixture {
     }
 
     pub(crate) fn sentinel() -> Fixture {
-        static WATCHED: LazyLock<Watched> = LazyLock::new(|| {
-            let set = ReplicaSet::start(2);
-            // Nothing fails here, and nobody who is slow is to be taken for dead.
-            let patience = Duration::from_secs(15);
-            let sentinels = Sentinels::with(&RedisServer::options(), &set, 3, patience);
-            Watched { set, sentinels }
-        });
         Fixture {
-            store: Store::Sentinel(&WATCHED, next_namespace()),
+            store: Store::Sentinel(shared_watched(), next_namespace()),
         }
     }
 

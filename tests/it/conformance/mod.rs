@@ -17,7 +17,7 @@ mod storm;
 mod waiting;
 mod waiting_for_time;
 
-pub(crate) use fixture::{Fixture, kind, long, shared_cluster, short};
+pub(crate) use fixture::{Fixture, Watched, kind, long, shared_cluster, shared_watched, short};
 
 /// Each `theme::case` as a test, on each store.
 macro_rules! on_every_store {

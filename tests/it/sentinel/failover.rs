@@ -3,7 +3,8 @@
 use lock_core::ErrorKind;
 use lock_tests::{RedisServer, needs, wait};
 
-use super::{Watched, long, manager};
+use super::{long, manager};
+use crate::conformance::Watched;
 use crate::failover::{Fate, Load, TTL, service_goes_on};
 
 async fn goes_on(fate: Fate) {
@@ -84,7 +85,7 @@ async fn a_lock_that_no_replica_had_is_lost_and_its_fencing_token_is_below_that_
     let guard = locks.lock("k").ttl(TTL).acquire().await.expect("free");
     let kept = locks
         .lock("kept")
-        .ttl(long())
+        .ttl(TTL * 5)
         .acquire()
         .await
         .expect("free");
@@ -142,4 +143,33 @@ async fn a_master_that_comes_back_as_one_is_left_alone() {
         true
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_lock_that_all_replicas_have_has_no_second_owner_after_a_failover() {
+    needs!(redis);
+    let watched = Watched::start();
+    let builder = lock_core::LockManager::builder(&watched.sentinels.url()).replica_acks(2);
+    let builder = builder.operation_timeout(std::time::Duration::from_secs(4));
+    let locks = builder.connect().await.expect("a manager");
+    let other = manager(&watched.sentinels.url()).await;
+    let guard = locks.lock("k").ttl(TTL * 4).acquire().await.expect("free");
+    let first = watched.master();
+    first.kill();
+    wait::eventually("it goes to somebody else", async || {
+        match other.lock("k").ttl(long()).acquire().await {
+            Ok(next) => {
+                assert!(!guard.is_valid(), "two hold it");
+                assert!(next.fencing_token() > guard.fencing_token());
+                true
+            }
+            Err(error) => {
+                let expected = matches!(error.kind(), ErrorKind::Busy | ErrorKind::Unavailable);
+                assert!(expected, "{error:?}");
+                false
+            }
+        }
+    })
+    .await;
+    assert_ne!(watched.master().address(), first.address());
 }

@@ -6,7 +6,8 @@ use lock_core::{Error, ErrorKind, LockManager};
 use lock_tests::{Answer, FakeServer, Port, RedisServer, ReplicaSet, Sentinels, needs, wait};
 use tokio::time::timeout;
 
-use super::{Watched, manager};
+use super::manager;
+use crate::conformance::{Watched, shared_watched};
 
 async fn refused(url: &str, why: &str) -> Error {
     let connect = LockManager::builder(url).connect_timeout(Duration::from_secs(2));
@@ -21,7 +22,7 @@ async fn refused(url: &str, why: &str) -> Error {
 #[tokio::test]
 async fn a_service_that_the_sentinels_do_not_know_is_a_mistake() {
     needs!(redis);
-    let watched = Watched::start();
+    let watched = shared_watched();
     let url = watched.sentinels.url().replace("mymaster", "another");
     let error = refused(&url, "`service`").await;
     assert_eq!(error.kind(), ErrorKind::Misconfigured);
@@ -38,12 +39,12 @@ async fn sentinels_that_cannot_be_reached_are_an_outage() {
 #[tokio::test]
 async fn a_sentinel_that_never_answers_costs_nothing_where_another_does() {
     needs!(redis);
-    let watched = Watched::start();
+    let watched = shared_watched();
     let silent = FakeServer::start(Answer::Silence);
     let url = format!("redis-sentinel://{},", silent.address());
     let url = watched.sentinels.url().replace("redis-sentinel://", &url);
     let locks = manager(&url).await;
-    drop(locks.lock("k").acquire().await.expect("free"));
+    drop(locks.lock("mistakes").acquire().await.expect("free"));
 }
 
 #[tokio::test]
@@ -67,7 +68,7 @@ async fn wrong_passwords_of_the_master_and_of_the_sentinels_are_told_apart() {
         format!("{url}&sentinel_password={sentinel}")
     };
     let right = manager(&url("ofthemaster", "ofthesentinels")).await;
-    drop(right.lock("k").acquire().await.expect("free"));
+    drop(right.lock("mistakes").acquire().await.expect("free"));
     assert!(!format!("{right:?}").contains("ofthe"));
     let error = refused(&url("sesame", "ofthesentinels"), "user or password").await;
     assert_eq!(error.kind(), ErrorKind::Misconfigured);
@@ -89,7 +90,7 @@ pub(super) fn answer(port: u16) -> Answer {
 #[tokio::test]
 async fn a_sentinel_that_names_a_replica_is_not_believed() {
     needs!(redis);
-    let watched = Watched::start();
+    let watched = shared_watched();
     let stale = naming(watched.set.replicas()[0].port());
     let url = format!("redis-sentinel://{}?service=mymaster", stale.address());
     let error = refused(&url, "is a replica").await;
@@ -98,7 +99,7 @@ async fn a_sentinel_that_names_a_replica_is_not_believed() {
     let url = format!("redis-sentinel://{},", stale.address());
     let url = watched.sentinels.url().replace("redis-sentinel://", &url);
     let locks = manager(&url).await;
-    drop(locks.lock("k").acquire().await.expect("free"));
+    drop(locks.lock("mistakes").acquire().await.expect("free"));
 }
 
 #[tokio::test]
@@ -113,7 +114,7 @@ async fn a_sentinel_that_has_missed_a_failover_is_not_believed_even_if_its_maste
     let url = watched.sentinels.url().replace("redis-sentinel://", &url);
     for _ in 0..5 {
         let locks = manager(&url).await;
-        let guard = locks.lock("k").acquire().await.expect("free");
+        let guard = locks.lock("mistakes").acquire().await.expect("free");
         assert_eq!(old.get("lock:k"), None);
         guard.release().await.expect("held");
     }

@@ -8,16 +8,12 @@ mod waiting;
 
 use std::time::Duration;
 
+use crate::conformance::Watched;
 use lock_core::LockManager;
 use lock_tests::{RedisServer, ReplicaSet, Sentinels, wait};
 
-/// A master, two replicas and three sentinels of a test's own.
-struct Watched {
-    set: ReplicaSet,
-    sentinels: Sentinels,
-}
-
 impl Watched {
+    /// Of a test's own, and quick to take a server for dead.
     fn start() -> Watched {
         let set = ReplicaSet::start(2);
         let sentinels = Sentinels::watch(&set, 3);

@@ -6,7 +6,8 @@ use lock_core::Wait;
 use lock_tests::{needs, wait};
 use tokio::time::timeout;
 
-use super::{Watched, long, manager};
+use super::{long, manager};
+use crate::conformance::{Watched, shared_watched};
 
 #[tokio::test]
 async fn a_waiter_is_told_by_the_new_master_of_a_release_there() {
@@ -37,14 +38,25 @@ async fn a_waiter_is_told_by_the_new_master_of_a_release_there() {
 #[tokio::test]
 async fn a_key_that_is_given_to_a_waiter_is_asked_for_and_not_timed_from_another_masters_clock() {
     needs!(redis);
-    let watched = Watched::start();
+    let watched = shared_watched();
     let locks = manager(&watched.sentinels.url()).await;
     let other = manager(&watched.sentinels.url()).await;
-    let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
-    let waiter = tokio::spawn(other.lock("k").ttl(long()).wait(Wait::Forever).acquire());
+    let guard = locks
+        .lock("given")
+        .ttl(long())
+        .acquire()
+        .await
+        .expect("free");
+    let waiter = tokio::spawn(
+        other
+            .lock("given")
+            .ttl(long())
+            .wait(Wait::Forever)
+            .acquire(),
+    );
     let master = watched.master();
     wait::eventually("it is queued", async || {
-        master.cli(&["EXISTS", "lock:!q:{k}"]) == "1"
+        master.cli(&["EXISTS", "lock:!q:{given}"]) == "1"
     })
     .await;
     guard.release().await.expect("held");
