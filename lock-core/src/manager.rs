@@ -189,8 +189,6 @@ impl LockManager {
     /// too few replicas, clocks that are apart. Nothing, on an embedded store and on a server that is
     /// well kept.
     ///
-    /// With sentinels that is the master, in a cluster the node that the manager listens on.
-    ///
     /// The same is said in the log, once, when a manager has connected. A setting that the server does
     /// not tell this user (`CONFIG` is often forbidden) is not judged.
     ///
