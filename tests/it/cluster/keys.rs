@@ -83,6 +83,10 @@ async fn locks_on_all_nodes_are_renewed_together() {
         wait::eventually("it is renewed", async || ends(key) != *before).await;
     }
     assert!(guards.iter().all(|(_, guard)| guard.is_valid()));
+    for node in cluster.masters() {
+        let errors = node.info("errorstats");
+        assert!(!errors.contains_key("errorstat_CROSSSLOT"), "{errors:?}");
+    }
     for (_, guard) in guards {
         guard.release().await.expect("held");
     }

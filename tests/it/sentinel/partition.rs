@@ -2,6 +2,7 @@
 
 use lock_core::ErrorKind;
 use lock_tests::{Proxy, RedisServer, ReplicaSet, Sentinels, needs, wait};
+use tokio::time::timeout;
 
 use super::manager;
 use super::mistakes::{answer, naming};
@@ -97,7 +98,8 @@ async fn a_master_that_answers_is_left_when_the_sentinels_name_another() {
     assert!(old.get("lock:held").is_some());
     sentinel.set(answer(new.port()));
     // Asks nothing of the old one but to go on: it is the sentinel that is heard.
-    guard.lost().await;
+    let lost = timeout(wait::PATIENCE, guard.lost()).await;
+    lost.expect("the old master is left");
     let next = locks.lock("k").acquire().await.expect("free");
     assert!(new.get("lock:k").is_some());
     assert_eq!(old.get("lock:k"), None);
