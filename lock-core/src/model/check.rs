@@ -16,7 +16,8 @@ impl Message {
             | Message::Extend(..)
             | Message::Release(..)
             | Message::Cool(..)
-            | Message::LookAround(..) => false,
+            | Message::LookAround(..)
+            | Message::LookAfter(_) => false,
         }
     }
 
@@ -128,7 +129,7 @@ impl World {
 
     /// Nothing goes wrong any more, whoever holds the lock gives it back, and the processes in
     /// `stopped` do nothing at all: for how many ticks does anybody of the others still wait?
-    fn comes_to_rest(&self, stopped: u8, limits: &Limits) -> Result<u64, Wrong> {
+    pub(super) fn comes_to_rest(&self, stopped: u8, limits: &Limits) -> Result<u64, Wrong> {
         let mut world = self.clone();
         let mut ticks = 0;
         loop {
@@ -165,7 +166,8 @@ impl World {
             if process.tenure.is_some() {
                 return Some(Step::End(index));
             }
-            if process.twins.first().is_some_and(|twin| twin.at <= now) {
+            let twin = process.twins.first();
+            if twin.is_some_and(|twin| twin.at <= now) || process.gave.is_some_and(|at| at <= now) {
                 return Some(Step::Look(index));
             }
             // All messages have arrived: a question that is still open got lost.

@@ -25,6 +25,8 @@ pub(super) enum Fault {
     PassesAreNotReserved,
     /// Nor what they use after a look around.
     LooksReserveNothing,
+    /// Whoever gives a key away does not see to it that somebody comes.
+    NobodyLooksAfterAGivenKey,
     /// A key that cools down keeps its owner's token.
     CooledByItsToken,
     /// A key is given with the clock for its fencing token, whatever was used before.

@@ -4,7 +4,7 @@ use super::explore::explore;
 use super::fault::Fault;
 use super::simulate::simulate;
 use super::world::{Limits, Wrong};
-use super::worlds::{PLAIN, by_lot};
+use super::worlds::{PLAIN, behind_stopped, by_lot};
 
 /// Looks until something is wrong, and says what, and after how many steps.
 fn found(fault: Fault, world: Limits) -> (Wrong, usize) {
@@ -63,8 +63,6 @@ found! {
     a_key_given_below_the_mark: GivenBelowTheMark, FenceNotHigher, PLAIN;
     a_key_given_to_who_has_gone:
         GivenToWhoHasGone, GivenToWhoHasGone, Limits { mischief: 1, ..PLAIN };
-    a_next_in_line_that_is_not_told: NobodyIsToldOfAGrant, WaitsForEver,
-        Limits { processes: 3, ticks: 0, ttl_millis: 10_050, longest_wait: 6, timers: true, ..PLAIN };
     a_repeated_question_that_does_not_lengthen: OwnTokenIsNotLengthened, WindowWithoutTheKey,
         Limits { rounds: 3, ..PLAIN };
     a_late_question_that_cuts: ALateAskCutsTheLease, WindowWithoutTheKey,
@@ -156,4 +154,17 @@ fn tokens_that_are_not_reserved_once_more() {
     let world = |_| Limits { line: 6, ..BEHIND };
     let wrong = found_by_lot(Fault::LooksReserveNothing, world);
     assert_eq!(wrong, Some(Wrong::FenceNotHigher));
+}
+
+#[test]
+fn a_key_given_away_that_nobody_looks_after() {
+    let waited = behind_stopped(3, false, Some(Fault::NobodyLooksAfterAGivenKey));
+    assert!(waited > 20, "{waited} s");
+}
+
+/// That takes one that has given the key away and is gone.
+#[test]
+fn a_next_in_line_that_is_not_told() {
+    let waited = behind_stopped(1, true, Some(Fault::NobodyIsToldOfAGrant));
+    assert!(waited > 20, "{waited} s");
 }

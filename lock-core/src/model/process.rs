@@ -42,6 +42,8 @@ pub(super) struct Process {
     pub(super) twins: Vec<Twin>,
     /// Whether the lease that is to cool down has such a question.
     pub(super) cools_with_twin: bool,
+    /// When to look after a key that this process has given away.
+    pub(super) gave: Option<Moment>,
     /// Leases begun.
     pub(super) begun: u8,
 }
@@ -118,6 +120,7 @@ impl Process {
             unreleased: Vec::new(),
             twins: Vec::new(),
             cools_with_twin: false,
+            gave: None,
             begun: 0,
         }
     }

@@ -1,8 +1,9 @@
 //! The worlds in which nothing is wrong.
 
 use super::explore::{Found, explore};
+use super::fault::Fault;
 use super::simulate::simulate;
-use super::world::{Limits, Wrong};
+use super::world::{Limits, Step, World, Wrong};
 
 /// Of two processes each wants the lock once; nothing goes unanswered, nobody gives up.
 pub(super) const PLAIN: Limits = Limits {
@@ -151,6 +152,44 @@ fn whoever_waits_gets_the_lock() {
         let found = holds("progress", &limits, if is_large() { 1 } else { 16 });
         println!("longest wait: {} s", found.longest_wait);
     }
+}
+
+/// One process has the lock, and others wait: all but the last of them are stopped. For how many
+/// seconds does that one wait once the lock is given back, by a process that may then be killed?
+pub(super) fn behind_stopped(stopped: u8, killed: bool, fault: Option<Fault>) -> u64 {
+    let limits = Limits {
+        processes: stopped + 2,
+        ttl_millis: 60_000,
+        timers: true,
+        fault,
+        ..PLAIN
+    };
+    let take = |world: World, step| world.after(step, &limits).expect("nothing wrong");
+    let mut world = World::new(&limits);
+    for process in 0..limits.processes {
+        world = take(world, Step::Begin(process));
+        while !world.net.is_empty() {
+            world = take(world, Step::Deliver(0));
+        }
+    }
+    world = take(world, Step::End(0));
+    world = take(world, Step::Deliver(0));
+    if killed {
+        world = take(world, Step::Kill(0));
+    }
+    let stand_still = ((1 << stopped) - 1) << 1;
+    let waited = world.comes_to_rest(stand_still, &limits);
+    waited.expect("everybody gets there")
+}
+
+#[test]
+fn however_many_processes_are_stopped_each_costs_its_grant() {
+    // Two seconds are up to three of the ticks.
+    assert!(behind_stopped(1, false, None) <= 3);
+    assert!(behind_stopped(3, false, None) <= 9);
+    // Told by the grant itself.
+    assert!(behind_stopped(1, true, None) <= 3);
+    assert!(behind_stopped(2, true, None) <= 6);
 }
 
 #[test]

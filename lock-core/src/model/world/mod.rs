@@ -21,6 +21,8 @@ const START: Moment = Moment(3_600_000_000_000);
 const SERVER_START: u64 = 1_000_000_000;
 /// A command that has not arrived by then never will: its socket gives up.
 const LONGEST_TRIP: Duration = Duration::from_secs(5);
+/// The grant of a key that was given away is over by then.
+const GIVEN: Duration = Duration::from_millis(2_001);
 /// When what a command without an answer may have done is undone once more.
 const LATE_TWIN: Duration = Duration::from_secs(6);
 
@@ -84,6 +86,8 @@ pub(in crate::model) enum Message {
     Cool(Name, Option<u64>),
     /// Whether anybody waits; the fencing token that the lease is at.
     LookAround(Name, u64, Moment),
+    /// A key that was given away goes to the next, if it is free.
+    LookAfter(u8),
     Looked(Name, Moment, bool),
     Push(Push<Name>),
 }

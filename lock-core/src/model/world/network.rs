@@ -1,6 +1,6 @@
 //! What arrives, at the server and from it.
 
-use super::{Cooling, LATE_TWIN, Limits, Message, World, Wrong};
+use super::{Cooling, GIVEN, LATE_TWIN, Limits, Message, World, Wrong};
 use crate::clock::Moment;
 use crate::lease::Renewal;
 use crate::model::fault::Fault;
@@ -96,6 +96,13 @@ impl World {
                 }
                 Ok(())
             }
+            Message::LookAfter(process) => {
+                let nobody = Name { process, lease: 0 };
+                self.serve(limits, &[nobody], |server, around| {
+                    server.release(0, nobody, None, true, around)
+                })?;
+                Ok(())
+            }
             Message::Push(push) => self.push(push, limits),
         }
     }
@@ -158,6 +165,15 @@ impl World {
         Ok(())
     }
 
+    /// This process looks after the key when the grant is over.
+    fn gives_away(&mut self, process: u8, limits: &Limits) {
+        let over = self.now() + GIVEN;
+        let process = &mut self.processes[usize::from(process)];
+        if limits.timers && process.alive && !limits.has(Fault::NobodyLooksAfterAGivenKey) {
+            process.gave = Some(over);
+        }
+    }
+
     /// The server runs a script of these tokens, and no other's key may be touched by it.
     pub(super) fn serve<R>(
         &mut self,
@@ -189,10 +205,11 @@ impl World {
             return Err(Wrong::CooldownCut);
         }
         for push in around.pushes {
-            if let Push::Given(name, ..) = push
-                && !listens(name)
-            {
-                return Err(Wrong::GivenToWhoHasGone);
+            if let Push::Given(name, ..) = push {
+                if !self.processes[usize::from(name.process)].alive {
+                    return Err(Wrong::GivenToWhoHasGone);
+                }
+                self.gives_away(tokens[0].process, limits);
             }
             if limits.timers || matches!(push, Push::Given(..)) {
                 self.net.push(Message::Push(push));

@@ -118,6 +118,10 @@ impl World {
             self.net.push(Message::Release(twin.name, twin.fence));
             return;
         }
+        if process.gave.take_if(|at| *at <= now).is_some() {
+            self.net.push(Message::LookAfter(index));
+            return;
+        }
         let Some(tenure) = &mut process.tenure else {
             return;
         };

@@ -115,7 +115,9 @@ impl World {
         let now = self.now();
         let tenure = process.tenure.as_ref();
         let twin = process.twins.first();
+        let gave = process.gave;
         tenure.is_some_and(|one| one.lease.due().is_some_and(|due| due <= now))
             || twin.is_some_and(|twin| twin.at <= now)
+            || gave.is_some_and(|at| at <= now)
     }
 }
