@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lock_core::{LockManager, Wait};
+use lock_core::{LockGuard, LockManager, Renew, Wait};
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
-use super::{long, manager, warm};
+use super::{keys, long, manager, warm};
 
 pub(crate) fn counts(expected: &[(&str, u64)]) -> BTreeMap<String, u64> {
     let counts = expected.iter();
@@ -168,6 +168,49 @@ async fn idle_waiters_and_idle_managers_ask_nothing() {
         waiter.abort();
     }
     drop(guard);
+}
+
+#[tokio::test]
+async fn five_thousand_keys_with_a_waiter_each_ask_nothing_and_all_are_served() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let request = |locks: &LockManager, key: u32| {
+        let request = locks.lock(format!("key:{key}")).ttl(long());
+        request.renew(Renew::Off).wait(Wait::Forever)
+    };
+    let all = |locks: &LockManager| -> Vec<_> {
+        let tasks = (0..5_000).map(|key| tokio::spawn(request(locks, key).acquire()));
+        tasks.collect()
+    };
+    let mut guards = Vec::new();
+    for held in all(&owner) {
+        guards.push(held.await.expect("no panic").expect("free"));
+    }
+    let waiters = all(&locks);
+    wait::eventually("each stands in its queue", async || {
+        // Locks, queues and the mark.
+        server
+            .cli(&["DBSIZE"])
+            .parse()
+            .is_ok_and(|count: u32| count >= 10_000)
+    })
+    .await;
+    server.reset_stats();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(asked(&server), counts(&[]));
+    guards
+        .into_iter()
+        .for_each(LockGuard::release_in_background);
+    for waiter in waiters {
+        drop(waiter.await.expect("no panic").expect("its turn"));
+    }
+    for locks in [owner, locks] {
+        let left = locks.drain(wait::PATIENCE).await;
+        assert!(left.is_complete(), "{left:?}");
+        assert!(locks.held().is_empty());
+    }
+    assert!(keys(&server).is_empty());
 }
 
 #[tokio::test]
