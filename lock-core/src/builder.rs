@@ -1,16 +1,22 @@
 //! From a URL to a manager.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::manager::{LockManager, Settings};
-use crate::options::{Wait, checked_ttl};
+use crate::options::{MAX_TTL, Wait, checked_ttl};
 use crate::parameters;
-use crate::store::MemoryStore;
+use crate::redlock_url;
+use crate::store::{MOST_NODES, MemoryStore, QuorumNode};
 #[cfg(feature = "redis")]
 use crate::store::{RedisStore, ReplicaAcks, Servers};
+
+/// Longer than the cooldown of a form that must not be sent twice, short enough to do without a server
+/// for that long.
+const QUORUM_MAX_TTL: Duration = Duration::from_secs(10 * 60);
 
 /// Settings of a manager: made by [`LockManager::builder`].
 ///
@@ -41,14 +47,33 @@ enum Target {
     },
     #[cfg(feature = "redis")]
     Redis(Box<Servers>),
+    Quorum(Vec<Target>),
 }
 
 impl ManagerBuilder {
     pub(crate) fn new(url: &str) -> Self {
-        match parameters::take_number(url, "replica_acks") {
-            Ok((url, replicas)) => Self::on(Target::of(&url)).replica_acks(replicas.unwrap_or(0)),
+        let Some(("redlock", rest)) = url.split_once(':') else {
+            return match parameters::take_number(url, "replica_acks") {
+                Ok((url, replicas)) => {
+                    Self::on(Target::of(&url)).replica_acks(replicas.unwrap_or(0))
+                }
+                Err(error) => Self::on(Err(error)),
+            };
+        };
+        match redlock_url::parse(rest) {
+            Ok(url) => {
+                let mut builder = Self::quorum(url.nodes);
+                builder.settings.max_ttl = url.max_ttl;
+                builder.settings.assume_fresh = url.assume_fresh;
+                builder
+            }
             Err(error) => Self::on(Err(error)),
         }
+    }
+
+    pub(crate) fn quorum<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> Self {
+        let nodes = urls.into_iter().map(|url| Target::of(url.as_ref()));
+        Self::on(nodes.collect::<Result<_, _>>().map(Target::Quorum))
     }
 
     #[cfg(feature = "redis")]
@@ -66,6 +91,8 @@ impl ManagerBuilder {
                 operation_timeout: Duration::from_millis(500),
                 connect_timeout: Duration::from_secs(5),
                 defaults: (Duration::from_secs(30), Wait::None),
+                max_ttl: None,
+                assume_fresh: false,
             },
         }
     }
@@ -142,6 +169,29 @@ impl ManagerBuilder {
         self
     }
 
+    /// The longest ttl and cooldown of any lock: a longer one is `Invalid`. Default: 10 minutes over
+    /// several servers (`redlock://…`), 24 h on a single one.
+    ///
+    /// Over several servers it is also how long a server that came back without its data is kept out:
+    /// every lock that it may have forgotten has run out by then. So all processes that use the same
+    /// servers must be given the same.
+    pub fn max_ttl(mut self, max_ttl: Duration) -> Self {
+        self.settings.max_ttl = Some(max_ttl);
+        self
+    }
+
+    /// Over several servers (`redlock://…`): servers that are *all* without data when the manager
+    /// starts are new, and are used at once. Without it they are kept out for
+    /// [`max_ttl`](Self::max_ttl), as they may have held locks and lost them.
+    ///
+    /// For the first deployment. Left in place it is wrong in one case only: all servers lose their
+    /// data at once, a process starts in that moment, and others survive that still hold locks. Has
+    /// no effect where a single server has data, nor on any other store.
+    pub fn assume_fresh(mut self) -> Self {
+        self.settings.assume_fresh = true;
+        self
+    }
+
     /// The clock to read, for tests. The embedded store then counts its leases by it too.
     #[cfg(feature = "test-util")]
     pub fn clock(mut self, clock: crate::test_util::ManualClock) -> Self {
@@ -172,27 +222,36 @@ impl ManagerBuilder {
     /// without replicas, `Unavailable` if the operating system cannot start the manager's thread.
     pub fn connect_lazy(self) -> Result<LockManager, Error> {
         let Self {
-            target, settings, ..
+            target,
+            mut settings,
+            ..
         } = self;
-        checked_ttl(settings.defaults.0)?;
+        let target = target?;
+        let by_default = match &target {
+            Target::Quorum(_) => QUORUM_MAX_TTL,
+            _ => MAX_TTL,
+        };
+        let max_ttl = checked_ttl(settings.max_ttl.unwrap_or(by_default), MAX_TTL)?;
+        settings.max_ttl = Some(max_ttl);
+        checked_ttl(settings.defaults.0, max_ttl)?;
         if settings.operation_timeout.is_zero() {
             return Err(Error::invalid(
                 "an operation_timeout of zero leaves no time for any answer",
             ));
         }
-        let target = target?;
         if self.replica_acks > 0 && matches!(target, Target::Memory { .. }) {
             return Err(Error::invalid(
                 "`replica_acks` needs a Redis server with replicas; the embedded store has none",
             ));
         }
+        if self.replica_acks > 0 && matches!(target, Target::Quorum(_)) {
+            return Err(Error::invalid(
+                "`replica_acks` is for a master and its replicas; the nodes of a quorum have none that count",
+            ));
+        }
         match target {
-            Target::Memory { name: None } => {
-                let store = MemoryStore::new(settings.clock.clone());
-                LockManager::start_embedded(store, settings)
-            }
-            Target::Memory { name: Some(name) } => {
-                LockManager::start_embedded(MemoryStore::named(&name), settings)
+            Target::Memory { name } => {
+                LockManager::start_embedded(embedded(name, &settings), settings)
             }
             #[cfg(feature = "redis")]
             Target::Redis(servers) => {
@@ -200,8 +259,70 @@ impl ManagerBuilder {
                 let store = RedisStore::new(*servers, self.namespace, &settings, acks)?;
                 LockManager::start(store, settings)
             }
+            Target::Quorum(nodes) => {
+                let nodes = quorum_nodes(nodes, &self.namespace, &settings)?;
+                LockManager::start_quorum(nodes, settings)
+            }
         }
     }
+}
+
+fn embedded(name: Option<String>, settings: &Settings) -> Arc<MemoryStore> {
+    match name {
+        None => MemoryStore::new(settings.clock.clone()),
+        Some(name) => MemoryStore::named(&name),
+    }
+}
+
+/// A store for each node.
+#[cfg_attr(
+    not(feature = "redis"),
+    allow(unused_variables, reason = "the embedded store has no use for them")
+)]
+fn quorum_nodes(
+    targets: Vec<Target>,
+    namespace: &str,
+    settings: &Settings,
+) -> Result<Vec<QuorumNode>, Error> {
+    if targets.is_empty() || targets.len() > MOST_NODES {
+        return Err(Error::invalid(format!(
+            "a quorum has 1 to {MOST_NODES} nodes, and best an odd number, as 3 or 5"
+        )));
+    }
+    let mut nodes: Vec<QuorumNode> = Vec::with_capacity(targets.len());
+    for (index, target) in targets.into_iter().enumerate() {
+        let node = match target {
+            Target::Memory { name } => QuorumNode {
+                // Those without a name are stores of their own.
+                shown: name.as_ref().map_or(format!("memory: ({index})"), |name| {
+                    format!("memory:{name}")
+                }),
+                store: embedded(name, settings),
+            },
+            #[cfg(feature = "redis")]
+            Target::Redis(servers) => QuorumNode {
+                shown: servers.single_address().ok_or_else(|| {
+                    Error::invalid(
+                        "a node of a quorum is one server, with no sentinels and no cluster",
+                    )
+                })?,
+                store: RedisStore::new(*servers, namespace.to_owned(), settings, None)?,
+            },
+            Target::Quorum(_) => {
+                return Err(Error::invalid(
+                    "a node of a quorum is a server, and no quorum itself",
+                ));
+            }
+        };
+        if nodes.iter().any(|other| other.shown == node.shown) {
+            return Err(Error::invalid(format!(
+                "{} is listed twice among the nodes; a server has one vote, whichever its database",
+                node.shown
+            )));
+        }
+        nodes.push(node);
+    }
+    Ok(nodes)
 }
 
 impl Target {
@@ -223,7 +344,7 @@ impl Target {
             "redis-sentinel" | "rediss-sentinel" => Self::sentinel(url),
             "redis-cluster" | "rediss-cluster" => Self::cluster(url),
             "redlock" => Err(Error::invalid(
-                "`redlock:` is not supported by this version; it speaks to one server, with `redis://host:port`",
+                "a node of a quorum is a server of its own, as redis://host:port",
             )),
             _ => Err(unknown_scheme(&format!(
                 "the scheme `{}`",
@@ -314,7 +435,11 @@ mod tests {
             "redis://user:sesame@local host:port",
             "redis://user:sesame@localhost:99999",
             "redis://user:sesame@localhost/notadb",
-            "redlock://:sesame@a,b,c",
+            "redlock://:sesame@a,:sesame@A:6379,c",
+            "redlock://:sesame@a/1,:sesame@a/2,c",
+            "redlock:sesame",
+            "redlock://:sesame@a,b,c?max_ttl=sesame",
+            "redlock://:sesame@a,b:port,c",
             "memory:/shop",
         ] {
             let error = LockManager::connect_lazy(url).unwrap_err();
@@ -322,7 +447,9 @@ mod tests {
             let shown = format!("{error} {error:?}");
             assert!(!shown.contains("sesame"), "{shown}");
             assert!(
-                shown.contains("redis://") || shown.contains("memory:"),
+                ["redis://", "memory:", "redlock://", "listed twice", "10s"]
+                    .iter()
+                    .any(|words| shown.contains(words)),
                 "{shown}"
             );
         }

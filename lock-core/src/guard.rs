@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use tracing::{Instrument, Span};
 
+use crate::acks::Acks;
 use crate::error::Error;
 use crate::fence::FencingToken;
 use crate::hold::{Hold, Watch};
@@ -59,6 +60,19 @@ impl LockHandle {
         self.hold.is_valid()
     }
 
+    /// How many servers hold the lock, of how many, by their last word: over several (`redlock://…`)
+    /// it says how many of them may still forget it; on one it is 1 of 1. None of them, once it is
+    /// lost or released. No I/O.
+    #[must_use]
+    pub fn acks(&self) -> Acks {
+        let acks = self.hold.core.store.acks(self.hold.token);
+        if self.is_valid() {
+            acks
+        } else {
+            Acks::new(0, acks.of())
+        }
+    }
+
     /// Resolves when the lock is lost; never, if it is released first.
     ///
     /// # Cancel safety
@@ -95,11 +109,11 @@ impl LockHandle {
     }
 
     /// Keeps the key taken for `cooldown` after the release, so that the click that comes after a
-    /// fast answer is refused too. The longest of several calls counts; a day at most. Unlike the
-    /// request's `cooldown`, which is for work that succeeded, this one counts however the lock is
+    /// fast answer is refused too. The longest of several calls counts; a day at most, and the
+    /// manager's [`max_ttl`](crate::ManagerBuilder::max_ttl). Unlike the request's `cooldown`, which is for work that succeeded, this one counts however the lock is
     /// given back, a dropped guard included.
     pub fn cooldown(&self, cooldown: Duration) {
-        self.hold.set_cooldown(cooldown);
+        self.hold.set_cooldown(cooldown.min(self.hold.core.max_ttl));
     }
 
     /// Runs `future` inside this lock: in it, a `#[distributed_lock]` function, a

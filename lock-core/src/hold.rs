@@ -380,6 +380,7 @@ impl Hold {
             token: self.token,
             ttl: self.ttl(),
             fence: self.fence(),
+            in_background: false,
         }
     }
 

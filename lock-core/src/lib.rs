@@ -79,6 +79,7 @@
 //! [`LockGuard`].
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod acks;
 mod acquire;
 #[cfg_attr(
     not(feature = "redis"),
@@ -114,6 +115,7 @@ mod manager;
 mod model;
 mod options;
 mod parameters;
+mod redlock_url;
 mod reentry;
 mod release;
 mod request;
@@ -141,6 +143,7 @@ mod token;
 #[path = "private.rs"]
 pub mod __private;
 
+pub use acks::Acks;
 pub use audit::{Finding, FindingKind};
 pub use builder::ManagerBuilder;
 pub use default_manager::{AsLockManager, Scope};

@@ -16,9 +16,11 @@ use crate::inventory::{Drained, HeldLock};
 use crate::keeper::{Job, Keeper};
 use crate::key::LockKey;
 use crate::local::Local;
-use crate::options::Wait;
+use crate::options::{MAX_TTL, Wait};
 use crate::request::LockRequest;
-use crate::store::{Event, Events, MemoryStore, News, Store};
+use crate::store::{
+    Event, Events, MemoryStore, News, QuorumNode, QuorumSettings, QuorumStore, Store,
+};
 use crate::token::{ManagerId, TokenSource};
 
 /// Gives out locks. Cheap to clone; one per process and store is enough.
@@ -52,6 +54,8 @@ pub(crate) struct Core {
     connect_timeout: Duration,
     /// The ttl and the wait of a request that names none.
     pub(crate) defaults: (Duration, Wait),
+    /// The longest ttl and cooldown.
+    pub(crate) max_ttl: Duration,
     draining: AtomicBool,
     /// The embedded store, where it is one: for tests to command.
     #[cfg(feature = "test-util")]
@@ -65,6 +69,9 @@ pub(crate) struct Settings {
     pub(crate) operation_timeout: Duration,
     pub(crate) connect_timeout: Duration,
     pub(crate) defaults: (Duration, Wait),
+    pub(crate) max_ttl: Option<Duration>,
+    /// Of a quorum: whether nodes that are all without data are new.
+    pub(crate) assume_fresh: bool,
 }
 
 impl LockManager {
@@ -79,6 +86,7 @@ impl LockManager {
     /// | `redis+unix:///path`, `unix:///path` | the same over a Unix socket |
     /// | `redis-sentinel://[user:password@]host[:port],host[:port]…[/db]?service=name` | the master that these sentinels know by that name |
     /// | `redis-cluster://[user:password@]host[:port],host[:port]…` | a Redis Cluster; the nodes of the URL say who the others are |
+    /// | `redlock://a,b,c[?max_ttl=10m][&assume_fresh=true]` | several servers that know nothing of one another, each `[user:password@]host[:port][/db]`: see [`quorum`](Self::quorum) |
     ///
     /// Name all sentinels, and several nodes of a cluster. User and password are those of the servers
     /// that keep the locks; what the sentinels themselves ask for stands behind the name of the service,
@@ -124,6 +132,75 @@ impl LockManager {
     /// Settings beyond the URL.
     pub fn builder(url: &str) -> ManagerBuilder {
         ManagerBuilder::new(url)
+    }
+
+    /// A manager over several stores that know nothing of one another, one URL for each: a lock is
+    /// held while more than half of them hold it. `redlock://a,b,c` is the same with
+    /// `redis://a`, `redis://b` and `redis://c`; here the nodes may also be `rediss://…`, sockets or
+    /// (for tests) `memory:`.
+    ///
+    /// # What it survives
+    ///
+    /// Of n servers, n − q may be out at any time, with q = ⌊n/2⌋ + 1: two of five, one of three; an
+    /// even number survives no more than the odd one below it. A dead server costs nothing once it is
+    /// noticed. [`LockHandle::acks`](crate::LockHandle::acks) shows how many hold a lock, and how many
+    /// of these may still go.
+    ///
+    /// A server that restarts *without its data* is kept out for
+    /// [`max_ttl`](ManagerBuilder::max_ttl), because it may have forgotten locks. So are new ones; on
+    /// the first deployment [`assume_fresh`](ManagerBuilder::assume_fresh) says so. A server that
+    /// restarts with *some* of its data has forgotten without showing it: give these servers either
+    /// no persistence at all, or `appendonly yes` with `appendfsync always`. No `maxmemory` policy may
+    /// evict their keys.
+    ///
+    /// Windows of two owners never overlap as long as fewer than a majority forget, and no server's
+    /// clock runs faster than this process's by more than 1 %, or jumps ahead while a lock is held.
+    ///
+    /// # Fencing tokens
+    ///
+    /// The client proposes a number, and each server accepts what is above all it has accepted before;
+    /// a majority that accepts makes it the fencing token, in the same round trip as the lock. Two
+    /// majorities share a server: tokens are unique and rise, whatever clocks and clients do, as long
+    /// as a majority of the servers keep their data. They are like the time, so that they also rise over
+    /// a restart without data if the clocks are not behind, and from `redis://` to `redlock://`.
+    ///
+    /// The algorithm is that of the page
+    /// [Distributed Locks with Redis](https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/);
+    /// the tokens answer
+    /// [Kleppmann's critique](https://martin.kleppmann.com/2016/02/08/how-to-do-distributed-locking.html):
+    /// without them no lock with a lease can stop an owner that was paused and writes late.
+    ///
+    /// # Waiting
+    ///
+    /// A waiter stands in the queue of every server, and is woken by any of them. But none can give
+    /// it the lock: those who are woken try, and whoever has a majority first has it. When several
+    /// have some servers each, all of them give back what they have and try again after a random
+    /// time. So waiting is not fair between processes; within one it is.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid`, from [`connect`](ManagerBuilder::connect): no node or more than 15, a URL that is no
+    /// server's, or one server twice, by the same name or by two. `Unavailable`: no majority answers.
+    ///
+    /// # Cancel safety
+    ///
+    /// That of the manager's other methods: what is dropped is undone on every server.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), lock_core::Error> {
+    /// use lock_core::LockManager;
+    ///
+    /// let locks = LockManager::quorum(["memory:", "memory:", "memory:"]).connect().await?;
+    /// let guard = locks.lock("order:42").acquire().await?;
+    /// assert_eq!(guard.acks().of(), 3);
+    /// assert!(guard.acks().granted() >= 2);
+    /// guard.release().await
+    /// # }
+    /// ```
+    pub fn quorum<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> ManagerBuilder {
+        ManagerBuilder::quorum(urls)
     }
 
     /// A manager on a Redis client that the application has made; connects when it is first used.
@@ -250,13 +327,27 @@ impl LockManager {
         store: Arc<MemoryStore>,
         settings: Settings,
     ) -> Result<Self, Error> {
-        Self::assemble(Arc::clone(&store) as Arc<dyn Store>, Some(store), settings)
+        let embedded = Arc::clone(&store);
+        Self::assemble(|_, _| store, Some(embedded), settings)
+    }
+
+    /// Starts the keeper on several stores.
+    pub(crate) fn start_quorum(nodes: Vec<QuorumNode>, settings: Settings) -> Result<Self, Error> {
+        let quorum = QuorumSettings {
+            max_ttl: settings.max_ttl.unwrap_or(MAX_TTL),
+            assume_fresh: settings.assume_fresh,
+            operation_timeout: settings.operation_timeout,
+        };
+        let store = |keeper: &Arc<Keeper>, manager| -> Arc<dyn Store> {
+            QuorumStore::new(nodes, quorum, keeper, TokenSource::new(manager))
+        };
+        Self::assemble(store, None, settings)
     }
 
     /// Starts the keeper on a store.
     #[cfg(feature = "redis")]
     pub(crate) fn start(store: Arc<dyn Store>, settings: Settings) -> Result<Self, Error> {
-        Self::assemble(store, None, settings)
+        Self::assemble(|_, _| store, None, settings)
     }
 
     #[cfg_attr(
@@ -264,12 +355,13 @@ impl LockManager {
         allow(unused_variables, reason = "only tests command the embedded store")
     )]
     fn assemble(
-        store: Arc<dyn Store>,
+        store: impl FnOnce(&Arc<Keeper>, ManagerId) -> Arc<dyn Store>,
         memory: Option<Arc<MemoryStore>>,
         settings: Settings,
     ) -> Result<Self, Error> {
         let manager = ManagerId::random();
         let keeper = Keeper::new(settings.clock, settings.operation_timeout);
+        let store = store(&keeper, manager);
         // The store speaks to a manager that may be gone: it keeps none alive.
         let listener: Arc<OnceLock<Weak<Core>>> = Arc::default();
         let events = Events::new(manager, {
@@ -288,6 +380,7 @@ impl LockManager {
             operation_timeout: settings.operation_timeout,
             connect_timeout: settings.connect_timeout,
             defaults: settings.defaults,
+            max_ttl: settings.max_ttl.unwrap_or(MAX_TTL),
             draining: AtomicBool::new(false),
             #[cfg(feature = "test-util")]
             memory,

@@ -104,18 +104,39 @@ pub(crate) const MIN_TTL: Duration = Duration::from_millis(10);
 pub(crate) const MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The ttl in whole milliseconds, rounded up, or what is wrong with it.
-pub(crate) fn checked_ttl(ttl: Duration) -> Result<Duration, Error> {
+pub(crate) fn checked_ttl(ttl: Duration, longest: Duration) -> Result<Duration, Error> {
     if ttl < MIN_TTL {
         return Err(Error::invalid(format!(
             "a ttl of {ttl:?} is too short; the shortest is 10ms"
         )));
     }
-    if ttl > MAX_TTL {
+    if ttl > longest {
         return Err(Error::invalid(format!(
-            "a ttl of {ttl:?} is too long; the longest is 24h"
+            "a ttl of {ttl:?} is too long; the longest is {}",
+            shown(longest)
         )));
     }
     Ok(whole_millis(ttl))
+}
+
+/// A cooldown that all servers of the manager can keep, or what is wrong with it. A day is as long as
+/// any: longer ones are cut.
+pub(crate) fn checked_cooldown(cooldown: Duration, longest: Duration) -> Result<Duration, Error> {
+    if cooldown.min(MAX_TTL) > longest {
+        return Err(Error::invalid(format!(
+            "a cooldown of {cooldown:?} is longer than the manager's max_ttl of {}",
+            shown(longest)
+        )));
+    }
+    Ok(cooldown)
+}
+
+fn shown(longest: Duration) -> String {
+    if longest == MAX_TTL {
+        "24h".to_owned()
+    } else {
+        format!("{longest:?} (`max_ttl`)")
+    }
 }
 
 /// A cooldown in whole milliseconds, rounded up. It saturates: longer than a day is a day.
@@ -141,7 +162,7 @@ mod tests {
             (Duration::from_secs(3 * 365 * 86_400), "24h"),
             (Duration::MAX, "24h"),
         ] {
-            let error = checked_ttl(ttl).unwrap_err();
+            let error = checked_ttl(ttl, MAX_TTL).unwrap_err();
             assert_eq!(error.kind(), crate::ErrorKind::Invalid);
             assert!(error.to_string().contains(bound), "{error}");
         }
@@ -150,8 +171,28 @@ mod tests {
     #[test]
     fn a_ttl_is_rounded_up_to_whole_milliseconds() {
         assert_eq!(
-            checked_ttl(Duration::from_micros(10_001)).unwrap(),
+            checked_ttl(Duration::from_micros(10_001), MAX_TTL).unwrap(),
             Duration::from_millis(11)
+        );
+    }
+
+    #[test]
+    fn what_is_longer_than_max_ttl_is_invalid_and_names_it() {
+        let longest = Duration::from_secs(60);
+        let longer = Duration::from_secs(61);
+        assert!(
+            checked_ttl(longest, longest).is_ok() && checked_cooldown(longest, longest).is_ok()
+        );
+        for error in [
+            checked_ttl(longer, longest).unwrap_err(),
+            checked_cooldown(longer, longest).unwrap_err(),
+        ] {
+            assert_eq!(error.kind(), crate::ErrorKind::Invalid);
+            assert!(error.to_string().contains("max_ttl"), "{error}");
+        }
+        assert!(
+            checked_cooldown(Duration::MAX, MAX_TTL).is_ok(),
+            "it is cut to a day"
         );
     }
 

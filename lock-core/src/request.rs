@@ -13,7 +13,9 @@ use crate::guard::{LockGuard, LockHandle};
 use crate::key::LockKey;
 use crate::lease::Terms;
 use crate::manager::{Core, LockManager};
-use crate::options::{Fairness, OnLost, Reentrancy, ReleaseMode, Renew, Wait, checked_ttl};
+use crate::options::{
+    Fairness, OnLost, Reentrancy, ReleaseMode, Renew, Wait, checked_cooldown, checked_ttl,
+};
 use crate::run::Run;
 use crate::store::BoxFuture;
 use crate::tenure::{enter, take_guard};
@@ -80,7 +82,8 @@ impl LockRequest {
     }
 
     /// How long the lock outlives its last renewal: what an owner that crashed costs the others.
-    /// From 10 ms to 24 h in whole milliseconds, rounded up. Default: 30 s.
+    /// From 10 ms to 24 h in whole milliseconds, rounded up; at most the manager's
+    /// [`max_ttl`](crate::ManagerBuilder::max_ttl). Default: 30 s.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
         self
@@ -281,7 +284,9 @@ impl LockRequest {
     fn wanted(self) -> Result<Wanted, Error> {
         let core = self.core?;
         let key = self.key.into_result()?;
-        let ttl = checked_ttl(self.ttl).map_err(|error| error.with_key(&key))?;
+        let ttl = checked_ttl(self.ttl, core.max_ttl).map_err(|error| error.with_key(&key))?;
+        let cooldown = checked_cooldown(self.cooldown, core.max_ttl);
+        let cooldown = cooldown.map_err(|error| error.with_key(&key))?;
         if self.max_hold.is_some_and(|longest| longest.is_zero()) {
             return Err(Error::new(
                 ErrorKind::Invalid,
@@ -293,7 +298,7 @@ impl LockRequest {
             terms: Terms::new(ttl, self.renew == Renew::Auto, self.max_hold)
                 .fairness(self.fairness),
             wait: self.wait.normal(),
-            cooldown: self.cooldown,
+            cooldown,
             acquire_timeout: self.acquire_timeout.unwrap_or(core.operation_timeout),
             core,
             key,

@@ -53,6 +53,11 @@ impl Token {
         self.manager
     }
 
+    /// A random number that is this lease's own.
+    pub(crate) fn seed(&self) -> u64 {
+        self.lease[0]
+    }
+
     /// The token of a text that a manager of this kit wrote; `None` for a stranger's.
     pub(crate) fn parse(text: &str) -> Option<Token> {
         let (manager, lease) = text.split_once('/')?;

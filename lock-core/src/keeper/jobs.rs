@@ -81,6 +81,7 @@ impl Job {
                 token,
                 ttl,
                 fence: None,
+                in_background: true,
             },
             first: if given { First::Release } else { First::Leave },
             ttl,
@@ -91,7 +92,10 @@ impl Job {
 
     fn of(hold: &Hold, first: First) -> Self {
         Self {
-            release: hold.release(),
+            release: Release {
+                in_background: true,
+                ..hold.release()
+            },
             first,
             ttl: hold.ttl(),
             late_twin: hold.has_late_twin(),

@@ -26,21 +26,22 @@ end
 
 -- Tells the first two waiters that still listen when to ask again if nothing is pushed to them before:
 -- "n <token> <ms> <lock>". Two, and the second one later, so that a process that is stopped, and does
--- not come, does not stop all the others.
+-- not come, does not stop all the others. Answers how many were told.
 local function tell_next(queue, lock, channels, ms)
   local told = 0
   for _ = 1, 64 do
     local next = redis.pcall('ZRANGE', queue, told, told)
     local token = not next.err and next[1] and string.match(next[1], '^(%x+/%x+) %d+$')
-    if not token then return end
+    if not token then return told end
     local after = string.format('%.0f', ms + told * 2000)
     if publish(channels, token, 'n ' .. token .. ' ' .. after .. ' ' .. lock) == 0 then
       redis.pcall('ZREM', queue, next[1])
     else
       told = told + 1
-      if told == 2 then return end
+      if told == 2 then return told end
     end
   end
+  return told
 end
 
 -- Gives a free lock to the first waiter that still listens, for as long as its grant says:

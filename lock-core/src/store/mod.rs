@@ -5,8 +5,10 @@
 //! that must never be confused: *busy* (a fact), *not yours* (a fact), and *unknown*.
 
 mod memory;
+mod quorum;
 #[cfg(feature = "redis")]
 mod redis;
+mod vote;
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -14,6 +16,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::vote::{VoteOperation, VoteOutcome};
+use crate::acks::Acks;
 use crate::audit::Finding;
 use crate::clock::ServerTime;
 use crate::fence::FencingToken;
@@ -23,6 +27,7 @@ use crate::{Error, ErrorKind};
 #[cfg(feature = "redis")]
 pub(crate) use self::redis::{RedisStore, ReplicaAcks, Servers};
 pub(crate) use memory::MemoryStore;
+pub(crate) use quorum::{MOST_NODES, QuorumNode, QuorumSettings, QuorumStore};
 
 pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -62,6 +67,11 @@ pub(crate) trait Store: Debug + Send + Sync {
     /// As [`lane`](Store::lane), for acquires and what undoes them.
     fn acquiring_lane(&self) -> Lane {
         self.lane()
+    }
+
+    /// On how many servers the lease stands, of how many.
+    fn acks(&self, _: Token) -> Acks {
+        Acks::ONE_OF_ONE
     }
 }
 
@@ -110,6 +120,8 @@ pub(crate) enum Operation {
     /// process, up to [`MOST`](crate::cohort::MOST) times more from the answer on: no fencing token
     /// that it takes on the way may be another's.
     Look(Release),
+    /// Asked of one node of a quorum.
+    Vote(VoteOperation),
 }
 
 impl Operation {
@@ -123,6 +135,7 @@ impl Operation {
             | Operation::Leave(release)
             | Operation::Cool(release, _)
             | Operation::Look(release) => &release.key,
+            Operation::Vote(vote) => vote.key(),
         }
     }
 }
@@ -163,6 +176,8 @@ pub(crate) struct Release {
     pub(crate) ttl: Duration,
     /// The fencing token of the lease, if it was granted: no later one may be lower.
     pub(crate) fence: Option<FencingToken>,
+    /// Whether nobody waits for the answer: several servers are then all told before it counts as done.
+    pub(crate) in_background: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -174,6 +189,8 @@ pub(crate) enum Outcome {
     Released(Released),
     /// Whether anybody waits.
     Waiting(bool),
+    /// The answer of one node of a quorum.
+    Vote(VoteOutcome),
     /// Not done, or not known to be done.
     Failed(Failure),
 }

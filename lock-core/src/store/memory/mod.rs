@@ -4,6 +4,7 @@
 //! tested on it behaves the same on Redis.
 
 mod state;
+mod vote;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -68,6 +69,7 @@ impl MemoryStore {
             Operation::Leave(release) => state.leave(&release, now),
             Operation::Cool(release, cooldown) => state.cool(&release, cooldown, now),
             Operation::Look(lease) => (Outcome::Waiting(state.has_waiters(&lease.key)), None),
+            Operation::Vote(vote) => state.vote(vote, now, self.clock.unix_micros()),
         };
         drop(state);
         tell(wake);

@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::vote::Registers;
 use crate::clock::Moment;
 use crate::cohort::MOST_IN_ALL;
 use crate::fence::FencingToken;
@@ -23,6 +24,8 @@ pub(super) struct State {
     queues: HashMap<Arc<str>, VecDeque<Token>>,
     /// The highest fencing token given.
     mark: u64,
+    /// Where it is a node of a quorum.
+    pub(super) registers: Registers,
     /// The managers that use this store.
     pub(super) listeners: HashMap<ManagerId, Events>,
     /// How many keys to have before looking for expired ones again.
@@ -48,6 +51,17 @@ pub(super) enum Owner {
         allow(dead_code, reason = "only tests make one")
     )]
     Stranger,
+}
+
+impl Owner {
+    /// As a server would hold it.
+    pub(super) fn text(self) -> Box<str> {
+        match self {
+            Owner::Lease(token) | Owner::Promised(token) => token.to_string().into(),
+            Owner::Cooling(token) => format!("cooling/{token}").into(),
+            Owner::Stranger => "a stranger's".into(),
+        }
+    }
 }
 
 /// Whom to tell what, outside the lock.
@@ -193,13 +207,13 @@ impl State {
     }
 
     /// Who holds a key, and until when.
-    fn live(&self, key: &str, now: Moment) -> Option<(Owner, Moment)> {
+    pub(super) fn live(&self, key: &str, now: Moment) -> Option<(Owner, Moment)> {
         let entry = self.keys.get(key).filter(|entry| entry.expires > now)?;
         Some((entry.owner, entry.expires))
     }
 
     /// A refused token stands in the queue, if it wants to.
-    fn refuse(&mut self, acquire: &Acquire) {
+    pub(super) fn refuse(&mut self, acquire: &Acquire) {
         if acquire.queue {
             let waiting = self.queues.entry(Arc::clone(&acquire.key)).or_default();
             if !waiting.contains(&acquire.token) {
@@ -208,7 +222,7 @@ impl State {
         }
     }
 
-    fn leave_queue(&mut self, key: &Arc<str>, token: Token) {
+    pub(super) fn leave_queue(&mut self, key: &Arc<str>, token: Token) {
         if let Some(waiting) = self.queues.get_mut(key) {
             waiting.retain(|other| *other != token);
             if waiting.is_empty() {
@@ -220,15 +234,21 @@ impl State {
     /// Tells the first waiter whose manager still listens; a free key is kept for it. The others
     /// are dropped on the way.
     fn wake(&mut self, key: &Arc<str>, now: Moment) -> Wake {
+        let (events, token) = self.head(key)?;
+        if self.live(key, now).is_none() {
+            self.set(key, Owner::Promised(token), now + TURN);
+        }
+        let key = Arc::clone(key);
+        let news = News::Ask;
+        Some((events, Event::News { key, token, news }))
+    }
+
+    /// The first waiter whose manager still listens. Those before it are dropped.
+    pub(super) fn head(&mut self, key: &Arc<str>) -> Option<(Events, Token)> {
         let waiting = self.queues.get_mut(key)?;
         while let Some(token) = waiting.front().copied() {
-            if let Some(events) = self.listeners.get(&token.manager()).cloned() {
-                if self.live(key, now).is_none() {
-                    self.set(key, Owner::Promised(token), now + TURN);
-                }
-                let key = Arc::clone(key);
-                let news = News::Ask;
-                return Some((events, Event::News { key, token, news }));
+            if let Some(events) = self.listeners.get(&token.manager()) {
+                return Some((events.clone(), token));
             }
             waiting.pop_front();
         }
@@ -236,9 +256,13 @@ impl State {
         None
     }
 
+    pub(super) fn remove(&mut self, key: &str) {
+        self.keys.remove(key);
+    }
+
     /// Forgets what has run out, whenever the number of keys has doubled: owners that died leave
     /// nothing behind for ever, and nobody pays for looking more than once per key.
-    fn sweep(&mut self, now: Moment) {
+    pub(super) fn sweep(&mut self, now: Moment) {
         if self.keys.len() >= self.sweep_at {
             let mut over = Vec::new();
             self.keys.retain(|_, entry| {

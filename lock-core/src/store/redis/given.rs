@@ -63,6 +63,7 @@ impl Given {
                 token: acquire.token,
                 ttl: acquire.ttl,
                 fence: None,
+                in_background: true,
             });
         }
     }

@@ -14,6 +14,7 @@ use super::answers::Trouble;
 use super::connection::Connection;
 use super::topology::Node;
 use crate::clock::{Clock, Moment};
+use crate::store::vote::VoteOutcome;
 use crate::store::{Acquire, Failure, Lane, Operation, Outcome, Refusal, Released};
 
 /// What is sent to one server in one go.
@@ -103,6 +104,10 @@ impl RedisStore {
                 Ok(Outcome::Released(Released::Absent | Released::Other)) if journey.again => {
                     // The first send may have been the one that released it.
                     return Ok(Outcome::Released(Released::Yes));
+                }
+                Ok(Outcome::Vote(VoteOutcome::Withdrawn { told, .. })) if journey.again => {
+                    let released = Released::Yes;
+                    return Ok(Outcome::Vote(VoteOutcome::Withdrawn { released, told }));
                 }
                 Ok(Outcome::Busy(refusal)) if !self.topology.is_one_server() => {
                     // Another server, with another clock, may give the key away.

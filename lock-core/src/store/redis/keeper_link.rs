@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use redis::{PushInfo, PushKind, Value, cmd};
@@ -20,6 +20,7 @@ use crate::clock::ServerTime;
 use crate::fence::FencingToken;
 use crate::retry::pause_after_failure;
 use crate::store::{Event, Events, Failure, Grant, News};
+use crate::sync::lock;
 use crate::token::Token;
 
 /// How long one of several servers may take to be connected to.
@@ -35,6 +36,8 @@ pub(super) struct KeeperLink {
     listening: AtomicBool,
     /// Whether the server has `SET … NX GET`, of Redis 7.0.
     set_tells_value: AtomicBool,
+    /// What no other server is called, if this user may ask.
+    run_id: Mutex<Option<String>>,
     connect_timeout: Duration,
     auditor: Arc<Auditor>,
     /// Whether the log knows what is wrong with the servers' settings, or will one day.
@@ -55,6 +58,7 @@ impl KeeperLink {
             replace: Notify::new(),
             listening: AtomicBool::new(false),
             set_tells_value: AtomicBool::new(false),
+            run_id: Mutex::default(),
             connect_timeout,
             auditor: Arc::new(auditor),
             audited: watch::Sender::new(false),
@@ -125,6 +129,10 @@ impl KeeperLink {
 
     pub(super) fn set_tells_value(&self) -> bool {
         self.set_tells_value.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn run_id(&self) -> Option<String> {
+        lock(&self.run_id).clone()
     }
 
     /// Connects, listens, and connects again, for as long as the keeper runs.
@@ -199,7 +207,9 @@ impl KeeperLink {
                 return Err(Failure::refused("another server has taken its place"));
             }
         };
-        let version = check_version(&connection).await?;
+        let info = ask_info(&connection).await?;
+        let version = check_version(info.as_ref())?;
+        *lock(&self.run_id) = info.as_ref().and_then(|info| field(info, "run_id"));
         // The nodes of a cluster may be of different versions.
         let set_tells_value =
             !topology.is_cluster() && version.is_some_and(|version| version >= (7, 0));
@@ -271,14 +281,18 @@ fn told(names: &Names, push: &PushInfo) -> Option<Event> {
     })
 }
 
+/// What the server says of itself; nothing to a user that may not ask.
+async fn ask_info(connection: &Connection) -> Result<Option<Value>, Failure> {
+    match connection.send(&cmd("INFO").arg("server").take()).await {
+        Ok(info) => Ok(Some(info)),
+        Err(Trouble::Broken(error)) => Err(failure(error)),
+        Err(_) => Ok(None),
+    }
+}
+
 /// The scripts need `SET … PXAT`, of Redis 6.2. A user that may not ask is believed.
-async fn check_version(connection: &Connection) -> Result<Option<(u32, u32)>, Failure> {
-    let info = match connection.send(&cmd("INFO").arg("server").take()).await {
-        Ok(info) => info,
-        Err(Trouble::Broken(error)) => return Err(failure(error)),
-        Err(_) => return Ok(None),
-    };
-    match version(&info) {
+fn check_version(info: Option<&Value>) -> Result<Option<(u32, u32)>, Failure> {
+    match info.and_then(version) {
         Some(version) if version < (6, 2) => Err(Failure::misconfigured(format!(
             "the server is Redis {}.{}; use 6.2 or later, or Valkey",
             version.0, version.1
@@ -287,14 +301,18 @@ async fn check_version(connection: &Connection) -> Result<Option<(u32, u32)>, Fa
     }
 }
 
-fn version(info: &Value) -> Option<(u32, u32)> {
+fn field(info: &Value, name: &str) -> Option<String> {
     let text = match info {
         Value::VerbatimString { text, .. } => text,
         other => text(other)?,
     };
-    let version = text
-        .lines()
-        .find_map(|line| line.strip_prefix("redis_version:"))?;
+    let mut fields = text.lines().filter_map(|line| line.split_once(':'));
+    let (_, value) = fields.find(|(field, _)| *field == name)?;
+    Some(value.trim_end().to_owned())
+}
+
+fn version(info: &Value) -> Option<(u32, u32)> {
+    let version = field(info, "redis_version")?;
     let mut numbers = version.split('.').map_while(|number| number.parse().ok());
     Some((numbers.next()?, numbers.next()?))
 }

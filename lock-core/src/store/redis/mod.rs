@@ -27,6 +27,7 @@ mod sentinel;
 mod topology;
 #[cfg(any(feature = "sentinel", feature = "cluster"))]
 mod url;
+mod vote;
 mod wait;
 
 use std::fmt;
@@ -152,6 +153,7 @@ impl RedisStore {
                 self.give_back(release, Ending::Cool(*cooldown), on).await
             }
             Operation::Look(lease) => self.look(lease, on).await,
+            Operation::Vote(vote) => self.vote(vote, on).await,
         }
     }
 

@@ -17,6 +17,7 @@ use crate::token::ManagerId;
 /// * `<namespace>!f`: the mark, the highest fencing token that the clock does not vouch for; in a
 ///   cluster one for each slot, `<namespace>!f:{<number>}`, of the smallest number that belongs to it,
 ///   so that there are never more of them than slots;
+/// * `<namespace>!r`: where the server is a node of a quorum, its name, when it votes, and its registers;
 /// * `<namespace>!m:<manager>`: a manager's push channel.
 ///
 /// Users' keys do not begin with `!`.
@@ -24,6 +25,7 @@ use crate::token::ManagerId;
 pub(super) struct Names {
     namespace: String,
     mark: String,
+    registers: String,
     #[cfg(feature = "cluster")]
     in_slots: bool,
     channels: String,
@@ -32,10 +34,12 @@ pub(super) struct Names {
 impl Names {
     pub(super) fn new(namespace: String) -> Self {
         let mark = [namespace.as_str(), "!f"].concat();
+        let registers = [namespace.as_str(), "!r"].concat();
         let channels = [namespace.as_str(), "!m:"].concat();
         Self {
             namespace,
             mark,
+            registers,
             #[cfg(feature = "cluster")]
             in_slots: false,
             channels,
@@ -121,6 +125,10 @@ impl Names {
     /// Where there is but one.
     pub(super) fn only_mark(&self) -> &str {
         &self.mark
+    }
+
+    pub(super) fn registers(&self) -> &str {
+        &self.registers
     }
 
     #[cfg(feature = "cluster")]

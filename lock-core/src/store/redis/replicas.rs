@@ -152,6 +152,7 @@ impl RedisStore {
             ttl: acquire.ttl,
             // Nobody has seen it.
             fence: None,
+            in_background: true,
         };
         let undone = self.send(&Operation::Release(release), on).await;
         let undone = matches!(

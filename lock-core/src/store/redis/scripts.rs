@@ -21,6 +21,10 @@ script!(COOL, "one_server.lua", "common.lua", "cool.lua");
 script!(EXTEND, "extend.lua");
 script!(BATCH, "one_server.lua", "common.lua", "batch.lua");
 script!(RESERVE, "one_server.lua", "common.lua", "reserve.lua");
+script!(JOIN, "join.lua");
+script!(PROPOSE, "one_server.lua", "common.lua", "propose.lua");
+script!(WITHDRAW, "one_server.lua", "common.lua", "withdraw.lua");
+script!(SET_ASIDE, "set_aside.lua");
 
 #[cfg(feature = "cluster")]
 script!(
@@ -97,6 +101,12 @@ impl Lua {
             Err(Trouble::NoScript) => Box::pin(self.run_whole(on, keys, arguments)).await,
             answer => answer,
         }
+    }
+
+    /// Makes the script known to the server, so that nobody has to send it whole later.
+    pub(super) async fn load(&self, on: &Connection) -> Result<(), Trouble> {
+        let load = redis::cmd("SCRIPT").arg("LOAD").arg(self.source).take();
+        on.send(&load).await.map(drop)
     }
 
     async fn run_whole(

@@ -50,6 +50,21 @@ impl Servers {
         Ok(Self(Topology::Single(client)))
     }
 
+    /// The address, in small letters, of what is one server.
+    pub(crate) fn single_address(&self) -> Option<String> {
+        match &self.0 {
+            Topology::Single(client) => Some(
+                client
+                    .get_connection_info()
+                    .addr()
+                    .to_string()
+                    .to_lowercase(),
+            ),
+            #[cfg(any(feature = "sentinel", feature = "cluster"))]
+            _ => None,
+        }
+    }
+
     #[cfg(feature = "sentinel")]
     pub(crate) fn sentinel(url: &str) -> Result<Self, Error> {
         let sentinel = Sentinel::new(url::sentinel(url)?)?;

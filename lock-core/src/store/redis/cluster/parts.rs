@@ -84,7 +84,9 @@ impl RedisStore {
                 Ok(Outcome::Released(Released::Absent))
             }
             // About one key as they are.
-            Operation::Look(_) | Operation::Extend(_) => Ok(answers::not_understood()),
+            Operation::Look(_) | Operation::Extend(_) | Operation::Vote(_) => {
+                Ok(answers::not_understood())
+            }
         }
     }
 
@@ -99,6 +101,7 @@ impl RedisStore {
                 token: replaced.token,
                 ttl: acquire.ttl,
                 fence: replaced.fence,
+                in_background: true,
             };
             self.give_back_in_parts(release, None, journey).await?;
         }

@@ -1,0 +1,22 @@
+-- join: who a node of a quorum is, whether it may vote, and its clock.
+--
+-- KEYS   1 registers
+-- ARGV   1 what it is called from now on, if it has no name   2 what becomes of it if it has no data:
+--        "look" nothing, "wait" it votes when 3 has passed, "fresh" it votes at once   3 longest ttl in ms
+-- Reply  {name, ms until it votes, time}   time is the server's in microseconds, as a decimal string
+--        {"", -1, time}                    it has no data, and was only looked at
+--
+-- A server without data may have forgotten locks. "opens" is when the last of them has run out, in ms
+-- of the server's clock; "0": it votes.
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local micros = string.format('%.0f', time[1] * 1000000 + time[2])
+local known = redis.call('HMGET', KEYS[1], 'name', 'opens')
+local name, opens = known[1], tonumber(known[2] or '')
+if not name or not opens then
+  if ARGV[2] == 'look' then return {'', -1, micros} end
+  name = ARGV[1]
+  opens = ARGV[2] == 'fresh' and 0 or now + ARGV[3]
+  redis.call('HSET', KEYS[1], 'name', name, 'opens', string.format('%.0f', opens))
+end
+return {name, math.max(opens - now, 0), micros}

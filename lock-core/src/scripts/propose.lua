@@ -1,0 +1,67 @@
+-- propose: takes a lock on one node of a quorum, and a number for its fencing tokens; or says why not.
+--
+-- KEYS   1 lock   2 registers   3 queue
+-- ARGV   1 token   2 ttl in ms   3 register   4 number, 16 digits   5 block: how many numbers go with
+--        it   6 longest ttl in ms   7 grant in ms, as it stands in the queue   8 "1": stand in the queue
+--        if refused   9 a token that may be stepped over, because its release is under way, or ""
+--        10 prefix of the managers' channels
+-- Reply  1                        locked, and the number accepted
+--        {2, highest}             locked; the number is too low
+--        {0, value, pttl, highest}   refused: what stands in the key, and for how many ms (-1: for ever)
+--        {3}                      free, and left to those who have waited, who were told
+--        {4, ms}                  it has no data, which it may have lost, and does not vote for so long
+-- Error  WRONGTYPE, LOCKMARK      a key of ours holds something else; nothing was done
+--
+-- A register holds the highest number that was accepted in it, and the token it was accepted for. A
+-- number is accepted if it is above that with its whole block, or the very same of the same token.
+local known = redis.call('HMGET', KEYS[2], 'opens', ARGV[3])
+if known[1] ~= '0' then
+  local time = redis.call('TIME')
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  local opens = tonumber(known[1] or '')
+  if not opens then
+    opens = now + ARGV[6]
+    redis.call('HSET', KEYS[2], 'name', ARGV[1], 'opens', string.format('%.0f', opens))
+  end
+  if now < opens then return {4, opens - now} end
+  redis.call('HSET', KEYS[2], 'opens', '0')
+end
+local register = known[2]
+local highest = 0
+if register then
+  highest = tonumber(string.sub(register, 1, 16))
+  if not highest then
+    return redis.error_reply('LOCKMARK a register of the fencing tokens is not a number')
+  end
+end
+
+local token = ARGV[1]
+if not redis.call('SET', KEYS[1], token, 'NX', 'PX', ARGV[2]) then
+  local value = redis.call('GET', KEYS[1])
+  if value == token then
+    -- It asks again. It may have been extended to a longer ttl since, and its owner counts on that.
+    if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+  elseif ARGV[9] ~= '' and value == ARGV[9] then
+    redis.call('DEL', KEYS[1])
+    redis.pcall('ZREM', KEYS[3], token .. ' ' .. ARGV[7])
+    if tell_next(KEYS[3], KEYS[1], ARGV[10], 0) > 0 then return {3} end
+    redis.call('SET', KEYS[1], token, 'PX', ARGV[2])
+  else
+    local left = redis.call('PTTL', KEYS[1])
+    if ARGV[8] == '1' then
+      local time = redis.call('TIME')
+      local now = string.format('%.0f', time[1] * 1000000 + time[2])
+      redis.pcall('ZADD', KEYS[3], 'NX', now, token .. ' ' .. ARGV[7])
+      redis.pcall('PEXPIRE', KEYS[3], math.max(left, 0) + 60000)
+    end
+    return {0, value, left, string.format('%.0f', highest)}
+  end
+end
+if ARGV[8] == '1' then redis.pcall('ZREM', KEYS[3], token .. ' ' .. ARGV[7]) end
+
+local number = ARGV[4]
+if not register or tonumber(number) > highest + ARGV[5] or register == number .. token then
+  redis.call('HSET', KEYS[2], ARGV[3], number .. token)
+  return 1
+end
+return {2, string.format('%.0f', highest)}

@@ -1,0 +1,27 @@
+-- withdraw: gives a lock back on one node of a quorum. Nobody is given it: a node alone cannot know
+-- whose it is. Whoever waits is told that the key is free here.
+--
+-- KEYS   1 lock   2 queue
+-- ARGV   1 token   2 grant in ms, as it stands in the queue   3 prefix of the managers' channels
+--        4 "leave", to touch nothing but the queue; "pause", when the same token asks again soon: it
+--        keeps its place, and nobody is told
+-- Reply  1 released   0 there is no such key   2 the key is another owner's; 10 more if somebody who
+--        waited was told
+--
+-- Deletes only what holds this very token, and cannot fail after that.
+local value = redis.pcall('GET', KEYS[1])
+local reply = 2
+if value == ARGV[1] then
+  reply = 1
+  if ARGV[4] ~= 'leave' then
+    redis.call('DEL', KEYS[1])
+    value = false
+  end
+elseif not value then
+  reply = 0
+end
+if ARGV[4] ~= 'pause' and redis.pcall('EXISTS', KEYS[2]) == 1 then
+  redis.pcall('ZREM', KEYS[2], ARGV[1] .. ' ' .. ARGV[2])
+  if not value and tell_next(KEYS[2], KEYS[1], ARGV[3], 0) > 0 then reply = reply + 10 end
+end
+return reply

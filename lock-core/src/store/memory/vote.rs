@@ -1,0 +1,160 @@
+//! An embedded store as a node of a quorum.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::state::{Owner, State, Wake};
+use crate::clock::{Moment, ServerTime};
+use crate::store::quorum::numbers::accepts;
+use crate::store::vote::{
+    Joined, Propose, Reserve, Reserved, Vote, VoteOperation, VoteOutcome, Withdrawal,
+};
+use crate::store::{Event, News, Outcome, Refusal, Release, Released};
+use crate::token::Token;
+
+/// The highest number accepted in each register, and for which lease.
+#[derive(Default)]
+pub(super) struct Registers {
+    accepted: HashMap<u16, (u64, Token)>,
+    name: Option<Token>,
+}
+
+impl State {
+    pub(super) fn vote(
+        &mut self,
+        operation: VoteOperation,
+        now: Moment,
+        unix_micros: u64,
+    ) -> (Outcome, Wake) {
+        let (outcome, wake) = match operation {
+            VoteOperation::Join(join) => {
+                let name = *self.registers.name.get_or_insert(join.name);
+                let joined = Joined {
+                    names: vec![name.to_string()],
+                    // It ends with its process, and all that it could forget with it.
+                    opens_in: Some(std::time::Duration::ZERO),
+                    time: ServerTime(unix_micros),
+                };
+                (VoteOutcome::Joined(joined), None)
+            }
+            VoteOperation::Propose(propose) => {
+                let (vote, wake) = self.propose(&propose, now);
+                (VoteOutcome::Voted(vote), wake)
+            }
+            VoteOperation::Withdraw(release, how) => self.withdraw(&release, how, now),
+            VoteOperation::Reserve(reserve) => {
+                (VoteOutcome::Reserved(self.reserve(&reserve, now)), None)
+            }
+        };
+        (Outcome::Vote(outcome), wake)
+    }
+
+    fn propose(&mut self, propose: &Propose, now: Moment) -> (Vote, Wake) {
+        let Propose {
+            acquire,
+            register,
+            number,
+            ..
+        } = propose;
+        let token = acquire.token;
+        let accepted = self.registers.accepted.get(register).copied();
+        match self.live(&acquire.key, now) {
+            Some((Owner::Lease(owner), _)) if owner == token => {}
+            Some((Owner::Lease(owner), _))
+                if acquire
+                    .replaces
+                    .is_some_and(|replaced| replaced.token == owner) =>
+            {
+                self.remove(&acquire.key);
+                self.leave_queue(&acquire.key, token);
+                if let Some(wake) = self.tell_head(&acquire.key) {
+                    return (Vote::Yields, Some(wake));
+                }
+            }
+            Some((owner, expires)) => {
+                self.refuse(acquire);
+                let vote = Vote::Taken {
+                    owner: owner.text(),
+                    refusal: Refusal {
+                        cooling: matches!(owner, Owner::Cooling(_)),
+                        remaining: Some(expires.since(now)),
+                        pushed: true,
+                        server_time: None,
+                    },
+                    highest: accepted.map_or(0, |(number, _)| number),
+                };
+                return (vote, None);
+            }
+            None => {}
+        }
+        self.sweep(now);
+        self.leave_queue(&acquire.key, token);
+        self.set(&acquire.key, Owner::Lease(token), now + acquire.ttl);
+        let own = accepted.map(|(number, owner)| (number, owner == token));
+        if accepts(own, *number) {
+            self.registers.accepted.insert(*register, (*number, token));
+            return (
+                Vote::Yes {
+                    accepted: true,
+                    highest: *number,
+                },
+                None,
+            );
+        }
+        let vote = Vote::Yes {
+            accepted: false,
+            highest: accepted.map_or(0, |(number, _)| number),
+        };
+        (vote, None)
+    }
+
+    fn withdraw(&mut self, release: &Release, how: Withdrawal, now: Moment) -> (VoteOutcome, Wake) {
+        let released = match self.live(&release.key, now) {
+            Some((Owner::Lease(owner), _)) if owner == release.token => {
+                if how != Withdrawal::Leave {
+                    self.remove(&release.key);
+                }
+                Released::Yes
+            }
+            None => Released::Absent,
+            Some(_) => Released::Other,
+        };
+        let mut wake = None;
+        if how != Withdrawal::Pause {
+            self.leave_queue(&release.key, release.token);
+            if self.live(&release.key, now).is_none() {
+                wake = self.tell_head(&release.key);
+            }
+        }
+        let told = wake.is_some();
+        (VoteOutcome::Withdrawn { released, told }, wake)
+    }
+
+    fn reserve(&mut self, reserve: &Reserve, now: Moment) -> Reserved {
+        match self.live(&reserve.key, now) {
+            Some((Owner::Lease(owner), _)) if owner == reserve.token => {}
+            _ => return Reserved::NotOurs,
+        }
+        let accepted = &mut self.registers.accepted;
+        let register = accepted
+            .entry(reserve.register)
+            .or_insert((reserve.number, reserve.token));
+        if register.0 < reserve.number {
+            *register = (reserve.number, reserve.token);
+        }
+        if self.has_waiters(&reserve.key) {
+            Reserved::SomebodyWaits
+        } else {
+            Reserved::NobodyWaits
+        }
+    }
+
+    /// Tells the first waiter whose manager still listens that the key is free. It is not kept for it:
+    /// the other nodes may have told somebody else.
+    fn tell_head(&mut self, key: &Arc<str>) -> Wake {
+        let (events, token) = self.head(key)?;
+        let key = Arc::clone(key);
+        let news = News::Ask;
+        Some((events, Event::News { key, token, news }))
+    }
+}

@@ -1,0 +1,304 @@
+use super::*;
+
+fn yes(accepted: bool) -> Ballot {
+    Ballot::Answered(Vote::Yes {
+        accepted,
+        highest: 7,
+    })
+}
+
+fn taken_by(owner: &str, remaining: Option<u64>) -> Ballot {
+    Ballot::Answered(Vote::Taken {
+        owner: owner.into(),
+        refusal: Refusal {
+            cooling: owner.starts_with("cooling"),
+            remaining: remaining.map(Duration::from_millis),
+            pushed: true,
+            server_time: None,
+        },
+        highest: 9,
+    })
+}
+
+/// Every way in which n nodes can be each of `kinds`.
+fn every_mask<const K: usize>(nodes: usize, kinds: [Ballot; K]) -> Vec<Vec<Ballot>> {
+    let mut masks = vec![Vec::new()];
+    for _ in 0..nodes {
+        masks = masks
+            .into_iter()
+            .flat_map(|mask| {
+                kinds.clone().map(|kind| {
+                    let mut longer = mask.clone();
+                    longer.push(kind);
+                    longer
+                })
+            })
+            .collect();
+    }
+    masks
+}
+
+fn count(mask: &[Ballot], wanted: impl Fn(&Ballot) -> bool) -> usize {
+    mask.iter().filter(|ballot| wanted(ballot)).count()
+}
+
+#[test]
+fn every_mask_of_free_taken_and_dead_is_counted_over_all_nodes() {
+    let mut masks = 0;
+    for nodes in 1..=5 {
+        let kinds = [yes(true), taken_by("a", Some(5)), Ballot::Dead];
+        for mask in every_mask(nodes, kinds) {
+            masks += 1;
+            let free = count(&mask, |ballot| {
+                matches!(ballot, Ballot::Answered(Vote::Yes { .. }))
+            });
+            let taken = count(&mask, |ballot| {
+                matches!(ballot, Ballot::Answered(Vote::Taken { .. }))
+            });
+            let dead = nodes - free - taken;
+            let decision = decide(&mask);
+            let quorum = nodes / 2 + 1;
+            if free >= quorum {
+                assert_eq!(decision, Decision::Granted);
+            } else if taken > nodes - quorum {
+                // One owner, who has or may have a majority with those that do not answer; or none can.
+                let split = taken + dead < quorum;
+                assert_eq!(
+                    decision,
+                    if split {
+                        Decision::Split
+                    } else {
+                        Decision::Busy
+                    }
+                );
+            } else {
+                assert_eq!(decision, Decision::Unavailable, "{free} {taken} {dead}");
+            }
+            assert!(decision == Decision::Granted || free < quorum);
+            if dead > nodes - quorum {
+                let never = [Decision::Busy, Decision::Split, Decision::Granted];
+                // Too many are dead for a majority of answers: busy only where enough others say so.
+                assert!(!never.contains(&decision) || taken > nodes - quorum);
+            }
+        }
+    }
+    assert_eq!(masks, 3 + 9 + 27 + 81 + 243);
+}
+
+#[test]
+fn a_dead_majority_alone_is_never_busy() {
+    for nodes in 1..=5 {
+        let kinds = [
+            taken_by("a", Some(5)),
+            Ballot::Dead,
+            Ballot::Answered(Vote::Empty(Duration::ZERO)),
+        ];
+        for mask in every_mask(nodes, kinds) {
+            let taken = count(&mask, |ballot| {
+                matches!(ballot, Ballot::Answered(Vote::Taken { .. }))
+            });
+            if taken == 0 {
+                assert_eq!(decide(&mask), Decision::Unavailable);
+            }
+        }
+    }
+}
+
+#[test]
+fn answers_that_are_still_to_come_change_nothing_once_it_is_decided() {
+    let late = [
+        yes(true),
+        yes(false),
+        taken_by("a", Some(5)),
+        taken_by("b", Some(5)),
+        Ballot::Dead,
+    ];
+    for nodes in 1..=4 {
+        let kinds = [
+            yes(true),
+            taken_by("a", Some(5)),
+            Ballot::Dead,
+            Ballot::Open,
+        ];
+        for mask in every_mask(nodes, kinds) {
+            let early = decide(&mask);
+            let open = count(&mask, |ballot| matches!(ballot, Ballot::Open));
+            assert!(
+                early != Decision::Wait || open > 0,
+                "somebody is waited for"
+            );
+            if early == Decision::Wait {
+                continue;
+            }
+            for answers in every_mask(open, late.clone()) {
+                let mut answers = answers.into_iter();
+                let whole: Vec<Ballot> = mask
+                    .iter()
+                    .map(|ballot| match ballot {
+                        Ballot::Open => answers.next().expect("one for each"),
+                        answered => answered.clone(),
+                    })
+                    .collect();
+                assert_eq!(decide(&whole), early, "{mask:?} → {whole:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_majority_that_accepts_the_number_less_than_that_is_asked_for_a_higher_one() {
+    let mask = [yes(true), yes(true), yes(false), Ballot::Dead, Ballot::Dead];
+    assert_eq!(decide(&mask), Decision::TooLow);
+    let mask = [yes(true), yes(true), yes(false), Ballot::Open, Ballot::Dead];
+    assert_eq!(
+        decide(&mask),
+        Decision::Wait,
+        "it may still be accepted in one trip"
+    );
+    let mask = [
+        yes(false),
+        yes(false),
+        yes(false),
+        Ballot::Open,
+        Ballot::Open,
+    ];
+    assert_eq!(
+        decide(&mask),
+        Decision::TooLow,
+        "nothing that comes could help"
+    );
+    assert_eq!(highest(&[yes(true), taken_by("a", None), Ballot::Dead]), 9);
+}
+
+#[test]
+fn nodes_taken_by_many_owners_are_a_split_only_if_none_can_have_a_majority() {
+    let (a, b, c) = (
+        taken_by("a", Some(5)),
+        taken_by("b", Some(5)),
+        taken_by("c", Some(5)),
+    );
+    assert_eq!(decide(&[a.clone(), b.clone(), c.clone()]), Decision::Split);
+    assert_eq!(decide(&[a.clone(), a.clone(), b.clone()]), Decision::Busy);
+    assert_eq!(decide(&[yes(true), a.clone(), b.clone()]), Decision::Split);
+    // The one that does not answer may be a's.
+    assert_eq!(
+        decide(&[Ballot::Dead, a.clone(), b.clone()]),
+        Decision::Busy
+    );
+    assert_eq!(
+        decide(&[Ballot::Open, a.clone(), b.clone()]),
+        Decision::Wait
+    );
+    let even = [yes(true), yes(true), a.clone(), a];
+    assert_eq!(decide(&even), Decision::Split, "two halves of four");
+}
+
+#[test]
+fn a_key_left_to_others_is_nobodys() {
+    let yields = Ballot::Answered(Vote::Yields);
+    assert_eq!(
+        decide(&[yes(true), yields.clone(), yields.clone()]),
+        Decision::Yielded
+    );
+    assert_eq!(
+        decide(&[yes(true), yes(true), yields.clone()]),
+        Decision::Granted
+    );
+    let a = taken_by("a", Some(5));
+    assert_eq!(decide(&[a.clone(), a, yields.clone()]), Decision::Busy);
+    assert_eq!(
+        decide(&[Ballot::Open, yields.clone(), yields]),
+        Decision::Yielded
+    );
+}
+
+#[test]
+fn a_refusal_ends_when_a_majority_could_be_free() {
+    let ends = |ballots: &[Ballot]| refusal(ballots).remaining.map(|end| end.as_millis());
+    let (soon, late) = (taken_by("a", Some(100)), taken_by("a", Some(900)));
+    assert_eq!(ends(&[soon.clone(), late.clone(), late.clone()]), Some(900));
+    assert_eq!(ends(&[soon.clone(), soon.clone(), late.clone()]), Some(100));
+    assert_eq!(ends(&[yes(true), soon.clone(), late.clone()]), Some(100));
+    assert_eq!(ends(&[Ballot::Dead, soon.clone(), late.clone()]), Some(900));
+    let endless = taken_by("a", None);
+    assert_eq!(ends(&[endless.clone(), endless, soon]), None);
+}
+
+#[test]
+fn a_waiter_relies_on_pushes_of_a_majority_only() {
+    let a = taken_by("a", Some(100));
+    assert!(refusal(&[a.clone(), a.clone(), Ballot::Dead]).pushed);
+    assert!(!refusal(&[a.clone(), yes(true), Ballot::Dead]).pushed);
+    let cooling = taken_by("cooling/a", Some(100));
+    assert!(refusal(&[cooling.clone(), cooling, a]).cooling);
+}
+
+#[test]
+fn a_release_counts_those_that_had_the_key() {
+    use Released::{Absent, Other, Yes};
+    let five = |answers: [Option<Released>; 5]| {
+        let open = 0;
+        given_back(&answers, open)
+    };
+    assert_eq!(
+        five([Some(Yes), Some(Yes), Some(Yes), None, None]),
+        Some(Yes)
+    );
+    assert_eq!(
+        five([Some(Yes), Some(Yes), Some(Yes), Some(Absent), Some(Other)]),
+        Some(Yes)
+    );
+    assert_eq!(
+        five([Some(Yes), Some(Yes), Some(Absent), None, None]),
+        Some(Yes),
+        "it may have been"
+    );
+    assert_eq!(
+        five([
+            Some(Yes),
+            Some(Yes),
+            Some(Absent),
+            Some(Absent),
+            Some(Absent)
+        ]),
+        Some(Absent)
+    );
+    assert_eq!(
+        five([
+            Some(Yes),
+            Some(Yes),
+            Some(Other),
+            Some(Absent),
+            Some(Absent)
+        ]),
+        Some(Other)
+    );
+    assert_eq!(
+        five([Some(Yes), Some(Yes), None, None, None]),
+        None,
+        "too few answered"
+    );
+    let answers = [Some(Yes), Some(Absent), None];
+    assert_eq!(given_back(&answers, 1), None, "the third one decides");
+}
+
+#[test]
+fn a_renewal_takes_a_majority_and_so_does_a_loss() {
+    use Extended::{NotOurs, Unknown, Yes};
+    assert_eq!(extended(&[Some(Yes), Some(Yes), None], 1), Some(Yes));
+    assert_eq!(
+        extended(&[Some(NotOurs), Some(NotOurs), None], 1),
+        Some(NotOurs)
+    );
+    assert_eq!(extended(&[Some(Yes), Some(NotOurs), None], 1), None);
+    assert_eq!(
+        extended(&[Some(Yes), Some(NotOurs), None], 0),
+        Some(Unknown)
+    );
+    assert_eq!(
+        extended(&[Some(Yes), Some(NotOurs), Some(Unknown)], 0),
+        Some(Unknown)
+    );
+    let even = [Some(Yes), Some(Yes), Some(NotOurs), Some(NotOurs)];
+    assert_eq!(extended(&even, 0), Some(NotOurs), "half is no majority");
+}

@@ -1,0 +1,166 @@
+//! Renewing leases at a majority, and seeing where they still stand.
+
+use std::sync::Arc;
+
+use super::Quorum;
+use super::acquire::Undoing;
+use super::count;
+use super::fan_out::FanOut;
+use super::leases::{Spread, contains};
+use crate::store::vote::{VoteOperation, VoteOutcome, Withdrawal};
+use crate::store::{Extended, Extension, Lane, Operation, Outcome, Release};
+
+impl Quorum {
+    pub(super) async fn extend(
+        self: &Arc<Self>,
+        extensions: Vec<Extension>,
+        lane: Lane,
+    ) -> Outcome {
+        let shortest = extensions.iter().map(|extension| extension.ttl).min();
+        let asked = self
+            .up()
+            .map(|(place, node)| (place, node.ask(Operation::Extend(extensions.clone()), lane)));
+        let patience = self.patience(shortest.unwrap_or_default());
+        let overdue = self.keeper.clock.now() + patience;
+        let mut answers = FanOut::new(asked).until(&self.keeper, overdue);
+        let mut renewal = Renewal::new(self, extensions);
+        while !renewal.is_decided(answers.open()) {
+            match answers.next().await {
+                Some((place, outcome)) => renewal.came(place, outcome),
+                None => break,
+            }
+        }
+        for place in answers
+            .silent()
+            .filter(|_| !renewal.is_decided(answers.open()))
+        {
+            self.nodes[place].is_silent();
+        }
+        while let Some((place, outcome)) = answers.at_hand() {
+            renewal.came(place, outcome);
+        }
+        let extended = renewal.extended();
+        self.drop_lost(&renewal, &extended, lane);
+        if answers.open() > 0 {
+            self.leave_behind(renewal.rest(answers));
+        }
+        Outcome::Extended(extended)
+    }
+
+    /// A lease that is lost to a majority is given back by the others at once: nobody else will.
+    fn drop_lost(self: &Arc<Self>, renewal: &Renewal, extended: &[Extended], lane: Lane) {
+        for (one, extended) in renewal.leases.iter().zip(extended) {
+            if *extended != Extended::NotOurs {
+                continue;
+            }
+            self.leases.end(one.extension.token);
+            let Extension { key, token, ttl } = one.extension.clone();
+            let undoing = Undoing {
+                release: Release {
+                    key,
+                    token,
+                    ttl,
+                    fence: None,
+                    in_background: true,
+                },
+                spread: Arc::clone(&one.spread),
+                lane,
+            };
+            let quorum = Arc::clone(self);
+            let places =
+                (0..self.nodes.len()).filter(|place| contains(one.spread.touched(), *place));
+            let places: Vec<usize> = places.collect();
+            self.leave_behind(async move {
+                for place in places {
+                    quorum.withdraw_or_tell_later(place, &undoing).await;
+                }
+            });
+        }
+    }
+
+    async fn withdraw_or_tell_later(self: &Arc<Self>, place: usize, undoing: &Undoing) {
+        let node = &self.nodes[place];
+        let withdraw = VoteOperation::Withdraw(undoing.release.clone(), Withdrawal::Over);
+        let asked = node
+            .is_up()
+            .then(|| node.ask(Operation::Vote(withdraw), undoing.lane));
+        let withdrawn = match asked {
+            Some(asked) => matches!(asked.await, Outcome::Vote(VoteOutcome::Withdrawn { .. })),
+            None => false,
+        };
+        if !withdrawn {
+            self.tell_later(place, undoing);
+        }
+    }
+}
+
+/// Several leases, and what each node says of each.
+struct Renewal {
+    quorum: Arc<Quorum>,
+    leases: Vec<One>,
+}
+
+struct One {
+    extension: Extension,
+    spread: Arc<Spread>,
+    answers: Vec<Option<Extended>>,
+}
+
+impl Renewal {
+    fn new(quorum: &Arc<Quorum>, extensions: Vec<Extension>) -> Self {
+        let leases = extensions.into_iter().map(|extension| One {
+            spread: quorum.leases.of(extension.token).unwrap_or_default(),
+            answers: vec![None; quorum.nodes.len()],
+            extension,
+        });
+        Self {
+            quorum: Arc::clone(quorum),
+            leases: leases.collect(),
+        }
+    }
+
+    fn came(&mut self, place: usize, outcome: Outcome) {
+        let Outcome::Extended(answers) = outcome else {
+            return;
+        };
+        for (one, answer) in self.leases.iter_mut().zip(answers) {
+            one.answers[place] = Some(answer);
+            match answer {
+                Extended::Yes => {
+                    // What is given back meanwhile has been told to this node, or will be.
+                    let _wanted = one.spread.stands(place);
+                }
+                // Unless the vote itself is still on its way.
+                Extended::NotOurs if one.spread.may_ask(place) => one.spread.is_without(place),
+                Extended::NotOurs | Extended::Unknown => {}
+            }
+        }
+    }
+
+    fn is_decided(&self, open: usize) -> bool {
+        let decided = |one: &One| count::extended(&one.answers, open).is_some();
+        self.leases.iter().all(decided)
+    }
+
+    fn extended(&self) -> Vec<Extended> {
+        let answer = |one: &One| count::extended(&one.answers, 0).unwrap_or(Extended::Unknown);
+        self.leases.iter().map(answer).collect()
+    }
+
+    /// Those that are later than the majority.
+    async fn rest(mut self, mut answers: FanOut) {
+        loop {
+            match answers.next().await {
+                Some((place, outcome)) => self.came(place, outcome),
+                None if answers.open() > 0 => {
+                    for place in answers.silent() {
+                        self.quorum.nodes[place].is_silent();
+                    }
+                    // A renewal that comes later than this does no harm: it only lengthens what stands.
+                    return;
+                }
+                None => return,
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! One question to several nodes at once, and their answers as they come.
+
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use crate::clock::Moment;
+use crate::keeper::{Keeper, Timer};
+use crate::store::{BoxFuture, Outcome};
+
+/// Dropped, it forgets the answers: what was sent, was sent.
+pub(super) struct FanOut {
+    /// Nodes by their place in the list.
+    asked: Vec<(usize, BoxFuture<'static, Outcome>)>,
+    answers: VecDeque<(usize, Outcome)>,
+    timer: Option<Timer>,
+}
+
+impl FanOut {
+    pub(super) fn new(
+        asked: impl IntoIterator<Item = (usize, BoxFuture<'static, Outcome>)>,
+    ) -> Self {
+        Self {
+            asked: asked.into_iter().collect(),
+            answers: VecDeque::new(),
+            timer: None,
+        }
+    }
+
+    /// From `overdue` on, whoever has not answered is not waited for any more.
+    pub(super) fn until(mut self, keeper: &Arc<Keeper>, overdue: Moment) -> Self {
+        self.set_time(keeper, overdue);
+        self
+    }
+
+    pub(super) fn set_time(&mut self, keeper: &Arc<Keeper>, overdue: Moment) {
+        self.timer = Some(keeper.timer(overdue));
+    }
+
+    /// However long it takes.
+    pub(super) fn forget_time(&mut self) {
+        self.timer = None;
+    }
+
+    /// How many answers are still to be taken, or to come.
+    pub(super) fn open(&self) -> usize {
+        self.answers.len() + self.asked.len()
+    }
+
+    /// The nodes that have not answered.
+    pub(super) fn silent(&self) -> impl Iterator<Item = usize> + '_ {
+        self.asked.iter().map(|(node, _)| *node)
+    }
+
+    /// The nodes whose answers have not been taken.
+    pub(super) fn left(&self) -> impl Iterator<Item = usize> + '_ {
+        let at_hand = self.answers.iter().map(|(node, _)| *node);
+        at_hand.chain(self.silent())
+    }
+
+    /// The next answer; `None`: there is none to come, or not in time. Nothing is lost by dropping
+    /// the future.
+    pub(super) async fn next(&mut self) -> Option<(usize, Outcome)> {
+        poll_fn(|context| {
+            if self.answers.is_empty() {
+                self.look(context);
+            }
+            if let Some(answer) = self.answers.pop_front() {
+                return Poll::Ready(Some(answer));
+            }
+            if self.asked.is_empty() {
+                return Poll::Ready(None);
+            }
+            match &mut self.timer {
+                Some(timer) => Pin::new(timer).poll(context).map(|()| None),
+                None => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// An answer that has come already.
+    pub(super) fn at_hand(&mut self) -> Option<(usize, Outcome)> {
+        self.answers.pop_front()
+    }
+
+    /// Looks at all of them, every time: the first look is what sends the question.
+    fn look(&mut self, context: &mut Context<'_>) {
+        let answers = &mut self.answers;
+        self.asked
+            .retain_mut(|(node, asked)| match asked.as_mut().poll(context) {
+                Poll::Ready(outcome) => {
+                    answers.push_back((*node, outcome));
+                    false
+                }
+                Poll::Pending => true,
+            });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[tokio::test]
+    async fn all_are_asked_before_the_first_answer_is_taken() {
+        let sent = Arc::new(AtomicUsize::new(0));
+        let asked = (0..3).map(|node| {
+            let sent = Arc::clone(&sent);
+            let answer: BoxFuture<'static, Outcome> = Box::pin(async move {
+                sent.fetch_add(1, Ordering::SeqCst);
+                if node == 1 {
+                    std::future::pending::<()>().await;
+                }
+                Outcome::Waiting(false)
+            });
+            (node, answer)
+        });
+        let mut answers = FanOut::new(asked);
+        assert_eq!(answers.next().await.map(|(node, _)| node), Some(0));
+        assert_eq!(sent.load(Ordering::SeqCst), 3);
+        assert_eq!(answers.open(), 2);
+        assert_eq!(answers.next().await.map(|(node, _)| node), Some(2));
+        assert_eq!(answers.silent().collect::<Vec<_>>(), [1]);
+    }
+}

@@ -1,0 +1,200 @@
+//! Giving a lock back, everywhere; and setting fencing tokens aside for one that goes on.
+
+use std::sync::Arc;
+
+use super::Quorum;
+use super::acquire::Undoing;
+use super::count;
+use super::fan_out::FanOut;
+use super::leases::contains;
+use super::numbers;
+use crate::store::vote::{Reserve, Reserved, VoteOperation, VoteOutcome, Withdrawal};
+use crate::store::{Failure, Lane, Operation, Outcome, Release, Released};
+
+impl Quorum {
+    /// A release, a leave or a cooldown.
+    pub(super) async fn give_back(self: &Arc<Self>, operation: Operation, lane: Lane) -> Outcome {
+        let (release, at_nodes) = match operation {
+            Operation::Release(release) => {
+                let withdraw = VoteOperation::Withdraw(release.clone(), Withdrawal::Over);
+                (release, Operation::Vote(withdraw))
+            }
+            Operation::Leave(release) => {
+                let withdraw = VoteOperation::Withdraw(release.clone(), Withdrawal::Leave);
+                (release, Operation::Vote(withdraw))
+            }
+            Operation::Cool(release, cooldown) => {
+                let cool = Operation::Cool(release.clone(), cooldown);
+                (release, cool)
+            }
+            _ => return Outcome::Failed(Failure::not_understood()),
+        };
+        let (ttl, patient) = (release.ttl, release.in_background);
+        // From here on whatever comes late is undone by whoever hears of it.
+        let spread = self.leases.end(release.token);
+        let mut giving_back = GivingBack {
+            answers: vec![None; self.nodes.len()],
+            told: false,
+            undoing: Undoing {
+                release,
+                spread: spread.unwrap_or_default(),
+                lane,
+            },
+            quorum: Arc::clone(self),
+        };
+        let mut asked = Vec::with_capacity(self.nodes.len());
+        for (place, node) in self.nodes.iter().enumerate() {
+            if node.is_up() {
+                asked.push((place, node.ask(at_nodes.clone(), lane)));
+            }
+            giving_back.note_missing(place, node.is_up());
+        }
+        let start = self.keeper.clock.now();
+        let mut answers = FanOut::new(asked).until(&self.keeper, start + self.patience(ttl));
+        let outcome = loop {
+            let decided = count::given_back(&giving_back.answers, answers.open());
+            if let Some(released) = decided
+                && (answers.open() == 0 || !patient)
+            {
+                break Some(released);
+            }
+            match answers.next().await {
+                Some((place, outcome)) => giving_back.came(place, &outcome),
+                None => break count::given_back(&giving_back.answers, 0),
+            }
+        };
+        while let Some((place, outcome)) = answers.at_hand() {
+            giving_back.came(place, &outcome);
+        }
+        giving_back.stand_back();
+        if answers.open() > 0 {
+            self.leave_behind(
+                LateAnswers {
+                    giving_back,
+                    answers,
+                }
+                .come(),
+            );
+        }
+        match outcome {
+            Some(released) => Outcome::Released(released),
+            None => Outcome::Failed(Failure::unanswered(
+                "less than a majority of the nodes confirmed the release",
+            )),
+        }
+    }
+
+    /// Has a majority set more numbers aside for a lease that goes on, and asks whether anybody waits.
+    pub(super) async fn reserve(self: &Arc<Self>, release: Release, lane: Lane) -> Outcome {
+        let Some(fence) = release.fence else {
+            return Outcome::Failed(Failure::refused(
+                "a lease without a fencing token cannot go on",
+            ));
+        };
+        let register = numbers::register_of(&release.key);
+        let number = numbers::reserved(fence);
+        self.numbers.saw(register, number);
+        let asked = self.up().map(|(place, node)| {
+            let reserve = VoteOperation::Reserve(Reserve {
+                key: Arc::clone(&release.key),
+                token: release.token,
+                register,
+                number,
+            });
+            (place, node.ask(Operation::Vote(reserve), lane))
+        });
+        let overdue = self.keeper.clock.now() + self.patience(release.ttl);
+        let mut answers = FanOut::new(asked).until(&self.keeper, overdue);
+        let (mut reserved, mut waits) = (0, false);
+        while let Some((_, outcome)) = answers.next().await {
+            let Outcome::Vote(VoteOutcome::Reserved(answer)) = outcome else {
+                continue;
+            };
+            waits |= answer == Reserved::SomebodyWaits;
+            reserved += usize::from(answer != Reserved::NotOurs);
+            // Whoever waits stands in the queues of a majority: one of these has him.
+            if reserved >= self.quorum() {
+                return Outcome::Waiting(waits);
+            }
+        }
+        Outcome::Failed(Failure::refused("too few nodes could be asked who waits"))
+    }
+}
+
+struct GivingBack {
+    quorum: Arc<Quorum>,
+    undoing: Undoing,
+    answers: Vec<Option<Released>>,
+    /// Somebody who waited was told that the key is free.
+    told: bool,
+}
+
+impl GivingBack {
+    /// What cannot be told now, or may arrive after what is told, is kept for later.
+    fn note_missing(&self, place: usize, asked: bool) {
+        let spread = &self.undoing.spread;
+        let may_stand = contains(spread.touched(), place);
+        let doubtful = may_stand && contains(spread.doubtful(), place);
+        if doubtful || (may_stand && !asked) {
+            self.quorum.tell_later(place, &self.undoing);
+        }
+    }
+
+    fn came(&mut self, place: usize, outcome: &Outcome) {
+        match outcome {
+            Outcome::Vote(VoteOutcome::Withdrawn { released, told }) => {
+                self.answers[place] = Some(*released);
+                self.told |= told;
+            }
+            Outcome::Released(released) => self.answers[place] = Some(*released),
+            _ => {
+                if contains(self.undoing.spread.touched(), place) {
+                    self.quorum.tell_later(place, &self.undoing);
+                }
+            }
+        }
+    }
+
+    fn stand_back(&self) {
+        if self.told {
+            let Release { key, token, .. } = &self.undoing.release;
+            let now = self.quorum.keeper.clock.now();
+            self.quorum.courtesy.stand_back(key, *token, now);
+        }
+    }
+}
+
+/// Those that are later than the majority. Dropped, with the runtime that it runs on, it leaves them to
+/// the keeper.
+struct LateAnswers {
+    giving_back: GivingBack,
+    answers: FanOut,
+}
+
+impl LateAnswers {
+    async fn come(mut self) {
+        loop {
+            match self.answers.next().await {
+                Some((place, outcome)) => self.giving_back.came(place, &outcome),
+                None if self.answers.open() > 0 => {
+                    for place in self.answers.silent() {
+                        self.giving_back.quorum.nodes[place].is_silent();
+                    }
+                    self.answers.forget_time();
+                }
+                None => return,
+            }
+        }
+    }
+}
+
+impl Drop for LateAnswers {
+    fn drop(&mut self) {
+        for place in self.answers.left() {
+            self.giving_back.came(
+                place,
+                &Outcome::Failed(Failure::unanswered("the runtime has ended")),
+            );
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Locks over several servers that know nothing of one another: a lock is held while a majority of
+//! them holds it.
+//!
+//! The algorithm is Redlock (the page "Distributed Locks with Redis" of the Redis documentation):
+//! all nodes are asked at once, more than half of all must agree, the time counts from before the
+//! first question, and what is refused or split is undone everywhere. Martin Kleppmann's critique
+//! ("How to do distributed locking", 2016) says what it lacks: nothing stops an owner that was paused
+//! and writes late, as its lock has no number that rises. Here it has: see [`numbers`]. And a node that
+//! restarted without its data could give the same lock away twice: see [`watch`].
+//!
+//! What a node has: the lock, as on a single server, so that clients of other libraries exclude these
+//! locks node by node; the queue of waiters; and one hash with the registers and its own name. A node
+//! never gives a lock to a waiter: it cannot know whose it is. It tells the first in its queue that the
+//! key is free, and those who come try.
+
+mod acquire;
+mod count;
+mod courtesy;
+mod extend;
+mod fan_out;
+mod give_back;
+mod leases;
+mod left_over;
+mod node;
+pub(crate) mod numbers;
+mod opening;
+mod split;
+mod watch;
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, watch as changes};
+
+use self::courtesy::Courtesy;
+use self::leases::Leases;
+use self::node::Node;
+use self::numbers::Numbers;
+use self::opening::Opening;
+use super::{BoxFuture, Events, Failure, Lane, Operation, Outcome, Store};
+use crate::acks::Acks;
+use crate::audit::Finding;
+use crate::error::Error;
+use crate::keeper::Keeper;
+use crate::sync::lock;
+use crate::token::{Token, TokenSource};
+
+/// More nodes than anybody needs; a place in the list is a bit of a number.
+pub(crate) const MOST_NODES: usize = 15;
+/// How long the last few nodes may keep a manager that connects, when a majority is there.
+const STRAGGLERS: Duration = Duration::from_secs(1);
+
+/// A store of its own for each node, and what to call it in messages.
+pub(crate) struct QuorumNode {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) shown: String,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct QuorumSettings {
+    /// The longest ttl and cooldown of any client: how long a node without data is kept out.
+    pub(crate) max_ttl: Duration,
+    /// Whether nodes that are all without data are taken for new.
+    pub(crate) assume_fresh: bool,
+    pub(crate) operation_timeout: Duration,
+}
+
+pub(crate) struct QuorumStore {
+    quorum: Arc<Quorum>,
+    /// Where work goes that outlives its caller, outside of any runtime.
+    chores: Mutex<Option<mpsc::UnboundedReceiver<BoxFuture<'static, ()>>>>,
+}
+
+/// What the store and the work that it leaves behind share.
+struct Quorum {
+    nodes: Vec<Arc<Node>>,
+    settings: QuorumSettings,
+    keeper: Arc<Keeper>,
+    numbers: Numbers,
+    leases: Leases,
+    courtesy: Courtesy,
+    names: TokenSource,
+    met: Mutex<Met>,
+    /// Rung when a node comes or goes.
+    changed: Arc<changes::Sender<()>>,
+    chores: mpsc::UnboundedSender<BoxFuture<'static, ()>>,
+}
+
+/// What is known of the nodes.
+struct Met {
+    opening: Opening,
+    /// What each is called, since it has joined.
+    names: Vec<Option<Vec<String>>>,
+    /// How far each one's clock is ahead of this process's, in microseconds.
+    clocks: Vec<Option<i64>>,
+    /// Two of them are one.
+    twins: Option<Error>,
+}
+
+impl QuorumStore {
+    pub(crate) fn new(
+        nodes: Vec<QuorumNode>,
+        settings: QuorumSettings,
+        keeper: &Arc<Keeper>,
+        names: TokenSource,
+    ) -> Arc<Self> {
+        let (chores, doing) = mpsc::unbounded_channel();
+        let changed = Arc::new(changes::Sender::new(()));
+        let count = nodes.len();
+        let nodes = nodes.into_iter().map(|node| Node::new(node, &changed));
+        let opening = Opening::new(count, settings.assume_fresh, keeper.clock.now());
+        Arc::new(Self {
+            quorum: Arc::new(Quorum {
+                nodes: nodes.collect(),
+                settings,
+                keeper: Arc::clone(keeper),
+                numbers: Numbers::new(),
+                leases: Leases::default(),
+                courtesy: Courtesy::default(),
+                names,
+                met: Mutex::new(Met {
+                    opening,
+                    names: vec![None; count],
+                    clocks: vec![None; count],
+                    twins: None,
+                }),
+                changed,
+                chores,
+            }),
+            chores: Mutex::new(Some(doing)),
+        })
+    }
+}
+
+impl Store for QuorumStore {
+    fn execute(&self, operation: Operation, lane: Lane) -> BoxFuture<'_, Outcome> {
+        let quorum = &self.quorum;
+        match operation {
+            Operation::Acquire(acquire) => Box::pin(quorum.acquire(acquire, lane)),
+            Operation::Extend(extensions) => Box::pin(quorum.extend(extensions, lane)),
+            Operation::Release(_) | Operation::Leave(_) | Operation::Cool(..) => {
+                Box::pin(quorum.give_back(operation, lane))
+            }
+            Operation::Look(release) => Box::pin(quorum.reserve(release, lane)),
+            Operation::Vote(_) => Box::pin(std::future::ready(Outcome::Failed(Failure::refused(
+                "a quorum is no node of another one",
+            )))),
+        }
+    }
+
+    fn background(self: Arc<Self>, events: Events) -> BoxFuture<'static, ()> {
+        let stores: Vec<_> = self
+            .quorum
+            .nodes
+            .iter()
+            .map(|node| Arc::clone(&node.store))
+            .collect();
+        let work: Vec<_> = stores
+            .into_iter()
+            .map(|store| store.background(events.clone()))
+            .collect();
+        let chores = lock(&self.chores).take();
+        let quorum = Arc::clone(&self.quorum);
+        Box::pin(async move {
+            for store in work {
+                tokio::spawn(store);
+            }
+            for node in 0..quorum.nodes.len() {
+                tokio::spawn(watch::watch(Arc::clone(&quorum), node));
+            }
+            if let Some(mut chores) = chores {
+                while let Some(chore) = chores.recv().await {
+                    tokio::spawn(chore);
+                }
+            }
+        })
+    }
+
+    fn ready(&self) -> BoxFuture<'_, Result<(), Failure>> {
+        Box::pin(self.quorum.ready())
+    }
+
+    /// What is wrong with any of the nodes that answer.
+    fn audit(&self) -> BoxFuture<'_, Result<Vec<Finding>, Failure>> {
+        Box::pin(async move {
+            let mut findings = Vec::new();
+            for (_, node) in self.quorum.up() {
+                for finding in node.store.audit().await? {
+                    if !findings.contains(&finding) {
+                        findings.push(finding);
+                    }
+                }
+            }
+            Ok(findings)
+        })
+    }
+
+    fn lane(&self) -> Lane {
+        self.quorum.nodes[0].store.lane()
+    }
+
+    fn acks(&self, token: Token) -> Acks {
+        self.quorum.leases.acks(token, self.quorum.nodes.len())
+    }
+}
+
+impl Quorum {
+    fn quorum(&self) -> usize {
+        count::quorum(self.nodes.len())
+    }
+
+    /// How long a node may take: small against the ttl, and less than its caller waits for all of them.
+    fn patience(&self, ttl: Duration) -> Duration {
+        (self.settings.operation_timeout / 5 * 4).min(ttl / 8)
+    }
+
+    /// Goes on with what was begun, whether or not its caller does.
+    fn leave_behind(&self, work: impl Future<Output = ()> + Send + 'static) {
+        match Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn(work)),
+            // Nobody is left to do it when the keeper has ended, and nothing that needs it.
+            Err(_) => drop(self.chores.send(Box::pin(work))),
+        }
+    }
+
+    /// The nodes that are worth asking.
+    fn up(&self) -> impl Iterator<Item = (usize, &Arc<Node>)> {
+        let nodes = self.nodes.iter().enumerate();
+        nodes.filter(|(_, node)| node.is_up())
+    }
+
+    /// Waits for nodes that have not been heard of yet, if there are too few without them.
+    async fn gather(&self) {
+        let mut changed = self.changed.subscribe();
+        while self.up().count() < self.quorum() && self.nodes.iter().any(|node| node.is_new()) {
+            changed.borrow_and_update();
+            if self.up().count() >= self.quorum() || changed.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Enough nodes are up, and no two of them are one.
+    async fn ready(&self) -> Result<(), Failure> {
+        let mut changed = self.changed.subscribe();
+        let start = self.keeper.clock.now();
+        loop {
+            changed.borrow_and_update();
+            let enough = self.up().count() >= self.quorum();
+            let all_known = !self.nodes.iter().any(|node| node.is_new());
+            let late = self.keeper.clock.now() >= start + STRAGGLERS;
+            if let Some(twins) = &lock(&self.met).twins {
+                return Err(Failure {
+                    error: twins.clone(),
+                    ambiguous: false,
+                });
+            }
+            if enough && (all_known || late) {
+                return Ok(());
+            }
+            if all_known {
+                return Err(self.too_few(None));
+            }
+            tokio::select! {
+                changed = changed.changed() => if changed.is_err() {
+                    return Err(Failure::refused("the lock manager has ended"));
+                },
+                () = self.keeper.timer(start + STRAGGLERS), if !late => {}
+            }
+        }
+    }
+
+    /// Why there is no majority. `kept_out`: how many nodes came back without data, and for how long
+    /// they do not vote.
+    fn too_few(&self, kept_out: Option<(usize, Duration)>) -> Failure {
+        let of = self.nodes.len();
+        let final_ones = self.nodes.iter().filter_map(|node| node.final_failure());
+        let final_ones: Vec<Failure> = final_ones.collect();
+        // With so many that never will, it never can.
+        if final_ones.len() > of - self.quorum()
+            && let Some(failure) = final_ones.into_iter().next()
+        {
+            return failure;
+        }
+        let up = self.up().count();
+        let mut message = format!(
+            "no majority of the {of} nodes can be had: {up} of them answer, and it takes {}",
+            self.quorum()
+        );
+        if let Some((count, wait)) = kept_out {
+            let seconds = wait.as_secs_f64().ceil();
+            message += &format!(
+                "; {count} of these have no data, which they may have lost, and do not vote for another \
+                 {seconds} s (if they are new: `assume_fresh`)"
+            );
+        }
+        Failure::refused(message)
+    }
+}
+
+impl fmt::Debug for QuorumStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nodes: Vec<&str> = self.quorum.nodes.iter().map(|node| node.shown()).collect();
+        f.debug_struct("QuorumStore")
+            .field("nodes", &nodes)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,111 @@
+//! One node: its store, and whether it is worth asking.
+//!
+//! A node that fails, or is silent for too long, is out: it is not asked again until it has answered
+//! the keeper's thread, so that it costs nobody anything after the first time. What it should have
+//! been told meanwhile is kept for it.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::{Notify, watch};
+
+use super::QuorumNode;
+use super::left_over::LeftOvers;
+use crate::store::{BoxFuture, Failure, Lane, Operation, Outcome, Store};
+use crate::sync::lock;
+
+/// Not heard of yet.
+const NEW: u8 = 0;
+const UP: u8 = 1;
+const OUT: u8 = 2;
+
+pub(super) struct Node {
+    pub(super) store: Arc<dyn Store>,
+    shown: String,
+    standing: AtomicU8,
+    /// Why it is out.
+    why: Mutex<Option<Failure>>,
+    pub(super) left_overs: LeftOvers,
+    /// Rung when there is something to do for the keeper's thread.
+    pub(super) bell: Notify,
+    changed: Arc<watch::Sender<()>>,
+}
+
+impl Node {
+    pub(super) fn new(node: QuorumNode, changed: &Arc<watch::Sender<()>>) -> Arc<Self> {
+        Arc::new(Self {
+            store: node.store,
+            shown: node.shown,
+            standing: AtomicU8::new(NEW),
+            why: Mutex::default(),
+            left_overs: LeftOvers::default(),
+            bell: Notify::new(),
+            changed: Arc::clone(changed),
+        })
+    }
+
+    /// Its address, without user or password.
+    pub(super) fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        self.standing.load(Ordering::Relaxed) == UP
+    }
+
+    pub(super) fn is_new(&self) -> bool {
+        self.standing.load(Ordering::Relaxed) == NEW
+    }
+
+    /// Why it will never answer otherwise.
+    pub(super) fn final_failure(&self) -> Option<Failure> {
+        let why = lock(&self.why).clone();
+        why.filter(Failure::is_final)
+    }
+
+    /// Asks it. When that fails, the keeper's thread finds out whether it is the node: the caller's
+    /// runtime may have ended, or the key be a stranger's.
+    pub(super) fn ask(
+        self: &Arc<Self>,
+        operation: Operation,
+        lane: Lane,
+    ) -> BoxFuture<'static, Outcome> {
+        let node = Arc::clone(self);
+        Box::pin(async move {
+            let outcome = node.store.execute(operation, lane).await;
+            if let Outcome::Failed(_) = &outcome {
+                node.bell.notify_one();
+            }
+            outcome
+        })
+    }
+
+    pub(super) fn answered(&self) {
+        if self.standing.swap(UP, Ordering::Relaxed) != UP {
+            if lock(&self.why).take().is_some() {
+                tracing::info!(
+                    node = self.shown,
+                    "a node of the lock's quorum answers again"
+                );
+            }
+            self.changed.send_replace(());
+        }
+    }
+
+    pub(super) fn is_silent(&self) {
+        self.is_out(&Failure::unanswered("it gave no answer in time"));
+    }
+
+    pub(super) fn is_out(&self, failure: &Failure) {
+        if self.standing.swap(OUT, Ordering::Relaxed) != OUT {
+            *lock(&self.why) = Some(failure.clone());
+            if failure.is_final() {
+                tracing::error!(node = self.shown, error = %failure.error, "a node of the lock's quorum cannot be used");
+            } else {
+                tracing::warn!(node = self.shown, error = %failure.error, "a node of the lock's quorum is out");
+            }
+            self.bell.notify_one();
+            self.changed.send_replace(());
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What to do when several take some of the nodes each: pure.
+//!
+//! All of them give back what they have, and try again after a random time of up to a bound that
+//! doubles ("full jitter"), until one has a majority before the others come.
+
+use std::time::Duration;
+
+use crate::token::Token;
+
+/// How often one attempt is repeated.
+const MOST: u32 = 10;
+const SHORTEST: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_millis(64);
+
+/// How long to wait before the `round`-th repetition (from 0); `None`: it is enough. `trip`: how long
+/// the nodes took to answer, because whoever comes within that comes at the same time.
+pub(super) fn pause(token: Token, round: u32, trip: Duration) -> Option<Duration> {
+    if round >= MOST {
+        return None;
+    }
+    let bound = (trip * 2)
+        .max(SHORTEST)
+        .saturating_mul(1 << round)
+        .min(LONGEST.max(trip * 2));
+    Some(jitter(token, round + 1, bound))
+}
+
+/// Something between nothing and `bound`. A lease's token is random: so is what is made of it, and no
+/// two leases make the same.
+pub(super) fn jitter(token: Token, round: u32, bound: Duration) -> Duration {
+    let mut hash = token.seed() ^ u64::from(round).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^= hash >> 31;
+    bound.mul_f64((hash >> 11) as f64 / (1_u64 << 53) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::token::{ManagerId, TokenSource};
+
+    #[test]
+    fn repetitions_are_spread_over_a_span_that_doubles_up_to_a_bound_and_end() {
+        let tokens = TokenSource::new(ManagerId::random());
+        let trip = Duration::from_micros(200);
+        for (round, bound) in [(0, 1), (1, 2), (3, 8), (6, 64), (9, 64)] {
+            let bound = Duration::from_millis(bound);
+            let pauses: Vec<_> = (0..1_000)
+                .map(|_| pause(tokens.fresh(), round, trip).expect("once more"))
+                .collect();
+            assert!(pauses.iter().all(|pause| *pause < bound));
+            let mean = pauses.iter().sum::<Duration>() / 1_000;
+            assert!(
+                mean > bound / 3 && mean < bound * 2 / 3,
+                "{mean:?} of {bound:?}"
+            );
+        }
+        assert_eq!(pause(tokens.fresh(), MOST, trip), None);
+    }
+
+    #[test]
+    fn slow_nodes_are_given_more_time() {
+        let tokens = TokenSource::new(ManagerId::random());
+        let trip = Duration::from_millis(100);
+        let longest = (0..1_000)
+            .filter_map(|_| pause(tokens.fresh(), 0, trip))
+            .max();
+        assert!(longest > Some(Duration::from_millis(150)));
+    }
+}

@@ -1,0 +1,134 @@
+//! What a quorum asks its nodes. A node is an ordinary store that also keeps *registers*: see
+//! [`quorum`](super::quorum).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Acquire, Refusal, Release, Released};
+use crate::clock::ServerTime;
+use crate::token::Token;
+
+#[derive(Clone, Debug)]
+pub(crate) enum VoteOperation {
+    /// Who is this, and may it vote?
+    Join(Join),
+    /// Takes the key for the lease, and the number for its fencing tokens.
+    Propose(Propose),
+    /// Gives the key back, if it is the lease's. Nobody is given it: a node alone cannot say whose it is.
+    Withdraw(Release, Withdrawal),
+    /// Sets more fencing tokens aside, and says whether anybody stands in the queue of waiters.
+    Reserve(Reserve),
+}
+
+impl VoteOperation {
+    /// The key that it is about; nothing, where it is about the node.
+    #[cfg(feature = "redis")]
+    pub(crate) fn key(&self) -> &str {
+        match self {
+            VoteOperation::Join(_) => "",
+            VoteOperation::Propose(propose) => &propose.acquire.key,
+            VoteOperation::Withdraw(release, _) => &release.key,
+            VoteOperation::Reserve(reserve) => &reserve.key,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Join {
+    pub(crate) welcome: Welcome,
+    pub(crate) max_ttl: Duration,
+    /// What the node is called from now on, if it has no name yet.
+    pub(crate) name: Token,
+}
+
+/// What becomes of a node that has no data. It may have had some, and have forgotten locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Welcome {
+    /// Nothing: it is only looked at.
+    Look,
+    /// It votes when every lock that it may have forgotten has run out.
+    Wait,
+    /// It votes at once.
+    Fresh,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Propose {
+    pub(crate) acquire: Acquire,
+    /// In which register the number is kept.
+    pub(crate) register: u16,
+    pub(crate) number: u64,
+    pub(crate) max_ttl: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Withdrawal {
+    /// It is over: whoever waits is told.
+    Over,
+    /// It is over, and was never more than a place in the queue.
+    Leave,
+    /// The same lease asks again soon.
+    Pause,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Reserve {
+    pub(crate) key: Arc<str>,
+    pub(crate) token: Token,
+    pub(crate) register: u16,
+    pub(crate) number: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum VoteOutcome {
+    Joined(Joined),
+    Voted(Vote),
+    Withdrawn {
+        released: Released,
+        /// Somebody who waited was told.
+        told: bool,
+    },
+    Reserved(Reserved),
+    /// The question was not put.
+    NotAsked,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Joined {
+    /// What no other server is called.
+    pub(crate) names: Vec<String>,
+    /// Until it votes; `None`: it has no data, and was only looked at.
+    pub(crate) opens_in: Option<Duration>,
+    pub(crate) time: ServerTime,
+}
+
+/// A node's answer to a proposal.
+#[derive(Clone, Debug)]
+pub(crate) enum Vote {
+    /// The key is the lease's on this node.
+    Yes {
+        /// Whether the number is too, or is too low.
+        accepted: bool,
+        /// The highest number that its register holds now.
+        highest: u64,
+    },
+    /// Somebody else has the key.
+    Taken {
+        /// What stands in it.
+        owner: Box<str>,
+        refusal: Refusal,
+        highest: u64,
+    },
+    /// The key is free, and others have waited for it: let them have it.
+    Yields,
+    /// It came back without data, and does not vote for so long.
+    Empty(Duration),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reserved {
+    NobodyWaits,
+    SomebodyWaits,
+    /// Nothing is set aside: the key is not the lease's.
+    NotOurs,
+}

@@ -1,0 +1,298 @@
+//! Locks over several stores, each of which holds, loses, refuses and hangs on command.
+#![cfg(feature = "test-util")]
+#![allow(clippy::disallowed_methods, reason = "tests read the real clock")]
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use lock_core::test_util::TestStore;
+use lock_core::{ErrorKind, LockGuard, LockManager, LockRequest, ManagerBuilder, Wait};
+
+/// Nodes of a test's own, and the means to command each.
+struct Nodes {
+    urls: Vec<String>,
+    commands: Vec<TestStore>,
+}
+
+impl Nodes {
+    fn new(count: usize) -> Self {
+        static LAST: AtomicU32 = AtomicU32::new(0);
+        let test = LAST.fetch_add(1, Ordering::Relaxed);
+        let urls: Vec<String> = (0..count)
+            .map(|node| format!("memory:quorum-{test}-{node}"))
+            .collect();
+        let command = |url: &String| {
+            let manager = LockManager::connect_lazy(url).expect("a store");
+            manager.test_store().expect("an embedded store")
+        };
+        let commands = urls.iter().map(command).collect();
+        Self { urls, commands }
+    }
+
+    fn builder(&self) -> ManagerBuilder {
+        LockManager::quorum(&self.urls)
+    }
+
+    async fn manager(&self) -> LockManager {
+        self.builder().connect().await.expect("a manager")
+    }
+
+    /// On how many nodes anything is taken.
+    fn taken(&self) -> usize {
+        self.commands.iter().filter(|node| node.taken() > 0).count()
+    }
+}
+
+fn lock(locks: &LockManager) -> LockRequest {
+    locks.lock("order:42").ttl(Duration::from_secs(60))
+}
+
+fn kind(result: Result<LockGuard, lock_core::Error>) -> ErrorKind {
+    match result {
+        Ok(_) => panic!("an error was expected"),
+        Err(error) => error.kind(),
+    }
+}
+
+async fn eventually(what: &str, mut state: impl FnMut() -> bool) {
+    let waited = tokio::time::timeout(Duration::from_secs(20), async {
+        while !state() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    });
+    waited
+        .await
+        .unwrap_or_else(|_| panic!("waited in vain until {what}"));
+}
+
+#[tokio::test]
+async fn a_lock_over_several_servers_is_used_like_any_other() {
+    let nodes = Nodes::new(5);
+    let locks = nodes.manager().await;
+    let guard = lock(&locks).acquire().await.expect("free");
+    eventually("all have agreed", || guard.acks().granted() == 5).await;
+    assert_eq!(
+        (
+            guard.acks().of(),
+            guard.acks().quorum(),
+            guard.acks().spare()
+        ),
+        (5, 3, 2)
+    );
+    let other = nodes.manager().await;
+    assert_eq!(kind(lock(&other).acquire().await), ErrorKind::Busy);
+    let waiter = tokio::spawn(lock(&other).wait(Wait::Forever).acquire());
+    let token = guard.fencing_token();
+    guard.release().await.expect("held");
+    let next = waiter.await.expect("no panic").expect("free");
+    assert!(next.fencing_token() > token);
+    let handle = next.handle();
+    next.release().await.expect("held");
+    assert_eq!(handle.acks().granted(), 0);
+    eventually("all have given it back", || nodes.taken() == 0).await;
+}
+
+/// What a node is in a mask.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Is {
+    Free,
+    Taken,
+    Dead,
+}
+
+/// Every way in which the nodes can be free, taken or dead; the count says what comes of it, and no
+/// refused attempt leaves anything behind.
+async fn every_mask(count: usize) {
+    let quorum = count / 2 + 1;
+    for mask in 0..3_usize.pow(u32::try_from(count).expect("small")) {
+        let is: Vec<Is> = (0..count)
+            .map(|node| {
+                [Is::Free, Is::Taken, Is::Dead]
+                    [mask / 3_usize.pow(u32::try_from(node).expect("small")) % 3]
+            })
+            .collect();
+        let nodes = Nodes::new(count);
+        let locks = nodes.manager().await;
+        // One owner on each, as of another library: a majority of different ones is a split.
+        for (node, is) in nodes.commands.iter().zip(&is) {
+            match is {
+                Is::Free => {}
+                Is::Taken => node.seize("order:42", Duration::from_secs(60)),
+                Is::Dead => node.fail(ErrorKind::Unavailable),
+            }
+        }
+        let of = |wanted: Is| is.iter().filter(|is| **is == wanted).count();
+        let outcome = lock(&locks).acquire().await;
+        if of(Is::Free) >= quorum {
+            let guard = outcome.unwrap_or_else(|error| panic!("{is:?}: {error}"));
+            eventually("all that are free agree", || {
+                usize::try_from(guard.acks().granted()) == Ok(of(Is::Free))
+            })
+            .await;
+            guard.release().await.expect("held");
+        } else {
+            let busy = of(Is::Taken) > count - quorum;
+            let expected = if busy {
+                ErrorKind::Busy
+            } else {
+                ErrorKind::Unavailable
+            };
+            assert_eq!(kind(outcome), expected, "{is:?}");
+        }
+        for (node, is) in nodes.commands.iter().zip(&is) {
+            node.recover();
+            let left = usize::from(*is == Is::Taken);
+            eventually("nothing of it is left", || node.taken() == left).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_mask_of_one_and_two_nodes_is_counted() {
+    every_mask(1).await;
+    every_mask(2).await;
+}
+
+#[tokio::test]
+async fn every_mask_of_three_nodes_is_counted() {
+    every_mask(3).await;
+}
+
+#[tokio::test]
+async fn every_mask_of_four_nodes_is_counted() {
+    every_mask(4).await;
+}
+
+#[tokio::test]
+async fn every_mask_of_five_nodes_is_counted() {
+    every_mask(5).await;
+}
+
+#[tokio::test]
+async fn nodes_that_hang_cost_a_majority_nothing() {
+    let nodes = Nodes::new(5);
+    // An hour's patience: were they waited for, this test would not end.
+    let builder = nodes.builder().operation_timeout(Duration::from_secs(3600));
+    let locks = builder.connect().await.expect("a manager");
+    nodes.commands[1].hang();
+    nodes.commands[4].hang();
+    for _ in 0..3 {
+        let guard = lock(&locks).acquire().await.expect("a majority is free");
+        assert_eq!(guard.acks().granted(), 3);
+        guard.release().await.expect("held");
+    }
+    // What comes late is of a lease that is over: undone.
+    nodes.commands[1].recover();
+    nodes.commands[4].recover();
+    eventually("what came late is undone", || nodes.taken() == 0).await;
+}
+
+#[tokio::test]
+async fn a_vote_that_comes_late_counts_while_the_lock_is_held() {
+    let nodes = Nodes::new(3);
+    let locks = nodes.manager().await;
+    nodes.commands[2].hang();
+    let guard = lock(&locks).acquire().await.expect("a majority is free");
+    assert_eq!(guard.acks().granted(), 2);
+    nodes.commands[2].recover();
+    eventually("the third has agreed", || guard.acks().granted() == 3).await;
+    guard.release().await.expect("held");
+    eventually("all have given it back", || nodes.taken() == 0).await;
+}
+
+#[tokio::test]
+async fn a_renewal_sees_how_many_still_agree() {
+    let nodes = Nodes::new(5);
+    let locks = nodes.manager().await;
+    let request = locks.lock("order:42").ttl(Duration::from_millis(1200));
+    let guard = request.acquire().await.expect("free");
+    eventually("all have agreed", || guard.acks().granted() == 5).await;
+    nodes.commands[0].lose("order:42");
+    nodes.commands[3].seize("order:42", Duration::from_secs(60));
+    eventually("a renewal has found out", || guard.acks().granted() == 3).await;
+    assert!(guard.is_valid());
+    assert_eq!(guard.acks().spare(), 0);
+    nodes.commands[1].lose("order:42");
+    guard.lost().await;
+    assert_eq!(guard.acks().granted(), 0);
+    // What a lost lease still has elsewhere is given back at once, not when it runs out.
+    eventually("the rest is given back", || nodes.taken() == 1).await;
+}
+
+#[tokio::test]
+async fn a_lock_that_is_lost_to_a_majority_is_lost_at_its_release_too() {
+    let nodes = Nodes::new(3);
+    let locks = nodes.manager().await;
+    let guard = lock(&locks).acquire().await.expect("free");
+    eventually("all have agreed", || guard.acks().granted() == 3).await;
+    nodes.commands[0].lose("order:42");
+    nodes.commands[1].lose("order:42");
+    let error = guard.release().await.expect_err("lost");
+    assert_eq!(error.kind(), ErrorKind::Lost);
+    eventually("nothing is left", || nodes.taken() == 0).await;
+}
+
+#[tokio::test]
+async fn what_a_dead_node_has_is_given_back_when_it_is_back() {
+    let nodes = Nodes::new(3);
+    let locks = nodes.manager().await;
+    let guard = lock(&locks).acquire().await.expect("free");
+    eventually("all have agreed", || guard.acks().granted() == 3).await;
+    nodes.commands[0].fail(ErrorKind::Unavailable);
+    guard.release().await.expect("a majority has given it back");
+    assert_eq!(nodes.commands[0].taken(), 1);
+    nodes.commands[0].recover();
+    eventually("all have given it back", || nodes.taken() == 0).await;
+}
+
+#[tokio::test]
+async fn a_ttl_or_cooldown_above_max_ttl_is_invalid() {
+    let nodes = Nodes::new(3);
+    let builder = nodes.builder().max_ttl(Duration::from_secs(45));
+    let locks = builder.connect().await.expect("a manager");
+    assert_eq!(kind(lock(&locks).acquire().await), ErrorKind::Invalid);
+    let cooling = locks.lock("order:42").cooldown(Duration::from_secs(46));
+    assert_eq!(kind(cooling.acquire().await), ErrorKind::Invalid);
+    let longest = locks.lock("order:42").ttl(Duration::from_secs(45));
+    let guard = longest.acquire().await.expect("free");
+    guard.cooldown(Duration::from_secs(3600));
+    guard.release().await.expect("held");
+    let cooling = locks.lock("order:42").acquire().await.expect_err("cooling");
+    assert!(
+        cooling.retry_after() <= Some(Duration::from_secs(45)),
+        "{cooling:?}"
+    );
+    let short = nodes.builder().max_ttl(Duration::from_secs(10));
+    let error = short.connect_lazy().expect_err("the default ttl is 30 s");
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+}
+
+#[test]
+fn a_node_has_one_vote() {
+    let twice = LockManager::quorum(["memory:a", "memory:b", "memory:a"]);
+    assert_eq!(
+        twice.connect_lazy().expect_err("twice").kind(),
+        ErrorKind::Invalid
+    );
+    let none = LockManager::quorum([""; 0]).connect_lazy();
+    assert_eq!(none.expect_err("none").kind(), ErrorKind::Invalid);
+    let many = LockManager::quorum(["memory:"; 16]).connect_lazy();
+    assert_eq!(many.expect_err("too many").kind(), ErrorKind::Invalid);
+    let nested = LockManager::quorum(["memory:a", "redlock://a,b,c"]).connect_lazy();
+    assert_eq!(nested.expect_err("nested").kind(), ErrorKind::Invalid);
+    assert!(LockManager::quorum(["memory:"; 15]).connect_lazy().is_ok());
+}
+
+#[tokio::test]
+async fn without_a_majority_there_is_no_manager() {
+    let nodes = Nodes::new(3);
+    nodes.commands[0].fail(ErrorKind::Unavailable);
+    assert!(nodes.builder().connect().await.is_ok());
+    nodes.commands[1].fail(ErrorKind::Unavailable);
+    let error = nodes.builder().connect().await.expect_err("one of three");
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    nodes.commands[0].fail(ErrorKind::Misconfigured);
+    nodes.commands[1].fail(ErrorKind::Misconfigured);
+    let error = nodes.builder().connect().await.expect_err("one of three");
+    assert_eq!(error.kind(), ErrorKind::Misconfigured);
+}
