@@ -8,6 +8,8 @@ use lock_core::test_util::TestStore;
 use lock_core::{ErrorKind, LockManager, LockRequest};
 use lock_tests::{RedisCluster, RedisServer, ReplicaSet, Sentinels, wait};
 
+use super::several::Several;
+
 /// Long enough never to run out in a test that is not about time.
 pub(crate) fn long() -> Duration {
     Duration::from_secs(60)
@@ -40,6 +42,7 @@ enum Store {
         commands: TestStore,
     },
     Redis(Box<RedisServer>),
+    Several(Several),
     /// In a namespace of its own: the servers are there once for all tests.
     Sentinel(&'static Watched, String),
     Cluster(&'static RedisCluster, String),
@@ -71,6 +74,16 @@ pub(crate) fn shared_cluster() -> &'static RedisCluster {
     &CLUSTER
 }
 
+/// A store of the process that no other test has.
+fn embedded() -> (String, TestStore) {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    let number = LAST.fetch_add(1, Ordering::Relaxed);
+    let url = format!("memory:conformance-{number}");
+    let first = LockManager::connect_lazy(&url).expect("a store");
+    let commands = first.test_store().expect("an embedded store");
+    (url, commands)
+}
+
 /// The namespace of the next test.
 fn next_namespace() -> String {
     static LAST: AtomicU32 = AtomicU32::new(0);
@@ -79,15 +92,22 @@ fn next_namespace() -> String {
 
 impl Fixture {
     pub(crate) fn memory() -> Fixture {
-        static LAST: AtomicU32 = AtomicU32::new(0);
-        let url = format!(
-            "memory:conformance-{}",
-            LAST.fetch_add(1, Ordering::Relaxed)
-        );
-        let first = LockManager::connect_lazy(&url).expect("a store");
-        let commands = first.test_store().expect("an embedded store");
+        let (url, commands) = embedded();
         Fixture {
             store: Store::Memory { url, commands },
+        }
+    }
+
+    pub(crate) fn quorum() -> Fixture {
+        let (urls, stores) = (0..3).map(|_| embedded()).unzip();
+        Fixture {
+            store: Store::Several(Several::Stores(urls, stores)),
+        }
+    }
+
+    pub(crate) fn redlock() -> Fixture {
+        Fixture {
+            store: Store::Several(Several::servers(next_namespace())),
         }
     }
 
@@ -114,6 +134,7 @@ impl Fixture {
         let builder = match &self.store {
             Store::Memory { url, .. } => LockManager::builder(url),
             Store::Redis(server) => LockManager::builder(&server.url()),
+            Store::Several(several) => several.builder(),
             Store::Sentinel(watched, namespace) => {
                 LockManager::builder(&watched.sentinels.url()).namespace(namespace)
             }
@@ -144,6 +165,7 @@ impl Fixture {
     pub(crate) fn delete(&self, key: &str) {
         match &self.store {
             Store::Memory { commands, .. } => assert!(commands.lose(key), "it was there"),
+            Store::Several(several) => several.delete(key),
             _ => assert_eq!(self.cli(key, &["DEL", &self.name(key)]), "1"),
         }
     }
@@ -152,6 +174,7 @@ impl Fixture {
     pub(crate) fn overwrite(&self, key: &str) {
         match &self.store {
             Store::Memory { commands, .. } => commands.seize(key, Duration::from_secs(60)),
+            Store::Several(several) => several.overwrite(key),
             _ => {
                 let name = self.name(key);
                 self.cli(key, &["SET", &name, "stranger", "PX", "60000"]);
@@ -163,6 +186,7 @@ impl Fixture {
     pub(crate) fn taken(&self) -> usize {
         match &self.store {
             Store::Memory { commands, .. } => commands.taken(),
+            Store::Several(several) => several.taken(),
             _ => self.count(TAKEN),
         }
     }
@@ -171,6 +195,7 @@ impl Fixture {
     pub(crate) fn waiting(&self) -> usize {
         match &self.store {
             Store::Memory { commands, .. } => commands.waiting(),
+            Store::Several(several) => several.waiting(),
             _ => self.count(WAITING),
         }
     }
@@ -179,7 +204,8 @@ impl Fixture {
     #[track_caller]
     pub(crate) fn is_left_clean(&self) {
         wait::until("no key is taken and nobody is queued", || {
-            self.taken() == 0 && self.waiting() == 0
+            let clean = self.taken() == 0 && self.waiting() == 0;
+            clean && !matches!(&self.store, Store::Several(several) if !several.is_clean())
         });
     }
 }
@@ -196,7 +222,7 @@ impl Fixture {
     /// Whoever has keys of its own.
     fn servers(&self) -> Vec<&RedisServer> {
         match &self.store {
-            Store::Memory { .. } => Vec::new(),
+            Store::Memory { .. } | Store::Several(_) => Vec::new(),
             Store::Redis(server) => vec![&**server],
             Store::Sentinel(watched, _) => vec![watched.set.master()],
             Store::Cluster(cluster, _) => cluster.masters(),
@@ -209,7 +235,7 @@ impl Fixture {
 
     fn namespace(&self) -> &str {
         match &self.store {
-            Store::Memory { .. } | Store::Redis(_) => "lock:",
+            Store::Memory { .. } | Store::Redis(_) | Store::Several(_) => "lock:",
             Store::Sentinel(_, namespace) | Store::Cluster(_, namespace) => namespace,
         }
     }

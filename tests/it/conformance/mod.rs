@@ -13,6 +13,7 @@ mod loss;
 mod passing;
 mod reentry;
 mod running;
+mod several;
 mod storm;
 mod waiting;
 mod waiting_for_time;
@@ -37,6 +38,25 @@ macro_rules! on_every_store {
                 async fn $case() {
                     lock_tests::needs!(redis);
                     super::$theme::$case(&super::Fixture::redis()).await;
+                }
+            )*)*
+        }
+
+        mod quorum {
+            $($(
+                #[tokio::test]
+                async fn $case() {
+                    super::$theme::$case(&super::Fixture::quorum()).await;
+                }
+            )*)*
+        }
+
+        mod redlock {
+            $($(
+                #[tokio::test]
+                async fn $case() {
+                    lock_tests::needs!(redis);
+                    super::$theme::$case(&super::Fixture::redlock()).await;
                 }
             )*)*
         }

@@ -141,3 +141,14 @@ async fn in_a_storm_of_takers_one_is_inside_and_fences_rise_on_a_cluster() {
     needs!(redis);
     storm(&Fixture::cluster()).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn in_a_storm_of_takers_one_is_inside_and_fences_rise_over_three_stores() {
+    storm(&Fixture::quorum()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn in_a_storm_of_takers_one_is_inside_and_fences_rise_over_three_servers() {
+    needs!(redis);
+    storm(&Fixture::redlock()).await;
+}

@@ -1,0 +1,134 @@
+//! Three stores that know nothing of one another, as one.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use lock_core::test_util::TestStore;
+use lock_core::{LockManager, ManagerBuilder};
+use lock_tests::RedisServer;
+
+/// What the managers of one test have their locks in.
+#[derive(Debug)]
+pub(super) enum Several {
+    Stores(Vec<String>, Vec<TestStore>),
+    /// In a namespace of its own: the servers are there once for all tests.
+    Servers(&'static [RedisServer], String),
+}
+
+impl Several {
+    pub(super) fn servers(namespace: String) -> Self {
+        static SERVERS: LazyLock<Vec<RedisServer>> =
+            LazyLock::new(|| (0..3).map(|_| RedisServer::start()).collect());
+        Several::Servers(&SERVERS, namespace)
+    }
+
+    pub(super) fn builder(&self) -> ManagerBuilder {
+        let builder = match self {
+            Several::Stores(urls, _) => LockManager::quorum(urls),
+            Several::Servers(servers, namespace) => {
+                let urls = servers.iter().map(RedisServer::url);
+                LockManager::quorum(urls).namespace(namespace)
+            }
+        };
+        let day = Duration::from_secs(24 * 60 * 60);
+        builder.max_ttl(day).assume_fresh()
+    }
+
+    pub(super) fn delete(&self, key: &str) {
+        let had = match self {
+            Several::Stores(_, stores) => stores.iter().filter(|store| store.lose(key)).count(),
+            Several::Servers(servers, namespace) => {
+                let name = format!("{namespace}{key}");
+                let deleted = servers.iter().map(|server| server.cli(&["DEL", &name]));
+                deleted.filter(|count| count == "1").count()
+            }
+        };
+        assert!(had >= 2, "a majority had it");
+    }
+
+    pub(super) fn overwrite(&self, key: &str) {
+        match self {
+            Several::Stores(_, stores) => {
+                let minute = Duration::from_secs(60);
+                stores.iter().for_each(|store| store.seize(key, minute));
+            }
+            Several::Servers(servers, namespace) => {
+                let name = format!("{namespace}{key}");
+                for server in *servers {
+                    server.cli(&["SET", &name, "stranger", "PX", "60000"]);
+                }
+            }
+        }
+    }
+
+    /// How many keys are taken on more than half of them.
+    pub(super) fn taken(&self) -> usize {
+        match self {
+            Several::Stores(_, stores) => middle(stores, TestStore::taken),
+            Several::Servers(..) => self.of_a_majority(HOLDERS),
+        }
+    }
+
+    /// How many stand in the queues of more than half of them.
+    pub(super) fn waiting(&self) -> usize {
+        match self {
+            Several::Stores(_, stores) => middle(stores, TestStore::waiting),
+            Several::Servers(..) => self.of_a_majority(WAITERS),
+        }
+    }
+
+    /// Whether nothing is left on any of them.
+    pub(super) fn is_clean(&self) -> bool {
+        match self {
+            Several::Stores(_, stores) => {
+                let clean = |store: &TestStore| store.taken() == 0 && store.waiting() == 0;
+                stores.iter().all(clean)
+            }
+            Several::Servers(..) => {
+                self.listed(HOLDERS).is_empty() && self.listed(WAITERS).is_empty()
+            }
+        }
+    }
+
+    /// On how many servers each thing is that the script lists: a lease's token stands for it.
+    fn listed(&self, script: &str) -> HashMap<String, usize> {
+        let mut seen = HashMap::new();
+        if let Several::Servers(servers, namespace) = self {
+            for server in *servers {
+                let listed = server.cli(&["EVAL", script, "0", namespace]);
+                for one in listed.lines().filter(|line| !line.is_empty()) {
+                    *seen.entry(one.to_owned()).or_default() += 1;
+                }
+            }
+        }
+        seen
+    }
+
+    fn of_a_majority(&self, script: &str) -> usize {
+        let listed = self.listed(script);
+        listed.values().filter(|servers| **servers >= 2).count()
+    }
+}
+
+fn middle<T>(all: &[T], count: impl Fn(&T) -> usize) -> usize {
+    let mut counts: Vec<usize> = all.iter().map(count).collect();
+    counts.sort_unstable();
+    counts[counts.len() / 2]
+}
+
+const HOLDERS: &str = "
+    local holders = {}
+    for _, key in ipairs(redis.call('KEYS', ARGV[1] .. '*')) do
+      if string.sub(key, 1, #ARGV[1] + 1) ~= ARGV[1] .. '!' then
+        holders[#holders + 1] = redis.call('GET', key)
+      end
+    end
+    return holders";
+
+const WAITERS: &str = "
+    local waiters = {}
+    for _, queue in ipairs(redis.call('KEYS', ARGV[1] .. '!q:*')) do
+      for _, waiter in ipairs(redis.call('ZRANGE', queue, 0, -1)) do waiters[#waiters + 1] = waiter end
+    end
+    return waiters";
