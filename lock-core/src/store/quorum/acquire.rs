@@ -339,27 +339,13 @@ impl Drop for LateVotes {
 }
 
 async fn came(quorum: &Arc<Quorum>, undoing: &Undoing, place: usize, outcome: Outcome) {
-    let Undoing {
-        release,
-        spread,
-        lane,
-    } = undoing;
-    match outcome {
-        Outcome::Vote(VoteOutcome::Voted(Vote::Yes { .. })) => {
-            if !spread.stands(place) {
-                let withdraw = VoteOperation::Withdraw(release.clone(), Withdrawal::Over);
-                let node = &quorum.nodes[place];
-                let answer = node.ask(Operation::Vote(withdraw), *lane).await;
-                if !matches!(answer, Outcome::Vote(VoteOutcome::Withdrawn { .. })) {
-                    quorum.tell_later(place, undoing);
-                    return;
-                }
-                spread.is_without(place);
-            }
-        }
+    let spread = &undoing.spread;
+    let unwanted = match outcome {
         Outcome::Vote(VoteOutcome::NotAsked) => return,
-        Outcome::Vote(_) => spread.is_without(place),
-        Outcome::Failed(failure) if !failure.ambiguous => spread.is_without(place),
+        Outcome::Vote(VoteOutcome::Voted(Vote::Yes { .. })) => !spread.stands(place),
+        // It may have queued behind the command that left the queue.
+        Outcome::Vote(_) => spread.has_ended(),
+        Outcome::Failed(failure) if !failure.ambiguous => false,
         _ => {
             // Of a lease that is held it stays in doubt: told when that is given back.
             if !spread.doubt(place) {
@@ -367,6 +353,17 @@ async fn came(quorum: &Arc<Quorum>, undoing: &Undoing, place: usize, outcome: Ou
             }
             return;
         }
+    };
+    if unwanted {
+        let withdraw = VoteOperation::Withdraw(undoing.release.clone(), Withdrawal::Over);
+        let answer = quorum.nodes[place].ask(Operation::Vote(withdraw), undoing.lane);
+        if !matches!(answer.await, Outcome::Vote(VoteOutcome::Withdrawn { .. })) {
+            quorum.tell_later(place, undoing);
+            return;
+        }
+    }
+    if unwanted || !contains(spread.granted(), place) {
+        spread.is_without(place);
     }
     spread.resolved(place);
 }

@@ -69,6 +69,7 @@ impl Leases {
     pub(super) fn end(&self, token: Token) -> Option<Arc<Spread>> {
         let spread = lock(&self.0).spreads.remove(&token);
         if let Some(spread) = &spread {
+            spread.ended.store(true, Ordering::SeqCst);
             spread.over.store(true, Ordering::SeqCst);
         }
         spread
@@ -95,6 +96,8 @@ pub(super) struct Spread {
     /// Where one will never be answered, and may have arrived all the same.
     doubtful: AtomicU32,
     over: AtomicBool,
+    /// For good: it does not ask again, nor wait.
+    ended: AtomicBool,
     /// Rung when a question is resolved.
     bell: Notify,
 }
@@ -175,6 +178,10 @@ impl Spread {
 
     pub(super) fn granted(&self) -> Nodes {
         self.granted.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::SeqCst)
     }
 
     pub(super) fn is_over(&self) -> bool {
