@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use super::answers::{Trouble, number, owner, refusal, released, text};
+use super::answers::{Trouble, number, owner, refusal, text};
 use super::connection::Connection;
 use super::{RedisStore, grant, millis, scripts};
 use crate::clock::ServerTime;
@@ -10,7 +10,7 @@ use crate::store::quorum::numbers::BLOCK;
 use crate::store::vote::{
     Join, Joined, Propose, Reserve, Reserved, Vote, VoteOperation, VoteOutcome, Welcome, Withdrawal,
 };
-use crate::store::{Failure, Outcome, Release};
+use crate::store::{Failure, Outcome, Release, Released};
 use std::time::Duration;
 
 impl RedisStore {
@@ -180,19 +180,19 @@ fn withdrawn(answer: &Value) -> Option<VoteOutcome> {
     let Value::Int(reply) = answer else {
         return None;
     };
-    match released(&Value::Int(reply % 10)) {
-        Outcome::Released(released) => Some(VoteOutcome::Withdrawn {
-            released,
-            told: *reply >= 10,
-        }),
-        _ => None,
-    }
+    let released = match reply % 10 {
+        0 => Released::Absent,
+        1 => Released::Yes,
+        2 => Released::Other,
+        _ => return None,
+    };
+    let told = *reply >= 10;
+    (*reply >= 0).then_some(VoteOutcome::Withdrawn { released, told })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Released;
 
     fn bulk(text: &str) -> Value {
         Value::BulkString(text.as_bytes().to_vec())
