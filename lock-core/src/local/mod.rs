@@ -42,12 +42,14 @@ pub(crate) struct Local {
     slots: Mutex<Slots>,
 }
 
+type ByKey<T> = HashMap<Arc<str>, T, foldhash::quality::RandomState>;
+
 #[derive(Default)]
 struct Slots {
     /// Keys that somebody wants, or whose release is under way.
-    active: HashMap<Arc<str>, Slot>,
+    active: ByKey<Slot>,
     /// Keys that are held, and that nobody else of this process has asked for: never in `active`.
-    quiet: HashMap<Arc<str>, Arc<Hold>>,
+    quiet: ByKey<Arc<Hold>>,
     /// Tickets are never used twice, so that whoever leaves takes nobody else's place along.
     last_ticket: u64,
 }

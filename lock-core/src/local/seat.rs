@@ -107,30 +107,30 @@ impl Seat {
     /// The store said yes.
     pub(crate) fn granted(mut self, hold: &Arc<Hold>) {
         self.seated = false;
+        let mut slots = lock(&self.core.local.slots);
+        let Some(slot) = slots.active.get_mut(&self.key) else {
+            return;
+        };
+        slot.contender = None;
+        // Either stepped over, or gone before: the grant proves it.
+        slot.forget_all();
+        let impatient = slot.impatient();
+        if slot.is_quiet() && impatient.is_empty() {
+            // The usual case, and there may be very many: as little as possible is kept.
+            slots.active.remove(&self.key);
+            slots.quiet.insert(Arc::clone(&self.key), Arc::clone(hold));
+            return;
+        }
         let refusal = Refusal {
             cooling: false,
             remaining: Some(hold.remaining()),
             pushed: true,
             server_time: None,
         };
-        let mut impatient = None;
-        let mut slots = lock(&self.core.local.slots);
-        if let Some(slot) = slots.active.get_mut(&self.key) {
-            slot.contender = None;
-            // Either stepped over, or gone before: the grant proves it.
-            slot.forget_all();
-            impatient = Some(slot.impatient());
-            if slot.is_quiet() {
-                // The usual case, and there may be very many: as little as possible is kept.
-                slots.active.remove(&self.key);
-                slots.quiet.insert(Arc::clone(&self.key), Arc::clone(hold));
-            } else {
-                slot.last_refusal = Some(self.told(&refusal));
-                slot.standing = Standing::Held(Arc::clone(hold));
-            }
-        }
+        slot.last_refusal = Some(self.told(&refusal));
+        slot.standing = Standing::Held(Arc::clone(hold));
         drop(slots);
-        tell_busy(impatient, &refusal);
+        tell_busy(Some(impatient), &refusal);
     }
 
     /// The contender gives up on a refusal; those who do not wait share it.

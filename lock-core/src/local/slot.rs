@@ -158,6 +158,9 @@ impl Slot {
 
     /// Those who do not wait, for the answer to be told to them.
     pub(super) fn impatient(&mut self) -> Vec<oneshot::Sender<Verdict>> {
+        if self.queue.is_empty() {
+            return Vec::new();
+        }
         let (impatient, patient): (BTreeMap<_, _>, BTreeMap<_, _>) =
             std::mem::take(&mut self.queue)
                 .into_iter()
