@@ -141,6 +141,30 @@ pub(super) fn number(value: &Value) -> Option<u64> {
     (number < FencingToken::LIMIT).then_some(number)
 }
 
+/// The server's time in microseconds, if it is above the mark, which is `least` at the least: a fencing
+/// token.
+#[cfg(feature = "cluster")]
+pub(super) fn time_above(mark: &Value, time: &Value, least: u64) -> Option<FencingToken> {
+    let mark = match mark {
+        Value::Nil => least,
+        mark => number(mark)?.max(least),
+    };
+    let Value::Array(time) = time else {
+        return None;
+    };
+    let [seconds, micros] = time.as_slice() else {
+        return None;
+    };
+    let now = number(seconds)?
+        .checked_mul(1_000_000)?
+        .checked_add(number(micros)?)?;
+    if now > mark {
+        FencingToken::new(now)
+    } else {
+        None
+    }
+}
+
 /// What went wrong on the way to the answer.
 #[derive(Clone, Debug)]
 pub(super) enum Trouble {
@@ -376,5 +400,31 @@ mod tests {
             answers,
             [Extended::Yes, Extended::Unknown, Extended::NotOurs]
         );
+    }
+
+    #[cfg(feature = "cluster")]
+    fn time(seconds: &str, micros: &str) -> Value {
+        let part = |text: &str| Value::BulkString(text.as_bytes().to_vec());
+        Value::Array(vec![part(seconds), part(micros)])
+    }
+
+    #[cfg(feature = "cluster")]
+    #[test]
+    fn the_fencing_token_is_the_servers_time_where_that_is_above_the_mark() {
+        let now = time("1700000000", "25");
+        let fence_of = |mark: Value| time_above(&mark, &now, 0).map(u64::from);
+        assert_eq!(fence_of(Value::Nil), Some(1_700_000_000_000_025));
+        assert_eq!(
+            fence_of(Value::BulkString(b"1700000000000024".to_vec())),
+            Some(1_700_000_000_000_025)
+        );
+        assert_eq!(
+            fence_of(Value::BulkString(b"1700000000000025".to_vec())),
+            None
+        );
+        assert_eq!(fence_of(Value::BulkString(b"soon".to_vec())), None);
+        assert_eq!(time_above(&Value::Nil, &Value::Okay, 0), None);
+        // What another node has said of the mark counts too.
+        assert_eq!(time_above(&Value::Nil, &now, 1_700_000_000_000_025), None);
     }
 }

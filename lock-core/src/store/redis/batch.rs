@@ -95,7 +95,8 @@ impl Connection {
     }
 }
 
-fn is_alone(answer: &Value) -> bool {
+/// Whether the answer says that the operation has to be asked by itself.
+pub(super) fn is_alone(answer: &Value) -> bool {
     matches!(answer, Value::Array(parts) if parts.as_slice() == [Value::Int(3)])
 }
 

@@ -42,15 +42,19 @@ pub(super) fn prepared(info: ConnectionInfo) -> Result<Client, RedisError> {
 /// Clones share one socket. Its driver runs on the runtime that opened it.
 #[derive(Clone)]
 pub(super) struct Connection {
-    redis: MultiplexedConnection,
-    health: Arc<Health>,
-    batch: Arc<Batch>,
+    shared: Arc<Shared>,
     /// Whether one script may be about the keys of several locks.
     batches: bool,
     /// Whether each command is to say that it was sent here from the node that is giving up its slot,
     /// and the mark that was seen there.
     #[cfg(feature = "cluster")]
     asking: Option<u64>,
+}
+
+struct Shared {
+    redis: MultiplexedConnection,
+    health: Arc<Health>,
+    batch: Batch,
 }
 
 /// What is found out about a server before it is used.
@@ -107,10 +111,13 @@ impl Connection {
             .get_multiplexed_async_connection_with_config(&config)
             .await
             .map_err(not_connected)?;
-        Ok(Self {
+        let shared = Arc::new(Shared {
             redis,
             health,
-            batch: Arc::default(),
+            batch: Batch::default(),
+        });
+        Ok(Self {
+            shared,
             batches: true,
             #[cfg(feature = "cluster")]
             asking: None,
@@ -180,23 +187,23 @@ impl Connection {
 
     /// It leads to a server that is not the one to ask any more.
     pub(super) fn retire(&self) {
-        self.health.closed.store(true, Ordering::Relaxed);
+        self.shared.health.closed.store(true, Ordering::Relaxed);
     }
 
     /// Whether there is any point in sending something.
     pub(super) fn is_usable(&self) -> bool {
-        let silent_since = self.health.silent_since.load(Ordering::Relaxed);
-        !self.health.closed.load(Ordering::Relaxed)
+        let silent_since = self.shared.health.silent_since.load(Ordering::Relaxed);
+        !self.shared.health.closed.load(Ordering::Relaxed)
             && (silent_since == 0 || Clock::System.now().since(Moment(silent_since)) < SILENT)
     }
 
     /// Whether so much is under way that going together pays.
     pub(super) fn is_busy(&self) -> bool {
-        self.batches && self.health.in_flight.load(Ordering::Relaxed) >= 2
+        self.batches && self.shared.health.in_flight.load(Ordering::Relaxed) >= 2
     }
 
     pub(super) fn batch(&self) -> &Batch {
-        &self.batch
+        &self.shared.batch
     }
 
     pub(super) async fn send(&self, command: &Cmd) -> Result<Value, Trouble> {
@@ -210,8 +217,10 @@ impl Connection {
                 None => Ok(answer),
             };
         }
-        let question = Question::new(&self.health);
-        let answer = self.redis.clone().send_packed_command(command).await;
+        let question = Question::new(&self.shared.health);
+        let mut redis = self.shared.redis.clone();
+        // In a box of its own: a future around it that is small is also quick to make and to move.
+        let answer = Box::pin(redis.send_packed_command(command)).await;
         question.answered(answer).and_then(|value| match value {
             Value::ServerError(error) => Err(trouble(error.into())),
             value => Ok(value),
@@ -255,9 +264,9 @@ impl Connection {
         commands: &Pipeline,
         count: usize,
     ) -> Result<Vec<Value>, Trouble> {
-        let question = Question::new(&self.health);
-        let mut redis = self.redis.clone();
-        question.answered(redis.send_packed_commands(commands, 0, count).await)
+        let question = Question::new(&self.shared.health);
+        let mut redis = self.shared.redis.clone();
+        question.answered(Box::pin(redis.send_packed_commands(commands, 0, count)).await)
     }
 }
 

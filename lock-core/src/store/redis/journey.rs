@@ -5,6 +5,7 @@
 //! that its caller gives it, so that the caller is told why it failed. Whatever is sent again carries
 //! the same token, and is known for a repetition.
 
+use std::future::Future;
 use std::time::Duration;
 
 use super::RedisStore;
@@ -44,9 +45,11 @@ impl Errand {
         }
     }
 
-    /// It may have been done already.
-    fn note_sent(&mut self) {
-        if let Errand::Whole(Operation::Acquire(acquire)) = self {
+    /// After a connection broke it may have been done already.
+    fn note_trouble(&mut self, trouble: &Trouble) {
+        if let Trouble::Broken(_) = trouble
+            && let Errand::Whole(Operation::Acquire(acquire)) = self
+        {
             acquire.repeated = true;
         }
     }
@@ -68,13 +71,55 @@ pub(super) struct Journey {
 }
 
 impl RedisStore {
-    pub(super) async fn ask(&self, operation: Operation, lane: Lane) -> Outcome {
+    /// As quick as it can be for the usual case: one server, to which there is a connection.
+    #[allow(
+        clippy::manual_async_fn,
+        reason = "the future of an async fn holds its arguments twice"
+    )]
+    pub(super) fn ask(&self, operation: Operation, lane: Lane) -> impl Future<Output = Outcome> {
+        async move {
+            let Some((node, connection)) = self.at_hand(lane) else {
+                return Box::pin(self.set_out_with(operation, lane, None)).await;
+            };
+            match self.send(&operation, &connection).await {
+                Ok(outcome) => self.as_told(outcome),
+                Err(trouble) => {
+                    let met = Some((trouble, node, connection));
+                    Box::pin(self.set_out_with(operation, lane, met)).await
+                }
+            }
+        }
+    }
+
+    /// The connection that an operation goes by in the usual case, if it is there.
+    fn at_hand(&self, lane: Lane) -> Option<(Node, Connection)> {
+        if self.replicas.is_some() || self.topology.is_cluster() {
+            return None;
+        }
+        self.there("", lane)
+    }
+
+    /// Wherever it leads; `met`: after it was sent there once, and that came of it.
+    async fn set_out_with(
+        &self,
+        operation: Operation,
+        lane: Lane,
+        met: Option<(Trouble, Node, Connection)>,
+    ) -> Outcome {
         let mut journey = Journey::new(lane, self.patience);
         #[cfg(feature = "cluster")]
         if self.topology.is_cluster() {
-            return Box::pin(self.ask_cluster(operation, &mut journey)).await;
+            return self.ask_cluster(operation, &mut journey).await;
         }
-        match self.travel(Errand::Whole(operation), &mut journey).await {
+        let mut errand = Errand::Whole(operation);
+        if let Some((trouble, node, connection)) = met {
+            errand.note_trouble(&trouble);
+            let gone_on = self.go_on(trouble, node, &connection, &mut journey).await;
+            if let Err(trouble) = gone_on {
+                return journey.failed(trouble);
+            }
+        }
+        match self.travel(errand, &mut journey).await {
             Ok(outcome) => outcome,
             Err(trouble) => journey.failed(trouble),
         }
@@ -94,7 +139,7 @@ impl RedisStore {
             String::new()
         };
         loop {
-            let Some((node, connection)) = (match self.there(&lock, journey) {
+            let Some((node, connection)) = (match self.there_again(&lock, journey) {
                 Some(there) => Some(there),
                 None => Box::pin(self.set_out(&lock, journey)).await?,
             }) else {
@@ -109,18 +154,9 @@ impl RedisStore {
                     let released = Released::Yes;
                     return Ok(Outcome::Vote(VoteOutcome::Withdrawn { released, told }));
                 }
-                Ok(Outcome::Busy(refusal)) if !self.topology.is_one_server() => {
-                    // Another server, with another clock, may give the key away.
-                    return Ok(Outcome::Busy(Refusal {
-                        server_time: None,
-                        ..refusal
-                    }));
-                }
-                Ok(outcome) => return Ok(outcome),
+                Ok(outcome) => return Ok(self.as_told(outcome)),
                 Err(trouble) => {
-                    if let Trouble::Broken(_) = trouble {
-                        errand.note_sent();
-                    }
+                    errand.note_trouble(&trouble);
                     Box::pin(self.go_on(trouble, node, &connection, journey)).await?;
                 }
             }
@@ -146,14 +182,30 @@ impl RedisStore {
         }
     }
 
+    /// What an answer says, wherever it comes from.
+    fn as_told(&self, outcome: Outcome) -> Outcome {
+        match outcome {
+            // Another server, with another clock, may give the key away.
+            Outcome::Busy(refusal) if !self.topology.is_one_server() => Outcome::Busy(Refusal {
+                server_time: None,
+                ..refusal
+            }),
+            outcome => outcome,
+        }
+    }
+
     /// The connection to the server that has the key, where both are known.
-    fn there(&self, lock: &str, journey: &Journey) -> Option<(Node, Connection)> {
+    fn there(&self, lock: &str, lane: Lane) -> Option<(Node, Connection)> {
+        let node = self.topology.known_node_of(lock)?;
+        Some((node, self.open_connection(lane, node)?))
+    }
+
+    fn there_again(&self, lock: &str, journey: &Journey) -> Option<(Node, Connection)> {
         #[cfg(feature = "cluster")]
         if journey.asking.is_some() {
             return None;
         }
-        let node = self.topology.known_node_of(lock)?;
-        Some((node, self.open_connection(journey.lane, node)?))
+        self.there(lock, journey.lane)
     }
 
     /// Finds the server and connects to it. Nothing: it is another one by now, or better luck next time.

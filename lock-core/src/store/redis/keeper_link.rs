@@ -34,8 +34,6 @@ pub(super) struct KeeperLink {
     replace: Notify,
     /// Whether releases of this kit are pushed to this manager at the moment.
     listening: AtomicBool,
-    /// Whether the server has `SET … NX GET`, of Redis 7.0.
-    set_tells_value: AtomicBool,
     /// What no other server is called, if this user may ask.
     run_id: Mutex<Option<String>>,
     connect_timeout: Duration,
@@ -57,7 +55,6 @@ impl KeeperLink {
             state: watch::Sender::new(State::Connecting),
             replace: Notify::new(),
             listening: AtomicBool::new(false),
-            set_tells_value: AtomicBool::new(false),
             run_id: Mutex::default(),
             connect_timeout,
             auditor: Arc::new(auditor),
@@ -125,10 +122,6 @@ impl KeeperLink {
 
     pub(super) fn is_listening(&self) -> bool {
         self.listening.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn set_tells_value(&self) -> bool {
-        self.set_tells_value.load(Ordering::Relaxed)
     }
 
     pub(super) fn run_id(&self) -> Option<String> {
@@ -208,13 +201,8 @@ impl KeeperLink {
             }
         };
         let info = ask_info(&connection).await?;
-        let version = check_version(info.as_ref())?;
+        check_version(info.as_ref())?;
         *lock(&self.run_id) = info.as_ref().and_then(|info| field(info, "run_id"));
-        // The nodes of a cluster may be of different versions.
-        let set_tells_value =
-            !topology.is_cluster() && version.is_some_and(|version| version >= (7, 0));
-        self.set_tells_value
-            .store(set_tells_value, Ordering::Relaxed);
         let subscribe = cmd("SUBSCRIBE").arg(names.channel(events.manager)).take();
         match connection.send(&subscribe).await {
             Ok(_) => self.listening.store(true, Ordering::Relaxed),
@@ -291,13 +279,13 @@ async fn ask_info(connection: &Connection) -> Result<Option<Value>, Failure> {
 }
 
 /// The scripts need `SET … PXAT`, of Redis 6.2. A user that may not ask is believed.
-fn check_version(info: Option<&Value>) -> Result<Option<(u32, u32)>, Failure> {
+fn check_version(info: Option<&Value>) -> Result<(), Failure> {
     match info.and_then(version) {
         Some(version) if version < (6, 2) => Err(Failure::misconfigured(format!(
             "the server is Redis {}.{}; use 6.2 or later, or Valkey",
             version.0, version.1
         ))),
-        version => Ok(version),
+        _ => Ok(()),
     }
 }
 

@@ -15,8 +15,15 @@ macro_rules! script {
     };
 }
 
+script!(FIRST, "first.lua");
 script!(ACQUIRE, "one_server.lua", "common.lua", "acquire.lua");
-script!(RELEASE, "one_server.lua", "common.lua", "release.lua");
+script!(
+    RELEASE,
+    "release_first.lua",
+    "one_server.lua",
+    "common.lua",
+    "release.lua"
+);
 script!(COOL, "one_server.lua", "common.lua", "cool.lua");
 script!(EXTEND, "extend.lua");
 script!(BATCH, "one_server.lua", "common.lua", "batch.lua");
@@ -36,6 +43,7 @@ script!(
 #[cfg(feature = "cluster")]
 script!(
     RELEASE_ON_A_NODE,
+    "release_first.lua",
     "cluster.lua",
     "common.lua",
     "release.lua"

@@ -4,6 +4,7 @@
 //! connection breaks, so that a release that was done is answered by "there is no such key", and a
 //! lease that was given back in order would be told as lost. It also needs a runtime with timers.
 
+mod acquire;
 mod map;
 pub(super) mod parts;
 mod renewing;
