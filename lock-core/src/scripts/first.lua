@@ -2,7 +2,7 @@
 --
 -- KEYS   1 lock   2 mark
 -- ARGV   1 token   2 ttl in ms
--- Reply  <fence>              granted; the fencing token, as a number
+-- Reply  granted <fence>      in one text, that nothing else could be taken for; the fencing token
 --        {0, value, pttl}     refused: what stands in the key, for how many ms (-1: for ever)
 --        {3}                  to be asked by the script for waiters: nothing was done about it here
 -- Error  WRONGTYPE, LOCKMARK  a key of ours holds something else; nothing was done
@@ -19,7 +19,9 @@ if mark then
   if tonumber(mark) >= now then return {3} end
 end
 local expires = string.format('%.0f', math.floor(now / 1000) + ARGV[2])
-if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PXAT', expires) then return now end
+if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PXAT', expires) then
+  return string.format('granted %.0f', now)
+end
 local value = redis.call('GET', KEYS[1])
 -- Its own, by an earlier send; or gone at this very moment.
 if not value or value == ARGV[1] then return {3} end

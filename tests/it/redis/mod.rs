@@ -20,7 +20,7 @@ mod stopped;
 mod trips;
 mod types;
 
-pub(crate) use trips::{asked, counts, gets};
+pub(crate) use trips::{asked, counts};
 
 use std::time::Duration;
 

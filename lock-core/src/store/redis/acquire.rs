@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::answers::{Trouble, acquired, acquired_in_batch};
+use super::answers::{Trouble, acquired, acquired_at_first, acquired_in_batch};
 use super::batch::{Item, is_alone};
 use super::connection::Connection;
 use super::{RedisStore, grant, millis, scripts};
@@ -42,7 +42,7 @@ impl RedisStore {
         if is_alone(&answer) {
             return Box::pin(self.acquire_by_script(acquire, on)).await;
         }
-        Ok(acquired_in_batch(&answer, self.keeper.is_listening()))
+        Ok(acquired_at_first(&answer, self.keeper.is_listening()))
     }
 
     pub(super) async fn acquire_by_script(

@@ -24,6 +24,19 @@ pub(super) fn acquired_in_batch(answer: &Value, pushed: bool) -> Outcome {
     }
 }
 
+/// The answer of the script for first attempts: `granted <fence>`, or as the acquire script refuses.
+pub(super) fn acquired_at_first(answer: &Value, pushed: bool) -> Outcome {
+    match answer {
+        Value::BulkString(text) => match text.strip_prefix(b"granted ").and_then(digits) {
+            Some(fence) => FencingToken::new(fence).map_or_else(not_understood, Outcome::Granted),
+            None => not_understood(),
+        },
+        // Nothing else is a grant.
+        Value::Array(parts) if parts.first() == Some(&Value::Int(0)) => acquired(answer, pushed),
+        _ => not_understood(),
+    }
+}
+
 /// The answer of the acquire script.
 pub(super) fn acquired(answer: &Value, pushed: bool) -> Outcome {
     let Value::Array(parts) = answer else {
@@ -130,20 +143,24 @@ pub(super) fn text(value: &Value) -> Option<&str> {
 pub(super) fn number(value: &Value) -> Option<u64> {
     let number = match value {
         Value::Int(number) => u64::try_from(*number).ok()?,
-        _ => {
-            let text = text(value)?;
-            if !text.bytes().all(|byte| byte.is_ascii_digit()) {
-                return None;
-            }
-            text.parse().ok()?
-        }
+        _ => digits(text(value)?.as_bytes())?,
     };
     (number < FencingToken::LIMIT).then_some(number)
 }
 
+/// A number in plain digits.
+fn digits(text: &[u8]) -> Option<u64> {
+    if text.is_empty() || text.len() > 19 {
+        return None;
+    }
+    text.iter().try_fold(0_u64, |number, digit| {
+        let digit = digit.checked_sub(b'0').filter(|digit| *digit < 10)?;
+        Some(number * 10 + u64::from(digit))
+    })
+}
+
 /// The server's time in microseconds, if it is above the mark, which is `least` at the least: a fencing
 /// token.
-#[cfg(feature = "cluster")]
 pub(super) fn time_above(mark: &Value, time: &Value, least: u64) -> Option<FencingToken> {
     let mark = match mark {
         Value::Nil => least,
@@ -201,10 +218,9 @@ impl Elsewhere {
         }
     }
 
+    #[cfg(feature = "cluster")]
     pub(super) fn with_mark(self, mark: Option<u64>) -> Self {
-        let _ = mark;
         Self {
-            #[cfg(feature = "cluster")]
             mark: mark.unwrap_or(0),
             ..self
         }
@@ -373,6 +389,28 @@ mod tests {
     }
 
     #[test]
+    fn a_first_attempt_is_granted_in_words() {
+        let granted = acquired_at_first(&bulk("granted 1700000000000025"), true);
+        assert!(matches!(granted, Outcome::Granted(_)));
+        let strange = [
+            Value::Int(1_700_000_000_000_025),
+            Value::Okay,
+            bulk("granted"),
+            bulk("granted "),
+            bulk("granted 0"),
+            bulk("granted -5"),
+            bulk("granted 9007199254740992"),
+            bulk("granted 99999999999999999999"),
+            bulk("1700000000000025"),
+            Value::Array(vec![Value::Int(1), bulk("1700000000000025")]),
+        ];
+        for answer in strange {
+            let outcome = acquired_at_first(&answer, true);
+            assert!(matches!(outcome, Outcome::Failed(_)), "{answer:?}");
+        }
+    }
+
+    #[test]
     fn a_refusal_tells_held_from_cooling_and_ours_from_strangers() {
         let ours = "0123456789abcdef/0123456789abcdef0123456789abcdef";
         let held = refusal(ours, 1500, true);
@@ -402,13 +440,11 @@ mod tests {
         );
     }
 
-    #[cfg(feature = "cluster")]
     fn time(seconds: &str, micros: &str) -> Value {
         let part = |text: &str| Value::BulkString(text.as_bytes().to_vec());
         Value::Array(vec![part(seconds), part(micros)])
     }
 
-    #[cfg(feature = "cluster")]
     #[test]
     fn the_fencing_token_is_the_servers_time_where_that_is_above_the_mark() {
         let now = time("1700000000", "25");

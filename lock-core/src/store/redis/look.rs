@@ -1,9 +1,8 @@
 //! Whether anybody stands in a key's queue: asked for a lease that goes on from task to task.
 
-use redis::{Pipeline, Value};
+use redis::{Pipeline, Value, cmd};
 
-use super::acquire::{question, time_above};
-use super::answers::{self, Trouble};
+use super::answers::{self, Trouble, time_above};
 use super::connection::Connection;
 use super::{RedisStore, scripts};
 use crate::cohort::MOST;
@@ -14,9 +13,9 @@ impl RedisStore {
         let mark_name = self.names.mark(&self.names.lock(&lease.key)).into_owned();
         let mut commands = Pipeline::with_capacity(3);
         commands
-            .add_command(question("EXISTS", &self.names.queue(&lease.key)))
-            .add_command(question("GET", &mark_name))
-            .add_command(question("TIME", ""));
+            .add_command(cmd("EXISTS").arg(self.names.queue(&lease.key)).take())
+            .add_command(cmd("GET").arg(&mark_name).take())
+            .add_command(cmd("TIME"));
         let [exists, mark, time] = on.send_all(&commands).await?;
         match Trouble::of(&exists).or_else(|| Trouble::of(&mark)) {
             None => {}
