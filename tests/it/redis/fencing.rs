@@ -125,3 +125,16 @@ async fn a_clock_that_is_right_is_not_overtaken_by_the_mark() {
     let highest = tokens.lock().expect("no panic").iter().copied().max();
     assert!(Some(mark) <= highest, "{mark} {highest:?}");
 }
+
+#[tokio::test]
+async fn a_release_leaves_the_mark_at_the_token_it_used() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    for _ in 0..2 {
+        let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
+        let used = guard.fencing_token().to_string();
+        guard.release().await.expect("held");
+        assert_eq!(server.get("lock:!f"), Some(used));
+    }
+}
