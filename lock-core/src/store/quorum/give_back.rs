@@ -1,6 +1,7 @@
 //! Giving a lock back, everywhere; and setting fencing tokens aside for one that goes on.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Quorum;
 use super::acquire::Undoing;
@@ -10,6 +11,10 @@ use super::leases::contains;
 use super::numbers;
 use crate::store::vote::{Reserve, Reserved, VoteOperation, VoteOutcome, Withdrawal};
 use crate::store::{Failure, Lane, Operation, Outcome, Release, Released};
+
+/// For so long a release that a majority has confirmed waits for the other nodes that are up: were the
+/// runtime blocked or ended right then, what was to be sent to them would not be.
+const GRACE: Duration = Duration::from_millis(20);
 
 impl Quorum {
     /// A release, a leave or a cooldown.
@@ -49,14 +54,19 @@ impl Quorum {
             }
             giving_back.note_missing(place, node.is_up());
         }
-        let start = self.keeper.clock.now();
-        let mut answers = FanOut::new(asked).until(&self.keeper, start + self.patience(ttl));
+        let overdue = self.keeper.clock.now() + self.patience(ttl);
+        let mut answers = FanOut::new(asked).until(&self.keeper, overdue);
+        let mut confirmed = false;
         let outcome = loop {
             let decided = count::given_back(&giving_back.answers, answers.open());
-            if let Some(released) = decided
-                && (answers.open() == 0 || !patient)
-            {
-                break Some(released);
+            if let Some(released) = decided {
+                if answers.open() == 0 {
+                    break Some(released);
+                }
+                if !patient && !std::mem::replace(&mut confirmed, true) {
+                    let now = self.keeper.clock.now();
+                    answers.set_time(&self.keeper, overdue.min(now + GRACE));
+                }
             }
             match answers.next().await {
                 Some((place, outcome)) => giving_back.came(place, &outcome),
@@ -68,6 +78,7 @@ impl Quorum {
         }
         giving_back.stand_back();
         if answers.open() > 0 {
+            answers.set_time(&self.keeper, overdue);
             self.leave_behind(
                 LateAnswers {
                     giving_back,
