@@ -46,6 +46,9 @@
 //!
 //! # More than one server
 //!
+//! With `redlock://` the lock is a majority's of servers that know nothing of one another:
+//! [`LockManager::quorum`] says what that survives. The rest of this is about a server and its replicas.
+//!
 //! With `redis-sentinel://` and `redis-cluster://` a replica takes the place of a master that fails, and
 //! may not have heard of the last locks. Then **two owners of a key are possible for a while**: the old
 //! one until it hears that the new master does not know its lock. That is at its next renewal, the lesser
