@@ -7,16 +7,20 @@
 --        {"", -1, time}                    it has no data, and was only looked at
 --
 -- A server without data may have forgotten locks. "opens" is when the last of them has run out, in ms
--- of the server's clock; "0": it votes.
+-- of the server's clock; "0": it votes. A proposal may have come first: it sets that, and no name,
+-- because it goes to all servers alike, and two with one name are taken for one server.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local micros = string.format('%.0f', time[1] * 1000000 + time[2])
 local known = redis.call('HMGET', KEYS[1], 'name', 'opens')
 local name, opens = known[1], tonumber(known[2] or '')
-if not name or not opens then
+if not opens then
   if ARGV[2] == 'look' then return {'', -1, micros} end
-  name = ARGV[1]
   opens = ARGV[2] == 'fresh' and 0 or now + ARGV[3]
-  redis.call('HSET', KEYS[1], 'name', name, 'opens', string.format('%.0f', opens))
+  redis.call('HSET', KEYS[1], 'opens', string.format('%.0f', opens))
+end
+if not name then
+  name = ARGV[1]
+  redis.call('HSET', KEYS[1], 'name', name)
 end
 return {name, math.max(opens - now, 0), micros}

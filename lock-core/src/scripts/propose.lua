@@ -21,7 +21,7 @@ if known[1] ~= '0' then
   local opens = tonumber(known[1] or '')
   if not opens then
     opens = now + ARGV[6]
-    redis.call('HSET', KEYS[2], 'name', ARGV[1], 'opens', string.format('%.0f', opens))
+    redis.call('HSET', KEYS[2], 'opens', string.format('%.0f', opens))
   end
   if now < opens then return {4, opens - now} end
   redis.call('HSET', KEYS[2], 'opens', '0')
