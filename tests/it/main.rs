@@ -13,6 +13,7 @@ mod failover;
 mod harness;
 mod layer;
 mod redis;
+mod redlock;
 mod replicas;
 mod sentinel;
 mod shop;

@@ -1,0 +1,65 @@
+//! A server that is cut off from a client: no answer, and no end of the connection either.
+
+use std::time::Duration;
+
+use lock_core::ErrorKind;
+use lock_tests::{Proxy, needs, wait};
+use tokio::time::timeout;
+
+use super::{Nodes, builder, kind};
+
+/// An eighth of it is how long an attempt waits for a server.
+const TTL: Duration = Duration::from_secs(16);
+/// Were each to wait for it, they would take longer than anybody's patience.
+const ATTEMPTS: usize = 50;
+
+#[tokio::test]
+async fn a_server_that_is_cut_off_costs_nothing_after_the_first_miss() {
+    needs!(redis);
+    let nodes = Nodes::start(3);
+    let between = Proxy::to(nodes.0[2].address());
+    let urls = [nodes.0[0].url(), nodes.0[1].url(), between.redis_url()];
+    let locks = builder(urls).connect().await.expect("a manager");
+    // With one server in a stranger's hand the third one decides, and an attempt waits for it.
+    nodes.0[0].cli(&["SET", "lock:k", "stranger"]);
+    let guard = locks
+        .lock("k")
+        .ttl(TTL)
+        .acquire()
+        .await
+        .expect("two of three");
+    guard.release().await.expect("held");
+
+    between.black_hole();
+    let unavailable = async || {
+        let refused = locks.lock("k").ttl(TTL).acquire().await;
+        assert_eq!(kind(refused), ErrorKind::Unavailable);
+    };
+    unavailable().await;
+    timeout(wait::PATIENCE, async {
+        for _ in 0..ATTEMPTS {
+            unavailable().await;
+        }
+    })
+    .await
+    .expect("nobody waits for it any more");
+    // Whoever does not need it has not noticed anything.
+    let guard = locks
+        .lock("l")
+        .ttl(TTL)
+        .acquire()
+        .await
+        .expect("two are free");
+    guard.release().await.expect("held");
+
+    between.pass();
+    wait::eventually("it votes again", async || {
+        match locks.lock("k").ttl(TTL).acquire().await {
+            Ok(guard) => guard.release().await.is_ok(),
+            Err(_) => false,
+        }
+    })
+    .await;
+    nodes.0[0].cli(&["DEL", "lock:k"]);
+    nodes.are_left_clean().await;
+}

@@ -1,0 +1,208 @@
+//! Many who want the same lock, while servers stop and die as often as they may: one is inside, tokens
+//! rise, and nothing is left behind.
+//!
+//! `LOCK_TESTS_REDLOCK` says how many acquisitions.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use lock_core::{ErrorKind, LockGuard, LockManager, Wait};
+use lock_tests::{needs, wait};
+use tokio::time::timeout;
+
+use super::{Nodes, long};
+
+const MANAGERS: usize = 4;
+/// Of each manager.
+const TASKS: usize = 3;
+/// The ttl of locks whose servers may forget them, and how long these are kept out.
+const MAX_TTL: Duration = Duration::from_secs(3);
+
+/// What one lock guards.
+#[derive(Default)]
+pub(super) struct Guarded {
+    inside: AtomicBool,
+    highest: AtomicU64,
+    entered: AtomicU64,
+}
+
+impl Guarded {
+    /// Goes in and out again.
+    pub(super) async fn enter(&self, guard: LockGuard) -> LockGuard {
+        assert!(!self.inside.swap(true, Ordering::SeqCst), "two are inside");
+        let token = u64::from(guard.fencing_token());
+        let before = self.highest.swap(token, Ordering::SeqCst);
+        assert!(before < token, "{token} was granted after {before}");
+        tokio::task::yield_now().await;
+        assert!(self.inside.swap(false, Ordering::SeqCst), "two were inside");
+        self.entered.fetch_add(1, Ordering::SeqCst);
+        guard
+    }
+
+    pub(super) fn entered(&self) -> u64 {
+        self.entered.load(Ordering::SeqCst)
+    }
+}
+
+fn acquisitions() -> u64 {
+    let told = std::env::var("LOCK_TESTS_REDLOCK");
+    told.map_or(300, |it| it.parse().expect("a number"))
+}
+
+struct Crowd {
+    guarded: Arc<Guarded>,
+    over: Arc<AtomicBool>,
+    tasks: Vec<tokio::task::JoinHandle<Refused>>,
+    managers: Vec<LockManager>,
+    all: u64,
+}
+
+/// How often a task came away without the lock.
+#[derive(Debug, Default)]
+struct Refused {
+    busy: u64,
+    unavailable: u64,
+    lost: u64,
+}
+
+impl Crowd {
+    async fn start(nodes: &Nodes, ttl: Duration, max_ttl: Duration) -> Crowd {
+        let mut crowd = Crowd {
+            guarded: Arc::default(),
+            over: Arc::default(),
+            tasks: Vec::new(),
+            managers: Vec::new(),
+            all: acquisitions(),
+        };
+        for _ in 0..MANAGERS {
+            let builder = nodes.builder().max_ttl(max_ttl).default_ttl(ttl);
+            // A server that is stopped is to be found out while the others are still at it.
+            let builder = builder.operation_timeout(Duration::from_secs(2));
+            let locks = builder.connect().await.expect("a manager");
+            for task in 0..TASKS {
+                let wait = match task {
+                    0 => Wait::None,
+                    _ => Wait::For(Duration::from_secs(5)),
+                };
+                let (guarded, over) = (Arc::clone(&crowd.guarded), Arc::clone(&crowd.over));
+                let task = contend(locks.clone(), guarded, wait, over);
+                crowd.tasks.push(tokio::spawn(task));
+            }
+            crowd.managers.push(locks);
+        }
+        crowd
+    }
+
+    /// Resolves when another tenth is done.
+    async fn goes_on(&self) {
+        let enough = self.guarded.entered() + self.all / 10;
+        wait_long("they go on", async || self.guarded.entered() >= enough).await;
+    }
+
+    async fn end(self) {
+        wait_long("all is done", async || self.guarded.entered() >= self.all).await;
+        self.over.store(true, Ordering::SeqCst);
+        let mut all = Refused::default();
+        for task in self.tasks {
+            let refused = task.await.expect("no panic");
+            all.busy += refused.busy;
+            all.unavailable += refused.unavailable;
+            all.lost += refused.lost;
+        }
+        println!("{} acquisitions, {all:?}", self.guarded.entered());
+        for locks in self.managers {
+            let left = locks.drain(wait::PATIENCE).await;
+            assert_eq!((left.held(), left.releasing()), (0, 0));
+        }
+    }
+}
+
+/// As [`wait::eventually`], for what takes as long as it is told to.
+async fn wait_long(what: &str, mut state: impl AsyncFnMut() -> bool) {
+    let patience = wait::PATIENCE * (3 + u32::try_from(acquisitions() / 1_000).expect("small"));
+    let waited = timeout(patience, async {
+        while !state().await {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    });
+    let waited = waited.await;
+    waited.unwrap_or_else(|_| panic!("waited in vain until {what}"));
+}
+
+async fn contend(
+    locks: LockManager,
+    guarded: Arc<Guarded>,
+    wait: Wait,
+    over: Arc<AtomicBool>,
+) -> Refused {
+    let mut refused = Refused::default();
+    while !over.load(Ordering::SeqCst) {
+        let acquire = locks.lock("k").wait(wait).acquire();
+        match timeout(wait::PATIENCE, acquire).await.expect("no hang") {
+            Ok(guard) => {
+                let guard = guarded.enter(guard).await;
+                let release = timeout(wait::PATIENCE, guard.release());
+                match release.await.expect("no hang") {
+                    Ok(()) => {}
+                    Err(error) if error.kind() == ErrorKind::Unavailable => {
+                        refused.unavailable += 1
+                    }
+                    Err(error) => {
+                        assert_eq!(error.kind(), ErrorKind::Lost, "{error:?}");
+                        refused.lost += 1;
+                    }
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::Busy => refused.busy += 1,
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+                refused.unavailable += 1;
+            }
+        }
+        // Whoever is refused at once leaves the machine to the others for a moment.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    refused
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_many_contenders_is_inside_while_servers_stop_and_go_on() {
+    needs!(redis);
+    let nodes = Nodes::start(5);
+    // Nothing of them ends by itself while this test lasts.
+    let crowd = Crowd::start(&nodes, long(), long()).await;
+    for first in 0..4 {
+        crowd.goes_on().await;
+        let stopped = [&nodes.0[first], &nodes.0[(first + 2) % 5]];
+        stopped.iter().for_each(|node| node.stop());
+        crowd.goes_on().await;
+        stopped.iter().for_each(|node| node.cont());
+    }
+    crowd.end().await;
+    nodes.are_left_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_many_contenders_is_inside_while_servers_die_and_forget() {
+    needs!(redis);
+    let nodes = Nodes::start(5);
+    let crowd = Crowd::start(&nodes, MAX_TTL, MAX_TTL).await;
+    for dies in [0, 2] {
+        let stops = dies + 1;
+        crowd.goes_on().await;
+        nodes.0[dies].kill();
+        crowd.goes_on().await;
+        // While it does not vote yet, one more may be missing.
+        nodes.0[stops].stop();
+        nodes.0[dies].start_again();
+        crowd.goes_on().await;
+        nodes.0[stops].cont();
+        wait::eventually("it votes again", async || {
+            nodes.0[dies].cli(&["HGET", "lock:!r", "opens"]) == "0"
+        })
+        .await;
+    }
+    crowd.end().await;
+    nodes.are_left_clean().await;
+}

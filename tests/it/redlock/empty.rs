@@ -1,0 +1,78 @@
+//! Servers that died and came back without their data.
+
+use std::time::Duration;
+
+use lock_core::{ErrorKind, Renew};
+use lock_tests::{needs, wait};
+
+use super::{Nodes, at_last, kind, long};
+
+/// How long a server without data is kept out, and the ttl of the lock that it has forgotten.
+const MAX_TTL: Duration = Duration::from_secs(3);
+
+#[tokio::test]
+async fn servers_that_come_back_empty_do_not_vote() {
+    needs!(redis);
+    let nodes = Nodes::start(5);
+    let locks = nodes.acquainted().await;
+    let held = locks
+        .lock("held")
+        .ttl(long())
+        .acquire()
+        .await
+        .expect("free");
+    wait::eventually("all have agreed", async || held.acks().granted() == 5).await;
+    nodes.0[0].restart_empty();
+    nodes.0[3].restart_empty();
+    // One that knew them before, and one that did not.
+    for locks in [locks, nodes.manager().await] {
+        let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
+        wait::eventually("all that vote have", async || guard.acks().granted() == 3).await;
+        assert_eq!(nodes.that_have("k"), [1, 2, 4]);
+        guard.release().await.expect("held");
+        wait::eventually("it is given back", async || nodes.that_have("k").is_empty()).await;
+    }
+    // With two that do not vote, a third one cannot be spared.
+    nodes.0[1].kill();
+    let locks = nodes.manager().await;
+    assert_eq!(
+        kind(locks.lock("k").ttl(long()).acquire().await),
+        ErrorKind::Unavailable
+    );
+    assert!(held.is_valid());
+}
+
+#[tokio::test]
+async fn a_lock_that_two_servers_have_forgotten_is_not_given_away_before_it_ends() {
+    needs!(redis);
+    let nodes = Nodes::start(5);
+    let builder = || nodes.builder().max_ttl(MAX_TTL).default_ttl(MAX_TTL);
+    let locks = builder().connect().await.expect("a manager");
+    let other = builder().connect().await.expect("a manager");
+    // It is to stand on three servers, so that two who forget it would make a majority without it.
+    for node in [3, 4] {
+        nodes.0[node].cli(&["SET", "lock:k", "stranger"]);
+    }
+    let request = locks.lock("k").ttl(MAX_TTL).renew(Renew::Off);
+    let held = request.acquire().await.expect("a majority is free");
+    assert_eq!(nodes.that_have("k").len(), 5);
+    for node in [3, 4] {
+        nodes.0[node].cli(&["DEL", "lock:k"]);
+    }
+    nodes.0[1].restart_empty();
+    nodes.0[2].restart_empty();
+    assert_eq!(nodes.that_have("k"), [0]);
+
+    let next = at_last(&other, "k", MAX_TTL).await;
+    assert!(!held.is_valid(), "two hold one lock");
+    assert!(next.fencing_token() > held.fencing_token());
+    drop(next);
+
+    // They are like the others again when that time is over.
+    wait::eventually("all five agree", async || {
+        let _guard = at_last(&other, "k", MAX_TTL).await;
+        nodes.that_have("k").len() == 5
+    })
+    .await;
+    nodes.are_left_clean().await;
+}

@@ -1,0 +1,105 @@
+//! Locks over several real servers that stop, die, forget and are cut off.
+
+mod apart;
+mod contenders;
+mod empty;
+mod gone;
+mod split;
+mod twins;
+
+use std::time::Duration;
+
+use lock_core::{ErrorKind, LockGuard, LockManager, ManagerBuilder};
+use lock_tests::{RedisServer, wait};
+
+/// Servers of a test's own that know nothing of one another.
+struct Nodes(Vec<RedisServer>);
+
+impl Nodes {
+    fn start(count: usize) -> Nodes {
+        Nodes((0..count).map(|_| RedisServer::start()).collect())
+    }
+
+    fn builder(&self) -> ManagerBuilder {
+        builder(self.0.iter().map(RedisServer::url))
+    }
+
+    async fn manager(&self) -> LockManager {
+        self.builder().connect().await.expect("a manager")
+    }
+
+    /// One that has met all servers: connecting does not wait for the last ones for long.
+    async fn acquainted(&self) -> LockManager {
+        let locks = self.manager().await;
+        wait::eventually("all have been met", async || {
+            let Ok(guard) = locks.lock("met").ttl(long()).acquire().await else {
+                return false;
+            };
+            let mut votes = 0;
+            for _ in 0..100 {
+                votes = guard.acks().granted() as usize;
+                if votes == self.0.len() {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            drop(guard);
+            votes == self.0.len()
+        })
+        .await;
+        locks
+    }
+
+    /// The servers on which the key has a value.
+    fn that_have(&self, key: &str) -> Vec<usize> {
+        let name = format!("lock:{key}");
+        let nodes = (0..self.0.len()).filter(|node| self.0[*node].is_up());
+        nodes
+            .filter(|node| self.0[*node].get(&name).is_some())
+            .collect()
+    }
+
+    /// No lock is left on any server that is up.
+    async fn are_left_clean(&self) {
+        let locks = |node: &RedisServer| {
+            let keys = node.keys();
+            keys.into_iter().filter(|key| !key.starts_with("lock:!"))
+        };
+        wait::eventually("no lock is left", async || {
+            let up = self.0.iter().filter(|node| node.is_up());
+            up.flat_map(locks).next().is_none()
+        })
+        .await;
+    }
+}
+
+/// Patient enough for a machine that is busy with the other tests.
+fn builder(urls: impl IntoIterator<Item = String>) -> ManagerBuilder {
+    LockManager::quorum(urls)
+        .operation_timeout(Duration::from_secs(5))
+        .assume_fresh()
+}
+
+/// Long enough never to run out in a test that is not about time.
+fn long() -> Duration {
+    Duration::from_secs(60)
+}
+
+#[track_caller]
+fn kind(result: Result<LockGuard, lock_core::Error>) -> ErrorKind {
+    match result {
+        Ok(_) => panic!("an error was expected"),
+        Err(error) => error.kind(),
+    }
+}
+
+/// Asks until it is granted, whatever is in the way.
+async fn at_last(locks: &LockManager, key: &str, ttl: Duration) -> LockGuard {
+    let mut granted = None;
+    wait::eventually("the lock is granted", async || {
+        granted = locks.lock(key).ttl(ttl).acquire().await.ok();
+        granted.is_some()
+    })
+    .await;
+    granted.expect("granted")
+}
