@@ -1,8 +1,10 @@
 //! What the layer costs a request: CPU of this process, the same router with it and without.
 //!
-//! Requests go straight into the service, so that no HTTP is measured, one at a time, each of
-//! another user: nobody is in anybody's way. The store is a real server; its own CPU is not counted.
+//! Requests go straight into the service, so that no HTTP is measured, one at a time or many at once,
+//! each of another user: nobody is in anybody's way. The store is a real server; its own CPU is not
+//! counted.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use axum::Router;
@@ -14,6 +16,7 @@ use lock_core::redis::aio::MultiplexedConnection;
 use lock_tests::RedisServer;
 use lock_tower::LockLayer;
 use rustix::time::{ClockId, clock_gettime};
+use tokio::task::JoinSet;
 use tower::{Service, ServiceExt};
 use tower_http::timeout::TimeoutLayer;
 
@@ -22,7 +25,9 @@ use crate::machine::median;
 
 const ROUNDS: usize = 60;
 /// Requests in a turn: a turn is short, so that whatever else the machine does hits all alike.
-const TURN: usize = 500;
+const TURN: usize = 512;
+/// Requests at once, where there are many.
+const CROWD: usize = 64;
 
 pub(crate) fn run(server: &RedisServer) {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -64,6 +69,39 @@ async fn compare(server: &RedisServer) {
         }
     }
     print(&turns);
+
+    let mut crowds: [Vec<f64>; 3] = Default::default();
+    for _ in 0..ROUNDS {
+        let crowd = [
+            cpu_of(many(|users| requests_of(plain.clone(), users))).await,
+            cpu_of(many(|users| requests_of(on_redis.clone(), users))).await,
+            cpu_of(many(|users| raw_pairs_of(raw.clone(), users))).await,
+        ];
+        for (all, one) in crowds.iter_mut().zip(crowd) {
+            all.push(one);
+        }
+    }
+    print_crowd(&crowds);
+}
+
+fn print_crowd([plain, on_redis, raw]: &[Vec<f64>; 3]) {
+    let rounds = on_redis.iter().zip(plain).zip(raw);
+    let beside = rounds.map(|((layer, plain), raw)| layer - plain - raw);
+    println!("\n| {CROWD} requests at once, CPU of the process | µs a request |");
+    println!("| --- | --- |");
+    println!("| plain router | {:.1} |", median(plain.clone()));
+    println!(
+        "| with the lock layer, Redis, round trips and all | {:.1} |",
+        median(on_redis.clone())
+    );
+    println!(
+        "| *no request*: raw SET NX PX + EVALSHA | {:.1} |",
+        median(raw.clone())
+    );
+    println!(
+        "| the layer, beside the router and the raw pair | {:.1} |",
+        median(beside.collect())
+    );
 }
 
 /// Differences are taken within a round, and only then their median.
@@ -133,8 +171,24 @@ fn cpu() -> Duration {
 }
 
 async fn requests(app: &Router) {
-    let mut service = app.clone().into_service::<Body>();
-    for user in 0..TURN {
+    requests_of(app.clone(), 0..TURN).await;
+}
+
+/// A turn, by as many tasks as there are in a crowd.
+async fn many<F>(act: impl Fn(Range<usize>) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let share = TURN / CROWD;
+    let tasks: JoinSet<()> = (0..CROWD)
+        .map(|task| act(task * share..(task + 1) * share))
+        .collect();
+    tasks.join_all().await;
+}
+
+async fn requests_of(app: Router, users: Range<usize>) {
+    let mut service = app.into_service::<Body>();
+    for user in users {
         let request = Request::post("/orders")
             .header("x-user-id", user)
             .body(Body::empty())
@@ -148,8 +202,11 @@ async fn requests(app: &Router) {
 }
 
 async fn raw_pairs(connection: &MultiplexedConnection) {
-    let mut connection = connection.clone();
-    for user in 0..TURN {
+    raw_pairs_of(connection.clone(), 0..TURN).await;
+}
+
+async fn raw_pairs_of(mut connection: MultiplexedConnection, users: Range<usize>) {
+    for user in users {
         raw_pair(&mut connection, &format!("lock:raw:{user}"), user).await;
     }
 }
