@@ -121,7 +121,7 @@ impl<T: Copy + Eq> Server<T> {
         }
     }
 
-    /// `acquire.lua`. A first attempt by native commands does the same.
+    /// `acquire.lua`. A first attempt by `first.lua` does the same.
     pub(super) fn acquire(
         &mut self,
         key: usize,
