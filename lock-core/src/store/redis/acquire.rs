@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use super::answers::{Trouble, acquired, acquired_at_first, acquired_in_batch};
+use super::answers::{acquired, acquired_at_first, acquired_in_batch};
 use super::batch::{Item, is_alone};
 use super::connection::Connection;
+use super::trouble::Trouble;
 use super::{RedisStore, grant, millis, scripts};
 use crate::store::{Acquire, Outcome};
 

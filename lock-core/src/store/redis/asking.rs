@@ -5,8 +5,8 @@ use redis::{AsyncConnectionConfig, Client, Pipeline, Value};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::answers::{failure, not_connected};
 use super::lookout::ANSWER;
+use super::trouble::{failure, not_connected};
 use crate::store::Failure;
 
 /// A server that is asked from time to time.

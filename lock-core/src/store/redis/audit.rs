@@ -7,10 +7,11 @@ use std::time::Duration;
 use redis::{Pipeline, Value, cmd};
 use tokio::time::timeout;
 
-use super::answers::{Trouble, number, text};
+use super::answers::{number, text};
 use super::connection::Connection;
 use super::names::Names;
 use super::topology::{Node, Topology};
+use super::trouble::Trouble;
 use crate::audit::{Facts, Finding, Persistence, Reading, Role, disagreements};
 use crate::clock::Clock;
 use crate::store::Failure;

@@ -10,10 +10,10 @@ use redis::Value;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::answers::Trouble;
 use super::connection::Connection;
 use super::names::Names;
 use super::scripts::{BATCH, RELEASE};
+use super::trouble::Trouble;
 use super::wait::NextWait;
 use crate::store::Failure;
 use crate::sync::lock;

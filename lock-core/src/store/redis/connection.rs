@@ -12,8 +12,8 @@ use redis::{
 };
 use tokio::sync::mpsc;
 
-use super::answers::{Trouble, not_connected, trouble};
 use super::batch::Batch;
+use super::trouble::{Trouble, not_connected, trouble};
 use crate::clock::{Clock, Moment};
 use crate::store::Failure;
 
@@ -276,7 +276,7 @@ pub(super) fn is_master(role: Option<&Value>) -> Result<(), Failure> {
     let role = match role {
         Some(Value::Array(role)) => role.first().and_then(super::answers::text),
         Some(Value::ServerError(error)) => {
-            return Err(super::answers::failure(error.clone().into()));
+            return Err(super::trouble::failure(error.clone().into()));
         }
         _ => None,
     };

@@ -9,11 +9,11 @@ use std::future::Future;
 use std::time::Duration;
 
 use super::RedisStore;
-#[cfg(feature = "cluster")]
-use super::answers::Elsewhere;
-use super::answers::Trouble;
 use super::connection::Connection;
 use super::topology::Node;
+#[cfg(feature = "cluster")]
+use super::trouble::Elsewhere;
+use super::trouble::Trouble;
 use crate::clock::{Clock, Moment};
 use crate::store::vote::VoteOutcome;
 use crate::store::{Acquire, Failure, Lane, Operation, Outcome, Refusal, Released};

@@ -10,11 +10,12 @@ use redis::{PushInfo, PushKind, Value, cmd};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{sleep, timeout};
 
-use super::answers::{Trouble, failure, text};
+use super::answers::text;
 use super::audit::Auditor;
 use super::connection::Connection;
 use super::names::Names;
 use super::topology::{Node, Topology};
+use super::trouble::{Trouble, failure};
 use crate::audit::Finding;
 use crate::clock::ServerTime;
 use crate::fence::FencingToken;

@@ -2,8 +2,9 @@
 
 use redis::{Pipeline, Value, cmd};
 
-use super::answers::{self, Trouble, time_above};
+use super::answers::{self, time_above};
 use super::connection::Connection;
+use super::trouble::Trouble;
 use super::{RedisStore, scripts};
 use crate::cohort::MOST;
 use crate::store::{Outcome, Release};

@@ -25,6 +25,7 @@ mod scripts;
 #[cfg(feature = "sentinel")]
 mod sentinel;
 mod topology;
+mod trouble;
 #[cfg(any(feature = "sentinel", feature = "cluster"))]
 mod url;
 mod vote;
@@ -38,7 +39,6 @@ use redis::Value;
 use tokio::runtime::Handle;
 use tokio::sync::SetOnce;
 
-use self::answers::Trouble;
 use self::audit::Auditor;
 use self::batch::Item;
 use self::connection::Connection;
@@ -51,6 +51,7 @@ use self::replicas::Replicas;
 use self::scripts::Scripts;
 pub(crate) use self::topology::Servers;
 use self::topology::{Node, Topology};
+use self::trouble::Trouble;
 use super::{BoxFuture, Events, Extension, Failure, Lane, Operation, Outcome, Release, Store};
 use crate::audit::Finding;
 use crate::error::Error;

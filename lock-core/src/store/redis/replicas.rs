@@ -11,11 +11,11 @@ use tokio::runtime::{Handle, Id};
 use tokio::sync::SetOnce;
 
 use super::RedisStore;
-use super::answers::Trouble;
 use super::connection::Connection;
 use super::links::Links;
 use super::names::Names;
 use super::topology::{Node, Topology};
+use super::trouble::Trouble;
 use crate::fence::FencingToken;
 use crate::store::{Acquire, Extended, Failure, Operation, Outcome, Refusal, Release, Released};
 

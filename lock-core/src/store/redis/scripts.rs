@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use redis::{Cmd, Script, Value};
 
-use super::answers::Trouble;
 use super::connection::Connection;
+use super::trouble::Trouble;
 use crate::store::Failure;
 
 macro_rules! script {

@@ -9,13 +9,14 @@ use std::time::Duration;
 use redis::{Client, Pipeline, PushInfo, Value, cmd};
 use tokio::sync::{mpsc, watch};
 
-use super::answers::{failure, number, text};
+use super::answers::{number, text};
 use super::asking::{Informant, ask_all};
 use super::connection::{Connection, Probe, prepared};
 use super::lookout::Lookout;
 use super::names::Names;
 use super::nodes::Nodes;
 use super::topology::Node;
+use super::trouble::failure;
 use super::url::SentinelUrl;
 use crate::error::Error;
 use crate::store::Failure;

@@ -46,7 +46,7 @@ pub(crate) struct Servers(pub(super) Topology);
 impl Servers {
     pub(crate) fn single(client: &Client) -> Result<Self, Error> {
         let client = prepared(client.get_connection_info().clone());
-        let client = client.map_err(|error| super::answers::failure(error).error)?;
+        let client = client.map_err(|error| super::trouble::failure(error).error)?;
         Ok(Self(Topology::Single(client)))
     }
 

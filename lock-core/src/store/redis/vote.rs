@@ -2,8 +2,9 @@
 
 use redis::Value;
 
-use super::answers::{Trouble, number, owner, refusal, text};
+use super::answers::{number, owner, refusal, text};
 use super::connection::Connection;
+use super::trouble::Trouble;
 use super::{RedisStore, grant, millis, scripts};
 use crate::clock::ServerTime;
 use crate::store::quorum::numbers::BLOCK;

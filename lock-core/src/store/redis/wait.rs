@@ -7,8 +7,9 @@ use redis::{Value, cmd};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use super::answers::{Trouble, number};
+use super::answers::number;
 use super::connection::Connection;
+use super::trouble::Trouble;
 use crate::store::Failure;
 use crate::sync::lock;
 

@@ -5,10 +5,9 @@
 
 use redis::{Pipeline, Value, cmd};
 
-use crate::store::redis::answers::{
-    Trouble, failure, not_understood, number, owner, refusal, time_above, trouble,
-};
+use crate::store::redis::answers::{not_understood, number, owner, refusal, time_above};
 use crate::store::redis::connection::Connection;
+use crate::store::redis::trouble::{Trouble, failure, trouble};
 use crate::store::redis::{RedisStore, millis, scripts};
 use crate::store::{Acquire, Failure, Outcome};
 

@@ -4,8 +4,9 @@ use redis::Value;
 
 use super::slots::Slot;
 use crate::store::Failure;
-use crate::store::redis::answers::{failure, number, text};
+use crate::store::redis::answers::{number, text};
 use crate::store::redis::topology::Node;
+use crate::store::redis::trouble::failure;
 
 #[derive(Clone)]
 pub(super) struct Map {

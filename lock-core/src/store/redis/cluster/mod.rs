@@ -19,13 +19,13 @@ use tokio::time::{sleep, timeout};
 
 use self::map::{Map, Said, Share, said};
 use self::slots::Slot;
-use super::answers::failure;
 use super::asking::{Informant, ask_all};
 use super::connection::{Connection, Probe};
 use super::lookout::Lookout;
 use super::names::Names;
 use super::nodes::Nodes;
 use super::topology::Node;
+use super::trouble::failure;
 use crate::error::Error;
 use crate::store::Failure;
 use crate::token::ManagerId;

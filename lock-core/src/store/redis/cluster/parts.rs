@@ -6,9 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::store::redis::answers::{self, Trouble};
+use crate::store::redis::answers;
 use crate::store::redis::connection::Connection;
 use crate::store::redis::journey::{Errand, Journey};
+use crate::store::redis::trouble::Trouble;
 use crate::store::redis::{RedisStore, fence_text, grant, millis, scripts};
 use crate::store::{Acquire, Failure, Operation, Outcome, Release, Released};
 

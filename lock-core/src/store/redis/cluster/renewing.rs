@@ -3,10 +3,11 @@
 use redis::{Pipeline, Value};
 
 use super::slots::Slot;
-use crate::store::redis::answers::{self, Trouble};
+use crate::store::redis::answers;
 use crate::store::redis::connection::Connection;
 use crate::store::redis::journey::{Errand, Journey};
 use crate::store::redis::topology::Node;
+use crate::store::redis::trouble::Trouble;
 use crate::store::redis::{RedisStore, millis, scripts};
 use crate::store::{Extended, Extension, Operation, Outcome};
 

@@ -1,0 +1,156 @@
+//! What goes wrong on the way to an answer, and what to say of it.
+
+use redis::{ErrorKind as RedisKind, RedisError, ServerErrorKind, Value};
+
+use crate::store::Failure;
+
+/// What went wrong on the way to the answer.
+#[derive(Clone, Debug)]
+pub(super) enum Trouble {
+    /// The connection is of no use any more; what was sent may have arrived.
+    Broken(RedisError),
+    /// The server does not know the script.
+    NoScript,
+    /// Another node of the cluster has the key. Nothing was done.
+    Elsewhere(Elsewhere),
+    /// The keys of one lock are on their way from one node to another. Nothing was done.
+    Moving(RedisError),
+    /// This server cannot serve at the moment, but another one may. Nothing was done.
+    Unfit(Failure),
+    /// Anything else.
+    Failed(Failure),
+}
+
+/// Where a key is.
+#[derive(Clone, Debug)]
+pub(super) struct Elsewhere {
+    pub(super) error: RedisError,
+    /// The mark that was read there before the answer: the node that has the key may not have the
+    /// mark yet.
+    #[cfg(feature = "cluster")]
+    pub(super) mark: u64,
+}
+
+impl Elsewhere {
+    fn new(error: RedisError) -> Self {
+        Self {
+            error,
+            #[cfg(feature = "cluster")]
+            mark: 0,
+        }
+    }
+
+    #[cfg(feature = "cluster")]
+    pub(super) fn with_mark(self, mark: Option<u64>) -> Self {
+        Self {
+            mark: mark.unwrap_or(0),
+            ..self
+        }
+    }
+
+    /// Whether the slot itself is still with the node that said so.
+    pub(super) fn is_for_now(&self) -> bool {
+        self.error.kind() == RedisKind::Server(ServerErrorKind::Ask)
+    }
+}
+
+/// Sorts an error by what can be done about it.
+pub(super) fn trouble(error: RedisError) -> Trouble {
+    match error.kind() {
+        RedisKind::Server(kind) => match kind {
+            ServerErrorKind::NoScript => Trouble::NoScript,
+            ServerErrorKind::Moved | ServerErrorKind::Ask => {
+                Trouble::Elsewhere(Elsewhere::new(error))
+            }
+            ServerErrorKind::TryAgain => Trouble::Moving(error),
+            ServerErrorKind::ReadOnly
+            | ServerErrorKind::MasterDown
+            | ServerErrorKind::ClusterDown
+            | ServerErrorKind::BusyLoading => Trouble::Unfit(failure(error)),
+            _ => Trouble::Failed(failure(error)),
+        },
+        RedisKind::Io | RedisKind::Parse => Trouble::Broken(error),
+        _ => Trouble::Failed(failure(error)),
+    }
+}
+
+impl Trouble {
+    /// The trouble that a server's error stands for, if the answer is one.
+    pub(super) fn of(answer: &Value) -> Option<Self> {
+        match answer {
+            Value::ServerError(error) => Some(trouble(error.clone().into())),
+            _ => None,
+        }
+    }
+
+    /// What to say if nothing can be done about it.
+    pub(super) fn into_failure(self) -> Failure {
+        match self {
+            Trouble::Broken(error) | Trouble::Moving(error) => failure(error),
+            Trouble::Elsewhere(elsewhere) => failure(elsewhere.error),
+            Trouble::Unfit(failure) | Trouble::Failed(failure) => failure,
+            Trouble::NoScript => Failure::not_understood(),
+        }
+    }
+}
+
+/// A connection that was never made has carried nothing.
+pub(super) fn not_connected(error: RedisError) -> Failure {
+    Failure {
+        ambiguous: false,
+        ..failure(error)
+    }
+}
+
+/// The failure that a server's error stands for.
+pub(super) fn failure(error: RedisError) -> Failure {
+    let code = error.code().unwrap_or_default().to_owned();
+    // The server's own words are not passed on: newer servers name the user in them.
+    let permanent = |message: &'static str| Failure::misconfigured(message);
+    match (error.kind(), code.as_str()) {
+        (RedisKind::AuthenticationFailed, _) | (_, "WRONGPASS" | "NOAUTH") => {
+            permanent("the server does not accept the user or password of the URL")
+        }
+        (RedisKind::Server(ServerErrorKind::NoPerm), _) | (_, "NOPERM") => permanent(
+            "the server's ACL forbids this user a command or key of the lock; allow it \
+             +@read +@write +@scripting +@connection +publish +subscribe +time +info, \
+             the keys ~<namespace>* and the channels &<namespace>!m:*; with sentinels also +role, \
+             in a cluster +cluster|info +cluster|slots",
+        ),
+        (_, "WRONGTYPE") => permanent(
+            "a key of the lock holds data of another type; lock another key, or choose another namespace",
+        ),
+        (_, "LOCKMARK") => permanent(
+            "the key `<namespace>!f`, the mark of the fencing tokens, holds something else than a number; \
+             delete it, or choose another namespace",
+        ),
+        (
+            RedisKind::Server(
+                ServerErrorKind::CrossSlot | ServerErrorKind::Moved | ServerErrorKind::Ask,
+            ),
+            _,
+        ) => permanent(
+            "this server is one node of a cluster; connect with redis-cluster://host:port",
+        ),
+        (RedisKind::RESP3NotSupported, _) => {
+            permanent("the server is older than Redis 6.2; use 6.2 or later, or Valkey")
+        }
+        (RedisKind::InvalidClientConfig, _) => {
+            permanent("the settings of the Redis client are not usable")
+        }
+        // Refused before anything was written: OOM, READONLY, LOADING, MASTERDOWN, NOREPLICAS, BUSY …
+        (RedisKind::Server(_) | RedisKind::Extension, _) => Failure::refused(format!(
+            "the server cannot serve the lock at the moment ({})",
+            if code.is_empty() {
+                "unknown error"
+            } else {
+                &code
+            }
+        )),
+        _ => {
+            let mut unanswered = Failure::unanswered("the connection to the server failed");
+            unanswered.error = unanswered.error.with_source(error);
+            unanswered
+        }
+    }
+}
