@@ -93,10 +93,6 @@ mod acquire;
     )
 )]
 mod audit;
-#[cfg_attr(
-    not(feature = "redis"),
-    allow(dead_code, reason = "the embedded store is not connected to")
-)]
 mod builder;
 mod clock;
 mod cohort;
@@ -133,6 +129,7 @@ mod run;
 )]
 mod store;
 mod sync;
+mod target;
 mod tenure;
 #[cfg(feature = "test-util")]
 pub mod test_util;

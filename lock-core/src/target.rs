@@ -1,0 +1,177 @@
+//! Which store a URL names.
+
+use crate::error::Error;
+#[cfg(feature = "redis")]
+use crate::store::Servers;
+
+/// A store that is not opened yet.
+pub(crate) enum Target {
+    Memory {
+        name: Option<String>,
+    },
+    #[cfg(feature = "redis")]
+    Redis(Box<Servers>),
+    Quorum(Vec<Target>),
+}
+
+impl Target {
+    pub(crate) fn of(url: &str) -> Result<Self, Error> {
+        let Some((scheme, rest)) = url.split_once(':') else {
+            return Err(unknown_scheme("a URL without a scheme"));
+        };
+        match scheme {
+            "memory" if rest.is_empty() => Ok(Target::Memory { name: None }),
+            "memory" if rest.starts_with('/') => Err(Error::invalid(
+                "`memory:` takes a bare name, as in `memory:shop`, not a path",
+            )),
+            "memory" => Ok(Target::Memory {
+                name: Some(rest.to_owned()),
+            }),
+            "redis" | "rediss" | "valkey" | "valkeys" | "redis+unix" | "unix" => {
+                Self::redis(scheme, url)
+            }
+            "redis-sentinel" | "rediss-sentinel" => Self::sentinel(url),
+            "redis-cluster" | "rediss-cluster" => Self::cluster(url),
+            "redlock" => Err(Error::invalid(
+                "a node of a quorum is a server of its own, as redis://host:port",
+            )),
+            _ => Err(unknown_scheme(&format!(
+                "the scheme `{}`",
+                scheme.escape_debug()
+            ))),
+        }
+    }
+
+    #[cfg(feature = "redis")]
+    fn redis(scheme: &str, url: &str) -> Result<Self, Error> {
+        // The parser's own words are not passed on: they may repeat the URL, and with it a password.
+        let client = redis::Client::open(url).map_err(|_| {
+            // TLS may also come by a feature of the redis crate that the application turned on.
+            Error::invalid(if matches!(scheme, "rediss" | "valkeys") {
+                "the URL cannot be read, or TLS is not built in; write rediss://host:port, \
+                 and turn on the feature `tls-rustls` of lock-core"
+            } else {
+                "the URL cannot be read; write redis://[user:password@]host[:port][/db], \
+                 with `@`, `:`, `/` and `%` in the password percent-encoded"
+            })
+        })?;
+        Servers::single(&client).map(Self::redis_on)
+    }
+
+    #[cfg(feature = "redis")]
+    pub(crate) fn redis_on(servers: Servers) -> Self {
+        Target::Redis(Box::new(servers))
+    }
+
+    #[cfg(feature = "sentinel")]
+    fn sentinel(url: &str) -> Result<Self, Error> {
+        Servers::sentinel(url).map(Self::redis_on)
+    }
+
+    #[cfg(not(feature = "sentinel"))]
+    fn sentinel(_: &str) -> Result<Self, Error> {
+        Err(Error::invalid(
+            "`redis-sentinel:` needs the feature `sentinel` of lock-core",
+        ))
+    }
+
+    #[cfg(feature = "cluster")]
+    fn cluster(url: &str) -> Result<Self, Error> {
+        Servers::cluster(url).map(Self::redis_on)
+    }
+
+    #[cfg(not(feature = "cluster"))]
+    fn cluster(_: &str) -> Result<Self, Error> {
+        Err(Error::invalid(
+            "`redis-cluster:` needs the feature `cluster` of lock-core",
+        ))
+    }
+
+    #[cfg(not(feature = "redis"))]
+    fn redis(scheme: &str, _: &str) -> Result<Self, Error> {
+        Err(Error::invalid(format!(
+            "`{scheme}:` needs the feature `redis` of lock-core"
+        )))
+    }
+}
+
+fn unknown_scheme(what: &str) -> Error {
+    Error::invalid(format!(
+        "{what} names no store; write `redis://host:port`, `rediss://…`, `unix:///path`, \
+         `redis-sentinel://host:port?service=name`, `redis-cluster://host:port` or `memory:`"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{ErrorKind, LockManager};
+
+    #[cfg(feature = "redis")]
+    #[test]
+    fn a_wrong_url_says_what_to_write_and_never_repeats_its_password() {
+        for url in [
+            "",
+            "localhost:6379",
+            "http://user:sesame@localhost",
+            "redis//user:sesame@localhost",
+            "redis://user:sesame@local host:port",
+            "redis://user:sesame@localhost:99999",
+            "redis://user:sesame@localhost/notadb",
+            "redlock://:sesame@a,:sesame@A:6379,c",
+            "redlock://:sesame@a/1,:sesame@a/2,c",
+            "redlock:sesame",
+            "redlock://:sesame@a,b,c?max_ttl=sesame",
+            "redlock://:sesame@a,b:port,c",
+            "memory:/shop",
+        ] {
+            let error = LockManager::connect_lazy(url).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid, "{url}");
+            let shown = format!("{error} {error:?}");
+            assert!(!shown.contains("sesame"), "{shown}");
+            assert!(
+                ["redis://", "memory:", "redlock://", "listed twice", "10s"]
+                    .iter()
+                    .any(|words| shown.contains(words)),
+                "{shown}"
+            );
+        }
+    }
+
+    #[cfg(not(all(feature = "sentinel", feature = "cluster")))]
+    #[test]
+    fn servers_without_their_feature_name_the_feature() {
+        for (url, feature, is_on) in [
+            (
+                "redis-sentinel://:sesame@a?service=b",
+                "`sentinel`",
+                cfg!(feature = "sentinel"),
+            ),
+            (
+                "redis-cluster://:sesame@a",
+                "`cluster`",
+                cfg!(feature = "cluster"),
+            ),
+        ] {
+            if !is_on {
+                let error = LockManager::connect_lazy(url).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Invalid);
+                let shown = error.to_string();
+                assert!(
+                    shown.contains(feature) && !shown.contains("sesame"),
+                    "{shown}"
+                );
+            }
+        }
+    }
+
+    #[cfg(not(feature = "tls-rustls"))]
+    #[test]
+    fn tls_without_its_feature_names_the_feature() {
+        let error = LockManager::connect_lazy("rediss://localhost").unwrap_err();
+        assert!(
+            error.to_string().contains("tls-rustls")
+                || error.to_string().contains("feature `redis`"),
+            "{error}"
+        );
+    }
+}
