@@ -9,11 +9,12 @@ use std::time::Duration;
 use tracing::Instrument;
 
 use crate::clock::Moment;
+use crate::deadline::{Anchor, GRANT};
 use crate::error::Error;
 use crate::guard::LockGuard;
 use crate::hold::Hold;
 use crate::keeper::{Job, Keeper};
-use crate::lease::{Anchor, GRANT, Phase, Terms};
+use crate::lease::{Phase, Terms};
 use crate::local::{Entry, Local, Passed, Patience, Place, Seat, Verdict};
 use crate::manager::Core;
 use crate::options::Wait;

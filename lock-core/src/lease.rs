@@ -5,50 +5,9 @@
 
 use std::time::Duration;
 
-use crate::clock::{Moment, ServerTime};
+use crate::clock::Moment;
+use crate::deadline::{GRANT, deadline};
 use crate::options::Fairness;
-
-/// How far this machine's clock and the server's may run apart, and what rounding may cost: 1 % of
-/// the span and 2 ms.
-fn margin(span: Duration) -> Duration {
-    span / 100 + Duration::from_millis(2)
-}
-
-/// For how long a store gives a key to a waiter that it has not heard of since.
-pub(crate) const GRANT: Duration = Duration::from_secs(2);
-
-/// When a lease ends for its owner: counted from the instant *before the first byte* of the send
-/// whose reply is used, so that no delay of the network can make it outlive the server's.
-pub(crate) fn deadline(sent: Moment, ttl: Duration) -> Moment {
-    sent + ttl.saturating_sub(margin(ttl))
-}
-
-/// What a waiter knows of the server's clock: it showed `server` after the local instant `local`.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(test, derive(PartialEq, Eq, Hash))]
-pub(crate) struct Anchor {
-    pub(crate) local: Moment,
-    pub(crate) server: ServerTime,
-}
-
-impl Anchor {
-    /// When a lease ends for its owner that the server gives away, unasked, until `ends`. The server
-    /// cannot read `ends` before the local instant answered: its clock showed `server` no earlier
-    /// than `local`, and the margin is for the whole span since then, the waiting included.
-    ///
-    /// `None`: the server's clock has been stepped. A grant cannot last longer than `longest` from
-    /// the instant at which it is heard of, nor end before its anchor.
-    pub(crate) fn deadline(
-        self,
-        ends: ServerTime,
-        heard: Moment,
-        longest: Duration,
-    ) -> Option<Moment> {
-        let span = Duration::from_micros(ends.0.checked_sub(self.server.0)?);
-        let deadline = deadline(self.local, span);
-        (deadline <= heard + longest).then_some(deadline)
-    }
-}
 
 /// What the owner asked for. Small: a process may hold very many leases.
 #[derive(Clone, Copy, Debug)]

@@ -18,14 +18,6 @@ fn renewing(ttl: Duration) -> Lease {
 }
 
 #[test]
-fn the_deadline_leaves_one_percent_and_two_milliseconds() {
-    assert_eq!(
-        deadline(START, 10 * SECOND),
-        after(Duration::from_millis(9_898))
-    );
-}
-
-#[test]
 fn a_grant_that_comes_after_its_ttl_counts_for_nothing() {
     let mut lease = Lease::new(Terms::new(SECOND, true, None));
     assert!(!lease.grant(START, after(Duration::from_millis(988))));
@@ -243,37 +235,6 @@ fn renewing_ends_with_the_last_body_that_wanted_it() {
     assert_eq!(lease.due(), Some(after(SECOND)));
     lease.stop_renewing();
     assert_eq!(lease.poll(after(SECOND)), Action::Nothing);
-}
-
-fn anchor() -> Anchor {
-    Anchor {
-        local: START,
-        server: ServerTime(5_000_000),
-    }
-}
-
-#[test]
-fn a_grant_ends_by_the_anchor_and_the_margin_is_for_the_whole_span() {
-    let ends = ServerTime(5_000_000 + 100_000_000);
-    let heard = after(98 * SECOND);
-    assert_eq!(
-        anchor().deadline(ends, heard, 2 * SECOND),
-        Some(after(Duration::from_millis(98_998))),
-        "one percent of a hundred seconds, and 2 ms"
-    );
-}
-
-#[test]
-fn a_clock_that_was_stepped_gives_no_deadline() {
-    let heard = after(10 * SECOND);
-    // Forward by a minute: it would last longer than any grant does.
-    let ends = ServerTime(5_000_000 + 72_000_000);
-    assert_eq!(anchor().deadline(ends, heard, 2 * SECOND), None);
-    // Back behind the anchor.
-    assert_eq!(
-        anchor().deadline(ServerTime(4_000_000), heard, 2 * SECOND),
-        None
-    );
 }
 
 #[test]

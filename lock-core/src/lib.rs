@@ -96,11 +96,13 @@ mod audit;
 mod builder;
 mod clock;
 mod cohort;
+mod deadline;
 mod default_manager;
 mod error;
 mod fence;
 mod from_error;
 mod guard;
+mod handle;
 mod hold;
 #[cfg(feature = "axum")]
 mod http;
@@ -150,7 +152,8 @@ pub use default_manager::{AsLockManager, Scope};
 pub use error::{Error, ErrorKind};
 pub use fence::FencingToken;
 pub use from_error::FromLockError;
-pub use guard::{LockGuard, LockHandle};
+pub use guard::LockGuard;
+pub use handle::LockHandle;
 pub use inventory::{Drained, HeldLock};
 pub use key::{KeyValue, LockKey};
 #[cfg(feature = "macros")]

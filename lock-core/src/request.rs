@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use crate::acquire::Wanted;
 use crate::error::{Error, ErrorKind};
-use crate::guard::{LockGuard, LockHandle};
+use crate::guard::LockGuard;
+use crate::handle::LockHandle;
 use crate::key::LockKey;
 use crate::lease::Terms;
 use crate::manager::{Core, LockManager};

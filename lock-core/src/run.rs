@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 
 use crate::error::Error;
-use crate::guard::LockHandle;
+use crate::handle::LockHandle;
 use crate::lease::Loss;
 use crate::options::{OnLost, ReleaseMode};
 use crate::reentry::Level;

@@ -7,7 +7,8 @@ use tracing::span::Entered;
 
 use crate::acquire::{Wanted, acquire};
 use crate::error::Error;
-use crate::guard::{LockGuard, LockHandle};
+use crate::guard::LockGuard;
+use crate::handle::LockHandle;
 use crate::lease::Loss;
 use crate::options::{Reentrancy, ReleaseMode, Wait};
 use crate::reentry::{Entry, Level, check_not_inside};

@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::fault::Fault;
 use super::server::{Answer, Push, Value};
 use crate::clock::{Moment, ServerTime};
-use crate::lease::{Anchor, GRANT, Lease, Terms};
+use crate::deadline::{Anchor, GRANT};
+use crate::lease::{Lease, Terms};
 use crate::retry::{LONGEST, ask_again_after};
 use crate::store::Refusal;
 

@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use super::RedisStore;
 use crate::clock::{Clock, Moment};
-use crate::lease::GRANT;
+use crate::deadline::GRANT;
 use crate::store::{Acquire, Lane, Operation, Release};
 use crate::sync::lock;
 

@@ -54,8 +54,8 @@ use self::topology::{Node, Topology};
 use self::trouble::Trouble;
 use super::{BoxFuture, Events, Extension, Failure, Lane, Operation, Outcome, Release, Store};
 use crate::audit::Finding;
+use crate::deadline::GRANT;
 use crate::error::Error;
-use crate::lease::GRANT;
 use crate::manager::Settings;
 
 pub(crate) struct RedisStore {
