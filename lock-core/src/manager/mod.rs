@@ -1,27 +1,22 @@
 //! The manager: one store, one keeper, one queue.
 
+mod core;
+
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
+pub(crate) use self::core::{Core, Settings};
 use crate::audit::Finding;
 use crate::builder::ManagerBuilder;
-use crate::clock::Clock;
 use crate::error::Error;
 use crate::inventory::{Drained, HeldLock};
-use crate::keeper::{Job, Keeper};
 use crate::key::LockKey;
-use crate::local::Local;
-use crate::options::{MAX_TTL, Wait};
 use crate::request::LockRequest;
-use crate::store::{
-    Event, Events, MemoryStore, News, QuorumNode, QuorumSettings, QuorumStore, Store,
-};
-use crate::token::{ManagerId, TokenSource};
 
 /// Gives out locks. Cheap to clone; one per process and store is enough.
 ///
@@ -42,36 +37,6 @@ use crate::token::{ManagerId, TokenSource};
 #[derive(Clone)]
 pub struct LockManager {
     core: Arc<Core>,
-}
-
-/// What all clones, guards and handles of a manager share.
-pub(crate) struct Core {
-    pub(crate) tokens: TokenSource,
-    pub(crate) keeper: Arc<Keeper>,
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) local: Local,
-    pub(crate) operation_timeout: Duration,
-    connect_timeout: Duration,
-    /// The ttl and the wait of a request that names none.
-    pub(crate) defaults: (Duration, Wait),
-    /// The longest ttl and cooldown.
-    pub(crate) max_ttl: Duration,
-    draining: AtomicBool,
-    /// The embedded store, where it is one: for tests to command.
-    #[cfg(feature = "test-util")]
-    memory: Option<Arc<MemoryStore>>,
-}
-
-/// What a manager is made of, beside its store.
-#[derive(Clone, Debug)]
-pub(crate) struct Settings {
-    pub(crate) clock: Clock,
-    pub(crate) operation_timeout: Duration,
-    pub(crate) connect_timeout: Duration,
-    pub(crate) defaults: (Duration, Wait),
-    pub(crate) max_ttl: Option<Duration>,
-    /// Of a quorum: whether nodes that are all without data are new.
-    pub(crate) assume_fresh: bool,
 }
 
 impl LockManager {
@@ -320,103 +285,6 @@ impl LockManager {
     pub fn test_store(&self) -> Option<crate::test_util::TestStore> {
         let store = self.core.memory.clone()?;
         Some(crate::test_util::TestStore { store })
-    }
-
-    /// Starts the keeper on an embedded store.
-    pub(crate) fn start_embedded(
-        store: Arc<MemoryStore>,
-        settings: Settings,
-    ) -> Result<Self, Error> {
-        let embedded = Arc::clone(&store);
-        Self::assemble(|_, _| store, Some(embedded), settings)
-    }
-
-    /// Starts the keeper on several stores.
-    pub(crate) fn start_quorum(nodes: Vec<QuorumNode>, settings: Settings) -> Result<Self, Error> {
-        let quorum = QuorumSettings {
-            max_ttl: settings.max_ttl.unwrap_or(MAX_TTL),
-            assume_fresh: settings.assume_fresh,
-            operation_timeout: settings.operation_timeout,
-        };
-        let store = |keeper: &Arc<Keeper>, manager| -> Arc<dyn Store> {
-            QuorumStore::new(nodes, quorum, keeper, TokenSource::new(manager))
-        };
-        Self::assemble(store, None, settings)
-    }
-
-    /// Starts the keeper on a store.
-    #[cfg(feature = "redis")]
-    pub(crate) fn start(store: Arc<dyn Store>, settings: Settings) -> Result<Self, Error> {
-        Self::assemble(|_, _| store, None, settings)
-    }
-
-    #[cfg_attr(
-        not(feature = "test-util"),
-        allow(unused_variables, reason = "only tests command the embedded store")
-    )]
-    fn assemble(
-        store: impl FnOnce(&Arc<Keeper>, ManagerId) -> Arc<dyn Store>,
-        memory: Option<Arc<MemoryStore>>,
-        settings: Settings,
-    ) -> Result<Self, Error> {
-        let manager = ManagerId::random();
-        let keeper = Keeper::new(settings.clock, settings.operation_timeout);
-        let store = store(&keeper, manager);
-        // The store speaks to a manager that may be gone: it keeps none alive.
-        let listener: Arc<OnceLock<Weak<Core>>> = Arc::default();
-        let events = Events::new(manager, {
-            let listener = Arc::clone(&listener);
-            move |event| {
-                if let Some(core) = listener.get().and_then(Weak::upgrade) {
-                    core.hear(event);
-                }
-            }
-        });
-        let core = Arc::new(Core {
-            tokens: TokenSource::new(manager),
-            keeper: Arc::clone(&keeper),
-            store: Arc::clone(&store),
-            local: Local::default(),
-            operation_timeout: settings.operation_timeout,
-            connect_timeout: settings.connect_timeout,
-            defaults: settings.defaults,
-            max_ttl: settings.max_ttl.unwrap_or(MAX_TTL),
-            draining: AtomicBool::new(false),
-            #[cfg(feature = "test-util")]
-            memory,
-        });
-        let _ = listener.set(Arc::downgrade(&core));
-        let background = Arc::clone(&store).background(events);
-        keeper.start(store, background).map_err(|error| {
-            Error::unavailable(format!("the keeper's thread cannot be started: {error}"))
-        })?;
-        Ok(Self { core })
-    }
-}
-
-impl Core {
-    pub(crate) fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::SeqCst)
-    }
-
-    fn hear(self: Arc<Self>, event: Event) {
-        match event {
-            Event::News { key, token, news } => {
-                // A waiter that is gone in the meantime must not keep the others waiting.
-                if !self.local.tell(&key, token, news, &self.keeper.clock) {
-                    let given = matches!(news, News::Given(_));
-                    let job = Job::nobodys(&self, key, token, given);
-                    self.keeper.submit(job);
-                }
-            }
-            Event::Interrupted => self.local.tell_all_to_ask(),
-        }
-    }
-}
-
-impl Drop for Core {
-    fn drop(&mut self) {
-        self.keeper.close();
     }
 }
 
