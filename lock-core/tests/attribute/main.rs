@@ -13,6 +13,7 @@ mod keys;
 // A store that loses a lock on command.
 #[cfg(feature = "test-util")]
 mod loss;
+mod other_macros;
 mod probe;
 mod reentry;
 mod refusal;

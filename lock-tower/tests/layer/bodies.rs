@@ -1,18 +1,15 @@
 //! Keys that are made of the body: what the handler reads after that, and what is refused.
 
-use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::common::*;
-use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
-use http_body::{Frame, SizeHint};
+use crate::script::Event::{self, Data, Empty, Error, Late, Pause, Silence, Trailers};
+use crate::script::{Script, post};
+use http::{Method, Request, Response, StatusCode};
+use http_body::Frame;
 use http_body_util::BodyExt;
 use lock_core::LockManager;
 use lock_tower::key::WithBody;
@@ -20,102 +17,6 @@ use lock_tower::{LockContext, LockLayer, MissingKey, RejectionKind, RequestBody}
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 const LIMIT: usize = 10;
-
-/// A body that gives these frames, then waits for ever if told so, and knows how often it was asked.
-#[derive(Clone, Default)]
-struct Script {
-    frames: VecDeque<Event>,
-    length: Option<u64>,
-    polls: Arc<AtomicUsize>,
-}
-
-#[derive(Clone)]
-enum Event {
-    Data(&'static [u8]),
-    Trailers(&'static str),
-    Error,
-    /// Nothing more ever comes.
-    Silence,
-    /// Nothing for now.
-    Pause,
-    /// Nothing until somebody asks who was not woken for it.
-    Late,
-    /// Frames with nothing in them, at once and without an end.
-    Empty,
-}
-
-use Event::{Data, Empty, Error, Late, Pause, Silence, Trailers};
-
-impl Script {
-    fn of(frames: impl IntoIterator<Item = Event>) -> Self {
-        Self {
-            frames: frames.into_iter().collect(),
-            ..Self::default()
-        }
-    }
-
-    fn announcing(self, length: u64) -> Self {
-        Self {
-            length: Some(length),
-            ..self
-        }
-    }
-}
-
-impl http_body::Body for Script {
-    type Data = Bytes;
-    type Error = io::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        self.polls.fetch_add(1, Ordering::Relaxed);
-        let Some(event) = self.frames.pop_front() else {
-            return Poll::Ready(None);
-        };
-        Poll::Ready(Some(match event {
-            Data(bytes) => Ok(Frame::data(Bytes::from_static(bytes))),
-            Trailers(value) => {
-                let mut trailers = HeaderMap::new();
-                trailers.insert("checksum", value.parse().unwrap());
-                Ok(Frame::trailers(trailers))
-            }
-            Error => Err(io::Error::other("the client has gone")),
-            Silence => {
-                self.frames.push_front(Silence);
-                return Poll::Pending;
-            }
-            Late => return Poll::Pending,
-            Empty => {
-                let polls = self.polls.load(Ordering::Relaxed);
-                assert!(polls < 1_000_000, "it is asked without an end");
-                self.frames.push_front(Empty);
-                Ok(Frame::data(Bytes::new()))
-            }
-            Pause => {
-                context.waker().wake_by_ref();
-                return Poll::Pending;
-            }
-        }))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.frames.is_empty()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self.length {
-            Some(length) => SizeHint::with_exact(length),
-            None => SizeHint::default(),
-        }
-    }
-}
-
-fn post(body: Script) -> Request<Script> {
-    let request = Request::post("/orders").header("x-user-id", "42");
-    request.body(body).unwrap()
-}
 
 /// The whole body is the key.
 fn layer(locks: &LockManager) -> LockLayer<WithBody> {
@@ -357,85 +258,4 @@ async fn two_bodies_that_differ_run_together_and_two_that_do_not_exclude_one_ano
     gate.let_through(2);
     assert_eq!(one.await.unwrap().unwrap().status(), StatusCode::OK);
     assert_eq!(two.await.unwrap().unwrap().status(), StatusCode::OK);
-}
-
-#[cfg(feature = "json")]
-#[tokio::test]
-async fn json_is_the_same_however_it_is_written() {
-    for (template, same, other) in [
-        (
-            "k:<json>",
-            r#"{ "n":1.0,"order":{"sku":"\u0041"}}"#,
-            r#"{"order":{"sku":"B"},"n":1}"#,
-        ),
-        (
-            "k:<json./order/sku>",
-            r#"{"order":{"sku":"A"},"note":"changed"}"#,
-            r#"{"order":{"sku":"a"}}"#,
-        ),
-    ] {
-        let (locks, _) = embedded();
-        let gate = Gate::closed();
-        let layer = LockLayer::body_template(locks.clone(), template, 1024).unwrap();
-        let service = layer.layer(gated_body(&gate));
-        let send = |body: &'static str| {
-            service
-                .clone()
-                .oneshot(post(Script::of([Data(body.as_bytes())])))
-        };
-        let first = tokio::spawn(send(r#"{"order":{"sku":"A"},"n":1}"#));
-        gate.entered(1).await;
-        let again = read(send(same).await.unwrap()).await;
-        assert_eq!(again.kind(), Some(RejectionKind::InFlight), "{template}");
-        let second = tokio::spawn(send(other));
-        gate.entered(2).await;
-        assert_eq!(locks.held().len(), 2, "{template}");
-        gate.let_through(2);
-        first.await.unwrap().unwrap();
-        second.await.unwrap().unwrap();
-    }
-}
-
-#[cfg(feature = "json")]
-#[tokio::test]
-async fn what_is_no_json_is_a_400_of_its_own_and_never_runs() {
-    let (locks, store) = embedded();
-    let gate = Gate::closed();
-    for template in ["k:<json>", "k:<json./a>", "k:<header.x-user-id>:<json./a?>"] {
-        let layer = LockLayer::body_template(locks.clone(), template, 1024).unwrap();
-        let service = layer.layer(gated_body(&gate));
-        for body in ["", "{", r#"{"a":1,"a":2}"#, "a=1"] {
-            let request = post(Script::of([Data(body.as_bytes())]));
-            let refused = read(service.clone().oneshot(request).await.unwrap()).await;
-            assert_eq!(refused.status, StatusCode::BAD_REQUEST);
-            assert_eq!(
-                refused.kind(),
-                Some(RejectionKind::BodyInvalid),
-                "{template} {body}"
-            );
-            assert_eq!(refused.problem()["code"], "lock_body_invalid");
-        }
-    }
-    assert_eq!((gate.entered_so_far(), store.taken()), (0, 0));
-}
-
-#[cfg(feature = "json")]
-fn gated_body(
-    gate: &Gate,
-) -> impl Service<
-    Request<RequestBody<Script>>,
-    Response = Response<Body>,
-    Error = Infallible,
-    Future: Send + 'static,
-> + Clone
-+ Send
-+ 'static {
-    let gate = gate.clone();
-    service_fn(move |_| {
-        let gate = gate.clone();
-        async move {
-            gate.pass().await;
-            ok(StatusCode::OK)
-        }
-    })
 }

@@ -18,6 +18,8 @@ mod handlers_say;
 mod http2;
 #[cfg(feature = "axum")]
 mod http2_bodies;
+#[cfg(feature = "json")]
+mod json_bodies;
 mod keys;
 mod log;
 mod logs;
@@ -36,6 +38,7 @@ mod refusals;
 mod responses;
 #[cfg(feature = "axum")]
 mod routes;
+mod script;
 mod shadow;
 mod shutdown;
 mod sockets;

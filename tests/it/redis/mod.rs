@@ -19,6 +19,7 @@ mod slow;
 mod stopped;
 mod trips;
 mod types;
+mod undone;
 
 pub(crate) use trips::{asked, counts};
 

@@ -1,0 +1,105 @@
+//! Functions that other macros and attributes have a hand in.
+
+use std::time::Duration;
+
+use lock_core::{Error, LockManager, distributed_lock};
+
+macro_rules! locked {
+    ($name:ident, $parameter:ident, $key:literal, $body:block) => {
+        #[distributed_lock(key = $key, ttl = "10s")]
+        async fn $name($parameter: u64, hidden: u64) -> Result<u64, Error> {
+            let below: Result<u64, Error> = $body;
+            Ok(below? + hidden)
+        }
+    };
+    ($name:ident) => {
+        #[distributed_lock(key = "inside:<hidden>", ttl = "10s", guard = lock)]
+        async fn $name(hidden: u64) -> Result<u64, Error> {
+            assert!(lock.is_valid());
+            Ok(hidden)
+        }
+    };
+}
+
+locked!(made, uid, "made:<uid>", { Ok(uid) });
+locked!(made_inside);
+
+#[tokio::test]
+async fn functions_made_by_macro_rules_see_the_names_they_should() {
+    let locks = LockManager::in_memory();
+    assert_eq!(locks.scope(made(1, 2)).await.expect("free"), 3);
+    assert_eq!(locks.scope(made_inside(4)).await.expect("free"), 4);
+}
+
+#[distributed_lock(key = "first:<a>", ttl = "10s", guard = outer)]
+#[distributed_lock(key = "second:<a>", ttl = "10s", guard = inner)]
+async fn stacked(a: u8) -> Result<(String, String), Error> {
+    assert_eq!(a, 1);
+    Ok((outer.key().to_owned(), inner.key().to_owned()))
+}
+
+#[tokio::test]
+async fn two_locks_stack_and_the_nearest_to_the_function_is_taken_first() {
+    let locks = LockManager::in_memory();
+    let keys = locks.scope(stacked(1)).await.expect("free");
+    assert_eq!(keys, ("first:1".to_owned(), "second:1".to_owned()));
+
+    let ttl = Duration::from_secs(10);
+    let _first = locks
+        .lock("first:1")
+        .ttl(ttl)
+        .acquire()
+        .await
+        .expect("free");
+    let _second = locks
+        .lock("second:1")
+        .ttl(ttl)
+        .acquire()
+        .await
+        .expect("free");
+    let error = locks.scope(stacked(1)).await.expect_err("both are held");
+    assert_eq!(error.key(), Some("second:1"));
+}
+
+#[distributed_lock(key = "conditional:<a>", ttl = "10s")]
+async fn conditional(
+    a: u8,
+    #[cfg(any())] missing: Missing,
+    #[cfg(not(any()))] present: u8,
+    #[cfg(any())] (_, gone): (u8, Missing),
+) -> Result<u8, Error> {
+    Ok(a + present)
+}
+
+#[tokio::test]
+async fn a_parameter_that_is_configured_away_is_away() {
+    let locks = LockManager::in_memory();
+    assert_eq!(locks.scope(conditional(1, 2)).await.expect("free"), 3);
+}
+
+/// Names of the expansion that a body could meet are the body's own.
+#[distributed_lock(key = "hygiene:<__lock_key>", ttl = "10s", guard = handle)]
+async fn hygiene(
+    __lock_key: u8,
+    request: u8,
+    body: u8,
+    error: u8,
+    outcome: u8,
+) -> Result<u8, Error> {
+    assert!(handle.is_valid());
+    Ok(__lock_key + request + body + error + outcome)
+}
+
+#[tokio::test]
+async fn no_name_of_the_expansion_gets_into_the_way() {
+    let locks = LockManager::in_memory();
+    assert_eq!(locks.scope(hygiene(1, 2, 3, 4, 5)).await.expect("free"), 15);
+}
+
+/// The attribute stands above the one that makes a plain function of it.
+#[distributed_lock(key = "test", ttl = "10s", manager = LockManager::in_memory(), guard = lock)]
+#[tokio::test]
+async fn a_test_may_itself_be_under_a_lock() -> Result<(), Error> {
+    assert!(lock.is_valid());
+    Ok(())
+}
