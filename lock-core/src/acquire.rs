@@ -272,8 +272,10 @@ struct Pending {
 
 impl Pending {
     fn new(wanted: &Wanted) -> Self {
-        let hold = Hold::new(&wanted.core, &wanted.key, wanted.terms);
-        let lane = wanted.core.store.acquiring_lane();
+        let core = &wanted.core;
+        let lane = core.store.acquiring_lane();
+        let address = core.store.address(core.tokens.manager(), lane);
+        let hold = Hold::new(core, &wanted.key, wanted.terms, address);
         Self {
             hold,
             lane,

@@ -15,7 +15,7 @@ use crate::options::cooldown_millis;
 use crate::reentry::{Nested, Turn};
 use crate::store::{Acquire, Extension, Release, Replaced};
 use crate::sync::{WakerSet, lock, wake_all};
-use crate::token::Token;
+use crate::token::{Address, Token};
 
 pub(crate) struct Hold {
     pub(crate) core: Arc<Core>,
@@ -42,11 +42,17 @@ struct State {
 }
 
 impl Hold {
-    pub(crate) fn new(core: &Arc<Core>, key: &Arc<str>, terms: Terms) -> Arc<Self> {
+    /// `address`: where its waiter is told what becomes of it.
+    pub(crate) fn new(
+        core: &Arc<Core>,
+        key: &Arc<str>,
+        terms: Terms,
+        address: Address,
+    ) -> Arc<Self> {
         Arc::new(Self {
             core: Arc::clone(core),
             key: Arc::clone(key),
-            token: core.tokens.fresh(),
+            token: core.tokens.fresh_at(address),
             state: Mutex::new(State {
                 lease: Lease::new(terms),
                 fence: None,

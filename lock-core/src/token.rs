@@ -1,20 +1,36 @@
 //! Lease tokens: what stands in Redis as the lock's value.
 
 use std::fmt;
+#[cfg(feature = "redis")]
+use std::hash::{Hash, Hasher};
 use std::sync::Mutex;
 
 use crate::sync::lock;
 
-/// Names a manager, and its push channel. Not the process: two managers of one process must not
-/// take each other's pushes for their own.
+/// Whom a store tells what becomes of a waiter: a manager, or one of the runtimes that it is used on.
+/// Names its push channel. Not the process: two managers of one process must not take each other's
+/// pushes for their own.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct ManagerId(u64);
+pub(crate) struct Address(u64);
 
-impl ManagerId {
+impl Address {
     pub(crate) fn random() -> Self {
         let mut bytes = [0; 8];
         fill(&mut bytes);
         Self(u64::from_be_bytes(bytes))
+    }
+
+    /// That of the same manager on one of the application's runtimes: another one for each.
+    #[cfg(feature = "redis")]
+    pub(crate) fn on(self, runtime: tokio::runtime::Id) -> Self {
+        let mut number = NumberOf(0);
+        runtime.hash(&mut number);
+        // Odd, so that different numbers stay different; large, so that they do not stay close to each
+        // other. No runtime has the number 0, which would make it the manager's own.
+        Self(
+            self.0
+                .wrapping_add(number.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+        )
     }
 
     /// A number by which managers can be spread over servers.
@@ -25,23 +41,44 @@ impl ManagerId {
     }
 }
 
-impl fmt::Display for ManagerId {
+impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.0)
     }
 }
 
-impl fmt::Debug for ManagerId {
+impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ManagerId(..)")
+        f.write_str("Address(..)")
     }
 }
 
-/// The value of a held lock: `<manager, 16 hex digits>/<128 random bits, 32 hex digits>`, fresh for
+/// The number that somebody hashes, to tell ids from each other that do not say theirs.
+#[cfg(feature = "redis")]
+struct NumberOf(u64);
+
+#[cfg(feature = "redis")]
+impl Hasher for NumberOf {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.wrapping_mul(257).wrapping_add(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// The value of a held lock: `<address, 16 hex digits>/<128 random bits, 32 hex digits>`, fresh for
 /// every lease and compared whole. ASCII, because values pass through clients as UTF-8.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Token {
-    manager: ManagerId,
+    address: Address,
     lease: [u64; 2],
 }
 
@@ -49,8 +86,8 @@ impl Token {
     /// The length of the text.
     pub(crate) const LENGTH: usize = 16 + 1 + 32;
 
-    pub(crate) fn manager(&self) -> ManagerId {
-        self.manager
+    pub(crate) fn address(&self) -> Address {
+        self.address
     }
 
     /// A random number that is this lease's own.
@@ -60,16 +97,16 @@ impl Token {
 
     /// The token of a text that a manager of this kit wrote; `None` for a stranger's.
     pub(crate) fn parse(text: &str) -> Option<Token> {
-        let (manager, lease) = text.split_once('/')?;
+        let (address, lease) = text.split_once('/')?;
         if text.len() != Self::LENGTH
-            || manager.len() != 16
-            || !is_lower_hex(manager)
+            || address.len() != 16
+            || !is_lower_hex(address)
             || !is_lower_hex(lease)
         {
             return None;
         }
         Some(Token {
-            manager: ManagerId(u64::from_str_radix(manager, 16).ok()?),
+            address: Address(u64::from_str_radix(address, 16).ok()?),
             lease: [
                 u64::from_str_radix(&lease[..16], 16).ok()?,
                 u64::from_str_radix(&lease[16..], 16).ok()?,
@@ -87,7 +124,7 @@ impl Token {
     /// The text, without an allocation.
     pub(crate) fn text(&self) -> TokenText {
         let mut text = TokenText([b'/'; Self::LENGTH]);
-        write_hex(&mut text.0[..16], self.manager.0);
+        write_hex(&mut text.0[..16], self.address.0);
         write_hex(&mut text.0[17..33], self.lease[0]);
         write_hex(&mut text.0[33..], self.lease[1]);
         text
@@ -125,7 +162,8 @@ impl fmt::Debug for Token {
 
 /// Makes the tokens of one manager.
 pub(crate) struct TokenSource {
-    manager: ManagerId,
+    /// The manager's own address.
+    manager: Address,
     pool: Mutex<Pool>,
 }
 
@@ -136,7 +174,7 @@ struct Pool {
 }
 
 impl TokenSource {
-    pub(crate) fn new(manager: ManagerId) -> Self {
+    pub(crate) fn new(manager: Address) -> Self {
         let pool = Mutex::new(Pool {
             bytes: [0; 1024],
             used: 1024,
@@ -144,7 +182,16 @@ impl TokenSource {
         Self { manager, pool }
     }
 
+    /// For a lease whose waiter is told at the manager's own address.
     pub(crate) fn fresh(&self) -> Token {
+        self.fresh_at(self.manager)
+    }
+
+    pub(crate) fn manager(&self) -> Address {
+        self.manager
+    }
+
+    pub(crate) fn fresh_at(&self, address: Address) -> Token {
         let mut pool = lock(&self.pool);
         if pool.used == pool.bytes.len() {
             fill(&mut pool.bytes);
@@ -158,10 +205,7 @@ impl TokenSource {
         };
         let lease = [half(start), half(start + 8)];
         pool.used += 16;
-        Token {
-            manager: self.manager,
-            lease,
-        }
+        Token { address, lease }
     }
 }
 
@@ -180,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_token_reads_back_and_names_its_manager() {
-        let manager = ManagerId::random();
+        let manager = Address::random();
         let token = TokenSource::new(manager).fresh();
         let text = token.to_string();
         assert_eq!(text.len(), Token::LENGTH);
@@ -190,7 +234,7 @@ mod tests {
 
     #[test]
     fn strangers_values_are_not_tokens() {
-        let token = TokenSource::new(ManagerId::random()).fresh().to_string();
+        let token = TokenSource::new(Address::random()).fresh().to_string();
         for text in [
             "",
             "1",
@@ -205,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_thousand_leases_have_a_thousand_tokens() {
-        let source = TokenSource::new(ManagerId::random());
+        let source = TokenSource::new(Address::random());
         let tokens: std::collections::HashSet<_> = (0..1000).map(|_| source.fresh()).collect();
         assert_eq!(tokens.len(), 1000);
     }

@@ -35,7 +35,7 @@ fn seat(core: &Arc<Core>) -> Seat {
 
 /// A lease that somebody asks for.
 fn asked_for(core: &Arc<Core>, seat: &Seat) -> Arc<Hold> {
-    let hold = Hold::new(core, &key(), terms());
+    let hold = Hold::new(core, &key(), terms(), core.tokens.manager());
     seat.asking(hold.token);
     hold
 }
@@ -72,7 +72,7 @@ fn each_release_under_way_is_known_until_it_is_answered() {
     assert!(is_known(&core, &first) && is_known(&core, &second));
     core.local.given_back(&second.release());
     assert!(is_known(&core, &first) && !is_known(&core, &second));
-    let next = seat(&core).asking(Hold::new(&core, &key(), terms()).token);
+    let next = seat(&core).asking(Hold::new(&core, &key(), terms(), core.tokens.manager()).token);
     assert_eq!(next, Some(first.replaced()), "it may be stepped over again");
     core.local.given_back(&first.release());
     assert!(!is_known(&core, &first));
@@ -85,7 +85,10 @@ fn a_release_that_its_owner_waits_for_is_known_and_not_stepped_over() {
     let hold = held(&core, 1);
     hold.close();
     let seat = seat(&core);
-    assert_eq!(seat.asking(Hold::new(&core, &key(), terms()).token), None);
+    assert_eq!(
+        seat.asking(Hold::new(&core, &key(), terms(), core.tokens.manager()).token),
+        None
+    );
     assert!(is_known(&core, &hold));
     core.local.leave(&hold, Left::Nothing);
     drop(seat);
@@ -101,7 +104,10 @@ fn a_cooldown_under_way_is_known_and_not_stepped_over() {
     release_later(&hold);
     assert!(is_known(&core, &hold));
     let seat = seat(&core);
-    assert_eq!(seat.asking(Hold::new(&core, &key(), terms()).token), None);
+    assert_eq!(
+        seat.asking(Hold::new(&core, &key(), terms(), core.tokens.manager()).token),
+        None
+    );
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::options::{MAX_TTL, Wait};
 use crate::store::{
     Event, Events, MemoryStore, News, QuorumNode, QuorumSettings, QuorumStore, Store,
 };
-use crate::token::{ManagerId, TokenSource};
+use crate::token::{Address, TokenSource};
 
 /// What all clones, guards and handles of a manager share.
 pub(crate) struct Core {
@@ -79,11 +79,11 @@ impl LockManager {
         allow(unused_variables, reason = "only tests command the embedded store")
     )]
     fn assemble(
-        store: impl FnOnce(&Arc<Keeper>, ManagerId) -> Arc<dyn Store>,
+        store: impl FnOnce(&Arc<Keeper>, Address) -> Arc<dyn Store>,
         memory: Option<Arc<MemoryStore>>,
         settings: Settings,
     ) -> Result<Self, Error> {
-        let manager = ManagerId::random();
+        let manager = Address::random();
         let keeper = Keeper::new(settings.clock, settings.operation_timeout);
         let store = store(&keeper, manager);
         // The store speaks to a manager that may be gone: it keeps none alive.

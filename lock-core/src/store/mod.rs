@@ -21,7 +21,7 @@ use crate::acks::Acks;
 use crate::audit::Finding;
 use crate::clock::ServerTime;
 use crate::fence::FencingToken;
-use crate::token::{ManagerId, Token};
+use crate::token::{Address, Token};
 use crate::{Error, ErrorKind};
 
 #[cfg(feature = "redis")]
@@ -67,6 +67,11 @@ pub(crate) trait Store: Debug + Send + Sync {
     /// As [`lane`](Store::lane), for acquires and what undoes them.
     fn acquiring_lane(&self) -> Lane {
         self.lane()
+    }
+
+    /// Where a waiter is told what becomes of it, if it asks on this lane.
+    fn address(&self, manager: Address, _lane: Lane) -> Address {
+        manager
     }
 
     /// On how many servers the lease stands, of how many.
@@ -312,15 +317,12 @@ pub(crate) enum News {
 /// The manager that a store tells its events.
 #[derive(Clone)]
 pub(crate) struct Events {
-    pub(crate) manager: ManagerId,
+    pub(crate) manager: Address,
     listener: Arc<dyn Fn(Event) + Send + Sync>,
 }
 
 impl Events {
-    pub(crate) fn new(
-        manager: ManagerId,
-        listener: impl Fn(Event) + Send + Sync + 'static,
-    ) -> Self {
+    pub(crate) fn new(manager: Address, listener: impl Fn(Event) + Send + Sync + 'static) -> Self {
         Self {
             manager,
             listener: Arc::new(listener),

@@ -192,7 +192,8 @@ async fn waiters_come_through_a_restart_that_is_short() {
     // The connections, and with them the listening, are made anew.
     wait::eventually("both are back", async || {
         let clients = server.cli(&["CLIENT", "LIST"]);
-        clients.matches(" sub=1 ").count() == 2
+        // Of each manager the keeper's, and that on which the waiter asked.
+        clients.matches(" sub=1 ").count() == 3
     })
     .await;
     guard.release().await.expect("held");

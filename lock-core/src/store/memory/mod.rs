@@ -18,7 +18,7 @@ use self::state::{State, Wake};
 use super::{BoxFuture, Events, Failure, Lane, Operation, Outcome, Store};
 use crate::clock::Clock;
 use crate::sync::lock;
-use crate::token::ManagerId;
+use crate::token::Address;
 
 /// A store of its own (`memory:`), or one that the process shares by name (`memory:name`).
 pub(crate) struct MemoryStore {
@@ -110,7 +110,7 @@ impl Store for MemoryStore {
 /// A manager's place among the listeners, for as long as its keeper runs.
 struct Listening {
     store: Arc<MemoryStore>,
-    manager: ManagerId,
+    manager: Address,
 }
 
 impl Listening {

@@ -11,7 +11,7 @@ use crate::fence::FencingToken;
 use crate::store::{
     Acquire, Event, Events, Extended, Extension, Failure, News, Outcome, Refusal, Release, Released,
 };
-use crate::token::{ManagerId, Token};
+use crate::token::{Address, Token};
 
 /// How long a released key is kept for the first waiter: without it, an owner that takes the key
 /// again at once would always come before whom it has just woken.
@@ -27,7 +27,7 @@ pub(super) struct State {
     /// Where it is a node of a quorum.
     pub(super) registers: Registers,
     /// The managers that use this store.
-    pub(super) listeners: HashMap<ManagerId, Events>,
+    pub(super) listeners: HashMap<Address, Events>,
     /// How many keys to have before looking for expired ones again.
     sweep_at: usize,
     /// Set by a test: every operation fails with it.
@@ -247,7 +247,7 @@ impl State {
     pub(super) fn head(&mut self, key: &Arc<str>) -> Option<(Events, Token)> {
         let waiting = self.queues.get_mut(key)?;
         while let Some(token) = waiting.front().copied() {
-            if let Some(events) = self.listeners.get(&token.manager()) {
+            if let Some(events) = self.listeners.get(&token.address()) {
                 return Some((events.clone(), token));
             }
             waiting.pop_front();
@@ -317,7 +317,7 @@ mod tests {
     fn a_lease_that_ran_out_may_have_used_more_tokens_than_its_own() {
         let ttl = Duration::from_secs(1);
         let start = Moment(1_000_000_000);
-        let tokens = TokenSource::new(ManagerId::random());
+        let tokens = TokenSource::new(Address::random());
         let ask = |key: &str| Acquire {
             key: key.into(),
             token: tokens.fresh(),

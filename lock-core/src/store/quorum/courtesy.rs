@@ -43,12 +43,12 @@ impl Courtesy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::token::{ManagerId, TokenSource};
+    use crate::token::{Address, TokenSource};
 
     #[test]
     fn a_key_is_left_to_others_once_and_for_a_moment() {
         let (courtesy, now) = (Courtesy::default(), Moment(1_000_000_000));
-        let token = TokenSource::new(ManagerId::random()).fresh();
+        let token = TokenSource::new(Address::random()).fresh();
         assert_eq!(courtesy.until("k", now), None);
         courtesy.stand_back(&"k".into(), token, now);
         assert_eq!(courtesy.until("other", now), None);

@@ -192,11 +192,11 @@ impl Spread {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::token::{ManagerId, TokenSource};
+    use crate::token::{Address, TokenSource};
 
     #[test]
     fn a_late_vote_counts_for_a_lease_that_is_wanted_and_for_no_other() {
-        let (leases, tokens) = (Leases::default(), TokenSource::new(ManagerId::random()));
+        let (leases, tokens) = (Leases::default(), TokenSource::new(Address::random()));
         let token = tokens.fresh();
         let spread = leases.begin(token);
         assert!((0..3).all(|node| spread.claim(node)));
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_lease_that_asks_again_knows_which_nodes_still_have_a_question() {
-        let (leases, tokens) = (Leases::default(), TokenSource::new(ManagerId::random()));
+        let (leases, tokens) = (Leases::default(), TokenSource::new(Address::random()));
         let token = tokens.fresh();
         let first = leases.begin(token);
         assert!(first.claim(0) && first.claim(1));
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn what_nobody_asks_for_again_is_swept_away() {
-        let (leases, tokens) = (Leases::default(), TokenSource::new(ManagerId::random()));
+        let (leases, tokens) = (Leases::default(), TokenSource::new(Address::random()));
         for _ in 0..1_000 {
             let token = tokens.fresh();
             let spread = leases.begin(token);

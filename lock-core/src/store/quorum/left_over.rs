@@ -88,14 +88,14 @@ impl LeftOvers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::token::{ManagerId, TokenSource};
+    use crate::token::{Address, TokenSource};
 
     const NOW: Moment = Moment(1_000_000_000);
 
     fn release() -> Release {
         Release {
             key: "k".into(),
-            token: TokenSource::new(ManagerId::random()).fresh(),
+            token: TokenSource::new(Address::random()).fresh(),
             ttl: Duration::from_secs(10),
             fence: None,
             in_background: true,

@@ -38,11 +38,11 @@ pub(super) fn jitter(token: Token, round: u32, bound: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::token::{ManagerId, TokenSource};
+    use crate::token::{Address, TokenSource};
 
     #[test]
     fn repetitions_are_spread_over_a_span_that_doubles_up_to_a_bound_and_end() {
-        let tokens = TokenSource::new(ManagerId::random());
+        let tokens = TokenSource::new(Address::random());
         let trip = Duration::from_micros(200);
         for (round, bound) in [(0, 1), (1, 2), (3, 8), (6, 64), (9, 64)] {
             let bound = Duration::from_millis(bound);
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn slow_nodes_are_given_more_time() {
-        let tokens = TokenSource::new(ManagerId::random());
+        let tokens = TokenSource::new(Address::random());
         let trip = Duration::from_millis(100);
         let longest = (0..1_000)
             .filter_map(|_| pause(tokens.fresh(), 0, trip))

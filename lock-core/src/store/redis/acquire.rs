@@ -28,7 +28,10 @@ impl RedisStore {
                 ttl_millis: millis(acquire.ttl),
             };
             return match on.send_in_batch(&self.names, item).await? {
-                Some(answer) => Ok(acquired_in_batch(&answer, self.keeper.is_listening())),
+                Some(answer) => Ok(acquired_in_batch(
+                    &answer,
+                    self.will_tell(acquire.token, on),
+                )),
                 None => Box::pin(self.acquire_by_script(acquire, on)).await,
             };
         }
@@ -43,7 +46,10 @@ impl RedisStore {
         if is_alone(&answer) {
             return Box::pin(self.acquire_by_script(acquire, on)).await;
         }
-        Ok(acquired_at_first(&answer, self.keeper.is_listening()))
+        Ok(acquired_at_first(
+            &answer,
+            self.will_tell(acquire.token, on),
+        ))
     }
 
     pub(super) async fn acquire_by_script(
@@ -69,6 +75,6 @@ impl RedisStore {
             used.as_deref().unwrap_or_default(),
         ];
         let answer = self.scripts.acquire.run(on, &keys, &arguments).await?;
-        Ok(acquired(&answer, self.keeper.is_listening()))
+        Ok(acquired(&answer, self.will_tell(acquire.token, on)))
     }
 }

@@ -10,12 +10,13 @@ use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionInfo, Pipeline, ProtocolVersion, PushInfo,
     PushKind, RedisError, Value, cmd,
 };
-use tokio::sync::mpsc;
 
 use super::batch::Batch;
-use super::trouble::{Trouble, not_connected, trouble};
+use super::inbox::Inbox;
+use super::trouble::{Trouble, failure, not_connected, trouble};
 use crate::clock::{Clock, Moment};
 use crate::store::Failure;
+use crate::token::Token;
 
 /// Data that the server's machine does not acknowledge for this long ends a connection.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
@@ -54,6 +55,7 @@ pub(super) struct Connection {
 struct Shared {
     redis: MultiplexedConnection,
     health: Arc<Health>,
+    inbox: Option<Arc<Inbox>>,
     batch: Batch,
 }
 
@@ -91,13 +93,10 @@ impl Probe {
 }
 
 impl Connection {
-    /// Connects. `pushes`: where to put what the server says unasked.
+    /// Connects. `inbox`: where to put what the server pushes, once it is [listened to](Self::listen).
     ///
     /// Sets no timer, so that it works in a runtime without any: the caller bounds it.
-    pub(super) async fn open(
-        client: &Client,
-        pushes: Option<mpsc::UnboundedSender<PushInfo>>,
-    ) -> Result<Self, Failure> {
+    pub(super) async fn open(client: &Client, inbox: Option<&Arc<Inbox>>) -> Result<Self, Failure> {
         let health = Arc::new(Health::default());
         let config = AsyncConnectionConfig::new()
             .set_response_timeout(None)
@@ -105,7 +104,7 @@ impl Connection {
             .set_pipeline_buffer_size(1024)
             .set_push_sender(Listener {
                 health: Arc::clone(&health),
-                pushes,
+                inbox: inbox.cloned(),
             });
         let redis = client
             .get_multiplexed_async_connection_with_config(&config)
@@ -114,6 +113,7 @@ impl Connection {
         let shared = Arc::new(Shared {
             redis,
             health,
+            inbox: inbox.cloned(),
             batch: Batch::default(),
         });
         Ok(Self {
@@ -155,6 +155,34 @@ impl Connection {
             #[cfg(feature = "cluster")]
             Probe::Node => Ok(()),
         }
+    }
+
+    /// From here on what is pushed to its inbox's address arrives here, if this user may listen.
+    pub(super) async fn listen(&self) -> Result<(), Failure> {
+        let Some(inbox) = &self.shared.inbox else {
+            return Ok(());
+        };
+        let subscribe = cmd("SUBSCRIBE").arg(inbox.channel()).take();
+        match self.send(&subscribe).await {
+            Ok(_) => inbox.open(),
+            Err(Trouble::Broken(error)) => return Err(failure(error)),
+            // Without pushes waiters look for themselves: slower, not wrong. The audit tells of it.
+            Err(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Whether what is pushed to its inbox's address arrives here at the moment.
+    pub(super) fn is_listening(&self) -> bool {
+        let inbox = self.shared.inbox.as_ref();
+        inbox.is_some_and(|inbox| inbox.is_open())
+    }
+
+    /// Whether a waiter is told here what becomes of it; `None`: it would be told elsewhere.
+    pub(super) fn tells(&self, waiter: Token) -> Option<bool> {
+        let inbox = self.shared.inbox.as_ref();
+        let inbox = inbox.filter(|inbox| inbox.address() == waiter.address())?;
+        Some(inbox.is_open())
     }
 
     /// For a cluster: keys of different slots are never sent in one script.
@@ -335,7 +363,7 @@ impl Drop for Question<'_> {
 /// Hears what the server, or the driver at its end, says unasked.
 struct Listener {
     health: Arc<Health>,
-    pushes: Option<mpsc::UnboundedSender<PushInfo>>,
+    inbox: Option<Arc<Inbox>>,
 }
 
 impl AsyncPushSender for Listener {
@@ -343,9 +371,9 @@ impl AsyncPushSender for Listener {
         if push.kind == PushKind::Disconnection {
             self.health.closed.store(true, Ordering::Relaxed);
         }
-        match &self.pushes {
-            Some(pushes) => pushes.send(push).map_err(|_| SendError),
-            None => Ok(()),
+        if let Some(inbox) = &self.inbox {
+            inbox.take(&push);
         }
+        Ok(())
     }
 }

@@ -2,27 +2,24 @@
 
 use std::fmt;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use redis::{PushInfo, PushKind, Value, cmd};
-use tokio::sync::{Notify, mpsc, watch};
+use redis::{Value, cmd};
+use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
 use super::answers::text;
 use super::audit::Auditor;
 use super::connection::Connection;
+use super::inbox::Inbox;
 use super::names::Names;
 use super::topology::{Node, Topology};
 use super::trouble::{Trouble, failure};
 use crate::audit::Finding;
-use crate::clock::ServerTime;
-use crate::fence::FencingToken;
 use crate::retry::pause_after_failure;
-use crate::store::{Event, Events, Failure, Grant, News};
+use crate::store::{Event, Events, Failure};
 use crate::sync::lock;
-use crate::token::Token;
 
 /// How long one of several servers may take to be connected to.
 const ELSEWHERE: Duration = Duration::from_secs(1);
@@ -33,8 +30,6 @@ pub(super) struct KeeperLink {
     state: watch::Sender<State>,
     /// Rung by whoever finds the connection silent.
     replace: Notify,
-    /// Whether releases of this kit are pushed to this manager at the moment.
-    listening: AtomicBool,
     /// What no other server is called, if this user may ask.
     run_id: Mutex<Option<String>>,
     connect_timeout: Duration,
@@ -55,7 +50,6 @@ impl KeeperLink {
         Self {
             state: watch::Sender::new(State::Connecting),
             replace: Notify::new(),
-            listening: AtomicBool::new(false),
             run_id: Mutex::default(),
             connect_timeout,
             auditor: Arc::new(auditor),
@@ -121,8 +115,12 @@ impl KeeperLink {
         }
     }
 
+    /// Whether what is pushed to the manager's own address arrives at the moment.
     pub(super) fn is_listening(&self) -> bool {
-        self.listening.load(Ordering::Relaxed)
+        match &*self.state.borrow() {
+            State::Ready(connection, _) => connection.is_listening(),
+            State::Connecting | State::Down(_) => false,
+        }
     }
 
     pub(super) fn run_id(&self) -> Option<String> {
@@ -139,14 +137,14 @@ impl KeeperLink {
         let mut failures = 0;
         let mut audited = false;
         loop {
-            let (pushes, mut pushed) = mpsc::unbounded_channel();
+            let inbox = Inbox::new(events.manager, &names, &events);
             let limit = if topology.is_one_server() {
                 self.connect_timeout
             } else {
                 // Another one may answer.
                 self.connect_timeout.min(ELSEWHERE)
             };
-            let opened = timeout(limit, self.open(&topology, &names, &events, pushes)).await;
+            let opened = timeout(limit, self.open(&topology, &names, &inbox)).await;
             let opened = opened
                 .unwrap_or_else(|_| Err(Failure::refused("the server did not answer in time")));
             match opened {
@@ -167,13 +165,13 @@ impl KeeperLink {
                         }
                     };
                     tokio::select! {
-                        () = self.listen(&names, &events, &mut pushed) => {}
+                        () = inbox.ended() => {}
+                        () = self.replace.notified() => {}
                         () = topology.move_out(home) => {}
                         () = topology.silence(&connection) => {}
                         () = changes => {}
                     }
                     topology.doubt();
-                    self.listening.store(false, Ordering::Relaxed);
                     self.state.send_replace(State::Connecting);
                     events.tell(Event::Interrupted);
                 }
@@ -191,12 +189,11 @@ impl KeeperLink {
         &self,
         topology: &Topology,
         names: &Names,
-        events: &Events,
-        pushes: mpsc::UnboundedSender<PushInfo>,
+        inbox: &Arc<Inbox>,
     ) -> Result<(Connection, Node), Failure> {
-        let home = topology.home(events.manager).await?;
+        let home = topology.home(inbox.address()).await?;
         let connection = tokio::select! {
-            opened = topology.open(home, names, Some(pushes)) => opened?,
+            opened = topology.open(home, names, Some(inbox)) => opened?,
             () = topology.move_out(home) => {
                 return Err(Failure::refused("another server has taken its place"));
             }
@@ -204,70 +201,8 @@ impl KeeperLink {
         let info = ask_info(&connection).await?;
         check_version(info.as_ref())?;
         *lock(&self.run_id) = info.as_ref().and_then(|info| field(info, "run_id"));
-        let subscribe = cmd("SUBSCRIBE").arg(names.channel(events.manager)).take();
-        match connection.send(&subscribe).await {
-            Ok(_) => self.listening.store(true, Ordering::Relaxed),
-            Err(Trouble::Broken(error)) => return Err(failure(error)),
-            // Without pushes waiters look for themselves: slower, not wrong. The audit tells of it.
-            Err(_) => {}
-        }
         Ok((connection, home))
     }
-
-    /// Until the connection has ended or gone silent.
-    async fn listen(
-        &self,
-        names: &Names,
-        events: &Events,
-        pushed: &mut mpsc::UnboundedReceiver<PushInfo>,
-    ) {
-        loop {
-            let push = tokio::select! {
-                push = pushed.recv() => push,
-                () = self.replace.notified() => None,
-            };
-            match push {
-                Some(push) if push.kind == PushKind::Message => {
-                    if let Some(event) = told(names, &push) {
-                        events.tell(event);
-                    }
-                }
-                Some(push) if push.kind != PushKind::Disconnection => {}
-                _ => return,
-            }
-        }
-    }
-}
-
-/// A message of the scripts: `g <token> <fence> <end in ms> <lock>`, or `n <token> <ms> <lock>`.
-fn told(names: &Names, push: &PushInfo) -> Option<Event> {
-    let [_channel, message] = push.data.as_slice() else {
-        return None;
-    };
-    let (kind, rest) = text(message)?.split_once(' ')?;
-    let (token, rest) = rest.split_once(' ')?;
-    let (news, lock) = match kind {
-        "g" => {
-            let (fence, rest) = rest.split_once(' ')?;
-            let (ends, lock) = rest.split_once(' ')?;
-            let ends = ends.parse::<u64>().ok()?.checked_mul(1_000)?;
-            let grant = Grant {
-                fence: FencingToken::new(fence.parse().ok()?)?,
-                ends: ServerTime(ends),
-            };
-            (News::Given(grant), lock)
-        }
-        "n" => {
-            let (after, lock) = rest.split_once(' ')?;
-            (News::Next(Duration::from_millis(after.parse().ok()?)), lock)
-        }
-        _ => return None,
-    };
-    Some(Event::News {
-        key: names.key(lock)?.into(),
-        token: Token::parse(token)?,
-        news,
-    })
 }
 
 /// What the server says of itself; nothing to a user that may not ask.

@@ -6,17 +6,18 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use tokio::runtime::{Handle, Id};
 use tokio::sync::watch;
 
 use super::connection::Connection;
+use super::inbox::Inbox;
 use super::names::Names;
 use super::topology::{Node, Topology};
 use crate::clock::{Clock, Moment};
-use crate::store::Failure;
+use crate::store::{Event, Events, Failure};
 use crate::sync::lock;
 
 /// An attempt to connect that has not ended after this long is given up for a new one.
@@ -25,6 +26,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(super) struct Links {
     topology: Arc<Topology>,
     names: Arc<Names>,
+    /// Whom to tell what is pushed on the connections, if they are listened on.
+    events: OnceLock<Events>,
     links: Mutex<HashMap<(Id, Node), Link>>,
 }
 
@@ -62,8 +65,14 @@ impl Links {
         Self {
             topology: Arc::clone(topology),
             names: Arc::clone(names),
+            events: OnceLock::new(),
             links: Mutex::default(),
         }
+    }
+
+    /// Every connection that is made from here on is listened on, at its runtime's address.
+    pub(super) fn listen(&self, events: Events) {
+        let _ = self.events.set(events);
     }
 
     /// The connection of a runtime to a server, if it is there and alive.
@@ -90,12 +99,24 @@ impl Links {
         {
             return link.outcome.clone();
         }
+        let again = links.contains_key(&(runtime.id(), node));
         // Runtimes come and go, and so do servers; what they leave goes when the next one comes.
         links.retain(|(_, node), link| link.runtime_lives() && self.topology.uses(*node));
         let (tell, outcome) = watch::channel(None);
         let (topology, names) = (Arc::clone(&self.topology), Arc::clone(&self.names));
+        let events = self.events.get().cloned();
+        let id = runtime.id();
         runtime.spawn(async move {
-            tell.send_replace(Some(topology.open(node, &names, None).await));
+            let inbox = events
+                .as_ref()
+                .map(|events| Inbox::new(events.manager.on(id), &names, events));
+            let opened = topology.open(node, &names, inbox.as_ref()).await;
+            let is_open = opened.is_ok();
+            tell.send_replace(Some(opened));
+            if let Some(events) = events.filter(|_| again && is_open) {
+                // What was pushed while nobody listened is lost: every waiter asks again.
+                events.tell(Event::Interrupted);
+            }
             tell.closed().await;
         });
         links.insert(

@@ -11,6 +11,7 @@ mod batch;
 mod cluster;
 mod connection;
 mod given;
+mod inbox;
 mod journey;
 mod keeper_link;
 mod links;
@@ -57,6 +58,7 @@ use crate::audit::Finding;
 use crate::deadline::GRANT;
 use crate::error::Error;
 use crate::manager::Settings;
+use crate::token::{Address, Token};
 
 pub(crate) struct RedisStore {
     topology: Arc<Topology>,
@@ -136,6 +138,12 @@ impl RedisStore {
             }
             Lane::Keeper => self.keeper.connection_to(node).await,
         }
+    }
+
+    /// Whether a waiter that was refused on this connection will be told what becomes of it.
+    fn will_tell(&self, waiter: Token, on: &Connection) -> bool {
+        on.tells(waiter)
+            .unwrap_or_else(|| self.keeper.is_listening())
     }
 
     async fn send(&self, operation: &Operation, on: &Connection) -> Result<Outcome, Trouble> {
@@ -263,6 +271,10 @@ impl Store for RedisStore {
     }
 
     fn background(self: Arc<Self>, events: Events) -> BoxFuture<'static, ()> {
+        // In a cluster waiters are told wherever their manager listens, and only there.
+        if !self.topology.is_cluster() {
+            self.links.listen(events.clone());
+        }
         Box::pin(async move {
             if let Some(replicas) = &self.replicas {
                 replicas.run_on_this_runtime();
@@ -303,6 +315,13 @@ impl Store for RedisStore {
             let slot = cluster::slots::Slot::of(&self.names.lock(key));
             cluster.known_owner(slot).map_or(u32::MAX, |node| node.0)
         })
+    }
+
+    fn address(&self, manager: Address, lane: Lane) -> Address {
+        match lane {
+            Lane::Runtime(runtime) if !self.topology.is_cluster() => manager.on(runtime),
+            _ => manager,
+        }
     }
 
     fn lane(&self) -> Lane {

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use super::cluster::slots::Slot;
 #[cfg(feature = "cluster")]
 use crate::Error;
-use crate::token::ManagerId;
+use crate::token::Address;
 
 /// A namespace and what stands in it:
 ///
@@ -18,7 +18,7 @@ use crate::token::ManagerId;
 ///   cluster one for each slot, `<namespace>!f:{<number>}`, of the smallest number that belongs to it,
 ///   so that there are never more of them than slots;
 /// * `<namespace>!r`: where the server is a node of a quorum, its name, when it votes, and its registers;
-/// * `<namespace>!m:<manager>`: a manager's push channel.
+/// * `<namespace>!m:<address>`: the push channel of a manager, or of one of its runtimes.
 ///
 /// Users' keys do not begin with `!`.
 #[derive(Clone, Debug)]
@@ -136,13 +136,13 @@ impl Names {
         format!("{}:{{{}}}", self.mark, slot.tag())
     }
 
-    /// What every manager's channel begins with.
+    /// What every channel begins with.
     pub(super) fn channels(&self) -> &str {
         &self.channels
     }
 
-    pub(super) fn channel(&self, manager: ManagerId) -> String {
-        format!("{}{manager}", self.channels)
+    pub(super) fn channel(&self, address: Address) -> String {
+        format!("{}{address}", self.channels)
     }
 }
 

@@ -4,14 +4,16 @@
 //! out not to be what it was taken for. The one with the newest configuration is believed, if the
 //! server that it names takes itself for a master too.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{Client, Pipeline, PushInfo, Value, cmd};
-use tokio::sync::{mpsc, watch};
+use redis::{Client, Pipeline, Value, cmd};
+use tokio::sync::watch;
 
 use super::answers::{number, text};
 use super::asking::{Informant, ask_all};
 use super::connection::{Connection, Probe, prepared};
+use super::inbox::Inbox;
 use super::lookout::Lookout;
 use super::names::Names;
 use super::nodes::Nodes;
@@ -105,10 +107,10 @@ impl Sentinel {
         &self,
         node: Node,
         names: &Names,
-        pushes: Option<mpsc::UnboundedSender<PushInfo>>,
+        inbox: Option<&Arc<Inbox>>,
     ) -> Result<Connection, Failure> {
         let mark = names.any_mark();
-        let connection = Connection::open(&self.nodes.client(node), pushes).await?;
+        let connection = Connection::open(&self.nodes.client(node), inbox).await?;
         connection.probe(&mark, Probe::Master).await?;
         Ok(connection)
     }

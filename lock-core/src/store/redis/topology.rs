@@ -1,13 +1,14 @@
 //! Which servers there are, which of them is asked about a lock, and what becomes of them.
 
 use std::future::pending;
+use std::sync::Arc;
 
-use redis::{Client, PushInfo};
-use tokio::sync::mpsc;
+use redis::Client;
 
 #[cfg(feature = "cluster")]
 use super::cluster::{Cluster, slots::Slot};
 use super::connection::{Connection, Probe, prepared};
+use super::inbox::Inbox;
 #[cfg(any(feature = "sentinel", feature = "cluster"))]
 use super::lookout::Lookout;
 use super::names::Names;
@@ -17,7 +18,7 @@ use super::sentinel::Sentinel;
 use super::url;
 use crate::error::Error;
 use crate::store::Failure;
-use crate::token::ManagerId;
+use crate::token::Address;
 
 /// The servers that keep the locks.
 pub(super) enum Topology {
@@ -116,7 +117,7 @@ impl Topology {
     }
 
     /// The server on which a manager listens for its pushes.
-    pub(super) async fn home(&self, manager: ManagerId) -> Result<Node, Failure> {
+    pub(super) async fn home(&self, manager: Address) -> Result<Node, Failure> {
         let _ = manager;
         match self {
             Topology::Single(_) => Ok(Node::ONLY),
@@ -244,26 +245,28 @@ impl Topology {
         }
     }
 
-    /// Connects to a server. Sets no timer, so that it works in a runtime without any: the caller
+    /// Connects to a server, and listens to what it pushes. Sets no timer, so that it works in a runtime without any: the caller
     /// bounds it.
     pub(super) async fn open(
         &self,
         node: Node,
         names: &Names,
-        pushes: Option<mpsc::UnboundedSender<PushInfo>>,
+        inbox: Option<&Arc<Inbox>>,
     ) -> Result<Connection, Failure> {
         let _ = node;
-        match self {
+        let connection = match self {
             Topology::Single(client) => {
-                let connection = Connection::open(client, pushes).await?;
+                let connection = Connection::open(client, inbox).await?;
                 connection.probe(&names.any_mark(), Probe::Server).await?;
-                Ok(connection)
+                connection
             }
             #[cfg(feature = "sentinel")]
-            Topology::Sentinel(sentinel) => sentinel.open(node, names, pushes).await,
+            Topology::Sentinel(sentinel) => sentinel.open(node, names, inbox).await?,
             #[cfg(feature = "cluster")]
-            Topology::Cluster(cluster) => cluster.open(node, names, pushes).await,
-        }
+            Topology::Cluster(cluster) => cluster.open(node, names, inbox).await?,
+        };
+        connection.listen().await?;
+        Ok(connection)
     }
 
     /// The others that keep the locks of this one, or take its place one day. `followers`: where its

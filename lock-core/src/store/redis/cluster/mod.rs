@@ -10,17 +10,19 @@ pub(super) mod parts;
 mod renewing;
 pub(super) mod slots;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use redis::{Client, ConnectionInfo, Pipeline, PushInfo, cmd};
-use tokio::sync::{mpsc, watch};
+use redis::{Client, ConnectionInfo, Pipeline, cmd};
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use self::map::{Map, Said, Share, said};
 use self::slots::Slot;
 use super::asking::{Informant, ask_all};
 use super::connection::{Connection, Probe};
+use super::inbox::Inbox;
 use super::lookout::Lookout;
 use super::names::Names;
 use super::nodes::Nodes;
@@ -28,7 +30,7 @@ use super::topology::Node;
 use super::trouble::failure;
 use crate::error::Error;
 use crate::store::Failure;
-use crate::token::ManagerId;
+use crate::token::Address;
 
 /// What changes is told by the nodes themselves, to whoever asks the wrong one. Who only waits asks
 /// nobody.
@@ -108,7 +110,7 @@ impl Cluster {
     }
 
     /// A node to listen on: it hears of what is published on any.
-    pub(super) async fn home(&self, manager: ManagerId) -> Result<Node, Failure> {
+    pub(super) async fn home(&self, manager: Address) -> Result<Node, Failure> {
         self.seen().await;
         let turn = self.homes.fetch_add(1, Ordering::Relaxed);
         if turn > 0 {
@@ -188,9 +190,9 @@ impl Cluster {
         &self,
         node: Node,
         names: &Names,
-        pushes: Option<mpsc::UnboundedSender<PushInfo>>,
+        inbox: Option<&Arc<Inbox>>,
     ) -> Result<Connection, Failure> {
-        let connection = Connection::open(&self.nodes.client(node), pushes).await?;
+        let connection = Connection::open(&self.nodes.client(node), inbox).await?;
         connection.probe(&names.any_mark(), Probe::Node).await?;
         Ok(connection.one_by_one())
     }

@@ -1,0 +1,119 @@
+//! What a server pushes on one connection, and who hears it.
+//!
+//! The connection's driver hands a push on itself, where it is driven: a waiter on the same runtime is
+//! woken without a detour over another thread.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use redis::{PushInfo, PushKind};
+use tokio::sync::Notify;
+
+use super::answers::text;
+use super::names::Names;
+use crate::clock::ServerTime;
+use crate::fence::FencingToken;
+use crate::store::{Event, Events, Grant, News};
+use crate::token::{Address, Token};
+
+/// Of one connection: where it is listened for what becomes of the waiters of an address.
+pub(super) struct Inbox {
+    address: Address,
+    names: Arc<Names>,
+    events: Events,
+    listening: AtomicBool,
+    ended: Notify,
+}
+
+impl Inbox {
+    pub(super) fn new(address: Address, names: &Arc<Names>, events: &Events) -> Arc<Self> {
+        Arc::new(Self {
+            address,
+            names: Arc::clone(names),
+            events: events.clone(),
+            listening: AtomicBool::new(false),
+            ended: Notify::new(),
+        })
+    }
+
+    pub(super) fn address(&self) -> Address {
+        self.address
+    }
+
+    pub(super) fn channel(&self) -> String {
+        self.names.channel(self.address)
+    }
+
+    /// The server has accepted it: from here on nothing is missed until the connection ends.
+    pub(super) fn open(&self) {
+        self.listening.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether what is pushed arrives at the moment.
+    pub(super) fn is_open(&self) -> bool {
+        self.listening.load(Ordering::Relaxed)
+    }
+
+    /// Until the connection has ended.
+    pub(super) async fn ended(&self) {
+        self.ended.notified().await;
+    }
+
+    pub(super) fn take(&self, push: &PushInfo) {
+        match push.kind {
+            PushKind::Message => {
+                if let Some(event) = told(&self.names, push) {
+                    self.events.tell(event);
+                }
+            }
+            PushKind::Disconnection => {
+                let listened = self.listening.swap(false, Ordering::Relaxed);
+                self.ended.notify_one();
+                if listened {
+                    // What is pushed from now on is lost: every waiter asks again.
+                    self.events.tell(Event::Interrupted);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A message of the scripts: `g <token> <fence> <end in ms> <lock>`, or `n <token> <ms> <lock>`.
+fn told(names: &Names, push: &PushInfo) -> Option<Event> {
+    let [_channel, message] = push.data.as_slice() else {
+        return None;
+    };
+    let (kind, rest) = text(message)?.split_once(' ')?;
+    let (token, rest) = rest.split_once(' ')?;
+    let (news, lock) = match kind {
+        "g" => {
+            let (fence, rest) = rest.split_once(' ')?;
+            let (ends, lock) = rest.split_once(' ')?;
+            let ends = ends.parse::<u64>().ok()?.checked_mul(1_000)?;
+            let grant = Grant {
+                fence: FencingToken::new(fence.parse().ok()?)?,
+                ends: ServerTime(ends),
+            };
+            (News::Given(grant), lock)
+        }
+        "n" => {
+            let (after, lock) = rest.split_once(' ')?;
+            (News::Next(Duration::from_millis(after.parse().ok()?)), lock)
+        }
+        _ => return None,
+    };
+    Some(Event::News {
+        key: names.key(lock)?.into(),
+        token: Token::parse(token)?,
+        news,
+    })
+}
+
+impl fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Inbox")
+    }
+}
