@@ -17,3 +17,4 @@ mod redlock;
 mod replicas;
 mod sentinel;
 mod shop;
+mod steps;

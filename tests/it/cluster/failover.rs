@@ -2,7 +2,7 @@
 
 use lock_tests::{RedisCluster, RedisServer, needs, wait};
 
-use super::{IMPATIENT, manager};
+use super::{IMPATIENT, manager, taken};
 use crate::failover::{Fate, Load, TTL, service_goes_on};
 
 /// The replica of a master, as the cluster was started.
@@ -57,12 +57,7 @@ async fn while_one_master_is_frozen_the_locks_of_the_others_are_renewed() {
     let mut guards = Vec::new();
     for number in 0..60 {
         let key = format!("held:{number}");
-        let guard = locks
-            .lock(key.as_str())
-            .ttl(TTL)
-            .acquire()
-            .await
-            .expect("free");
+        let guard = taken(&locks, key.as_str(), TTL).await;
         guards.push((key, guard));
     }
     let frozen = &cluster.nodes()[0];

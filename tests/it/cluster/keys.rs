@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use lock_core::{ErrorKind, LockManager};
 use lock_tests::{needs, wait};
 
-use super::{long, manager};
+use super::{long, manager, taken};
 use crate::conformance::shared_cluster;
 use crate::failover::TTL;
 
@@ -66,12 +66,7 @@ async fn locks_on_all_nodes_are_renewed_together() {
     let mut guards = Vec::new();
     for number in 0..60 {
         let key = format!("renewed:{number}");
-        let guard = locks
-            .lock(key.as_str())
-            .ttl(TTL)
-            .acquire()
-            .await
-            .expect("free");
+        let guard = taken(&locks, key.as_str(), TTL).await;
         guards.push((key, guard));
     }
     let ends = |key: &String| {

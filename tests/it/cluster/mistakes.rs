@@ -1,23 +1,11 @@
 //! What is wrong with the URL or the nodes, each by its kind, soon, and without a secret.
 
-use std::time::Duration;
-
-use lock_core::{Error, ErrorKind, LockManager};
+use lock_core::{ErrorKind, LockManager};
 use lock_tests::{Port, RedisCluster, RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::IMPATIENT;
+use super::{IMPATIENT, refused};
 use crate::conformance::shared_cluster;
-
-async fn refused(url: &str, why: &str) -> Error {
-    let connect = LockManager::builder(url).connect_timeout(Duration::from_secs(2));
-    let error = timeout(wait::PATIENCE, connect.connect()).await;
-    let error = error.expect("in bounded time").expect_err("no manager");
-    let shown = format!("{error} {error:?}");
-    assert!(shown.contains(why), "{shown}");
-    assert!(!shown.contains("sesame"), "{shown}");
-    error
-}
 
 #[tokio::test]
 async fn nodes_that_cannot_be_reached_are_an_outage() {

@@ -6,7 +6,7 @@ use lock_core::{ErrorKind, FencingToken, LockManager, Wait};
 use lock_tests::{RedisCluster, RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{long, manager};
+use super::{its_turn, long, manager, taken};
 use crate::conformance::shared_cluster;
 use crate::failover::{Load, TTL};
 
@@ -90,12 +90,7 @@ async fn a_slot_that_has_moved_is_followed() {
     let cluster = shared_cluster();
     let locks = manager(cluster).await;
     let before = once(&locks, "moved").await;
-    let guard = locks
-        .lock("moved:held")
-        .ttl(TTL)
-        .acquire()
-        .await
-        .expect("free");
+    let guard = taken(&locks, "moved:held", TTL).await;
     for tag in ["lock:moved", "lock:moved:held"] {
         Move::begin(cluster, tag).end();
     }
@@ -115,24 +110,9 @@ async fn while_its_slot_is_on_its_way_a_lock_is_taken_renewed_refused_and_given_
     let (locks, other) = (manager(cluster).await, manager(cluster).await);
     // A mark, and locks that are held, of one slot.
     let mut last = once(&locks, "{moving}").await;
-    let held = locks
-        .lock("{moving}:held")
-        .ttl(TTL)
-        .acquire()
-        .await
-        .expect("free");
-    let gone = locks
-        .lock("{moving}:gone")
-        .ttl(TTL)
-        .acquire()
-        .await
-        .expect("free");
-    let cooled = locks
-        .lock("{moving}:cooled")
-        .ttl(TTL)
-        .acquire()
-        .await
-        .expect("free");
+    let held = taken(&locks, "{moving}:held", TTL).await;
+    let gone = taken(&locks, "{moving}:gone", TTL).await;
+    let cooled = taken(&locks, "{moving}:cooled", TTL).await;
     let began = Instant::now();
     let moving = Move::begin(cluster, "lock:{moving}");
     // The keys are on both sides, then with the mark on the other, then with none on this one.
@@ -184,12 +164,7 @@ async fn who_waits_for_a_lock_on_its_way_is_told_of_the_release() {
     needs!(redis);
     let cluster = shared_cluster();
     let (locks, other) = (manager(cluster).await, manager(cluster).await);
-    let guard = locks
-        .lock("{awaited}")
-        .ttl(long())
-        .acquire()
-        .await
-        .expect("free");
+    let guard = taken(&locks, "{awaited}", long()).await;
     let waiter = tokio::spawn(
         other
             .lock("{awaited}")
@@ -205,8 +180,7 @@ async fn who_waits_for_a_lock_on_its_way_is_told_of_the_release() {
     let moving = Move::begin(cluster, "lock:{awaited}");
     moving.keys_move("lock:{awaited}");
     guard.release().await.expect("held");
-    let next = timeout(wait::PATIENCE, waiter).await.expect("told");
-    let next = next.expect("no panic").expect("its turn");
+    let next = its_turn(waiter).await;
     moving.end();
     next.release().await.expect("held");
 }

@@ -1,14 +1,10 @@
 //! Those who wait are told, wherever they and the lock are.
 
-use lock_core::{LockGuard, LockManager, Wait};
+use lock_core::{LockManager, Wait};
 use lock_tests::{RedisCluster, RedisServer, needs, wait};
-use tokio::task::JoinHandle;
-use tokio::time::timeout;
 
-use super::{IMPATIENT, long, manager};
+use super::{IMPATIENT, Waiter, its_turn, long, manager, taken};
 use crate::conformance::shared_cluster;
-
-type Waiter = JoinHandle<Result<LockGuard, lock_core::Error>>;
 
 /// Waits for a key, and has its place in the queue when this returns.
 async fn waits(cluster: &RedisCluster, locks: &LockManager, key: &str) -> Waiter {
@@ -19,11 +15,6 @@ async fn waits(cluster: &RedisCluster, locks: &LockManager, key: &str) -> Waiter
     })
     .await;
     waiter
-}
-
-async fn its_turn(waiter: Waiter) -> LockGuard {
-    let guard = timeout(wait::PATIENCE, waiter).await.expect("told");
-    guard.expect("no panic").expect("its turn")
 }
 
 /// A key on each of the masters.
@@ -68,12 +59,7 @@ async fn when_the_node_that_a_manager_listens_on_is_killed_it_listens_on_another
     let keys = one_on_each(&cluster, "k");
     let mut waiting = Vec::new();
     for key in &keys {
-        let guard = locks
-            .lock(key.as_str())
-            .ttl(long())
-            .acquire()
-            .await
-            .expect("free");
+        let guard = taken(&locks, key.as_str(), long()).await;
         waiting.push((key, guard, waits(&cluster, &other, key).await));
     }
     let killed = listening(&cluster)[0];
@@ -122,12 +108,7 @@ async fn a_waiter_that_is_dead_costs_its_grant_and_no_more() {
     needs!(redis);
     let cluster = shared_cluster();
     let (locks, other) = (manager(cluster).await, manager(cluster).await);
-    let guard = locks
-        .lock("dead")
-        .ttl(long())
-        .acquire()
-        .await
-        .expect("free");
+    let guard = taken(&locks, "dead", long()).await;
     // Whoever hears a push may be connected to another node: that nobody here does proves nothing.
     let queue = "lock:!q:{lock:dead}";
     let dead = "0123456789abcdef/0123456789abcdef0123456789abcdef 1500";

@@ -5,28 +5,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use lock_core::test_util::TestStore;
-use lock_core::{ErrorKind, LockManager, LockRequest};
+use lock_core::{LockManager, LockRequest};
 use lock_tests::{RedisCluster, RedisServer, ReplicaSet, Sentinels, wait};
 
+use super::long;
 use super::several::Several;
-
-/// Long enough never to run out in a test that is not about time.
-pub(crate) fn long() -> Duration {
-    Duration::from_secs(60)
-}
 
 /// Renewed every 400 ms: short enough to wait for, long enough for a busy machine.
 pub(crate) fn short() -> Duration {
     Duration::from_millis(1200)
-}
-
-/// The kind of what went wrong; panics if nothing did.
-#[track_caller]
-pub(crate) fn kind<T>(result: Result<T, lock_core::Error>) -> ErrorKind {
-    match result {
-        Ok(_) => panic!("an error was expected"),
-        Err(error) => error.kind(),
-    }
 }
 
 /// One store of a test's own.

@@ -18,7 +18,8 @@ mod storm;
 mod waiting;
 mod waiting_for_time;
 
-pub(crate) use fixture::{Fixture, Watched, kind, long, shared_cluster, shared_watched, short};
+pub(crate) use crate::steps::{kind, long};
+pub(crate) use fixture::{Fixture, Watched, shared_cluster, shared_watched, short};
 
 /// Each `theme::case` as a test, on each store.
 macro_rules! on_every_store {

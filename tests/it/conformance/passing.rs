@@ -4,14 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lock_core::{ErrorKind, Fairness, LockGuard, LockManager, Renew, Wait};
+use lock_core::{ErrorKind, Fairness, LockManager, Renew, Wait};
 use lock_tests::wait;
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::{Fixture, kind, long, short};
-
-type Waiter = JoinHandle<Result<LockGuard, lock_core::Error>>;
+use crate::steps::{Waiter, its_turn};
 
 /// Waits in the queue of its process when this returns: tasks of one thread run in order.
 async fn waits(locks: &LockManager) -> Waiter {
@@ -19,12 +17,6 @@ async fn waits(locks: &LockManager) -> Waiter {
     let waiter = tokio::spawn(request.acquire());
     tokio::task::yield_now().await;
     waiter
-}
-
-async fn its_turn(waiter: Waiter) -> LockGuard {
-    let guard = timeout(wait::PATIENCE, waiter).await;
-    let guard = guard.expect("not missed").expect("no panic");
-    guard.expect("its turn")
 }
 
 pub(super) async fn each_owner_has_a_window_and_a_token_of_its_own(store: &Fixture) {

@@ -6,7 +6,7 @@ use lock_core::{ErrorKind, LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{keys, kind, long, manager};
+use super::{keys, kind, long, manager, taken};
 
 fn bounded() -> Duration {
     Duration::from_secs(5)
@@ -19,18 +19,8 @@ async fn a_stopped_server_is_unavailable_in_time_and_nothing_is_left_when_it_goe
     let locks = LockManager::connect(&server.url())
         .await
         .expect("a manager");
-    let held = locks
-        .lock("held")
-        .ttl(long())
-        .acquire()
-        .await
-        .expect("free");
-    let released = locks
-        .lock("released")
-        .ttl(long())
-        .acquire()
-        .await
-        .expect("free");
+    let held = taken(&locks, "held", long()).await;
+    let released = taken(&locks, "released", long()).await;
     server.stop();
     for wait in [
         Wait::None,
@@ -77,12 +67,7 @@ async fn a_pause_of_all_clients_is_unavailable_and_what_came_late_is_undone() {
     let builder = LockManager::builder(&server.url());
     let builder = builder.operation_timeout(Duration::from_millis(200));
     let locks = builder.connect().await.expect("a manager");
-    let guard = locks
-        .lock("held")
-        .ttl(long())
-        .acquire()
-        .await
-        .expect("free");
+    let guard = taken(&locks, "held", long()).await;
     server.cli(&["CLIENT", "PAUSE", "600"]);
     let answer = locks.lock("k").ttl(long()).acquire().await;
     assert_eq!(kind(answer), ErrorKind::Unavailable);

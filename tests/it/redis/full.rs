@@ -6,7 +6,7 @@ use lock_core::{ErrorKind, LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{keys, kind, long, manager};
+use super::{keys, kind, long, manager, taken};
 
 #[tokio::test]
 async fn a_full_server_gives_no_lock_and_keeps_and_takes_back_those_there_are() {
@@ -15,12 +15,7 @@ async fn a_full_server_gives_no_lock_and_keeps_and_takes_back_those_there_are() 
     let locks = manager(&server.url()).await;
     let ttl = Duration::from_secs(1);
     let kept = locks.lock("kept").ttl(ttl).acquire().await.expect("free");
-    let given_back = locks
-        .lock("back")
-        .ttl(long())
-        .acquire()
-        .await
-        .expect("free");
+    let given_back = taken(&locks, "back", long()).await;
     let cooled = locks.lock("cooled").ttl(long()).cooldown(long());
     let cooled = cooled.acquire().await.expect("free");
     server.cli(&["CONFIG", "SET", "maxmemory", "1"]);
@@ -119,12 +114,7 @@ async fn a_server_without_enough_replicas_gives_no_lock() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
-    let guard = locks
-        .lock("held")
-        .ttl(long())
-        .acquire()
-        .await
-        .expect("free");
+    let guard = taken(&locks, "held", long()).await;
     server.cli(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
     assert_eq!(
         kind(locks.lock("k").acquire().await),

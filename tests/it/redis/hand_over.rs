@@ -4,14 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use lock_core::{LockGuard, LockManager, Renew, Wait};
+use lock_core::{LockManager, Renew, Wait};
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
-use tokio::task::JoinHandle;
-use tokio::time::timeout;
 
-use super::{long, manager, warm};
-
-type Waiter = JoinHandle<Result<LockGuard, lock_core::Error>>;
+use super::{Waiter, its_turn, long, manager, warm};
 
 /// Waits for "k", and has its place in the queue when this returns.
 async fn waits(server: &RedisServer, locks: &LockManager, before: usize) -> Waiter {
@@ -22,12 +18,6 @@ async fn waits(server: &RedisServer, locks: &LockManager, before: usize) -> Wait
     })
     .await;
     waiter
-}
-
-async fn its_turn(waiter: Waiter) -> LockGuard {
-    let guard = timeout(wait::PATIENCE, waiter).await;
-    let guard = guard.expect("not missed").expect("no panic");
-    guard.expect("its turn")
 }
 
 fn pttl(server: &RedisServer) -> i64 {

@@ -25,14 +25,10 @@ pub(crate) use trips::{asked, counts};
 
 use std::time::Duration;
 
-use lock_core::{ErrorKind, LockManager};
-use lock_tests::{Proxy, RedisServer};
+use lock_core::LockManager;
+use lock_tests::Proxy;
 
-/// Patient enough for a machine that is busy with the other tests.
-async fn manager(url: &str) -> LockManager {
-    let builder = LockManager::builder(url).operation_timeout(Duration::from_secs(5));
-    builder.connect().await.expect("a manager")
-}
+use crate::steps::{Waiter, its_turn, keys, kind, long, manager, taken};
 
 /// A manager behind a proxy whose connections are all made already.
 async fn warm(proxy: &Proxy, patience: Duration) -> LockManager {
@@ -45,24 +41,4 @@ async fn warm(proxy: &Proxy, patience: Duration) -> LockManager {
         guard.release().await.expect("held");
     }
     locks
-}
-
-/// Long enough never to run out in a test that is not about time.
-fn long() -> Duration {
-    Duration::from_secs(60)
-}
-
-#[track_caller]
-fn kind<T>(result: Result<T, lock_core::Error>) -> ErrorKind {
-    match result {
-        Ok(_) => panic!("an error was expected"),
-        Err(error) => error.kind(),
-    }
-}
-
-/// The keys of locks and their queues; the mark stays for ever.
-fn keys(server: &RedisServer) -> Vec<String> {
-    let mut keys = server.keys();
-    keys.retain(|key| key != "lock:!f");
-    keys
 }

@@ -6,7 +6,7 @@ use lock_core::{Error, ErrorKind, LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{keys, long, manager};
+use super::{keys, long, manager, taken};
 
 /// A server with the user `alice`, who may do as it says.
 fn server(may: &[&str]) -> RedisServer {
@@ -53,12 +53,7 @@ async fn a_user_that_may_do_all_that_is_named_can_lock_and_wait() {
         "&lock:!m:*",
     ]);
     let (locks, other) = (manager(&url(&server)).await, manager(&url(&server)).await);
-    let guard = locks
-        .lock("k")
-        .ttl(long())
-        .acquire()
-        .await
-        .expect("allowed");
+    let guard = taken(&locks, "k", long()).await;
     let waiter = tokio::spawn(other.lock("k").wait(Wait::Forever).acquire());
     wait::eventually("it waits", async || keys(&server).len() == 2).await;
     guard.release().await.expect("held");
@@ -116,12 +111,7 @@ async fn a_user_that_may_not_listen_waits_by_looking() {
     needs!(redis);
     let server = server(&["+@all", "~*", "resetchannels"]);
     let (locks, other) = (manager(&url(&server)).await, manager(&url(&server)).await);
-    let guard = locks
-        .lock("k")
-        .ttl(long())
-        .acquire()
-        .await
-        .expect("allowed");
+    let guard = taken(&locks, "k", long()).await;
     let waiter = tokio::spawn(other.lock("k").wait(Wait::Forever).acquire());
     wait::eventually("it waits", async || keys(&server).len() == 2).await;
     guard.release().await.expect("no push, no error");
@@ -138,12 +128,7 @@ async fn a_permission_that_is_taken_away_is_misconfigured_until_it_is_given_back
     needs!(redis);
     let server = server(&["+@all", "~*", "&*"]);
     let locks = manager(&url(&server)).await;
-    let guard = locks
-        .lock("k")
-        .ttl(long())
-        .acquire()
-        .await
-        .expect("allowed");
+    let guard = taken(&locks, "k", long()).await;
     server.cli(&["ACL", "SETUSER", "alice", "resetkeys"]);
     let error = guard.release().await.expect_err("forbidden");
     assert_eq!(error.kind(), ErrorKind::Misconfigured);

@@ -6,7 +6,7 @@ use lock_core::Wait;
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{keys, long, manager, warm};
+use super::{keys, long, manager, taken, warm};
 
 async fn queued(server: &RedisServer, key: &str, count: &str) {
     let queue = format!("lock:!q:{{{key}}}");
@@ -173,12 +173,7 @@ async fn a_push_that_comes_after_the_grant_leaves_the_lock_alone() {
         assert_eq!(server.cli(&["PUBLISH", &channel(&token), &message]), "1");
     }
     // Another push on the same connection, and what it brings about, comes after that one.
-    let other = owner
-        .lock("other")
-        .ttl(long())
-        .acquire()
-        .await
-        .expect("free");
+    let other = taken(&owner, "other", long()).await;
     let waiter = tokio::spawn(
         locks
             .lock("other")

@@ -9,8 +9,10 @@ mod twins;
 
 use std::time::Duration;
 
-use lock_core::{ErrorKind, LockGuard, LockManager, ManagerBuilder};
+use lock_core::{LockGuard, LockManager, ManagerBuilder};
 use lock_tests::{RedisServer, wait};
+
+use crate::steps::{kind, long};
 
 /// Servers of a test's own that know nothing of one another.
 struct Nodes(Vec<RedisServer>);
@@ -78,19 +80,6 @@ fn builder(urls: impl IntoIterator<Item = String>) -> ManagerBuilder {
     LockManager::quorum(urls)
         .operation_timeout(Duration::from_secs(5))
         .assume_fresh()
-}
-
-/// Long enough never to run out in a test that is not about time.
-fn long() -> Duration {
-    Duration::from_secs(60)
-}
-
-#[track_caller]
-fn kind(result: Result<LockGuard, lock_core::Error>) -> ErrorKind {
-    match result {
-        Ok(_) => panic!("an error was expected"),
-        Err(error) => error.kind(),
-    }
 }
 
 /// Asks until it is granted, whatever is in the way.

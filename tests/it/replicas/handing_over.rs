@@ -6,7 +6,7 @@ use lock_tests::{RedisServer, needs, wait};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::{Apart, hasty, long, manager, replica_set, waits};
+use super::{Apart, hasty, its_turn, long, manager, replica_set, waits};
 
 type Waiter = JoinHandle<Result<lock_core::LockGuard, lock_core::Error>>;
 
@@ -28,8 +28,7 @@ async fn a_lock_that_was_handed_over_is_on_the_replica_for_its_whole_ttl() {
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let waiter = waits_for_k(master, &locks).await;
     guard.release().await.expect("held");
-    let guard = timeout(wait::PATIENCE, waiter).await.expect("told");
-    let guard = guard.expect("no panic").expect("its turn");
+    let guard = its_turn(waiter).await;
     let there = set.servers()[1].time_to_live("lock:k").expect("it lives");
     assert!(there > long() / 2, "not the grant alone: {there:?}");
     guard.release().await.expect("held");

@@ -12,6 +12,8 @@ use std::time::Duration;
 use lock_core::{LockManager, ManagerBuilder};
 use lock_tests::{Proxy, RedisOptions, RedisServer, ReplicaSet, wait};
 
+use crate::steps::{its_turn, keys, long, taken};
+
 /// Of a server, for locks that so many replicas have to acknowledge. Patient enough for a machine that
 /// is busy with the other tests.
 fn builder(url: &str, replicas: u16) -> ManagerBuilder {
@@ -29,18 +31,6 @@ async fn manager(server: &RedisServer, replicas: u16) -> LockManager {
 async fn hasty(server: &RedisServer, replicas: u16) -> LockManager {
     let builder = builder(&server.url(), replicas).operation_timeout(Duration::from_secs(3));
     builder.connect().await.expect("a manager")
-}
-
-/// Long enough never to run out in a test that is not about time.
-fn long() -> Duration {
-    Duration::from_secs(60)
-}
-
-/// The keys of locks and their queues; the mark stays for ever.
-fn keys(server: &RedisServer) -> Vec<String> {
-    let mut keys = server.keys();
-    keys.retain(|key| key != "lock:!f");
-    keys
 }
 
 /// How often the server was told to wait for its replicas.

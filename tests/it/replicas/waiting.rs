@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lock_tests::{needs, wait};
 
-use super::{builder, long, manager, replica_set, waiting, waits};
+use super::{builder, long, manager, replica_set, taken, waiting, waits};
 
 #[tokio::test]
 async fn an_acquire_that_waits_for_a_replica_holds_up_no_release_and_no_renewal() {
@@ -13,19 +13,9 @@ async fn an_acquire_that_waits_for_a_replica_holds_up_no_release_and_no_renewal(
     // It waits for 15 seconds: what happens before that is not held up.
     let patient = builder(&set.master().url(), 1).operation_timeout(Duration::from_secs(60));
     let locks = patient.connect().await.expect("a manager");
-    let released = locks
-        .lock("released")
-        .ttl(long())
-        .acquire()
-        .await
-        .expect("free");
+    let released = taken(&locks, "released", long()).await;
     let renewed = Duration::from_millis(4_500);
-    let renewed = locks
-        .lock("renewed")
-        .ttl(renewed)
-        .acquire()
-        .await
-        .expect("free");
+    let renewed = taken(&locks, "renewed", renewed).await;
     set.servers()[1].stop();
     let acquiring = tokio::spawn(locks.lock("k").ttl(long()).acquire());
     wait::eventually("the acquire waits", async || {

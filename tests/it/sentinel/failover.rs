@@ -3,7 +3,7 @@
 use lock_core::ErrorKind;
 use lock_tests::{RedisServer, needs, wait};
 
-use super::{long, manager};
+use super::{long, manager, taken};
 use crate::conformance::Watched;
 use crate::failover::{Fate, Load, TTL, service_goes_on};
 
@@ -83,12 +83,7 @@ async fn a_lock_that_no_replica_had_is_lost_and_its_fencing_token_is_below_that_
         replica.cli(&["REPLICAOF", "127.0.0.1", "1"]);
     }
     let guard = locks.lock("k").ttl(TTL).acquire().await.expect("free");
-    let kept = locks
-        .lock("kept")
-        .ttl(TTL * 5)
-        .acquire()
-        .await
-        .expect("free");
+    let kept = taken(&locks, "kept", TTL * 5).await;
     first.kill();
     // The sentinels find a replica without its master fit, as its data is not older than theirs.
     wait::eventually("another is the master", async || {

@@ -1,23 +1,10 @@
 //! What is wrong with the URL or the servers, each by its kind, soon, and without a secret.
 
-use std::time::Duration;
+use lock_core::ErrorKind;
+use lock_tests::{Answer, FakeServer, Port, RedisServer, ReplicaSet, Sentinels, needs};
 
-use lock_core::{Error, ErrorKind, LockManager};
-use lock_tests::{Answer, FakeServer, Port, RedisServer, ReplicaSet, Sentinels, needs, wait};
-use tokio::time::timeout;
-
-use super::manager;
+use super::{manager, refused};
 use crate::conformance::{Watched, shared_watched};
-
-async fn refused(url: &str, why: &str) -> Error {
-    let connect = LockManager::builder(url).connect_timeout(Duration::from_secs(2));
-    let error = timeout(wait::PATIENCE, connect.connect()).await;
-    let error = error.expect("in bounded time").expect_err("no manager");
-    let shown = format!("{error} {error:?}");
-    assert!(shown.contains(why), "{shown}");
-    assert!(!shown.contains("sesame"), "{shown}");
-    error
-}
 
 #[tokio::test]
 async fn a_service_that_the_sentinels_do_not_know_is_a_mistake() {

@@ -6,10 +6,8 @@ mod mistakes;
 mod partition;
 mod waiting;
 
-use std::time::Duration;
-
 use crate::conformance::Watched;
-use lock_core::LockManager;
+use crate::steps::{its_turn, long, manager, refused, taken};
 use lock_tests::{RedisServer, ReplicaSet, Sentinels, wait};
 
 impl Watched {
@@ -35,14 +33,4 @@ impl Watched {
         })
         .await;
     }
-}
-
-/// Patient enough for a machine that is busy with the other tests.
-async fn manager(url: &str) -> LockManager {
-    let builder = LockManager::builder(url).operation_timeout(Duration::from_secs(5));
-    builder.connect().await.expect("a manager")
-}
-
-fn long() -> Duration {
-    Duration::from_secs(60)
 }

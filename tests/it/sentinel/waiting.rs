@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use lock_core::Wait;
 use lock_tests::{needs, wait};
-use tokio::time::timeout;
 
-use super::{long, manager};
+use super::{its_turn, long, manager, taken};
 use crate::conformance::{Watched, shared_watched};
 
 #[tokio::test]
@@ -30,8 +29,7 @@ async fn a_waiter_is_told_by_the_new_master_of_a_release_there() {
     })
     .await;
     guard.release().await.expect("held");
-    let next = timeout(wait::PATIENCE, waiter).await.expect("told");
-    let next = next.expect("no panic").expect("its turn");
+    let next = its_turn(waiter).await;
     next.release().await.expect("held");
 }
 
@@ -41,12 +39,7 @@ async fn a_key_that_is_given_to_a_waiter_is_asked_for_and_not_timed_from_another
     let watched = shared_watched();
     let locks = manager(&watched.sentinels.url()).await;
     let other = manager(&watched.sentinels.url()).await;
-    let guard = locks
-        .lock("given")
-        .ttl(long())
-        .acquire()
-        .await
-        .expect("free");
+    let guard = taken(&locks, "given", long()).await;
     let waiter = tokio::spawn(
         other
             .lock("given")
@@ -60,8 +53,7 @@ async fn a_key_that_is_given_to_a_waiter_is_asked_for_and_not_timed_from_another
     })
     .await;
     guard.release().await.expect("held");
-    let next = timeout(wait::PATIENCE, waiter).await.expect("told");
-    let next = next.expect("no panic").expect("its turn");
+    let next = its_turn(waiter).await;
     // A grant that is believed lasts two seconds for a start; one that was asked for, its whole ttl.
     assert!(next.remaining() > Duration::from_secs(50));
     next.release().await.expect("held");
