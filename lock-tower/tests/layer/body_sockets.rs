@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::common::*;
+use crate::on_sockets::{self, answer_until, connect_and_send};
 use axum::Router;
 use axum::body::Bytes;
 use axum::routing::post;
@@ -13,7 +14,7 @@ use lock_core::LockManager;
 use lock_tower::key::WithBody;
 use lock_tower::{KeyTemplate, LockLayer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tower::{ServiceExt, service_fn};
 
@@ -48,10 +49,7 @@ async fn serve(
             response
         }
     });
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let app = Router::new().fallback_service(outer);
-    tokio::spawn(async move { axum::serve(listener, app).await });
+    let address = on_sockets::serve(Router::new().fallback_service(outer)).await;
     (address, dropped)
 }
 
@@ -65,23 +63,6 @@ impl Drop for OnDrop {
 
 fn head(rest: &str) -> String {
     format!("POST /a/orders HTTP/1.1\r\nhost: shop\r\nx-user-id: 42\r\n{rest}\r\n\r\n")
-}
-
-async fn connect_and_send(address: SocketAddr, text: &str) -> TcpStream {
-    let mut client = TcpStream::connect(address).await.unwrap();
-    client.write_all(text.as_bytes()).await.unwrap();
-    client
-}
-
-async fn answer_until(client: &mut TcpStream, end: &str) -> String {
-    let mut text = String::new();
-    while !text.ends_with(end) {
-        let mut buffer = [0; 1024];
-        let read = client.read(&mut buffer).await.unwrap();
-        assert_ne!(read, 0, "the connection ended after {text:?}");
-        text.push_str(str::from_utf8(&buffer[..read]).unwrap());
-    }
-    text
 }
 
 #[tokio::test]

@@ -4,17 +4,19 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::common::*;
+use crate::on_sockets;
 use axum::Router;
 use axum::body::Body as AxumBody;
 use axum::routing::post;
 use bytes::Bytes;
 use http::{Request, StatusCode};
+use http_body::Body as HttpBody;
 use http_body_util::{BodyExt, Empty};
 use hyper::client::conn::http2::{SendRequest, handshake};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use lock_core::Wait;
 use lock_tower::{Disconnect, LockLayer, ReleaseAt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 use tower::{ServiceExt, service_fn};
 
@@ -22,6 +24,21 @@ const HOUR: Duration = Duration::from_secs(3600);
 const KEY: &str = "submit:42:POST:/orders";
 
 type Client = SendRequest<Empty<Bytes>>;
+
+/// A client on one connection of HTTP/2.
+pub(crate) async fn connect<B>(app: Router) -> SendRequest<B>
+where
+    B: HttpBody<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>>
+        + Send
+        + Unpin
+        + 'static,
+{
+    let address = on_sockets::serve(app).await;
+    let socket = TokioIo::new(TcpStream::connect(address).await.unwrap());
+    let (client, connection) = handshake(TokioExecutor::new(), socket).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
 
 /// Serves, and counts the requests whose futures its server has dropped unanswered.
 async fn serve(app: Router) -> (Client, watch::Receiver<usize>) {
@@ -35,13 +52,7 @@ async fn serve(app: Router) -> (Client, watch::Receiver<usize>) {
             response
         }
     });
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let app = Router::new().fallback_service(outer);
-    tokio::spawn(async move { axum::serve(listener, app).await });
-    let socket = TokioIo::new(TcpStream::connect(address).await.unwrap());
-    let (client, connection) = handshake(TokioExecutor::new(), socket).await.unwrap();
-    tokio::spawn(connection);
+    let client = connect(Router::new().fallback_service(outer)).await;
     (client, receiver)
 }
 

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use crate::common::*;
+use crate::http2::connect;
 use axum::Router;
 use axum::body::Body as AxumBody;
 use axum::routing::post;
@@ -11,12 +12,10 @@ use http::{HeaderMap, Request, Response, StatusCode, header};
 use http_body::Frame;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use hyper::client::conn::http2::{SendRequest, handshake};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper::client::conn::http2::SendRequest;
 use lock_core::LockManager;
 use lock_tower::LockLayer;
 use lock_tower::key::WithBody;
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tower::{ServiceExt, service_fn};
@@ -63,13 +62,7 @@ async fn serve(layer: LockLayer<WithBody>, gate: &Gate) -> (Client, watch::Recei
             response
         }
     });
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let app = Router::new().fallback_service(outer);
-    tokio::spawn(async move { axum::serve(listener, app).await });
-    let socket = TokioIo::new(TcpStream::connect(address).await.unwrap());
-    let (client, connection) = handshake(TokioExecutor::new(), socket).await.unwrap();
-    tokio::spawn(connection);
+    let client = connect(Router::new().fallback_service(outer)).await;
     (client, receiver)
 }
 

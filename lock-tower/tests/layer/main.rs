@@ -28,6 +28,7 @@ mod made_keys;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod nested;
+mod on_sockets;
 mod outages;
 mod outcomes;
 mod panics;

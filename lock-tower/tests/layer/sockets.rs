@@ -1,18 +1,18 @@
 //! A whole server on a real socket, and clients that go away.
 
-use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::common::*;
+use crate::on_sockets::{answer_until, connect_and_send, serve};
 use axum::Router;
 use axum::body::Body as AxumBody;
 use axum::routing::post;
 use http::{Request, StatusCode};
 use lock_core::Wait;
 use lock_tower::{LockLayer, ReleaseAt};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tower::{ServiceExt, service_fn};
@@ -20,13 +20,6 @@ use tower::{ServiceExt, service_fn};
 const HOUR: Duration = Duration::from_secs(3600);
 const CLICK: &str =
     "POST /orders HTTP/1.1\r\nhost: shop\r\nx-user-id: 42\r\ncontent-length: 0\r\n\r\n";
-
-async fn serve(app: Router) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move { axum::serve(listener, app).await });
-    address
-}
 
 fn shop(layer: LockLayer, gate: &Gate) -> Router {
     let gate = gate.clone();
@@ -61,24 +54,6 @@ fn observed(layer: LockLayer, gate: &Gate) -> (Router, mpsc::UnboundedReceiver<(
         }
     });
     (Router::new().fallback_service(outer), dropped)
-}
-
-async fn connect_and_send(address: SocketAddr, text: &str) -> TcpStream {
-    let mut client = TcpStream::connect(address).await.unwrap();
-    client.write_all(text.as_bytes()).await.unwrap();
-    client
-}
-
-/// The next answer on a connection, until what it ends with.
-async fn answer_until(client: &mut TcpStream, end: &str) -> String {
-    let mut text = String::new();
-    while !text.ends_with(end) {
-        let mut buffer = [0; 1024];
-        let read = client.read(&mut buffer).await.unwrap();
-        assert_ne!(read, 0, "the connection ended after {text:?}");
-        text.push_str(str::from_utf8(&buffer[..read]).unwrap());
-    }
-    text
 }
 
 #[derive(Clone, Copy, Debug)]

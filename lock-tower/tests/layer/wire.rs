@@ -1,9 +1,9 @@
 //! What a client may write on the wire of HTTP/1, by mistake or on purpose (feature `axum`).
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::common::*;
+use crate::on_sockets::{connect_and_send, read_until, serve};
 use axum::Router;
 use axum::routing::{any, post};
 use http::{Method, Request, StatusCode, header};
@@ -11,16 +11,9 @@ use hyper_util::rt::TokioIo;
 use lock_core::LockManager;
 use lock_tower::LockLayer;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 
 const HOUR: Duration = Duration::from_secs(3600);
-
-async fn serve(app: Router) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move { axum::serve(listener, app).await });
-    address
-}
 
 /// Every path and method is an order.
 fn shop(locks: &LockManager, template: &str, gate: &Gate) -> Router {
@@ -37,22 +30,9 @@ fn order(line: &str) -> String {
     format!("{line}\r\nhost: shop\r\nx-user-id: 42\r\ncontent-length: 0\r\n\r\n")
 }
 
-async fn connect_and_send(address: SocketAddr, request: impl AsRef<[u8]>) -> TcpStream {
-    let mut client = TcpStream::connect(address).await.unwrap();
-    client.write_all(request.as_ref()).await.unwrap();
-    client
-}
-
 /// Until what is looked for has come, and whatever came with it.
 async fn answer_with(client: &mut TcpStream, looked_for: &str) -> String {
-    let mut text = String::new();
-    while !text.contains(looked_for) {
-        let mut buffer = [0; 1024];
-        let read = client.read(&mut buffer).await.unwrap();
-        assert_ne!(read, 0, "the connection ended after {text:?}");
-        text.push_str(str::from_utf8(&buffer[..read]).unwrap());
-    }
-    text
+    read_until(client, |text| text.contains(looked_for)).await
 }
 
 /// The key that is held while the request runs.
