@@ -44,6 +44,9 @@ pub(crate) struct Local {
 
 type ByKey<T> = HashMap<Arc<str>, T, foldhash::quality::RandomState>;
 
+/// A table for so many keys is kept when it is empty.
+const ROOM: usize = 256;
+
 #[derive(Default)]
 struct Slots {
     /// Keys that somebody wants, or whose release is under way.
@@ -64,16 +67,29 @@ impl Slots {
     fn open(&mut self, key: &Arc<str>) -> &mut Slot {
         let slot = self.active.entry(Arc::clone(key)).or_default();
         if let Some(hold) = self.quiet.remove(key) {
+            give_back(&mut self.quiet);
             slot.standing = Standing::Held(hold);
         }
         slot
     }
 
+    fn forget(&mut self, key: &Arc<str>) {
+        self.active.remove(key);
+        give_back(&mut self.active);
+    }
+
     /// Forgets a key that there is nothing to know of any more.
     fn tidy(&mut self, key: &Arc<str>) {
         if self.active.get(key).is_some_and(Slot::is_idle) {
-            self.active.remove(key);
+            self.forget(key);
         }
+    }
+}
+
+/// Very many keys at once leave a large table: its memory goes when they have gone.
+fn give_back<T>(keys: &mut ByKey<T>) {
+    if keys.is_empty() && keys.capacity() > ROOM {
+        keys.shrink_to(ROOM);
     }
 }
 
@@ -174,6 +190,7 @@ impl Local {
         let quiet = slots.quiet.get(&hold.key);
         if quiet.is_some_and(|held| std::ptr::eq(&raw const **held, hold)) {
             let over = slots.quiet.remove(&hold.key);
+            give_back(&mut slots.quiet);
             if left != Left::Nothing {
                 slots.open(&hold.key).leaves(hold.replaced(), left);
             }

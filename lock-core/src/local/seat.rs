@@ -117,7 +117,7 @@ impl Seat {
         let impatient = slot.impatient();
         if slot.is_quiet() && impatient.is_empty() {
             // The usual case, and there may be very many: as little as possible is kept.
-            slots.active.remove(&self.key);
+            slots.forget(&self.key);
             slots.quiet.insert(Arc::clone(&self.key), Arc::clone(hold));
             return;
         }

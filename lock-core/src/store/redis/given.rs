@@ -76,7 +76,12 @@ impl Given {
             return None;
         }
         let over = keys.extract_if(|_, watched| watched.over <= now);
-        Some(over.map(|(_, watched)| watched.release).collect())
+        let over = over.map(|(_, watched)| watched.release).collect();
+        if keys.is_empty() {
+            // There may have been very many.
+            keys.shrink_to(16);
+        }
+        Some(over)
     }
 }
 
