@@ -92,7 +92,8 @@ impl LockRequest {
 
     /// How long to wait while another owner holds the key. Default: not at all.
     ///
-    /// The first question to the store always gets its [`acquire_timeout`](Self::acquire_timeout).
+    /// Each question to the store gets its [`acquire_timeout`](Self::acquire_timeout), the first and the
+    /// last one too: a wait for a store that does not answer may be longer by that much.
     pub fn wait(mut self, wait: impl Into<Wait>) -> Self {
         self.wait = wait.into();
         self
