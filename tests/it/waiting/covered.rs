@@ -1,0 +1,36 @@
+//! Whether `covered.md` is true of the names.
+
+use std::collections::BTreeSet;
+
+use crate::covered::{cases, named, tests_in};
+
+fn within(place: &str, tests: BTreeSet<String>) -> impl Iterator<Item = String> {
+    tests
+        .into_iter()
+        .map(move |test| format!("{place}::{test}"))
+}
+
+/// By their names alone: they stand beside what they test, wherever that is.
+fn unit_tests() -> BTreeSet<String> {
+    let tests = tests_in("lock-core/src");
+    let name = |test: String| test.rsplit("::").next().map(str::to_owned);
+    tests.into_iter().filter_map(name).collect()
+}
+
+/// Every test that the page names is there, and every one of this folder is named.
+#[test]
+fn the_page_names_the_tests_that_there_are() {
+    let named = named(include_str!("covered.md"));
+    let mut here = tests_in("tests/it/waiting");
+    here.remove("covered::the_page_names_the_tests_that_there_are");
+    let all: BTreeSet<_> = within("waiting", here.clone())
+        .chain(tests_in("tests/it"))
+        .chain(within("conformance", cases()))
+        .chain(within("lock_core", unit_tests()))
+        .collect();
+    let missing: Vec<_> = named.difference(&all).collect();
+    assert!(missing.is_empty(), "named, and not there: {missing:#?}");
+    let here: BTreeSet<_> = within("waiting", here).collect();
+    let unnamed: Vec<_> = here.difference(&named).collect();
+    assert!(unnamed.is_empty(), "there, and not named: {unnamed:#?}");
+}

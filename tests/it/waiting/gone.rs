@@ -1,0 +1,194 @@
+//! Waiters that are gone: had enough, given the lock and not there, dead. Those behind them are served,
+//! and nothing of them stays.
+
+use lock_core::test_util::ManualClock;
+use lock_core::{ErrorKind, LockManager, LockRequest, Wait};
+use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
+
+use super::{
+    Waiter, its_turn, keys, long, manager, millis, on, others_run, process, queued, refused, says,
+    server_of_parent,
+};
+
+fn request(locks: &LockManager) -> LockRequest {
+    locks.lock("k").ttl(long()).wait(Wait::Forever)
+}
+
+async fn waits(server: &RedisServer, request: LockRequest, count: usize) -> Waiter {
+    let waiter = tokio::spawn(request.acquire());
+    queued(server, count).await;
+    waiter
+}
+
+async fn nothing_is_left(server: &RedisServer) {
+    wait::eventually("nothing is left", async || keys(server).is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_head_that_has_waited_long_enough_leaves_the_queue_to_the_next() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let clock = ManualClock::new();
+    let (owner, impatient, patient) = (
+        manager(&server.url()).await,
+        on(&clock, &server.url()).await,
+        manager(&server.url()).await,
+    );
+    let guard = request(&owner).acquire().await.expect("free");
+    let head = waits(&server, request(&impatient).wait(millis(500)), 1).await;
+    let next = waits(&server, request(&patient), 2).await;
+    clock.advance(millis(500));
+    assert_eq!(refused(head).await, ErrorKind::Busy);
+    queued(&server, 1).await;
+    guard.release().await.expect("held");
+    its_turn(next).await.release().await.expect("held");
+    nothing_is_left(&server).await;
+}
+
+#[tokio::test]
+async fn a_head_whose_wait_ends_when_it_was_given_the_lock_passes_it_on() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let clock = ManualClock::new();
+    let (owner, slow, patient) = (
+        manager(&server.url()).await,
+        on(&clock, &proxy.redis_url()).await,
+        manager(&server.url()).await,
+    );
+    let guard = request(&owner).acquire().await.expect("free");
+    let ours = server.get("lock:k");
+    let head = waits(&server, request(&slow).wait(millis(500)), 1).await;
+    let next = waits(&server, request(&patient), 2).await;
+    // It is given the lock, and does not hear of it before its wait is over.
+    proxy.set(Direction::Replies, Flow::Hold);
+    guard.release().await.expect("held");
+    assert!(
+        server
+            .get("lock:k")
+            .is_some_and(|given| Some(given) != ours)
+    );
+    clock.advance(millis(500));
+    assert_eq!(refused(head).await, ErrorKind::Busy);
+    proxy.pass();
+    its_turn(next).await.release().await.expect("held");
+    nothing_is_left(&server).await;
+}
+
+#[tokio::test]
+async fn the_next_of_a_process_waits_on_when_the_first_has_waited_long_enough() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let clock = ManualClock::new();
+    let (owner, locks) = (
+        manager(&server.url()).await,
+        on(&clock, &server.url()).await,
+    );
+    let guard = request(&owner).acquire().await.expect("free");
+    let first = waits(&server, request(&locks).wait(millis(500)), 1).await;
+    let next = tokio::spawn(request(&locks).acquire());
+    others_run().await;
+    let place = server.cli(&["ZRANGE", "lock:!q:{k}", "0", "-1"]);
+    clock.advance(millis(500));
+    assert_eq!(refused(first).await, ErrorKind::Busy);
+    wait::eventually("the next one stands in the queue, alone", async || {
+        let now = server.cli(&["ZRANGE", "lock:!q:{k}", "0", "-1"]);
+        now.lines().count() == 1 && now != place
+    })
+    .await;
+    guard.release().await.expect("held");
+    its_turn(next).await.release().await.expect("held");
+    nothing_is_left(&server).await;
+}
+
+#[tokio::test]
+async fn a_waiter_with_a_short_ttl_is_given_the_lock_for_no_longer() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let guard = request(&owner).acquire().await.expect("free");
+    let ttl = millis(1_200);
+    let waiter = waits(&server, request(&locks).ttl(ttl), 1).await;
+    guard.release().await.expect("held");
+    // As a dead one would leave it.
+    let given = server.time_to_live("lock:k");
+    assert!(given.is_some_and(|given| given <= ttl), "{given:?}");
+    its_turn(waiter).await.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn a_queue_outlives_those_who_stand_in_it_by_a_minute_and_their_lock() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let guard = request(&owner).acquire().await.expect("free");
+    let waiter = waits(&server, request(&locks), 1).await;
+    let queue = server.time_to_live("lock:!q:{k}").expect("it ends");
+    let lock = server.time_to_live("lock:k").expect("it ends");
+    assert!(queue > lock && queue <= long() + long(), "{queue:?}");
+    guard.release().await.expect("held");
+    its_turn(waiter).await.release().await.expect("held");
+}
+
+#[tokio::test]
+#[ignore = "a process that other tests start"]
+async fn waits_for_its_turn() {
+    let Some(url) = server_of_parent() else {
+        return;
+    };
+    let locks = manager(&url).await;
+    let guard = request(&locks).acquire().await.expect("its turn");
+    println!("\nits turn: {}", guard.is_valid());
+    guard.release().await.expect("held");
+    println!("\ndone");
+}
+
+#[tokio::test]
+async fn a_process_that_was_stopped_when_it_was_given_the_lock_waits_again_when_it_goes_on() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let guard = request(&owner).acquire().await.expect("free");
+    let stopped = process("gone::waits_for_its_turn", &server, &[]);
+    queued(&server, 1).await;
+    let next = waits(&server, request(&locks), 2).await;
+    stopped.stop();
+    guard.release().await.expect("held");
+    // Its grant goes by, and the next one has the lock.
+    let guard = its_turn(next).await;
+    stopped.cont();
+    queued(&server, 1).await;
+    assert!(
+        !stopped.output().contains("its turn"),
+        "somebody else has it"
+    );
+    assert!(guard.is_valid());
+    guard.release().await.expect("held");
+    says(&stopped, "its turn: true");
+    says(&stopped, "done");
+    nothing_is_left(&server).await;
+}
+
+#[tokio::test]
+async fn after_a_queue_of_dead_processes_the_lock_is_free_and_fencing_tokens_go_on() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let owner = manager(&server.url()).await;
+    let guard = request(&owner).acquire().await.expect("free");
+    let before = guard.fencing_token();
+    let connected = || server.info("clients").remove("connected_clients");
+    let alone = connected();
+    let mut dead = Vec::new();
+    for count in 1..=3 {
+        dead.push(process("gone::waits_for_its_turn", &server, &[]));
+        queued(&server, count).await;
+    }
+    dead.iter_mut().for_each(lock_tests::ChildProcess::kill);
+    // That they are gone is known when their connections are.
+    wait::eventually("they are", async || connected() == alone).await;
+    guard.release().await.expect("held");
+    assert_eq!(keys(&server), [""; 0]);
+    let guard = owner.lock("k").acquire().await.expect("free at once");
+    assert!(guard.fencing_token() > before);
+    guard.release().await.expect("held");
+}

@@ -1,0 +1,204 @@
+//! What a thousand waiters, and five thousand keys with a waiter each, cost while they wait, and what is
+//! left of them when they have gone. In a process of its own: the allocator counts for all of it.
+
+use std::alloc::System;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use lock_core::{LockGuard, LockManager, LockRequest, Renew, Wait};
+use lock_tests::{RedisServer, needs, wait};
+use rustix::time::{ClockId, clock_gettime};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use tokio::time::timeout;
+
+use super::{keys, long, manager, process, server_of_parent};
+
+#[global_allocator]
+static MEMORY: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// What is allocated and not freed.
+fn allocated() -> usize {
+    let stats = MEMORY.stats();
+    stats.bytes_allocated - stats.bytes_deallocated
+}
+
+/// How long the processor has worked for this process.
+fn worked() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    let nanos = time.tv_sec * 1_000_000_000 + time.tv_nsec;
+    Duration::from_nanos(u64::try_from(nanos).expect("after the start"))
+}
+
+/// Who waits, and how often they were polled.
+struct Crowd {
+    waiters: Vec<tokio::task::JoinHandle<()>>,
+    polls: Arc<AtomicU64>,
+}
+
+impl Crowd {
+    /// Each holds for no time when it is its turn.
+    fn of(requests: impl Iterator<Item = LockRequest>) -> Crowd {
+        let polls = Arc::<AtomicU64>::default();
+        let waiter = |request: LockRequest| {
+            let polls = Arc::clone(&polls);
+            tokio::spawn(async move {
+                let mut acquire = pin!(request.acquire());
+                let counted = std::future::poll_fn(|context| {
+                    polls.fetch_add(1, Ordering::SeqCst);
+                    acquire.as_mut().poll(context)
+                });
+                drop(counted.await.expect("its turn"));
+            })
+        };
+        let waiters = requests.map(waiter).collect();
+        Crowd { waiters, polls }
+    }
+
+    /// Resolves when nobody moves any more.
+    async fn rests(&self) {
+        let mut before = 0;
+        wait::eventually("all have come to rest", async || {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            let polls = self.polls.load(Ordering::SeqCst);
+            std::mem::replace(&mut before, polls) == polls
+        })
+        .await;
+    }
+
+    /// Nobody moves for two seconds: what the processor does meanwhile is the timer's.
+    async fn is_idle(&self) {
+        self.rests().await;
+        let (polls, work) = (self.polls.load(Ordering::SeqCst), worked());
+        let span = Duration::from_secs(2);
+        tokio::time::sleep(span).await;
+        let work = worked() - work;
+        println!("\n{} waiters, {work:?} of {span:?}", self.waiters.len());
+        assert_eq!(self.polls.load(Ordering::SeqCst), polls, "nobody is woken");
+        assert!(work < span / 10, "{work:?} of {span:?} for nothing");
+    }
+
+    async fn are_served(self) {
+        for waiter in self.waiters {
+            waiter.await.expect("no panic");
+        }
+    }
+
+    async fn give_up(self) {
+        for waiter in &self.waiters {
+            waiter.abort();
+        }
+        for waiter in self.waiters {
+            assert!(waiter.await.is_err_and(|error| error.is_cancelled()));
+        }
+    }
+}
+
+struct Place {
+    owner: LockManager,
+    others: Vec<LockManager>,
+}
+
+impl Place {
+    async fn held(&self, keys: usize) -> Vec<LockGuard> {
+        let mut guards = Vec::with_capacity(keys);
+        for key in 0..keys {
+            let request = self.owner.lock(format!("k{key}")).ttl(long());
+            let request = request.renew(Renew::Off).wait(Wait::Forever);
+            guards.push(request.acquire().await.expect("its turn"));
+        }
+        guards
+    }
+
+    /// So many who wait for so many keys, of several managers.
+    fn crowd(&self, count: usize, keys: usize) -> Crowd {
+        let request = |index: usize| {
+            let locks = &self.others[index % self.others.len()];
+            let request = locks.lock(format!("k{}", index % keys)).ttl(long());
+            request.wait(Wait::Forever)
+        };
+        Crowd::of((0..count).map(request))
+    }
+
+    /// Some wait and are served, some wait and give up, and all have gone when this returns.
+    async fn come_and_go(&self, waiters: usize, keys: usize, idle: bool) {
+        let guards = self.held(keys).await;
+        let crowd = self.crowd(waiters, keys);
+        if idle {
+            crowd.is_idle().await;
+        }
+        guards
+            .into_iter()
+            .for_each(LockGuard::release_in_background);
+        crowd.are_served().await;
+        let guards = self.held(keys).await;
+        let crowd = self.crowd(waiters, keys);
+        crowd.rests().await;
+        crowd.give_up().await;
+        drop(guards);
+    }
+}
+
+#[tokio::test]
+#[ignore = "a process that other tests start"]
+async fn waiters_come_and_go() {
+    let Some(url) = server_of_parent() else {
+        return;
+    };
+    let mut others = Vec::new();
+    for _ in 0..4 {
+        others.push(manager(&url).await);
+    }
+    let owner = manager(&url).await;
+    let place = Place { owner, others };
+    // What is made once: connections, scripts, buffers.
+    for _ in 0..2 {
+        place.come_and_go(8, 1, false).await;
+        place.come_and_go(64, 64, false).await;
+    }
+    let start = allocated();
+    place.come_and_go(1_000, 1, true).await;
+    comes_back_to("a thousand waiters", start + A_LITTLE).await;
+    place.come_and_go(5_000, 5_000, true).await;
+    // What connections have sent at once they may send at once again.
+    comes_back_to("five thousand keys", start + BUFFERS).await;
+    // Keys that were given away are looked after for two seconds.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let after = allocated();
+    place.come_and_go(5_000, 5_000, false).await;
+    comes_back_to("as many once more", after + A_LITTLE).await;
+    drop(place);
+    comes_back_to("the managers", start).await;
+    println!("\ndone");
+}
+
+/// Give or take: lists that have grown by a step.
+const A_LITTLE: usize = 64 << 10;
+/// Of six connections.
+const BUFFERS: usize = 2 << 20;
+
+async fn comes_back_to(what: &str, limit: usize) {
+    let mut least = usize::MAX;
+    let back = async {
+        while allocated() > limit {
+            least = least.min(allocated());
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let back = timeout(wait::PATIENCE, back).await;
+    assert!(back.is_ok(), "{what} have left {least} bytes, of {limit}");
+    println!("\n{what} have gone: {} bytes of {limit}", allocated());
+}
+
+#[tokio::test]
+async fn waiters_that_have_gone_leave_no_memory_behind_and_cost_no_work_while_they_wait() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let mut waiting = process("memory::waiters_come_and_go", &server, &[]);
+    let ended = waiting.wait(wait::PATIENCE * 4);
+    println!("{}", waiting.output());
+    assert!(ended.is_some_and(|status| status.success()));
+    assert_eq!(keys(&server), [""; 0]);
+    assert_eq!(server.cli(&["PUBSUB", "CHANNELS", "*"]), "");
+}

@@ -1,0 +1,81 @@
+//! Waiting: what a queue between processes and a line inside one must hold whatever happens to them.
+//! `covered.md` says which test covers what, here and elsewhere.
+
+mod cohort;
+mod covered;
+mod gone;
+mod lost;
+mod memory;
+mod storm;
+mod strangers;
+mod time;
+
+use std::process::Command;
+use std::time::Duration;
+
+use lock_core::test_util::ManualClock;
+use lock_core::{ErrorKind, LockGuard, LockManager};
+use lock_tests::{ChildProcess, RedisServer, wait};
+use tokio::time::timeout;
+
+use crate::steps::{Waiter, its_turn, keys, long, manager};
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// A manager whose time stands still until the test moves it.
+async fn on(clock: &ManualClock, url: &str) -> LockManager {
+    let builder = LockManager::builder(url).operation_timeout(Duration::from_secs(5));
+    let builder = builder.clock(clock.clone());
+    builder.connect().await.expect("a manager")
+}
+
+/// So many processes stand in the queue before "k".
+async fn queued(server: &RedisServer, count: usize) {
+    wait::eventually("they stand in the queue", async || {
+        server.cli(&["ZCARD", "lock:!q:{k}"]) == count.to_string()
+    })
+    .await;
+}
+
+/// What a wait ends with, sooner than a waiter's timer of last resort rings.
+async fn outcome(waiter: Waiter) -> Result<LockGuard, lock_core::Error> {
+    let outcome = timeout(wait::PATIENCE, waiter).await;
+    outcome.expect("not forgotten").expect("no panic")
+}
+
+async fn refused(waiter: Waiter) -> ErrorKind {
+    outcome(waiter).await.expect_err("held").kind()
+}
+
+/// Lets tasks that were just made, or just woken, run: this runtime has one thread.
+async fn others_run() {
+    for _ in 0..8 {
+        tokio::task::yield_now().await;
+    }
+}
+
+const SERVER: &str = "LOCK_TESTS_SERVER_TO_WAIT_ON";
+
+/// This binary again, running one of the ignored tests of this folder.
+fn process(role: &str, server: &RedisServer, environment: &[(&str, &str)]) -> ChildProcess {
+    let mut command = Command::new(std::env::current_exe().expect("this binary"));
+    command
+        .args(["--exact", &format!("waiting::{role}")])
+        .args(["--ignored", "--nocapture"])
+        .env(SERVER, server.url())
+        .envs(environment.iter().copied());
+    ChildProcess::spawn(command)
+}
+
+/// The server of the test that started this process; `None` for somebody who runs all ignored ones.
+fn server_of_parent() -> Option<String> {
+    std::env::var(SERVER).ok()
+}
+
+#[track_caller]
+fn says(process: &ChildProcess, words: &str) {
+    let line = process.line(wait::PATIENCE, |line| line == words);
+    assert!(line.is_some(), "not said {words:?}:\n{}", process.output());
+}

@@ -1,0 +1,215 @@
+//! Processes that are killed and stopped, connections, scripts and queues that are taken away, and a
+//! client of another library among them.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use lock_core::LockManager;
+use lock_core::redis::{Connection, Script, cmd};
+use lock_tests::{ChildProcess, RedisServer, needs, wait};
+
+use super::taker::Tally;
+use super::{Dice, Ledger, acts, nothing_stays, number, seed, takes};
+use crate::waiting::{process, server_of_parent};
+
+const FOLDER: &str = "LOCK_TESTS_LEDGER";
+const PROCESSES: usize = 3;
+const TASKS: u64 = 8;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "a process that other tests start"]
+async fn takes_the_lock_in_many_tasks() {
+    let (Some(url), Ok(folder)) = (server_of_parent(), std::env::var(FOLDER)) else {
+        return;
+    };
+    let folder: Arc<Path> = Path::new(&folder).into();
+    let locks = LockManager::connect_lazy(&url).expect("a URL");
+    let ledger = Arc::new(Ledger::open(&folder));
+    let tasks: Vec<_> = (0..TASKS)
+        .map(|task| {
+            let (locks, folder, ledger) = (locks.clone(), Arc::clone(&folder), Arc::clone(&ledger));
+            let seed = number("LOCK_TESTS_SEED", 1) * TASKS + task;
+            tokio::spawn(async move { takes(locks, &folder, ledger, seed).await })
+        })
+        .collect();
+    let mut all = Tally::default();
+    for task in tasks {
+        all.add(task.await.expect("no panic"));
+    }
+    let left = locks.drain(wait::PATIENCE).await;
+    assert!(left.is_complete(), "{left:?}");
+    println!("\n{all:?}");
+    assert!(all.entered > 0, "it had its turn");
+    println!("\ndone");
+}
+
+/// One process, and when it goes on if it is stopped.
+struct Player {
+    process: ChildProcess,
+    stopped: Option<Instant>,
+}
+
+struct Stage<'a> {
+    server: &'a RedisServer,
+    folder: &'a Path,
+    players: Vec<Player>,
+    started: u64,
+}
+
+impl Stage<'_> {
+    fn player(&mut self) -> Player {
+        self.started += 1;
+        let seed = (seed() * 1_000 + self.started).to_string();
+        let folder = self.folder.to_str().expect("a name");
+        let environment = [(FOLDER, folder), ("LOCK_TESTS_SEED", &*seed)];
+        let role = "storm::processes::takes_the_lock_in_many_tasks";
+        Player {
+            process: process(role, self.server, &environment),
+            stopped: None,
+        }
+    }
+
+    /// Something happens to somebody.
+    fn acts(&mut self, dice: &mut Dice) {
+        let one = usize::try_from(dice.throw(PROCESSES as u64)).expect("small");
+        match dice.throw(20) {
+            0 => {
+                let next = self.player();
+                let mut gone = std::mem::replace(&mut self.players[one], next);
+                has_not_failed(&gone.process);
+                gone.process.kill();
+            }
+            1..=3 if self.players[one].stopped.is_none() => {
+                // Longer than a ttl, at times.
+                let span = Duration::from_millis(4 << dice.throw(9));
+                self.players[one].process.stop();
+                self.players[one].stopped = Some(Instant::now() + span);
+            }
+            4..=9 => {
+                let clients = self.server.cli(&["CLIENT", "LIST"]);
+                let clients: Vec<_> = clients
+                    .lines()
+                    .filter(|client| !client.contains(" name=stranger "))
+                    .filter_map(|client| client.strip_prefix("id=")?.split(' ').next())
+                    .collect();
+                let one = usize::try_from(dice.throw(clients.len() as u64)).expect("small");
+                // The one that asks is among them, and gone by now.
+                drop(self.server.try_cli(&["CLIENT", "KILL", "ID", clients[one]]));
+            }
+            10 => drop(self.server.cli(&["CLIENT", "KILL", "TYPE", "pubsub"])),
+            11..=13 => drop(self.server.cli(&["DEL", "lock:!q:{k}"])),
+            14 => drop(self.server.cli(&["CLIENT", "PAUSE", "30"])),
+            _ => drop(self.server.cli(&["SCRIPT", "FLUSH"])),
+        }
+    }
+
+    fn goes_on(&mut self, everybody: bool) {
+        for player in &mut self.players {
+            let due = player
+                .stopped
+                .is_some_and(|end| everybody || Instant::now() >= end);
+            if due {
+                player.process.cont();
+                player.stopped = None;
+            }
+        }
+    }
+}
+
+#[track_caller]
+fn has_not_failed(process: &ChildProcess) {
+    let output = process.output();
+    assert!(!output.contains("panicked"), "{output}");
+}
+
+/// `SET NX PX`, and a script that compares and deletes: what other libraries do.
+fn stranger(mut connection: Connection, ledger: &Ledger, over: &AtomicBool) -> u64 {
+    cmd("CLIENT")
+        .arg("SETNAME")
+        .arg("stranger")
+        .exec(&mut connection)
+        .expect("an answer");
+    let release = Script::new(
+        "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end",
+    );
+    let ttl = Duration::from_millis(400);
+    let mut dice = Dice::new(seed() + 77);
+    let mut entered = 0;
+    while !over.load(Ordering::SeqCst) {
+        let sent = Instant::now();
+        let mut set = cmd("SET");
+        set.arg("lock:k")
+            .arg(format!("stranger {entered}"))
+            .arg("NX");
+        set.arg("PX").arg(ttl.as_millis().to_string());
+        let taken: Option<String> = set.query(&mut connection).expect("an answer");
+        let is_valid = || sent.elapsed() < ttl * 9 / 10;
+        if taken.is_some()
+            && let Some(claim) = ledger.claim(0, is_valid)
+        {
+            entered += 1;
+            std::thread::sleep(Duration::from_micros(dice.throw(2_000)));
+            claim.goes_on(is_valid);
+        }
+        if taken.is_some() {
+            let mut release = release.key("lock:k");
+            let release = release.arg(format!("stranger {}", entered - 1));
+            let _: Option<u64> = release.invoke(&mut connection).expect("an answer");
+        }
+        std::thread::sleep(Duration::from_micros(dice.throw(20_000)));
+    }
+    entered
+}
+
+#[tokio::test]
+async fn of_many_tasks_of_processes_that_die_and_stop_one_is_inside_and_nobody_is_forgotten() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let ledger = Arc::new(Ledger::open(folder.path()));
+    let over = Arc::new(AtomicBool::new(false));
+    let client = lock_core::redis::Client::open(server.url()).expect("a URL");
+    let connection = client.get_connection().expect("a connection");
+    let stranger = std::thread::spawn({
+        let (ledger, over) = (Arc::clone(&ledger), Arc::clone(&over));
+        move || stranger(connection, &ledger, &over)
+    });
+    let mut stage = Stage {
+        server: &server,
+        folder: folder.path(),
+        players: Vec::new(),
+        started: 0,
+    };
+    for _ in 0..PROCESSES {
+        let player = stage.player();
+        stage.players.push(player);
+    }
+    let mut dice = Dice::new(seed());
+    for _ in 0..acts() {
+        stage.acts(&mut dice);
+        tokio::time::sleep(Duration::from_millis(1 + dice.throw(40))).await;
+        stage.goes_on(false);
+    }
+    stage.goes_on(true);
+    // Everybody comes through from here on.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    over.store(true, Ordering::SeqCst);
+    let strangers = stranger.join().expect("no panic");
+    fs::write(folder.path().join("over"), "").expect("a folder");
+    for player in &mut stage.players {
+        let ended = player.process.wait(wait::PATIENCE * 3);
+        let output = player.process.output();
+        assert!(ended.is_some_and(|it| it.success()), "{output}");
+        println!("{output}");
+    }
+    let claims = ledger.check();
+    println!(
+        "{claims} held it, a stranger {strangers} times, in {} processes",
+        stage.started
+    );
+    assert!(claims > 100, "it was a storm: {claims}");
+    nothing_stays(&server).await;
+}

@@ -1,0 +1,244 @@
+//! How long a wait is, to the millisecond. The manager's clock stands still until the test moves it: a
+//! sleep that nobody asked for never ends, and how fast the machine is does not matter.
+
+use lock_core::test_util::ManualClock;
+use lock_core::{Error, ErrorKind, LockGuard, LockManager, LockRequest, Wait};
+use lock_tests::{RedisServer, needs};
+
+use super::{Waiter, long, manager, millis, on, others_run, outcome, queued, refused};
+
+const WAITS: [u64; 3] = [0, 50, 500];
+
+/// Where somebody waits for a key that it does not get.
+struct Watched {
+    clock: ManualClock,
+    locks: LockManager,
+    /// Nobody else gets this one either.
+    _marker: LockGuard,
+}
+
+impl Watched {
+    async fn new(url: &str) -> Watched {
+        let clock = ManualClock::new();
+        let locks = on(&clock, url).await;
+        let marker = locks
+            .lock("marker")
+            .ttl(long())
+            .wait(long())
+            .acquire()
+            .await;
+        Watched {
+            clock,
+            locks,
+            _marker: marker.expect("free"),
+        }
+    }
+
+    fn starts(&self, request: LockRequest, span: u64) -> Waiter {
+        tokio::spawn(request.ttl(long()).wait(millis(span)).acquire())
+    }
+
+    /// Moves the clock, and returns when whoever was to be woken by that has run.
+    async fn passes(&self, span: u64) {
+        // A wait that ends at that very moment: all that ends before it has ended by then.
+        let marker = self.starts(self.locks.lock("marker"), span);
+        others_run().await;
+        self.clock.advance(millis(span));
+        assert_eq!(refused(marker).await, ErrorKind::Busy);
+        others_run().await;
+    }
+
+    /// The wait for "k" ends after `span`, not before, and with nothing more to wait for. It has got
+    /// as far as it gets without the clock when `waits` returns.
+    async fn ends(&self, span: u64, waits: impl AsyncFnOnce()) -> Error {
+        let waiter = self.starts(self.locks.lock("k"), span);
+        if span > 0 {
+            waits().await;
+            self.passes(span - 1).await;
+            assert!(!waiter.is_finished(), "a moment is left of {span} ms");
+            self.clock.advance(millis(1));
+        }
+        outcome(waiter).await.expect_err("held")
+    }
+}
+
+#[tokio::test]
+async fn a_free_lock_is_had_before_any_time_has_passed_however_long_it_would_be_waited_for() {
+    needs!(redis);
+    let server = RedisServer::start();
+    for url in [&*server.url(), "memory:"] {
+        let watched = Watched::new(url).await;
+        for wait in [Wait::None, Wait::For(millis(500)), Wait::Forever] {
+            let request = watched.locks.lock("k").ttl(long()).wait(wait);
+            let guard = outcome(tokio::spawn(request.acquire())).await;
+            let released = guard.expect("free").release();
+            released.await.expect("held");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_wait_for_another_process_ends_when_it_is_over() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let owner = manager(&server.url()).await;
+    let _guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+    let watched = Watched::new(&server.url()).await;
+    for span in WAITS {
+        let error = watched.ends(span, async || queued(&server, 1).await).await;
+        assert_eq!(error.kind(), ErrorKind::Busy);
+        assert!(error.retry_after() <= Some(long()));
+        queued(&server, 0).await;
+    }
+}
+
+#[tokio::test]
+async fn a_wait_for_a_task_of_the_same_process_ends_when_it_is_over() {
+    for span in WAITS {
+        let watched = Watched::new("memory:").await;
+        let request = watched.locks.lock("k").ttl(long());
+        let _guard = request.acquire().await.expect("free");
+        let error = watched.ends(span, others_run).await;
+        assert_eq!(error.kind(), ErrorKind::Busy);
+    }
+}
+
+#[tokio::test]
+async fn a_wait_for_a_stranger_who_pushes_nothing_ends_when_it_is_over() {
+    needs!(redis);
+    let server = RedisServer::start();
+    for end in [
+        &["SET", "lock:k", "stranger"][..],
+        &["SET", "lock:k", "stranger", "PX", "60000"],
+    ] {
+        server.cli(end);
+        let watched = Watched::new(&server.url()).await;
+        for span in WAITS {
+            // It is looked at every 250 ms: that does not make a wait longer or shorter.
+            let error = watched.ends(span, async || queued(&server, 1).await).await;
+            assert_eq!(error.kind(), ErrorKind::Busy);
+            queued(&server, 0).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_wait_for_a_key_that_cools_down_ends_when_it_is_over() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let owner = manager(&server.url()).await;
+    let request = owner.lock("k").ttl(long()).cooldown(long());
+    let guard = request.acquire().await.expect("free");
+    guard.release().await.expect("held");
+    let watched = Watched::new(&server.url()).await;
+    for span in WAITS {
+        let error = watched.ends(span, async || queued(&server, 1).await).await;
+        assert_eq!(error.kind(), ErrorKind::Busy);
+        queued(&server, 0).await;
+    }
+}
+
+#[tokio::test]
+async fn a_wait_in_the_queue_of_a_server_that_hangs_ends_when_it_is_over() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let owner = manager(&server.url()).await;
+    let _guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+    let watched = Watched::new(&server.url()).await;
+    for span in [50, 500] {
+        let waiter = watched.starts(watched.locks.lock("k"), span);
+        queued(&server, 1).await;
+        server.stop();
+        watched.passes(span - 1).await;
+        assert!(!waiter.is_finished(), "a moment is left");
+        watched.clock.advance(millis(1));
+        // The server's last word was a refusal.
+        assert_eq!(refused(waiter).await, ErrorKind::Busy);
+        server.cont();
+        queued(&server, 0).await;
+    }
+}
+
+/// Each question gets its time, the last one too: that is how much longer a wait may be.
+#[tokio::test]
+async fn a_wait_for_a_store_that_hangs_is_longer_by_one_question_at_most() {
+    for (span, asked_for) in [(50, 500), (500, 200), (500, 600)] {
+        let watched = Watched::new("memory:").await;
+        watched.locks.test_store().expect("embedded").hang();
+        let request = watched.locks.lock("k").acquire_timeout(millis(asked_for));
+        let waiter = watched.starts(request, span);
+        others_run().await;
+        let mut passed = 0;
+        while !waiter.is_finished() {
+            // What is due may be seen to a step later, at each of a few questions.
+            assert!(passed < span + asked_for + 10, "{passed} ms of {span} ms");
+            watched.passes(1).await;
+            passed += 1;
+        }
+        assert!(passed >= span.min(asked_for), "{passed} ms of {span} ms");
+        assert_eq!(refused(waiter).await, ErrorKind::Unavailable);
+    }
+}
+
+#[tokio::test]
+async fn a_wait_for_a_store_that_refuses_service_ends_when_it_is_over_or_after_a_second() {
+    for (span, after) in [(0, 0), (50, 50), (500, 500), (60_000, 1_000)] {
+        let watched = Watched::new("memory:").await;
+        let store = watched.locks.test_store().expect("embedded");
+        store.fail(ErrorKind::Unavailable);
+        let waiter = watched.starts(watched.locks.lock("k"), span);
+        others_run().await;
+        if after > 0 {
+            watched.passes(after - 1).await;
+            assert!(!waiter.is_finished(), "a moment is left");
+            // The second is over at the first question after it, of which there is one every 250 ms.
+            watched
+                .clock
+                .advance(millis(if span > after { 250 } else { 1 }));
+        }
+        assert_eq!(refused(waiter).await, ErrorKind::Unavailable);
+    }
+}
+
+#[tokio::test]
+async fn a_wait_that_ends_in_an_outage_is_unavailable_and_one_that_ends_after_it_is_busy() {
+    for recovers in [false, true] {
+        let watched = Watched::new("memory:").await;
+        let store = watched.locks.test_store().expect("embedded");
+        store.seize("k", millis(200));
+        let waiter = watched.starts(watched.locks.lock("k"), 900);
+        others_run().await;
+        // It asks when that is over, and there is no answer.
+        store.fail(ErrorKind::Unavailable);
+        watched.passes(300).await;
+        if recovers {
+            store.seize("k", long());
+            store.recover();
+        }
+        watched.passes(300).await;
+        watched.clock.advance(millis(300));
+        let kind = refused(waiter).await;
+        assert_eq!(kind == ErrorKind::Busy, recovers, "{kind:?}");
+    }
+}
+
+/// Fifty wait in line for as long as the first of them: all are told at once.
+#[tokio::test]
+async fn a_wait_is_counted_from_its_beginning_and_not_from_each_place_in_line() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let owner = manager(&server.url()).await;
+    let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+    let watched = Watched::new(&server.url()).await;
+    let waiters: Vec<_> = (0..50)
+        .map(|_| watched.starts(watched.locks.lock("k"), 500))
+        .collect();
+    queued(&server, 1).await;
+    watched.clock.advance(millis(500));
+    for waiter in waiters {
+        assert_eq!(refused(waiter).await, ErrorKind::Busy);
+    }
+    queued(&server, 0).await;
+    guard.release().await.expect("held");
+    assert_eq!(server.get("lock:k"), None);
+}
