@@ -15,13 +15,12 @@ use lock_core::LockManager;
 use lock_core::redis::aio::MultiplexedConnection;
 use lock_tests::RedisServer;
 use lock_tower::LockLayer;
-use rustix::time::{ClockId, clock_gettime};
 use tokio::task::JoinSet;
 use tower::{Service, ServiceExt};
 use tower_http::timeout::TimeoutLayer;
 
 use crate::free_pair::{raw_connection, raw_pair};
-use crate::machine::median;
+use crate::machine::{median, own_cpu};
 
 const ROUNDS: usize = 60;
 /// Requests in a turn: a turn is short, so that whatever else the machine does hits all alike.
@@ -160,14 +159,9 @@ fn layer(locks: &LockManager) -> LockLayer {
 
 /// Microseconds of CPU of the whole process for each of a turn's: the keeper's thread too.
 async fn cpu_of(turn: impl Future<Output = ()>) -> f64 {
-    let before = cpu();
+    let before = own_cpu();
     turn.await;
-    (cpu() - before).as_secs_f64() * 1e6 / TURN as f64
-}
-
-fn cpu() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    Duration::try_from(time).expect("time goes on")
+    (own_cpu() - before).as_secs_f64() * 1e6 / TURN as f64
 }
 
 async fn requests(app: &Router) {

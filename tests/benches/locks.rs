@@ -16,6 +16,7 @@ mod machine;
 mod member;
 mod nap;
 mod record;
+mod redlock;
 mod waiting;
 mod wakeup;
 
@@ -24,9 +25,11 @@ use lock_tests::RedisServer;
 use self::bars::Bars;
 use self::machine::Spinners;
 
-const NAMES: [&str; 6] = ["pair", "held", "layer", "waiting", "wakeup", "idle"];
+const NAMES: [&str; 7] = [
+    "pair", "held", "layer", "waiting", "wakeup", "idle", "redlock",
+];
 const USAGE: &str = "\
-cargo bench -p lock-tests [-- pair | held | layer | waiting | wakeup | idle] [--hot] [--short]
+cargo bench -p lock-tests [-- pair | held | layer | waiting | wakeup | idle | redlock] [--hot] [--short]
 
   pair     acquire + release of a free key against raw SET NX PX + EVALSHA, with 1 and 64 tasks
   held     100 000 held locks: CPU of the process and memory per lock while they are renewed
@@ -34,9 +37,11 @@ cargo bench -p lock-tests [-- pair | held | layer | waiting | wakeup | idle] [--
   waiting  one key, held for 1 ms, wanted by 16 tasks, by 2 and 8 processes, and by 2 × 8 tasks
   wakeup   from a release to the waiter's wake in another process, against a bare PUBLISH
   idle     1 000 waiters for one key and 5 000 keys with a waiter each, while nothing happens
+  redlock  acquire + release on five servers against the raw commands to all five at once, and with two
+           of the five stopped
 
 Starts its own redis-server, on a core of its own. HELD=n changes the number of held locks. --hot
-keeps the cores from sleeping; --short makes waiting and wakeup a look instead of a measurement.
+keeps the cores from sleeping; --short makes waiting, wakeup and redlock a look instead of a measurement.
 ";
 
 fn main() {
@@ -83,6 +88,9 @@ fn main() {
     }
     if chosen("idle") {
         idle::run(&server, &mut bars);
+    }
+    if chosen("redlock") {
+        redlock::run(cores[1], short, &mut bars);
     }
     bars.print();
 }

@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use lock_tests::RedisServer;
 use rustix::process::{Pid, nice};
@@ -21,14 +22,19 @@ pub(crate) fn now() -> u64 {
 /// another: what they cost one another is then the same in every run.
 pub(crate) fn pin(server: &RedisServer) -> Vec<usize> {
     let cores = cores();
-    let pid = i32::try_from(server.pid()).expect("a process id");
     let [client, server_core] = [cores[0], cores[cores.len() - 1]];
-    sched_setaffinity(Pid::from_raw(pid), &only(server_core)).expect("the server on its core");
+    pin_server(server, server_core);
     sched_setaffinity(None, &only(client)).expect("this process on its core");
     if client == server_core {
         println!("(one core for the client and the server: the figures say little)");
     }
     vec![client, server_core]
+}
+
+/// Puts one more server on a core.
+pub(crate) fn pin_server(server: &RedisServer, core: usize) {
+    let pid = i32::try_from(server.pid()).expect("a process id");
+    sched_setaffinity(Pid::from_raw(pid), &only(core)).expect("the server on its core");
 }
 
 fn cores() -> Vec<usize> {
@@ -114,6 +120,20 @@ pub(crate) fn cpu_seconds(pid: u32) -> f64 {
         fields[11].parse::<f64>().expect("utime") + fields[12].parse::<f64>().expect("stime");
     // Linux counts in hundredths of a second wherever this runs.
     ticks / 100.0
+}
+
+/// Of this process.
+pub(crate) fn own_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::try_from(time).expect("time goes on")
+}
+
+/// Of another process's first thread, finer than [`cpu_seconds`].
+pub(crate) fn cpu_micros(pid: u32) -> f64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/schedstat"))
+        .expect("a Linux machine: /proc/<pid>/schedstat");
+    let run = stat.split_whitespace().next().expect("nanoseconds");
+    run.parse::<f64>().expect("a number") / 1e3
 }
 
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {

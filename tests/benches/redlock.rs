@@ -1,0 +1,274 @@
+//! A lock over five servers, against the least that five servers can be asked: the raw commands to all
+//! of them at once. And what it costs when two of them are stopped.
+
+mod raw;
+mod together;
+
+use std::time::{Duration, Instant};
+
+use lock_core::LockManager;
+use lock_tests::{RedisServer, wait};
+
+use self::raw::Raw;
+use crate::bars::Bars;
+use crate::counts::Counts;
+use crate::machine::{self, median};
+
+const NODES: usize = 5;
+/// Short turns, so that whatever else the machine does hits all alike.
+const TURN: Duration = Duration::from_millis(50);
+/// How often two servers are stopped, and how many turns there are before, and meanwhile.
+const STOPS: usize = 3;
+const TURNS_A_STOP: usize = 10;
+
+/// All servers on one core: what they do is done one after the other, so that the extra work of one counts
+/// five times.
+pub(crate) fn run(server_core: usize, short: bool, bars: &mut Bars) {
+    let nodes: Vec<RedisServer> = (0..NODES).map(|_| RedisServer::start()).collect();
+    for node in &nodes {
+        machine::pin_server(node, server_core);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let kit = Kit::connect(&nodes).await;
+        beside_raw(&nodes, &kit, if short { 10 } else { 60 }, bars).await;
+        two_stopped(&nodes, &kit, if short { 1 } else { STOPS }, bars).await;
+    });
+}
+
+async fn beside_raw(nodes: &[RedisServer], kit: &Kit, rounds: usize, bars: &mut Bars) {
+    let raw = Raw::connect(nodes).await;
+    // All have their connections and know their scripts before the first round.
+    for wanted in [NODES, NODES / 2 + 1] {
+        turn(async || raw.pair(wanted).await).await;
+    }
+    turn(async || kit.pair().await).await;
+    let (mut all, mut third, mut kits) = <(Sample, Sample, Sample)>::default();
+    let (mut to_all, mut to_third) = (Vec::new(), Vec::new());
+    let mut counts = Counts::default();
+    for _ in 0..rounds {
+        let five = costed(nodes, async || raw.pair(NODES).await).await;
+        let three = costed(nodes, async || raw.pair(NODES / 2 + 1).await).await;
+        let before = counts_of(nodes);
+        let kit = costed(nodes, async || kit.pair().await).await;
+        counts += counts_of(nodes) - before;
+        to_all.push(kit.mean() / five.mean());
+        to_third.push(kit.mean() / three.mean());
+        all.add(five);
+        third.add(three);
+        kits.add(kit);
+    }
+    let (to_all, to_third) = (median(to_all), median(to_third));
+    println!("\n| {NODES} servers, 1 task | acquire µs (p50) | release µs (p50) | pair µs (p50) |");
+    println!("| --- | --- | --- | --- |");
+    all.print("raw SET NX PX, EVALSHA to all, until all have answered");
+    third.print("the same until three have answered");
+    kits.print("kit");
+    println!("\n| CPU µs a pair | of the process | of each server |");
+    println!("| --- | --- | --- |");
+    all.print_cpu("raw, until all have answered");
+    third.print_cpu("raw, until three have answered");
+    kits.print_cpu("kit");
+    println!("\n| kit ÷ raw, median of {rounds} rounds | a pair |");
+    println!("| --- | --- |");
+    println!("| until all have answered | {to_all:.2} |");
+    println!("| until three have answered | {to_third:.2} |");
+    let pairs = (kits.pairs.len() * NODES) as f64;
+    println!(
+        "\na pair of the kit, on each server: {:.2} scripts, {:.2} commands with those inside, {:.2} trips",
+        counts.scripts / pairs,
+        counts.commands / pairs,
+        counts.trips / pairs
+    );
+    bars.at_most("Redlock pair: × five raw in parallel", to_all, 1.15);
+}
+
+async fn two_stopped(nodes: &[RedisServer], kit: &Kit, stops: usize, bars: &mut Bars) {
+    let (mut healthy, mut stopped) = <(Sample, Sample)>::default();
+    let mut longest = Sample::default();
+    for first in 0..stops {
+        kit.until_all_agree().await;
+        for _ in 0..TURNS_A_STOP {
+            healthy.add(turn(async || kit.pair().await).await);
+        }
+        let gone = [&nodes[first % NODES], &nodes[(first + 2) % NODES]];
+        gone.iter().for_each(|node| node.stop());
+        let mut missing = Sample::default();
+        let found_out = Instant::now() + kit.patience;
+        while Instant::now() < found_out {
+            missing.push(kit.pair().await);
+        }
+        longest.push(missing.longest());
+        for _ in 0..TURNS_A_STOP {
+            stopped.add(turn(async || kit.pair().await).await);
+        }
+        gone.iter().for_each(|node| node.cont());
+    }
+    println!(
+        "\n| kit, {NODES} servers, 1 task | acquire µs (p50) | release µs (p50) | pair µs (p50) |"
+    );
+    println!("| --- | --- | --- | --- |");
+    healthy.print("all answer");
+    longest.print("two are stopped: the longest until that is found out");
+    stopped.print("two are stopped, from then on");
+    let ratio = |of: fn(&Sample) -> Vec<f64>| median(of(&stopped)) / median(of(&healthy));
+    let (acquire, pair) = (
+        ratio(|all| all.acquires.clone()),
+        ratio(|all| all.pairs.clone()),
+    );
+    println!("\ntwo of {NODES} stopped ÷ healthy: acquire {acquire:.2}, pair {pair:.2}");
+    bars.at_most("two of five stopped: acquire p50 × healthy", acquire, 1.2);
+    bars.at_most("two of five stopped: pair p50 × healthy", pair, 1.2);
+}
+
+struct Kit {
+    locks: LockManager,
+    /// By then it knows who does not answer.
+    patience: Duration,
+}
+
+impl Kit {
+    async fn connect(nodes: &[RedisServer]) -> Self {
+        let operation_timeout = Duration::from_secs(1);
+        let builder = LockManager::quorum(nodes.iter().map(RedisServer::url));
+        let builder = builder.assume_fresh().operation_timeout(operation_timeout);
+        Self {
+            locks: builder.connect().await.expect("a manager"),
+            patience: operation_timeout,
+        }
+    }
+
+    async fn pair(&self) -> Pair {
+        let start = Instant::now();
+        let guard = self.locks.lock("kit").acquire().await;
+        let guard = guard.expect("a majority is free");
+        let acquired = Instant::now();
+        guard.release().await.expect("held");
+        Pair::new(start, acquired)
+    }
+
+    /// Those that were stopped may have missed something still.
+    async fn until_all_agree(&self) {
+        wait::eventually("all agree", async || {
+            let Ok(guard) = self.locks.lock("kit").acquire().await else {
+                return false;
+            };
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            let agree = guard.acks().granted();
+            guard.release().await.expect("held");
+            usize::try_from(agree) == Ok(NODES)
+        })
+        .await;
+    }
+}
+
+/// Microseconds.
+#[derive(Clone, Copy)]
+struct Pair {
+    acquire: f64,
+    release: f64,
+}
+
+impl Pair {
+    fn new(start: Instant, acquired: Instant) -> Self {
+        Self {
+            acquire: (acquired - start).as_secs_f64() * 1e6,
+            release: acquired.elapsed().as_secs_f64() * 1e6,
+        }
+    }
+
+    fn whole(self) -> f64 {
+        self.acquire + self.release
+    }
+}
+
+#[derive(Default)]
+struct Sample {
+    acquires: Vec<f64>,
+    releases: Vec<f64>,
+    pairs: Vec<f64>,
+    /// CPU, of all pairs together.
+    client: f64,
+    servers: f64,
+}
+
+impl Sample {
+    fn push(&mut self, pair: Pair) {
+        self.acquires.push(pair.acquire);
+        self.releases.push(pair.release);
+        self.pairs.push(pair.whole());
+    }
+
+    fn add(&mut self, more: Self) {
+        self.acquires.extend(more.acquires);
+        self.releases.extend(more.releases);
+        self.pairs.extend(more.pairs);
+        self.client += more.client;
+        self.servers += more.servers;
+    }
+
+    fn mean(&self) -> f64 {
+        self.pairs.iter().sum::<f64>() / self.pairs.len() as f64
+    }
+
+    fn longest(&self) -> Pair {
+        let longest = |of: &[f64]| of.iter().copied().fold(0.0, f64::max);
+        Pair {
+            acquire: longest(&self.acquires),
+            release: longest(&self.releases),
+        }
+    }
+
+    fn print_cpu(&self, what: &str) {
+        let pairs = self.pairs.len() as f64;
+        println!(
+            "| {what} | {:.1} | {:.1} |",
+            self.client / pairs,
+            self.servers / pairs / NODES as f64
+        );
+    }
+
+    fn print(&self, what: &str) {
+        println!(
+            "| {what} | {:.1} | {:.1} | {:.1} |",
+            median(self.acquires.clone()),
+            median(self.releases.clone()),
+            median(self.pairs.clone())
+        );
+    }
+}
+
+/// A turn, and what it takes of the processors.
+async fn costed(nodes: &[RedisServer], pair: impl AsyncFnMut() -> Pair) -> Sample {
+    let servers = || {
+        nodes
+            .iter()
+            .map(|node| machine::cpu_micros(node.pid()))
+            .sum::<f64>()
+    };
+    let before = (machine::own_cpu(), servers());
+    let mut sample = turn(pair).await;
+    sample.client = (machine::own_cpu() - before.0).as_secs_f64() * 1e6;
+    sample.servers = servers() - before.1;
+    sample
+}
+
+async fn turn(mut pair: impl AsyncFnMut() -> Pair) -> Sample {
+    let mut sample = Sample::default();
+    let end = Instant::now() + TURN;
+    while Instant::now() < end {
+        sample.push(pair().await);
+    }
+    sample
+}
+
+fn counts_of(nodes: &[RedisServer]) -> Counts {
+    let mut counts = Counts::default();
+    for node in nodes {
+        counts += Counts::of(node);
+    }
+    counts
+}

@@ -1,0 +1,65 @@
+//! The least that a lock on several servers can be: a key on each that is set if it is free, and deleted
+//! if it is still ours; each command made once and sent to all of them at once.
+
+use std::time::Instant;
+
+use lock_core::redis::aio::MultiplexedConnection;
+use lock_core::redis::{Cmd, FromRedisValue, cmd};
+use lock_tests::RedisServer;
+use std::cell::Cell;
+
+use super::Pair;
+use super::together::together;
+use crate::free_pair::raw_connection;
+
+const KEY: &str = "lock:raw";
+const RELEASE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end";
+
+pub(super) struct Raw {
+    connections: Vec<MultiplexedConnection>,
+    release: String,
+    pairs: Cell<u64>,
+}
+
+impl Raw {
+    pub(super) async fn connect(nodes: &[RedisServer]) -> Self {
+        let mut raw = Self {
+            connections: Vec::new(),
+            release: String::new(),
+            pairs: Cell::new(0),
+        };
+        for node in nodes {
+            let mut connection = raw_connection(node).await;
+            let load = cmd("SCRIPT").arg("LOAD").arg(RELEASE).take();
+            raw.release = load.query_async(&mut connection).await.expect("a hash");
+            raw.connections.push(connection);
+        }
+        raw
+    }
+
+    /// `wanted`: how many answers it waits for each time.
+    pub(super) async fn pair(&self, wanted: usize) -> Pair {
+        let number = self.pairs.replace(self.pairs.get() + 1);
+        let start = Instant::now();
+        let token = format!("0123456789abcdef/{number:032x}");
+        let mut set = cmd("SET");
+        set.arg(KEY).arg(&token).arg("NX").arg("PX").arg(30_000);
+        let set = self.send::<Option<String>>(&set, wanted).await;
+        assert!(set.iter().all(Option::is_some));
+        let acquired = Instant::now();
+        let mut release = cmd("EVALSHA");
+        release.arg(&self.release).arg(1).arg(KEY).arg(&token);
+        let deleted = self.send::<i64>(&release, wanted).await;
+        assert!(deleted.iter().all(|deleted| *deleted == 1));
+        Pair::new(start, acquired)
+    }
+
+    async fn send<T: FromRedisValue>(&self, command: &Cmd, wanted: usize) -> Vec<T> {
+        let sends = self.connections.iter().cloned();
+        let sends = sends.map(async |mut connection| {
+            let answer = command.query_async(&mut connection).await;
+            answer.expect("an answer")
+        });
+        together(sends, wanted).await
+    }
+}
