@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::Quorum;
-use super::acquire::Undoing;
 use super::count;
 use super::fan_out::FanOut;
 use super::leases::{Spread, contains};
+use super::undo::Undoing;
 use crate::store::vote::{VoteOperation, VoteOutcome, Withdrawal};
 use crate::store::{Extended, Extension, Lane, Operation, Outcome, Release};
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Quorum;
-use super::acquire::Undoing;
 use super::count;
 use super::fan_out::FanOut;
 use super::leases::contains;
 use super::numbers;
+use super::undo::Undoing;
 use crate::store::vote::{Reserve, Reserved, VoteOperation, VoteOutcome, Withdrawal};
 use crate::store::{Failure, Lane, Operation, Outcome, Release, Released};
 

@@ -19,12 +19,15 @@ mod courtesy;
 mod extend;
 mod fan_out;
 mod give_back;
+mod late_votes;
 mod leases;
 mod left_over;
 mod node;
 pub(crate) mod numbers;
 mod opening;
+mod round;
 mod split;
+mod undo;
 mod watch;
 
 use std::fmt;

@@ -1,0 +1,94 @@
+//! Votes that come when it is decided already.
+
+use std::sync::Arc;
+
+use super::Quorum;
+use super::fan_out::FanOut;
+use super::leases::contains;
+use super::undo::Undoing;
+use crate::clock::Moment;
+use crate::store::vote::{Vote, VoteOperation, VoteOutcome, Withdrawal};
+use crate::store::{Operation, Outcome};
+
+/// Votes that come when it is decided: they count for a lease that is held, and are undone where it is
+/// over. Dropped, with the runtime that it runs on, it leaves them to the keeper.
+pub(super) struct LateVotes {
+    quorum: Arc<Quorum>,
+    undoing: Undoing,
+    votes: FanOut,
+}
+
+impl LateVotes {
+    pub(super) fn new(
+        quorum: &Arc<Quorum>,
+        undoing: Undoing,
+        mut votes: FanOut,
+        sent: Moment,
+    ) -> Self {
+        let overdue = sent + quorum.patience(undoing.release.ttl);
+        votes.set_time(&quorum.keeper, overdue);
+        Self {
+            quorum: Arc::clone(quorum),
+            undoing,
+            votes,
+        }
+    }
+
+    pub(super) async fn come(mut self) {
+        loop {
+            match self.votes.next().await {
+                Some((place, outcome)) => came(&self.quorum, &self.undoing, place, outcome).await,
+                None if self.votes.open() > 0 => {
+                    // Out from now on, and still listened to.
+                    for place in self.votes.silent() {
+                        self.quorum.nodes[place].is_silent();
+                    }
+                    self.votes.forget_time();
+                }
+                None => return,
+            }
+        }
+    }
+}
+
+impl Drop for LateVotes {
+    fn drop(&mut self) {
+        // The runtime has ended, and its connections: nobody will hear the answers. What may stand is
+        // undone by the keeper, at once or when the lease is given back.
+        for place in self.votes.left() {
+            if !self.undoing.spread.doubt(place) {
+                self.quorum.tell_later(place, &self.undoing);
+            }
+        }
+    }
+}
+
+async fn came(quorum: &Arc<Quorum>, undoing: &Undoing, place: usize, outcome: Outcome) {
+    let spread = &undoing.spread;
+    let unwanted = match outcome {
+        Outcome::Vote(VoteOutcome::NotAsked) => return,
+        Outcome::Vote(VoteOutcome::Voted(Vote::Yes { .. })) => !spread.stands(place),
+        // It may have queued behind the command that left the queue.
+        Outcome::Vote(_) => spread.has_ended(),
+        Outcome::Failed(failure) if !failure.ambiguous => false,
+        _ => {
+            // Of a lease that is held it stays in doubt: told when that is given back.
+            if !spread.doubt(place) {
+                quorum.tell_later(place, undoing);
+            }
+            return;
+        }
+    };
+    if unwanted {
+        let withdraw = VoteOperation::Withdraw(undoing.release.clone(), Withdrawal::Over);
+        let answer = quorum.nodes[place].ask(Operation::Vote(withdraw), undoing.lane);
+        if !matches!(answer.await, Outcome::Vote(VoteOutcome::Withdrawn { .. })) {
+            quorum.tell_later(place, undoing);
+            return;
+        }
+    }
+    if unwanted || !contains(spread.granted(), place) {
+        spread.is_without(place);
+    }
+    spread.resolved(place);
+}

@@ -1,0 +1,118 @@
+//! One question to all nodes, until their answers decide.
+
+use std::sync::Arc;
+
+use super::Quorum;
+use super::acquire::Attempt;
+use super::count::{Ballot, Decision, decide};
+use super::fan_out::FanOut;
+use super::late_votes::LateVotes;
+use super::leases::Spread;
+use crate::clock::Moment;
+use crate::store::vote::{Propose, Vote, VoteOperation, VoteOutcome};
+use crate::store::{BoxFuture, Operation, Outcome};
+
+pub(super) struct Round {
+    pub(super) ballots: Vec<Ballot>,
+    pub(super) decision: Decision,
+}
+
+impl Quorum {
+    /// Asks all nodes that can be asked, until their answers decide.
+    pub(super) async fn round(
+        self: &Arc<Self>,
+        attempt: &mut Attempt,
+        number: u64,
+        sent: Moment,
+    ) -> Round {
+        attempt.refusals.clear();
+        let mut ballots = vec![Ballot::Dead; self.nodes.len()];
+        let mut asked = Vec::with_capacity(self.nodes.len());
+        for (place, node) in self.up() {
+            ballots[place] = Ballot::Open;
+            let propose = VoteOperation::Propose(Propose {
+                acquire: attempt.acquire.clone(),
+                register: attempt.register,
+                number,
+                max_ttl: self.settings.max_ttl,
+            });
+            let propose = node.ask(Operation::Vote(propose), attempt.lane);
+            if attempt.spread.claim(place) {
+                asked.push((place, propose));
+            } else {
+                let spread = Arc::clone(&attempt.spread);
+                asked.push((place, Box::pin(once_resolved(spread, place, propose))));
+            }
+        }
+        let patience = self.patience(attempt.acquire.ttl);
+        let mut votes = FanOut::new(asked).until(&self.keeper, sent + patience);
+        let mut decision = decide(&ballots);
+        while decision == Decision::Wait {
+            let Some((place, outcome)) = votes.next().await else {
+                for silent in votes.silent() {
+                    self.nodes[silent].is_silent();
+                    ballots[silent] = Ballot::Dead;
+                }
+                decision = decide(&ballots);
+                break;
+            };
+            ballots[place] = self.counted(attempt, place, outcome);
+            decision = decide(&ballots);
+        }
+        while let Some((place, outcome)) = votes.at_hand() {
+            ballots[place] = self.counted(attempt, place, outcome);
+        }
+        if votes.open() > 0 {
+            self.leave_behind(LateVotes::new(self, attempt.undoing(), votes, sent).come());
+        }
+        Round { ballots, decision }
+    }
+
+    fn counted(&self, attempt: &mut Attempt, place: usize, outcome: Outcome) -> Ballot {
+        let spread = &attempt.spread;
+        match outcome {
+            Outcome::Vote(VoteOutcome::Voted(vote)) => {
+                spread.resolved(place);
+                match &vote {
+                    Vote::Yes { .. } => {
+                        let wanted = spread.stands(place);
+                        debug_assert!(wanted, "its own attempt counts it");
+                    }
+                    Vote::Taken { highest, .. } => {
+                        spread.is_without(place);
+                        self.numbers.saw(attempt.register, *highest);
+                    }
+                    Vote::Yields | Vote::Empty(_) => spread.is_without(place),
+                }
+                Ballot::Answered(vote)
+            }
+            Outcome::Vote(VoteOutcome::NotAsked) => Ballot::Dead,
+            Outcome::Failed(failure) if !failure.ambiguous => {
+                spread.resolved(place);
+                spread.is_without(place);
+                if failure.is_final() {
+                    attempt.refusals.push(failure);
+                }
+                Ballot::Dead
+            }
+            _ => {
+                let wanted = spread.doubt(place);
+                debug_assert!(wanted, "its own attempt counts it");
+                Ballot::Dead
+            }
+        }
+    }
+}
+
+/// One question of a lease at a time: what arrives late would undo what is newer.
+async fn once_resolved(
+    spread: Arc<Spread>,
+    place: usize,
+    propose: BoxFuture<'static, Outcome>,
+) -> Outcome {
+    if spread.claimed(place).await {
+        propose.await
+    } else {
+        Outcome::Vote(VoteOutcome::NotAsked)
+    }
+}

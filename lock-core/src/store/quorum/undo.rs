@@ -1,0 +1,74 @@
+//! Taking votes back, at once or when the node is there again.
+
+use std::sync::Arc;
+
+use super::Quorum;
+use super::acquire::Attempt;
+use super::fan_out::FanOut;
+use super::leases::{Spread, contains};
+use crate::store::vote::{VoteOperation, VoteOutcome, Withdrawal};
+use crate::store::{Lane, Operation, Outcome, Release};
+
+/// What it takes to take a vote back.
+pub(super) struct Undoing {
+    pub(super) release: Release,
+    pub(super) spread: Arc<Spread>,
+    pub(super) lane: Lane,
+}
+
+impl Quorum {
+    /// The attempt has come to nothing, and leaves nothing behind.
+    pub(super) async fn give_up(self: &Arc<Self>, attempt: &mut Attempt) {
+        let spread = Arc::clone(&attempt.spread);
+        // From here on whatever comes late is undone by whoever hears of it.
+        self.leases.pause(attempt.acquire.token);
+        self.undo(attempt, Withdrawal::Over).await;
+        let doubtful = spread.touched() & spread.doubtful();
+        for place in (0..self.nodes.len()).filter(|place| contains(doubtful, *place)) {
+            self.tell_later(place, &attempt.undoing());
+        }
+    }
+
+    /// Gives back what the nodes have, and waits for it: it must not stand in anybody's way, this
+    /// process's next attempt included.
+    pub(super) async fn undo(self: &Arc<Self>, attempt: &mut Attempt, how: Withdrawal) {
+        let undoing = attempt.undoing();
+        let granted = attempt.spread.granted();
+        let asked = (0..self.nodes.len())
+            .filter(|place| contains(granted, *place))
+            .map(|place| {
+                attempt.spread.unresolved(place);
+                let withdraw = VoteOperation::Withdraw(undoing.release.clone(), how);
+                (
+                    place,
+                    self.nodes[place].ask(Operation::Vote(withdraw), attempt.lane),
+                )
+            });
+        let overdue = self.keeper.clock.now() + self.patience(attempt.acquire.ttl);
+        let mut answers = FanOut::new(asked).until(&self.keeper, overdue);
+        while let Some((place, outcome)) = answers.next().await {
+            match outcome {
+                Outcome::Vote(VoteOutcome::Withdrawn { .. }) => {
+                    attempt.spread.is_without(place);
+                    attempt.spread.resolved(place);
+                }
+                _ => self.tell_later(place, &undoing),
+            }
+        }
+        for place in answers.silent() {
+            self.nodes[place].is_silent();
+            self.tell_later(place, &undoing);
+        }
+    }
+
+    /// The node is told when it can be; until then it is not asked for the lease again.
+    pub(super) fn tell_later(&self, place: usize, undoing: &Undoing) {
+        let node = &self.nodes[place];
+        undoing.spread.is_without(place);
+        undoing.spread.unresolved(place);
+        let (release, spread) = (undoing.release.clone(), Arc::clone(&undoing.spread));
+        node.left_overs
+            .add(release, Some(spread), self.keeper.clock.now());
+        node.bell.notify_one();
+    }
+}
