@@ -14,7 +14,6 @@
 --
 -- A register holds the highest number that was accepted in it, and the token it was accepted for. A
 -- number is accepted if it is above that with its whole block, or the very same of the same token.
-local known = redis.call('HMGET', KEYS[2], 'opens', ARGV[3])
 if known[1] ~= '0' then
   local time = redis.call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -26,13 +25,8 @@ if known[1] ~= '0' then
   if now < opens then return {4, opens - now} end
   redis.call('HSET', KEYS[2], 'opens', '0')
 end
-local register = known[2]
-local highest = 0
-if register then
-  highest = tonumber(string.sub(register, 1, 16))
-  if not highest then
-    return redis.error_reply('LOCKMARK a register of the fencing tokens is not a number')
-  end
+if not highest then
+  return redis.error_reply('LOCKMARK a register of the fencing tokens is not a number')
 end
 
 local token = ARGV[1]

@@ -82,15 +82,56 @@ pub(crate) struct Reserve {
 #[derive(Clone, Debug)]
 pub(crate) enum VoteOutcome {
     Joined(Joined),
-    Voted(Vote),
+    Voted {
+        vote: Vote,
+        /// It was sent more than once: another one of it may come after whatever was sent since.
+        repeated: bool,
+    },
     Withdrawn {
         released: Released,
         /// Somebody who waited was told.
         told: bool,
+        /// It was sent more than once: the one that was not answered may have found the key.
+        repeated: bool,
     },
     Reserved(Reserved),
     /// The question was not put.
     NotAsked,
+}
+
+impl VoteOutcome {
+    pub(crate) fn voted(vote: Vote) -> Self {
+        VoteOutcome::Voted {
+            vote,
+            repeated: false,
+        }
+    }
+
+    pub(crate) fn withdrawn(released: Released, told: bool) -> Self {
+        VoteOutcome::Withdrawn {
+            released,
+            told,
+            repeated: false,
+        }
+    }
+
+    /// As the answer to the last of several sends.
+    #[cfg(feature = "redis")]
+    pub(crate) fn of_the_last_send(self) -> Self {
+        match self {
+            VoteOutcome::Voted { vote, .. } => VoteOutcome::Voted {
+                vote,
+                repeated: true,
+            },
+            VoteOutcome::Withdrawn { told, .. } => VoteOutcome::Withdrawn {
+                // The first may have been the one that found it.
+                released: Released::Yes,
+                told,
+                repeated: true,
+            },
+            other => other,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -39,7 +39,7 @@ impl State {
             }
             VoteOperation::Propose(propose) => {
                 let (vote, wake) = self.propose(&propose, now);
-                (VoteOutcome::Voted(vote), wake)
+                (VoteOutcome::voted(vote), wake)
             }
             VoteOperation::Withdraw(release, how) => self.withdraw(&release, how, now),
             VoteOperation::Reserve(reserve) => {
@@ -127,7 +127,7 @@ impl State {
             }
         }
         let told = wake.is_some();
-        (VoteOutcome::Withdrawn { released, told }, wake)
+        (VoteOutcome::withdrawn(released, told), wake)
     }
 
     fn reserve(&mut self, reserve: &Reserve, now: Moment) -> Reserved {

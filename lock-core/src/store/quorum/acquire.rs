@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::Quorum;
 use super::count::{self, Decision};
-use super::leases::Spread;
 use super::numbers;
 use super::split;
+use super::spread::Spread;
 use super::undo::Undoing;
 use crate::clock::Moment;
 use crate::store::vote::Withdrawal;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Quorum;
 use super::count;
 use super::fan_out::FanOut;
-use super::leases::{Spread, contains};
+use super::spread::{Spread, contains};
 use super::undo::Undoing;
 use crate::store::vote::{VoteOperation, VoteOutcome, Withdrawal};
 use crate::store::{Extended, Extension, Lane, Operation, Outcome, Release};

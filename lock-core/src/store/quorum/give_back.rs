@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::Quorum;
 use super::count;
 use super::fan_out::FanOut;
-use super::leases::contains;
 use super::numbers;
+use super::spread::contains;
 use super::undo::Undoing;
 use crate::store::vote::{Reserve, Reserved, VoteOperation, VoteOutcome, Withdrawal};
 use crate::store::{Failure, Lane, Operation, Outcome, Release, Released};
@@ -34,6 +34,10 @@ impl Quorum {
             }
             _ => return Outcome::Failed(Failure::not_understood()),
         };
+        let deletes = matches!(
+            at_nodes,
+            Operation::Vote(VoteOperation::Withdraw(_, Withdrawal::Over))
+        );
         let (ttl, patient) = (release.ttl, release.in_background);
         // From here on whatever comes late is undone by whoever hears of it.
         let spread = self.leases.end(release.token);
@@ -50,6 +54,9 @@ impl Quorum {
         let mut asked = Vec::with_capacity(self.nodes.len());
         for (place, node) in self.nodes.iter().enumerate() {
             if node.is_up() {
+                if deletes {
+                    giving_back.undoing.spread.ends_at(place);
+                }
                 asked.push((place, node.ask(at_nodes.clone(), lane)));
             }
             giving_back.note_missing(place, node.is_up());
@@ -153,9 +160,17 @@ impl GivingBack {
 
     fn came(&mut self, place: usize, outcome: &Outcome) {
         match outcome {
-            Outcome::Vote(VoteOutcome::Withdrawn { released, told }) => {
+            Outcome::Vote(VoteOutcome::Withdrawn {
+                released,
+                told,
+                repeated,
+            }) => {
                 self.answers[place] = Some(*released);
                 self.told |= told;
+                let found = *released == Released::Yes && !repeated;
+                if !self.undoing.spread.has_ended_at(place, found) {
+                    self.quorum.tell_later(place, &self.undoing);
+                }
             }
             Outcome::Released(released) => self.answers[place] = Some(*released),
             _ => {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Quorum;
 use super::fan_out::FanOut;
-use super::leases::contains;
+use super::spread::{Late, contains};
 use super::undo::Undoing;
 use crate::clock::Moment;
 use crate::store::vote::{Vote, VoteOperation, VoteOutcome, Withdrawal};
@@ -67,7 +67,13 @@ async fn came(quorum: &Arc<Quorum>, undoing: &Undoing, place: usize, outcome: Ou
     let spread = &undoing.spread;
     let unwanted = match outcome {
         Outcome::Vote(VoteOutcome::NotAsked) => return,
-        Outcome::Vote(VoteOutcome::Voted(Vote::Yes { .. })) => !spread.stands(place),
+        Outcome::Vote(VoteOutcome::Voted {
+            vote: Vote::Yes { .. },
+            repeated,
+        }) => match spread.agrees_late(place, repeated) {
+            Late::Counts | Late::GivenBack => return spread.resolved(place),
+            Late::Unwanted => true,
+        },
         // It may have queued behind the command that left the queue.
         Outcome::Vote(_) => spread.has_ended(),
         Outcome::Failed(failure) if !failure.ambiguous => false,

@@ -1,27 +1,12 @@
-//! On which nodes a lease stands, or may.
+//! The leases of a manager, and where each stands.
 
 use std::collections::HashMap;
-use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use tokio::sync::Notify;
-
+use super::spread::Spread;
 use crate::acks::Acks;
 use crate::sync::lock;
 use crate::token::Token;
-
-/// Nodes, each by its place in the list.
-pub(super) type Nodes = u32;
-
-/// The one node at this place.
-pub(super) fn only(node: usize) -> Nodes {
-    1 << node
-}
-
-pub(super) fn contains(nodes: Nodes, node: usize) -> bool {
-    nodes & only(node) != 0
-}
 
 /// The leases of a manager that are asked for or held.
 #[derive(Default)]
@@ -45,7 +30,7 @@ impl Leases {
             table.sweep_at = (table.spreads.len() * 2).max(64);
         }
         let spread = table.spreads.entry(token).or_default();
-        spread.over.store(false, Ordering::SeqCst);
+        spread.begin();
         Arc::clone(spread)
     }
 
@@ -58,7 +43,7 @@ impl Leases {
     pub(super) fn pause(&self, token: Token) {
         let mut table = lock(&self.0);
         if let Some(spread) = table.spreads.get(&token) {
-            spread.over.store(true, Ordering::SeqCst);
+            spread.pause();
             if spread.is_resolved() {
                 table.spreads.remove(&token);
             }
@@ -69,8 +54,7 @@ impl Leases {
     pub(super) fn end(&self, token: Token) -> Option<Arc<Spread>> {
         let spread = lock(&self.0).spreads.remove(&token);
         if let Some(spread) = &spread {
-            spread.ended.store(true, Ordering::SeqCst);
-            spread.over.store(true, Ordering::SeqCst);
+            spread.end();
         }
         spread
     }
@@ -80,112 +64,6 @@ impl Leases {
             .of(token)
             .map_or(0, |spread| spread.granted().count_ones());
         Acks::new(granted, u32::try_from(of).unwrap_or(u32::MAX))
-    }
-}
-
-/// Where one lease stands.
-#[derive(Debug, Default)]
-pub(super) struct Spread {
-    /// Where it may: asked, and not known to be without it.
-    touched: AtomicU32,
-    /// Where it does, by the node's last word.
-    granted: AtomicU32,
-    /// Where a question, or its undoing, has not been answered. Such a node is not asked again for the
-    /// lease: what arrives late would undo the newer vote.
-    unresolved: AtomicU32,
-    /// Where one will never be answered, and may have arrived all the same.
-    doubtful: AtomicU32,
-    over: AtomicBool,
-    /// For good: it does not ask again, nor wait.
-    ended: AtomicBool,
-    /// Rung when a question is resolved.
-    bell: Notify,
-}
-
-impl Spread {
-    /// The right to ask the node for it, unless somebody has it: it is resolved, or undone.
-    #[must_use]
-    pub(super) fn claim(&self, node: usize) -> bool {
-        let before = self.unresolved.fetch_or(only(node), Ordering::SeqCst);
-        let claimed = !contains(before, node);
-        if claimed {
-            self.touched.fetch_or(only(node), Ordering::SeqCst);
-        }
-        claimed
-    }
-
-    /// The node has it. `false`: nobody wants it any more.
-    #[must_use]
-    pub(super) fn stands(&self, node: usize) -> bool {
-        self.granted.fetch_or(only(node), Ordering::SeqCst);
-        // In this order: whoever ends the lease looks where it stands after that.
-        !self.over.load(Ordering::SeqCst)
-    }
-
-    /// The node does not have it.
-    pub(super) fn is_without(&self, node: usize) {
-        self.granted.fetch_and(!only(node), Ordering::SeqCst);
-        self.touched.fetch_and(!only(node), Ordering::SeqCst);
-    }
-
-    /// Nothing of it is on its way to the node.
-    pub(super) fn resolved(&self, node: usize) {
-        self.unresolved.fetch_and(!only(node), Ordering::SeqCst);
-        self.bell.notify_waiters();
-    }
-
-    /// Resolves when the node may be asked, or nobody wants the lease any more: `false`.
-    pub(super) async fn claimed(&self, node: usize) -> bool {
-        loop {
-            let mut bell = pin!(self.bell.notified());
-            bell.as_mut().enable();
-            if self.is_over() {
-                return false;
-            }
-            if self.claim(node) {
-                return true;
-            }
-            bell.await;
-        }
-    }
-
-    pub(super) fn unresolved(&self, node: usize) {
-        self.unresolved.fetch_or(only(node), Ordering::SeqCst);
-    }
-
-    /// There will be no answer. `false`: nobody wants it any more.
-    #[must_use]
-    pub(super) fn doubt(&self, node: usize) -> bool {
-        self.doubtful.fetch_or(only(node), Ordering::SeqCst);
-        !self.over.load(Ordering::SeqCst)
-    }
-
-    pub(super) fn doubtful(&self) -> Nodes {
-        self.doubtful.load(Ordering::SeqCst)
-    }
-
-    pub(super) fn may_ask(&self, node: usize) -> bool {
-        !contains(self.unresolved.load(Ordering::SeqCst), node)
-    }
-
-    fn is_resolved(&self) -> bool {
-        self.unresolved.load(Ordering::SeqCst) == 0
-    }
-
-    pub(super) fn touched(&self) -> Nodes {
-        self.touched.load(Ordering::SeqCst)
-    }
-
-    pub(super) fn granted(&self) -> Nodes {
-        self.granted.load(Ordering::SeqCst)
-    }
-
-    pub(super) fn has_ended(&self) -> bool {
-        self.ended.load(Ordering::SeqCst)
-    }
-
-    pub(super) fn is_over(&self) -> bool {
-        self.over.load(Ordering::SeqCst)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::leases::Spread;
+use super::spread::Spread;
 use crate::clock::Moment;
 use crate::store::Release;
 use crate::sync::lock;

@@ -27,6 +27,7 @@ pub(crate) mod numbers;
 mod opening;
 mod round;
 mod split;
+mod spread;
 mod undo;
 mod watch;
 

@@ -7,7 +7,7 @@ use super::acquire::Attempt;
 use super::count::{Ballot, Decision, decide};
 use super::fan_out::FanOut;
 use super::late_votes::LateVotes;
-use super::leases::Spread;
+use super::spread::Spread;
 use crate::clock::Moment;
 use crate::store::vote::{Propose, Vote, VoteOperation, VoteOutcome};
 use crate::store::{BoxFuture, Operation, Outcome};
@@ -71,7 +71,7 @@ impl Quorum {
     fn counted(&self, attempt: &mut Attempt, place: usize, outcome: Outcome) -> Ballot {
         let spread = &attempt.spread;
         match outcome {
-            Outcome::Vote(VoteOutcome::Voted(vote)) => {
+            Outcome::Vote(VoteOutcome::Voted { vote, .. }) => {
                 spread.resolved(place);
                 match &vote {
                     Vote::Yes { .. } => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Quorum;
 use super::acquire::Attempt;
 use super::fan_out::FanOut;
-use super::leases::{Spread, contains};
+use super::spread::{Spread, contains};
 use crate::store::vote::{VoteOperation, VoteOutcome, Withdrawal};
 use crate::store::{Lane, Operation, Outcome, Release};
 

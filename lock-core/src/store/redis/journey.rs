@@ -15,7 +15,6 @@ use super::topology::Node;
 use super::trouble::Elsewhere;
 use super::trouble::Trouble;
 use crate::clock::{Clock, Moment};
-use crate::store::vote::VoteOutcome;
 use crate::store::{Acquire, Failure, Lane, Operation, Outcome, Refusal, Released};
 
 /// What is sent to one server in one go.
@@ -150,9 +149,8 @@ impl RedisStore {
                     // The first send may have been the one that released it.
                     return Ok(Outcome::Released(Released::Yes));
                 }
-                Ok(Outcome::Vote(VoteOutcome::Withdrawn { told, .. })) if journey.again => {
-                    let released = Released::Yes;
-                    return Ok(Outcome::Vote(VoteOutcome::Withdrawn { released, told }));
+                Ok(Outcome::Vote(vote)) if journey.again => {
+                    return Ok(Outcome::Vote(vote.of_the_last_send()));
                 }
                 Ok(outcome) => return Ok(self.as_told(outcome)),
                 Err(trouble) => {

@@ -29,8 +29,20 @@ script!(EXTEND, "extend.lua");
 script!(BATCH, "one_server.lua", "common.lua", "batch.lua");
 script!(RESERVE, "one_server.lua", "common.lua", "reserve.lua");
 script!(JOIN, "join.lua");
-script!(PROPOSE, "one_server.lua", "common.lua", "propose.lua");
-script!(WITHDRAW, "one_server.lua", "common.lua", "withdraw.lua");
+script!(
+    PROPOSE,
+    "propose_first.lua",
+    "one_server.lua",
+    "common.lua",
+    "propose.lua"
+);
+script!(
+    WITHDRAW,
+    "withdraw_first.lua",
+    "one_server.lua",
+    "common.lua",
+    "withdraw.lua"
+);
 script!(SET_ASIDE, "set_aside.lua");
 
 #[cfg(feature = "cluster")]

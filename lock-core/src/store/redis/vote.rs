@@ -23,7 +23,7 @@ impl RedisStore {
         let outcome = match operation {
             VoteOperation::Join(join) => self.join(join, on).await?.map(VoteOutcome::Joined),
             VoteOperation::Propose(propose) => {
-                self.propose(propose, on).await?.map(VoteOutcome::Voted)
+                self.propose(propose, on).await?.map(VoteOutcome::voted)
             }
             VoteOperation::Withdraw(release, how) => self.withdraw(release, *how, on).await?,
             VoteOperation::Reserve(reserve) => self
@@ -188,7 +188,7 @@ fn withdrawn(answer: &Value) -> Option<VoteOutcome> {
         _ => return None,
     };
     let told = *reply >= 10;
-    (*reply >= 0).then_some(VoteOutcome::Withdrawn { released, told })
+    (*reply >= 0).then(|| VoteOutcome::withdrawn(released, told))
 }
 
 #[cfg(test)]
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn a_withdrawal_says_whether_somebody_was_told() {
         let of = |reply| match withdrawn(&Value::Int(reply)) {
-            Some(VoteOutcome::Withdrawn { released, told }) => Some((released, told)),
+            Some(VoteOutcome::Withdrawn { released, told, .. }) => Some((released, told)),
             _ => None,
         };
         assert_eq!(of(1), Some((Released::Yes, false)));
