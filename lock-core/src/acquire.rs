@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
 use crate::clock::Moment;
 use crate::deadline::{Anchor, GRANT};
@@ -37,17 +37,23 @@ pub(crate) async fn acquire(wanted: &Wanted) -> Result<LockGuard, Error> {
         outcome = tracing::field::Empty,
         waited_ms = tracing::field::Empty
     );
-    let traced = (!span.is_disabled()).then(|| {
-        let clock = wanted.core.keeper.clock.clone();
-        (clock.now(), clock)
-    });
+    let taken = if span.is_disabled() {
+        take(wanted).await
+    } else {
+        // Boxed: where nobody listens it costs nothing.
+        Box::pin(take_in_span(wanted, span)).await
+    };
+    taken.map(|taken| taken.into_guard(wanted.cooldown))
+}
+
+async fn take_in_span(wanted: &Wanted, span: Span) -> Result<Taken, Error> {
+    let clock = wanted.core.keeper.clock.clone();
+    let started = clock.now();
     let result = take(wanted).instrument(span.clone()).await;
-    if let Some((started, clock)) = traced {
-        let outcome = result.as_ref().map_or_else(Error::code, |_| "acquired");
-        span.record("outcome", outcome);
-        span.record("waited_ms", clock.now().since(started).as_secs_f64() * 1e3);
-    }
-    result.map(|taken| taken.into_guard(wanted.cooldown))
+    let outcome = result.as_ref().map_or_else(Error::code, |_| "acquired");
+    span.record("outcome", outcome);
+    span.record("waited_ms", clock.now().since(started).as_secs_f64() * 1e3);
+    result
 }
 
 /// A lock that was taken: by asking the store, or from another task of this process.

@@ -131,18 +131,27 @@ impl Token {
     }
 }
 
-/// Fills `text` with the last digits of `number`.
-fn write_hex(text: &mut [u8], mut number: u64) {
-    for digit in text.iter_mut().rev() {
-        *digit = b"0123456789abcdef"[(number % 16) as usize];
-        number /= 16;
+/// Fills `text` with the digits of `number`. Every lock writes a hundred of them: without a branch or a
+/// table, so that many are made at once.
+fn write_hex(text: &mut [u8], number: u64) {
+    for (digits, byte) in text.chunks_exact_mut(2).zip(number.to_be_bytes()) {
+        digits[0] = hex_digit(byte >> 4);
+        digits[1] = hex_digit(byte & 15);
     }
+}
+
+fn hex_digit(value: u8) -> u8 {
+    value + b'0' + u8::from(value > 9) * (b'a' - b'0' - 10)
 }
 
 /// The text of a [`Token`].
 pub(crate) struct TokenText([u8; Token::LENGTH]);
 
 impl TokenText {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     pub(crate) fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).expect("hex digits and a slash are ASCII")
     }

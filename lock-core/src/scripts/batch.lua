@@ -1,77 +1,97 @@
 -- batch: several releases and first attempts of different tasks, in one trip; the releases first.
 --
 -- KEYS   1 mark, then the releases' locks, then their queues, then the acquires' locks
--- ARGV   1 prefix of the managers' channels   2 number of releases, then for each release
---        token, fencing token or "", grant in ms; then for each acquire token, ttl in ms
--- Reply  for each release what the script for one would reply; then for each acquire its fencing
---        token, or what the script for one would reply to refuse it; {3} if it has to be asked alone
+-- ARGV   1 prefix of the managers' channels   2 number of releases   3 the highest fencing token that
+--        they used, or ""   4 their grants in ms   5 the acquires' ttls in ms   (either one for all of
+--        them, or one for each, with spaces between), then the releases' tokens, then the acquires'
+-- Reply  all <s> <us>          every key is released, every acquire granted; the time in seconds and
+--                              microseconds is the fencing token
+--        {..}                  otherwise: for each release what the script for one would reply; then
+--                              for each acquire its fencing token, or what the script for one would
+--                              reply to refuse it; {3} if it has to be asked alone
 -- Error  LOCKMARK, WRONGTYPE   the mark holds something else; nothing was done
 --
 -- What is not simple is left to the scripts for one: nothing is done about it here.
-local time = redis.call('TIME')
+local call, pcall = redis.call, redis.pcall
+local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-local now_ms = math.floor(now / 1000)
-local before = redis.call('GET', KEYS[1])
+local before = call('GET', KEYS[1])
 if before and (#before > 16 or not string.match(before, '^%d+$')) then
   return redis.error_reply('LOCKMARK the mark of the fencing tokens is not a number')
 end
-local mark = tonumber(before or '0')
+before = tonumber(before or '0')
+local mark = before
 local releases = tonumber(ARGV[2])
+local acquires = #KEYS - 1 - 2 * releases
 local replies = {}
+-- How many were answered as usual.
+local usual = 0
+
+-- The number for each of several, of a text that holds one for all or one for each.
+local function numbers(text)
+  local each = {}
+  for number in string.gmatch(text, '%d+') do each[#each + 1] = number end
+  return function(index) return each[index] or each[1] end
+end
 
 if releases > 0 then
-  local values = redis.call('MGET', unpack(KEYS, 2, 1 + releases))
+  local values = call('MGET', unpack(KEYS, 2, 1 + releases))
   local ours = {}
   for index = 1, releases do
-    if values[index] == ARGV[3 * index] then
+    if values[index] == ARGV[5 + index] then
       replies[index] = 1
-      ours[#ours + 1] = KEYS[1 + index]
-      local used = tonumber(ARGV[1 + 3 * index]) or 0
-      if used > mark then mark = used end
+      usual = usual + 1
+      ours[usual] = KEYS[1 + index]
     else
       replies[index] = values[index] and 2 or 0
     end
   end
-  if #ours > 0 then redis.call('DEL', unpack(ours)) end
-  if redis.pcall('EXISTS', unpack(KEYS, 2 + releases, 1 + 2 * releases)) ~= 0 then
+  if usual > 0 then
+    call('DEL', unpack(ours))
+    local used = tonumber(ARGV[3]) or 0
+    if used > mark then mark = used end
+  end
+  if pcall('EXISTS', unpack(KEYS, 2 + releases, 1 + 2 * releases)) ~= 0 then
+    local grants = numbers(ARGV[4])
     for index = 1, releases do
       local queue = KEYS[1 + releases + index]
-      redis.pcall('ZREM', queue, ARGV[3 * index] .. ' ' .. ARGV[2 + 3 * index])
+      pcall('ZREM', queue, ARGV[5 + index] .. ' ' .. grants(index))
       if replies[index] ~= 2
         and hand_over(queue, KEYS[1 + index], KEYS[1], ARGV[1], now, mark + 1)
       then
+        if replies[index] == 1 then usual = usual - 1 end
         replies[index] = replies[index] + 3
         if mark >= now then mark = mark + 1 + passes end
       end
     end
   end
-  if mark > tonumber(before or '0') then
-    redis.pcall('SET', KEYS[1], string.format('%.0f', mark))
-  end
+  if mark > before then pcall('SET', KEYS[1], string.format('%.0f', mark)) end
 end
 
-local ttl, expires
-local before_acquires = 2 + 3 * releases
-for index = 1, #KEYS - 1 - 2 * releases do
-  local lock = KEYS[1 + 2 * releases + index]
-  local token = ARGV[before_acquires + 2 * index - 1]
-  if ARGV[before_acquires + 2 * index] ~= ttl then
-    ttl = ARGV[before_acquires + 2 * index]
-    expires = string.format('%.0f', now_ms + ttl)
-  end
-  local reply = {3}
-  -- A clock behind the mark: the script for one remembers what it gives.
-  if mark < now then
-    local set = redis.pcall('SET', lock, token, 'NX', 'PXAT', expires)
-    if set and set.ok then
-      reply = now
-    elseif not set then
-      local value = redis.pcall('GET', lock)
-      if type(value) == 'string' and value ~= token then
-        reply = {0, value, redis.call('PTTL', lock)}
+if acquires > 0 then
+  local now_ms = (now - now % 1000) / 1000
+  local ttls = string.find(ARGV[5], ' ', 1, true) and numbers(ARGV[5])
+  local expires = not ttls and string.format('%.0f', now_ms + ARGV[5])
+  for index = 1, acquires do
+    local lock = KEYS[1 + 2 * releases + index]
+    local token = ARGV[5 + releases + index]
+    local reply
+    -- A clock behind the mark: the script for one remembers what it gives.
+    if mark < now then
+      if ttls then expires = string.format('%.0f', now_ms + ttls(index)) end
+      local set = pcall('SET', lock, token, 'NX', 'PXAT', expires)
+      if set and set.ok then
+        reply = now
+        usual = usual + 1
+      elseif not set then
+        local value = pcall('GET', lock)
+        if type(value) == 'string' and value ~= token then
+          reply = {0, value, call('PTTL', lock)}
+        end
       end
     end
+    replies[releases + index] = reply or {3}
   end
-  replies[releases + index] = reply
 end
+if usual == releases + acquires then return 'all ' .. time[1] .. ' ' .. time[2] end
 return replies

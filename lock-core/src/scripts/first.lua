@@ -2,27 +2,28 @@
 --
 -- KEYS   1 lock   2 mark
 -- ARGV   1 token   2 ttl in ms
--- Reply  granted <fence>      in one text, that nothing else could be taken for; the fencing token
+-- Reply  granted <s> <us>     in one text, that nothing else could be taken for; the fencing token is the
+--                             time in seconds and microseconds
 --        {0, value, pttl}     refused: what stands in the key, for how many ms (-1: for ever)
 --        {3}                  to be asked by the script for waiters: nothing was done about it here
--- Error  WRONGTYPE, LOCKMARK  a key of ours holds something else; nothing was done
+-- Error  WRONGTYPE            a key of ours holds something else; nothing was done
 --
 -- As short as it can be: it is run more often than all the others together.
-local time = redis.call('TIME')
+local call = redis.call
+local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-local mark = redis.call('GET', KEYS[2])
+local mark = call('GET', KEYS[2])
+-- A clock behind the mark: the other script remembers what it gives. No time of the last decades: it looks
+-- closely.
 if mark then
-  if #mark > 16 or not string.match(mark, '^%d+$') then
-    return redis.error_reply('LOCKMARK the mark of the fencing tokens is not a number')
-  end
-  -- A clock behind the mark: the other script remembers what it gives.
-  if tonumber(mark) >= now then return {3} end
+  mark = tonumber(mark)
+  if not (mark and mark >= 1e15 and mark < now) then return {3} end
 end
-local expires = string.format('%.0f', math.floor(now / 1000) + ARGV[2])
-if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PXAT', expires) then
-  return string.format('granted %.0f', now)
+local expires = (now - now % 1000) / 1000 + ARGV[2]
+if call('SET', KEYS[1], ARGV[1], 'NX', 'PXAT', expires) then
+  return 'granted ' .. time[1] .. ' ' .. time[2]
 end
-local value = redis.call('GET', KEYS[1])
+local value = call('GET', KEYS[1])
 -- Its own, by an earlier send; or gone at this very moment.
 if not value or value == ARGV[1] then return {3} end
-return {0, value, redis.call('PTTL', KEYS[1])}
+return {0, value, call('PTTL', KEYS[1])}

@@ -158,6 +158,14 @@ pub(crate) struct Acquire {
     pub(crate) repeated: bool,
 }
 
+#[cfg(feature = "redis")]
+impl Acquire {
+    /// Whether it is a first attempt, with nothing to step over and no wish to be queued.
+    pub(crate) fn is_first(&self) -> bool {
+        !self.queue && !self.repeated && self.replaces.is_none()
+    }
+}
+
 /// A lease of this process that has ended, and that the store may not have heard the end of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Replaced {

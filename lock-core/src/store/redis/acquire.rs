@@ -1,13 +1,10 @@
-//! Acquiring: by a short script, or by the one for whoever wants to be queued, steps over a release, or
-//! may have asked before.
+//! Acquiring by the script for whoever wants to be queued, steps over a release, or may have asked
+//! before. A first attempt is in `quick.rs`.
 
-use std::sync::Arc;
-
-use super::answers::{acquired, acquired_at_first, acquired_in_batch};
-use super::batch::{Item, is_alone};
+use super::answers::acquired;
 use super::connection::Connection;
 use super::trouble::Trouble;
-use super::{RedisStore, grant, millis, scripts};
+use super::{RedisStore, grant, millis};
 use crate::store::{Acquire, Outcome};
 
 impl RedisStore {
@@ -16,40 +13,11 @@ impl RedisStore {
         acquire: &Acquire,
         on: &Connection,
     ) -> Result<Outcome, Trouble> {
-        if acquire.queue || acquire.repeated || acquire.replaces.is_some() {
-            return Box::pin(self.acquire_by_script(acquire, on)).await;
-        }
-        let lock = self.names.lock(&acquire.key);
-        if on.is_busy() {
-            let item = Item::Acquire {
-                key: Arc::clone(&acquire.key),
-                lock,
-                token: acquire.token,
-                ttl_millis: millis(acquire.ttl),
-            };
-            return match on.send_in_batch(&self.names, item).await? {
-                Some(answer) => Ok(acquired_in_batch(
-                    &answer,
-                    self.will_tell(acquire.token, on),
-                )),
-                None => Box::pin(self.acquire_by_script(acquire, on)).await,
-            };
-        }
         #[cfg(feature = "cluster")]
-        if self.topology.is_cluster() {
+        if acquire.is_first() && self.topology.is_cluster() {
             return Box::pin(self.acquire_on_a_node(acquire, on)).await;
         }
-        let keys = [lock.as_str(), self.names.only_mark()];
-        let token = acquire.token.text();
-        let arguments = [token.as_str(), &millis(acquire.ttl)];
-        let answer = scripts::FIRST.run(on, &keys, &arguments).await?;
-        if is_alone(&answer) {
-            return Box::pin(self.acquire_by_script(acquire, on)).await;
-        }
-        Ok(acquired_at_first(
-            &answer,
-            self.will_tell(acquire.token, on),
-        ))
+        self.acquire_by_script(acquire, on).await
     }
 
     pub(super) async fn acquire_by_script(
@@ -75,6 +43,10 @@ impl RedisStore {
             used.as_deref().unwrap_or_default(),
         ];
         let answer = self.scripts.acquire.run(on, &keys, &arguments).await?;
-        Ok(acquired(&answer, self.will_tell(acquire.token, on)))
+        let outcome = acquired(&answer, self.will_tell(acquire.token, on));
+        if let Outcome::Busy(_) = outcome {
+            self.given.note_refused(acquire);
+        }
+        Ok(outcome)
     }
 }

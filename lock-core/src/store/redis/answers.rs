@@ -24,10 +24,18 @@ pub(super) fn acquired_in_batch(answer: &Value, pushed: bool) -> Outcome {
     }
 }
 
-/// The answer of the script for first attempts: `granted <fence>`, or as the acquire script refuses.
+/// The answer of a batch in which all were released and granted: the fencing token of those that were.
+pub(super) fn as_usual(answer: &Value) -> Option<i64> {
+    let Value::BulkString(text) = answer else {
+        return None;
+    };
+    i64::try_from(instant(text.strip_prefix(b"all ")?)?).ok()
+}
+
+/// The answer of the script for first attempts: `granted <time>`, or as the acquire script refuses.
 pub(super) fn acquired_at_first(answer: &Value, pushed: bool) -> Outcome {
     match answer {
-        Value::BulkString(text) => match text.strip_prefix(b"granted ").and_then(digits) {
+        Value::BulkString(text) => match text.strip_prefix(b"granted ").and_then(instant) {
             Some(fence) => FencingToken::new(fence).map_or_else(not_understood, Outcome::Granted),
             None => not_understood(),
         },
@@ -148,6 +156,14 @@ pub(super) fn number(value: &Value) -> Option<u64> {
     (number < FencingToken::LIMIT).then_some(number)
 }
 
+/// A time in microseconds, of its seconds and microseconds with a space between.
+fn instant(text: &[u8]) -> Option<u64> {
+    let space = text.iter().position(|byte| *byte == b' ')?;
+    let (seconds, micros) = (digits(&text[..space])?, digits(&text[space + 1..])?);
+    let whole = micros < 1_000_000;
+    whole.then(|| seconds.checked_mul(1_000_000)?.checked_add(micros))?
+}
+
 /// A number in plain digits.
 fn digits(text: &[u8]) -> Option<u64> {
     if text.is_empty() || text.len() > 19 {
@@ -236,19 +252,43 @@ mod tests {
     }
 
     #[test]
+    fn a_batch_tells_in_words_that_all_went_as_usual() {
+        let usual = as_usual(&bulk("all 1700000000 25"));
+        assert_eq!(usual, Some(1_700_000_000_000_025));
+        let strange = [
+            Value::Int(1_700_000_000_000_025),
+            Value::Okay,
+            bulk("all"),
+            bulk("all 1700000000"),
+            bulk("all 1700000000 1000000"),
+            bulk("granted 1700000000 25"),
+            Value::Array(vec![bulk("all 1700000000 25")]),
+        ];
+        for answer in strange {
+            assert_eq!(as_usual(&answer), None, "{answer:?}");
+        }
+    }
+
+    #[test]
     fn a_first_attempt_is_granted_in_words() {
-        let granted = acquired_at_first(&bulk("granted 1700000000000025"), true);
-        assert!(matches!(granted, Outcome::Granted(_)));
+        let granted = acquired_at_first(&bulk("granted 1700000000 25"), true);
+        let fence = FencingToken::new(1_700_000_000_000_025).expect("a token");
+        assert!(matches!(granted, Outcome::Granted(granted) if granted == fence));
         let strange = [
             Value::Int(1_700_000_000_000_025),
             Value::Okay,
             bulk("granted"),
             bulk("granted "),
-            bulk("granted 0"),
-            bulk("granted -5"),
-            bulk("granted 9007199254740992"),
-            bulk("granted 99999999999999999999"),
-            bulk("1700000000000025"),
+            bulk("granted 0 0"),
+            bulk("granted -5 3"),
+            bulk("granted 1700000000"),
+            bulk("granted 1700000000 "),
+            bulk("granted 1700000000 1000000"),
+            bulk("granted 1700000000 25 1"),
+            bulk("granted 9007199254 740992"),
+            bulk("granted 9999999999999999999 1"),
+            bulk("1700000000 25"),
+            bulk("all 1700000000 25"),
             Value::Array(vec![Value::Int(1), bulk("1700000000000025")]),
         ];
         for answer in strange {

@@ -20,6 +20,9 @@ use crate::token::Token;
 
 /// Data that the server's machine does not acknowledge for this long ends a connection.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
+/// With so many bytes to write it writes, before it takes more: the server then works on one batch while
+/// the next is made ready, instead of all of them at once while the client waits.
+const FULL: usize = 1024;
 /// A connection that has left questions unanswered for this long is replaced by a new one.
 const SILENT: Duration = Duration::from_millis(500);
 
@@ -102,6 +105,7 @@ impl Connection {
             .set_response_timeout(None)
             .set_connection_timeout(None)
             .set_pipeline_buffer_size(1024)
+            .set_write_backpressure_boundary(FULL)
             .set_push_sender(Listener {
                 health: Arc::clone(&health),
                 inbox: inbox.cloned(),
@@ -227,7 +231,9 @@ impl Connection {
 
     /// Whether so much is under way that going together pays.
     pub(super) fn is_busy(&self) -> bool {
-        self.batches && self.shared.health.in_flight.load(Ordering::Relaxed) >= 2
+        self.batches
+            && (self.shared.health.in_flight.load(Ordering::Relaxed) >= 2
+                || self.shared.batch.was_a_crowd())
     }
 
     pub(super) fn batch(&self) -> &Batch {

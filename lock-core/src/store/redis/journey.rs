@@ -5,7 +5,6 @@
 //! that its caller gives it, so that the caller is told why it failed. Whatever is sent again carries
 //! the same token, and is known for a repetition.
 
-use std::future::Future;
 use std::time::Duration;
 
 use super::RedisStore;
@@ -15,7 +14,7 @@ use super::topology::Node;
 use super::trouble::Elsewhere;
 use super::trouble::Trouble;
 use crate::clock::{Clock, Moment};
-use crate::store::{Acquire, Failure, Lane, Operation, Outcome, Refusal, Released};
+use crate::store::{Acquire, BoxFuture, Failure, Lane, Operation, Outcome, Refusal, Released};
 
 /// What is sent to one server in one go.
 #[derive(Clone, Debug)]
@@ -71,23 +70,24 @@ pub(super) struct Journey {
 
 impl RedisStore {
     /// As quick as it can be for the usual case: one server, to which there is a connection.
-    #[allow(
-        clippy::manual_async_fn,
-        reason = "the future of an async fn holds its arguments twice"
-    )]
-    pub(super) fn ask(&self, operation: Operation, lane: Lane) -> impl Future<Output = Outcome> {
-        async move {
-            let Some((node, connection)) = self.at_hand(lane) else {
-                return Box::pin(self.set_out_with(operation, lane, None)).await;
+    pub(super) fn ask(&self, operation: Operation, lane: Lane) -> BoxFuture<'_, Outcome> {
+        let Some((node, connection)) = self.at_hand(lane) else {
+            return Box::pin(self.set_out_with(operation, lane, None));
+        };
+        let quick = self.quick(&operation, &connection);
+        Box::pin(async move {
+            let answered = match quick {
+                Some(quick) => self.ask_quickly(quick, &operation, &connection).await,
+                None => Box::pin(self.send(&operation, &connection)).await,
             };
-            match self.send(&operation, &connection).await {
+            match answered {
                 Ok(outcome) => self.as_told(outcome),
                 Err(trouble) => {
                     let met = Some((trouble, node, connection));
                     Box::pin(self.set_out_with(operation, lane, met)).await
                 }
             }
-        }
+        })
     }
 
     /// The connection that an operation goes by in the usual case, if it is there.

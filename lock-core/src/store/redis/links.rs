@@ -28,7 +28,7 @@ pub(super) struct Links {
     names: Arc<Names>,
     /// Whom to tell what is pushed on the connections, if they are listened on.
     events: OnceLock<Events>,
-    links: Mutex<HashMap<(Id, Node), Link>>,
+    links: Mutex<HashMap<(Id, Node), Link, foldhash::quality::RandomState>>,
 }
 
 /// What a task of the runtime tells: nothing while it connects, then the connection or why there is

@@ -10,6 +10,7 @@ mod batch;
 #[cfg(feature = "cluster")]
 mod cluster;
 mod connection;
+mod departure;
 mod given;
 mod inbox;
 mod journey;
@@ -21,6 +22,7 @@ mod lookout;
 mod names;
 #[cfg(any(feature = "sentinel", feature = "cluster"))]
 mod nodes;
+mod quick;
 mod replicas;
 mod scripts;
 #[cfg(feature = "sentinel")]
@@ -41,7 +43,6 @@ use tokio::runtime::Handle;
 use tokio::sync::SetOnce;
 
 use self::audit::Auditor;
-use self::batch::Item;
 use self::connection::Connection;
 use self::given::Given;
 use self::keeper_link::KeeperLink;
@@ -147,14 +148,11 @@ impl RedisStore {
     }
 
     async fn send(&self, operation: &Operation, on: &Connection) -> Result<Outcome, Trouble> {
+        if let Some(quick) = self.quick(operation, on) {
+            return self.ask_quickly(quick, operation, on).await;
+        }
         match operation {
-            Operation::Acquire(acquire) => {
-                let outcome = self.acquire(acquire, on).await?;
-                if let Outcome::Busy(_) = outcome {
-                    self.given.note_refused(acquire);
-                }
-                Ok(outcome)
-            }
+            Operation::Acquire(acquire) => self.acquire(acquire, on).await,
             Operation::Extend(extensions) => self.extend(extensions, on).await,
             Operation::Release(release) => self.give_back(release, Ending::Free, on).await,
             Operation::Leave(release) => self.give_back(release, Ending::Leave, on).await,
@@ -190,42 +188,17 @@ impl RedisStore {
         ending: Ending,
         on: &Connection,
     ) -> Result<Outcome, Trouble> {
-        if matches!(ending, Ending::Free) && on.is_busy() {
-            let item = Item::Release {
-                lock: self.names.lock(&release.key),
-                queue: self.names.queue(&release.key),
-                token: release.token,
-                fence: fence_text(release),
-                grant: grant(release.ttl),
-            };
-            if let Some(answer) = on.send_in_batch(&self.names, item).await? {
-                return Ok(self.given_back(release, &answer));
-            }
-        }
-        let lock = self.names.lock(&release.key);
-        let queue = self.names.queue(&release.key);
-        let fence = fence_text(release);
-        let mark = self.names.mark(&lock);
-        let keys = [lock.as_str(), &mark, queue.as_str()];
-        let token = release.token.text();
-        let (fence, channels) = (fence.as_str(), self.names.channels());
-        let grant = grant(release.ttl);
-        let grant = grant.as_str();
-        let token = token.as_str();
-        let answer = match ending {
-            Ending::Free => {
-                let arguments = [token, fence, channels, grant];
-                self.scripts.release.run(on, &keys, &arguments).await?
-            }
-            Ending::Leave => {
-                let arguments = [token, fence, channels, grant, "leave"];
-                self.scripts.release.run(on, &keys, &arguments).await?
-            }
-            Ending::Cool(cooldown) => {
-                let arguments = [token, fence, channels, grant, &millis(cooldown)];
-                self.scripts.cool.run(on, &keys, &arguments).await?
-            }
+        let script = match ending {
+            Ending::Free | Ending::Leave => self.scripts.release,
+            Ending::Cool(_) => self.scripts.cool,
         };
+        let mut command = self.releasing(script, release);
+        match ending {
+            Ending::Free => {}
+            Ending::Leave => drop(command.arg("leave")),
+            Ending::Cool(cooldown) => drop(command.arg(in_millis(cooldown))),
+        }
+        let answer = script.ask(on, command).await?;
         Ok(self.given_back(release, &answer))
     }
 
@@ -244,21 +217,23 @@ enum Ending {
     Cool(Duration),
 }
 
-/// The fencing token as the scripts take it: nothing, where none was given.
-fn fence_text(release: &Release) -> String {
-    let fence = release.fence.map(|fence| fence.to_string());
-    fence.unwrap_or_default()
-}
-
 /// For how long a waiter is given a key before it has said a word: what it costs the others if it is
 /// stopped or has died. In milliseconds, as it stands in the queue beside the token.
 fn grant(ttl: Duration) -> String {
-    millis(ttl.min(GRANT))
+    grant_in_millis(ttl).to_string()
+}
+
+fn grant_in_millis(ttl: Duration) -> u64 {
+    in_millis(ttl.min(GRANT))
 }
 
 /// A span in whole milliseconds, as Redis takes it.
 fn millis(span: Duration) -> String {
-    span.as_millis().to_string()
+    in_millis(span).to_string()
+}
+
+fn in_millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Store for RedisStore {
@@ -267,7 +242,7 @@ impl Store for RedisStore {
             (Operation::Extend(_), Some(_)) => Lane::Acknowledged(None),
             _ => lane,
         };
-        Box::pin(self.ask(operation, lane))
+        self.ask(operation, lane)
     }
 
     fn background(self: Arc<Self>, events: Events) -> BoxFuture<'static, ()> {

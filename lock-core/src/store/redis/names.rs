@@ -2,8 +2,11 @@
 
 use std::borrow::Cow;
 
+use redis::Cmd;
+
 #[cfg(feature = "cluster")]
 use super::cluster::slots::Slot;
+use super::scripts::push;
 #[cfg(feature = "cluster")]
 use crate::Error;
 use crate::token::Address;
@@ -24,6 +27,8 @@ use crate::token::Address;
 #[derive(Clone, Debug)]
 pub(super) struct Names {
     namespace: String,
+    /// Whether it decides about the slot of whatever stands in it.
+    tagged: bool,
     mark: String,
     registers: String,
     #[cfg(feature = "cluster")]
@@ -37,6 +42,7 @@ impl Names {
         let registers = [namespace.as_str(), "!r"].concat();
         let channels = [namespace.as_str(), "!m:"].concat();
         Self {
+            tagged: has_hash_tag(&namespace),
             namespace,
             mark,
             registers,
@@ -53,7 +59,7 @@ impl Names {
     /// For a namespace with braces that are no hash tag: see [`Names::check`].
     #[cfg(feature = "cluster")]
     pub(super) fn in_slots(self) -> Result<Self, Error> {
-        let tagged = has_hash_tag(&self.namespace);
+        let tagged = self.tagged;
         if self.namespace.contains(['{', '}']) && !tagged {
             return Err(Error::invalid(
                 "the namespace has a brace but no hash tag; for a cluster write `{tag}` with \
@@ -84,7 +90,15 @@ impl Names {
     }
 
     pub(super) fn lock(&self, key: &str) -> String {
-        [self.namespace.as_str(), key].concat()
+        self.lock_pieces(key).concat()
+    }
+
+    pub(super) fn push_lock(&self, key: &str, command: &mut Cmd) {
+        push(command, &self.lock_pieces(key));
+    }
+
+    fn lock_pieces<'a>(&'a self, key: &'a str) -> [&'a str; 2] {
+        [&self.namespace, key]
     }
 
     /// The user's key of a lock's full name.
@@ -93,7 +107,15 @@ impl Names {
     }
 
     pub(super) fn queue(&self, key: &str) -> String {
-        let tagged = has_hash_tag(key) || has_hash_tag(&self.namespace);
+        self.queue_pieces(key).concat()
+    }
+
+    pub(super) fn push_queue(&self, key: &str, command: &mut Cmd) {
+        push(command, &self.queue_pieces(key));
+    }
+
+    fn queue_pieces<'a>(&'a self, key: &'a str) -> [&'a str; 6] {
+        let tagged = self.tagged || has_hash_tag(key);
         let (open, close) = if tagged { ("", "") } else { ("{", "}") };
         // A cluster hashes the lock's whole name, where it has no tag.
         #[cfg(feature = "cluster")]
@@ -104,7 +126,7 @@ impl Names {
         };
         #[cfg(not(feature = "cluster"))]
         let hashed = "";
-        [self.namespace.as_str(), "!q:", open, hashed, key, close].concat()
+        [&self.namespace, "!q:", open, hashed, key, close]
     }
 
     /// The mark that belongs to a lock, by its full name.
@@ -114,6 +136,16 @@ impl Names {
             return self.mark_of(Slot::of(lock)).into();
         }
         let _ = lock;
+        self.mark.as_str().into()
+    }
+
+    /// The mark that belongs to the lock of a key.
+    pub(super) fn mark_for(&self, key: &str) -> Cow<'_, str> {
+        #[cfg(feature = "cluster")]
+        if self.in_slots {
+            return self.mark(&self.lock(key)).into_owned().into();
+        }
+        let _ = key;
         self.mark.as_str().into()
     }
 

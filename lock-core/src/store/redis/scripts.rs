@@ -1,8 +1,9 @@
 //! The Lua scripts: each by its hash, and whole where the server does not know it yet.
 
+use std::io::Write;
 use std::sync::LazyLock;
 
-use redis::{Cmd, Script, Value};
+use redis::{Arg, Cmd, RedisWrite, Script, Value};
 
 use super::connection::Connection;
 use super::trouble::Trouble;
@@ -102,23 +103,43 @@ impl Lua {
         Self { source, hash }
     }
 
-    /// The command that runs it on a server that knows it.
-    #[cfg(feature = "cluster")]
-    pub(super) fn known(&self, keys: &[&str], arguments: &[&str]) -> Cmd {
-        command("EVALSHA", &self.hash, keys, arguments)
+    /// The command that runs it on a server that knows it, but for `keys` keys and so many arguments,
+    /// of so many bytes, which are to be added.
+    pub(super) fn command(&self, keys: usize, arguments: usize, bytes: usize) -> Cmd {
+        self.opened("EVALSHA", &self.hash, keys, arguments, bytes)
     }
 
-    /// One round trip; two, the first time a server sees the script.
+    fn opened(&self, verb: &str, script: &str, keys: usize, arguments: usize, bytes: usize) -> Cmd {
+        let mut command =
+            Cmd::with_capacity(3 + keys + arguments, verb.len() + script.len() + 4 + bytes);
+        command.arg(verb).arg(script).arg(keys);
+        command
+    }
+
+    pub(super) fn known(&self, keys: &[&str], arguments: &[&str]) -> Cmd {
+        let texts = keys.iter().chain(arguments);
+        let bytes = texts.map(|text| text.len()).sum();
+        let mut command = self.command(keys.len(), arguments.len(), bytes);
+        for text in keys.iter().chain(arguments) {
+            command.arg(text);
+        }
+        command
+    }
+
     pub(super) async fn run(
         &self,
         on: &Connection,
         keys: &[&str],
         arguments: &[&str],
     ) -> Result<Value, Trouble> {
-        let known = command("EVALSHA", &self.hash, keys, arguments);
+        self.ask(on, self.known(keys, arguments)).await
+    }
+
+    /// Sends a command of this script. One round trip; two, the first time a server sees the script.
+    pub(super) async fn ask(&self, on: &Connection, known: Cmd) -> Result<Value, Trouble> {
         match on.send(&known).await {
             // Boxed, as the other ways that are rarely taken: the usual way stays small.
-            Err(Trouble::NoScript) => Box::pin(self.run_whole(on, keys, arguments)).await,
+            Err(Trouble::NoScript) => Box::pin(self.ask_whole(on, &known)).await,
             answer => answer,
         }
     }
@@ -129,13 +150,14 @@ impl Lua {
         on.send(&load).await.map(drop)
     }
 
-    async fn run_whole(
-        &self,
-        on: &Connection,
-        keys: &[&str],
-        arguments: &[&str],
-    ) -> Result<Value, Trouble> {
-        let whole = command("EVAL", self.source, keys, arguments);
+    async fn ask_whole(&self, on: &Connection, known: &Cmd) -> Result<Value, Trouble> {
+        let mut whole = redis::cmd("EVAL");
+        whole.arg(self.source);
+        for argument in known.args_iter().skip(2) {
+            if let Arg::Simple(argument) = argument {
+                whole.arg(argument);
+            }
+        }
         match on.send(&whole).await {
             Err(Trouble::NoScript) => Err(Trouble::Failed(Failure::not_understood())),
             answer => answer,
@@ -143,16 +165,13 @@ impl Lua {
     }
 }
 
-fn command(verb: &str, script: &str, keys: &[&str], arguments: &[&str]) -> Cmd {
-    let texts = keys.iter().chain(arguments);
-    let bytes: usize = texts.map(|text| text.len()).sum();
-    let parts = 3 + keys.len() + arguments.len();
-    let mut command = Cmd::with_capacity(parts, script.len() + bytes + 16);
-    command.arg(verb).arg(script).arg(keys.len());
-    for text in keys.iter().chain(arguments) {
-        command.arg(text);
+/// Adds an argument that is made of several pieces, without putting them together elsewhere before.
+pub(super) fn push(command: &mut Cmd, pieces: &[&str]) {
+    let mut argument = command.writer_for_next_arg();
+    for piece in pieces {
+        let written = argument.write_all(piece.as_bytes());
+        written.expect("there is room in memory for a command");
     }
-    command
 }
 
 #[cfg(test)]

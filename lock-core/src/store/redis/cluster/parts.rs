@@ -10,7 +10,7 @@ use crate::store::redis::answers;
 use crate::store::redis::connection::Connection;
 use crate::store::redis::journey::{Errand, Journey};
 use crate::store::redis::trouble::Trouble;
-use crate::store::redis::{RedisStore, fence_text, grant, millis, scripts};
+use crate::store::redis::{RedisStore, grant, millis, scripts};
 use crate::store::{Acquire, Failure, Operation, Outcome, Release, Released};
 
 /// One step of an operation.
@@ -170,4 +170,10 @@ impl RedisStore {
             }
         }
     }
+}
+
+/// The fencing token as the scripts take it: nothing, where none was given.
+fn fence_text(release: &Release) -> String {
+    let fence = release.fence.map(|fence| fence.to_string());
+    fence.unwrap_or_default()
 }

@@ -1,0 +1,117 @@
+//! The usual case: a first attempt on a lock, or its release. As little as possible is done for it.
+
+use redis::Cmd;
+
+use super::answers::{acquired_at_first, acquired_in_batch};
+use super::batch::{Item, Ride, is_alone};
+use super::connection::Connection;
+use super::scripts::{self, Lua};
+use super::trouble::Trouble;
+use super::{Ending, RedisStore, grant_in_millis, in_millis};
+use crate::store::{Acquire, Operation, Outcome, Release};
+use crate::token::Token;
+
+/// What is asked in the usual case, before it is sent.
+pub(super) enum Quick {
+    /// With others, in one script.
+    Together(Ride),
+    /// By itself.
+    Alone(&'static Lua, Cmd),
+}
+
+impl RedisStore {
+    /// How to ask about an operation in the usual way, if that will do.
+    pub(super) fn quick(&self, operation: &Operation, on: &Connection) -> Option<Quick> {
+        match operation {
+            Operation::Acquire(acquire) if acquire.is_first() => {
+                if on.is_busy()
+                    && let Some(ride) = on.ride(&self.names, Item::Acquire(acquire.clone()))
+                {
+                    return Some(Quick::Together(ride));
+                }
+                // On a cluster it is native commands.
+                let by_script = !self.topology.is_cluster();
+                by_script.then(|| Quick::Alone(&scripts::FIRST, self.first_attempt(acquire)))
+            }
+            Operation::Release(release) => {
+                if on.is_busy()
+                    && let Some(ride) = on.ride(&self.names, Item::Release(release.clone()))
+                {
+                    return Some(Quick::Together(ride));
+                }
+                let command = self.releasing(self.scripts.release, release);
+                Some(Quick::Alone(self.scripts.release, command))
+            }
+            _ => None,
+        }
+    }
+
+    /// Sends it, and understands the answer.
+    pub(super) async fn ask_quickly(
+        &self,
+        quick: Quick,
+        operation: &Operation,
+        on: &Connection,
+    ) -> Result<Outcome, Trouble> {
+        let (answer, together) = match quick {
+            Quick::Together(ride) => (ride.await?, true),
+            Quick::Alone(script, command) => (script.ask(on, command).await?, false),
+        };
+        if is_alone(&answer) {
+            return Box::pin(self.ask_at_length(operation, on)).await;
+        }
+        Ok(match operation {
+            Operation::Acquire(acquire) => {
+                let pushed = self.will_tell(acquire.token, on);
+                match together {
+                    true => acquired_in_batch(&answer, pushed),
+                    false => acquired_at_first(&answer, pushed),
+                }
+            }
+            Operation::Release(release) => self.given_back(release, &answer),
+            _ => unreachable!("nothing else is asked in short"),
+        })
+    }
+
+    /// What the short way has left to the long one.
+    async fn ask_at_length(
+        &self,
+        operation: &Operation,
+        on: &Connection,
+    ) -> Result<Outcome, Trouble> {
+        match operation {
+            Operation::Acquire(acquire) => self.acquire_by_script(acquire, on).await,
+            Operation::Release(release) => self.give_back(release, Ending::Free, on).await,
+            _ => unreachable!("nothing else is asked in short"),
+        }
+    }
+
+    fn first_attempt(&self, acquire: &Acquire) -> Cmd {
+        let mark = self.names.only_mark();
+        let bytes = 2 * mark.len() + acquire.key.len() + Token::LENGTH + 8;
+        let mut command = scripts::FIRST.command(2, 2, bytes);
+        self.names.push_lock(&acquire.key, &mut command);
+        command.arg(mark);
+        command.arg(acquire.token.text().as_bytes());
+        command.arg(in_millis(acquire.ttl));
+        command
+    }
+
+    /// The keys and arguments of the scripts that end a lease, but for those that not all of them take.
+    pub(super) fn releasing(&self, script: &Lua, release: &Release) -> Cmd {
+        let mark = self.names.mark_for(&release.key);
+        let channels = self.names.channels();
+        let bytes = 2 * (mark.len() + channels.len() + release.key.len()) + Token::LENGTH + 32;
+        let mut command = script.command(3, 5, bytes);
+        self.names.push_lock(&release.key, &mut command);
+        command.arg(&*mark);
+        self.names.push_queue(&release.key, &mut command);
+        command.arg(release.token.text().as_bytes());
+        match release.fence {
+            Some(fence) => command.arg(u64::from(fence)),
+            None => command.arg(""),
+        };
+        command.arg(channels).arg(grant_in_millis(release.ttl));
+        command
+    }
+}
