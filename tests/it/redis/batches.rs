@@ -1,0 +1,209 @@
+//! What many tasks want at the same time goes together, and each is told what is its own.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use lock_core::{Error, ErrorKind, LockGuard, LockManager, LockRequest, Wait};
+use lock_tests::{RedisServer, needs, wait};
+
+use super::{asked, kind, long, manager};
+
+/// Two requests are on their way when the third one comes: it waits for others to go with.
+const ALONE: usize = 2;
+const LARGEST: usize = 16;
+
+/// Asks for all of them at once.
+async fn acquire_all<'a>(
+    requests: impl IntoIterator<Item = (&'a str, LockRequest)>,
+) -> BTreeMap<&'a str, Result<LockGuard, Error>> {
+    let asked: Vec<_> = requests
+        .into_iter()
+        .map(|(key, request)| (key, tokio::spawn(request.acquire())))
+        .collect();
+    let mut answers = BTreeMap::new();
+    for (key, answer) in asked {
+        answers.insert(key, answer.await.expect("no panic"));
+    }
+    answers
+}
+
+async fn release_all(guards: impl IntoIterator<Item = LockGuard>) {
+    let released: Vec<_> = guards
+        .into_iter()
+        .map(|guard| tokio::spawn(guard.release()))
+        .collect();
+    for released in released {
+        released.await.expect("no panic").expect("held");
+    }
+}
+
+fn names(count: usize) -> Vec<String> {
+    (0..count).map(|index| format!("k{index:03}")).collect()
+}
+
+fn plain<'a>(
+    locks: &LockManager,
+    names: &'a [String],
+) -> impl Iterator<Item = (&'a str, LockRequest)> {
+    names
+        .iter()
+        .map(|name| (name.as_str(), locks.lock(name.as_str()).ttl(long())))
+}
+
+fn guards(answers: BTreeMap<&str, Result<LockGuard, Error>>) -> Vec<LockGuard> {
+    let answers = answers.into_values();
+    answers.map(|answer| answer.expect("free")).collect()
+}
+
+async fn started() -> (RedisServer, LockManager) {
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    // The server knows the scripts from here on.
+    locks
+        .lock("k")
+        .acquire()
+        .await
+        .expect("free")
+        .release()
+        .await
+        .expect("held");
+    let names = names(ALONE + 1);
+    release_all(guards(acquire_all(plain(&locks, &names)).await)).await;
+    (server, locks)
+}
+
+#[tokio::test]
+async fn many_tasks_are_a_few_scripts() {
+    needs!(redis);
+    let (server, locks) = started().await;
+    let names = names(ALONE + 2 * LARGEST);
+    // One at a time: nobody goes along with it.
+    let guard = locks.lock("first").acquire().await.expect("free");
+    guard.release().await.expect("held");
+
+    server.reset_stats();
+    let held = guards(acquire_all(plain(&locks, &names)).await);
+    assert_eq!(asked(&server).get("evalsha"), Some(&(ALONE as u64 + 2)));
+    assert_eq!(held.len(), names.len());
+
+    server.reset_stats();
+    release_all(held).await;
+    // None goes by itself: those before were many.
+    assert_eq!(asked(&server).get("evalsha"), Some(&3));
+    assert!(super::keys(&server).is_empty());
+}
+
+#[tokio::test]
+async fn each_lock_of_a_batch_lasts_as_long_as_it_was_asked_for() {
+    needs!(redis);
+    let (server, locks) = started().await;
+    let names = names(ALONE + LARGEST);
+    let ttl = |index: usize| Duration::from_secs(100 + 100 * index as u64);
+    let requests = names
+        .iter()
+        .enumerate()
+        .map(|(index, name)| (name.as_str(), locks.lock(name.as_str()).ttl(ttl(index))));
+    let held = guards(acquire_all(requests).await);
+    for (index, name) in names.iter().enumerate() {
+        let left = server.time_to_live(&format!("lock:{name}"));
+        let left = left.expect("held");
+        assert!(left <= ttl(index), "{name}: {left:?}");
+        assert!(left > ttl(index) - long(), "{name}: {left:?}");
+    }
+    release_all(held).await;
+}
+
+#[tokio::test]
+async fn each_task_of_a_batch_is_told_its_own_answer() {
+    needs!(redis);
+    let (server, locks) = started().await;
+    let names = names(ALONE + LARGEST);
+    let others = manager(&server.url()).await;
+    let (busy, list, cooling) = (&names[5], &names[9], &names[ALONE + LARGEST - 1]);
+    let elsewhere = others.lock(busy.as_str()).ttl(long()).acquire();
+    let elsewhere = elsewhere.await.expect("free");
+    server.cli(&["RPUSH", &format!("lock:{list}"), "no", "lock"]);
+    let done = others.lock(cooling.as_str()).cooldown(long()).acquire();
+    done.await.expect("free").release().await.expect("held");
+
+    let mut answers = acquire_all(plain(&locks, &names)).await;
+    let mut take = |name: &String| answers.remove(name.as_str()).expect("an answer");
+    assert_eq!(kind(take(busy)), ErrorKind::Busy);
+    assert_eq!(kind(take(list)), ErrorKind::Misconfigured);
+    let cooling = take(cooling).expect_err("a cooldown");
+    assert_eq!(cooling.kind(), ErrorKind::Busy);
+    assert!(cooling.retry_after().is_some());
+    assert_eq!(answers.len(), names.len() - 3);
+    let held = guards(answers);
+    assert!(held.iter().all(|guard| guard.is_valid()));
+    release_all(held).await;
+    elsewhere.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn a_release_in_a_batch_of_a_lock_that_is_gone_says_so_and_the_others_are_released() {
+    needs!(redis);
+    let (server, locks) = started().await;
+    let names = names(ALONE + LARGEST);
+    let held = guards(acquire_all(plain(&locks, &names)).await);
+    let (gone, strangers) = (&names[4], &names[12]);
+    server.cli(&["DEL", &format!("lock:{gone}")]);
+    server.cli(&["SET", &format!("lock:{strangers}"), "another library's"]);
+    let released: Vec<_> = held
+        .into_iter()
+        .map(|guard| tokio::spawn(guard.release()))
+        .collect();
+    for (name, released) in names.iter().zip(released) {
+        let released = released.await.expect("no panic");
+        if name == gone || name == strangers {
+            assert_eq!(kind(released), ErrorKind::Lost, "{name}");
+        } else {
+            released.expect("held");
+        }
+    }
+    assert_eq!(super::keys(&server), [format!("lock:{strangers}")]);
+}
+
+#[tokio::test]
+async fn a_batch_of_releases_leaves_the_mark_at_the_highest_token_used() {
+    needs!(redis);
+    let (server, locks) = started().await;
+    let names = names(ALONE + LARGEST);
+    let held = guards(acquire_all(plain(&locks, &names)).await);
+    let tokens = held.iter().map(|guard| u64::from(guard.fencing_token()));
+    let highest = tokens.max().expect("some");
+    server.cli(&["DEL", "lock:!f"]);
+    release_all(held).await;
+    assert_eq!(server.get("lock:!f"), Some(highest.to_string()));
+}
+
+#[tokio::test]
+async fn a_batch_of_releases_gives_the_keys_to_who_waits() {
+    needs!(redis);
+    let (server, locks) = started().await;
+    let names = names(ALONE + LARGEST);
+    let held = guards(acquire_all(plain(&locks, &names)).await);
+    let others = manager(&server.url()).await;
+    let wanted = [&names[3], &names[ALONE + LARGEST - 1]];
+    let waiting = wanted.map(|name| {
+        let request = others.lock(name.as_str()).ttl(long()).wait(Wait::Forever);
+        tokio::spawn(request.acquire())
+    });
+    wait::eventually("both stand in their queues", async || {
+        wanted
+            .iter()
+            .all(|name| server.cli(&["ZCARD", &format!("lock:!q:{{{name}}}")]) == "1")
+    })
+    .await;
+    let before = held
+        .iter()
+        .map(|guard| u64::from(guard.fencing_token()))
+        .max();
+    release_all(held).await;
+    for waiting in waiting {
+        let guard = waiting.await.expect("no panic").expect("its turn");
+        assert!(Some(u64::from(guard.fencing_token())) > before);
+        guard.release().await.expect("held");
+    }
+    assert!(super::keys(&server).is_empty());
+}
