@@ -91,7 +91,8 @@ pub(crate) enum VoteOutcome {
         released: Released,
         /// Somebody who waited was told.
         told: bool,
-        /// It was sent more than once: the one that was not answered may have found the key.
+        /// It was sent more than once: the one that was not answered may have found the key. Or it may
+        /// still arrive: what the lease is given by this node until then may be undone by it.
         repeated: bool,
     },
     Reserved(Reserved),
@@ -113,6 +114,11 @@ impl VoteOutcome {
             told,
             repeated: false,
         }
+    }
+
+    /// Given back, and nothing of that can arrive any more.
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        matches!(self, VoteOutcome::Withdrawn { repeated, .. } if !repeated)
     }
 
     /// As the answer to the last of several sends.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Quorum;
 use super::count;
 use super::fan_out::FanOut;
-use super::spread::{Spread, contains};
+use super::spread::{Nodes, Spread, contains};
 use super::undo::Undoing;
 use crate::store::vote::{VoteOperation, VoteOutcome, Withdrawal};
 use crate::store::{Extended, Extension, Lane, Operation, Outcome, Release};
@@ -17,13 +17,17 @@ impl Quorum {
         lane: Lane,
     ) -> Outcome {
         let shortest = extensions.iter().map(|extension| extension.ttl).min();
-        let asked = self
-            .up()
-            .map(|(place, node)| (place, node.ask(Operation::Extend(extensions.clone()), lane)));
+        let mut renewal = Renewal::new(self, extensions);
+        let asked = self.up().map(|(place, node)| {
+            let extensions = renewal.leases.iter().map(|one| one.extension.clone());
+            (
+                place,
+                node.ask(Operation::Extend(extensions.collect()), lane),
+            )
+        });
         let patience = self.patience(shortest.unwrap_or_default());
         let overdue = self.keeper.clock.now() + patience;
         let mut answers = FanOut::new(asked).until(&self.keeper, overdue);
-        let mut renewal = Renewal::new(self, extensions);
         while !renewal.is_decided(answers.open()) {
             match answers.next().await {
                 Some((place, outcome)) => renewal.came(place, outcome),
@@ -103,15 +107,22 @@ struct Renewal {
 struct One {
     extension: Extension,
     spread: Arc<Spread>,
+    /// Where it had a vote to be taken back when it was asked. It may be lengthened there before that,
+    /// and be gone right after: that does not count.
+    undone: Nodes,
     answers: Vec<Option<Extended>>,
 }
 
 impl Renewal {
     fn new(quorum: &Arc<Quorum>, extensions: Vec<Extension>) -> Self {
-        let leases = extensions.into_iter().map(|extension| One {
-            spread: quorum.leases.of(extension.token).unwrap_or_default(),
-            answers: vec![None; quorum.nodes.len()],
-            extension,
+        let leases = extensions.into_iter().map(|extension| {
+            let spread = quorum.leases.of(extension.token).unwrap_or_default();
+            One {
+                undone: spread.being_undone(),
+                answers: vec![None; quorum.nodes.len()],
+                spread,
+                extension,
+            }
         });
         Self {
             quorum: Arc::clone(quorum),
@@ -124,6 +135,11 @@ impl Renewal {
             return;
         };
         for (one, answer) in self.leases.iter_mut().zip(answers) {
+            let undone = contains(one.undone | one.spread.being_undone(), place);
+            let answer = match answer {
+                Extended::Yes if undone => Extended::Unknown,
+                answer => answer,
+            };
             one.answers[place] = Some(answer);
             match answer {
                 Extended::Yes => {

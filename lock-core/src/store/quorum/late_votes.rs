@@ -88,7 +88,7 @@ async fn came(quorum: &Arc<Quorum>, undoing: &Undoing, place: usize, outcome: Ou
     if unwanted {
         let withdraw = VoteOperation::Withdraw(undoing.release.clone(), Withdrawal::Over);
         let answer = quorum.nodes[place].ask(Operation::Vote(withdraw), undoing.lane);
-        if !matches!(answer.await, Outcome::Vote(VoteOutcome::Withdrawn { .. })) {
+        if !matches!(answer.await, Outcome::Vote(vote) if vote.is_withdrawn()) {
             quorum.tell_later(place, undoing);
             return;
         }

@@ -29,6 +29,16 @@ pub(super) struct LeftOver {
     doubtful: bool,
 }
 
+impl LeftOver {
+    /// Something of it may still arrive.
+    pub(super) fn in_doubt_if(self, doubtful: bool) -> Self {
+        Self {
+            doubtful: self.doubtful || doubtful,
+            ..self
+        }
+    }
+}
+
 impl LeftOvers {
     /// With a spread: a question of it was sent and not answered, and may still arrive.
     pub(super) fn add(&self, release: Release, spread: Option<Arc<Spread>>, now: Moment) {

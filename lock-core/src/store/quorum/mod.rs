@@ -29,6 +29,8 @@ mod round;
 mod split;
 mod spread;
 mod undo;
+#[cfg(all(test, feature = "test-util"))]
+mod undoing_tests;
 mod watch;
 
 use std::fmt;

@@ -188,6 +188,12 @@ impl Spread {
         !contains(self.known().unresolved, node)
     }
 
+    /// Where a vote is still to be taken back, if there is one.
+    pub(super) fn being_undone(&self) -> Nodes {
+        let known = self.known();
+        known.unresolved & !known.touched
+    }
+
     pub(super) fn is_resolved(&self) -> bool {
         self.known().unresolved == 0
     }

@@ -6,7 +6,7 @@ use super::Quorum;
 use super::acquire::Attempt;
 use super::fan_out::FanOut;
 use super::spread::{Spread, contains};
-use crate::store::vote::{VoteOperation, VoteOutcome, Withdrawal};
+use crate::store::vote::{VoteOperation, Withdrawal};
 use crate::store::{Lane, Operation, Outcome, Release};
 
 /// What it takes to take a vote back.
@@ -48,10 +48,11 @@ impl Quorum {
         let mut answers = FanOut::new(asked).until(&self.keeper, overdue);
         while let Some((place, outcome)) = answers.next().await {
             match outcome {
-                Outcome::Vote(VoteOutcome::Withdrawn { .. }) => {
+                Outcome::Vote(vote) if vote.is_withdrawn() => {
                     attempt.spread.is_without(place);
                     attempt.spread.resolved(place);
                 }
+                // Also if it has been told, and a copy of that may come behind the lease's next vote.
                 _ => self.tell_later(place, &undoing),
             }
         }

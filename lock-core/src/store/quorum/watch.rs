@@ -157,8 +157,9 @@ impl Quorum {
                 let answer = timeout(self.settings.operation_timeout, release).await;
                 let now = self.keeper.clock.now();
                 match answer {
-                    Ok(Ok(Outcome::Vote(VoteOutcome::Withdrawn { .. }))) => {
-                        node.left_overs.told(place, left.clone(), now);
+                    Ok(Ok(Outcome::Vote(VoteOutcome::Withdrawn { repeated, .. }))) => {
+                        node.left_overs
+                            .told(place, left.clone().in_doubt_if(repeated), now);
                     }
                     Ok(Ok(Outcome::Failed(failure))) if failure.is_final() => {}
                     _ => {

@@ -1,0 +1,188 @@
+//! Votes of a held lease that are still to be taken back from an earlier attempt.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use super::QuorumNode;
+use crate::clock::Clock;
+use crate::guard::LockGuard;
+use crate::manager::{LockManager, Settings};
+use crate::options::Wait;
+use crate::store::vote::{VoteOperation, VoteOutcome};
+use crate::store::{
+    Acquire, BoxFuture, Events, Failure, Lane, MemoryStore, Operation, Outcome, Release, Released,
+    Store,
+};
+use crate::sync::lock;
+use crate::token::{Address, Token, TokenSource};
+
+/// What becomes of the first undoing that is sent to a node.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Undoing {
+    /// Its connection breaks: it is sent once more, and the first send is still on its way.
+    Twice,
+    /// It stays on its way.
+    Late,
+}
+
+#[derive(Debug)]
+struct Odd {
+    node: Arc<MemoryStore>,
+    undoing: Undoing,
+    late: Mutex<Option<Operation>>,
+    met: Notify,
+}
+
+impl Odd {
+    async fn run(&self, operation: Operation, lane: Lane) -> Outcome {
+        if !matches!(operation, Operation::Vote(VoteOperation::Withdraw(..))) {
+            return self.node.execute(operation, lane).await;
+        }
+        let first = {
+            let mut late = lock(&self.late);
+            let first = late.is_none();
+            late.get_or_insert_with(|| operation.clone());
+            first
+        };
+        self.met.notify_one();
+        match self.undoing {
+            Undoing::Late => std::future::pending().await,
+            Undoing::Twice if !first => self.node.execute(operation, lane).await,
+            Undoing::Twice => match self.node.execute(operation, lane).await {
+                Outcome::Vote(VoteOutcome::Withdrawn { released, told, .. }) => {
+                    Outcome::Vote(VoteOutcome::Withdrawn {
+                        released,
+                        told,
+                        repeated: true,
+                    })
+                }
+                outcome => outcome,
+            },
+        }
+    }
+
+    async fn what_is_late_arrives(&self) {
+        let late = lock(&self.late).clone().expect("something is late");
+        self.node.execute(late, Lane::Keeper).await;
+    }
+}
+
+impl Store for Odd {
+    fn execute(&self, operation: Operation, lane: Lane) -> BoxFuture<'_, Outcome> {
+        Box::pin(self.run(operation, lane))
+    }
+
+    fn background(self: Arc<Self>, events: Events) -> BoxFuture<'static, ()> {
+        Arc::clone(&self.node).background(events)
+    }
+
+    fn ready(&self) -> BoxFuture<'_, Result<(), Failure>> {
+        self.node.ready()
+    }
+}
+
+async fn take(node: &Arc<MemoryStore>, token: Token) -> bool {
+    let acquire = Operation::Acquire(Acquire {
+        key: "k".into(),
+        token,
+        ttl: Duration::from_secs(60),
+        queue: false,
+        replaces: None,
+        repeated: false,
+    });
+    let outcome = node.execute(acquire, Lane::Keeper).await;
+    matches!(outcome, Outcome::Granted(_))
+}
+
+async fn give_back(node: &Arc<MemoryStore>, token: Token) {
+    let release = Operation::Release(Release {
+        key: "k".into(),
+        token,
+        ttl: Duration::from_secs(60),
+        fence: None,
+        in_background: false,
+    });
+    let outcome = node.execute(release, Lane::Keeper).await;
+    assert!(matches!(outcome, Outcome::Released(Released::Yes)));
+}
+
+/// A lock that was granted by nodes 1 and 2, after an attempt in which node 0 had voted for it.
+struct Scene {
+    nodes: [Arc<MemoryStore>; 3],
+    odd: Arc<Odd>,
+    strangers: TokenSource,
+    guard: LockGuard,
+    _locks: LockManager,
+}
+
+async fn after_a_split(undoing: Undoing, ttl: Duration) -> Scene {
+    let nodes: [Arc<MemoryStore>; 3] = std::array::from_fn(|_| MemoryStore::new(Clock::default()));
+    let odd = Arc::new(Odd {
+        node: Arc::clone(&nodes[0]),
+        undoing,
+        late: Mutex::default(),
+        met: Notify::new(),
+    });
+    let stores: [Arc<dyn Store>; 3] = [
+        Arc::clone(&odd) as _,
+        Arc::clone(&nodes[1]) as _,
+        Arc::clone(&nodes[2]) as _,
+    ];
+    let settings = Settings {
+        clock: Clock::default(),
+        operation_timeout: Duration::from_millis(500),
+        connect_timeout: Duration::from_secs(5),
+        defaults: (ttl, Wait::Forever),
+        max_ttl: None,
+        assume_fresh: true,
+    };
+    let named = |(place, store): (usize, _)| QuorumNode {
+        store,
+        shown: place.to_string(),
+    };
+    let quorum = stores.into_iter().enumerate().map(named).collect();
+    let locks = LockManager::start_quorum(quorum, settings).expect("a manager");
+    locks.ready().await.expect("nodes that answer");
+
+    // Two strangers have a node each: it is a split, and the third vote is given back for a while.
+    let strangers = TokenSource::new(Address::random());
+    let owners = [strangers.fresh(), strangers.fresh()];
+    assert!(take(&nodes[1], owners[0]).await && take(&nodes[2], owners[1]).await);
+    let waiter = tokio::spawn(locks.lock("k").acquire());
+    odd.met.notified().await;
+    give_back(&nodes[1], owners[0]).await;
+    give_back(&nodes[2], owners[1]).await;
+    let guard = waiter.await.expect("no panic").expect("free");
+    Scene {
+        nodes,
+        odd,
+        strangers,
+        guard,
+        _locks: locks,
+    }
+}
+
+#[tokio::test]
+async fn a_vote_that_counts_is_not_undone_by_what_comes_late() {
+    let scene = after_a_split(Undoing::Twice, Duration::from_secs(60)).await;
+    let counted = scene.guard.acks().granted();
+    scene.odd.what_is_late_arrives().await;
+    let mut have = 0;
+    for node in &scene.nodes {
+        have += u32::from(!take(node, scene.strangers.fresh()).await);
+    }
+    assert_eq!(have, counted, "a vote was undone, and still counts");
+}
+
+#[tokio::test]
+async fn a_vote_that_is_still_to_be_undone_renews_nothing() {
+    let scene = after_a_split(Undoing::Late, Duration::from_millis(1_200)).await;
+    // One of the two that have granted it is out: the other one and the old vote are no majority.
+    let failure = Failure::refused("it is out");
+    scene.nodes[1].set_fault(Some(failure));
+    let lost = tokio::time::timeout(Duration::from_secs(20), scene.guard.lost()).await;
+    lost.expect("a majority has not renewed it");
+    scene.odd.what_is_late_arrives().await;
+}
