@@ -22,6 +22,8 @@ mod give_back;
 mod late_votes;
 mod leases;
 mod left_over;
+#[cfg(test)]
+mod model;
 mod node;
 pub(crate) mod numbers;
 mod opening;

@@ -44,6 +44,11 @@ pub(crate) fn accepts(register: Option<(u64, bool)>, number: u64) -> bool {
     }
 }
 
+/// The number to propose at a time of the servers' clocks, when `highest` is the highest that was seen.
+pub(super) fn next(time: u64, highest: u64) -> u64 {
+    (time + BLOCK).max(highest + BLOCK + 1)
+}
+
 /// The fencing token of the first tenure of a lease with this number.
 pub(super) fn first_fence(number: u64) -> Option<FencingToken> {
     FencingToken::new(number.checked_sub(BLOCK)?)
@@ -74,13 +79,12 @@ impl Numbers {
     /// A number to propose: like the time, and above all that was seen.
     pub(super) fn propose(&self, register: u16, now: Moment) -> u64 {
         let offset = self.offset.load(Ordering::Relaxed);
-        let like_the_time = micros(now).saturating_add_signed(offset) + BLOCK;
+        let time = micros(now).saturating_add_signed(offset);
         let highest = &self.highest[usize::from(register)];
-        let next = |highest: u64| like_the_time.max(highest + BLOCK + 1);
         let update = highest.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |highest| {
-            Some(next(highest))
+            Some(next(time, highest))
         });
-        next(update.unwrap_or_else(|highest| highest))
+        next(time, update.unwrap_or_else(|highest| highest))
     }
 
     pub(super) fn saw(&self, register: u16, number: u64) {

@@ -1,0 +1,121 @@
+//! Breadth first through all that can happen. A state is remembered by 64 bits of its hash: among ten
+//! million the chance that any two are taken for one is about one in three hundred thousand.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
+
+use foldhash::quality::FixedState;
+
+use super::steps::Step;
+use super::world::{Limits, World, Wrong};
+
+/// What was found when there was nothing more to look at, or something was wrong.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) states: usize,
+    /// The longest way to a state.
+    pub(super) depth: usize,
+    pub(super) wrong: Option<(Wrong, Vec<Step>)>,
+}
+
+/// The hashes are hashes already.
+#[derive(Default)]
+struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("only u64 are hashed");
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+/// Where a state was come to from.
+type Seen = HashMap<u64, u64, BuildHasherDefault<AsItIs>>;
+
+fn print(world: &World) -> u64 {
+    FixedState::default().hash_one(world)
+}
+
+/// Looks at all states.
+pub(super) fn explore(limits: &Limits) -> Found {
+    let start = World::new(limits).canonical(limits);
+    let mut seen = Seen::default();
+    seen.insert(print(&start), 0);
+    let (mut layer, mut steps, mut depth) = (vec![start], Vec::new(), 0);
+    loop {
+        let mut next = Vec::new();
+        for world in &layer {
+            let here = print(world);
+            steps.clear();
+            world.steps(limits, &mut steps);
+            for step in &steps {
+                match world.after(*step, limits) {
+                    Ok(after) => {
+                        let after = after.canonical(limits);
+                        seen.entry(print(&after)).or_insert_with(|| {
+                            next.push(after);
+                            here
+                        });
+                    }
+                    Err(wrong) => {
+                        let way = way_to(here, wrong, &seen, limits);
+                        return Found {
+                            states: seen.len(),
+                            depth: way.len(),
+                            wrong: Some((wrong, way)),
+                        };
+                    }
+                }
+            }
+        }
+        if next.is_empty() {
+            return Found {
+                states: seen.len(),
+                depth,
+                wrong: None,
+            };
+        }
+        depth += 1;
+        layer = next;
+    }
+}
+
+/// The steps to a state and what goes wrong there, with nodes and clients called the same all along.
+fn way_to(mut state: u64, wrong: Wrong, seen: &Seen, limits: &Limits) -> Vec<Step> {
+    let mut prints = Vec::new();
+    while state != 0 {
+        prints.push(state);
+        state = seen[&state];
+    }
+    let mut world = World::new(limits);
+    let mut way = Vec::new();
+    for print_of in prints.into_iter().rev().skip(1) {
+        let (step, after) = taken(&world, limits)
+            .find_map(|(step, after)| {
+                let after = after.ok()?;
+                (print(&after.canonical(limits)) == print_of).then_some((step, after))
+            })
+            .expect("it was come this way before");
+        way.push(step);
+        world = after;
+    }
+    let last = taken(&world, limits).find(|(_, after)| after.as_ref().err() == Some(&wrong));
+    way.extend(last.map(|(step, _)| step));
+    way
+}
+
+fn taken(world: &World, limits: &Limits) -> impl Iterator<Item = (Step, Result<World, Wrong>)> {
+    let mut steps = Vec::new();
+    world.steps(limits, &mut steps);
+    let (world, limits) = (*world, limits.clone());
+    steps
+        .into_iter()
+        .map(move |step| (step, world.after(step, &limits)))
+}

@@ -1,0 +1,114 @@
+//! What the model is made to do wrong, it finds: for each fault the smallest world that shows it.
+
+use super::explore::explore;
+use super::fault::{Fault, Rule};
+use super::steps::Step;
+use super::world::{Limits, World, Wrong};
+use super::worlds::{AHEAD, ASKING_AGAIN, ONCE, PLAIN};
+
+/// Looks until something is wrong, and says what, and by which steps.
+fn found(name: &str, limits: &Limits) -> (Wrong, Vec<Step>) {
+    let found = explore(limits);
+    let Some((wrong, way)) = found.wrong else {
+        panic!("{name} is not found in {} states", found.states);
+    };
+    println!(
+        "{name}: {wrong:?} after {} steps, {} states",
+        way.len(),
+        found.states
+    );
+    (wrong, way)
+}
+
+fn is_not_higher(wrong: Wrong) -> bool {
+    matches!(wrong, Wrong::TokenNotHigher { .. })
+}
+
+fn two_hold(wrong: Wrong) -> bool {
+    wrong == Wrong::TwoHold
+}
+
+macro_rules! found {
+    ($($name:ident: $fault:ident, $wrong:ident, $world:expr;)+) => {$(
+        #[test]
+        fn $name() {
+            let limits = Limits {
+                fault: Some(Fault::$fault),
+                ..$world
+            };
+            let (wrong, way) = found(stringify!($name), &limits);
+            assert!($wrong(wrong), "{wrong:?} after {way:?}");
+        }
+    )+};
+}
+
+const FORGETTING: Limits = Limits {
+    restarts: true,
+    ..ONCE
+};
+const GOING_ON: Limits = Limits {
+    leases: [2, 0, 0],
+    sets_aside: true,
+    ..PLAIN
+};
+
+found! {
+    a_number_that_is_accepted_twice: AnEqualNumberIsAccepted, is_not_higher, ONCE;
+    a_block_that_is_forgotten:
+        TheBlockIsForgotten, is_not_higher, Limits { guesses: AHEAD, ..ONCE };
+    a_second_number_that_is_not_recorded: NotRecordedAtTheSecondRound, is_not_higher, PLAIN;
+    registers_that_are_lost_unnoticed: RegistersAreLost, is_not_higher, FORGETTING;
+    a_node_that_came_back_empty_and_votes: AnEmptyNodeVotes, two_hold, FORGETTING;
+    numbers_that_are_not_like_the_time: NumbersAreCounted, is_not_higher, FORGETTING;
+    a_minority_that_is_enough: AMinorityIsEnough, two_hold, ONCE;
+    a_vote_that_counts_twice: AVoteCountsTwice, two_hold, Limits { copies: 1, ..ONCE };
+    an_answer_to_another_number: AnAnswerToAnotherNumber, is_not_higher, PLAIN;
+    a_node_asked_again_before_its_vote_is_undone: AskedAgainBeforeItIsUndone, two_hold, ASKING_AGAIN;
+    an_undoing_of_which_a_copy_is_late: UndoneWhenACopyIs, two_hold, ASKING_AGAIN;
+    a_vote_that_is_renewed_and_then_undone: WhatIsBeingUndoneIsRenewed, two_hold, ASKING_AGAIN;
+    a_grant_after_the_deadline: GrantedAfterTheDeadline, two_hold, ONCE;
+    tokens_set_aside_by_a_minority: SetAsideByAMinority, is_not_higher, GOING_ON;
+    tokens_set_aside_where_the_key_is_anothers: SetAsideForAnybody, is_not_higher, GOING_ON;
+}
+
+/// Prints what happens, step by step, with every node's number after it.
+fn tell(limits: &Limits, wrong: Wrong, way: &[Step]) {
+    let mut world = World::new(limits);
+    for step in way {
+        match world.after(*step, limits) {
+            Ok(after) => world = after,
+            Err(_) => {
+                println!("  {step:?}: {wrong:?}");
+                return;
+            }
+        }
+        let counts = world
+            .nodes
+            .map(|node| node.register.map_or(0, |(count, _)| count));
+        println!("  {step:?}: the nodes are at {counts:?}");
+    }
+}
+
+/// Why clients propose: the naive rule fails, with nothing going wrong at all.
+fn is_naive(rule: Rule, clocks: [u16; 3]) {
+    let limits = Limits {
+        rule,
+        clocks,
+        leases: [1, 1, 1],
+        guesses: &[0],
+        ..PLAIN
+    };
+    let (wrong, way) = found(&format!("{rule:?}"), &limits);
+    tell(&limits, wrong, &way);
+    assert!(is_not_higher(wrong), "{wrong:?}");
+}
+
+#[test]
+fn the_highest_of_what_the_nodes_have_counted_is_given_twice() {
+    is_naive(Rule::HighestCount, [0; 3]);
+}
+
+#[test]
+fn the_highest_of_the_nodes_clocks_goes_back() {
+    is_naive(Rule::HighestClock, [100, 100, 200]);
+}

@@ -1,0 +1,130 @@
+//! The model's node beside the embedded store's: the same questions in the same order have the same
+//! answers. Conformance of the embedded store with a server is another test's.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::node::{Answer, Node, Token};
+use super::worlds::PLAIN;
+use crate::clock::Clock;
+use crate::store::vote::{
+    Propose, Reserve, Reserved, Vote, VoteOperation, VoteOutcome, Withdrawal,
+};
+use crate::store::{Acquire, Lane, MemoryStore, Operation, Outcome, Release, Store};
+use crate::token::{Address, TokenSource};
+
+const TTL: Duration = Duration::from_secs(60);
+/// Operations in one go.
+const LONG: usize = 4;
+
+#[derive(Clone, Copy, Debug)]
+enum Asked {
+    Propose(u16),
+    Withdraw,
+    SetAside(u16),
+}
+
+/// Equal, within a block, a block above, and one more than that.
+const NUMBERS: [u16; 4] = [100, 116, 132, 133];
+
+fn all_that_may_be_asked() -> Vec<(usize, Asked)> {
+    let numbers = NUMBERS.map(Asked::Propose).into_iter();
+    let others = [Asked::Withdraw, Asked::SetAside(120), Asked::SetAside(200)];
+    let asked: Vec<Asked> = numbers.chain(others).collect();
+    let by = |client| asked.iter().map(move |asked| (client, *asked));
+    (0..2).flat_map(by).collect()
+}
+
+fn of_the_model(node: &mut Node, client: usize, asked: Asked) -> String {
+    let token = Token::Current(u8::try_from(client).expect("small"));
+    match asked {
+        Asked::Propose(number) => format!("{:?}", node.propose(token, number, &PLAIN)),
+        Asked::Withdraw => {
+            let had = node.has(token);
+            node.withdraw(token);
+            format!("{had}")
+        }
+        Asked::SetAside(number) => format!("{}", node.set_aside(token, number, &PLAIN)),
+    }
+}
+
+async fn of_the_store(node: &Arc<MemoryStore>, token: crate::token::Token, asked: Asked) -> String {
+    let key: Arc<str> = "k".into();
+    let operation = match asked {
+        Asked::Propose(number) => VoteOperation::Propose(Propose {
+            acquire: Acquire {
+                key,
+                token,
+                ttl: TTL,
+                queue: false,
+                replaces: None,
+                repeated: false,
+            },
+            register: 0,
+            number: number.into(),
+            max_ttl: TTL,
+        }),
+        Asked::Withdraw => {
+            let release = Release {
+                key,
+                token,
+                ttl: TTL,
+                fence: None,
+                in_background: false,
+            };
+            VoteOperation::Withdraw(release, Withdrawal::Over)
+        }
+        Asked::SetAside(number) => VoteOperation::Reserve(Reserve {
+            key,
+            token,
+            register: 0,
+            number: number.into(),
+        }),
+    };
+    let outcome = node.execute(Operation::Vote(operation), Lane::Keeper).await;
+    let Outcome::Vote(outcome) = outcome else {
+        panic!("{outcome:?}");
+    };
+    match outcome {
+        VoteOutcome::Voted { vote, .. } => format!("{:?}", answer(&vote)),
+        VoteOutcome::Withdrawn { released, .. } => {
+            format!("{}", released == crate::store::Released::Yes)
+        }
+        VoteOutcome::Reserved(reserved) => format!("{}", reserved != Reserved::NotOurs),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn answer(vote: &Vote) -> Answer {
+    let small = |number: u64| u16::try_from(number).expect("small");
+    match vote {
+        Vote::Yes {
+            accepted: true,
+            highest,
+        } => Answer::Accepted(small(*highest)),
+        Vote::Yes { highest, .. } => Answer::TooLow(small(*highest)),
+        Vote::Taken { highest, .. } => Answer::Taken(small(*highest)),
+        Vote::Yields | Vote::Empty(_) => panic!("nobody waits, and it keeps its data"),
+    }
+}
+
+#[tokio::test]
+async fn the_models_node_answers_as_the_embedded_stores() {
+    let tokens = TokenSource::new(Address::random());
+    let tokens = [tokens.fresh(), tokens.fresh()];
+    let asked = all_that_may_be_asked();
+    let ways = asked.len().pow(u32::try_from(LONG).expect("small"));
+    for way in 0..ways {
+        let (mut model, store) = (Node::new(0), MemoryStore::new(Clock::default()));
+        let mut so_far = Vec::new();
+        let mut rest = way;
+        for _ in 0..LONG {
+            let (client, question) = asked[rest % asked.len()];
+            rest /= asked.len();
+            so_far.push((client, question));
+            let expected = of_the_store(&store, tokens[client], question).await;
+            let modelled = of_the_model(&mut model, client, question);
+            assert_eq!(modelled, expected, "{so_far:?}");
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! All that can happen next.
+
+use super::fault::Fault;
+use super::node::{Token, Way};
+use super::world::{CLIENTS, Era, Limits, NODES, Phase, World};
+use crate::store::quorum::count::Decision;
+
+/// One thing that happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The client asks for a new lease, taking this for the time.
+    Begin {
+        client: usize,
+        time: u16,
+    },
+    /// A question, or its undoing, arrives.
+    Arrive {
+        client: usize,
+        node: usize,
+    },
+    /// The answer does.
+    Hear {
+        client: usize,
+        node: usize,
+    },
+    /// Its connection breaks, so that it is sent once more.
+    Copy {
+        client: usize,
+        node: usize,
+    },
+    /// It is known never to arrive.
+    Lost {
+        client: usize,
+        node: usize,
+    },
+    ArriveLate {
+        client: usize,
+        node: usize,
+    },
+    /// A majority has agreed.
+    Grant {
+        client: usize,
+    },
+    /// A majority has the lock for it, and not the number.
+    ProposeHigher {
+        client: usize,
+    },
+    /// It gives back what it has, and the same lease asks again.
+    AskAgain {
+        client: usize,
+        time: u16,
+    },
+    /// The lease is over: given back, given up, past its deadline, or its client is dead. Of the
+    /// questions that are on their way one may still arrive.
+    End {
+        client: usize,
+        arrives: Option<usize>,
+    },
+    /// A renewal finds a vote of an earlier attempt, and lengthens it.
+    Renew {
+        client: usize,
+        node: usize,
+    },
+    /// A lease that goes on from task to task sets tokens aside.
+    SetAside {
+        client: usize,
+    },
+    SetAsideAt {
+        client: usize,
+        node: usize,
+    },
+    /// The key goes.
+    Expire {
+        node: usize,
+    },
+    RestartEmpty {
+        node: usize,
+    },
+    TimeGoesOn,
+    /// Whatever it may have forgotten has run out: it votes again.
+    Reopen {
+        node: usize,
+    },
+}
+
+impl World {
+    pub(super) fn steps(&self, limits: &Limits, steps: &mut Vec<Step>) {
+        for client in 0..CLIENTS {
+            match self.clients[client].phase {
+                Phase::Idle if self.clients[client].leases < limits.leases[client] => {
+                    let times = limits.times(self.era);
+                    steps.extend(times.map(|time| Step::Begin { client, time }));
+                }
+                Phase::Idle => {}
+                Phase::Asking => self.steps_of_who_asks(client, limits, steps),
+                Phase::Holding => self.steps_of_who_holds(client, limits, steps),
+            }
+            for node in 0..NODES {
+                self.steps_between(client, node, limits, steps);
+            }
+        }
+        for node in 0..NODES {
+            if self.may_expire(node, limits) {
+                steps.push(Step::Expire { node });
+            }
+            if limits.restarts && self.era == Era::Before {
+                steps.push(Step::RestartEmpty { node });
+            }
+            if self.nodes[node].kept_out && self.may_reopen(node, limits) {
+                steps.push(Step::Reopen { node });
+            }
+        }
+        if self.era == Era::Restarted {
+            steps.push(Step::TimeGoesOn);
+        }
+    }
+
+    fn steps_of_who_asks(&self, client: usize, limits: &Limits, steps: &mut Vec<Step>) {
+        let it = &self.clients[client];
+        let decision = match self.decision(client, true, limits) {
+            Decision::Wait => self.decision(client, false, limits),
+            clear => clear,
+        };
+        match decision {
+            Decision::Granted => steps.push(Step::Grant { client }),
+            Decision::TooLow if it.rounds < limits.rounds => {
+                steps.push(Step::ProposeHigher { client });
+            }
+            _ if it.attempts < limits.attempts => {
+                let times = limits.times(self.era);
+                steps.extend(times.map(|time| Step::AskAgain { client, time }));
+            }
+            _ => {}
+        }
+        self.ends(client, steps);
+    }
+
+    fn steps_of_who_holds(&self, client: usize, limits: &Limits, steps: &mut Vec<Step>) {
+        let it = &self.clients[client];
+        if it.setting_aside {
+            let waits = |node: &usize| self.nodes[*node].with[client].ballot.is_none();
+            let at = |node| Step::SetAsideAt { client, node };
+            steps.extend((0..NODES).filter(waits).map(at));
+        } else if limits.sets_aside && it.rounds == 0 {
+            steps.push(Step::SetAside { client });
+        }
+        let token = Token::Current(u8::try_from(client).expect("small"));
+        let old = |node: &usize| self.nodes[*node].has(token) && !self.nodes[*node].keeps(token);
+        steps.extend(
+            (0..NODES)
+                .filter(old)
+                .map(|node| Step::Renew { client, node }),
+        );
+        self.ends(client, steps);
+    }
+
+    fn ends(&self, client: usize, steps: &mut Vec<Step>) {
+        let asked = |node: &usize| matches!(self.nodes[*node].with[client].way, Way::Propose(_));
+        let end = |arrives| Step::End { client, arrives };
+        steps.push(end(None));
+        steps.extend((0..NODES).filter(asked).map(|node| end(Some(node))));
+    }
+
+    fn steps_between(&self, client: usize, node: usize, limits: &Limits, steps: &mut Vec<Step>) {
+        let between = &self.nodes[node].with[client];
+        match between.way {
+            Way::Nothing => {}
+            Way::Propose(_) | Way::Withdraw => {
+                steps.push(Step::Arrive { client, node });
+                let has_straggler = |node: usize| self.nodes[node].with[client].straggler.is_some();
+                // Undoing counts as done when nothing of it can arrive any more.
+                let most = match between.way {
+                    Way::Withdraw => u8::from(limits.has(Fault::UndoneWhenACopyIs)),
+                    _ => limits.copies,
+                };
+                if self.copies < most && !(0..NODES).any(has_straggler) {
+                    steps.push(Step::Copy { client, node });
+                }
+                let old = |way| matches!(way, Way::Propose(number) if number != self.clients[client].number);
+                if old(between.way) && between.ballot.is_none() {
+                    steps.push(Step::Lost { client, node });
+                }
+            }
+            Way::Answered(..) => steps.push(Step::Hear { client, node }),
+        }
+        if between.straggler.is_some() {
+            steps.push(Step::ArriveLate { client, node });
+        }
+    }
+
+    /// Whether the key may run out, or get lost within the formula: not while somebody counts on it,
+    /// unless as many others have it as it takes.
+    fn may_expire(&self, node: usize, limits: &Limits) -> bool {
+        let Some(lock) = self.nodes[node].lock else {
+            return false;
+        };
+        let Token::Current(client) = lock.token else {
+            return true;
+        };
+        let client = usize::from(client);
+        let asks = self.clients[client].phase == Phase::Asking;
+        if lock.stale || (asks && limits.has(Fault::GrantedAfterTheDeadline)) {
+            return true;
+        }
+        !asks && self.stands_without(client, node, limits)
+    }
+
+    /// The longest ttl has passed since it came back. Whoever has asked before it did has been granted
+    /// the lock or not by then, and a lock that stood on this node and one other is not renewed. An
+    /// attempt is much shorter than that: one that is under way has begun after the clocks went on.
+    fn may_reopen(&self, node: usize, limits: &Limits) -> bool {
+        self.clients
+            .iter()
+            .enumerate()
+            .all(|(client, it)| match it.phase {
+                Phase::Idle => true,
+                Phase::Asking => it.era == Era::After,
+                Phase::Holding => {
+                    it.era != Era::Before || self.stands_without(client, node, limits)
+                }
+            })
+            && self.era == Era::After
+    }
+}

@@ -1,0 +1,293 @@
+//! What comes of a step.
+
+use super::fault::Fault;
+use super::node::{Answer, Lock, Straggler, Token, Way, block};
+use super::steps::Step;
+use super::world::{Client, Era, Limits, NODES, Phase, World, Wrong};
+use crate::store::quorum::count::quorum;
+use crate::store::quorum::numbers;
+
+fn current(client: usize) -> Token {
+    Token::Current(u8::try_from(client).expect("small"))
+}
+
+fn late(client: usize) -> Token {
+    Token::Late(u8::try_from(client).expect("small"))
+}
+
+/// The number to propose, as the kit makes it.
+fn next_number(time: u16, highest: u16) -> u16 {
+    let number = numbers::next(u64::from(time), u64::from(highest));
+    u16::try_from(number).expect("small")
+}
+
+impl World {
+    /// The world after a step, or what is wrong with it.
+    pub(super) fn after(&self, step: Step, limits: &Limits) -> Result<World, Wrong> {
+        let mut world = *self;
+        match step {
+            Step::Begin { client, time } => world.begin(client, time),
+            Step::Arrive { client, node } => world.arrive(client, node, limits),
+            Step::Hear { client, node } => {
+                if let Way::Answered(number, answer) = world.nodes[node].with[client].way {
+                    world.hear(client, node, number, answer, limits);
+                }
+            }
+            Step::Copy { client, node } => {
+                let between = &mut world.nodes[node].with[client];
+                between.straggler = Some(Straggler {
+                    what: between.way,
+                    current: true,
+                });
+                world.copies += 1;
+            }
+            Step::Lost { client, node } => {
+                world.nodes[node].with[client].way = Way::Propose(world.clients[client].number);
+            }
+            Step::ArriveLate { client, node } => world.arrive_late(client, node, limits),
+            Step::Grant { client } => world.grant(client, limits)?,
+            Step::ProposeHigher { client } => world.propose_higher(client),
+            Step::AskAgain { client, time } => world.ask_again(client, time, limits),
+            Step::End { client, arrives } => world.end(client, arrives, limits),
+            Step::Renew { client, node } => {
+                let token = current(client);
+                let stale = false;
+                world.nodes[node].lock = Some(Lock { token, stale });
+            }
+            Step::SetAside { client } => {
+                let it = &mut world.clients[client];
+                (it.setting_aside, it.rounds) = (true, 1);
+            }
+            Step::SetAsideAt { client, node } => world.set_aside_at(client, node, limits),
+            Step::Expire { node } => world.nodes[node].lock = None,
+            Step::RestartEmpty { node } => world.restart_empty(node, limits),
+            Step::TimeGoesOn => world.era = Era::After,
+            Step::Reopen { node } => world.nodes[node].kept_out = false,
+        }
+        Ok(world)
+    }
+
+    fn begin(&mut self, client: usize, time: u16) {
+        let it = &mut self.clients[client];
+        it.leases += 1;
+        it.phase = Phase::Asking;
+        it.era = self.era;
+        it.number = next_number(time, it.seen);
+        it.seen = it.number;
+        for node in &mut self.nodes {
+            node.with[client].way = Way::Propose(it.number);
+        }
+    }
+
+    fn arrive(&mut self, client: usize, node: usize, limits: &Limits) {
+        let asking = self.clients[client].phase == Phase::Asking;
+        let at = &mut self.nodes[node];
+        match at.with[client].way {
+            Way::Propose(number) => {
+                let answer = at.propose(current(client), number, limits);
+                if limits.apart && asking {
+                    at.with[client].way = Way::Answered(number, answer);
+                } else {
+                    self.hear(client, node, number, answer, limits);
+                }
+            }
+            Way::Withdraw => {
+                at.withdraw(current(client));
+                at.with[client].way = Way::Propose(self.clients[client].number);
+            }
+            Way::Nothing | Way::Answered(..) => {}
+        }
+    }
+
+    /// An answer counts for the number that it is about. A node that owes an answer to an earlier one
+    /// is asked for the last one when it has given it.
+    fn hear(&mut self, client: usize, node: usize, number: u16, answer: Answer, limits: &Limits) {
+        let it = &mut self.clients[client];
+        let between = &mut self.nodes[node].with[client];
+        between.way = Way::Nothing;
+        if it.phase != Phase::Asking {
+            return;
+        }
+        it.seen = it.seen.max(answer.highest());
+        if number == it.number || limits.has(Fault::AnAnswerToAnotherNumber) {
+            between.ballot = Some(answer);
+        } else {
+            between.way = Way::Propose(it.number);
+        }
+    }
+
+    fn arrive_late(&mut self, client: usize, node: usize, limits: &Limits) {
+        let Some(straggler) = self.nodes[node].with[client].straggler.take() else {
+            return;
+        };
+        let token = if straggler.current {
+            current(client)
+        } else {
+            late(client)
+        };
+        match straggler.what {
+            Way::Propose(number) => {
+                let answer = self.nodes[node].propose(token, number, limits);
+                let counts = straggler.current && number == self.clients[client].number;
+                if counts && limits.has(Fault::AVoteCountsTwice) {
+                    self.count_once_more(client, answer);
+                }
+            }
+            _ => self.nodes[node].withdraw(token),
+        }
+        if !straggler.current {
+            self.rename(late(client), Token::Over);
+        }
+    }
+
+    fn count_once_more(&mut self, client: usize, answer: Answer) {
+        let mut open = self
+            .nodes
+            .iter_mut()
+            .map(|node| &mut node.with[client].ballot);
+        if let Some(ballot) = open.find(|ballot| ballot.is_none()) {
+            *ballot = Some(answer);
+        }
+    }
+
+    /// Whoever has answered is asked anew; whoever has not, when it has.
+    fn propose_higher(&mut self, client: usize) {
+        let it = &mut self.clients[client];
+        it.rounds += 1;
+        it.number = next_number(0, it.seen);
+        it.seen = it.number;
+        for node in &mut self.nodes {
+            let between = &mut node.with[client];
+            between.ballot = None;
+            if between.way == Way::Nothing {
+                between.way = Way::Propose(it.number);
+            }
+        }
+    }
+
+    fn ask_again(&mut self, client: usize, time: u16, limits: &Limits) {
+        let it = &mut self.clients[client];
+        it.attempts += 1;
+        it.rounds = 0;
+        it.era = self.era;
+        it.number = next_number(time, it.seen);
+        it.seen = it.number;
+        for node in &mut self.nodes {
+            if let Some(lock) = &mut node.lock
+                && lock.token == current(client)
+            {
+                lock.stale = true;
+            }
+            let between = &mut node.with[client];
+            let voted = matches!(
+                between.ballot.take(),
+                Some(Answer::Accepted(_) | Answer::TooLow(_))
+            );
+            if between.way != Way::Nothing {
+                continue;
+            }
+            between.way = Way::Propose(it.number);
+            if voted && limits.has(Fault::AskedAgainBeforeItIsUndone) {
+                between.straggler = Some(Straggler {
+                    what: Way::Withdraw,
+                    current: true,
+                });
+            } else if voted {
+                between.way = Way::Withdraw;
+            }
+        }
+    }
+
+    fn end(&mut self, client: usize, arrives: Option<usize>, limits: &Limits) {
+        if let Some(node) = arrives {
+            let what = self.nodes[node].with[client].way;
+            for node in &mut self.nodes {
+                node.with[client].straggler = None;
+            }
+            self.nodes[node].with[client].straggler = Some(Straggler {
+                what,
+                current: true,
+            });
+        }
+        let mut left = Token::Over;
+        for node in &mut self.nodes {
+            let between = &mut node.with[client];
+            (between.way, between.ballot) = (Way::Nothing, None);
+            match &mut between.straggler {
+                Some(straggler) if straggler.current && straggler.what == Way::Withdraw => {
+                    // It finds what may go anyway, or nothing.
+                    between.straggler = None;
+                }
+                Some(straggler) if straggler.current => {
+                    straggler.current = false;
+                    left = late(client);
+                }
+                _ => {}
+            }
+        }
+        if left != Token::Over {
+            self.rename(left, Token::Over);
+        }
+        self.rename(current(client), left);
+        let it = &mut self.clients[client];
+        let asks_again = it.leases < limits.leases[client];
+        *it = Client {
+            phase: Phase::Idle,
+            leases: it.leases,
+            attempts: 0,
+            rounds: 0,
+            era: Era::Before,
+            number: 0,
+            seen: if asks_again { it.seen } else { 0 },
+            setting_aside: false,
+        };
+    }
+
+    fn set_aside_at(&mut self, client: usize, node: usize, limits: &Limits) {
+        let number = self.clients[client].number + block();
+        let aside = self.nodes[node].set_aside(current(client), number, limits);
+        // Only that it has been asked, and what it said.
+        self.nodes[node].with[client].ballot = Some(if aside {
+            Answer::Accepted(number)
+        } else {
+            Answer::Empty
+        });
+        let has = |node: &&super::node::Node| {
+            matches!(node.with[client].ballot, Some(Answer::Accepted(_)))
+        };
+        let enough = if limits.has(Fault::SetAsideByAMinority) {
+            1
+        } else {
+            quorum(NODES)
+        };
+        if self.nodes.iter().filter(has).count() >= enough {
+            self.may_use_more(client);
+        }
+    }
+
+    fn restart_empty(&mut self, node: usize, limits: &Limits) {
+        self.era = Era::Restarted;
+        let node = &mut self.nodes[node];
+        if limits.has(Fault::RegistersAreLost) {
+            node.register = None;
+            return;
+        }
+        node.restart_empty();
+        node.kept_out = !limits.has(Fault::AnEmptyNodeVotes);
+    }
+
+    fn rename(&mut self, from: Token, to: Token) {
+        for node in &mut self.nodes {
+            if let Some(lock) = &mut node.lock
+                && lock.token == from
+            {
+                lock.token = to;
+            }
+            if let Some((_, owner)) = &mut node.register
+                && *owner == from
+            {
+                *owner = to;
+            }
+        }
+    }
+}

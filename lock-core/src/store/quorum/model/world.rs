@@ -1,0 +1,282 @@
+//! The world of the model: three nodes, clients, and what is on its way between them.
+
+use super::fault::{Fault, Rule};
+use super::node::{Answer, Node, Token, Way, block};
+use crate::store::Refusal;
+use crate::store::quorum::count::{self, Ballot, Decision, decide};
+use crate::store::quorum::numbers;
+use crate::store::vote::Vote;
+
+pub(super) const NODES: usize = 3;
+pub(super) const CLIENTS: usize = 3;
+
+/// What clients take for the time, before any node has lost its data and after that. The servers'
+/// clocks have gone on by then for longer than all numbers that were ever proposed are apart.
+const TIMES: [u16; 2] = [100, 10_000];
+
+/// How large the world is, and what may go wrong in it.
+#[derive(Clone, Debug)]
+pub(super) struct Limits {
+    /// How many leases each client begins.
+    pub(super) leases: [u8; CLIENTS],
+    /// How often a lease asks again after an attempt came to nothing.
+    pub(super) attempts: u8,
+    /// How often a higher number is proposed in one attempt.
+    pub(super) rounds: u8,
+    /// By how much clients' clocks may be ahead, in units of a fencing token.
+    pub(super) guesses: &'static [u16],
+    /// Whether an answer may be on its way for long. If not it is heard when it is given.
+    pub(super) apart: bool,
+    /// Messages that are sent twice.
+    pub(super) copies: u8,
+    /// Whether a server comes back empty.
+    pub(super) restarts: bool,
+    /// Whether leases that are held set more tokens aside, once.
+    pub(super) sets_aside: bool,
+    /// Those of the nodes, for who believes in them.
+    pub(super) clocks: [u16; NODES],
+    pub(super) rule: Rule,
+    pub(super) fault: Option<Fault>,
+}
+
+impl Limits {
+    pub(super) fn has(&self, fault: Fault) -> bool {
+        self.fault == Some(fault)
+    }
+
+    /// What a client may take for the time.
+    pub(super) fn times(&self, era: Era) -> impl Iterator<Item = u16> + '_ {
+        let late = era == Era::After && !self.has(Fault::NumbersAreCounted);
+        let time = TIMES[usize::from(late)];
+        self.guesses.iter().map(move |guess| time + guess)
+    }
+}
+
+/// Where time stands, beside a restart without data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Era {
+    Before,
+    /// A server has just come back empty.
+    Restarted,
+    /// Long enough ago for the clocks to be above all numbers of before.
+    After,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Phase {
+    /// It asks for nothing, whether because it has been given what it wanted or because it has died.
+    Idle,
+    Asking,
+    Holding,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Client {
+    pub(super) phase: Phase,
+    /// Leases that it has begun, attempts of this one, and numbers proposed in this attempt.
+    pub(super) leases: u8,
+    pub(super) attempts: u8,
+    pub(super) rounds: u8,
+    /// When its attempt began.
+    pub(super) era: Era,
+    /// What it proposes, or may use: the last number of its block.
+    pub(super) number: u16,
+    /// The highest number that it has heard of.
+    pub(super) seen: u16,
+    pub(super) setting_aside: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct World {
+    pub(super) nodes: [Node; NODES],
+    pub(super) clients: [Client; CLIENTS],
+    /// The highest fencing token that anybody may have used.
+    pub(super) last: u16,
+    pub(super) era: Era,
+    pub(super) copies: u8,
+}
+
+/// What must never be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wrong {
+    /// A lock is granted whose token is not above all of those before it.
+    TokenNotHigher { before: u16, now: u16 },
+    /// A lock is granted that another still counts on.
+    TwoHold,
+}
+
+impl World {
+    pub(super) fn new(limits: &Limits) -> Self {
+        let client = Client {
+            phase: Phase::Idle,
+            leases: 0,
+            attempts: 0,
+            rounds: 0,
+            era: Era::Before,
+            number: 0,
+            seen: 0,
+            setting_aside: false,
+        };
+        Self {
+            nodes: limits.clocks.map(Node::new),
+            clients: [client; CLIENTS],
+            last: 0,
+            era: Era::Before,
+            copies: 0,
+        }
+    }
+
+    /// What the client's ballots amount to, by the kit's own count. `in_time`: if it still waits for
+    /// those who have not answered.
+    pub(super) fn decision(&self, client: usize, in_time: bool, limits: &Limits) -> Decision {
+        let ballots = self.ballots(client, in_time);
+        if limits.has(Fault::AMinorityIsEnough) {
+            let accepted = |ballot: &Ballot| {
+                matches!(ballot, Ballot::Answered(Vote::Yes { accepted: true, .. }))
+            };
+            if ballots.iter().any(accepted) {
+                return Decision::Granted;
+            }
+        }
+        decide(&ballots)
+    }
+
+    pub(super) fn ballots(&self, client: usize, in_time: bool) -> [Ballot; NODES] {
+        self.nodes.map(|node| match node.with[client].ballot {
+            None if in_time => Ballot::Open,
+            None => Ballot::Dead,
+            Some(answer) => Ballot::Answered(vote(answer)),
+        })
+    }
+
+    /// Whether a majority has a client's lease for certain without this node, so that it is renewed
+    /// without it. A vote that is being undone is none.
+    pub(super) fn stands_without(&self, client: usize, without: usize, limits: &Limits) -> bool {
+        let token = Token::Current(u8::try_from(client).expect("small"));
+        let counts = |node: &Node| {
+            let undone = node.with[client].way == Way::Withdraw;
+            node.keeps(token) && (!undone || limits.has(Fault::WhatIsBeingUndoneIsRenewed))
+        };
+        let nodes = self.nodes.iter().enumerate();
+        let having = nodes.filter(|(place, node)| *place != without && counts(node));
+        having.count() >= count::quorum(NODES)
+    }
+
+    /// The client has a majority. Its token must be above all others, and nobody else's may count.
+    pub(super) fn grant(&mut self, client: usize, limits: &Limits) -> Result<(), Wrong> {
+        let holds = |it: &Client| it.phase == Phase::Holding;
+        if self.clients.iter().any(holds) {
+            return Err(Wrong::TwoHold);
+        }
+        let number = match limits.rule {
+            Rule::ClientsPropose => self.clients[client].number,
+            _ => u16::try_from(count::highest(&self.ballots(client, true))).expect("small"),
+        };
+        let first = match limits.rule {
+            Rule::ClientsPropose => {
+                let fence = numbers::first_fence(u64::from(number)).expect("in range");
+                u16::try_from(u64::from(fence)).expect("small")
+            }
+            _ => number,
+        };
+        if first <= self.last {
+            return Err(Wrong::TokenNotHigher {
+                before: self.last,
+                now: first,
+            });
+        }
+        self.last = number;
+        let it = &mut self.clients[client];
+        it.phase = Phase::Holding;
+        it.number = number;
+        (it.attempts, it.rounds) = (0, 0);
+        for node in &mut self.nodes {
+            node.with[client].ballot = None;
+        }
+        Ok(())
+    }
+
+    /// A majority has set more tokens aside.
+    pub(super) fn may_use_more(&mut self, client: usize) {
+        let it = &mut self.clients[client];
+        it.setting_aside = false;
+        it.number += block();
+        self.last = self.last.max(it.number);
+        for node in &mut self.nodes {
+            node.with[client].ballot = None;
+        }
+    }
+
+    /// The same world, however its nodes and its clients that are alike are numbered.
+    pub(super) fn canonical(&self, limits: &Limits) -> Self {
+        const ORDERS: [[usize; CLIENTS]; 6] = [
+            [0, 1, 2],
+            [1, 0, 2],
+            [0, 2, 1],
+            [2, 1, 0],
+            [1, 2, 0],
+            [2, 0, 1],
+        ];
+        let alike = |order: &&[usize; CLIENTS]| {
+            (0..CLIENTS).all(|place| limits.leases[order[place]] == limits.leases[place])
+        };
+        let worlds = ORDERS.iter().filter(alike).map(|order| {
+            let mut world = self.with_clients_in(*order);
+            world.nodes.sort_unstable();
+            world
+        });
+        worlds.min().expect("as it is")
+    }
+
+    fn with_clients_in(&self, order: [usize; CLIENTS]) -> Self {
+        if order == [0, 1, 2] {
+            return *self;
+        }
+        let mut to = [0; CLIENTS];
+        for (place, client) in order.iter().enumerate() {
+            to[*client] = u8::try_from(place).expect("small");
+        }
+        let named = |token: Token| match token {
+            Token::Over => Token::Over,
+            Token::Late(client) => Token::Late(to[usize::from(client)]),
+            Token::Current(client) => Token::Current(to[usize::from(client)]),
+        };
+        let mut world = *self;
+        world.clients = order.map(|client| self.clients[client]);
+        for node in &mut world.nodes {
+            node.with = order.map(|client| node.with[client]);
+            if let Some(lock) = &mut node.lock {
+                lock.token = named(lock.token);
+            }
+            if let Some((_, owner)) = &mut node.register {
+                *owner = named(*owner);
+            }
+        }
+        world
+    }
+}
+
+fn vote(answer: Answer) -> Vote {
+    match answer {
+        Answer::Accepted(highest) => Vote::Yes {
+            accepted: true,
+            highest: highest.into(),
+        },
+        Answer::TooLow(highest) => Vote::Yes {
+            accepted: false,
+            highest: highest.into(),
+        },
+        // Whose it is makes no difference here: what is refused and what is split is given back alike.
+        Answer::Taken(highest) => Vote::Taken {
+            owner: "another".into(),
+            refusal: Refusal {
+                cooling: false,
+                remaining: None,
+                pushed: false,
+                server_time: None,
+            },
+            highest: highest.into(),
+        },
+        Answer::Empty => Vote::Empty(std::time::Duration::ZERO),
+    }
+}

@@ -1,0 +1,196 @@
+//! The worlds in which nothing is wrong.
+
+use super::explore::{Found, explore};
+use super::fault::Rule;
+use super::world::Limits;
+
+/// Two clients, of which one wants the lock twice. Their clocks agree, and their numbers collide.
+pub(super) const PLAIN: Limits = Limits {
+    leases: [2, 1, 0],
+    attempts: 0,
+    rounds: 1,
+    guesses: &[0],
+    apart: false,
+    copies: 0,
+    restarts: false,
+    sets_aside: false,
+    clocks: [0; 3],
+    rule: Rule::ClientsPropose,
+    fault: None,
+};
+
+/// Each of two clients wants the lock once.
+pub(super) const ONCE: Limits = Limits {
+    leases: [1, 1, 0],
+    ..PLAIN
+};
+
+/// And asks once more after an attempt that came to nothing.
+pub(super) const ASKING_AGAIN: Limits = Limits {
+    attempts: 1,
+    rounds: 0,
+    ..ONCE
+};
+
+/// One client's clock may be ahead of the other's by less than a block of tokens.
+pub(super) const AHEAD: &[u16] = &[0, 16];
+/// Or by more.
+const FAR_AHEAD: &[u16] = &[0, 16, 200];
+
+fn is_large() -> bool {
+    std::env::var("LOCK_MODEL").is_ok_and(|size| size == "large")
+}
+
+/// All states of a world are looked at.
+fn holds(name: &str, limits: &Limits) -> Found {
+    let found = explore(limits);
+    assert_eq!(found.wrong, None, "{name}, after {} states", found.states);
+    println!(
+        "{name}: {} states, {} steps deep",
+        found.states, found.depth
+    );
+    found
+}
+
+/// As large as a test can be, or as large as there is time for.
+fn small_or(large: &[Limits], small: Limits) -> Vec<Limits> {
+    if is_large() {
+        large.to_vec()
+    } else {
+        vec![small]
+    }
+}
+
+#[test]
+fn a_lock_goes_from_client_to_client() {
+    let large = [
+        Limits {
+            guesses: FAR_AHEAD,
+            rounds: 2,
+            ..PLAIN
+        },
+        Limits {
+            leases: [2, 2, 0],
+            guesses: AHEAD,
+            ..PLAIN
+        },
+    ];
+    for limits in small_or(&large, PLAIN) {
+        let found = holds("two clients", &limits);
+        assert!(found.states > 100_000, "{}", found.states);
+    }
+}
+
+#[test]
+fn three_clients_want_one_lock() {
+    let once = Limits {
+        leases: [1; 3],
+        ..PLAIN
+    };
+    let large = [
+        Limits {
+            guesses: AHEAD,
+            ..once.clone()
+        },
+        Limits {
+            leases: [2, 1, 1],
+            ..PLAIN
+        },
+    ];
+    for limits in small_or(&large, once) {
+        holds("three clients", &limits);
+    }
+}
+
+#[test]
+fn a_lease_asks_again_while_its_votes_are_undone() {
+    let large = [Limits {
+        rounds: 1,
+        guesses: AHEAD,
+        ..ASKING_AGAIN
+    }];
+    for limits in small_or(&large, ASKING_AGAIN) {
+        holds("asking again", &limits);
+    }
+}
+
+#[test]
+fn answers_come_late() {
+    let once = Limits {
+        apart: true,
+        guesses: AHEAD,
+        ..ONCE
+    };
+    let large = [
+        Limits {
+            apart: true,
+            ..PLAIN
+        },
+        Limits {
+            apart: true,
+            rounds: 1,
+            ..ASKING_AGAIN
+        },
+    ];
+    for limits in small_or(&large, once) {
+        holds("late answers", &limits);
+    }
+}
+
+#[test]
+fn questions_are_sent_twice() {
+    let once = Limits {
+        copies: 1,
+        guesses: AHEAD,
+        ..ONCE
+    };
+    let large = [
+        Limits { copies: 2, ..PLAIN },
+        Limits {
+            copies: 1,
+            ..ASKING_AGAIN
+        },
+    ];
+    for limits in small_or(&large, once) {
+        holds("copies", &limits);
+    }
+}
+
+#[test]
+fn a_server_comes_back_without_its_data() {
+    let once = Limits {
+        restarts: true,
+        ..ONCE
+    };
+    let large = [
+        Limits {
+            restarts: true,
+            guesses: AHEAD,
+            ..PLAIN
+        },
+        Limits {
+            restarts: true,
+            ..ASKING_AGAIN
+        },
+    ];
+    for limits in small_or(&large, once) {
+        holds("a restart", &limits);
+    }
+}
+
+#[test]
+fn leases_go_on_from_task_to_task() {
+    let once = Limits {
+        sets_aside: true,
+        guesses: AHEAD,
+        ..ONCE
+    };
+    let large = [Limits {
+        sets_aside: true,
+        guesses: AHEAD,
+        ..PLAIN
+    }];
+    for limits in small_or(&large, once) {
+        holds("set aside", &limits);
+    }
+}
