@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use lock_core::LockManager;
-use lock_core::redis::{Connection, Script, cmd};
+use lock_core::redis::{Connection, cmd};
 use lock_tests::{ChildProcess, RedisServer, needs, wait};
 
 use super::taker::Tally;
@@ -75,20 +75,20 @@ impl Stage<'_> {
     /// Something happens to somebody.
     fn acts(&mut self, dice: &mut Dice) {
         let one = usize::try_from(dice.throw(PROCESSES as u64)).expect("small");
-        match dice.throw(20) {
-            0 => {
+        match dice.throw(40) {
+            0 | 1 => {
                 let next = self.player();
                 let mut gone = std::mem::replace(&mut self.players[one], next);
                 has_not_failed(&gone.process);
                 gone.process.kill();
             }
-            1..=3 if self.players[one].stopped.is_none() => {
+            2..=6 if self.players[one].stopped.is_none() => {
                 // Longer than a ttl, at times.
                 let span = Duration::from_millis(4 << dice.throw(9));
                 self.players[one].process.stop();
                 self.players[one].stopped = Some(Instant::now() + span);
             }
-            4..=9 => {
+            7..=20 => {
                 let clients = self.server.cli(&["CLIENT", "LIST"]);
                 let clients: Vec<_> = clients
                     .lines()
@@ -99,9 +99,10 @@ impl Stage<'_> {
                 // The one that asks is among them, and gone by now.
                 drop(self.server.try_cli(&["CLIENT", "KILL", "ID", clients[one]]));
             }
-            10 => drop(self.server.cli(&["CLIENT", "KILL", "TYPE", "pubsub"])),
-            11..=13 => drop(self.server.cli(&["DEL", "lock:!q:{k}"])),
-            14 => drop(self.server.cli(&["CLIENT", "PAUSE", "30"])),
+            21 | 22 => drop(self.server.cli(&["CLIENT", "KILL", "TYPE", "pubsub"])),
+            // Whoever stood in it comes when the lock would end: not so often that they never come.
+            23 => drop(self.server.cli(&["DEL", "lock:!q:{k}"])),
+            24 | 25 => drop(self.server.cli(&["CLIENT", "PAUSE", "30"])),
             _ => drop(self.server.cli(&["SCRIPT", "FLUSH"])),
         }
     }
@@ -127,23 +128,16 @@ fn has_not_failed(process: &ChildProcess) {
 
 /// `SET NX PX`, and a script that compares and deletes: what other libraries do.
 fn stranger(mut connection: Connection, ledger: &Ledger, over: &AtomicBool) -> u64 {
-    cmd("CLIENT")
-        .arg("SETNAME")
-        .arg("stranger")
-        .exec(&mut connection)
-        .expect("an answer");
-    let release = Script::new(
-        "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end",
-    );
+    let compare_and_delete =
+        "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end";
     let ttl = Duration::from_millis(400);
     let mut dice = Dice::new(seed() + 77);
     let mut entered = 0;
     while !over.load(Ordering::SeqCst) {
+        let value = format!("stranger {entered}");
         let sent = Instant::now();
         let mut set = cmd("SET");
-        set.arg("lock:k")
-            .arg(format!("stranger {entered}"))
-            .arg("NX");
+        set.arg("lock:k").arg(&value).arg("NX");
         set.arg("PX").arg(ttl.as_millis().to_string());
         let taken: Option<String> = set.query(&mut connection).expect("an answer");
         let is_valid = || sent.elapsed() < ttl * 9 / 10;
@@ -155,9 +149,10 @@ fn stranger(mut connection: Connection, ledger: &Ledger, over: &AtomicBool) -> u
             claim.goes_on(is_valid);
         }
         if taken.is_some() {
-            let mut release = release.key("lock:k");
-            let release = release.arg(format!("stranger {}", entered - 1));
-            let _: Option<u64> = release.invoke(&mut connection).expect("an answer");
+            let mut release = cmd("EVAL");
+            release.arg(compare_and_delete).arg(1).arg("lock:k");
+            release.arg(&value);
+            release.exec(&mut connection).expect("an answer");
         }
         std::thread::sleep(Duration::from_micros(dice.throw(20_000)));
     }
@@ -172,7 +167,13 @@ async fn of_many_tasks_of_processes_that_die_and_stop_one_is_inside_and_nobody_i
     let ledger = Arc::new(Ledger::open(folder.path()));
     let over = Arc::new(AtomicBool::new(false));
     let client = lock_core::redis::Client::open(server.url()).expect("a URL");
-    let connection = client.get_connection().expect("a connection");
+    let mut connection = client.get_connection().expect("a connection");
+    // By which it is spared.
+    let named = cmd("CLIENT")
+        .arg("SETNAME")
+        .arg("stranger")
+        .exec(&mut connection);
+    named.expect("an answer");
     let stranger = std::thread::spawn({
         let (ledger, over) = (Arc::clone(&ledger), Arc::clone(&over));
         move || stranger(connection, &ledger, &over)
