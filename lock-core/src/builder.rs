@@ -64,8 +64,15 @@ impl ManagerBuilder {
     }
 
     pub(crate) fn quorum<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> Self {
-        let nodes = urls.into_iter().map(|url| Target::of(url.as_ref()));
-        Self::on(nodes.collect::<Result<_, _>>().map(Target::Quorum))
+        let mut most_acks = 0;
+        let node = |url: U| {
+            // What stands in one node's URL is refused with the rest, rather than overlooked.
+            let (url, replicas) = parameters::take_number(url.as_ref(), "replica_acks")?;
+            most_acks = most_acks.max(replicas.unwrap_or(0));
+            Target::of(&url)
+        };
+        let nodes: Result<Vec<_>, _> = urls.into_iter().map(node).collect();
+        Self::on(nodes.map(Target::Quorum)).replica_acks(most_acks)
     }
 
     #[cfg(feature = "redis")]
@@ -154,6 +161,10 @@ impl ManagerBuilder {
     /// * A release, a cooldown and the mark of the fencing tokens are not waited for. After a failover
     ///   a lock that was released may stand for the rest of its ttl, and a cooldown may be cut short.
     ///
+    /// Over several servers (`redlock://…`) it is `Invalid`: there a majority of servers is what a lock
+    /// survives the loss of others by, and none of them is replaced by a replica. Nor has the embedded
+    /// store any replicas.
+    ///
     /// Asking for more replicas than there are is no error here, as they may come and go; nothing can
     /// be locked without them, and a warning is logged when the manager connects.
     pub fn replica_acks(mut self, replicas: u16) -> Self {
@@ -237,9 +248,7 @@ impl ManagerBuilder {
             ));
         }
         if self.replica_acks > 0 && matches!(target, Target::Quorum(_)) {
-            return Err(Error::invalid(
-                "`replica_acks` is for a master and its replicas; the nodes of a quorum have none that count",
-            ));
+            return Err(Error::invalid(redlock_url::NO_REPLICAS));
         }
         match target {
             Target::Memory { name } => {

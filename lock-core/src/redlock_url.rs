@@ -9,6 +9,10 @@ use crate::error::Error;
 
 const FORM: &str = "write redlock://host:port,host:port,host:port, each with its own user:password@ and /db if it needs them";
 
+/// Why `replica_acks` is refused for several servers.
+pub(crate) const NO_REPLICAS: &str = "`replica_acks` is for one master and its replicas; over several servers a majority of them \
+     has each lock, and replicas have no vote: leave it out";
+
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RedlockUrl {
     /// A `redis:` URL for each node.
@@ -49,6 +53,7 @@ pub(crate) fn parse(rest: &str) -> Result<RedlockUrl, Error> {
             }
             Some(("assume_fresh", "true")) => url.assume_fresh = true,
             Some(("assume_fresh", "false")) => url.assume_fresh = false,
+            Some(("replica_acks", _)) => return Err(Error::invalid(NO_REPLICAS)),
             _ => {
                 return Err(Error::invalid(
                     "the URL has an option that is not known; there are `max_ttl=10m` and `assume_fresh=true`",

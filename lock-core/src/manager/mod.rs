@@ -170,14 +170,37 @@ impl LockManager {
 
     /// A manager on a Redis client that the application has made; connects when it is first used.
     ///
-    /// Connections are the manager's own, with the client's address, user and TLS settings.
+    /// Connections are the manager's own, with the client's address, user and TLS settings. For other
+    /// settings than the defaults see [`builder_from_client`](Self::builder_from_client).
     ///
     /// # Errors
     ///
     /// `Unavailable` if the operating system cannot start the manager's thread.
     #[cfg(feature = "redis")]
     pub fn from_client(client: redis::Client) -> Result<Self, Error> {
-        ManagerBuilder::from_client(client).connect_lazy()
+        Self::builder_from_client(client).connect_lazy()
+    }
+
+    /// As [`from_client`](Self::from_client), with settings: namespace, time-outs, `replica_acks`.
+    ///
+    /// What the client's URL says beyond address, user, database and TLS is not seen here: a
+    /// `?replica_acks=1` in it has no effect, [`ManagerBuilder::replica_acks`] has.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), lock_core::Error> {
+    /// use lock_core::{LockManager, redis};
+    ///
+    /// let client = redis::Client::open("redis://127.0.0.1:6379").expect("a URL");
+    /// let locks = LockManager::builder_from_client(client)
+    ///     .replica_acks(1)
+    ///     .connect_lazy()?;
+    /// # drop(locks); Ok(()) }
+    /// ```
+    #[cfg(feature = "redis")]
+    pub fn builder_from_client(client: redis::Client) -> ManagerBuilder {
+        ManagerBuilder::from_client(client)
     }
 
     /// A lock on `key`, with the manager's defaults: ttl 30 s, no wait.

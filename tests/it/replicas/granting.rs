@@ -143,6 +143,46 @@ async fn the_url_says_it_too_and_the_builder_has_the_last_word() {
     drop(locks.lock("k").acquire().await.expect("free"));
 }
 
+#[tokio::test]
+async fn so_does_a_builder_on_a_client_of_ones_own() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let client = lock_core::redis::Client::open(server.url()).expect("a URL");
+    let builder = LockManager::builder_from_client(client).replica_acks(1);
+    let locks = builder.connect().await.expect("a manager");
+    let error = locks.lock("k").acquire().await.unwrap_err();
+    assert!(error.to_string().contains("0 of the 1 replicas"), "{error}");
+}
+
+/// Nobody is there: it is refused before anybody is asked.
+#[test]
+fn replicas_have_no_vote_among_several_servers() {
+    let nodes = [
+        "redis://127.0.0.1:1",
+        "redis://127.0.0.1:2",
+        "redis://127.0.0.1:3",
+    ];
+    let with = |place: usize| {
+        let mut nodes = nodes.map(str::to_owned);
+        nodes[place] += "?replica_acks=1";
+        LockManager::quorum(nodes)
+    };
+    for builder in [
+        LockManager::quorum(nodes).replica_acks(1),
+        with(0),
+        with(2),
+        LockManager::quorum(["memory:a", "memory:b?replica_acks=1", "memory:c"]),
+        LockManager::builder("redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3?replica_acks=1"),
+        LockManager::builder("redlock://127.0.0.1:1,127.0.0.1:2").replica_acks(2),
+    ] {
+        let error = builder.connect_lazy().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert!(error.to_string().contains("replica_acks"), "{error}");
+    }
+    let none = LockManager::quorum(nodes).replica_acks(0);
+    none.connect_lazy().expect("none is none");
+}
+
 #[test]
 fn the_embedded_store_has_no_replicas_to_ask() {
     for builder in [
