@@ -30,7 +30,8 @@ impl Quorum {
         let mut attempt = Attempt {
             register: numbers::register_of(&acquire.key),
             spread: self.leases.begin(acquire.token),
-            give_up: clock.now() + acquire.ttl / 8,
+            // Its caller waits for no longer than that, and would take the split for an outage.
+            give_up: clock.now() + self.patience(acquire.ttl),
             repetitions: 0,
             refusals: Vec::new(),
             acquire,
