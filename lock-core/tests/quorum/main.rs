@@ -2,6 +2,8 @@
 #![cfg(feature = "test-util")]
 #![allow(clippy::disallowed_methods, reason = "tests read the real clock")]
 
+mod masks;
+
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -90,82 +92,6 @@ async fn a_lock_over_several_servers_is_used_like_any_other() {
     next.release().await.expect("held");
     assert_eq!(handle.acks().granted(), 0);
     eventually("all have given it back", || nodes.taken() == 0).await;
-}
-
-/// What a node is in a mask.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Is {
-    Free,
-    Taken,
-    Dead,
-}
-
-/// Every way in which the nodes can be free, taken or dead; the count says what comes of it, and no
-/// refused attempt leaves anything behind.
-async fn every_mask(count: usize) {
-    let quorum = count / 2 + 1;
-    for mask in 0..3_usize.pow(u32::try_from(count).expect("small")) {
-        let is: Vec<Is> = (0..count)
-            .map(|node| {
-                [Is::Free, Is::Taken, Is::Dead]
-                    [mask / 3_usize.pow(u32::try_from(node).expect("small")) % 3]
-            })
-            .collect();
-        let nodes = Nodes::new(count);
-        let locks = nodes.manager().await;
-        // One owner on each, as of another library: a majority of different ones is a split.
-        for (node, is) in nodes.commands.iter().zip(&is) {
-            match is {
-                Is::Free => {}
-                Is::Taken => node.seize("order:42", Duration::from_secs(60)),
-                Is::Dead => node.fail(ErrorKind::Unavailable),
-            }
-        }
-        let of = |wanted: Is| is.iter().filter(|is| **is == wanted).count();
-        let outcome = lock(&locks).acquire().await;
-        if of(Is::Free) >= quorum {
-            let guard = outcome.unwrap_or_else(|error| panic!("{is:?}: {error}"));
-            eventually("all that are free agree", || {
-                usize::try_from(guard.acks().granted()) == Ok(of(Is::Free))
-            })
-            .await;
-            guard.release().await.expect("held");
-        } else {
-            let busy = of(Is::Taken) > count - quorum;
-            let expected = if busy {
-                ErrorKind::Busy
-            } else {
-                ErrorKind::Unavailable
-            };
-            assert_eq!(kind(outcome), expected, "{is:?}");
-        }
-        for (node, is) in nodes.commands.iter().zip(&is) {
-            node.recover();
-            let left = usize::from(*is == Is::Taken);
-            eventually("nothing of it is left", || node.taken() == left).await;
-        }
-    }
-}
-
-#[tokio::test]
-async fn every_mask_of_one_and_two_nodes_is_counted() {
-    every_mask(1).await;
-    every_mask(2).await;
-}
-
-#[tokio::test]
-async fn every_mask_of_three_nodes_is_counted() {
-    every_mask(3).await;
-}
-
-#[tokio::test]
-async fn every_mask_of_four_nodes_is_counted() {
-    every_mask(4).await;
-}
-
-#[tokio::test]
-async fn every_mask_of_five_nodes_is_counted() {
-    every_mask(5).await;
 }
 
 #[tokio::test]

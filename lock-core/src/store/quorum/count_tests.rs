@@ -85,6 +85,31 @@ fn every_mask_of_free_taken_and_dead_is_counted_over_all_nodes() {
     assert_eq!(masks, 3 + 9 + 27 + 81 + 243);
 }
 
+/// With two other owners: of every mask, whether somebody may hold the lock, and whether anybody can.
+#[test]
+fn every_mask_with_two_other_owners_is_counted() {
+    for nodes in 1..=5 {
+        let (a, b) = (taken_by("a", Some(5)), taken_by("b", Some(5)));
+        for mask in every_mask(nodes, [yes(true), a, b, Ballot::Dead]) {
+            let of = |wanted: &str| count(&mask, |ballot| owner(ballot) == Some(wanted));
+            let dead = count(&mask, |ballot| matches!(ballot, Ballot::Dead));
+            let free = nodes - of("a") - of("b") - dead;
+            let quorum = nodes / 2 + 1;
+            let may_have = |had: usize| had + dead >= quorum;
+            let expected = if free >= quorum {
+                Decision::Granted
+            } else if may_have(free) {
+                Decision::Unavailable
+            } else if may_have(of("a")) || may_have(of("b")) {
+                Decision::Busy
+            } else {
+                Decision::Split
+            };
+            assert_eq!(decide(&mask), expected, "{mask:?}");
+        }
+    }
+}
+
 #[test]
 fn a_dead_majority_alone_is_never_busy() {
     for nodes in 1..=5 {

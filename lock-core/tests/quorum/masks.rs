@@ -1,0 +1,201 @@
+//! Every way in which n nodes can be free, taken or dead: the count says what comes of it, and every
+//! node is left as it was.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lock_core::{ErrorKind, LockGuard, LockManager};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::{Nodes, eventually, kind, lock};
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Is {
+    Free,
+    Taken,
+    Dead,
+}
+
+/// In whose hands the nodes are that are taken, and in what way the others are dead.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Manner {
+    /// All in the same hands; what is dead says so.
+    OneOwner,
+    /// Each in others', so that a majority of them is a split; what is dead says nothing.
+    SplitAndSilent,
+}
+
+/// All masks of so many nodes.
+fn masks(nodes: u32) -> impl Iterator<Item = Vec<Is>> {
+    let of = |mask: usize, node| [Is::Free, Is::Taken, Is::Dead][mask / 3_usize.pow(node) % 3];
+    (0..3_usize.pow(nodes)).map(move |mask| (0..nodes).map(|node| of(mask, node)).collect())
+}
+
+/// What is asked for while the nodes are so.
+struct Scene {
+    is: Vec<Is>,
+    manner: Manner,
+    nodes: Nodes,
+    locks: LockManager,
+    /// Those of other managers, where each node is in others' hands.
+    owners: Vec<LockGuard>,
+}
+
+impl Scene {
+    async fn set(is: Vec<Is>, manner: Manner) -> Scene {
+        let nodes = Nodes::new(is.len());
+        // Nothing here is slow but what is silent, and that is waited for.
+        let builder = nodes.builder().operation_timeout(Duration::from_secs(2));
+        let locks = builder.connect().await.expect("a manager");
+        let mut owners = Vec::new();
+        for (place, is) in is.iter().enumerate() {
+            let node = &nodes.commands[place];
+            match (is, manner) {
+                (Is::Free, _) => {}
+                (Is::Taken, Manner::OneOwner) => node.seize("order:42", Duration::from_secs(60)),
+                (Is::Taken, Manner::SplitAndSilent) => {
+                    let owner = LockManager::connect_lazy(&nodes.urls[place]).expect("a manager");
+                    owners.push(lock(&owner).acquire().await.expect("free"));
+                }
+                (Is::Dead, Manner::OneOwner) => node.fail(ErrorKind::Unavailable),
+                (Is::Dead, Manner::SplitAndSilent) => node.hang(),
+            }
+        }
+        Scene {
+            is,
+            manner,
+            nodes,
+            locks,
+            owners,
+        }
+    }
+
+    fn count(&self, wanted: Is) -> usize {
+        self.is.iter().filter(|is| **is == wanted).count()
+    }
+
+    /// What an attempt comes to. Answers the token, if it was granted.
+    async fn is_counted(&self) -> u64 {
+        let (all, free) = (self.is.len(), self.count(Is::Free));
+        let quorum = all / 2 + 1;
+        let outcome = lock(&self.locks).acquire().await;
+        if free < quorum {
+            // Enough to leave no majority, whoever the others belong to.
+            let busy = self.count(Is::Taken) > all - quorum;
+            let expected = if busy {
+                ErrorKind::Busy
+            } else {
+                ErrorKind::Unavailable
+            };
+            assert_eq!(kind(outcome), expected, "{:?} {:?}", self.is, self.manner);
+            return 0;
+        }
+        let guard = outcome.unwrap_or_else(|error| panic!("{:?}: {error}", self.is));
+        eventually("all that are free agree", || {
+            usize::try_from(guard.acks().granted()) == Ok(free)
+        })
+        .await;
+        assert_eq!(usize::try_from(guard.acks().of()), Ok(all));
+        for (is, node) in self.is.iter().zip(&self.nodes.commands) {
+            assert_eq!(node.taken() == 1, *is != Is::Dead, "{:?}", self.is);
+        }
+        let token = u64::from(guard.fencing_token());
+        guard.release().await.expect("held");
+        token
+    }
+
+    /// Those that were dead are back: nothing is left on any node but what others have there.
+    async fn leaves_nothing(&self) {
+        for (is, node) in self.is.iter().zip(&self.nodes.commands) {
+            node.recover();
+            let others = usize::from(*is == Is::Taken);
+            eventually("nothing of it is left", || {
+                (node.taken(), node.waiting()) == (others, 0)
+            })
+            .await;
+        }
+    }
+
+    /// And that is still theirs. Without it the lock is everybody's again, under a higher token.
+    async fn touches_nobody(self, before: u64) {
+        for owner in self.owners {
+            owner.release().await.expect("still its owner's");
+        }
+        for (is, node) in self.is.iter().zip(&self.nodes.commands) {
+            let stranger = *is == Is::Taken && self.manner == Manner::OneOwner;
+            assert_eq!(node.lose("order:42"), stranger, "{:?}", self.is);
+        }
+        let mut all_agree = false;
+        while !all_agree {
+            // Those that were dead may have to be met again.
+            let Ok(guard) = lock(&self.locks).acquire().await else {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+                continue;
+            };
+            assert!(u64::from(guard.fencing_token()) > before);
+            let agreed = async {
+                while guard.acks().granted() < guard.acks().of() {
+                    tokio::time::sleep(Duration::from_millis(2)).await;
+                }
+            };
+            let agreed = tokio::time::timeout(Duration::from_millis(100), agreed).await;
+            all_agree = agreed.is_ok();
+            guard.release().await.expect("held");
+        }
+    }
+}
+
+async fn one_mask(is: Vec<Is>, manner: Manner) {
+    let scene = Scene::set(is, manner).await;
+    let token = scene.is_counted().await;
+    scene.leaves_nothing().await;
+    let shown = format!("{:?} {manner:?}", scene.is);
+    within(&shown, scene.touches_nobody(token)).await;
+}
+
+async fn within(what: &str, work: impl Future<Output = ()>) {
+    let done = tokio::time::timeout(Duration::from_secs(60), work).await;
+    done.unwrap_or_else(|_| panic!("the nodes do not all agree again after {what}"));
+}
+
+/// Many at a time: what is silent is waited for in most of them.
+async fn every_mask(nodes: u32) {
+    let places = Arc::new(Semaphore::new(64));
+    let mut all = JoinSet::new();
+    for manner in [Manner::OneOwner, Manner::SplitAndSilent] {
+        for is in masks(nodes) {
+            let places = Arc::clone(&places);
+            all.spawn(async move {
+                let _place = places.acquire().await;
+                one_mask(is, manner).await;
+            });
+        }
+    }
+    assert_eq!(all.len(), 2 * 3_usize.pow(nodes));
+    while let Some(done) = all.join_next().await {
+        done.expect("as counted");
+    }
+}
+
+#[tokio::test]
+async fn every_mask_of_one_and_two_nodes_is_counted() {
+    every_mask(1).await;
+    every_mask(2).await;
+}
+
+#[tokio::test]
+async fn every_mask_of_three_nodes_is_counted() {
+    every_mask(3).await;
+}
+
+#[tokio::test]
+async fn every_mask_of_four_nodes_is_counted() {
+    every_mask(4).await;
+}
+
+#[tokio::test]
+async fn every_mask_of_five_nodes_is_counted() {
+    every_mask(5).await;
+}
