@@ -82,8 +82,10 @@ impl Scene {
         let quorum = all / 2 + 1;
         let outcome = lock(&self.locks).acquire().await;
         if free < quorum {
-            // Enough to leave no majority, whoever the others belong to.
-            let busy = self.count(Is::Taken) > all - quorum;
+            let taken = self.count(Is::Taken);
+            // Enough to leave no majority, whoever the others belong to; or those that answer would do,
+            // were some of them not taken.
+            let busy = taken > all - quorum || (taken > 0 && free + taken >= quorum);
             let expected = if busy {
                 ErrorKind::Busy
             } else {

@@ -3,14 +3,16 @@
 
 use std::time::Duration;
 
-use lock_core::{ErrorKind, Wait};
+use lock_core::{ErrorKind, LockManager, Wait};
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 use tokio::time::timeout;
 
 use super::contenders::Guarded;
-use super::{Nodes, builder, long};
+use super::{Nodes, builder, kind, long};
 
 const ROUNDS: u64 = 20;
+/// Of each who does not wait.
+const TRIES: usize = 100;
 /// How much farther the other servers are: long against what a busy machine takes to send.
 const FAR: Duration = Duration::from_millis(10);
 
@@ -53,12 +55,71 @@ async fn contenders_with_a_server_each_agree_on_one_of_them() {
     }
     assert_eq!(guarded.entered(), ROUNDS * 3);
     nodes.are_left_clean().await;
-    // Each lock that was granted has been deleted on three servers at most.
-    let deleted: u64 = nodes.0.iter().map(deletions).sum();
-    assert!(
-        deleted > 3 * guarded.entered(),
-        "no vote was ever given back: {deleted}"
-    );
+}
+
+#[tokio::test]
+async fn a_split_vote_leaves_no_key_when_it_is_refused() {
+    needs!(redis);
+    let nodes = Nodes::start(3);
+    let locks = nodes.acquainted().await;
+    nodes.0[0].cli(&["SET", "lock:k", "one"]);
+    nodes.0[2].cli(&["SET", "lock:k", "another"]);
+    let before = deletions(&nodes.0[1]);
+    for _ in 0..TRIES / 10 {
+        let refused = locks.lock("k").ttl(long()).acquire().await;
+        assert_eq!(kind(refused), ErrorKind::Busy);
+        // Not some time later: whoever comes next must not find it.
+        assert_eq!(nodes.that_have("k"), [0, 2]);
+    }
+    let deleted = deletions(&nodes.0[1]) - before;
+    assert!(deleted >= 2 * TRIES as u64 / 10, "it was tried again");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn contenders_for_the_three_of_five_that_are_left_are_told_of_no_outage() {
+    needs!(redis);
+    let nodes = Nodes::start(5);
+    let mut managers = Vec::new();
+    for _ in 0..4 {
+        managers.push(nodes.acquainted().await);
+    }
+    nodes.0[1].kill();
+    nodes.0[3].kill();
+    let guarded = Guarded::default();
+    let tries = |locks: &LockManager| {
+        let locks = locks.clone();
+        let guarded = &guarded;
+        async move {
+            for _ in 0..TRIES {
+                match locks.lock("k").ttl(long()).acquire().await {
+                    Ok(guard) => guarded.enter(guard).await.release().await.expect("held"),
+                    Err(error) => assert_eq!(error.kind(), ErrorKind::Busy, "{error:?}"),
+                }
+            }
+        }
+    };
+    let waits = |locks: &LockManager| {
+        let locks = locks.clone();
+        let guarded = &guarded;
+        async move {
+            for _ in 0..ROUNDS {
+                let request = locks.lock("k").ttl(long()).wait(Wait::Forever);
+                let guard = request.acquire().await.expect("its turn");
+                guarded.enter(guard).await.release().await.expect("held");
+            }
+        }
+    };
+    let all = async {
+        tokio::join!(
+            tries(&managers[0]),
+            tries(&managers[1]),
+            waits(&managers[2]),
+            waits(&managers[3])
+        )
+    };
+    timeout(wait::PATIENCE, all).await.expect("all are served");
+    assert!(guarded.entered() >= 2 * ROUNDS);
+    nodes.are_left_clean().await;
 }
 
 /// How many votes it has taken back, and locks released: nothing here ends by itself.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Quorum;
 use super::count::{self, Decision};
 use super::numbers;
-use super::split;
+use super::split::{self, Rival};
 use super::spread::Spread;
 use super::undo::Undoing;
 use crate::clock::Moment;
@@ -33,6 +33,7 @@ impl Quorum {
             // Its caller waits for no longer than that, and would take the split for an outage.
             give_up: clock.now() + self.patience(acquire.ttl),
             repetitions: 0,
+            rival: Rival::default(),
             refusals: Vec::new(),
             acquire,
             lane,
@@ -61,16 +62,11 @@ impl Quorum {
                     numbers += 1;
                     continue;
                 }
-                Decision::Split | Decision::Yielded => {
+                Decision::Split | Decision::Yielded | Decision::Contested => {
                     self.undo(attempt, Withdrawal::Pause).await;
-                    let now = self.keeper.clock.now();
-                    let pause =
-                        split::pause(attempt.acquire.token, attempt.repetitions, now.since(sent));
-                    attempt.repetitions += 1;
-                    if let Some(pause) = pause
-                        && now + pause < attempt.give_up
-                    {
-                        self.keeper.timer(now + pause).await;
+                    let stays = round.decision == Decision::Contested
+                        && attempt.rival.stays(count::foremost_owner(&round.ballots));
+                    if !stays && self.pauses(attempt, sent).await {
                         continue;
                     }
                     self.give_up(attempt).await;
@@ -100,6 +96,19 @@ impl Quorum {
             "the clocks of the nodes are too far in the future for a fencing token",
         ))
     }
+
+    /// Until it is time to ask once more. `false`: it is not worth it.
+    async fn pauses(&self, attempt: &mut Attempt, sent: Moment) -> bool {
+        let now = self.keeper.clock.now();
+        let pause = split::pause(attempt.acquire.token, attempt.repetitions, now.since(sent));
+        attempt.repetitions += 1;
+        let until = pause.map(|pause| now + pause);
+        let Some(until) = until.filter(|until| *until < attempt.give_up) else {
+            return false;
+        };
+        self.keeper.timer(until).await;
+        true
+    }
 }
 
 /// One attempt to take a lock, in as many rounds as it takes.
@@ -111,6 +120,7 @@ pub(super) struct Attempt {
     /// Until when to repeat it. The lease is counted from the first question on.
     give_up: Moment,
     repetitions: u32,
+    rival: Rival,
     /// What nodes say that will never accept this.
     pub(super) refusals: Vec<Failure>,
 }

@@ -34,6 +34,9 @@ pub(super) enum Decision {
     Busy,
     /// Several have some nodes each, and none of them can have enough.
     Split,
+    /// As a split among the nodes that answer, which are enough; but with those that do not, one of the
+    /// others may have a majority.
+    Contested,
     /// It was left to others who have waited.
     Yielded,
     Unavailable,
@@ -51,7 +54,7 @@ pub(super) fn decide(ballots: &[Ballot]) -> Decision {
     // That many leave no majority for anybody else.
     let against = ballots.len() - quorum;
     if count.taken > against {
-        let most = most_of_one_owner(ballots);
+        let most = foremost(ballots).map_or(0, |(nodes, _)| nodes);
         return if most >= quorum {
             Decision::Busy
         } else if count.open > 0 {
@@ -63,11 +66,18 @@ pub(super) fn decide(ballots: &[Ballot]) -> Decision {
             Decision::Busy
         };
     }
-    let undecided = count.yes + count.open >= quorum || count.taken + count.open > against;
+    let answer = count.yes + count.taken + count.yields;
+    let enough = answer >= quorum;
+    let undecided = count.yes + count.open >= quorum
+        || count.taken + count.open > against
+        || (!enough && answer + count.open >= quorum);
     if count.open > 0 && undecided {
         Decision::Wait
     } else if count.yields > 0 {
         Decision::Yielded
+    } else if count.taken > 0 && enough {
+        // Were it not for the others, this would be granted: that is no outage.
+        Decision::Contested
     } else {
         Decision::Unavailable
     }
@@ -110,15 +120,16 @@ fn owner(ballot: &Ballot) -> Option<&str> {
     }
 }
 
-/// On how many nodes the one that has the most stands.
-fn most_of_one_owner(ballots: &[Ballot]) -> usize {
-    let of = |wanted: &str| {
-        ballots
-            .iter()
-            .filter(|ballot| owner(ballot) == Some(wanted))
-            .count()
-    };
-    ballots.iter().filter_map(owner).map(of).max().unwrap_or(0)
+/// Who else stands on the most nodes, and on how many.
+fn foremost(ballots: &[Ballot]) -> Option<(usize, &str)> {
+    let owners = || ballots.iter().filter_map(owner);
+    let nodes_of = |wanted: &str| owners().filter(|owner| *owner == wanted).count();
+    owners().map(|owner| (nodes_of(owner), owner)).max()
+}
+
+/// Who else stands on the most nodes.
+pub(super) fn foremost_owner(ballots: &[Ballot]) -> Option<&str> {
+    foremost(ballots).map(|(_, owner)| owner)
 }
 
 /// The highest number that any node has seen.

@@ -72,13 +72,22 @@ fn every_mask_of_free_taken_and_dead_is_counted_over_all_nodes() {
                     }
                 );
             } else {
-                assert_eq!(decision, Decision::Unavailable, "{free} {taken} {dead}");
+                // Others are in the way where a majority answers; where it does not, that decides nothing.
+                let contested = taken > 0 && free + taken >= quorum;
+                assert_eq!(
+                    decision,
+                    if contested {
+                        Decision::Contested
+                    } else {
+                        Decision::Unavailable
+                    },
+                    "{free} {taken} {dead}"
+                );
             }
             assert!(decision == Decision::Granted || free < quorum);
             if dead > nodes - quorum {
-                let never = [Decision::Busy, Decision::Split, Decision::Granted];
                 // Too many are dead for a majority of answers: busy only where enough others say so.
-                assert!(!never.contains(&decision) || taken > nodes - quorum);
+                assert!(decision == Decision::Unavailable || taken > nodes - quorum);
             }
         }
     }
@@ -99,7 +108,13 @@ fn every_mask_with_two_other_owners_is_counted() {
             let expected = if free >= quorum {
                 Decision::Granted
             } else if may_have(free) {
-                Decision::Unavailable
+                // Those that answer would do, were some of them not taken; or they would not.
+                let contested = free < nodes - dead && nodes - dead >= quorum;
+                if contested {
+                    Decision::Contested
+                } else {
+                    Decision::Unavailable
+                }
             } else if may_have(of("a")) || may_have(of("b")) {
                 Decision::Busy
             } else {

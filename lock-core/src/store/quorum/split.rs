@@ -1,7 +1,9 @@
 //! What to do when several take some of the nodes each: pure.
 //!
 //! All of them give back what they have, and try again after a random time of up to a bound that
-//! doubles ("full jitter"), until one has a majority before the others come.
+//! doubles ("full jitter"), until one has a majority before the others come. Unless one of the others is
+//! found in the same place again and again: it does not give back what it has, because it has the lock,
+//! with nodes that do not answer.
 
 use std::time::Duration;
 
@@ -9,6 +11,8 @@ use crate::token::Token;
 
 /// How often one attempt is repeated.
 const MOST: u32 = 10;
+/// In so many rounds on end one who has not got the lock is rarely found.
+const STAYS: u32 = 4;
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_millis(64);
 
@@ -23,6 +27,26 @@ pub(super) fn pause(token: Token, round: u32, trip: Duration) -> Option<Duration
         .saturating_mul(1 << round)
         .min(LONGEST.max(trip * 2));
     Some(jitter(token, round + 1, bound))
+}
+
+/// The one who stands on the most nodes, round after round.
+#[derive(Debug, Default)]
+pub(super) struct Rival {
+    owner: Box<str>,
+    rounds: u32,
+}
+
+impl Rival {
+    /// Whether it was there in so many rounds on end that it has the lock, as it seems.
+    pub(super) fn stays(&mut self, owner: Option<&str>) -> bool {
+        let owner = owner.unwrap_or_default();
+        if *self.owner != *owner {
+            self.owner = owner.into();
+            self.rounds = 0;
+        }
+        self.rounds += 1;
+        self.rounds >= STAYS
+    }
 }
 
 /// Something between nothing and `bound`. A lease's token is random: so is what is made of it, and no
@@ -57,6 +81,15 @@ mod tests {
             );
         }
         assert_eq!(pause(tokens.fresh(), MOST, trip), None);
+    }
+
+    #[test]
+    fn a_rival_that_is_found_again_and_again_stays() {
+        let mut rival = Rival::default();
+        let rounds = ["a", "a", "b", "a", "a", "a", "a", "b"];
+        let stays = rounds.map(|owner| rival.stays(Some(owner)));
+        let once = [false, false, false, false, false, false, true, false];
+        assert_eq!(stays, once);
     }
 
     #[test]
