@@ -10,7 +10,7 @@ use super::spread::Spread;
 use super::undo::Undoing;
 use crate::clock::Moment;
 use crate::store::vote::Withdrawal;
-use crate::store::{Acquire, Failure, Lane, Outcome, Refusal, Release};
+use crate::store::{Acquire, Failure, Lane, Outcome, Refusal};
 
 /// How often a higher number is proposed within one attempt.
 const NUMBERS: u32 = 4;
@@ -56,6 +56,7 @@ impl Quorum {
                     let Some(fence) = numbers::first_fence(number) else {
                         break;
                     };
+                    attempt.spread.note_number(number);
                     return Outcome::Granted(fence);
                 }
                 Decision::TooLow if numbers < NUMBERS => {
@@ -127,16 +128,9 @@ pub(super) struct Attempt {
 
 impl Attempt {
     pub(super) fn undoing(&self) -> Undoing {
-        Undoing {
-            release: Release {
-                key: Arc::clone(&self.acquire.key),
-                token: self.acquire.token,
-                ttl: self.acquire.ttl,
-                fence: None,
-                in_background: true,
-            },
-            spread: Arc::clone(&self.spread),
-            lane: self.lane,
-        }
+        let Acquire {
+            key, token, ttl, ..
+        } = &self.acquire;
+        Undoing::new(key, *token, *ttl, &self.spread, self.lane)
     }
 }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use super::Quorum;
 use super::count;
 use super::fan_out::FanOut;
+use super::rejoin;
 use super::spread::{Nodes, Spread, contains};
 use super::undo::Undoing;
 use crate::store::vote::{VoteOperation, VoteOutcome, Withdrawal};
-use crate::store::{Extended, Extension, Lane, Operation, Outcome, Release};
+use crate::store::{Extended, Extension, Lane, Operation, Outcome};
 
 impl Quorum {
     pub(super) async fn extend(
@@ -45,8 +46,9 @@ impl Quorum {
         }
         let extended = renewal.extended();
         self.drop_lost(&renewal, &extended, lane);
+        renewal.rejoin(lane);
         if answers.open() > 0 {
-            self.leave_behind(renewal.rest(answers));
+            self.leave_behind(renewal.rest(answers, lane));
         }
         Outcome::Extended(extended)
     }
@@ -58,18 +60,7 @@ impl Quorum {
                 continue;
             }
             self.leases.end(one.extension.token);
-            let Extension { key, token, ttl } = one.extension.clone();
-            let undoing = Undoing {
-                release: Release {
-                    key,
-                    token,
-                    ttl,
-                    fence: None,
-                    in_background: true,
-                },
-                spread: Arc::clone(&one.spread),
-                lane,
-            };
+            let undoing = Undoing::of(&one.extension, &one.spread, lane);
             let quorum = Arc::clone(self);
             let places =
                 (0..self.nodes.len()).filter(|place| contains(one.spread.touched(), *place));
@@ -163,8 +154,24 @@ impl Renewal {
         self.leases.iter().map(answer).collect()
     }
 
+    /// Has nodes take the leases that they are without, where a majority has them.
+    fn rejoin(&self, lane: Lane) {
+        let held = self
+            .leases
+            .iter()
+            .filter(|one| count::extended(&one.answers, 0) == Some(Extended::Yes));
+        let missing = held.flat_map(|one| {
+            let places = one.answers.iter().enumerate();
+            let without = places.filter(|(_, answer)| **answer == Some(Extended::NotOurs));
+            without.map(move |(place, _)| (place, one))
+        });
+        for (place, one) in missing.take(rejoin::AT_ONCE) {
+            self.quorum.rejoin(place, &one.extension, &one.spread, lane);
+        }
+    }
+
     /// Those that are later than the majority.
-    async fn rest(mut self, mut answers: FanOut) {
+    async fn rest(mut self, mut answers: FanOut, lane: Lane) {
         loop {
             match answers.next().await {
                 Some((place, outcome)) => self.came(place, outcome),
@@ -175,7 +182,7 @@ impl Renewal {
                     // A renewal that comes later than this does no harm: it only lengthens what stands.
                     return;
                 }
-                None => return,
+                None => return self.rejoin(lane),
             }
         }
     }

@@ -112,6 +112,9 @@ impl Quorum {
         let register = numbers::register_of(&release.key);
         let number = numbers::reserved(fence);
         self.numbers.saw(register, number);
+        if let Some(spread) = self.leases.of(release.token) {
+            spread.note_number(number);
+        }
         let asked = self.up().map(|(place, node)| {
             let reserve = VoteOperation::Reserve(Reserve {
                 key: Arc::clone(&release.key),

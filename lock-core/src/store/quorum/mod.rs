@@ -27,6 +27,7 @@ mod model;
 mod node;
 pub(crate) mod numbers;
 mod opening;
+mod rejoin;
 mod round;
 mod split;
 mod spread;

@@ -4,7 +4,7 @@
 //! the keeper's thread, so that it costs nobody anything after the first time. What it should have
 //! been told meanwhile is kept for it.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Notify, watch};
@@ -23,6 +23,8 @@ pub(super) struct Node {
     pub(super) store: Arc<dyn Store>,
     shown: String,
     standing: AtomicU8,
+    /// Whether it came back without data, and does not vote yet.
+    kept_out: AtomicBool,
     /// Why it is out.
     why: Mutex<Option<Failure>>,
     pub(super) left_overs: LeftOvers,
@@ -37,6 +39,7 @@ impl Node {
             store: node.store,
             shown: node.shown,
             standing: AtomicU8::new(NEW),
+            kept_out: AtomicBool::new(false),
             why: Mutex::default(),
             left_overs: LeftOvers::default(),
             bell: Notify::new(),
@@ -55,6 +58,19 @@ impl Node {
 
     pub(super) fn is_new(&self) -> bool {
         self.standing.load(Ordering::Relaxed) == NEW
+    }
+
+    /// Whether it voted when it was looked at last. It alone decides that.
+    pub(super) fn votes(&self) -> bool {
+        !self.kept_out.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn note_vote(&self) {
+        self.kept_out.store(false, Ordering::Relaxed);
+    }
+
+    pub(super) fn note_kept_out(&self) {
+        self.kept_out.store(true, Ordering::Relaxed);
     }
 
     /// Why it will never answer otherwise.

@@ -43,6 +43,8 @@ struct Known {
     found: Nodes,
     /// Where the question was answered first.
     late: Nodes,
+    /// The highest number that a majority has accepted for it.
+    number: Option<u64>,
     over: bool,
     /// For good: it does not ask again, nor wait.
     ended: bool,
@@ -87,6 +89,27 @@ impl Spread {
             known.touched |= only(node);
         }
         claimed
+    }
+
+    /// The right to ask a node for it once more that is without it, while it is wanted.
+    #[must_use]
+    pub(super) fn claim_again(&self, node: usize) -> bool {
+        let mut known = self.known();
+        let claimed = !known.over && !contains(known.unresolved | known.granted, node);
+        if claimed {
+            known.unresolved |= only(node);
+            known.touched |= only(node);
+        }
+        claimed
+    }
+
+    pub(super) fn note_number(&self, number: u64) {
+        let mut known = self.known();
+        known.number = known.number.max(Some(number));
+    }
+
+    pub(super) fn number(&self) -> Option<u64> {
+        self.known().number
     }
 
     /// The node has it. `false`: nobody wants it any more.
@@ -266,6 +289,20 @@ mod tests {
         spread.ends_at(0);
         assert!(spread.has_ended_at(0, true));
         assert_eq!(spread.agrees_late(0, false), Late::Unwanted);
+    }
+
+    #[test]
+    fn a_node_is_asked_again_for_what_it_does_not_have_and_somebody_wants() {
+        let spread = Spread::default();
+        assert!(spread.claim_again(0));
+        assert!(!spread.claim_again(0), "one question at a time");
+        assert!(spread.stands(0));
+        spread.resolved(0);
+        assert!(!spread.claim_again(0), "it has it");
+        spread.is_without(0);
+        assert!(spread.claim_again(0));
+        spread.end();
+        assert!(!spread.claim_again(1));
     }
 
     #[test]

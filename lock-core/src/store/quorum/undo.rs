@@ -1,19 +1,47 @@
 //! Taking votes back, at once or when the node is there again.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Quorum;
 use super::acquire::Attempt;
 use super::fan_out::FanOut;
 use super::spread::{Spread, contains};
 use crate::store::vote::{VoteOperation, Withdrawal};
-use crate::store::{Lane, Operation, Outcome, Release};
+use crate::store::{Extension, Lane, Operation, Outcome, Release};
+use crate::token::Token;
 
 /// What it takes to take a vote back.
 pub(super) struct Undoing {
     pub(super) release: Release,
     pub(super) spread: Arc<Spread>,
     pub(super) lane: Lane,
+}
+
+impl Undoing {
+    pub(super) fn new(
+        key: &Arc<str>,
+        token: Token,
+        ttl: Duration,
+        spread: &Arc<Spread>,
+        lane: Lane,
+    ) -> Self {
+        Self {
+            release: Release {
+                key: Arc::clone(key),
+                token,
+                ttl,
+                fence: None,
+                in_background: true,
+            },
+            spread: Arc::clone(spread),
+            lane,
+        }
+    }
+
+    pub(super) fn of(extension: &Extension, spread: &Arc<Spread>, lane: Lane) -> Self {
+        Self::new(&extension.key, extension.token, extension.ttl, spread, lane)
+    }
 }
 
 impl Quorum {

@@ -37,10 +37,12 @@ pub(super) async fn watch(quorum: Arc<Quorum>, place: usize) {
             Ok(Met::Votes) => {
                 failures = 0;
                 kept_out = false;
+                node.note_vote();
                 quorum.catch_up(place).await
             }
             Ok(Met::KeptOut(wait)) => {
                 failures = 0;
+                node.note_kept_out();
                 if !std::mem::replace(&mut kept_out, true) {
                     tracing::warn!(
                         node = node.shown(),
