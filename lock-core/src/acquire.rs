@@ -152,6 +152,8 @@ async fn contend(wanted: &Wanted, seat: Seat, give_up: Moment) -> Result<Arc<Hol
                 seat.granted(&hold);
                 return Ok(hold);
             }
+            // It may be the lease before, whose release has not arrived after all.
+            Asked::Busy(_) if pending.was_behind && wanted.wait == Wait::None => continue,
             Asked::Busy(refusal) if wanted.wait == Wait::None => {
                 seat.gives_up(&refusal);
                 return Err(refusal.to_error());
@@ -271,6 +273,8 @@ struct Pending {
     known: bool,
     /// Whether a send waits for its answer at this moment.
     in_flight: bool,
+    /// Whether it has met what may be the lease before it, though its release was sent first.
+    was_behind: bool,
     /// The newest reading of the server's clock, from the answer to the last send.
     anchor: Option<Anchor>,
     settled: bool,
@@ -287,6 +291,7 @@ impl Pending {
             lane,
             known: false,
             in_flight: false,
+            was_behind: false,
             anchor: None,
             settled: false,
         }
@@ -294,7 +299,13 @@ impl Pending {
 
     async fn ask(&mut self, seat: &Seat, queue: bool, patience: Duration) -> Asked {
         let core = &self.hold.core;
-        let replaces = seat.asking(self.hold.token);
+        // A lease whose release goes before on the same way need not be named. If that comes to nothing,
+        // it is named the second time.
+        let plain = !queue && !self.known && !self.was_behind;
+        let way = plain.then_some(self.lane);
+        let before = seat.asking(self.hold.token, way);
+        let behind = before.is_some_and(|before| before.is_on(way));
+        let replaces = before.filter(|_| !behind).map(|before| before.lease);
         let operation = Operation::Acquire(self.hold.acquire(queue, replaces, self.known));
         let sent = core.keeper.clock.now();
         self.hold.ask(sent + patience);
@@ -328,6 +339,7 @@ impl Pending {
             )),
             Some(Outcome::Busy(refusal)) => {
                 self.known = queue || known;
+                self.was_behind = behind;
                 let server = refusal.server_time;
                 self.anchor = server.map(|server| Anchor {
                     local: sent,

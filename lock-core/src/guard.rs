@@ -18,7 +18,7 @@ use crate::lease::{Loss, Phase};
 use crate::local::Left;
 use crate::options::cooldown_millis;
 use crate::reentry::Level;
-use crate::release::{self, discard, release_later};
+use crate::release::{self, discard, release_later, release_on_the_way};
 use crate::store::{Operation, Outcome, Released};
 
 /// A held lock. It renews itself until it is released, dropped or lost.
@@ -122,8 +122,13 @@ impl LockGuard {
 
     /// Gives the lock back without waiting: the release is sent, and repeated if need be, in the
     /// background. Unlike a drop this says that the work is done, so the request's `cooldown` counts.
-    pub fn release_in_background(self) {
+    pub fn release_in_background(mut self) {
         self.work_is_done();
+        match self.end() {
+            (Phase::Held, hold) => release_on_the_way(&hold),
+            (Phase::Lost(loss), hold) => discard(&hold, loss),
+            (Phase::Asking | Phase::Closed, _) => {}
+        }
     }
 
     async fn give_back(mut self, patience: Duration) -> Option<Result<(), Error>> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::hold::Hold;
-use crate::keeper::Job;
+use crate::keeper::{Job, Start};
 use crate::lease::{Loss, Phase};
 use crate::local::{Left, Local};
 
@@ -34,6 +34,27 @@ pub(crate) fn release_later(hold: &Hold) {
     };
     hold.core.local.leave(hold, left);
     hold.core.keeper.submit(Job::release(hold));
+}
+
+/// The lease was held to its end, and its runtime goes on.
+pub(crate) fn release_on_the_way(hold: &Hold) {
+    let core = &hold.core;
+    let lane = core.store.ordered_lane();
+    let Some(lane) = lane.filter(|_| !hold.has_late_twin()) else {
+        return release_later(hold);
+    };
+    let errand = core.keeper.entrust(Job::release(hold));
+    if hold.cooldown().is_zero() {
+        core.local.leave_on_the_way(hold, &errand);
+    } else {
+        core.local.leave(hold, Left::Known);
+    }
+    // Among many that go together the release and whatever comes next do too.
+    let start = match core.store.is_busy(lane) {
+        true => Start::Now,
+        false => Start::Soon,
+    };
+    errand.go(lane, start);
 }
 
 /// What is to be done about a lost lease in the store: if it may still be there, it goes.

@@ -11,63 +11,96 @@ use lock_core::redis::{
 };
 use lock_tests::RedisServer;
 
+use crate::bars::Bars;
 use crate::machine::median;
 
 const ROUNDS: usize = 40;
 /// Short turns, so that whatever else the machine does hits both alike.
 const TURN: Duration = Duration::from_millis(50);
 
-pub(crate) fn run(server: &RedisServer) {
-    println!(
-        "| tasks | raw µs/pair | kit µs/pair | kit ÷ raw (median of {ROUNDS}) | throughput × raw |"
-    );
+/// What a caller does between two locks, while the runtime does other things.
+const THINK: Duration = Duration::from_micros(100);
+
+pub(crate) fn run(server: &RedisServer, bars: &mut Bars) {
+    println!("| | raw µs/pair | kit µs/pair | kit ÷ raw (median of {ROUNDS}) | throughput × raw |");
     println!("| --- | --- | --- | --- | --- |");
-    for tasks in [1, 64] {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .expect("a runtime");
-        runtime.block_on(compare(server, tasks));
+    let ratio = compare("1 task", server, 1, Way::Awaited);
+    bars.at_most("a free pair ÷ raw, 1 task", ratio, 1.10);
+    let ratio = compare("64 tasks", server, 64, Way::Awaited);
+    bars.at_least("throughput × raw, 64 tasks", 1.0 / ratio, 1.2);
+    let ratio = compare("released in the background", server, 1, Way::Background);
+    bars.at_most("background ÷ raw, in a loop", ratio, 0.65);
+    let ratio = compare(
+        "the same, 100 µs apart",
+        server,
+        1,
+        Way::BackgroundAfterThought,
+    );
+    bars.at_most("background ÷ raw, 100 µs apart", ratio, 0.55);
+}
+
+/// How the kit's lock is given back; the raw one is always waited for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Awaited,
+    Background,
+    BackgroundAfterThought,
+}
+
+impl Way {
+    fn think(self) -> Duration {
+        match self {
+            Way::BackgroundAfterThought => THINK,
+            Way::Awaited | Way::Background => Duration::ZERO,
+        }
     }
 }
 
-async fn compare(server: &RedisServer, tasks: usize) {
+fn compare(what: &str, server: &RedisServer, tasks: usize, way: Way) -> f64 {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(compare_here(what, server, tasks, way))
+}
+
+async fn compare_here(what: &str, server: &RedisServer, tasks: usize, way: Way) -> f64 {
     let raw = raw_connection(server).await;
     let locks = LockManager::connect(&server.url())
         .await
         .expect("a manager");
     // Both know their scripts and have their connections before the first turn.
-    raw_turn(&raw, tasks).await;
-    kit_turn(&locks, tasks).await;
+    raw_turn(&raw, tasks, way).await;
+    kit_turn(&locks, tasks, way).await;
     let (mut raw_pairs, mut kit_pairs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        let raw_pair = raw_turn(&raw, tasks).await;
-        let kit_pair = kit_turn(&locks, tasks).await;
+        let raw_pair = raw_turn(&raw, tasks, way).await;
+        let kit_pair = kit_turn(&locks, tasks, way).await;
         ratios.push(kit_pair / raw_pair);
         raw_pairs.push(raw_pair);
         kit_pairs.push(kit_pair);
     }
     let ratio = median(ratios);
     println!(
-        "| {tasks} | {:.1} | {:.1} | {ratio:.2} | {:.2} |",
+        "| {what} | {:.1} | {:.1} | {ratio:.2} | {:.2} |",
         median(raw_pairs),
         median(kit_pairs),
         1.0 / ratio
     );
+    ratio
 }
 
-/// Microseconds of the clock for each pair, all tasks together.
-async fn raw_turn(connection: &MultiplexedConnection, tasks: usize) -> f64 {
-    turn(tasks, |task, end| {
+/// Microseconds for each pair, all tasks together.
+async fn raw_turn(connection: &MultiplexedConnection, tasks: usize, way: Way) -> f64 {
+    turn(tasks, way, |task, mut caller| {
         let mut connection = connection.clone();
         async move {
             let key = format!("lock:raw:{task}");
-            let mut pairs = 0;
-            while Instant::now() < end {
-                raw_pair(&mut connection, &key, pairs as usize).await;
-                pairs += 1;
+            while let Some(start) = caller.begins() {
+                raw_pair(&mut connection, &key, caller.pairs as usize).await;
+                caller.has_it(start).await;
             }
-            pairs
+            caller
         }
     })
     .await
@@ -105,36 +138,71 @@ pub(crate) async fn raw_release(connection: &mut MultiplexedConnection, key: &st
     assert_eq!(deleted, 1);
 }
 
-async fn kit_turn(locks: &LockManager, tasks: usize) -> f64 {
-    turn(tasks, |task, end| {
+async fn kit_turn(locks: &LockManager, tasks: usize, way: Way) -> f64 {
+    turn(tasks, way, |task, mut caller| {
         let locks = locks.clone();
         async move {
             let key = format!("kit:{task}");
-            let mut pairs = 0;
-            while Instant::now() < end {
+            while let Some(start) = caller.begins() {
                 let guard = locks.lock(key.as_str()).acquire().await.expect("acquire");
-                guard.release().await.expect("release");
-                pairs += 1;
+                match way {
+                    Way::Awaited => guard.release().await.expect("release"),
+                    Way::Background | Way::BackgroundAfterThought => guard.release_in_background(),
+                }
+                caller.has_it(start).await;
             }
-            pairs
+            caller
         }
     })
     .await
 }
 
-async fn turn<F>(tasks: usize, work: impl Fn(usize, Instant) -> F) -> f64
+async fn turn<F>(tasks: usize, way: Way, work: impl Fn(usize, Caller) -> F) -> f64
 where
-    F: Future<Output = u32> + Send + 'static,
+    F: Future<Output = Caller> + Send + 'static,
 {
-    let start = Instant::now();
+    let caller = Caller {
+        end: Instant::now() + TURN,
+        think: way.think(),
+        pairs: 0,
+        waited: Duration::ZERO,
+    };
     let running: Vec<_> = (0..tasks)
-        .map(|task| tokio::spawn(work(task, start + TURN)))
+        .map(|task| tokio::spawn(work(task, caller.clone())))
         .collect();
-    let mut pairs = 0;
+    let (mut pairs, mut waited) = (0, Duration::ZERO);
     for task in running {
-        pairs += task.await.expect("a task that does not panic");
+        let caller = task.await.expect("a task that does not panic");
+        pairs += caller.pairs;
+        waited += caller.waited;
     }
-    start.elapsed().as_secs_f64() * 1e6 / f64::from(pairs)
+    waited.as_secs_f64() * 1e6 / f64::from(pairs) / tasks as f64
+}
+
+/// Who wants a lock again and again.
+#[derive(Clone)]
+struct Caller {
+    end: Instant,
+    think: Duration,
+    pairs: u32,
+    waited: Duration,
+}
+
+impl Caller {
+    fn begins(&self) -> Option<Instant> {
+        let now = Instant::now();
+        (now < self.end).then_some(now)
+    }
+
+    async fn has_it(&mut self, start: Instant) {
+        let now = Instant::now();
+        self.pairs += 1;
+        self.waited += now - start;
+        // The runtime is free to do other things in the meantime.
+        while now.elapsed() < self.think {
+            tokio::task::yield_now().await;
+        }
+    }
 }
 
 /// The same kind of connection as the kit's: RESP3, no delay, no timeouts of its own.

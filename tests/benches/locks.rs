@@ -31,7 +31,8 @@ const NAMES: [&str; 7] = [
 const USAGE: &str = "\
 cargo bench -p lock-tests [-- pair | held | layer | waiting | wakeup | idle | redlock] [--hot] [--short]
 
-  pair     acquire + release of a free key against raw SET NX PX + EVALSHA, with 1 and 64 tasks
+  pair     acquire + release of a free key against raw SET NX PX + EVALSHA: with 1 and 64 tasks, and
+           released in the background
   held     100 000 held locks: CPU of the process and memory per lock while they are renewed
   layer    a request through the layer: CPU beside the plain router, a timeout layer and raw commands
   waiting  one key, held for 1 ms, wanted by 16 tasks, by 2 and 8 processes, and by 2 × 8 tasks
@@ -72,7 +73,7 @@ fn main() {
     let _spinners = hot.then(|| Spinners::start(&cores));
     let mut bars = Bars::default();
     if chosen("pair") {
-        free_pair::run(&server);
+        free_pair::run(&server, &mut bars);
     }
     if chosen("held") {
         held::run(&server);

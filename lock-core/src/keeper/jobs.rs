@@ -90,6 +90,25 @@ impl Job {
         }
     }
 
+    /// What is to be asked, and for which manager, to end a lease that was held.
+    pub(super) fn ending(&self) -> Option<(Arc<Core>, Operation)> {
+        let release = self.release.clone();
+        let operation = match self.first {
+            First::Release => Operation::Release(release),
+            First::Cool(cooldown) => Operation::Cool(release, cooldown),
+            _ => return None,
+        };
+        Some((Arc::clone(&self.core), operation))
+    }
+
+    /// It is given back.
+    pub(super) fn end(self, keeper: &Keeper) {
+        self.core.local.given_back(&self.release);
+        // The last reference to the manager may go with the job: before it counts as done.
+        drop(self);
+        keeper.job_done();
+    }
+
     fn of(hold: &Hold, first: First) -> Self {
         Self {
             release: Release {
@@ -135,11 +154,8 @@ pub(super) async fn run(keeper: Arc<Keeper>, store: Arc<dyn Store>, job: Job) {
     if let Some(operation) = operation {
         until_answered(&keeper, &*store, &operation, job.ttl).await;
     }
-    job.core.local.given_back(&job.release);
     let (release, ttl) = (release(), job.ttl);
-    // The last reference to the manager may go with the job: before it counts as done.
-    drop(job);
-    keeper.job_done();
+    job.end(&keeper);
     // Not waited for, neither by `drain` nor by the end of the keeper: there is most likely nothing.
     if late_twin {
         sleep(LATE_TWIN).await;

@@ -4,6 +4,7 @@
 //! or has ended, costs no lease. It is also the kit's only timer: a lock works in any runtime, with
 //! timers or without, and under a paused test clock.
 
+mod errand;
 mod jobs;
 mod schedule;
 mod thread;
@@ -22,6 +23,8 @@ use crate::hold::Hold;
 use crate::store::{BoxFuture, Store};
 use crate::sync::{WakerSet, lock, wake_all};
 
+use errand::Errands;
+pub(crate) use errand::{Errand, Start};
 pub(crate) use jobs::Job;
 use schedule::Schedule;
 
@@ -41,7 +44,8 @@ struct State {
     schedule: Schedule,
     guards: usize,
     jobs: Vec<Job>,
-    /// Jobs accepted and not finished, the ones in `jobs` included.
+    errands: Errands,
+    /// Jobs accepted and not finished, the ones in `jobs` and `errands` included.
     open_jobs: usize,
     /// When the thread will look again by itself.
     planned: Moment,
@@ -78,6 +82,7 @@ impl Keeper {
                 schedule: Schedule::default(),
                 guards: 0,
                 jobs: Vec::new(),
+                errands: Errands::default(),
                 open_jobs: 0,
                 planned: Moment::FAR,
                 closing: false,
@@ -186,9 +191,13 @@ impl Keeper {
         let mut state = lock(&self.state);
         state.open_jobs -= 1;
         let waiting = state.idle_waiters();
+        let closing = state.closing;
         drop(state);
         wake_all(waiting);
-        self.bell.notify_one();
+        // This may have been what the thread waits for, to end.
+        if closing {
+            self.bell.notify_one();
+        }
     }
 }
 

@@ -64,7 +64,8 @@ impl Thread {
                 state.planned = Moment::FAR;
                 let holds = state.schedule.take_holds(now, TURN);
                 let timers = state.schedule.take_timers(now);
-                let jobs = std::mem::take(&mut state.jobs);
+                let mut jobs = std::mem::take(&mut state.jobs);
+                jobs.append(&mut state.errands.take_overdue(now));
                 (holds, timers, jobs, state.closing && state.open_jobs == 0)
             };
             for timer in timers {
@@ -129,7 +130,7 @@ impl Thread {
     async fn rest(&self) {
         let next = {
             let mut state = lock(&self.keeper.state);
-            let next = state.schedule.next();
+            let next = state.schedule.next().min(state.errands.next());
             state.planned = next;
             next
         };

@@ -23,10 +23,11 @@ use self::slot::{Slot, Standing, Told, Waiter};
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::hold::Hold;
+use crate::keeper::Errand;
 use crate::lease::Terms;
 use crate::manager::Core;
 use crate::retry::LONGEST;
-use crate::store::{News, Refusal, Release};
+use crate::store::{Lane, News, Operation, Refusal, Release};
 use crate::sync::lock;
 use crate::token::Token;
 
@@ -186,13 +187,23 @@ impl Local {
     /// The tenure is over: the next in line contends. What is still to be heard of its token in the
     /// store is noted until a [`Job`](crate::keeper::Job) has seen to it, which comes after this.
     pub(crate) fn leave(&self, hold: &Hold, left: Left) {
+        self.leave_behind(hold, left, None);
+    }
+
+    /// As [`leave`](Local::leave), for a lease whose release may be left out if somebody steps over it.
+    pub(crate) fn leave_on_the_way(&self, hold: &Hold, errand: &Arc<Errand>) {
+        self.leave_behind(hold, Left::Steppable, Some(errand));
+    }
+
+    fn leave_behind(&self, hold: &Hold, left: Left, errand: Option<&Arc<Errand>>) {
         let mut slots = lock(&self.slots);
         let quiet = slots.quiet.get(&hold.key);
         if quiet.is_some_and(|held| std::ptr::eq(&raw const **held, hold)) {
             let over = slots.quiet.remove(&hold.key);
             give_back(&mut slots.quiet);
             if left != Left::Nothing {
-                slots.open(&hold.key).leaves(hold.replaced(), left);
+                let slot = slots.open(&hold.key);
+                slot.leaves_with(hold.replaced(), left, errand.cloned());
             }
             drop(slots);
             drop(over);
@@ -202,7 +213,7 @@ impl Local {
             && slot.is_held_by(hold)
         {
             let over = std::mem::take(&mut slot.standing);
-            slot.leaves(hold.replaced(), left);
+            slot.leaves_with(hold.replaced(), left, errand.cloned());
             promote(slots, &hold.core, &hold.key);
             drop(over);
             return;
@@ -210,7 +221,10 @@ impl Local {
         // Somebody has taken the seat since, and noted it, or has even been granted the key.
         match left {
             Left::Known => {}
-            Left::Steppable => slots.open(&hold.key).leaves(hold.replaced(), left),
+            Left::Steppable => {
+                let slot = slots.open(&hold.key);
+                slot.leaves_with(hold.replaced(), left, errand.cloned());
+            }
             Left::Nothing => {
                 if let Some(slot) = slots.active.get_mut(&hold.key) {
                     slot.forget(hold.token);
@@ -231,6 +245,16 @@ impl Local {
         slots
             .open(&hold.key)
             .leaves(hold.replaced(), Left::Steppable);
+    }
+
+    /// A release is about to be sent by `lane`. `false`: it is not to be.
+    pub(crate) fn gives_back(&self, operation: &Operation, lane: Lane) -> bool {
+        let (Operation::Release(release) | Operation::Cool(release, _)) = operation else {
+            return false;
+        };
+        let mut slots = lock(&self.slots);
+        let slot = slots.active.get_mut(&release.key);
+        slot.is_some_and(|slot| slot.sends(release.token, lane))
     }
 
     /// A release in the background is done.

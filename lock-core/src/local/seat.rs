@@ -7,13 +7,14 @@ use std::task::{Context, Poll};
 
 use tokio::sync::oneshot;
 
-use super::slot::{Slot, Standing, Told};
+use super::slot::{Before, Slot, Standing, Told};
 use super::{Verdict, promote};
 use crate::clock::Moment;
 use crate::error::Error;
 use crate::hold::Hold;
+use crate::keeper::Errand;
 use crate::manager::Core;
-use crate::store::{News, Refusal, Replaced};
+use crate::store::{Lane, News, Refusal};
 use crate::sync::lock;
 use crate::token::Token;
 
@@ -42,21 +43,27 @@ impl Seat {
         (slot.contender.as_ref()?.id == self.id).then(|| act(slot))
     }
 
-    /// The store is about to be asked with this token; pushes for it count from here on. Answers
-    /// the lease of this process that may be stepped over.
-    pub(crate) fn asking(&self, token: Token) -> Option<Replaced> {
+    /// The store is about to be asked with this token by `lane`; pushes for it count from here on. Answers
+    /// the lease of this process that may be stepped over, unless its release goes before by the same lane
+    /// and that is enough.
+    pub(crate) fn asking(&self, token: Token, goes_behind: Option<Lane>) -> Option<Before> {
         self.with_slot(|slot| {
+            let before = slot.to_step_over();
+            let behind = before.is_some_and(|before| before.is_on(goes_behind));
             if let Some(contender) = &mut slot.contender {
                 contender.token = Some(token);
                 contender.news = None;
+                let named = before.filter(|_| !behind);
+                contender.steps_over = named.map(|before| before.lease.token);
             }
-            slot.to_step_over()
+            before
         })?
     }
 
     /// The store said no; it will be asked again at `until`.
     pub(crate) fn refused(&self, refusal: &Refusal, until: Moment) {
         let told = self.told(refusal);
+        self.has_stepped_over_nothing();
         let impatient = self.with_slot(|slot| {
             slot.last_refusal = Some(told.clone());
             // A push that overtook the answer: it is about to be asked again.
@@ -69,6 +76,13 @@ impl Seat {
         tell_busy(impatient, refusal);
     }
 
+    /// A release that was left out for this contender's sake is sent after all.
+    fn has_stepped_over_nothing(&self) {
+        if let Some(Some(errand)) = self.with_slot(Slot::steps_over_nothing) {
+            errand.hurry();
+        }
+    }
+
     fn told(&self, refusal: &Refusal) -> Told {
         Told {
             refusal: refusal.clone(),
@@ -78,6 +92,7 @@ impl Seat {
 
     /// The store gave no answer; it will be asked again.
     pub(crate) fn unanswered(&self, error: &Error) {
+        self.has_stepped_over_nothing();
         let impatient = self.with_slot(|slot| {
             slot.standing = Standing::Unknown;
             slot.last_refusal = None;
@@ -113,12 +128,14 @@ impl Seat {
         };
         slot.contender = None;
         // Either stepped over, or gone before: the grant proves it.
-        slot.forget_all();
+        let superseded = slot.forget_all();
         let impatient = slot.impatient();
         if slot.is_quiet() && impatient.is_empty() {
             // The usual case, and there may be very many: as little as possible is kept.
             slots.forget(&self.key);
             slots.quiet.insert(Arc::clone(&self.key), Arc::clone(hold));
+            drop(slots);
+            tell_superseded(&superseded);
             return;
         }
         let refusal = Refusal {
@@ -130,6 +147,7 @@ impl Seat {
         slot.last_refusal = Some(self.told(&refusal));
         slot.standing = Standing::Held(Arc::clone(hold));
         drop(slots);
+        tell_superseded(&superseded);
         tell_busy(Some(impatient), &refusal);
     }
 
@@ -157,6 +175,12 @@ impl Seat {
     }
 }
 
+fn tell_superseded(errands: &[Arc<Errand>]) {
+    for errand in errands {
+        errand.is_superseded();
+    }
+}
+
 fn tell_busy(impatient: Option<Vec<oneshot::Sender<Verdict>>>, refusal: &Refusal) {
     for verdict in impatient.into_iter().flatten() {
         drop(verdict.send(Verdict::Busy(refusal.clone())));
@@ -168,6 +192,7 @@ impl Drop for Seat {
         if !self.seated {
             return;
         }
+        self.has_stepped_over_nothing();
         let slots = lock(&self.core.local.slots);
         let mine = |slot: &Slot| {
             slot.contender

@@ -10,8 +10,9 @@ use tokio::sync::oneshot;
 use super::{Patience, Verdict};
 use crate::clock::Moment;
 use crate::hold::Hold;
+use crate::keeper::Errand;
 use crate::lease::Terms;
-use crate::store::{News, Refusal, Replaced};
+use crate::store::{Lane, News, Refusal, Replaced};
 use crate::token::Token;
 
 #[derive(Default)]
@@ -21,12 +22,26 @@ pub(super) struct Slot {
     pub(super) contender: Option<Contender>,
     /// In the order of arrival.
     pub(super) queue: BTreeMap<u64, Waiter>,
-    /// Leases of this process that are over, and not yet given back as far as is known; the newest
-    /// last.
-    unreleased: Vec<(Replaced, Left)>,
+    /// The newest last.
+    unreleased: Vec<Unreleased>,
     /// The store's last word, if it was a refusal: what a wait that ends is told, though it does
     /// not stand for newcomers any more.
     pub(super) last_refusal: Option<Told>,
+}
+
+/// A lease of this process that has ended, and that whoever asks next may step over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Before {
+    pub(crate) lease: Replaced,
+    /// The lane on which its release comes before whatever is sent from now on.
+    pub(crate) sent: Option<Lane>,
+}
+
+impl Before {
+    /// Whether its release goes before whatever is sent by this lane.
+    pub(crate) fn is_on(self, lane: Option<Lane>) -> bool {
+        self.sent.is_some() && self.sent == lane
+    }
 }
 
 /// What a tenure that is over may have left in the store.
@@ -40,6 +55,16 @@ pub(crate) enum Left {
     /// The same, and the next one may step over it: its release is under way, and nothing is to stay
     /// behind it.
     Steppable,
+}
+
+/// A lease of this process that is over, and not yet given back as far as is known.
+pub(super) struct Unreleased {
+    lease: Replaced,
+    steppable: bool,
+    /// The lane by which its release has been sent: what follows there finds the key free.
+    sent: Option<Lane>,
+    /// Its release, if it may be left out.
+    errand: Option<Arc<Errand>>,
 }
 
 /// A refusal, and when it was told.
@@ -75,6 +100,8 @@ pub(super) enum Standing {
 pub(super) struct Contender {
     pub(super) id: u64,
     pub(super) token: Option<Token>,
+    /// The lease of this process that its question names.
+    pub(super) steps_over: Option<Token>,
     pub(super) news: Option<News>,
     pub(super) waker: Option<Waker>,
 }
@@ -88,30 +115,75 @@ pub(super) struct Waiter {
 impl Slot {
     /// Whether the release of this token is under way.
     pub(super) fn is_giving_back(&self, token: Token) -> bool {
-        self.unreleased.iter().any(|(one, _)| one.token == token)
+        self.unreleased.iter().any(|one| one.lease.token == token)
     }
 
     /// The lease that whoever asks next may step over: of several the last one, which was told of
     /// those before it.
-    pub(super) fn to_step_over(&self) -> Option<Replaced> {
-        let (newest, left) = self.unreleased.last()?;
-        (*left == Left::Steppable).then_some(*newest)
+    pub(super) fn to_step_over(&self) -> Option<Before> {
+        let last = self.unreleased.last().filter(|last| last.steppable)?;
+        // Those before it may go another way.
+        let only = self.unreleased.len() == 1;
+        Some(Before {
+            lease: last.lease,
+            sent: last.sent.filter(|_| only),
+        })
     }
 
     pub(super) fn leaves(&mut self, lease: Replaced, left: Left) {
+        self.leaves_with(lease, left, None);
+    }
+
+    pub(super) fn leaves_with(&mut self, lease: Replaced, left: Left, errand: Option<Arc<Errand>>) {
         self.forget(lease.token);
         if left != Left::Nothing {
-            self.unreleased.push((lease, left));
+            self.unreleased.push(Unreleased {
+                lease,
+                steppable: left == Left::Steppable,
+                sent: None,
+                errand,
+            });
+        }
+    }
+
+    /// The release of this token is about to be sent. `false`: it is not to be, as it has been forgotten,
+    /// or the contender is stepping over it at this moment.
+    pub(super) fn sends(&mut self, token: Token, lane: Lane) -> bool {
+        let contender = self.contender.as_ref();
+        if contender.is_some_and(|contender| contender.steps_over == Some(token)) {
+            return false;
+        }
+        let mut unreleased = self.unreleased.iter_mut();
+        match unreleased.find(|one| one.lease.token == token) {
+            Some(one) => {
+                one.sent = Some(lane);
+                true
+            }
+            None => false,
         }
     }
 
     pub(super) fn forget(&mut self, token: Token) {
-        self.unreleased.retain(|(one, _)| one.token != token);
+        self.unreleased.retain(|one| one.lease.token != token);
     }
 
-    /// A grant proves of all leases before it that they have ended.
-    pub(super) fn forget_all(&mut self) {
-        self.unreleased.clear();
+    /// A grant proves of all leases before it that they have ended. Answers the releases that need not be
+    /// sent any more, to be told so outside of the lock.
+    #[must_use]
+    pub(super) fn forget_all(&mut self) -> Vec<Arc<Errand>> {
+        let forgotten = std::mem::take(&mut self.unreleased);
+        forgotten.into_iter().filter_map(|one| one.errand).collect()
+    }
+
+    /// The contender has stepped over nothing, as far as is known. Answers the release that has been left
+    /// out for it, to be sent after all.
+    #[must_use]
+    pub(super) fn steps_over_nothing(&mut self) -> Option<Arc<Errand>> {
+        let token = self.contender.as_mut()?.steps_over.take()?;
+        let mut unreleased = self.unreleased.iter_mut();
+        let one = unreleased.find(|one| one.lease.token == token)?;
+        // What has been sent is answered.
+        one.errand.take().filter(|_| one.sent.is_none())
     }
 
     /// A refusal is told from a fact only: a valid lease, or an answer that still stands.
@@ -141,6 +213,7 @@ impl Slot {
         self.contender = Some(Contender {
             id,
             token: None,
+            steps_over: None,
             news: None,
             waker: None,
         });

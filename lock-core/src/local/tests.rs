@@ -36,7 +36,7 @@ fn seat(core: &Arc<Core>) -> Seat {
 /// A lease that somebody asks for.
 fn asked_for(core: &Arc<Core>, seat: &Seat) -> Arc<Hold> {
     let hold = Hold::new(core, &key(), terms(), core.tokens.manager());
-    seat.asking(hold.token);
+    seat.asking(hold.token, None);
     hold
 }
 
@@ -72,8 +72,15 @@ fn each_release_under_way_is_known_until_it_is_answered() {
     assert!(is_known(&core, &first) && is_known(&core, &second));
     core.local.given_back(&second.release());
     assert!(is_known(&core, &first) && !is_known(&core, &second));
-    let next = seat(&core).asking(Hold::new(&core, &key(), terms(), core.tokens.manager()).token);
-    assert_eq!(next, Some(first.replaced()), "it may be stepped over again");
+    let next = seat(&core).asking(
+        Hold::new(&core, &key(), terms(), core.tokens.manager()).token,
+        None,
+    );
+    assert_eq!(
+        next.map(|before| before.lease),
+        Some(first.replaced()),
+        "it may be stepped over again"
+    );
     core.local.given_back(&first.release());
     assert!(!is_known(&core, &first));
     assert!(core.local.is_empty());
@@ -86,7 +93,10 @@ fn a_release_that_its_owner_waits_for_is_known_and_not_stepped_over() {
     hold.close();
     let seat = seat(&core);
     assert_eq!(
-        seat.asking(Hold::new(&core, &key(), terms(), core.tokens.manager()).token),
+        seat.asking(
+            Hold::new(&core, &key(), terms(), core.tokens.manager()).token,
+            None
+        ),
         None
     );
     assert!(is_known(&core, &hold));
@@ -105,7 +115,10 @@ fn a_cooldown_under_way_is_known_and_not_stepped_over() {
     assert!(is_known(&core, &hold));
     let seat = seat(&core);
     assert_eq!(
-        seat.asking(Hold::new(&core, &key(), terms(), core.tokens.manager()).token),
+        seat.asking(
+            Hold::new(&core, &key(), terms(), core.tokens.manager()).token,
+            None
+        ),
         None
     );
 }

@@ -74,6 +74,16 @@ pub(crate) trait Store: Debug + Send + Sync {
         manager
     }
 
+    /// The lane of the calling task, if whatever is sent by it from now on is done in that order.
+    fn ordered_lane(&self) -> Option<Lane> {
+        None
+    }
+
+    /// Whether so much goes by this lane that it goes together.
+    fn is_busy(&self, _: Lane) -> bool {
+        false
+    }
+
     /// On how many servers the lease stands, of how many.
     fn acks(&self, _: Token) -> Acks {
         Acks::ONE_OF_ONE

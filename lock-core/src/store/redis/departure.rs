@@ -9,6 +9,7 @@ use super::answers::as_usual;
 use super::batch::{Item, Place, Places, State, Tick};
 use super::connection::Connection;
 use super::names::Names;
+use super::quick::push_fence;
 use super::scripts::{BATCH, RELEASE};
 use super::trouble::Trouble;
 use super::{grant_in_millis, in_millis};
@@ -178,10 +179,8 @@ fn command(names: &Names, places: &Places, releases: &[usize], acquires: &[usize
         names.push_lock(&acquire.key, &mut command);
     }
     command.arg(names.channels()).arg(many);
-    match releases.clone().filter_map(|release| release.fence).max() {
-        Some(fence) => command.arg(u64::from(fence)),
-        None => command.arg(""),
-    };
+    let used = releases.clone().filter_map(|release| release.fence);
+    push_fence(used.max(), &mut command);
     command.arg(one_or_each(
         releases.clone().map(|release| grant_in_millis(release.ttl)),
     ));

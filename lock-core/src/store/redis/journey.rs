@@ -91,7 +91,7 @@ impl RedisStore {
     }
 
     /// The connection that an operation goes by in the usual case, if it is there.
-    fn at_hand(&self, lane: Lane) -> Option<(Node, Connection)> {
+    pub(super) fn at_hand(&self, lane: Lane) -> Option<(Node, Connection)> {
         if self.replicas.is_some() || self.topology.is_cluster() {
             return None;
         }

@@ -303,6 +303,17 @@ impl Store for RedisStore {
         Handle::try_current().map_or(Lane::Keeper, |handle| Lane::Runtime(handle.id()))
     }
 
+    fn ordered_lane(&self) -> Option<Lane> {
+        let lane = self.lane();
+        let here = self.replicas.is_none() && lane != Lane::Keeper;
+        (here && self.at_hand(lane).is_some()).then_some(lane)
+    }
+
+    fn is_busy(&self, lane: Lane) -> bool {
+        let there = self.at_hand(lane);
+        there.is_some_and(|(_, connection)| connection.is_busy())
+    }
+
     fn acquiring_lane(&self) -> Lane {
         match &self.replicas {
             None => self.lane(),

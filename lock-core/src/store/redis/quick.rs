@@ -8,7 +8,8 @@ use super::connection::Connection;
 use super::scripts::{self, Lua};
 use super::trouble::Trouble;
 use super::{Ending, RedisStore, grant_in_millis, in_millis};
-use crate::store::{Acquire, Operation, Outcome, Release};
+use crate::fence::FencingToken;
+use crate::store::{Acquire, Operation, Outcome, Release, Replaced};
 use crate::token::Token;
 
 /// What is asked in the usual case, before it is sent.
@@ -32,6 +33,16 @@ impl RedisStore {
                 // On a cluster it is native commands.
                 let by_script = !self.topology.is_cluster();
                 by_script.then(|| Quick::Alone(&scripts::FIRST, self.first_attempt(acquire)))
+            }
+            // What it steps over is told apart on one server only.
+            Operation::Acquire(acquire)
+                if !acquire.queue && !acquire.repeated && !self.topology.is_cluster() =>
+            {
+                let before = acquire.replaces?;
+                Some(Quick::Alone(
+                    &scripts::STEP,
+                    self.stepping_over(acquire, before),
+                ))
             }
             Operation::Release(release) => {
                 if on.is_busy()
@@ -97,6 +108,20 @@ impl RedisStore {
         command
     }
 
+    fn stepping_over(&self, acquire: &Acquire, before: Replaced) -> Cmd {
+        let mark = self.names.only_mark();
+        let bytes = 3 * mark.len() + 2 * acquire.key.len() + 2 * Token::LENGTH + 32;
+        let mut command = scripts::STEP.command(3, 4, bytes);
+        self.names.push_lock(&acquire.key, &mut command);
+        command.arg(mark);
+        self.names.push_queue(&acquire.key, &mut command);
+        command.arg(acquire.token.text().as_bytes());
+        command.arg(in_millis(acquire.ttl));
+        command.arg(before.token.text().as_bytes());
+        push_fence(before.fence, &mut command);
+        command
+    }
+
     /// The keys and arguments of the scripts that end a lease, but for those that not all of them take.
     pub(super) fn releasing(&self, script: &Lua, release: &Release) -> Cmd {
         let mark = self.names.mark_for(&release.key);
@@ -107,11 +132,16 @@ impl RedisStore {
         command.arg(&*mark);
         self.names.push_queue(&release.key, &mut command);
         command.arg(release.token.text().as_bytes());
-        match release.fence {
-            Some(fence) => command.arg(u64::from(fence)),
-            None => command.arg(""),
-        };
+        push_fence(release.fence, &mut command);
         command.arg(channels).arg(grant_in_millis(release.ttl));
         command
     }
+}
+
+/// A fencing token as the scripts take it: nothing, where none was given.
+pub(super) fn push_fence(fence: Option<FencingToken>, command: &mut Cmd) {
+    match fence {
+        Some(fence) => command.arg(u64::from(fence)),
+        None => command.arg(""),
+    };
 }
