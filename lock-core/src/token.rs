@@ -131,17 +131,24 @@ impl Token {
     }
 }
 
-/// Fills `text` with the digits of `number`. Every lock writes a hundred of them: without a branch or a
-/// table, so that many are made at once.
+/// Fills `text` with the sixteen digits of `number`.
 fn write_hex(text: &mut [u8], number: u64) {
-    for (digits, byte) in text.chunks_exact_mut(2).zip(number.to_be_bytes()) {
-        digits[0] = hex_digit(byte >> 4);
-        digits[1] = hex_digit(byte & 15);
-    }
+    let (high, low) = text.split_at_mut(8);
+    high.copy_from_slice(&eight_digits(number >> 32));
+    low.copy_from_slice(&eight_digits(number & 0xffff_ffff));
 }
 
-fn hex_digit(value: u8) -> u8 {
-    value + b'0' + u8::from(value > 9) * (b'a' - b'0' - 10)
+/// The digits of a number of 32 bits, all eight at once: every lock writes a hundred of them.
+fn eight_digits(number: u64) -> [u8; 8] {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    // Four bits to a byte.
+    let bits = (number | number << 16) & 0x0000_ffff_0000_ffff;
+    let bits = (bits | bits << 8) & 0x00ff_00ff_00ff_00ff;
+    let bits = (bits | bits << 4) & (0x0f * EACH);
+    // 1 in each byte above 9: those are letters.
+    let letters = ((bits + 6 * EACH) >> 4) & EACH;
+    let digits = bits + u64::from(b'0') * EACH + letters * u64::from(b'a' - b'0' - 10);
+    digits.to_be_bytes()
 }
 
 /// The text of a [`Token`].
@@ -239,6 +246,24 @@ mod tests {
         assert_eq!(text.len(), Token::LENGTH);
         assert!(text.starts_with(&manager.to_string()));
         assert_eq!(Token::parse(&text), Some(token));
+    }
+
+    #[test]
+    fn a_number_is_written_in_sixteen_digits_of_hex() {
+        for number in [
+            0,
+            9,
+            10,
+            15,
+            16,
+            0x0123_4567_89ab_cdef,
+            0xfedc_ba98_7654_3210,
+            u64::MAX,
+        ] {
+            let mut text = [0; 16];
+            write_hex(&mut text, number);
+            assert_eq!(std::str::from_utf8(&text), Ok(&*format!("{number:016x}")));
+        }
     }
 
     #[test]
