@@ -40,7 +40,7 @@ pub(crate) fn release_later(hold: &Hold) {
 pub(crate) fn release_on_the_way(hold: &Hold) {
     let core = &hold.core;
     let lane = core.store.ordered_lane();
-    let Some(lane) = lane.filter(|_| !hold.has_late_twin()) else {
+    let Some((lane, busy)) = lane.filter(|_| !hold.has_late_twin()) else {
         return release_later(hold);
     };
     let errand = core.keeper.entrust(Job::release(hold));
@@ -50,11 +50,7 @@ pub(crate) fn release_on_the_way(hold: &Hold) {
         core.local.leave(hold, Left::Known);
     }
     // Among many that go together the release and whatever comes next do too.
-    let start = match core.store.is_busy(lane) {
-        true => Start::Now,
-        false => Start::Soon,
-    };
-    errand.go(lane, start);
+    errand.go(lane, if busy { Start::Now } else { Start::Soon });
 }
 
 /// What is to be done about a lost lease in the store: if it may still be there, it goes.

@@ -58,10 +58,16 @@ impl Errand {
         let Ok(runtime) = Handle::try_current() else {
             return self.hurry();
         };
-        let mut going = Box::pin(Carrier(Some(self)).carry(lane));
-        let mut nobody = Context::from_waker(Waker::noop());
-        if start == Start::Soon || going.as_mut().poll(&mut nobody).is_pending() {
-            runtime.spawn(going);
+        let going = Carrier(Some(self)).carry(lane);
+        match start {
+            Start::Soon => drop(runtime.spawn(going)),
+            Start::Now => {
+                let mut going = Box::pin(going);
+                let mut nobody = Context::from_waker(Waker::noop());
+                if going.as_mut().poll(&mut nobody).is_pending() {
+                    runtime.spawn(going);
+                }
+            }
         }
     }
 

@@ -74,14 +74,10 @@ pub(crate) trait Store: Debug + Send + Sync {
         manager
     }
 
-    /// The lane of the calling task, if whatever is sent by it from now on is done in that order.
-    fn ordered_lane(&self) -> Option<Lane> {
+    /// The lane of the calling task, if whatever is sent by it from now on is done in that order; and
+    /// whether so much goes by it that it goes together.
+    fn ordered_lane(&self) -> Option<(Lane, bool)> {
         None
-    }
-
-    /// Whether so much goes by this lane that it goes together.
-    fn is_busy(&self, _: Lane) -> bool {
-        false
     }
 
     /// On how many servers the lease stands, of how many.

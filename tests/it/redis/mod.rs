@@ -1,6 +1,7 @@
 //! What only a real Redis can do to a lock: its network, its restarts, its refusals, its other
 //! clients.
 
+mod background;
 mod batches;
 mod fencing;
 mod foreign;

@@ -303,15 +303,13 @@ impl Store for RedisStore {
         Handle::try_current().map_or(Lane::Keeper, |handle| Lane::Runtime(handle.id()))
     }
 
-    fn ordered_lane(&self) -> Option<Lane> {
+    fn ordered_lane(&self) -> Option<(Lane, bool)> {
         let lane = self.lane();
-        let here = self.replicas.is_none() && lane != Lane::Keeper;
-        (here && self.at_hand(lane).is_some()).then_some(lane)
-    }
-
-    fn is_busy(&self, lane: Lane) -> bool {
-        let there = self.at_hand(lane);
-        there.is_some_and(|(_, connection)| connection.is_busy())
+        if lane == Lane::Keeper {
+            return None;
+        }
+        let (_, connection) = self.at_hand(lane)?;
+        Some((lane, connection.is_busy()))
     }
 
     fn acquiring_lane(&self) -> Lane {

@@ -1,0 +1,178 @@
+//! Releases that nobody waits for: by the runtime's own connection, or left out, or the keeper's after all.
+
+use std::time::Duration;
+
+use lock_core::{ErrorKind, LockManager, Wait};
+use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
+
+use super::{asked, keys, kind, long, manager, warm};
+
+async fn is_free(server: &RedisServer) {
+    wait::eventually("the key is free", async || keys(server).is_empty()).await;
+}
+
+/// Everything is given back, and nothing is remembered.
+async fn is_over(server: &RedisServer, locks: &LockManager) {
+    let left = locks.drain(wait::PATIENCE).await;
+    assert!(left.is_complete(), "{left:?}");
+    assert!(keys(server).is_empty());
+}
+
+#[tokio::test]
+async fn a_lock_that_is_taken_again_at_once_is_one_script() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let take = || locks.lock("k").ttl(long()).acquire();
+    let mut guard = take().await.expect("free");
+    for _ in 0..10 {
+        // The server knows the script from the first time on.
+        let fence = guard.fencing_token();
+        server.reset_stats();
+        guard.release_in_background();
+        guard = take().await.expect("free");
+        assert!(guard.fencing_token() > fence);
+    }
+    assert_eq!(asked(&server).get("evalsha"), Some(&1));
+    guard.release().await.expect("held");
+    is_over(&server, &locks).await;
+}
+
+#[tokio::test]
+async fn a_release_is_sent_when_nobody_here_takes_the_lock_again() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
+    server.reset_stats();
+    guard.release_in_background();
+    is_free(&server).await;
+    assert_eq!(asked(&server).get("evalsha"), Some(&1));
+    is_over(&server, &locks).await;
+}
+
+#[tokio::test]
+async fn a_release_does_not_wait_for_a_runtime_that_is_blocked() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
+    guard.release_in_background();
+    // This blocks the test's only thread.
+    assert!(wait::holds_within(wait::PATIENCE, || server
+        .get("lock:k")
+        .is_none()));
+    is_over(&server, &locks).await;
+}
+
+#[tokio::test]
+async fn a_release_does_not_end_with_its_runtime() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let elsewhere = locks.clone();
+    let runtime = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime.expect("a runtime").block_on(async {
+            let guard = elsewhere.lock("k").ttl(long()).acquire().await;
+            guard.expect("free").release_in_background();
+        });
+    });
+    runtime.join().expect("no panic");
+    is_over(&server, &locks).await;
+}
+
+#[tokio::test]
+async fn who_waited_comes_before_the_process_that_takes_the_lock_again() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (locks, others) = (manager(&server.url()).await, manager(&server.url()).await);
+    let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
+    let waiting = tokio::spawn(others.lock("k").ttl(long()).wait(Wait::Forever).acquire());
+    wait::eventually("it stands in the queue", async || {
+        server.cli(&["ZCARD", "lock:!q:{k}"]) == "1"
+    })
+    .await;
+    let fence = guard.fencing_token();
+    guard.release_in_background();
+    let again = locks.lock("k").ttl(long()).acquire().await;
+    assert_eq!(kind(again), ErrorKind::Busy);
+    let next = waiting.await.expect("no panic").expect("its turn");
+    assert!(next.fencing_token() > fence);
+    next.release().await.expect("held");
+    is_over(&server, &locks).await;
+}
+
+#[tokio::test]
+async fn tokens_rise_from_step_to_step_behind_a_mark_that_is_ahead_of_the_clock() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let now = server.cli(&["EVAL", "return redis.call('TIME')[1]", "0"]);
+    let seconds: u64 = now.parse().expect("a number");
+    let mark = (seconds + 86_400) * 1_000_000;
+    server.cli(&["SET", "lock:!f", &mark.to_string()]);
+    let locks = manager(&server.url()).await;
+    let mut highest = mark;
+    for _ in 0..5 {
+        let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
+        let fence = u64::from(guard.fencing_token());
+        assert!(fence > highest, "{fence} {highest}");
+        highest = fence;
+        guard.release_in_background();
+    }
+    is_free(&server).await;
+    let other = manager(&server.url()).await;
+    let guard = other.lock("k").ttl(long()).acquire().await.expect("free");
+    assert!(u64::from(guard.fencing_token()) > highest);
+}
+
+#[tokio::test]
+async fn what_was_used_before_a_step_that_nobody_wants_any_more_stays_remembered() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, wait::PATIENCE).await;
+    let take = || locks.lock("k").ttl(long()).acquire();
+    for _ in 0..2 {
+        // The second time the server knows the script.
+        take().await.expect("free").release_in_background();
+        take().await.expect("free").release().await.expect("held");
+    }
+    let guard = take().await.expect("free");
+    let fence = u64::from(guard.fencing_token());
+    proxy.set(Direction::Replies, Flow::Hold);
+    let before = server.get("lock:k").expect("held");
+    guard.release_in_background();
+    let step = tokio::spawn(take());
+    wait::eventually("it has stepped over", async || {
+        server.get("lock:k").is_some_and(|now| now != before)
+    })
+    .await;
+    step.abort();
+    proxy.pass();
+    is_free(&server).await;
+    let mark = server.get("lock:!f").expect("a mark");
+    assert!(
+        mark.parse::<u64>().expect("a number") >= fence,
+        "{mark} {fence}"
+    );
+    is_over(&server, &locks).await;
+}
+
+#[tokio::test]
+async fn a_release_that_was_left_out_is_sent_when_the_step_came_to_nothing() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_secs(1)).await;
+    let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
+    // Nothing arrives: neither the step nor anything else.
+    proxy.set(Direction::Requests, Flow::Hold);
+    guard.release_in_background();
+    let step = locks.lock("k").ttl(long()).acquire().await;
+    assert_eq!(kind(step), ErrorKind::Unavailable);
+    proxy.pass();
+    is_over(&server, &locks).await;
+}
