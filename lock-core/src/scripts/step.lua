@@ -1,4 +1,5 @@
--- step: a first attempt that steps over a lease of its own process, where nobody waits behind that.
+-- step: a first attempt that steps over a lease of its own process, where nobody waits behind that: what the
+-- script for waiters would do, in short.
 --
 -- KEYS   1 lock   2 mark   3 queue
 -- ARGV   1 token   2 ttl in ms   3 the token that is stepped over   4 its fencing token, or ""
