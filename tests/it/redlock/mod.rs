@@ -6,6 +6,7 @@ mod empty;
 mod gone;
 mod split;
 mod twins;
+mod waits;
 
 use std::time::Duration;
 

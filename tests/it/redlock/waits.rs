@@ -1,0 +1,70 @@
+//! Waiting over several servers: a release is heard from any of them, and until then nothing is asked.
+
+use std::time::Duration;
+
+use lock_core::{LockGuard, LockManager, Wait};
+use lock_tests::{needs, wait};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use super::{Nodes, long};
+
+/// Many times what a waiter that looks for itself would wait.
+const WATCHED: Duration = Duration::from_secs(3);
+
+async fn waiter(nodes: &Nodes, locks: &LockManager) -> JoinHandle<LockGuard> {
+    let request = locks.lock("k").ttl(long()).wait(Wait::Forever);
+    let waiter = tokio::spawn(async move { request.acquire().await.expect("its turn") });
+    wait::eventually("it stands in the queues of a majority", async || {
+        let queued = |key: &String| key.starts_with("lock:!q:");
+        let up = nodes.0.iter().filter(|node| node.is_up());
+        up.filter(|node| node.keys().iter().any(queued)).count() > nodes.0.len() / 2
+    })
+    .await;
+    waiter
+}
+
+/// How often a key was asked for on any server.
+fn asked(nodes: &Nodes) -> u64 {
+    let sets = |node: &lock_tests::RedisServer| node.commandstats().get("set").copied();
+    nodes.0.iter().filter_map(sets).sum()
+}
+
+#[tokio::test]
+async fn a_waiter_is_told_of_a_release_by_the_servers_that_are_left() {
+    needs!(redis);
+    let nodes = Nodes::start(5);
+    let (locks, other) = (nodes.acquainted().await, nodes.acquainted().await);
+    nodes.0[0].kill();
+    nodes.0[3].kill();
+    let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
+    let waiter = waiter(&nodes, &other).await;
+    let token = guard.fencing_token();
+    guard.release().await.expect("a majority has given it back");
+    // Left to itself it would look for the lock later than this.
+    let next = timeout(wait::PATIENCE, waiter).await.expect("it is told");
+    assert!(next.expect("no panic").fencing_token() > token);
+    nodes.are_left_clean().await;
+}
+
+#[tokio::test]
+async fn a_waiter_asks_nothing_while_nothing_happens() {
+    needs!(redis);
+    let nodes = Nodes::start(3);
+    let locks = nodes.acquainted().await;
+    let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
+    wait::eventually("all have agreed", async || guard.acks().granted() == 3).await;
+    let waiter = waiter(&nodes, &nodes.acquainted().await).await;
+    // Its last question may be under way still.
+    let mut before = 0;
+    wait::eventually("it is at rest", async || {
+        sleep(WATCHED / 6).await;
+        std::mem::replace(&mut before, asked(&nodes)) == asked(&nodes)
+    })
+    .await;
+    sleep(WATCHED).await;
+    assert_eq!(asked(&nodes), before);
+    guard.release().await.expect("held");
+    drop(waiter.await.expect("no panic"));
+    nodes.are_left_clean().await;
+}
