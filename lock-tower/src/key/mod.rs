@@ -29,6 +29,7 @@ mod canonical;
 mod encode;
 mod error;
 mod extractor;
+mod key_template;
 mod kind;
 mod layer;
 mod no_key;
@@ -57,7 +58,7 @@ pub use request::KeyRequest;
 #[doc(hidden)]
 pub use error::TemplateError;
 #[doc(hidden)]
-pub use template::KeyTemplate;
+pub use key_template::KeyTemplate;
 
 pub(crate) use kind::{Asked, Keying};
 pub(crate) use no_key::NoKey;

@@ -2,8 +2,9 @@
 
 use super::encode::LONGEST;
 use super::error::TemplateError;
+use super::key_template::KeyTemplate;
 use super::source::{self, Extension, Source};
-use super::template::{Filter, KeyTemplate, Part, Template, Value};
+use super::template::{Filter, Part, Template, Value};
 
 /// Where a template is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
