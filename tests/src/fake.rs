@@ -15,6 +15,7 @@ use crate::thread::NetworkThread;
 
 pub use answer::Answer;
 use request::Requests;
+pub(crate) use request::first as first_request;
 
 /// A server on a loopback port that gives one and the same answer to everything it is asked.
 ///

@@ -4,6 +4,7 @@
 //! - [`RedisServer`]: a redis-server of its own, in a folder of its own, that can be stopped, killed
 //!   and brought back on the same port.
 //! - [`ReplicaSet`], [`Sentinels`] and [`RedisCluster`]: several of them, one taking another's place.
+//! - [`SplitCluster`]: a cluster that can be parted in two.
 //! - [`Proxy`]: a TCP proxy that holds, delays, replaces and cuts what passes through it.
 //! - [`FakeServer`]: a peer that speaks the protocol badly, or not at all.
 //! - [`ChildProcess`] and [`ShopProcess`]: processes that end with the test, however the test ends.
@@ -33,6 +34,7 @@ mod fake;
 mod folder;
 pub mod http;
 pub mod http2;
+mod junction;
 pub mod missing;
 mod port;
 mod proxy;
@@ -48,5 +50,5 @@ pub use child::ChildProcess;
 pub use fake::{Answer, FakeServer};
 pub use port::Port;
 pub use proxy::{Direction, Flow, Proxy};
-pub use redis::{RedisCluster, RedisOptions, RedisServer, ReplicaSet, Sentinels};
+pub use redis::{RedisCluster, RedisOptions, RedisServer, ReplicaSet, Sentinels, SplitCluster};
 pub use shop::{ShopOptions, ShopProcess};

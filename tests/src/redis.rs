@@ -5,6 +5,7 @@ mod cluster;
 mod options;
 mod replicas;
 mod sentinels;
+mod split;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -21,6 +22,7 @@ pub use cluster::RedisCluster;
 pub use options::RedisOptions;
 pub use replicas::ReplicaSet;
 pub use sentinels::Sentinels;
+pub use split::SplitCluster;
 
 /// A redis-server process on a loopback port of its own, ended when this is dropped.
 ///

@@ -5,6 +5,7 @@ mod failover;
 mod keys;
 mod mistakes;
 mod moving;
+mod parted;
 mod pushes;
 mod replicas;
 

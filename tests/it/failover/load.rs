@@ -36,6 +36,12 @@ struct Shared {
 impl Load {
     /// On two managers, and keys that begin with `prefix`.
     pub(crate) async fn start(url: &str, prefix: &str) -> Load {
+        Load::from_all([url, url], prefix).await
+    }
+
+    /// As [`Load::start`], with a manager for each URL: the takers are shared out, and each has an
+    /// owner that keeps.
+    pub(crate) async fn from_all<const N: usize>(urls: [&str; N], prefix: &str) -> Load {
         let keys = (0..6).map(|number| Guarded::new(format!("{prefix}{number}")));
         let shared = Arc::new(Shared {
             guarded: keys.collect(),
@@ -43,12 +49,12 @@ impl Load {
             ending: AtomicBool::new(false),
         });
         let mut managers = Vec::new();
-        for _ in 0..2 {
+        for url in urls {
             managers.push(LockManager::connect(url).await.expect("a manager"));
         }
         let mut tasks = Vec::new();
         for number in 0..TAKERS {
-            let locks = managers[number as usize % 2].clone();
+            let locks = managers[number as usize % N].clone();
             tasks.push(tokio::spawn(take(locks, Arc::clone(&shared), number)));
         }
         for locks in &managers {
@@ -138,7 +144,7 @@ async fn take(locks: LockManager, shared: Arc<Shared>, number: u32) {
     }
 }
 
-/// Holds the last key until it is lost, and takes it again: two of them are always at it.
+/// Holds the last key until it is lost, and takes it again: several of them are always at it.
 async fn keep(locks: LockManager, shared: Arc<Shared>) {
     let guarded = shared.guarded.last().expect("a key");
     while !shared.is_ending() {

@@ -29,6 +29,16 @@ impl Requests {
     }
 }
 
+/// The request at the beginning of what a client has sent; `None`: not all of it is there yet. What is
+/// no request has no words.
+pub(crate) fn first(bytes: &[u8]) -> Option<Vec<String>> {
+    match parse(bytes) {
+        Parsed::Request(words, _) => Some(words),
+        Parsed::Incomplete => None,
+        Parsed::Nonsense => Some(Vec::new()),
+    }
+}
+
 enum Parsed {
     Request(Vec<String>, usize),
     Incomplete,

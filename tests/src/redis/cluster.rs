@@ -34,17 +34,21 @@ impl RedisCluster {
     /// As [`RedisCluster::start`].
     #[track_caller]
     pub fn with(options: &RedisOptions, masters: usize, timeout: Duration) -> RedisCluster {
-        let mut options = options
-            .clone()
-            .config("cluster-enabled", "yes")
-            .config("cluster-config-file", "nodes.conf")
-            .config("cluster-node-timeout", &timeout.as_millis().to_string())
-            // However long a replica has been without its master, it may take its place.
-            .config("cluster-replica-validity-factor", "0")
-            .config("repl-diskless-sync-delay", "0")
-            .config("repl-ping-replica-period", "1");
-        options.port = PortKind::WithBus;
-        let nodes = (0..2 * masters).map(|_| options.clone().start()).collect();
+        let options = vec![options.clone(); 2 * masters];
+        RedisCluster::joined(RedisCluster::nodes_of(options, timeout))
+    }
+
+    /// Nodes that do not know each other yet, each with options of its own.
+    #[track_caller]
+    pub(super) fn nodes_of(options: Vec<RedisOptions>, timeout: Duration) -> Vec<RedisServer> {
+        let nodes = options.into_iter().map(|options| node(options, timeout));
+        nodes.collect()
+    }
+
+    /// A cluster of such nodes: first the masters, then a replica for each of them.
+    #[track_caller]
+    pub(super) fn joined(nodes: Vec<RedisServer>) -> RedisCluster {
+        let masters = nodes.len() / 2;
         let cluster = RedisCluster { nodes, masters };
         cluster.join();
         cluster
@@ -64,8 +68,9 @@ impl RedisCluster {
                         .collect::<Vec<_>>(),
                 );
             }
-            let first = self.nodes[0].port().to_string();
-            node.cli(&["CLUSTER", "MEET", "127.0.0.1", &first]);
+            let (port, bus) = self.nodes[0].announced();
+            let (port, bus) = (port.to_string(), bus.to_string());
+            node.cli(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]);
         }
         wait::until("the nodes know each other", || {
             let knows_all = |node: &RedisServer| {
@@ -178,9 +183,34 @@ impl RedisCluster {
 
     /// `redis-cluster://<host:port>,…`, of all nodes.
     pub fn url(&self) -> String {
-        let hosts = self.nodes.iter().map(|it| it.address().to_string());
-        format!("redis-cluster://{}", hosts.collect::<Vec<_>>().join(","))
+        format!("redis-cluster://{}", self.hosts())
     }
+
+    /// `<host:port>,…`, of all nodes, as they are announced.
+    pub(super) fn hosts(&self) -> String {
+        let ports = self.nodes.iter().map(|node| node.announced().0);
+        let hosts = ports.map(|port| format!("127.0.0.1:{port}"));
+        hosts.collect::<Vec<_>>().join(",")
+    }
+}
+
+#[track_caller]
+fn node(options: RedisOptions, timeout: Duration) -> RedisServer {
+    let mut options = options
+        .config("cluster-enabled", "yes")
+        .config("cluster-config-file", "nodes.conf")
+        .config("cluster-node-timeout", &timeout.as_millis().to_string())
+        // However long a replica has been without its master, it may take its place.
+        .config("cluster-replica-validity-factor", "0")
+        .config("repl-diskless-sync-delay", "0")
+        .config("repl-ping-replica-period", "1");
+    if let Some((port, bus)) = options.announced {
+        options = options
+            .config("cluster-announce-port", &port.to_string())
+            .config("cluster-announce-bus-port", &bus.to_string());
+    }
+    options.port = PortKind::WithBus;
+    options.start()
 }
 
 /// Of a line of CLUSTER NODES: the master's id and its slots, those that move aside.
@@ -205,4 +235,15 @@ impl RedisServer {
     pub fn id(&self) -> String {
         self.cli(&["CLUSTER", "MYID"])
     }
+
+    /// The ports by which others find this node of a cluster, and its bus.
+    fn announced(&self) -> (u16, u16) {
+        let own = (self.port(), bus_of(self.port()));
+        self.options.announced.unwrap_or(own)
+    }
+}
+
+/// Where a node that listens on `port` talks with the others.
+pub(super) fn bus_of(port: u16) -> u16 {
+    port + 10_000
 }

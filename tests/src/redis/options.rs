@@ -14,6 +14,9 @@ pub struct RedisOptions {
     /// What stands in the server's own file at first, if it is to have one.
     pub(super) file: Option<String>,
     pub(super) port: PortKind,
+    /// Where the others of a cluster and its clients find it, if not where it listens: its port, and
+    /// that of the bus.
+    pub(super) announced: Option<(u16, u16)>,
 }
 
 /// Which ports beside its own a server listens on.

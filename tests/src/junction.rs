@@ -1,0 +1,67 @@
+//! One port, several ways: where a connection leads is told by what it says first.
+
+use std::net::{SocketAddr, TcpListener as StdListener};
+use std::sync::Arc;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::Port;
+use crate::thread::NetworkThread;
+
+/// Listens on a port, and joins each connection with the address that it is for. On a thread of its
+/// own, as a [`Proxy`](crate::Proxy): one may stand on each way.
+#[derive(Debug)]
+pub(crate) struct Junction {
+    _port: Port,
+    _thread: NetworkThread,
+}
+
+impl Junction {
+    /// `way`: from the first bytes of a connection to where it leads; `None`: they do not tell yet.
+    ///
+    /// # Panics
+    ///
+    /// When the port cannot be had.
+    #[track_caller]
+    pub(crate) fn at(
+        port: Port,
+        way: impl Fn(&[u8]) -> Option<SocketAddr> + Send + Sync + 'static,
+    ) -> Junction {
+        let listener = StdListener::bind(port.address()).expect("the reserved port");
+        Junction {
+            _thread: NetworkThread::spawn(accept_all(listener, Arc::new(way))),
+            _port: port,
+        }
+    }
+}
+
+type Way = dyn Fn(&[u8]) -> Option<SocketAddr> + Send + Sync;
+
+async fn accept_all(listener: StdListener, way: Arc<Way>) {
+    listener.set_nonblocking(true).expect("a socket");
+    let listener = TcpListener::from_std(listener).expect("a runtime");
+    while let Ok((from, _)) = listener.accept().await {
+        tokio::spawn(join(from, Arc::clone(&way)));
+    }
+}
+
+/// Until both sides have said their last word, or one of them is gone.
+async fn join(mut from: TcpStream, way: Arc<Way>) {
+    let mut said = Vec::new();
+    let address = loop {
+        if let Some(address) = way(&said) {
+            break address;
+        }
+        if !matches!(from.read_buf(&mut said).await, Ok(1..)) {
+            return;
+        }
+    };
+    let Ok(mut to) = TcpStream::connect(address).await else {
+        return;
+    };
+    let _ = (from.set_nodelay(true), to.set_nodelay(true));
+    if to.write_all(&said).await.is_ok() {
+        let _ = copy_bidirectional(&mut from, &mut to).await;
+    }
+}
