@@ -39,20 +39,26 @@ pub struct ManagerBuilder {
     target: Result<Target, Error>,
     namespace: String,
     replica_acks: u16,
+    #[cfg(feature = "tls-rustls")]
+    certificates: Option<redis::TlsCertificates>,
     settings: Settings,
 }
 
 impl ManagerBuilder {
     pub(crate) fn new(url: &str) -> Self {
-        let Some(("redlock", rest)) = url.split_once(':') else {
-            return match parameters::take_number(url, "replica_acks") {
-                Ok((url, replicas)) => {
-                    Self::on(Target::of(&url)).replica_acks(replicas.unwrap_or(0))
-                }
-                Err(error) => Self::on(Err(error)),
-            };
+        let (scheme, rest) = match url.split_once(':') {
+            Some(("redlock", rest)) => ("redis", rest),
+            Some(("redlocks", rest)) => ("rediss", rest),
+            _ => {
+                return match parameters::take_number(url, "replica_acks") {
+                    Ok((url, replicas)) => {
+                        Self::on(Target::of(&url)).replica_acks(replicas.unwrap_or(0))
+                    }
+                    Err(error) => Self::on(Err(error)),
+                };
+            }
         };
-        match redlock_url::parse(rest) {
+        match redlock_url::parse(scheme, rest) {
             Ok(url) => {
                 let mut builder = Self::quorum(url.nodes);
                 builder.settings.max_ttl = url.max_ttl;
@@ -85,6 +91,8 @@ impl ManagerBuilder {
             target,
             namespace: "lock:".to_owned(),
             replica_acks: 0,
+            #[cfg(feature = "tls-rustls")]
+            certificates: None,
             settings: Settings {
                 clock: Clock::default(),
                 operation_timeout: Duration::from_millis(500),
@@ -101,6 +109,36 @@ impl ManagerBuilder {
     /// The embedded store has no use for it.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = namespace.into();
+        self
+    }
+
+    /// Whom to trust, and who to be, where servers are spoken to by TLS (`rediss://…`). Without it an
+    /// authority that the system trusts must have signed their certificates, and this client shows
+    /// none.
+    ///
+    /// `root_cert`: the authorities to trust *instead* of the system's. `client_tls`: the certificate
+    /// and the key of this client, which a Redis server asks for unless it is told
+    /// `tls-auth-clients no`. All in PEM format, and for all servers: the sentinels, too.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use lock_core::LockManager;
+    /// use lock_core::redis::TlsCertificates;
+    ///
+    /// let locks = LockManager::builder("rediss-cluster://one,two,three")
+    ///     .tls_certificates(TlsCertificates {
+    ///         root_cert: Some(std::fs::read("authority.pem")?),
+    ///         client_tls: None,
+    ///     })
+    ///     .connect()
+    ///     .await?;
+    /// # drop(locks); Ok(()) }
+    /// ```
+    #[cfg(feature = "tls-rustls")]
+    pub fn tls_certificates(mut self, certificates: redis::TlsCertificates) -> Self {
+        self.certificates = Some(certificates);
         self
     }
 
@@ -230,6 +268,11 @@ impl ManagerBuilder {
             ..
         } = self;
         let target = target?;
+        #[cfg(feature = "tls-rustls")]
+        let target = match &self.certificates {
+            Some(certificates) => target.with_certificates(certificates)?,
+            None => target,
+        };
         let by_default = match &target {
             Target::Quorum(_) => QUORUM_MAX_TTL,
             _ => MAX_TTL,

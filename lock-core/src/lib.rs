@@ -75,7 +75,7 @@
 //! * `redis` (default): the Redis store, and the `redis` crate re-exported.
 //! * `sentinel`, `cluster` (default): `redis-sentinel://` and `redis-cluster://`.
 //! * `axum`: [`Error`] as an axum response.
-//! * `tls-rustls`: `rediss://`.
+//! * `tls-rustls`: TLS, as `rediss://`, `rediss-sentinel://`, `rediss-cluster://` and `redlocks://`.
 //! * `test-util`: an embedded store that fails on command, and a clock to move by hand.
 //!
 //! The parts of a lock without the attribute are in [`LockManager`], [`LockRequest`] and

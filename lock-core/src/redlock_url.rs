@@ -1,7 +1,7 @@
 //! What a `redlock:` URL says: pure.
 //!
 //! `redlock://a,b,c,d,e[?max_ttl=10m][&assume_fresh=true]`, each node `[user[:password]@]host[:port][/db]`.
-//! In a password `,`, `@`, `:`, `/`, `?` and `%` are percent-encoded.
+//! `redlocks://…` speaks TLS to all of them. In a password `,`, `@`, `:`, `/`, `?` and `%` are percent-encoded.
 
 use std::time::Duration;
 
@@ -21,15 +21,16 @@ pub(crate) struct RedlockUrl {
     pub(crate) assume_fresh: bool,
 }
 
-/// `rest` is what follows `redlock:`. No message repeats a part of it: it may hold passwords.
-pub(crate) fn parse(rest: &str) -> Result<RedlockUrl, Error> {
+/// `rest` is what follows `redlock:`, and `scheme` that of each node. No message repeats a part of it: it
+/// may hold passwords.
+pub(crate) fn parse(scheme: &str, rest: &str) -> Result<RedlockUrl, Error> {
     let Some(rest) = rest.strip_prefix("//") else {
         return Err(Error::invalid(format!("the URL names no nodes; {FORM}")));
     };
     let (list, options) = rest.split_once('?').unwrap_or((rest, ""));
     let nodes: Vec<String> = list
         .split(',')
-        .map(|node| format!("redis://{node}"))
+        .map(|node| format!("{scheme}://{node}"))
         .collect();
     if list.split(',').any(|node| node.trim().is_empty()) {
         return Err(Error::invalid(format!(
@@ -85,7 +86,7 @@ mod tests {
 
     #[test]
     fn each_node_is_a_redis_url_of_its_own() {
-        let url = parse("//a,me:sesame@b:7000/2,[::1]:7001").unwrap();
+        let url = parse("redis", "//a,me:sesame@b:7000/2,[::1]:7001").unwrap();
         assert_eq!(
             url.nodes,
             [
@@ -99,7 +100,7 @@ mod tests {
 
     #[test]
     fn options_follow_the_nodes() {
-        let url = parse("//a,b,c?max_ttl=90s&assume_fresh=true").unwrap();
+        let url = parse("redis", "//a,b,c?max_ttl=90s&assume_fresh=true").unwrap();
         assert_eq!(url.nodes.len(), 3);
         assert_eq!(
             (url.max_ttl, url.assume_fresh),
@@ -139,7 +140,7 @@ mod tests {
             "//a?password=sesame",
             "//sesame@a?assume_fresh=maybe",
         ] {
-            let error = parse(rest).unwrap_err();
+            let error = parse("redis", rest).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Invalid, "{rest}");
             assert!(!error.to_string().contains("sesame"), "{error}");
         }

@@ -19,6 +19,9 @@ impl Target {
         let Some((scheme, rest)) = url.split_once(':') else {
             return Err(unknown_scheme("a URL without a scheme"));
         };
+        if scheme.contains("rediss") || scheme.contains("valkeys") {
+            no_fragment(url)?;
+        }
         match scheme {
             "memory" if rest.is_empty() => Ok(Target::Memory { name: None }),
             "memory" if rest.starts_with('/') => Err(Error::invalid(
@@ -30,9 +33,13 @@ impl Target {
             "redis" | "rediss" | "valkey" | "valkeys" | "redis+unix" | "unix" => {
                 Self::redis(scheme, url)
             }
-            "redis-sentinel" | "rediss-sentinel" => Self::sentinel(url),
-            "redis-cluster" | "rediss-cluster" => Self::cluster(url),
-            "redlock" => Err(Error::invalid(
+            "redis-sentinel" | "rediss-sentinel" | "valkey-sentinel" | "valkeys-sentinel" => {
+                Self::sentinel(url)
+            }
+            "redis-cluster" | "rediss-cluster" | "valkey-cluster" | "valkeys-cluster" => {
+                Self::cluster(url)
+            }
+            "redlock" | "redlocks" => Err(Error::invalid(
                 "a node of a quorum is a server of its own, as redis://host:port",
             )),
             _ => Err(unknown_scheme(&format!(
@@ -56,6 +63,25 @@ impl Target {
             })
         })?;
         Servers::single(&client).map(Self::redis_on)
+    }
+
+    /// The same, spoken to with these certificates.
+    #[cfg(feature = "tls-rustls")]
+    pub(crate) fn with_certificates(
+        self,
+        certificates: &redis::TlsCertificates,
+    ) -> Result<Self, Error> {
+        match self {
+            Target::Memory { .. } => Err(Error::invalid(
+                "`tls_certificates` are for servers; the embedded store is none",
+            )),
+            Target::Redis(servers) => servers.with_certificates(certificates).map(Self::redis_on),
+            Target::Quorum(nodes) => {
+                let nodes = nodes.into_iter();
+                let nodes = nodes.map(|node| node.with_certificates(certificates));
+                nodes.collect::<Result<_, _>>().map(Target::Quorum)
+            }
+        }
     }
 
     #[cfg(feature = "redis")]
@@ -93,6 +119,18 @@ impl Target {
             "`{scheme}:` needs the feature `redis` of lock-core"
         )))
     }
+}
+
+/// `#insecure` is how the redis crate is told to accept whatever certificate is shown.
+fn no_fragment(url: &str) -> Result<(), Error> {
+    if url.contains('#') {
+        return Err(Error::invalid(
+            "a `#` in a URL is not taken: in a password it is written `%23`, and `#insecure` would accept \
+             anybody's certificate. Trust the authority that signed the server's by \
+             `ManagerBuilder::tls_certificates`, or by the environment variable SSL_CERT_FILE",
+        ));
+    }
+    Ok(())
 }
 
 fn unknown_scheme(what: &str) -> Error {

@@ -55,9 +55,14 @@ impl LockManager {
     ///
     /// Name all sentinels, and several nodes of a cluster. User and password are those of the servers
     /// that keep the locks; what the sentinels themselves ask for stands behind the name of the service,
-    /// as `&sentinel_username=…&sentinel_password=…`. `rediss-sentinel://` and `rediss-cluster://` speak
-    /// TLS to all of them. What more than one server means for a lock is
+    /// as `&sentinel_username=…&sentinel_password=…`. What more than one server means for a lock is
     /// [said here](crate#more-than-one-server).
+    ///
+    /// `rediss-sentinel://`, `rediss-cluster://` and `redlocks://` speak TLS to all of them. A server whose
+    /// certificate is not good is `Misconfigured`, and no URL can turn that off. Whom to trust beside the
+    /// system's authorities, and the certificate of this client, is for
+    /// [`tls_certificates`](ManagerBuilder::tls_certificates) to say. `valkey` may stand for `redis` in all of
+    /// these.
     ///
     /// # Errors
     ///

@@ -28,6 +28,10 @@ const SILENT: Duration = Duration::from_millis(500);
 
 /// A client with the settings that a lock needs, whatever it was made with.
 pub(super) fn prepared(info: ConnectionInfo) -> Result<Client, RedisError> {
+    #[cfg(feature = "tls-rustls")]
+    if super::tls::is_spoken(&info) {
+        super::tls::choose_cryptography();
+    }
     let keepalive = TcpKeepalive::new()
         .with_time(UNACKNOWLEDGED)
         .with_interval(Duration::from_secs(1));

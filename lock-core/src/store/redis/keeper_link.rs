@@ -145,8 +145,7 @@ impl KeeperLink {
                 self.connect_timeout.min(ELSEWHERE)
             };
             let opened = timeout(limit, self.open(&topology, &names, &inbox)).await;
-            let opened = opened
-                .unwrap_or_else(|_| Err(Failure::refused("the server did not answer in time")));
+            let opened = opened.unwrap_or_else(|_| Err(Failure::refused(topology.silent())));
             match opened {
                 Ok((connection, home)) => {
                     failures = 0;

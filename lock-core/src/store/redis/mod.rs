@@ -27,6 +27,7 @@ mod replicas;
 mod scripts;
 #[cfg(feature = "sentinel")]
 mod sentinel;
+mod tls;
 mod topology;
 mod trouble;
 #[cfg(any(feature = "sentinel", feature = "cluster"))]

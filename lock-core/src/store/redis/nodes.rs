@@ -26,6 +26,12 @@ impl Nodes {
         }
     }
 
+    /// How servers are spoken to; its address is none.
+    #[cfg(all(feature = "tls-rustls", feature = "sentinel"))]
+    pub(super) fn settings(&self) -> &ConnectionInfo {
+        &self.settings
+    }
+
     /// The server at an address.
     pub(super) fn at(&self, host: &str, port: u16) -> Result<Node, RedisError> {
         let mut known = lock(&self.known);

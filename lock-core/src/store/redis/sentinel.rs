@@ -7,6 +7,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "tls-rustls")]
+use redis::ConnectionInfo;
 use redis::{Client, Pipeline, Value, cmd};
 use tokio::sync::watch;
 
@@ -17,6 +19,7 @@ use super::inbox::Inbox;
 use super::lookout::Lookout;
 use super::names::Names;
 use super::nodes::Nodes;
+use super::tls;
 use super::topology::Node;
 use super::trouble::failure;
 use super::url::SentinelUrl;
@@ -61,6 +64,21 @@ impl Sentinel {
             nodes: Nodes::new(url.master),
             master: watch::Sender::new(Master::Unsought),
             lookout: Lookout::new(),
+        })
+    }
+
+    /// The same, with settings that are made of its own.
+    #[cfg(feature = "tls-rustls")]
+    pub(super) fn spoken_to(
+        self,
+        with: impl Fn(ConnectionInfo) -> Result<ConnectionInfo, Error>,
+    ) -> Result<Self, Error> {
+        let infos = self.sentinels.iter();
+        let infos = infos.map(|client| with(client.get_connection_info().clone()));
+        Self::new(SentinelUrl {
+            sentinels: infos.collect::<Result<_, _>>()?,
+            service: self.service,
+            master: with(self.nodes.settings().clone())?,
         })
     }
 
@@ -228,7 +246,7 @@ fn newest(answers: impl Iterator<Item = Result<Said, Failure>>) -> Result<Vec<Sa
 
 /// A sentinel that cannot be connected to, or does not want to be.
 fn not_let_in(failure: Failure) -> Failure {
-    if failure.is_final() {
+    if failure.is_final() && !tls::is_refusal(&failure) {
         Failure::misconfigured(
             "the sentinels do not let this user in; write the user and password that they ask for \
              as `&sentinel_username=…&sentinel_password=…`: those before the `@` are for the master",

@@ -14,6 +14,7 @@ use super::lookout::Lookout;
 use super::names::Names;
 #[cfg(feature = "sentinel")]
 use super::sentinel::Sentinel;
+use super::tls;
 #[cfg(any(feature = "sentinel", feature = "cluster"))]
 use super::url;
 use crate::error::Error;
@@ -76,6 +77,28 @@ impl Servers {
     pub(crate) fn cluster(url: &str) -> Result<Self, Error> {
         let cluster = Cluster::new(url::cluster(url)?)?;
         Ok(Self(Topology::Cluster(cluster)))
+    }
+}
+
+#[cfg(feature = "tls-rustls")]
+impl Servers {
+    /// The same servers, spoken to with these certificates.
+    pub(crate) fn with_certificates(
+        self,
+        certificates: &redis::TlsCertificates,
+    ) -> Result<Self, Error> {
+        let with = |info| tls::with_certificates(info, certificates);
+        Ok(Self(match self.0 {
+            Topology::Single(client) => {
+                let info = with(client.get_connection_info().clone())?;
+                let client = prepared(info).map_err(|error| super::trouble::failure(error).error);
+                Topology::Single(client?)
+            }
+            #[cfg(feature = "sentinel")]
+            Topology::Sentinel(sentinel) => Topology::Sentinel(sentinel.spoken_to(with)?),
+            #[cfg(feature = "cluster")]
+            Topology::Cluster(cluster) => Topology::Cluster(cluster.spoken_to(with)?),
+        }))
     }
 }
 
@@ -149,6 +172,18 @@ impl Topology {
             Topology::Sentinel(sentinel) => sentinel.uses(node),
             #[cfg(feature = "cluster")]
             Topology::Cluster(cluster) => cluster.uses(node),
+        }
+    }
+
+    /// What to say of servers that do not answer.
+    pub(super) fn silent(&self) -> &'static str {
+        match self {
+            // A server that does not speak TLS waits for the end of what it takes for a command.
+            Topology::Single(client) if tls::is_spoken(client.get_connection_info()) => {
+                "the server did not answer in time; does it speak TLS at this port? If not, write \
+                 redis://"
+            }
+            _ => "the server did not answer in time",
         }
     }
 

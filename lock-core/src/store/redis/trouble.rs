@@ -2,6 +2,7 @@
 
 use redis::{ErrorKind as RedisKind, RedisError, ServerErrorKind, Value};
 
+use super::tls;
 use crate::store::Failure;
 
 /// What went wrong on the way to the answer.
@@ -96,6 +97,11 @@ impl Trouble {
 
 /// A connection that was never made has carried nothing.
 pub(super) fn not_connected(error: RedisError) -> Failure {
+    if let Some(what_to_do) = tls::refusal(&error) {
+        let mut refused = Failure::misconfigured(what_to_do);
+        refused.error = refused.error.with_source(error);
+        return refused;
+    }
     Failure {
         ambiguous: false,
         ..failure(error)

@@ -4,7 +4,8 @@
 //!   `&sentinel_username=…` and `&sentinel_password=…` where the sentinels ask for them;
 //! * `redis-cluster://[[user]:password@]host[:port][,host[:port]…]`.
 //!
-//! User and password are those of the servers that keep the locks. `rediss-` for TLS.
+//! User and password are those of the servers that keep the locks. `rediss-` for TLS. `valkey-` and
+//! `valkeys-` are other words for the same.
 
 use redis::{ConnectionInfo, IntoConnectionInfo};
 
@@ -116,12 +117,16 @@ pub(super) fn cluster(url: &str) -> Result<Vec<ConnectionInfo>, Error> {
 
 /// The parser of one server's URL refuses `rediss:` where TLS is not built in.
 fn unreadable(url: &str, what_to_write: &'static str) -> Error {
-    if url.starts_with("rediss") {
+    if is_tls(url) {
         let tls = "for TLS turn on the feature `tls-rustls` of lock-core";
         Error::invalid(format!("{what_to_write}; {tls}"))
     } else {
         Error::invalid(what_to_write)
     }
+}
+
+fn is_tls(url: &str) -> bool {
+    url.starts_with("rediss") || url.starts_with("valkeys")
 }
 
 impl<'a> Parts<'a> {
@@ -139,11 +144,7 @@ impl<'a> Parts<'a> {
             query: query
                 .map(|part| part.split_once('='))
                 .collect::<Option<Vec<_>>>()?,
-            scheme: if scheme.starts_with("rediss") {
-                "rediss"
-            } else {
-                "redis"
-            },
+            scheme: if is_tls(scheme) { "rediss" } else { "redis" },
         };
         let one_each = |host: &&str| !host.is_empty() && !host.contains(['#', '?']);
         parts.hosts.iter().all(one_each).then_some(parts)

@@ -87,6 +87,17 @@ impl Cluster {
         })
     }
 
+    /// The same, with settings that are made of its own.
+    #[cfg(feature = "tls-rustls")]
+    pub(super) fn spoken_to(
+        self,
+        with: impl Fn(ConnectionInfo) -> Result<ConnectionInfo, Error>,
+    ) -> Result<Self, Error> {
+        let infos = self.seeds.iter().map(|&seed| self.client(seed));
+        let infos = infos.map(|client| with(client.get_connection_info().clone()));
+        Self::new(infos.collect::<Result<_, _>>()?)
+    }
+
     /// The node that has a slot, as far as is known.
     pub(super) async fn owner(&self, slot: Slot) -> Result<Node, Failure> {
         if let Some(node) = self.known_owner(slot) {
