@@ -19,4 +19,5 @@ mod replicas;
 mod sentinel;
 mod shop;
 mod steps;
+mod tls;
 mod waiting;

@@ -4,6 +4,7 @@
 //! - [`RedisServer`]: a redis-server of its own, in a folder of its own, that can be stopped, killed
 //!   and brought back on the same port.
 //! - [`ReplicaSet`], [`Sentinels`] and [`RedisCluster`]: several of them, one taking another's place.
+//! - [`Tls`]: certificates, for servers that speak it.
 //! - [`SplitCluster`]: a cluster that can be parted in two.
 //! - [`Proxy`]: a TCP proxy that holds, delays, replaces and cuts what passes through it.
 //! - [`FakeServer`]: a peer that speaks the protocol badly, or not at all.
@@ -50,5 +51,6 @@ pub use child::ChildProcess;
 pub use fake::{Answer, FakeServer};
 pub use port::Port;
 pub use proxy::{Direction, Flow, Proxy};
+pub use redis::{Authority, Certificate, Tls};
 pub use redis::{RedisCluster, RedisOptions, RedisServer, ReplicaSet, Sentinels, SplitCluster};
 pub use shop::{ShopOptions, ShopProcess};

@@ -5,6 +5,8 @@ use std::env;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
 
 /// Returns from the test when a part of the machine is missing, after writing down that it did not
 /// run and why: `needs!(redis)`, `needs!(browser)`.
@@ -28,6 +30,28 @@ macro_rules! needs {
 /// What is missing, in words.
 pub fn redis() -> Result<PathBuf, String> {
     chosen_or_found("REDIS_SERVER", &["redis-server"])
+}
+
+/// Whether the redis-server speaks TLS, which not every one was built with.
+///
+/// # Errors
+///
+/// What is missing, in words.
+pub fn redis_with_tls() -> Result<(), String> {
+    static SPEAKS: OnceLock<Result<(), String>> = OnceLock::new();
+    let look = || {
+        // It ends at once, in both cases: there is no certificate.
+        let ended = Command::new(redis()?)
+            .args(["--port", "0", "--tls-port", "1"])
+            .output();
+        let ended = ended.map_err(|error| format!("redis-server does not start: {error}"))?;
+        if String::from_utf8_lossy(&ended.stdout).contains("No tls-cert-file configured") {
+            Ok(())
+        } else {
+            Err("no redis-server that was built with TLS".to_owned())
+        }
+    };
+    SPEAKS.get_or_init(look).clone()
 }
 
 /// Whether there are a browser and a driver for it: see [`chromium`] and [`chromedriver`].

@@ -6,6 +6,7 @@ mod options;
 mod replicas;
 mod sentinels;
 mod split;
+mod tls;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -23,6 +24,7 @@ pub use options::RedisOptions;
 pub use replicas::ReplicaSet;
 pub use sentinels::Sentinels;
 pub use split::SplitCluster;
+pub use tls::{Authority, Certificate, Tls};
 
 /// A redis-server process on a loopback port of its own, ended when this is dropped.
 ///
@@ -32,6 +34,8 @@ pub struct RedisServer {
     process: Mutex<Option<ChildProcess>>,
     options: RedisOptions,
     port: Port,
+    /// Where it speaks TLS, if it does.
+    tls_port: Option<Port>,
     folder: TempDir,
     frozen: AtomicBool,
 }
@@ -56,6 +60,28 @@ impl RedisServer {
             .as_ref()
             .map_or(String::new(), |it| format!(":{it}@"));
         format!("redis://{user_info}{}", self.address())
+    }
+
+    /// `rediss://127.0.0.1:<port>`, with the password if there is one.
+    ///
+    /// # Panics
+    ///
+    /// When it does not speak TLS.
+    #[track_caller]
+    pub fn tls_url(&self) -> String {
+        let port = self.tls_port.as_ref().expect("a server that speaks TLS");
+        let plain = self.url().replace("redis://", "rediss://");
+        plain.replace(&self.address().to_string(), &port.address().to_string())
+    }
+
+    /// `rediss` if it speaks TLS.
+    fn scheme(&self) -> &'static str {
+        self.tls_port.as_ref().map_or("redis", |_| "rediss")
+    }
+
+    /// The port by which other servers and clients find it: that for TLS, if there is one.
+    pub(super) fn port_of_others(&self) -> u16 {
+        self.tls_port.as_ref().map_or(self.port(), Port::number)
     }
 
     /// `unix://<path>` of the socket the server listens on too.
@@ -172,6 +198,10 @@ impl RedisServer {
                     .map(|(name, value)| (name, value)),
             )
             .current_dir(self.folder.path());
+        if let (Some(port), Some(tls)) = (&self.tls_port, &self.options.tls) {
+            command.args(["--tls-port", &port.number().to_string()]);
+            command.args(tls.arguments());
+        }
         command
     }
 

@@ -181,9 +181,9 @@ impl RedisCluster {
         answer.unwrap_or_else(|error| panic!("{} {key}: {error}", arguments[0]))
     }
 
-    /// `redis-cluster://<host:port>,…`, of all nodes.
+    /// `redis-cluster://<host:port>,…`, of all nodes, `rediss-` if they speak TLS.
     pub fn url(&self) -> String {
-        format!("redis-cluster://{}", self.hosts())
+        format!("{}-cluster://{}", self.nodes[0].scheme(), self.hosts())
     }
 
     /// `<host:port>,…`, of all nodes, as they are announced.
@@ -238,7 +238,8 @@ impl RedisServer {
 
     /// The ports by which others find this node of a cluster, and its bus.
     fn announced(&self) -> (u16, u16) {
-        let own = (self.port(), bus_of(self.port()));
+        let port = self.port_of_others();
+        let own = (port, bus_of(port));
         self.options.announced.unwrap_or(own)
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
+use super::tls::Tls;
 use crate::{Port, RedisServer, folder};
 
 /// How to start a server; [`RedisServer::options`] makes one.
@@ -17,6 +18,7 @@ pub struct RedisOptions {
     /// Where the others of a cluster and its clients find it, if not where it listens: its port, and
     /// that of the bus.
     pub(super) announced: Option<(u16, u16)>,
+    pub(super) tls: Option<Tls>,
 }
 
 /// Which ports beside its own a server listens on.
@@ -52,10 +54,17 @@ impl RedisOptions {
             .config("maxmemory-policy", "noeviction")
     }
 
+    /// Speaks TLS on a port of its own, with other servers too; the harness asks on the plain one.
+    #[must_use]
+    pub fn tls(mut self, tls: &Tls) -> Self {
+        self.tls = Some(tls.clone());
+        self
+    }
+
     /// Follows `master`, whose password it takes to be its own.
     #[must_use]
     pub fn replica_of(mut self, master: &RedisServer) -> Self {
-        let port = master.port().to_string();
+        let port = master.port_of_others().to_string();
         self.arguments
             .extend(["--replicaof", "127.0.0.1", &port].map(str::to_owned));
         self
@@ -84,13 +93,14 @@ impl RedisOptions {
     /// answer.
     #[track_caller]
     pub fn start(self) -> RedisServer {
-        let port = match self.port {
+        let port = || match self.port {
             PortKind::Alone => Port::free(),
             PortKind::WithBus => Port::free_with_bus(),
         };
         let server = RedisServer {
+            port: port(),
+            tls_port: self.tls.as_ref().map(|_| port()),
             options: self,
-            port,
             folder: folder::temporary(),
             process: Mutex::new(None),
             frozen: AtomicBool::new(false),

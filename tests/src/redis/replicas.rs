@@ -94,7 +94,7 @@ impl ReplicaSet {
                     return false;
                 };
                 let mut servers = self.servers.iter();
-                let Some(master) = servers.find(|server| server.port() == port) else {
+                let Some(master) = servers.find(|server| server.port_of_others() == port) else {
                     return false;
                 };
                 info["master_link_status"] == "up"

@@ -44,7 +44,7 @@ impl Sentinels {
         let master = set.master();
         let sentinel = options.clone().sentinel_of(
             Sentinels::SERVICE,
-            master.port(),
+            master.port_of_others(),
             count / 2 + 1,
             down_after,
             master.options.password.as_deref(),
@@ -140,11 +140,14 @@ impl Sentinels {
         sentinel.cli(&["SENTINEL", "FAILOVER", Sentinels::SERVICE]);
     }
 
-    /// `redis-sentinel://<host:port>,…/0?service=mymaster`.
+    /// `redis-sentinel://<host:port>,…/0?service=mymaster`, `rediss-` if they speak TLS.
     pub fn url(&self) -> String {
-        let hosts = self.servers.iter().map(|it| it.address().to_string());
+        let hosts = self.servers.iter().map(RedisServer::port_of_others);
+        let hosts = hosts.map(|port| format!("127.0.0.1:{port}"));
         let hosts = hosts.collect::<Vec<_>>().join(",");
-        format!("redis-sentinel://{hosts}/0?service={}", Sentinels::SERVICE)
+        let scheme = self.servers[0].scheme();
+        let service = Sentinels::SERVICE;
+        format!("{scheme}-sentinel://{hosts}/0?service={service}")
     }
 
     fn up(&self) -> impl Iterator<Item = &RedisServer> {

@@ -1,0 +1,61 @@
+//! Servers that ask who the client is.
+
+use lock_core::redis::{Client, TlsCertificates};
+use lock_core::{ErrorKind, LockManager};
+use lock_tests::{Authority, RedisServer, needs};
+
+use super::{HOST, connected, is_of_use, is_untouched, refused, showing, tls, trusting};
+
+#[tokio::test]
+async fn a_server_that_asks_for_a_certificate_is_shown_one_or_says_that_it_wants_one() {
+    needs!(redis_with_tls);
+    let authority = Authority::new();
+    let asking = tls(&authority).asking_clients();
+    let server = RedisServer::options().tls(&asking).start();
+    let builder = || LockManager::builder(&server.tls_url());
+
+    let nameless = builder().tls_certificates(trusting(&authority));
+    let error = refused(nameless, "asks for a certificate").await;
+    assert_eq!(error.kind(), ErrorKind::Misconfigured);
+    let stranger = Authority::new().certificate(HOST);
+    let strange = builder().tls_certificates(showing(&authority, &stranger));
+    let error = refused(strange, "does not accept the certificate").await;
+    assert_eq!(error.kind(), ErrorKind::Misconfigured);
+    assert!(is_untouched(&server));
+
+    let own = authority.certificate("client");
+    let known = || builder().tls_certificates(showing(&authority, &own));
+    let (locks, other) = (connected(known()).await, connected(known()).await);
+    is_of_use(&locks, &other, "k").await;
+    // And by a client that the application has made.
+    let client = Client::build_with_tls(server.tls_url(), showing(&authority, &own));
+    let locks = LockManager::from_client(client.expect("a client")).expect("a manager");
+    is_of_use(&locks, &other, "k").await;
+}
+
+#[tokio::test]
+async fn certificates_that_cannot_be_read_or_used_are_invalid_and_not_repeated() {
+    let authority = Authority::new();
+    let certificates = TlsCertificates {
+        root_cert: Some(b"-----BEGIN CERTIFICATE-----\nsesame\n-----END CERTIFICATE-----".to_vec()),
+        client_tls: None,
+    };
+    let unreadable = LockManager::builder("rediss://127.0.0.1:1").tls_certificates(certificates);
+    for (builder, what_to_do) in [
+        (unreadable, "PEM"),
+        (LockManager::builder("redis://127.0.0.1:1"), "rediss://"),
+        (LockManager::builder("memory:"), "servers"),
+    ] {
+        let builder = match what_to_do {
+            "PEM" => builder,
+            _ => builder.tls_certificates(trusting(&authority)),
+        };
+        let error = builder.connect_lazy().expect_err("of no use");
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        let shown = format!("{error} {error:?}");
+        assert!(
+            shown.contains(what_to_do) && !shown.contains("sesame"),
+            "{shown}"
+        );
+    }
+}
