@@ -1,5 +1,6 @@
 //! What is wrong with a server's settings, as the kit finds it.
 
+mod clocks;
 mod log;
 mod rights;
 mod settings;

@@ -29,6 +29,9 @@ pub enum Flow {
     HoldAfter(u64),
     /// Each piece that arrives is replaced by these bytes: a peer that talks garbage.
     Replace(Vec<u8>),
+    /// They pass, but what a server says of its clock (`TIME`) is that much later, from what arrives now
+    /// on. Of whole seconds.
+    ClockAhead(Duration),
 }
 
 /// The whole state of a proxy.
@@ -104,7 +107,7 @@ pub(super) enum Verdict<'a> {
 impl Lane {
     pub(super) fn judge(&self, arrived: Instant, length: usize) -> Verdict<'_> {
         match &self.flow {
-            Flow::Pass => Verdict::Pass(length),
+            Flow::Pass | Flow::ClockAhead(_) => Verdict::Pass(length),
             Flow::Hold => Verdict::Never,
             Flow::Delay(by) if arrived.elapsed() >= *by => Verdict::Pass(length),
             Flow::Delay(by) => Verdict::Later(arrived + *by),
@@ -117,7 +120,10 @@ impl Lane {
     }
 
     /// Takes in what has arrived.
-    pub(super) fn load(&self, bytes: Vec<u8>) -> Load {
+    pub(super) fn load(&self, mut bytes: Vec<u8>) -> Load {
+        if let Flow::ClockAhead(by) = self.flow {
+            set_ahead(&mut bytes, by);
+        }
         Load::new(bytes, &self.held)
     }
 
@@ -136,6 +142,25 @@ impl Lane {
 
     pub(super) fn held(&self) -> u64 {
         self.held.load(Ordering::Relaxed)
+    }
+}
+
+/// The answers to `TIME` among these: the seconds and the microseconds, each as text.
+fn set_ahead(bytes: &mut [u8], by: Duration) {
+    const BEFORE: &[u8] = b"*2\r\n$10\r\n";
+    const AFTER: &[u8] = b"\r\n$";
+    const LENGTH: usize = BEFORE.len() + 10 + AFTER.len();
+    for at in 0..bytes.len().saturating_sub(LENGTH) {
+        let piece = &bytes[at..at + LENGTH];
+        if !piece.starts_with(BEFORE) || !piece.ends_with(AFTER) {
+            continue;
+        }
+        let seconds = at + BEFORE.len()..at + BEFORE.len() + 10;
+        let text = std::str::from_utf8(&bytes[seconds.clone()]).ok();
+        if let Some(time) = text.and_then(|text| text.parse::<u64>().ok()) {
+            let later = format!("{:010}", time + by.as_secs());
+            bytes[seconds].copy_from_slice(later.as_bytes());
+        }
     }
 }
 
