@@ -139,7 +139,8 @@ impl KeeperLink {
         loop {
             let inbox = Inbox::new(events.manager, &names, &events);
             let limit = if topology.is_one_server() {
-                self.connect_timeout
+                // Less than whoever waits for it has: what is said here says more.
+                self.connect_timeout * 9 / 10
             } else {
                 // Another one may answer.
                 self.connect_timeout.min(ELSEWHERE)
