@@ -138,7 +138,8 @@ async fn contend(wanted: &Wanted, seat: Seat, give_up: Moment) -> Result<Arc<Hol
     let keeper = &wanted.core.keeper;
     let mut pending = Pending::new(wanted);
     let mut doubt = Doubt::default();
-    let mut queue = false;
+    let waits = wanted.wait != Wait::None;
+    let mut queue = waits && wanted.core.store.is_contended(&wanted.key);
     loop {
         if wanted.core.is_draining() {
             seat.failed(&Error::draining());

@@ -7,6 +7,7 @@ use tokio::time::{sleep, timeout};
 
 use super::Keeper;
 use crate::hold::Hold;
+use crate::local::look;
 use crate::manager::Core;
 use crate::retry::pause_after_failure;
 use crate::store::{Lane, Operation, Outcome, Release, Store};
@@ -131,8 +132,7 @@ impl std::fmt::Debug for Job {
 
 pub(super) async fn run(keeper: Arc<Keeper>, store: Arc<dyn Store>, job: Job) {
     if let First::Look = job.first {
-        look(&keeper, &*store, &job).await;
-        drop(job);
+        look(job.core, job.release, Lane::Keeper).await;
         keeper.job_done();
         return;
     }
@@ -160,16 +160,6 @@ pub(super) async fn run(keeper: Arc<Keeper>, store: Arc<dyn Store>, job: Job) {
     if late_twin {
         sleep(LATE_TWIN).await;
         until_answered(&keeper, &*store, &release, ttl).await;
-    }
-}
-
-/// Asked once: without an answer the lease is given back in good time, as if somebody waited.
-async fn look(keeper: &Keeper, store: &dyn Store, job: &Job) {
-    let Release { key, token, .. } = &job.release;
-    let asked = keeper.clock.now();
-    let answer = store.execute(Operation::Look(job.release.clone()), Lane::Keeper);
-    if let Ok(Outcome::Waiting(waits)) = timeout(keeper.operation_timeout, answer).await {
-        job.core.local.has_looked(key, *token, asked, waits);
     }
 }
 

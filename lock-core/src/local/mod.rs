@@ -4,6 +4,7 @@
 //! still stands, is told so without a round trip. While the contender's own question is in flight
 //! nothing is known: those who do not want to wait share its answer.
 
+mod look;
 mod pass;
 mod seat;
 mod slot;
@@ -16,6 +17,7 @@ use std::task::Waker;
 
 use tokio::sync::oneshot;
 
+pub(crate) use self::look::look;
 pub(crate) use self::pass::Passed;
 pub(crate) use self::seat::{Place, Seat};
 pub(crate) use self::slot::{Left, held_fact};

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use super::look::look_around;
 use super::slot::{Slot, Standing, Waiter};
 use super::{Local, Verdict};
 use crate::clock::Moment;
 use crate::hold::Hold;
-use crate::keeper::Job;
 use crate::release;
 use crate::sync::lock;
 use crate::token::Token;
@@ -17,12 +17,17 @@ impl Local {
     pub(crate) fn pass(hold: &Arc<Hold>) -> Option<Arc<Hold>> {
         let mut hold = Arc::clone(hold);
         loop {
-            let Some((waiter, next)) = successor(&hold) else {
+            let Some((waiter, next, looks)) = successor(&hold) else {
                 return Some(hold);
             };
+            let looking = looks.then(|| Arc::clone(&next));
             // Told outside the queue's lock. One that is gone by now leaves it to the next in line.
             match waiter.verdict.send(Verdict::Passed(Passed::new(next))) {
-                Ok(()) => return None,
+                Ok(()) => {
+                    // Whoever comes next goes first.
+                    looking.iter().for_each(|next| look_around(next));
+                    return None;
+                }
                 Err(Verdict::Passed(mut passed)) => hold = passed.take_back()?,
                 Err(_) => return Some(hold),
             }
@@ -44,8 +49,8 @@ impl Local {
     }
 }
 
-/// Makes the lease that of the first living waiter.
-fn successor(hold: &Arc<Hold>) -> Option<(Waiter, Arc<Hold>)> {
+/// Makes the lease that of the first living waiter. Whether it is time to look who else waits.
+fn successor(hold: &Arc<Hold>) -> Option<(Waiter, Arc<Hold>, bool)> {
     let core = &hold.core;
     if core.is_draining() || !hold.cooldown().is_zero() {
         return None;
@@ -64,11 +69,8 @@ fn successor(hold: &Arc<Hold>) -> Option<(Waiter, Arc<Hold>)> {
     drop(before);
     core.keeper.disarm(hold);
     core.keeper.arm(&next);
-    if looks {
-        core.keeper.submit(Job::look(&next));
-    }
     hold.wake_waiting();
-    Some((waiter, next))
+    Some((waiter, next, looks))
 }
 
 fn first_in_line(slot: &mut Slot) -> Option<&Waiter> {

@@ -158,13 +158,13 @@ fn tokens_that_are_not_reserved_once_more() {
 
 #[test]
 fn a_key_given_away_that_nobody_looks_after() {
-    let waited = behind_stopped(3, false, Some(Fault::NobodyLooksAfterAGivenKey));
+    let waited = behind_stopped(3, 0, false, Some(Fault::NobodyLooksAfterAGivenKey));
     assert!(waited > 20, "{waited} s");
 }
 
 /// That takes one that has given the key away and is gone.
 #[test]
 fn a_next_in_line_that_is_not_told() {
-    let waited = behind_stopped(1, true, Some(Fault::NobodyIsToldOfAGrant));
+    let waited = behind_stopped(1, 2, true, Some(Fault::NobodyIsToldOfAGrant));
     assert!(waited > 20, "{waited} s");
 }

@@ -334,7 +334,9 @@ impl<T: Copy + Eq> Server<T> {
             if least > self.micros {
                 self.write_ahead(fence, around);
             }
-            if !around.has(Fault::NobodyIsToldOfAGrant) {
+            // Whoever asked a moment ago is taken to be there.
+            let asked_long_ago = self.micros.saturating_sub(head.score) > 1_000_000;
+            if asked_long_ago && !around.has(Fault::NobodyIsToldOfAGrant) {
                 self.tell_next(key, head.grant, around);
             }
             return;

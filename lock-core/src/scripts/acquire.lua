@@ -26,12 +26,11 @@ local left
 if value and ARGV[5] ~= '' and value == ARGV[5] then
   -- Those who waited come before the process that releases it.
   redis.pcall('ZREM', KEYS[3], waiting)
-  redis.call('DEL', KEYS[1])
   -- Its release finds another's key, and cannot say which fencing token was used.
   local used = tonumber(ARGV[7]) or 0
   raise(KEYS[2], mark, ARGV[7])
   if used > (tonumber(mark) or 0) then mark = ARGV[7] end
-  value, left = hand_over(KEYS[3], KEYS[1], KEYS[2], ARGV[6], now, (tonumber(mark) or 0) + 1)
+  value, left = hand_over(KEYS[3], KEYS[1], KEYS[2], ARGV[6], now, (tonumber(mark) or 0) + 1, true)
 end
 
 if value and value ~= token then

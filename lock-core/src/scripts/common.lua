@@ -24,6 +24,17 @@ local function publish(channels, token, message)
   return receivers
 end
 
+-- Tells a waiter when to ask again if nothing is pushed to it before: "n <token> <ms> <lock>". Whether it
+-- still listens; one that does not, leaves the queue.
+local function tell(queue, lock, channels, waiting, ms)
+  local token = string.match(waiting, '^(%x+/%x+) %d+$')
+  if not token then return false end
+  local after = string.format('%.0f', ms)
+  local told = publish(channels, token, 'n ' .. token .. ' ' .. after .. ' ' .. lock) ~= 0
+  if not told then redis.pcall('ZREM', queue, waiting) end
+  return told
+end
+
 -- Tells the first two waiters that still listen when to ask again if nothing is pushed to them before:
 -- "n <token> <ms> <lock>". Two, and the second one later, so that a process that is stopped, and does
 -- not come, does not stop all the others. Answers how many were told.
@@ -44,35 +55,48 @@ local function tell_next(queue, lock, channels, ms)
   return told
 end
 
--- Gives a free lock to the first waiter that still listens, for as long as its grant says:
+-- Gives a lock to the first waiter that still listens, for as long as its grant says:
 -- "g <token> <fence> <end in ms> <lock>". now is the server's time in microseconds, least the lowest
--- fencing token that may be given. Answers the token and its grant, or nothing.
-local function hand_over(queue, lock, mark, channels, now, least)
+-- fencing token that may be given; ours whether the key holds what is being released, and is deleted if
+-- it is given to nobody. Answers the token and its grant, or nothing.
+local function hand_over(queue, lock, mark, channels, now, least, ours)
   local fence = string.format('%.0f', math.max(now, least))
   for _ = 1, 64 do
-    local head = redis.pcall('ZRANGE', queue, 0, 0)
-    if head.err or not head[1] then return end
+    local head = redis.pcall('ZPOPMIN', queue)
+    if head.err or not head[1] then break end
     local token, grant = string.match(head[1], '^(%x+/%x+) (%d+)$')
-    local receivers = 0
     if token then
       local ends = string.format('%.0f', math.floor(now / 1000) + grant)
       -- Before anybody hears of it: what cannot be set (out of memory) is not given. And only a key
-      -- that is free: a batch may find one absent for two of its releases, and gives it once.
-      local set = redis.pcall('SET', lock, token, 'NX', 'PXAT', ends)
-      if not set or set.err then return end
-      receivers = publish(channels, token, 'g ' .. token .. ' ' .. fence .. ' ' .. ends .. ' ' .. lock)
+      -- that is ours or free: a batch may find one absent for two of its releases, and gives it once.
+      local set
+      if ours then
+        set = redis.pcall('SET', lock, token, 'PXAT', ends)
+      else
+        set = redis.pcall('SET', lock, token, 'NX', 'PXAT', ends)
+      end
+      local receivers
+      if set and not set.err then
+        ours = true
+        local message = 'g ' .. token .. ' ' .. fence .. ' ' .. ends .. ' ' .. lock
+        receivers = publish(channels, token, message)
+      end
+      if type(receivers) ~= 'number' then
+        -- Not given after all. It keeps its place, or if there is no room for that, asks.
+        if redis.pcall('ZADD', queue, head[2], head[1]) ~= 1 then
+          publish(channels, token, 'n ' .. token .. ' 0 ' .. lock)
+        end
+        break
+      end
+      if receivers ~= 0 then
+        -- A clock that stands behind the token: this lease's end will not prove that it has passed it,
+        -- nor those of the tasks that the lease goes on to.
+        if least > now then redis.pcall('SET', mark, string.format('%.0f', fence + passes)) end
+        -- Whoever asked a moment ago is taken to be there. Of one that may not come the next are told.
+        if now - head[2] > 1000000 then tell_next(queue, lock, channels, tonumber(grant)) end
+        return token, tonumber(grant)
+      end
     end
-    if receivers ~= 0 and type(receivers) == 'number' then
-      redis.pcall('ZREM', queue, head[1])
-      -- A clock that stands behind the token: this lease's end will not prove that it has passed it,
-      -- nor those of the tasks that the lease goes on to.
-      if least > now then redis.pcall('SET', mark, string.format('%.0f', fence + passes)) end
-      tell_next(queue, lock, channels, grant)
-      return token, tonumber(grant)
-    end
-    if token then redis.pcall('DEL', lock) end
-    -- This user may not publish: the waiters look for themselves.
-    if receivers ~= 0 then return end
-    redis.pcall('ZREM', queue, head[1])
   end
+  if ours then redis.call('DEL', lock) end
 end

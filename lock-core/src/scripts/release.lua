@@ -7,27 +7,29 @@
 -- Reply  1 released   0 there is no such key   2 the key is another owner's
 --        4, 3   as 1 and 0, and a waiter has been given the key
 --
--- Deletes only what holds this very token. DEL comes first: it is allowed when the server is out of
--- memory. Nothing after it can fail the script.
-local values = redis.pcall('MGET', KEYS[1], KEYS[2])
+-- Deletes only what holds this very token. Nothing after the first line can fail the script: whatever
+-- becomes of the rest, a key that was the token's is deleted or given away.
 if values.err then return values end
 local value, mark = values[1], values[2]
 local reply = 2
 if value == ARGV[1] and not ARGV[5] then
-  redis.call('DEL', KEYS[1])
   reply = 1
+  raise(KEYS[2], mark, ARGV[2])
 elseif not value then
   reply = 0
 end
-if reply == 1 then raise(KEYS[2], mark, ARGV[2]) end
-if redis.pcall('EXISTS', KEYS[3]) == 1 then
-  redis.pcall('ZREM', KEYS[3], ARGV[1] .. ' ' .. ARGV[4])
+if waited_for then
+  -- Whoever holds the key has left the queue when it was granted.
+  if reply ~= 1 then redis.pcall('ZREM', KEYS[3], ARGV[1] .. ' ' .. ARGV[4]) end
   if reply ~= 2 then
     local time = redis.call('TIME')
+    local now = time[1] * 1000000 + time[2]
     local used = math.max(tonumber(mark) or 0, tonumber(ARGV[2]) or 0)
-    if hand_over(KEYS[3], KEYS[1], KEYS[2], ARGV[3], time[1] * 1000000 + time[2], used + 1) then
+    if hand_over(KEYS[3], KEYS[1], KEYS[2], ARGV[3], now, used + 1, reply == 1) then
       reply = reply + 3
     end
   end
+elseif reply == 1 then
+  redis.call('DEL', KEYS[1])
 end
 return reply

@@ -69,6 +69,12 @@ pub(crate) trait Store: Debug + Send + Sync {
         self.lane()
     }
 
+    /// Whether the key went from waiter to waiter a moment ago: whoever wants to wait asks to be queued
+    /// at once.
+    fn is_contended(&self, _key: &str) -> bool {
+        false
+    }
+
     /// Where a waiter is told what becomes of it, if it asks on this lane.
     fn address(&self, manager: Address, _lane: Lane) -> Address {
         manager

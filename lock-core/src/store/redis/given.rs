@@ -7,6 +7,7 @@
 //! process, each look is put off by the next release.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(super) struct Given {
     clock: Clock,
     keys: Mutex<HashMap<Arc<str>, Watched>>,
+    /// Whether there are any, for a look without the lock.
+    any: AtomicBool,
     /// There is a first one.
     some: Notify,
 }
@@ -48,10 +51,16 @@ impl Given {
         let is_first = keys.is_empty();
         let release = release.clone();
         keys.insert(Arc::clone(&release.key), Watched { over, release });
+        self.any.store(true, Ordering::Relaxed);
         drop(keys);
         if is_first {
             self.some.notify_one();
         }
+    }
+
+    /// Whether the key was given away a moment ago.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.any.load(Ordering::Relaxed) && lock(&self.keys).contains_key(key)
     }
 
     /// This acquire was refused, though it stepped over a lease of its own process: somebody was
@@ -78,6 +87,7 @@ impl Given {
         let over = keys.extract_if(|_, watched| watched.over <= now);
         let over = over.map(|(_, watched)| watched.release).collect();
         if keys.is_empty() {
+            self.any.store(false, Ordering::Relaxed);
             // There may have been very many.
             keys.shrink_to(16);
         }

@@ -293,6 +293,10 @@ impl Store for RedisStore {
         })
     }
 
+    fn is_contended(&self, key: &str) -> bool {
+        self.given.has(key)
+    }
+
     fn address(&self, manager: Address, lane: Lane) -> Address {
         match lane {
             Lane::Runtime(runtime) if !self.topology.is_cluster() => manager.on(runtime),

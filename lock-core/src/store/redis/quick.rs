@@ -18,6 +18,8 @@ pub(super) enum Quick {
     Together(Ride),
     /// By itself.
     Alone(&'static Lua, Cmd),
+    /// By itself, and whoever is given the lock hears of it first.
+    Behind(&'static Lua, Cmd),
 }
 
 impl RedisStore {
@@ -50,8 +52,13 @@ impl RedisStore {
                 {
                     return Some(Quick::Together(ride));
                 }
-                let command = self.releasing(self.scripts.release, release);
-                Some(Quick::Alone(self.scripts.release, command))
+                let script = self.scripts.release;
+                let command = self.releasing(script, release);
+                Some(if self.given.has(&release.key) {
+                    Quick::Behind(script, command)
+                } else {
+                    Quick::Alone(script, command)
+                })
             }
             _ => None,
         }
@@ -67,6 +74,9 @@ impl RedisStore {
         let (answer, together) = match quick {
             Quick::Together(ride) => (ride.await?, true),
             Quick::Alone(script, command) => (script.ask(on, command).await?, false),
+            Quick::Behind(script, command) => {
+                (Box::pin(script.ask_behind(on, command)).await?, false)
+            }
         };
         if is_alone(&answer) {
             return Box::pin(self.ask_at_length(operation, on)).await;
