@@ -13,7 +13,7 @@ pub(super) async fn a_guard_dropped_outside_a_runtime_gives_back(store: &Fixture
     std::thread::spawn(move || drop(guard))
         .join()
         .expect("no panic");
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn a_guard_dropped_in_a_panic_gives_back(store: &Fixture) {
@@ -23,7 +23,7 @@ pub(super) async fn a_guard_dropped_in_a_panic_gives_back(store: &Fixture) {
         panic!("on purpose");
     });
     panicked.join().expect_err("it panicked");
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn a_guard_dropped_while_its_runtime_shuts_down_gives_back(store: &Fixture) {
@@ -59,7 +59,7 @@ pub(super) async fn a_guard_dropped_while_its_runtime_shuts_down_gives_back(stor
     })
     .join()
     .expect("no panic");
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn a_guard_outlives_its_manager(store: &Fixture) {
@@ -69,7 +69,7 @@ pub(super) async fn a_guard_outlives_its_manager(store: &Fixture) {
     let lost = tokio::time::timeout(short() * 2, guard.lost()).await;
     assert!(lost.is_err(), "it is still renewed");
     drop(guard);
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn a_drained_manager_gives_out_nothing(store: &Fixture) {
@@ -176,7 +176,7 @@ pub(super) async fn releases_that_race_renewals_leave_nothing(store: &Fixture) {
     let locks = store.manager().await;
     race(&locks, races()).await;
     assert!(locks.held().is_empty());
-    store.is_left_clean();
+    store.is_left_clean().await;
     // Longer than any ttl: what renews itself for ever would be there still.
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(store.taken(), 0);
@@ -199,5 +199,5 @@ pub(super) async fn a_drain_after_many_races_does_not_wait_for_closed_leases(sto
     }
     let left = locks.drain(Duration::from_secs(9)).await;
     assert_eq!((left.held(), left.releasing()), (0, 0));
-    store.is_left_clean();
+    store.is_left_clean().await;
 }

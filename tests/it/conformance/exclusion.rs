@@ -124,7 +124,7 @@ pub(super) async fn of_fifty_tasks_one_is_inside_at_a_time(store: &Fixture) {
     for task in tasks {
         task.await.expect("no panic").expect("its turn comes");
     }
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn two_managers_exclude_one_another(store: &Fixture) {
@@ -186,7 +186,7 @@ pub(super) async fn a_requests_cooldown_does_not_count_for_a_dropped_guard(store
             .await
             .expect("free"),
     );
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn a_long_cooldown_is_told_exactly_while_somebody_waits_for_it(store: &Fixture) {

@@ -96,7 +96,7 @@ pub(super) async fn any_characters_make_a_key(store: &Fixture) {
         let next = waiter.await.expect("no panic").expect("its turn");
         next.release().await.expect("held");
     }
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn a_ttl_out_of_bounds_is_invalid_and_names_the_bound(store: &Fixture) {

@@ -57,7 +57,7 @@ pub(super) async fn without_renewing_it_is_lost_at_its_deadline_and_not_later_th
     guard.lost().await;
     assert_eq!(guard.remaining(), Duration::ZERO);
     assert_eq!(kind(guard.release().await), ErrorKind::Lost);
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn a_deleted_lock_is_noticed_at_the_next_renewal(store: &Fixture) {

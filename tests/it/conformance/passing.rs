@@ -32,7 +32,7 @@ pub(super) async fn each_owner_has_a_window_and_a_token_of_its_own(store: &Fixtu
     assert!(second.fencing_token() > before.fencing_token());
     assert_eq!(locks.held().len(), 1);
     second.release().await.expect("held");
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn the_loss_reaches_the_owner_and_not_the_one_before_it(store: &Fixture) {
@@ -62,7 +62,7 @@ pub(super) async fn a_lease_that_was_passed_on_is_still_renewed(store: &Fixture)
     tokio::time::sleep(short() * 3).await;
     assert!(second.is_valid());
     second.release().await.expect("held");
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn a_waiter_that_is_gone_when_it_is_given_the_lock_passes_it_on(store: &Fixture) {
@@ -75,7 +75,7 @@ pub(super) async fn a_waiter_that_is_gone_when_it_is_given_the_lock_passes_it_on
     gone.abort();
     assert!(gone.await.is_err_and(|error| error.is_cancelled()));
     its_turn(next).await.release().await.expect("held");
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn the_last_waiter_that_is_gone_leaves_the_lock_free(store: &Fixture) {
@@ -87,7 +87,7 @@ pub(super) async fn the_last_waiter_that_is_gone_leaves_the_lock_free(store: &Fi
     assert!(gone.await.is_err_and(|error| error.is_cancelled()));
     let drained = locks.drain(wait::PATIENCE).await;
     assert!(drained.is_complete(), "{drained:?}");
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn a_cooldown_is_not_passed_over(store: &Fixture) {
@@ -114,7 +114,7 @@ pub(super) async fn a_lease_of_another_length_is_not_passed_on(store: &Fixture) 
         assert!(second.remaining() <= ttl, "its own ttl, from now on");
         second.release().await.expect("held");
     }
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn while_nobody_else_waits_a_lease_stays_in_its_process(store: &Fixture) {
@@ -152,7 +152,7 @@ pub(super) async fn while_nobody_else_waits_a_lease_stays_in_its_process(store: 
     for task in tasks {
         task.await.expect("no panic");
     }
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn no_process_starves_behind_the_tasks_of_another(store: &Fixture) {
@@ -179,7 +179,7 @@ pub(super) async fn no_process_starves_behind_the_tasks_of_another(store: &Fixtu
         task.await.expect("no panic");
     }
     busy.drain(wait::PATIENCE).await;
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn an_unfair_lock_stays_with_the_tasks_of_its_process_for_longer(store: &Fixture) {
@@ -225,5 +225,5 @@ pub(super) async fn an_unfair_lock_stays_with_the_tasks_of_its_process_for_longe
     for task in tasks {
         task.await.expect("no panic");
     }
-    store.is_left_clean();
+    store.is_left_clean().await;
 }

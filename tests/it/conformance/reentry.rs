@@ -48,7 +48,7 @@ pub(super) async fn a_nested_body_runs_under_the_same_lease(store: &Fixture) {
     });
     let (outer, inner) = tokens.await.expect("the lock is free");
     assert_eq!(outer, inner);
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn bodies_nest_as_deep_as_they_are_called(store: &Fixture) {
@@ -62,7 +62,7 @@ pub(super) async fn bodies_nest_as_deep_as_they_are_called(store: &Fixture) {
         locks.lock("k").run(deeper).await.expect("inside")
     }
     assert_eq!(down(&store.manager().await, 20).await, 20);
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn between_two_calls_for_one_key_another_key_may_be_taken(store: &Fixture) {
@@ -70,7 +70,7 @@ pub(super) async fn between_two_calls_for_one_key_another_key_may_be_taken(store
     let lock = |key| locks.lock(key).ttl(long());
     let innermost = lock("a").run(lock("b").run(lock("a").run(lock("b").run(async { 7 }))));
     assert_eq!(innermost.await.unwrap().unwrap().unwrap().unwrap(), 7);
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn two_branches_of_a_join_exclude_one_another(store: &Fixture) {
@@ -138,7 +138,7 @@ pub(super) async fn a_nested_body_that_is_dropped_lets_the_next_one_in(store: &F
         outer.await.expect("the lock is free").expect("inside"),
         "next"
     );
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 /// Whether one poll leaves the future pending.
@@ -180,7 +180,7 @@ pub(super) async fn a_scope_takes_a_spawned_task_inside(store: &Fixture) {
         );
     });
     token.await.expect("the lock is free");
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn a_spawned_scope_and_its_parent_exclude_one_another(store: &Fixture) {
@@ -212,7 +212,7 @@ pub(super) async fn a_guard_opens_a_scope_by_hand(store: &Fixture) {
     let inside = guard.scope(locks.lock("k").run(async { 7 })).await;
     assert_eq!(inside.expect("inside"), 7);
     guard.release().await.expect("still held");
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn another_manager_is_a_stranger(store: &Fixture) {
@@ -285,7 +285,7 @@ pub(super) async fn a_nested_limit_ends_the_nested_body_only(store: &Fixture) {
             locks.lock("k").run(async { "again" }).await
         });
     assert_eq!(outer.await.expect("not lost").expect("inside"), "again");
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn a_nested_cooldown_is_applied_when_the_outer_lock_is_released(store: &Fixture) {
@@ -356,7 +356,7 @@ pub(super) async fn a_body_that_outlives_its_owner_keeps_the_lock_to_its_end(sto
     assert!(!left.is_complete(), "drain waits for it: {left:?}");
     end.send(()).expect("it waits");
     task.await.expect("no panic").expect("it ends");
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn once_the_lock_is_given_back_its_scope_is_nobodys(store: &Fixture) {
@@ -369,7 +369,7 @@ pub(super) async fn once_the_lock_is_given_back_its_scope_is_nobodys(store: &Fix
         assert_eq!(kind(other.lock("k").acquire().await), ErrorKind::Busy);
     }));
     late.await.expect("a lock like any other");
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn a_panic_in_a_nested_body_lets_the_next_one_in(store: &Fixture) {
@@ -388,5 +388,5 @@ pub(super) async fn a_panic_in_a_nested_body_lets_the_next_one_in(store: &Fixtur
         outer.await.expect("the lock is free").expect("inside"),
         "next"
     );
-    store.is_left_clean();
+    store.is_left_clean().await;
 }

@@ -112,7 +112,7 @@ pub(super) async fn the_locals_of_a_cancelled_body_are_gone_before_the_release(s
     task.abort();
     assert!(task.await.expect_err("aborted").is_cancelled());
     went_under_the_lock(&taken);
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn the_locals_of_a_panicking_body_are_gone_before_the_release(store: &Fixture) {
@@ -124,7 +124,7 @@ pub(super) async fn the_locals_of_a_panicking_body_are_gone_before_the_release(s
     let task = tokio::spawn(store.lock("k").await.run(body));
     assert!(task.await.expect_err("it panicked").is_panic());
     went_under_the_lock(&taken);
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn the_locals_of_a_body_that_lost_its_lock_are_gone_when_the_caller_hears_of_it(
@@ -176,7 +176,7 @@ pub(super) async fn a_body_that_holds_too_long_is_dropped_and_then_the_lock_give
     );
     assert!(error.is_max_hold());
     went_under_the_lock(&taken);
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn max_hold_ends_a_body_that_ignores_loss_too(store: &Fixture) {
@@ -184,7 +184,7 @@ pub(super) async fn max_hold_ends_a_body_that_ignores_loss_too(store: &Fixture) 
     let request = request.on_lost(OnLost::Ignore);
     let error = request.run(std::future::pending::<()>()).await;
     assert!(error.expect_err("too long").is_max_hold());
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn a_guard_that_holds_too_long_is_lost_and_its_key_stays_taken(store: &Fixture) {
@@ -197,7 +197,7 @@ pub(super) async fn a_guard_that_holds_too_long_is_lost_and_its_key_stays_taken(
     assert_eq!(kind(store.lock("k").await.acquire().await), ErrorKind::Busy);
     let error = guard.release().await.expect_err("too long");
     assert!(error.is_max_hold());
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn a_body_that_ignores_loss_runs_to_its_end(store: &Fixture) {
@@ -222,7 +222,7 @@ pub(super) async fn a_body_that_ignores_loss_runs_to_its_end(store: &Fixture) {
 pub(super) async fn a_release_in_the_background_comes_too(store: &Fixture) {
     let request = store.lock("k").await.release(ReleaseMode::Background);
     assert_eq!(request.run(async { 7 }).await.expect("it ran"), 7);
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn a_body_that_lost_its_lock_unnoticed_keeps_its_result(store: &Fixture) {

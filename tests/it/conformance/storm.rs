@@ -110,7 +110,7 @@ async fn storm(store: &Fixture) {
         assert_eq!((left.held(), left.releasing()), (0, 0));
         assert!(locks.held().is_empty());
     }
-    store.is_left_clean();
+    store.is_left_clean().await;
     for key in &*guarded {
         assert!(
             key.entered.load(Ordering::SeqCst) > ROUNDS / 10,

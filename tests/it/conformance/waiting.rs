@@ -38,7 +38,7 @@ pub(super) async fn a_waiter_gets_the_lock_when_it_is_released(store: &Fixture) 
     first.release().await.expect("held");
     let second = told(waiter).await.expect("no panic").expect("its turn");
     second.release().await.expect("held");
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn tasks_of_one_manager_are_served_in_the_order_they_came(store: &Fixture) {
@@ -75,7 +75,7 @@ pub(super) async fn a_waiter_of_another_manager_is_told_of_the_release(store: &F
         let second = told(waiter).await.expect("no panic").expect("its turn");
         second.release().await.expect("held");
     }
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn a_waiter_of_another_manager_is_told_of_a_release_in_the_background(
@@ -111,7 +111,7 @@ pub(super) async fn waiters_of_two_managers_all_come_through(store: &Fixture) {
     for task in tasks {
         served(task).await.expect("no panic").expect("its turn");
     }
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn a_cancelled_waiter_leaves_nothing_and_blocks_nobody(store: &Fixture) {
@@ -130,7 +130,7 @@ pub(super) async fn a_cancelled_waiter_leaves_nothing_and_blocks_nobody(store: &
     first.release().await.expect("held");
     let guard = told(stays).await.expect("no panic").expect("its turn");
     guard.release().await.expect("held");
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn a_cancelled_head_of_another_manager_blocks_nobody(store: &Fixture) {
@@ -145,7 +145,7 @@ pub(super) async fn a_cancelled_head_of_another_manager_blocks_nobody(store: &Fi
     first.release().await.expect("held");
     let guard = told(second).await.expect("no panic").expect("its turn");
     guard.release().await.expect("held");
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn a_waiter_cancelled_at_the_moment_of_its_grant_passes_the_lock_on(
@@ -169,7 +169,7 @@ pub(super) async fn a_waiter_cancelled_at_the_moment_of_its_grant_passes_the_loc
         let guard = told(last).await.expect("no panic").expect("its turn");
         guard.release().await.expect("held");
     }
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 async fn a_thousand(store: &Fixture) -> Vec<tokio::task::JoinHandle<Result<(), lock_core::Error>>> {
@@ -195,7 +195,7 @@ pub(super) async fn a_thousand_waiters_come_through(store: &Fixture) {
     for waiter in waiters {
         served(waiter).await.expect("no panic").expect("its turn");
     }
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn a_thousand_cancelled_waiters_leave_nothing(store: &Fixture) {
@@ -211,7 +211,7 @@ pub(super) async fn a_thousand_cancelled_waiters_leave_nothing(store: &Fixture) 
     wait::eventually("the queue is empty", async || store.waiting() == 0).await;
     assert_eq!(store.taken(), 1);
     first.release().await.expect("held");
-    store.is_left_clean();
+    store.is_left_clean().await;
 }
 
 pub(super) async fn somebody_who_does_not_wait_is_told_busy_while_others_wait(store: &Fixture) {
