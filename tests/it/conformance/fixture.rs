@@ -134,6 +134,15 @@ impl Fixture {
         builder.connect().await.expect("a manager")
     }
 
+    /// A ttl for a lock that has to be renewed in time. Each of several servers has an eighth of it to
+    /// answer, or is taken for dead.
+    pub(crate) fn renewable(&self) -> Duration {
+        match self.store {
+            Store::Several(_) => short() * 3,
+            _ => short(),
+        }
+    }
+
     /// Whether the store takes such a key at all: in a cluster a brace belongs to a hash tag.
     pub(crate) fn takes(&self, key: &str) -> bool {
         let tagged = key

@@ -27,14 +27,10 @@ async fn held(store: &Fixture) -> LockGuard {
 }
 
 pub(super) async fn a_renewed_lock_outlives_its_ttl(store: &Fixture) {
-    let guard = store
-        .lock("k")
-        .await
-        .ttl(short())
-        .acquire()
-        .await
-        .expect("free");
-    assert!(timeout(short() * 2, guard.lost()).await.is_err());
+    let ttl = store.renewable();
+    let request = store.lock("k").await.ttl(ttl);
+    let guard = request.acquire().await.expect("free");
+    assert!(timeout(ttl * 2, guard.lost()).await.is_err());
     assert!(guard.is_valid());
     assert_eq!(store.taken(), 1);
     assert_eq!(kind(store.lock("k").await.acquire().await), ErrorKind::Busy);

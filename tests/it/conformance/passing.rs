@@ -53,13 +53,14 @@ pub(super) async fn the_loss_reaches_the_owner_and_not_the_one_before_it(store: 
 
 pub(super) async fn a_lease_that_was_passed_on_is_still_renewed(store: &Fixture) {
     let locks = store.manager().await;
-    let request = || locks.lock("k").ttl(short()).wait(Wait::Forever);
+    let ttl = store.renewable();
+    let request = || locks.lock("k").ttl(ttl).wait(Wait::Forever);
     let first = request().acquire().await.expect("free");
     let waiter = tokio::spawn(request().acquire());
     tokio::task::yield_now().await;
     first.release().await.expect("held");
     let second = its_turn(waiter).await;
-    tokio::time::sleep(short() * 3).await;
+    tokio::time::sleep(ttl * 2).await;
     assert!(second.is_valid());
     second.release().await.expect("held");
     store.is_left_clean().await;
