@@ -1,13 +1,13 @@
-//! Many who want the same lock, while servers stop and die as often as they may: one is inside, tokens
-//! rise, and nothing is left behind.
+//! Many who want the same lock, while servers stop and die as often as they may, and clients with the
+//! lock in their hands: one is inside, tokens rise, and nothing is left behind.
 //!
 //! `LOCK_TESTS_REDLOCK` says how many acquisitions.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lock_core::{ErrorKind, LockGuard, LockManager, Wait};
+use lock_core::{ErrorKind, LockGuard, LockHandle, LockManager, Renew, Wait};
 use lock_tests::{needs, wait};
 use tokio::time::timeout;
 
@@ -18,6 +18,8 @@ const MANAGERS: usize = 4;
 const TASKS: usize = 3;
 /// The ttl of locks whose servers may forget them, and how long these are kept out.
 const MAX_TTL: Duration = Duration::from_secs(3);
+/// One of so many attempts is a client's that dies as soon as it has the lock.
+const MORTAL: u64 = 1_000;
 
 /// What one lock guards.
 #[derive(Default)]
@@ -25,12 +27,18 @@ pub(super) struct Guarded {
     inside: AtomicBool,
     highest: AtomicU64,
     entered: AtomicU64,
+    /// Of a client that died inside, and gave nothing back.
+    dead: Mutex<Option<LockHandle>>,
+    died: AtomicU64,
 }
 
 impl Guarded {
     /// Goes in and out again.
     pub(super) async fn enter(&self, guard: LockGuard) -> LockGuard {
         assert!(!self.inside.swap(true, Ordering::SeqCst), "two are inside");
+        let dead = self.dead.lock().expect("no panic").take();
+        let counts = dead.is_some_and(|dead| dead.is_valid());
+        assert!(!counts, "the dead one's time is not over");
         let token = u64::from(guard.fencing_token());
         let before = self.highest.swap(token, Ordering::SeqCst);
         assert!(before < token, "{token} was granted after {before}");
@@ -38,6 +46,14 @@ impl Guarded {
         assert!(self.inside.swap(false, Ordering::SeqCst), "two were inside");
         self.entered.fetch_add(1, Ordering::SeqCst);
         guard
+    }
+
+    /// Goes in, and gives nothing back: servers keep the lock until it has run out.
+    async fn die(&self, guard: LockGuard) {
+        let guard = self.enter(guard).await;
+        *self.dead.lock().expect("no panic") = Some(guard.handle());
+        self.died.fetch_add(1, Ordering::SeqCst);
+        guard.lost().await;
     }
 
     pub(super) fn entered(&self) -> u64 {
@@ -56,6 +72,8 @@ struct Crowd {
     tasks: Vec<tokio::task::JoinHandle<Refused>>,
     managers: Vec<LockManager>,
     all: u64,
+    /// Servers that were stopped or killed.
+    crashes: AtomicU64,
 }
 
 /// How often a task came away without the lock.
@@ -74,6 +92,7 @@ impl Crowd {
             tasks: Vec::new(),
             managers: Vec::new(),
             all: acquisitions(),
+            crashes: AtomicU64::new(0),
         };
         for _ in 0..MANAGERS {
             let builder = nodes.builder().max_ttl(max_ttl).default_ttl(ttl);
@@ -86,7 +105,9 @@ impl Crowd {
                     _ => Wait::For(Duration::from_secs(5)),
                 };
                 let (guarded, over) = (Arc::clone(&crowd.guarded), Arc::clone(&crowd.over));
-                let task = contend(locks.clone(), guarded, wait, over);
+                // Where a lock is long, nobody lives to see its end.
+                let mortal = ttl == MAX_TTL;
+                let task = contend(locks.clone(), guarded, wait, mortal, over);
                 crowd.tasks.push(tokio::spawn(task));
             }
             crowd.managers.push(locks);
@@ -94,14 +115,22 @@ impl Crowd {
         crowd
     }
 
-    /// Resolves when another tenth is done.
+    /// Resolves when another tenth is done, or a thousand.
     async fn goes_on(&self) {
-        let enough = self.guarded.entered() + self.all / 10;
+        let enough = self.guarded.entered() + (self.all / 10).min(1_000);
         wait_long("they go on", async || self.guarded.entered() >= enough).await;
     }
 
+    fn is_done(&self) -> bool {
+        self.guarded.entered() >= self.all
+    }
+
+    fn crash(&self, servers: u64) {
+        self.crashes.fetch_add(servers, Ordering::SeqCst);
+    }
+
     async fn end(self) {
-        wait_long("all is done", async || self.guarded.entered() >= self.all).await;
+        wait_long("all is done", async || self.is_done()).await;
         self.over.store(true, Ordering::SeqCst);
         let mut all = Refused::default();
         for task in self.tasks {
@@ -110,7 +139,12 @@ impl Crowd {
             all.unavailable += refused.unavailable;
             all.lost += refused.lost;
         }
-        println!("{} acquisitions, {all:?}", self.guarded.entered());
+        println!(
+            "{} acquisitions, {} servers stopped or killed, {} clients died; {all:?}",
+            self.guarded.entered(),
+            self.crashes.load(Ordering::SeqCst),
+            self.guarded.died.load(Ordering::SeqCst)
+        );
         for locks in self.managers {
             let left = locks.drain(wait::PATIENCE).await;
             assert_eq!((left.held(), left.releasing()), (0, 0));
@@ -134,12 +168,22 @@ async fn contend(
     locks: LockManager,
     guarded: Arc<Guarded>,
     wait: Wait,
+    mortal: bool,
     over: Arc<AtomicBool>,
 ) -> Refused {
     let mut refused = Refused::default();
+    let mut attempts = 0;
     while !over.load(Ordering::SeqCst) {
-        let acquire = locks.lock("k").wait(wait).acquire();
+        attempts += 1;
+        let dies = mortal && attempts % MORTAL == 50;
+        // Nobody renews a dead client's lock.
+        let renew = if dies { Renew::Off } else { Renew::Auto };
+        let acquire = locks.lock("k").wait(wait).renew(renew).acquire();
         match timeout(wait::PATIENCE, acquire).await.expect("no hang") {
+            Ok(guard) if dies => {
+                let over = timeout(wait::PATIENCE, guarded.die(guard));
+                over.await.expect("it runs out");
+            }
             Ok(guard) => {
                 let guard = guarded.enter(guard).await;
                 let release = timeout(wait::PATIENCE, guard.release());
@@ -172,8 +216,12 @@ async fn one_of_many_contenders_is_inside_while_servers_stop_and_go_on() {
     let nodes = Nodes::start(5);
     // Nothing of them ends by itself while this test lasts.
     let crowd = Crowd::start(&nodes, long(), long()).await;
-    for first in 0..4 {
+    for first in (0..5).cycle() {
+        if crowd.is_done() {
+            break;
+        }
         crowd.goes_on().await;
+        crowd.crash(2);
         let stopped = [&nodes.0[first], &nodes.0[(first + 2) % 5]];
         stopped.iter().for_each(|node| node.stop());
         crowd.goes_on().await;
@@ -188,9 +236,13 @@ async fn one_of_many_contenders_is_inside_while_servers_die_and_forget() {
     needs!(redis);
     let nodes = Nodes::start(5);
     let crowd = Crowd::start(&nodes, MAX_TTL, MAX_TTL).await;
-    for dies in [0, 2] {
-        let stops = dies + 1;
+    for dies in (0..5).cycle() {
+        if crowd.is_done() {
+            break;
+        }
+        let stops = (dies + 1) % 5;
         crowd.goes_on().await;
+        crowd.crash(2);
         nodes.0[dies].kill();
         crowd.goes_on().await;
         // While it does not vote yet, one more may be missing.
