@@ -8,7 +8,6 @@ use super::fan_out::FanOut;
 use super::rejoin;
 use super::spread::{Nodes, Spread, contains};
 use super::undo::Undoing;
-use crate::store::vote::{VoteOperation, VoteOutcome, Withdrawal};
 use crate::store::{Extended, Extension, Lane, Operation, Outcome};
 
 impl Quorum {
@@ -61,30 +60,10 @@ impl Quorum {
             }
             self.leases.end(one.extension.token);
             let undoing = Undoing::of(&one.extension, &one.spread, lane);
-            let quorum = Arc::clone(self);
-            let places =
-                (0..self.nodes.len()).filter(|place| contains(one.spread.touched(), *place));
-            let places: Vec<usize> = places.collect();
-            self.leave_behind(async move {
-                for place in places {
-                    quorum.withdraw_or_tell_later(place, &undoing).await;
-                }
-            });
-        }
-    }
-
-    async fn withdraw_or_tell_later(self: &Arc<Self>, place: usize, undoing: &Undoing) {
-        let node = &self.nodes[place];
-        let withdraw = VoteOperation::Withdraw(undoing.release.clone(), Withdrawal::Over);
-        let asked = node
-            .is_up()
-            .then(|| node.ask(Operation::Vote(withdraw), undoing.lane));
-        let withdrawn = match asked {
-            Some(asked) => matches!(asked.await, Outcome::Vote(VoteOutcome::Withdrawn { .. })),
-            None => false,
-        };
-        if !withdrawn {
-            self.tell_later(place, undoing);
+            let touched = one.spread.touched();
+            for place in (0..self.nodes.len()).filter(|place| contains(touched, *place)) {
+                self.take_back(place, &undoing);
+            }
         }
     }
 }

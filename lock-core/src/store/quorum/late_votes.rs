@@ -7,8 +7,8 @@ use super::fan_out::FanOut;
 use super::spread::{Late, contains};
 use super::undo::Undoing;
 use crate::clock::Moment;
-use crate::store::vote::{Vote, VoteOperation, VoteOutcome, Withdrawal};
-use crate::store::{Operation, Outcome};
+use crate::store::Outcome;
+use crate::store::vote::{Vote, VoteOutcome};
 
 /// Votes that come when it is decided: they count for a lease that is held, and are undone where it is
 /// over. Dropped, with the runtime that it runs on, it leaves them to the keeper.
@@ -37,7 +37,7 @@ impl LateVotes {
     pub(super) async fn come(mut self) {
         loop {
             match self.votes.next().await {
-                Some((place, outcome)) => came(&self.quorum, &self.undoing, place, outcome).await,
+                Some((place, outcome)) => came(&self.quorum, &self.undoing, place, outcome),
                 None if self.votes.open() > 0 => {
                     // Out from now on, and still listened to.
                     for place in self.votes.silent() {
@@ -63,7 +63,7 @@ impl Drop for LateVotes {
     }
 }
 
-async fn came(quorum: &Arc<Quorum>, undoing: &Undoing, place: usize, outcome: Outcome) {
+fn came(quorum: &Arc<Quorum>, undoing: &Undoing, place: usize, outcome: Outcome) {
     let spread = &undoing.spread;
     let unwanted = match outcome {
         Outcome::Vote(VoteOutcome::NotAsked) => return,
@@ -86,14 +86,9 @@ async fn came(quorum: &Arc<Quorum>, undoing: &Undoing, place: usize, outcome: Ou
         }
     };
     if unwanted {
-        let withdraw = VoteOperation::Withdraw(undoing.release.clone(), Withdrawal::Over);
-        let answer = quorum.nodes[place].ask(Operation::Vote(withdraw), undoing.lane);
-        if !matches!(answer.await, Outcome::Vote(vote) if vote.is_withdrawn()) {
-            quorum.tell_later(place, undoing);
-            return;
-        }
+        return quorum.take_back(place, undoing);
     }
-    if unwanted || !contains(spread.granted(), place) {
+    if !contains(spread.granted(), place) {
         spread.is_without(place);
     }
     spread.resolved(place);

@@ -12,6 +12,7 @@ use crate::store::{Extension, Lane, Operation, Outcome, Release};
 use crate::token::Token;
 
 /// What it takes to take a vote back.
+#[derive(Clone)]
 pub(super) struct Undoing {
     pub(super) release: Release,
     pub(super) spread: Arc<Spread>,
@@ -90,6 +91,20 @@ impl Quorum {
         }
     }
 
+    /// Takes one vote back, while the caller goes on: a node that does not answer keeps no other's vote
+    /// waiting.
+    pub(super) fn take_back(self: &Arc<Self>, place: usize, undoing: &Undoing) {
+        undoing.spread.is_without(place);
+        undoing.spread.unresolved(place);
+        let taking_back = TakingBack {
+            quorum: Arc::clone(self),
+            undoing: undoing.clone(),
+            place,
+            done: false,
+        };
+        self.leave_behind(taking_back.run());
+    }
+
     /// The node is told when it can be; until then it is not asked for the lease again.
     pub(super) fn tell_later(&self, place: usize, undoing: &Undoing) {
         let node = &self.nodes[place];
@@ -99,5 +114,45 @@ impl Quorum {
         node.left_overs
             .add(release, Some(spread), self.keeper.clock.now());
         node.bell.notify_one();
+    }
+}
+
+/// One vote that is taken back. What comes of it otherwise, its runtime's end included, is left to the
+/// keeper.
+struct TakingBack {
+    quorum: Arc<Quorum>,
+    undoing: Undoing,
+    place: usize,
+    done: bool,
+}
+
+impl TakingBack {
+    async fn run(mut self) {
+        let node = &self.quorum.nodes[self.place];
+        if !node.is_up() {
+            return;
+        }
+        let release = self.undoing.release.clone();
+        let patience = self.quorum.patience(release.ttl);
+        let withdraw = VoteOperation::Withdraw(release, Withdrawal::Over);
+        let asked = node.ask(Operation::Vote(withdraw), self.undoing.lane);
+        let keeper = &self.quorum.keeper;
+        let overdue = keeper.clock.now() + patience;
+        let mut answer = FanOut::new([(self.place, asked)]).until(keeper, overdue);
+        match answer.next().await {
+            Some((_, Outcome::Vote(vote))) => self.done = vote.is_withdrawn(),
+            Some(_) => {}
+            None => node.is_silent(),
+        }
+    }
+}
+
+impl Drop for TakingBack {
+    fn drop(&mut self) {
+        if self.done {
+            self.undoing.spread.resolved(self.place);
+        } else {
+            self.quorum.tell_later(self.place, &self.undoing);
+        }
     }
 }

@@ -130,21 +130,7 @@ async fn after_a_split(undoing: Undoing, ttl: Duration) -> Scene {
         Arc::clone(&nodes[1]) as _,
         Arc::clone(&nodes[2]) as _,
     ];
-    let settings = Settings {
-        clock: Clock::default(),
-        operation_timeout: Duration::from_millis(500),
-        connect_timeout: Duration::from_secs(5),
-        defaults: (ttl, Wait::Forever),
-        max_ttl: None,
-        assume_fresh: true,
-    };
-    let named = |(place, store): (usize, _)| QuorumNode {
-        store,
-        shown: place.to_string(),
-    };
-    let quorum = stores.into_iter().enumerate().map(named).collect();
-    let locks = LockManager::start_quorum(quorum, settings).expect("a manager");
-    locks.ready().await.expect("nodes that answer");
+    let locks = manager_on(stores.into(), ttl).await;
 
     // Two strangers have a node each: it is a split, and the third vote is given back for a while.
     let strangers = TokenSource::new(Address::random());
@@ -162,6 +148,25 @@ async fn after_a_split(undoing: Undoing, ttl: Duration) -> Scene {
         guard,
         _locks: locks,
     }
+}
+
+async fn manager_on(stores: Vec<Arc<dyn Store>>, ttl: Duration) -> LockManager {
+    let settings = Settings {
+        clock: Clock::default(),
+        operation_timeout: Duration::from_millis(500),
+        connect_timeout: Duration::from_secs(5),
+        defaults: (ttl, Wait::Forever),
+        max_ttl: None,
+        assume_fresh: true,
+    };
+    let named = |(place, store): (usize, _)| QuorumNode {
+        store,
+        shown: place.to_string(),
+    };
+    let quorum = stores.into_iter().enumerate().map(named).collect();
+    let locks = LockManager::start_quorum(quorum, settings).expect("a manager");
+    locks.ready().await.expect("nodes that answer");
+    locks
 }
 
 #[tokio::test]
@@ -185,4 +190,39 @@ async fn a_vote_that_is_still_to_be_undone_renews_nothing() {
     let lost = tokio::time::timeout(Duration::from_secs(20), scene.guard.lost()).await;
     lost.expect("a majority has not renewed it");
     scene.odd.what_is_late_arrives().await;
+}
+
+#[tokio::test]
+async fn a_node_that_is_silent_keeps_no_others_vote() {
+    let nodes: [Arc<MemoryStore>; 5] = std::array::from_fn(|_| MemoryStore::new(Clock::default()));
+    let odd = Arc::new(Odd {
+        node: Arc::clone(&nodes[0]),
+        undoing: Undoing::Late,
+        late: Mutex::default(),
+        met: Notify::new(),
+    });
+    let mut stores: Vec<Arc<dyn Store>> = vec![Arc::clone(&odd) as _];
+    stores.extend(
+        nodes[1..]
+            .iter()
+            .map(|node| Arc::clone(node) as Arc<dyn Store>),
+    );
+    let locks = manager_on(stores, Duration::from_secs(60)).await;
+    let owner = TokenSource::new(Address::random()).fresh();
+    for node in &nodes[2..] {
+        assert!(take(node, owner).await);
+    }
+    // Two are slow to vote, for an attempt that is over by then; and one of them is then silent.
+    nodes[..2].iter().for_each(|node| node.set_hung(true));
+    let refused = locks.lock("k").wait(Wait::None).acquire().await;
+    assert_eq!(refused.expect_err("taken").kind(), crate::ErrorKind::Busy);
+    nodes[..2].iter().for_each(|node| node.set_hung(false));
+    odd.met.notified().await;
+    let undone = async {
+        while nodes[1].counts().0 > 0 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    let undone = tokio::time::timeout(Duration::from_secs(20), undone).await;
+    undone.expect("the other one's vote is undone");
 }
