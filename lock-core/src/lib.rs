@@ -116,6 +116,7 @@ mod manager;
 mod model;
 mod options;
 mod parameters;
+mod pending;
 mod redlock_url;
 mod reentry;
 mod release;

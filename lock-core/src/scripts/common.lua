@@ -1,8 +1,8 @@
 -- Put before the scripts that may leave a key free. None of these functions ever fails: the lock is
 -- more important than what belongs to it.
 --
--- A queue holds "<token> <grant in ms>" by arrival, a token is "<manager>/<lease>", and a manager
--- listens on "<channels><manager>". A PUBLISH that nobody receives says that its process is gone, if
+-- A queue holds "<token> <grant in ms>" by arrival, a token is "<address>/<lease>", and whoever has the
+-- address listens on "<channels><address>". A PUBLISH that nobody receives says that its process is gone, if
 -- all who hear it are counted: `counted` is put before this. In a cluster they are not.
 
 -- A lease goes on from task to task of its process so many times, and takes so many fencing tokens
@@ -22,17 +22,6 @@ local function publish(channels, token, message)
   local receivers = redis.pcall('PUBLISH', channels .. string.sub(token, 1, 16), message)
   if receivers == 0 and not counted then return 1 end
   return receivers
-end
-
--- Tells a waiter when to ask again if nothing is pushed to it before: "n <token> <ms> <lock>". Whether it
--- still listens; one that does not, leaves the queue.
-local function tell(queue, lock, channels, waiting, ms)
-  local token = string.match(waiting, '^(%x+/%x+) %d+$')
-  if not token then return false end
-  local after = string.format('%.0f', ms)
-  local told = publish(channels, token, 'n ' .. token .. ' ' .. after .. ' ' .. lock) ~= 0
-  if not told then redis.pcall('ZREM', queue, waiting) end
-  return told
 end
 
 -- Tells the first two waiters that still listen when to ask again if nothing is pushed to them before:

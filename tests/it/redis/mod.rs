@@ -3,6 +3,7 @@
 
 mod background;
 mod batches;
+mod channels;
 mod covered;
 mod fencing;
 mod foreign;

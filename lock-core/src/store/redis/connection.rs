@@ -1,7 +1,6 @@
-//! One multiplexed connection, and whether it still answers.
+//! One multiplexed connection.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use redis::aio::{AsyncPushSender, MultiplexedConnection, SendError};
@@ -12,9 +11,9 @@ use redis::{
 };
 
 use super::batch::Batch;
+use super::health::{Health, Question};
 use super::inbox::Inbox;
 use super::trouble::{Trouble, failure, not_connected, trouble};
-use crate::clock::{Clock, Moment};
 use crate::store::Failure;
 use crate::token::Token;
 
@@ -23,8 +22,6 @@ const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
 /// With so many bytes to write it writes, before it takes more: the server then works on one batch while
 /// the next is made ready, instead of all of them at once while the client waits.
 const FULL: usize = 1024;
-/// A connection that has left questions unanswered for this long is replaced by a new one.
-const SILENT: Duration = Duration::from_millis(500);
 
 /// A client with the settings that a lock needs, whatever it was made with.
 pub(super) fn prepared(info: ConnectionInfo) -> Result<Client, RedisError> {
@@ -76,15 +73,6 @@ pub(super) enum Probe {
     /// Of a cluster: it need not have the slot that is asked about.
     #[cfg(feature = "cluster")]
     Node,
-}
-
-#[derive(Debug, Default)]
-struct Health {
-    closed: AtomicBool,
-    /// Questions sent and not answered.
-    in_flight: AtomicUsize,
-    /// When the first question was sent that was given up on, since the last answer; 0: none was.
-    silent_since: AtomicU64,
 }
 
 impl Probe {
@@ -223,21 +211,17 @@ impl Connection {
 
     /// It leads to a server that is not the one to ask any more.
     pub(super) fn retire(&self) {
-        self.shared.health.closed.store(true, Ordering::Relaxed);
+        self.shared.health.end();
     }
 
     /// Whether there is any point in sending something.
     pub(super) fn is_usable(&self) -> bool {
-        let silent_since = self.shared.health.silent_since.load(Ordering::Relaxed);
-        !self.shared.health.closed.load(Ordering::Relaxed)
-            && (silent_since == 0 || Clock::System.now().since(Moment(silent_since)) < SILENT)
+        self.shared.health.is_good()
     }
 
     /// Whether so much is under way that going together pays.
     pub(super) fn is_busy(&self) -> bool {
-        self.batches
-            && (self.shared.health.in_flight.load(Ordering::Relaxed) >= 2
-                || self.shared.batch.was_a_crowd())
+        self.batches && (self.shared.health.in_flight() >= 2 || self.shared.batch.was_a_crowd())
     }
 
     pub(super) fn batch(&self) -> &Batch {
@@ -340,49 +324,6 @@ pub(super) fn is_master(role: Option<&Value>) -> Result<(), Failure> {
     }
 }
 
-/// One question, until it is answered or given up on.
-struct Question<'a> {
-    health: &'a Health,
-    sent: Moment,
-    over: bool,
-}
-
-impl<'a> Question<'a> {
-    fn new(health: &'a Health) -> Self {
-        health.in_flight.fetch_add(1, Ordering::Relaxed);
-        Self {
-            health,
-            sent: Clock::System.now(),
-            over: false,
-        }
-    }
-
-    fn answered<T>(mut self, answer: Result<T, RedisError>) -> Result<T, Trouble> {
-        self.over = true;
-        let answer = answer.map_err(trouble);
-        if let Err(Trouble::Broken(_)) = answer {
-            self.health.closed.store(true, Ordering::Relaxed);
-        } else {
-            self.health.silent_since.store(0, Ordering::Relaxed);
-        }
-        answer
-    }
-}
-
-impl Drop for Question<'_> {
-    fn drop(&mut self) {
-        self.health.in_flight.fetch_sub(1, Ordering::Relaxed);
-        if !self.over {
-            let _ = self.health.silent_since.compare_exchange(
-                0,
-                self.sent.0,
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            );
-        }
-    }
-}
-
 /// Hears what the server, or the driver at its end, says unasked.
 struct Listener {
     health: Arc<Health>,
@@ -392,7 +333,7 @@ struct Listener {
 impl AsyncPushSender for Listener {
     fn send(&self, push: PushInfo) -> Result<(), SendError> {
         if push.kind == PushKind::Disconnection {
-            self.health.closed.store(true, Ordering::Relaxed);
+            self.health.end();
         }
         if let Some(inbox) = &self.inbox {
             inbox.take(&push);

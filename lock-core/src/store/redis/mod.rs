@@ -12,6 +12,7 @@ mod cluster;
 mod connection;
 mod departure;
 mod given;
+mod health;
 mod inbox;
 mod journey;
 mod keeper_link;

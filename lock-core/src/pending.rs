@@ -1,0 +1,168 @@
+//! A lease that is being asked for, and what becomes of it if nobody waits for the answer any more.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use crate::acquire::Wanted;
+use crate::deadline::{Anchor, GRANT};
+use crate::hold::Hold;
+use crate::keeper::Job;
+use crate::lease::Phase;
+use crate::local::Seat;
+use crate::store::{Failure, Grant, Lane, Operation, Outcome, Refusal};
+
+/// What came of a question.
+pub(crate) enum Asked {
+    Granted,
+    Busy(Refusal),
+    Failed(Failure),
+}
+
+/// A lease that is being asked for. It is armed with the keeper before the first byte is sent, and
+/// dropped without being settled it is undone, whatever may still be on its way.
+pub(crate) struct Pending {
+    hold: Arc<Hold>,
+    lane: Lane,
+    /// Whether the store may know of it: in its queue, or by a send that was not answered.
+    known: bool,
+    /// Whether a send waits for its answer at this moment.
+    in_flight: bool,
+    /// Whether it has met what may be the lease before it, though its release was sent first.
+    pub(crate) was_behind: bool,
+    /// The newest reading of the server's clock, from the answer to the last send.
+    anchor: Option<Anchor>,
+    settled: bool,
+}
+
+impl Pending {
+    pub(crate) fn new(wanted: &Wanted) -> Self {
+        let core = &wanted.core;
+        let lane = core.store.acquiring_lane();
+        let address = core.store.address(core.tokens.manager(), lane);
+        let hold = Hold::new(core, &wanted.key, wanted.terms, address);
+        Self {
+            hold,
+            lane,
+            known: false,
+            in_flight: false,
+            was_behind: false,
+            anchor: None,
+            settled: false,
+        }
+    }
+
+    pub(crate) async fn ask(&mut self, seat: &Seat, queue: bool, patience: Duration) -> Asked {
+        let core = &self.hold.core;
+        // A lease whose release goes before on the same way need not be named. If that comes to nothing,
+        // it is named the second time.
+        let plain = !queue && !self.known && !self.was_behind;
+        let way = plain.then_some(self.lane);
+        let before = seat.asking(self.hold.token, way);
+        let behind = before.is_some_and(|before| before.is_on(way));
+        let replaces = before.filter(|_| !behind).map(|before| before.lease);
+        let operation = Operation::Acquire(self.hold.acquire(queue, replaces, self.known));
+        let sent = core.keeper.clock.now();
+        self.hold.ask(sent + patience);
+        core.keeper.arm(&self.hold);
+        let known = std::mem::replace(&mut self.known, true);
+        self.in_flight = true;
+        self.anchor = None;
+        let mut answer = core.store.execute(operation, self.lane);
+        let mut waker = None;
+        let outcome = poll_fn(|context| {
+            if let Poll::Ready(outcome) = answer.as_mut().poll(context) {
+                return Poll::Ready(Some(outcome));
+            }
+            self.hold.wake_on_change(&mut waker, context.waker());
+            if core.keeper.clock.now() >= sent + patience {
+                Poll::Ready(None)
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+        self.hold.forget_waker(waker);
+        self.in_flight = false;
+        match outcome {
+            Some(Outcome::Granted(fence)) if self.hold.grant(sent, fence) => {
+                core.keeper.rearm(&self.hold);
+                Asked::Granted
+            }
+            Some(Outcome::Granted(_)) => Asked::Failed(Failure::unanswered(
+                "the store's answer came after the ttl had run out",
+            )),
+            Some(Outcome::Busy(refusal)) => {
+                self.known = queue || known;
+                self.was_behind = behind;
+                let server = refusal.server_time;
+                self.anchor = server.map(|server| Anchor {
+                    local: sent,
+                    server,
+                });
+                Asked::Busy(refusal)
+            }
+            Some(Outcome::Failed(failure)) => {
+                self.known = known || failure.ambiguous;
+                if failure.ambiguous {
+                    self.hold.note_late_twin();
+                }
+                Asked::Failed(failure)
+            }
+            Some(_) => {
+                self.hold.note_late_twin();
+                Asked::Failed(Failure::not_understood())
+            }
+            None => {
+                self.hold.note_late_twin();
+                Asked::Failed(Failure::unanswered(format!(
+                    "the store gave no answer within {patience:?}"
+                )))
+            }
+        }
+    }
+
+    /// The store has given the key to this waiter. `false`: for how long is not known well enough.
+    pub(crate) fn take_over(&self, grant: Grant) -> bool {
+        let keeper = &self.hold.core.keeper;
+        let longest = self.hold.ttl().min(GRANT);
+        let deadline = self
+            .anchor
+            .and_then(|anchor| anchor.deadline(grant.ends, keeper.clock.now(), longest));
+        let counts = deadline.is_some_and(|deadline| self.hold.take_over(deadline, grant.fence));
+        if counts {
+            keeper.rearm(&self.hold);
+        }
+        counts
+    }
+
+    /// Granted: from here on the guard looks after it.
+    pub(crate) fn settle(mut self) -> Arc<Hold> {
+        self.settled = true;
+        Arc::clone(&self.hold)
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if self.settled {
+            return;
+        }
+        debug_assert_ne!(
+            self.hold.phase(),
+            Phase::Closed,
+            "only its Pending closes an unsettled lease"
+        );
+        self.hold.close();
+        if self.in_flight {
+            // Only an answer proves that nothing more of it will arrive.
+            self.hold.note_late_twin();
+        }
+        if self.known {
+            self.hold.core.local.note_unreleased(&self.hold);
+            let undo = Job::undo(&self.hold, self.lane);
+            self.hold.core.keeper.submit(undo);
+        }
+    }
+}
