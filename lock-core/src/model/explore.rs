@@ -1,9 +1,9 @@
 //! Breadth first through all that can happen. A state is remembered by 64 bits of its hash: among ten
 //! million the chance that any two are taken for one is about one in three hundred thousand.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
+use super::seen::ByHash;
 use super::world::{Limits, Step, World, Wrong};
 
 /// What was found.
@@ -19,26 +19,8 @@ pub(super) struct Found {
     pub(super) longest_wait: u64,
 }
 
-/// The hashes are hashes already.
-#[derive(Default)]
-struct AsItIs(u64);
-
-impl Hasher for AsItIs {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("only u64 are hashed");
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-}
-
 /// Where a state was come to from, and by which of the steps there.
-type Seen = HashMap<u64, (u64, u16), BuildHasherDefault<AsItIs>>;
+type Seen = ByHash<(u64, u16)>;
 
 fn print(world: &World) -> u64 {
     let mut hasher = DefaultHasher::new();

@@ -22,6 +22,7 @@ mod check;
 mod explore;
 mod fault;
 mod process;
+pub(crate) mod seen;
 mod server;
 mod simulate;
 mod world;

@@ -1,13 +1,13 @@
 //! Breadth first through all that can happen. A state is remembered by 64 bits of its hash: among ten
 //! million the chance that any two are taken for one is about one in three hundred thousand.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
+use std::hash::BuildHasher;
 
 use foldhash::quality::FixedState;
 
 use super::steps::Step;
 use super::world::{Limits, World, Wrong};
+use crate::model::seen::ByHash;
 
 /// What was found when there was nothing more to look at, or something was wrong.
 #[derive(Debug)]
@@ -18,26 +18,8 @@ pub(super) struct Found {
     pub(super) wrong: Option<(Wrong, Vec<Step>)>,
 }
 
-/// The hashes are hashes already.
-#[derive(Default)]
-struct AsItIs(u64);
-
-impl Hasher for AsItIs {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("only u64 are hashed");
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-}
-
 /// Where a state was come to from.
-type Seen = HashMap<u64, u64, BuildHasherDefault<AsItIs>>;
+type Seen = ByHash<u64>;
 
 fn print(world: &World) -> u64 {
     FixedState::default().hash_one(world)
