@@ -1,7 +1,10 @@
 //! Loopback ports that stay ours while nothing listens on them.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU16, Ordering};
+
+use tokio::net::TcpSocket;
 
 /// Below the ranges from which Linux and macOS take the ports of outgoing connections, so that no
 /// connection of anybody sits on the port of a server that is down for a moment.
@@ -39,7 +42,7 @@ impl Port {
     ///
     /// When ten thousand ports are all taken.
     pub fn free_with_bus() -> Port {
-        Port::first(|number| TcpListener::bind(loopback(number + 10_000)).is_ok())
+        Port::first(|number| nobody_listens(number + 10_000).is_ok())
     }
 
     fn first(fits: impl Fn(u16) -> bool) -> Port {
@@ -69,12 +72,20 @@ impl Port {
     fn reserve(number: u16) -> Option<Port> {
         let reservation = UdpSocket::bind(loopback(number)).ok()?;
         // Somebody outside this harness may be listening.
-        TcpListener::bind(loopback(number)).ok()?;
+        nobody_listens(number).ok()?;
         Some(Port {
             number,
             _reservation: reservation,
         })
     }
+}
+
+/// Looks without listening. A process that another test starts at this moment holds, until it is what
+/// it is to be, a copy of the socket: one that listened would keep the port from its owner for so long.
+fn nobody_listens(port: u16) -> io::Result<()> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(loopback(port))
 }
 
 fn loopback(port: u16) -> SocketAddr {

@@ -23,12 +23,16 @@ pub(super) async fn run(
         let bound = listener.take().unwrap_or_else(|| {
             std::net::TcpListener::bind(address).expect("the reserved port is free")
         });
+        let same = bound.try_clone().expect("a socket");
         set_listening(&plan, true);
         tokio::select! {
             () = accept_all(bound, upstream, &plan) => {}
             _ = changes.wait_for(|plan| plan.refusing) => {}
         }
-        // The select has dropped the listener: the port is closed.
+        // The select has dropped the listener, but a process that is being started may have a copy of
+        // it still: this closes the port for good. Where that cannot be done, it is not needed.
+        let _ = rustix::net::shutdown(&same, rustix::net::Shutdown::Both);
+        drop(same);
         set_listening(&plan, false);
         let _ = changes.wait_for(|plan| !plan.refusing).await;
     }
