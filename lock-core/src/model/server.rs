@@ -50,6 +50,8 @@ pub(super) struct Ask<T> {
     pub(super) queue: bool,
     /// A token that may be stepped over, and its fencing token.
     pub(super) replaces: Option<(T, Option<u64>)>,
+    /// Asked by the short script for who steps over something.
+    pub(super) in_short: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -175,6 +177,36 @@ impl<T: Copy + Eq> Server<T> {
         Answer::Granted(fence)
     }
 
+    /// `step.lua`. `None`: to be asked at length.
+    pub(super) fn step(
+        &mut self,
+        key: usize,
+        ask: Ask<T>,
+        around: &Around<'_, T>,
+    ) -> Option<Answer<T>> {
+        let (replaced, used) = ask.replaces?;
+        let found = self.look(key).map(|(value, _)| value);
+        if found.is_some_and(|value| value != Value::Held(replaced))
+            && !around.has(Fault::AStepOverAnybody)
+        {
+            return None;
+        }
+        if !self.keys[key].queue.is_empty() && !around.has(Fault::AStepOverWhoWaits) {
+            return None;
+        }
+        let highest = self.mark.max(used.unwrap_or(0));
+        if highest >= self.micros && !around.has(Fault::AStepBelowWhatWasUsed) {
+            return None;
+        }
+        if found.is_some() && !around.has(Fault::AStepForgetsWhatWasUsed) {
+            self.raise(used, around);
+        }
+        let value = Value::Held(ask.token);
+        let ends = self.millis() + ask.ttl;
+        self.keys[key].entry = Some(Entry { value, ends });
+        Some(Answer::Granted(self.micros))
+    }
+
     /// `release.lua`; `leave`: to touch nothing but the queue.
     pub(super) fn release(
         &mut self,
@@ -198,7 +230,10 @@ impl<T: Copy + Eq> Server<T> {
             self.keys[key].entry = None;
             self.raise(fence, around);
         }
-        self.leave_queue(key, token);
+        // Whoever holds the key has left the queue.
+        if released != Released::Yes {
+            self.leave_queue(key, token);
+        }
         if released != Released::Other {
             self.hand_over(key, used + 1, around);
         }
@@ -213,11 +248,14 @@ impl<T: Copy + Eq> Server<T> {
         around: &mut Around<'_, T>,
     ) {
         let value = self.look(key).map(|(value, _)| value);
-        for (token, fence) in releases {
-            if value == Some(Value::Held(token)) {
-                self.keys[key].entry = None;
-                self.raise(fence, around);
-            }
+        if releases
+            .iter()
+            .any(|(token, _)| value == Some(Value::Held(*token)))
+        {
+            self.keys[key].entry = None;
+            // The highest of all is sent along once.
+            let used = releases.iter().filter_map(|(_, fence)| *fence).max();
+            self.raise(used, around);
         }
         for (token, _) in releases {
             self.leave_queue(key, token);

@@ -106,6 +106,21 @@ async fn who_waited_comes_before_the_process_that_takes_the_lock_again() {
 }
 
 #[tokio::test]
+async fn whoever_has_the_lock_by_then_is_not_stepped_over() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
+    server.cli(&["SET", "lock:k", "a stranger", "PX", "60000"]);
+    guard.release_in_background();
+    let again = locks.lock("k").ttl(long()).acquire().await;
+    assert_eq!(kind(again), ErrorKind::Busy);
+    assert_eq!(server.get("lock:k").as_deref(), Some("a stranger"));
+    server.cli(&["DEL", "lock:k"]);
+    is_over(&server, &locks).await;
+}
+
+#[tokio::test]
 async fn tokens_rise_from_step_to_step_behind_a_mark_that_is_ahead_of_the_clock() {
     needs!(redis);
     let server = RedisServer::start();

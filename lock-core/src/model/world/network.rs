@@ -5,26 +5,14 @@ use crate::clock::Moment;
 use crate::lease::Renewal;
 use crate::model::fault::Fault;
 use crate::model::process::{Name, Twin};
-use crate::model::server::{Around, Push, Released, Server, Value};
+use crate::model::server::{Answer, Around, Ask, Push, Released, Server, Value};
 
 impl World {
     pub(super) fn deliver(&mut self, message: Message, limits: &Limits) -> Result<(), Wrong> {
         match message {
-            Message::Ask(ask, _, round) => {
-                let tokens = [
-                    ask.token,
-                    ask.replaces.map_or(ask.token, |(replaced, _)| replaced),
-                ];
-                let answer = self.serve(limits, &tokens, |server, around| {
-                    server.acquire(0, ask, around)
-                })?;
-                let waiter = self.processes[usize::from(ask.token.process)]
-                    .waiter
-                    .as_ref();
-                let awaited = waiter.filter(|waiter| waiter.name == ask.token);
-                if awaited.is_some_and(|waiter| waiter.is_waiting_for(round, limits.fault)) {
-                    self.net.push(Message::Answer(ask.token, round, answer));
-                }
+            Message::Ask(ask, _, round) => self.asked(ask, round, limits),
+            Message::AtLength(ask, round) => {
+                self.ask_at_length(ask, round);
                 Ok(())
             }
             Message::Answer(name, _, answer) => {
@@ -105,6 +93,43 @@ impl World {
             }
             Message::Push(push) => self.push(push, limits),
         }
+    }
+
+    /// A question arrives.
+    fn asked(&mut self, ask: Ask<Name>, round: u8, limits: &Limits) -> Result<(), Wrong> {
+        let replaced = ask.replaces.map_or(ask.token, |(replaced, _)| replaced);
+        let held =
+            matches!(self.server.look(0), Some((value, _)) if value == Value::Held(replaced));
+        let passed_over = held && replaced != ask.token && self.others_wait(ask.token.process);
+        let answer = self.serve(limits, &[ask.token, replaced], |server, around| {
+            match ask.in_short {
+                true => server.step(0, ask, around),
+                false => Some(server.acquire(0, ask, around)),
+            }
+        })?;
+        if passed_over && matches!(answer, Some(Answer::Granted(_))) {
+            return Err(Wrong::PassedOverTheQueue);
+        }
+        let waiter = self.processes[usize::from(ask.token.process)]
+            .waiter
+            .as_ref();
+        let awaited = waiter.filter(|waiter| waiter.name == ask.token);
+        if awaited.is_some_and(|waiter| waiter.is_waiting_for(round, limits.fault)) {
+            self.net.push(match answer {
+                Some(answer) => Message::Answer(ask.token, round, answer),
+                None => Message::AtLength(ask, round),
+            });
+        }
+        Ok(())
+    }
+
+    /// Whether another process, that can be told, waits for the lock.
+    fn others_wait(&self, process: u8) -> bool {
+        let mut waiting = self.server.keys[0].queue.iter();
+        waiting.any(|one| {
+            let other = one.token.process;
+            other != process && self.processes[usize::from(other)].alive
+        })
     }
 
     /// A cooldown arrives.

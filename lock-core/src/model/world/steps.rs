@@ -52,14 +52,14 @@ impl World {
         steps
     }
 
-    /// Forwards: not while somebody has the key, or is being given it. Backwards: before any lease
-    /// has run out.
+    /// Forwards: not while somebody has the key, or is being given it. Backwards: before any lease, or
+    /// grant, can have run out.
     fn clock_may_be_stepped(&self, limits: &Limits) -> bool {
         let Some(step) = limits.step.filter(|_| !self.stepped) else {
             return false;
         };
         if step < 0 {
-            return self.ticks == 0;
+            return self.ticks <= 1;
         }
         let Some((Value::Held(owner), _)) = self.server.look(0) else {
             return true;

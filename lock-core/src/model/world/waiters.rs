@@ -14,7 +14,9 @@ impl World {
             lease: process.begun,
         };
         process.waiter = Some(Waiter::new(name, limits.terms()));
-        self.ask(index, false, limits);
+        // A key that was given away a moment ago is known to be waited for.
+        let queue = process.gave.is_some();
+        self.ask(index, queue, limits);
     }
 
     /// The next in line of the process asks, if there is one.
@@ -39,14 +41,35 @@ impl World {
             ttl: limits.ttl_millis,
             queue,
             replaces,
+            in_short: !queue && replaces.is_some(),
         };
         let (name, round) = (waiter.name, waiter.rounds);
         // Nobody waits for what was answered to an earlier question.
         if !limits.has(Fault::AnswerToAnotherQuestion) {
-            self.net
-                .retain(|message| !matches!(message, Message::Answer(other, ..) if *other == name));
+            self.forget_answers(name);
         }
         self.net.push(Message::Ask(ask, now, round));
+    }
+
+    /// The short script has done nothing: the same is asked once more. If it is granted then, the lease
+    /// counts from the first time.
+    pub(super) fn ask_at_length(&mut self, ask: Ask<Name>, round: u8) {
+        let waiter = self.processes[usize::from(ask.token.process)]
+            .waiter
+            .as_ref();
+        if waiter.is_some_and(|one| one.name == ask.token && one.asked.is_some()) {
+            let in_short = false;
+            let ask = Ask { in_short, ..ask };
+            self.net.push(Message::Ask(ask, self.now(), round));
+        }
+    }
+
+    fn forget_answers(&mut self, name: Name) {
+        self.net.retain(|message| match message {
+            Message::Answer(other, ..) => *other != name,
+            Message::AtLength(ask, _) => ask.token != name,
+            _ => true,
+        });
     }
 
     pub(super) fn cancel(&mut self, index: u8, limits: &Limits) {
@@ -55,8 +78,7 @@ impl World {
         };
         waiter.gives_up(limits.fault);
         let name = waiter.name;
-        self.net
-            .retain(|message| !matches!(message, Message::Answer(other, ..) if *other == name));
+        self.forget_answers(name);
         if waiter.known && !limits.has(Fault::CancelledIsNotUndone) {
             self.release(name, None, waiter.twin, limits);
         }
