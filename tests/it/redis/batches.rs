@@ -6,6 +6,7 @@ use std::time::Duration;
 use lock_core::{Error, ErrorKind, LockGuard, LockManager, LockRequest, Wait};
 use lock_tests::{RedisServer, needs, wait};
 
+use super::pushes::stopped;
 use super::{asked, kind, long, manager};
 
 /// Two requests are on their way when the third one comes: it waits for others to go with.
@@ -206,4 +207,27 @@ async fn a_batch_of_releases_gives_the_keys_to_who_waits() {
         guard.release().await.expect("held");
     }
     assert!(super::keys(&server).is_empty());
+}
+
+/// As it is sent. Which releases meet in one batch is not for a test to say: these are those of two
+/// attempts of one process that were given up while the lock was another's.
+const BATCH: &str = concat!(
+    include_str!("../../../lock-core/src/scripts/one_server.lua"),
+    include_str!("../../../lock-core/src/scripts/common.lua"),
+    include_str!("../../../lock-core/src/scripts/batch.lua"),
+);
+
+#[tokio::test]
+async fn a_key_that_two_releases_of_a_batch_find_free_is_given_to_one_waiter() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let _deaf = stopped(&server, 2, 60_000);
+    let given_up = [7, 8].map(|lease| format!("{0:016x}/{lease:032x}", 9));
+    let keys = ["lock:!f", "lock:k", "lock:k", "lock:!q:{k}", "lock:!q:{k}"];
+    let arguments = ["lock:!m:", "2", "", "2000", "", &given_up[0], &given_up[1]];
+    server.cli(&[&["EVAL", BATCH, "5"], &keys[..], &arguments].concat());
+    let token = |process: u64| format!("{process:016x}/{process:032x}");
+    assert_eq!(server.get("lock:k"), Some(token(0)));
+    let queue = server.cli(&["ZRANGE", "lock:!q:{k}", "0", "-1"]);
+    assert_eq!(queue.trim(), format!("{} 60000", token(1)));
 }

@@ -124,6 +124,21 @@ async fn a_user_that_may_not_listen_waits_by_looking() {
 }
 
 #[tokio::test]
+async fn a_key_that_nobody_may_be_told_of_is_free_and_whoever_waits_for_it_keeps_its_place() {
+    needs!(redis);
+    let server = server(&["+@all", "~*", "resetchannels"]);
+    let locks = manager(&url(&server)).await;
+    let guard = taken(&locks, "k", long()).await;
+    // One that does not look.
+    let waiting = format!("{0:016x}/{0:032x} 2000", 7);
+    server.cli(&["ZADD", "lock:!q:{k}", "1", &waiting]);
+    guard.release().await.expect("no push, no error");
+    assert_eq!(server.get("lock:k"), None);
+    let queue = server.cli(&["ZRANGE", "lock:!q:{k}", "0", "-1"]);
+    assert_eq!(queue.trim(), waiting);
+}
+
+#[tokio::test]
 async fn a_permission_that_is_taken_away_is_misconfigured_until_it_is_given_back() {
     needs!(redis);
     let server = server(&["+@all", "~*", "&*"]);

@@ -230,7 +230,11 @@ async fn waiters_whose_process_is_gone_cost_the_next_one_nothing() {
 }
 
 /// Queued processes that are stopped: their connections are up, the word arrives, and nobody comes.
-fn stopped(server: &RedisServer, count: u64, grant_millis: u64) -> lock_core::redis::Connection {
+pub(super) fn stopped(
+    server: &RedisServer,
+    count: u64,
+    grant_millis: u64,
+) -> lock_core::redis::Connection {
     let client = lock_core::redis::Client::open(server.url()).expect("a URL");
     let mut deaf = client.get_connection().expect("a connection");
     for process in 0..count {
