@@ -160,12 +160,15 @@ async fn what_was_used_before_a_step_that_nobody_wants_any_more_stays_remembered
     proxy.set(Direction::Replies, Flow::Hold);
     let before = server.get("lock:k").expect("held");
     guard.release_in_background();
-    let step = tokio::spawn(take());
-    wait::eventually("it has stepped over", async || {
+    let stepped_over = wait::eventually("it has stepped over", async || {
         server.get("lock:k").is_some_and(|now| now != before)
-    })
-    .await;
-    step.abort();
+    });
+    tokio::select! {
+        // At once, before the release is sent.
+        biased;
+        _ = take() => panic!("it was answered"),
+        () = stepped_over => {}
+    }
     proxy.pass();
     is_free(&server).await;
     let mark = server.get("lock:!f").expect("a mark");
