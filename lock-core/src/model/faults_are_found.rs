@@ -77,7 +77,7 @@ found! {
     a_step_over_who_waits: AStepOverWhoWaits, PassedOverTheQueue, TWICE;
     a_step_below_what_was_used: AStepBelowWhatWasUsed, FenceNotHigher, TWICE;
     a_step_that_forgets_what_was_used: AStepForgetsWhatWasUsed, FenceNotHigher,
-        Limits { step: Some(-100_000), cancels: true, rounds: 1, leases: 3, ..PLAIN };
+        Limits { cancels: true, ticks: 1, ..BEHIND };
     two_managers_on_one_channel: SharedChannel, WindowWithoutTheKey, PLAIN;
     a_cancelled_waiter_that_is_not_undone: CancelledIsNotUndone, NobodyLooksAfterIt, UNDONE;
     a_late_question_that_is_forgotten: LateTwinIsForgotten, NobodyLooksAfterIt, UNDONE;
