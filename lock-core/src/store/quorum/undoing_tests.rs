@@ -217,7 +217,8 @@ async fn a_node_that_is_silent_keeps_no_others_vote() {
     let refused = locks.lock("k").wait(Wait::None).acquire().await;
     assert_eq!(refused.expect_err("taken").kind(), crate::ErrorKind::Busy);
     nodes[..2].iter().for_each(|node| node.set_hung(false));
-    odd.met.notified().await;
+    let met = tokio::time::timeout(Duration::from_secs(20), odd.met.notified()).await;
+    met.expect("the late vote of the one is taken back");
     let undone = async {
         while nodes[1].counts().0 > 0 {
             tokio::time::sleep(Duration::from_millis(2)).await;
