@@ -437,3 +437,7 @@ impl Hold {
         self.scheduled.store(at.0, Ordering::Relaxed);
     }
 }
+
+#[cfg(all(test, feature = "test-util"))]
+#[path = "hold_tests.rs"]
+mod tests;
