@@ -1,10 +1,12 @@
 //! What is wrong with the URL or the nodes, each by its kind, soon, and without a secret.
 
+use std::time::Duration;
+
 use lock_core::{ErrorKind, LockManager};
 use lock_tests::{Port, RedisCluster, RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{IMPATIENT, refused};
+use super::{IMPATIENT, PATIENT, refused};
 use crate::conformance::shared_cluster;
 
 #[tokio::test]
@@ -80,6 +82,30 @@ async fn a_cluster_that_has_lost_slots_is_an_outage_and_a_wrong_password_a_mista
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     // And it comes back.
     cluster.nodes()[0].start_again();
+    wait::eventually("locks are had again", async || {
+        locks.lock("k").acquire().await.is_ok()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nodes_that_send_one_to_each_other_are_an_outage() {
+    needs!(redis);
+    let cluster = RedisCluster::start(PATIENT);
+    let builder = LockManager::builder(&cluster.url()).operation_timeout(Duration::from_secs(1));
+    let locks = builder.connect().await.expect("a manager");
+    let owner = cluster.master_of("lock:k");
+    let nodes = cluster.nodes()[..3].iter();
+    let mut others = nodes.filter(|node| node.port() != owner.port());
+    let other = others.next().expect("another master");
+    // The one has given the slot away, and the other knows nothing of it.
+    let slot = cluster.slot("lock:k").to_string();
+    let given = ["CLUSTER", "SETSLOT", &slot, "NODE", &other.id()];
+    owner.cli(&given);
+    let error = timeout(wait::PATIENCE, locks.lock("k").acquire()).await;
+    let error = error.expect("in bounded time").expect_err("no lock");
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    other.cli(&given);
     wait::eventually("locks are had again", async || {
         locks.lock("k").acquire().await.is_ok()
     })

@@ -317,13 +317,16 @@ impl RedisStore {
         node: Node,
         journey: &mut Journey,
     ) -> Result<(), Trouble> {
-        let named = self.topology.cluster().and_then(|cluster| {
+        let Some(cluster) = self.topology.cluster() else {
+            return Err(Trouble::Elsewhere(elsewhere));
+        };
+        let named = || {
             let (address, slot) = elsewhere.error.redirect_node()?;
             let slot = super::cluster::slots::Slot::numbered(slot.into())?;
-            Some((cluster, slot, cluster.named(address, node)?))
-        });
-        let Some((cluster, slot, to)) = named else {
-            return Err(Trouble::Elsewhere(elsewhere));
+            Some((slot, cluster.named(address, node)?))
+        };
+        let Some((slot, to)) = named() else {
+            return Err(Trouble::Failed(Failure::not_understood()));
         };
         if elsewhere.is_for_now() {
             journey.asking = Some((to, elsewhere.mark));
@@ -333,10 +336,15 @@ impl RedisStore {
         journey.redirected += 1;
         // Nodes that send one to each other have to settle it first.
         if journey.redirected > 4 {
-            return self.rest(Trouble::Elsewhere(elsewhere), journey).await;
+            return self.rest(Trouble::Failed(at_odds()), journey).await;
         }
         Ok(())
     }
+}
+
+#[cfg(feature = "cluster")]
+fn at_odds() -> Failure {
+    Failure::refused("the nodes of the cluster do not agree which of them has the key's slot")
 }
 
 impl Journey {
