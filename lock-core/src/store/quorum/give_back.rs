@@ -155,7 +155,7 @@ impl GivingBack {
     fn note_missing(&self, place: usize, asked: bool) {
         let spread = &self.undoing.spread;
         let may_stand = contains(spread.touched(), place);
-        let doubtful = may_stand && contains(spread.doubtful(), place);
+        let doubtful = may_stand && spread.is_doubtful(place);
         if doubtful || (may_stand && !asked) {
             self.quorum.tell_later(place, &self.undoing);
         }

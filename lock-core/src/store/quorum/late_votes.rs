@@ -76,7 +76,10 @@ fn came(quorum: &Arc<Quorum>, undoing: &Undoing, place: usize, outcome: Outcome)
         },
         // It may have queued behind the command that left the queue.
         Outcome::Vote(_) => spread.has_ended(),
-        Outcome::Failed(failure) if !failure.ambiguous => false,
+        // What it agreed to before was left to this answer.
+        Outcome::Failed(failure) if !failure.ambiguous => {
+            spread.is_over() && contains(spread.granted(), place)
+        }
         _ => {
             // Of a lease that is held it stays in doubt: told when that is given back.
             if !spread.doubt(place) {

@@ -14,6 +14,8 @@
 //! key is free, and those who come try.
 
 mod acquire;
+#[cfg(all(test, feature = "test-util"))]
+mod asked_tests;
 mod count;
 mod courtesy;
 mod extend;

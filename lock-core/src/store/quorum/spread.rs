@@ -35,6 +35,9 @@ struct Known {
     /// Where a question, or its undoing, has not been answered. Such a node is not asked again for the
     /// lease: what arrives late would undo the newer vote.
     unresolved: Nodes,
+    /// Where it is a question, and somebody hears the answer: whoever does sees to what comes of it. The
+    /// undoing of an earlier vote, sent beside it, could arrive behind the next one.
+    asked: Nodes,
     /// Where one will never be answered, and may have arrived all the same.
     doubtful: Nodes,
     /// Where its end has been sent behind the only question that was ever asked, and not been answered.
@@ -85,6 +88,7 @@ impl Spread {
         let mut known = self.known();
         let claimed = !contains(known.unresolved, node);
         if claimed {
+            known.asked |= only(node);
             known.unresolved |= only(node);
             known.touched |= only(node);
         }
@@ -97,6 +101,7 @@ impl Spread {
         let mut known = self.known();
         let claimed = !known.over && !contains(known.unresolved | known.granted, node);
         if claimed {
+            known.asked |= only(node);
             known.unresolved |= only(node);
             known.touched |= only(node);
         }
@@ -172,7 +177,10 @@ impl Spread {
 
     /// Nothing of it is on its way to the node.
     pub(super) fn resolved(&self, node: usize) {
-        self.known().unresolved &= !only(node);
+        let mut known = self.known();
+        known.unresolved &= !only(node);
+        known.asked &= !only(node);
+        drop(known);
         self.bell.notify_waiters();
     }
 
@@ -200,11 +208,24 @@ impl Spread {
     pub(super) fn doubt(&self, node: usize) -> bool {
         let mut known = self.known();
         known.doubtful |= only(node);
+        known.asked &= !only(node);
         !known.over
     }
 
-    pub(super) fn doubtful(&self) -> Nodes {
-        self.known().doubtful
+    pub(super) fn is_doubtful(&self, node: usize) -> bool {
+        contains(self.known().doubtful, node)
+    }
+
+    /// Of an attempt that came to nothing: where a vote stands, and no question is out.
+    pub(super) fn to_undo(&self) -> Nodes {
+        let known = self.known();
+        known.granted & !known.asked
+    }
+
+    /// Where it may stand for want of an answer that nobody waits for any more.
+    pub(super) fn left_in_doubt(&self) -> Nodes {
+        let known = self.known();
+        known.touched & known.doubtful & !known.asked
     }
 
     pub(super) fn may_ask(&self, node: usize) -> bool {
@@ -303,6 +324,21 @@ mod tests {
         assert!(spread.claim_again(0));
         spread.end();
         assert!(!spread.claim_again(1));
+    }
+
+    #[test]
+    fn a_vote_is_not_undone_beside_a_question() {
+        let spread = Spread::default();
+        assert!(spread.claim(0) && spread.stands(0));
+        spread.resolved(0);
+        assert_eq!(spread.to_undo(), only(0));
+        assert!(spread.claim(0), "for a higher number");
+        assert_eq!(spread.to_undo(), 0);
+        assert!(spread.doubt(0), "nobody will hear of it");
+        assert_eq!(
+            (spread.to_undo(), spread.left_in_doubt()),
+            (only(0), only(0))
+        );
     }
 
     #[test]

@@ -52,17 +52,17 @@ impl Quorum {
         // From here on whatever comes late is undone by whoever hears of it.
         self.leases.pause(attempt.acquire.token);
         self.undo(attempt, Withdrawal::Over).await;
-        let doubtful = spread.touched() & spread.doubtful();
+        let doubtful = spread.left_in_doubt();
         for place in (0..self.nodes.len()).filter(|place| contains(doubtful, *place)) {
             self.tell_later(place, &attempt.undoing());
         }
     }
 
     /// Gives back what the nodes have, and waits for it: it must not stand in anybody's way, this
-    /// process's next attempt included.
+    /// process's next attempt included. Where a question is out the vote stays until that is answered.
     pub(super) async fn undo(self: &Arc<Self>, attempt: &mut Attempt, how: Withdrawal) {
         let undoing = attempt.undoing();
-        let granted = attempt.spread.granted();
+        let granted = attempt.spread.to_undo();
         let asked = (0..self.nodes.len())
             .filter(|place| contains(granted, *place))
             .map(|place| {
@@ -140,7 +140,10 @@ impl TakingBack {
         let overdue = keeper.clock.now() + patience;
         let mut answer = FanOut::new([(self.place, asked)]).until(keeper, overdue);
         match answer.next().await {
-            Some((_, Outcome::Vote(vote))) => self.done = vote.is_withdrawn(),
+            // What was sent before and never answered may arrive behind this.
+            Some((_, Outcome::Vote(vote))) => {
+                self.done = vote.is_withdrawn() && !self.undoing.spread.is_doubtful(self.place);
+            }
             Some(_) => {}
             None => node.is_silent(),
         }

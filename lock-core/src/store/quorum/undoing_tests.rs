@@ -83,7 +83,7 @@ impl Store for Odd {
     }
 }
 
-async fn take(node: &Arc<MemoryStore>, token: Token) -> bool {
+pub(super) async fn take(node: &Arc<MemoryStore>, token: Token) -> bool {
     let acquire = Operation::Acquire(Acquire {
         key: "k".into(),
         token,
@@ -150,7 +150,7 @@ async fn after_a_split(undoing: Undoing, ttl: Duration) -> Scene {
     }
 }
 
-async fn manager_on(stores: Vec<Arc<dyn Store>>, ttl: Duration) -> LockManager {
+pub(super) async fn manager_on(stores: Vec<Arc<dyn Store>>, ttl: Duration) -> LockManager {
     let settings = Settings {
         clock: Clock::default(),
         operation_timeout: Duration::from_millis(500),

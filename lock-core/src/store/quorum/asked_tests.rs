@@ -1,0 +1,149 @@
+//! A node that owes an answer when the attempt has come to nothing, and has voted for it before.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+use tokio::time::timeout;
+
+use super::numbers::register_of;
+use super::undoing_tests::{manager_on, take};
+use crate::clock::Clock;
+use crate::store::vote::{Propose, Vote, VoteOperation, VoteOutcome, Withdrawal};
+use crate::store::{
+    Acquire, BoxFuture, Events, Failure, Lane, MemoryStore, Operation, Outcome, Release, Store,
+};
+use crate::sync::lock;
+use crate::token::{Address, Token, TokenSource};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const TTL: Duration = Duration::from_secs(60);
+
+/// The second proposal to it stays on its way for a while, and so does for ever what is taken back
+/// meanwhile.
+#[derive(Debug)]
+struct Slow {
+    node: Arc<MemoryStore>,
+    proposals: AtomicUsize,
+    is_slow: watch::Sender<bool>,
+    met: Notify,
+    late: Mutex<Option<Operation>>,
+}
+
+impl Slow {
+    async fn run(&self, operation: Operation, lane: Lane) -> Outcome {
+        match &operation {
+            Operation::Vote(VoteOperation::Propose(_))
+                if self.proposals.fetch_add(1, Ordering::SeqCst) == 1 =>
+            {
+                self.is_slow.send_replace(true);
+                self.met.notify_one();
+                let mut slow = self.is_slow.subscribe();
+                slow.wait_for(|slow| !slow).await.expect("it is here");
+            }
+            Operation::Vote(VoteOperation::Withdraw(..)) if *self.is_slow.borrow() => {
+                lock(&self.late).get_or_insert_with(|| operation.clone());
+                std::future::pending::<()>().await;
+            }
+            _ => {}
+        }
+        self.node.execute(operation, lane).await
+    }
+}
+
+impl Store for Slow {
+    fn execute(&self, operation: Operation, lane: Lane) -> BoxFuture<'_, Outcome> {
+        Box::pin(self.run(operation, lane))
+    }
+
+    fn background(self: Arc<Self>, events: Events) -> BoxFuture<'static, ()> {
+        Arc::clone(&self.node).background(events)
+    }
+
+    fn ready(&self) -> BoxFuture<'_, Result<(), Failure>> {
+        self.node.ready()
+    }
+}
+
+/// The node's register knows a number that is far in the future, of a lease that is over.
+async fn has_a_high_number(node: &Arc<MemoryStore>, token: Token) {
+    let propose = VoteOperation::Propose(Propose {
+        acquire: Acquire {
+            key: "k".into(),
+            token,
+            ttl: TTL,
+            queue: false,
+            replaces: None,
+            repeated: false,
+        },
+        register: register_of("k"),
+        number: 1 << 51,
+        max_ttl: TTL,
+    });
+    let withdraw = Release {
+        key: "k".into(),
+        token,
+        ttl: TTL,
+        fence: None,
+        in_background: false,
+    };
+    let vote = node.execute(Operation::Vote(propose), Lane::Keeper).await;
+    let accepted = VoteOutcome::voted(Vote::Yes {
+        accepted: true,
+        highest: 1 << 51,
+    });
+    assert_eq!(
+        format!("{vote:?}"),
+        format!("{:?}", Outcome::Vote(accepted))
+    );
+    let withdraw = VoteOperation::Withdraw(withdraw, Withdrawal::Over);
+    node.execute(Operation::Vote(withdraw), Lane::Keeper).await;
+}
+
+#[tokio::test]
+async fn a_vote_is_not_taken_back_beside_a_question_whose_answer_will_count() {
+    let nodes: [Arc<MemoryStore>; 3] = std::array::from_fn(|_| MemoryStore::new(Clock::default()));
+    let slow = Arc::new(Slow {
+        node: Arc::clone(&nodes[0]),
+        proposals: AtomicUsize::new(0),
+        is_slow: watch::Sender::new(false),
+        met: Notify::new(),
+        late: Mutex::default(),
+    });
+    let stores: [Arc<dyn Store>; 3] = [
+        Arc::clone(&slow) as _,
+        Arc::clone(&nodes[1]) as _,
+        Arc::clone(&nodes[2]) as _,
+    ];
+    let locks = manager_on(stores.into(), TTL).await;
+    let strangers = TokenSource::new(Address::random());
+    for node in &nodes[..2] {
+        has_a_high_number(node, strangers.fresh()).await;
+    }
+    // So a majority has to be asked twice; and the third node is another's.
+    assert!(take(&nodes[2], strangers.fresh()).await);
+    let waiter = tokio::spawn(locks.lock("k").acquire());
+    slow.met.notified().await;
+    let given_back = async {
+        while nodes[1].counts().0 > 0 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    timeout(PATIENCE, given_back)
+        .await
+        .expect("the attempt came to nothing");
+    slow.is_slow.send_replace(false);
+    let guard = timeout(PATIENCE, waiter).await.expect("a majority is free");
+    let guard = guard.expect("no panic").expect("free");
+    // What was sent long ago arrives after all.
+    let late = lock(&slow.late).take();
+    if let Some(late) = late {
+        slow.node.execute(late, Lane::Keeper).await;
+    }
+    for node in &nodes {
+        let free = take(node, strangers.fresh()).await;
+        assert!(!free, "a vote was undone, and still counts");
+    }
+    assert!(guard.is_valid());
+}
