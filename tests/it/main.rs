@@ -13,6 +13,7 @@ mod face;
 mod failover;
 mod harness;
 mod layer;
+mod ledger;
 mod redis;
 mod redlock;
 mod replicas;

@@ -61,7 +61,7 @@ impl Guarded {
     }
 }
 
-fn acquisitions() -> u64 {
+pub(super) fn acquisitions() -> u64 {
     let told = std::env::var("LOCK_TESTS_REDLOCK");
     told.map_or(300, |it| it.parse().expect("a number"))
 }
@@ -153,7 +153,7 @@ impl Crowd {
 }
 
 /// As [`wait::eventually`], for what takes as long as it is told to.
-async fn wait_long(what: &str, mut state: impl AsyncFnMut() -> bool) {
+pub(super) async fn wait_long(what: &str, mut state: impl AsyncFnMut() -> bool) {
     let patience = wait::PATIENCE * (3 + u32::try_from(acquisitions() / 1_000).expect("small"));
     let waited = timeout(patience, async {
         while !state().await {

@@ -4,6 +4,7 @@ mod apart;
 mod contenders;
 mod empty;
 mod gone;
+mod killed;
 mod split;
 mod twins;
 mod waits;

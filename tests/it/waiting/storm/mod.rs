@@ -4,7 +4,6 @@
 //!
 //! `LOCK_TESTS_WAITING` says how many acts of mischief; `LOCK_TESTS_SEED` which.
 
-mod ledger;
 mod network;
 mod processes;
 mod taker;
@@ -13,7 +12,7 @@ use lock_core::{LockManager, Wait};
 use lock_tests::{RedisServer, wait};
 use tokio::time::timeout;
 
-use ledger::Ledger;
+use crate::ledger::Ledger;
 use taker::{Dice, TTL, takes};
 
 fn number(variable: &str, default: u64) -> u64 {

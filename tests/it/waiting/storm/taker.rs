@@ -8,7 +8,7 @@ use lock_core::{ErrorKind, LockGuard, LockManager, Wait};
 use lock_tests::wait;
 use tokio::time::{sleep, timeout};
 
-use super::ledger::{Ledger, claim};
+use crate::ledger::{Ledger, claim};
 
 /// Short, so that what is lost costs little; long enough for a busy machine.
 pub(super) const TTL: Duration = Duration::from_millis(1_200);

@@ -14,21 +14,21 @@ use lock_core::LockGuard;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Nanoseconds of a clock that all processes share and nobody sets.
-pub(super) fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     let time = clock_gettime(ClockId::Boottime);
     let nanos = time.tv_sec * 1_000_000_000 + time.tv_nsec;
     u64::try_from(nanos).expect("after the start")
 }
 
 /// A line of a file for each claim: written at once, after whatever others have written.
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     file: File,
     path: PathBuf,
     last: AtomicU64,
 }
 
 /// What somebody who holds the lock claims, ever longer.
-pub(super) struct Claim<'a> {
+pub(crate) struct Claim<'a> {
     ledger: &'a Ledger,
     tenure: String,
     fence: u64,
@@ -36,7 +36,7 @@ pub(super) struct Claim<'a> {
 }
 
 impl Ledger {
-    pub(super) fn open(folder: &Path) -> Ledger {
+    pub(crate) fn open(folder: &Path) -> Ledger {
         let path = folder.join("ledger");
         let file = OpenOptions::new().create(true).append(true).open(&path);
         Ledger {
@@ -47,7 +47,7 @@ impl Ledger {
     }
 
     /// Begins to claim, if the lock is still valid; a fencing token of 0 is that of a stranger.
-    pub(super) fn claim(&self, fence: u64, is_valid: impl FnOnce() -> bool) -> Option<Claim<'_>> {
+    pub(crate) fn claim(&self, fence: u64, is_valid: impl FnOnce() -> bool) -> Option<Claim<'_>> {
         let from = now();
         let number = self.last.fetch_add(1, Ordering::Relaxed);
         let claim = Claim {
@@ -63,7 +63,7 @@ impl Ledger {
     }
 
     /// Compares all claims, of all processes. Answers how many there were.
-    pub(super) fn check(&self) -> usize {
+    pub(crate) fn check(&self) -> usize {
         let text = std::fs::read_to_string(&self.path).expect("a ledger");
         let mut tenures: HashMap<&str, [u64; 3]> = HashMap::new();
         for line in text.lines() {
@@ -101,7 +101,7 @@ impl Ledger {
 
 impl Claim<'_> {
     /// Still, if it is so.
-    pub(super) fn goes_on(&self, is_valid: impl FnOnce() -> bool) -> bool {
+    pub(crate) fn goes_on(&self, is_valid: impl FnOnce() -> bool) -> bool {
         let until = now();
         let valid = is_valid();
         if valid {
@@ -125,7 +125,7 @@ impl Claim<'_> {
 }
 
 /// As a guard claims.
-pub(super) fn claim<'a>(ledger: &'a Ledger, guard: &LockGuard) -> Option<Claim<'a>> {
+pub(crate) fn claim<'a>(ledger: &'a Ledger, guard: &LockGuard) -> Option<Claim<'a>> {
     ledger.claim(u64::from(guard.fencing_token()), || guard.is_valid())
 }
 
