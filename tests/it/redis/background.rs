@@ -5,6 +5,7 @@ use std::time::Duration;
 use lock_core::{ErrorKind, LockManager, Wait};
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
+use super::fencing::goes_back;
 use super::{asked, keys, kind, long, manager, warm};
 
 async fn is_free(server: &RedisServer) {
@@ -124,12 +125,8 @@ async fn whoever_has_the_lock_by_then_is_not_stepped_over() {
 async fn tokens_rise_from_step_to_step_behind_a_mark_that_is_ahead_of_the_clock() {
     needs!(redis);
     let server = RedisServer::start();
-    let now = server.cli(&["EVAL", "return redis.call('TIME')[1]", "0"]);
-    let seconds: u64 = now.parse().expect("a number");
-    let mark = (seconds + 86_400) * 1_000_000;
-    server.cli(&["SET", "lock:!f", &mark.to_string()]);
+    let mut highest = goes_back(&server);
     let locks = manager(&server.url()).await;
-    let mut highest = mark;
     for _ in 0..5 {
         let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
         let fence = u64::from(guard.fencing_token());

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use lock_core::{Error, ErrorKind, LockGuard, LockManager, LockRequest, Wait};
 use lock_tests::{RedisServer, needs, wait};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
+use super::fencing::goes_back;
 use super::pushes::stopped;
 use super::{asked, kind, long, manager};
 
@@ -179,34 +182,91 @@ async fn a_batch_of_releases_leaves_the_mark_at_the_highest_token_used() {
 }
 
 #[tokio::test]
-async fn a_batch_of_releases_gives_the_keys_to_who_waits() {
+async fn tokens_of_a_batch_are_above_a_mark_that_is_ahead_of_the_clock() {
     needs!(redis);
     let (server, locks) = started().await;
     let names = names(ALONE + LARGEST);
+    let ahead = goes_back(&server);
     let held = guards(acquire_all(plain(&locks, &names)).await);
-    let others = manager(&server.url()).await;
-    let wanted = [&names[3], &names[ALONE + LARGEST - 1]];
-    let waiting = wanted.map(|name| {
-        let request = others.lock(name.as_str()).ttl(long()).wait(Wait::Forever);
-        tokio::spawn(request.acquire())
-    });
-    wait::eventually("both stand in their queues", async || {
-        wanted
-            .iter()
-            .all(|name| server.cli(&["ZCARD", &format!("lock:!q:{{{name}}}")]) == "1")
-    })
-    .await;
-    let before = held
-        .iter()
-        .map(|guard| u64::from(guard.fencing_token()))
-        .max();
-    release_all(held).await;
-    for waiting in waiting {
-        let guard = waiting.await.expect("no panic").expect("its turn");
-        assert!(Some(u64::from(guard.fencing_token())) > before);
-        guard.release().await.expect("held");
+    for guard in &held {
+        assert!(u64::from(guard.fencing_token()) > ahead, "{guard:?}");
     }
+    release_all(held).await;
+}
+
+/// Locks of one batch that are held, and some of them waited for.
+struct Wanted {
+    held: Vec<LockGuard>,
+    waiting: Vec<JoinHandle<Result<LockGuard, Error>>>,
+    /// The highest fencing token that was used.
+    used: u64,
+}
+
+impl Wanted {
+    async fn new(server: &RedisServer, locks: &LockManager) -> Self {
+        let names = names(LARGEST);
+        let held = guards(acquire_all(plain(locks, &names)).await);
+        let others = manager(&server.url()).await;
+        let wanted = [&names[3], &names[LARGEST - 1]];
+        let waiting = wanted.map(|name| {
+            let request = others.lock(name.as_str()).ttl(long()).wait(Wait::Forever);
+            tokio::spawn(request.acquire())
+        });
+        wait::eventually("both stand in their queues", async || {
+            wanted
+                .iter()
+                .all(|name| server.cli(&["ZCARD", &format!("lock:!q:{{{name}}}")]) == "1")
+        })
+        .await;
+        let used = held.iter().map(|guard| u64::from(guard.fencing_token()));
+        Self {
+            used: used.max().expect("some"),
+            held,
+            waiting: waiting.into(),
+        }
+    }
+
+    /// Gives all of them back, and answers those of the waiters: they have higher tokens.
+    async fn change_hands(self) -> Vec<LockGuard> {
+        release_all(self.held).await;
+        let mut next = Vec::new();
+        for waiting in self.waiting {
+            let told = timeout(wait::PATIENCE / 2, waiting).await;
+            let guard = told.expect("not only when its timer of last resort rings");
+            let guard = guard.expect("no panic").expect("its turn");
+            assert!(u64::from(guard.fencing_token()) > self.used, "{guard:?}");
+            next.push(guard);
+        }
+        next
+    }
+}
+
+#[tokio::test]
+async fn a_batch_of_releases_gives_the_keys_to_who_waits() {
+    needs!(redis);
+    let (server, locks) = started().await;
+    let next = Wanted::new(&server, &locks).await.change_hands().await;
+    release_all(next).await;
     assert!(super::keys(&server).is_empty());
+}
+
+#[tokio::test]
+async fn what_a_batch_gives_away_above_the_clock_is_remembered_at_once() {
+    needs!(redis);
+    let (server, locks) = started().await;
+    goes_back(&server);
+    let wanted = Wanted::new(&server, &locks).await;
+    // What is remembered is what this batch says.
+    server.cli(&["DEL", "lock:!f"]);
+    let next = wanted.change_hands().await;
+    let mark = server.get("lock:!f").expect("a mark");
+    let mark: u64 = mark.parse().expect("a number");
+    for guard in &next {
+        // And what the tasks may use that the lease goes on to.
+        let highest = u64::from(guard.fencing_token()) + 32;
+        assert!(mark >= highest, "{mark} {highest}");
+    }
+    release_all(next).await;
 }
 
 /// As it is sent. Which releases meet in one batch is not for a test to say: these are those of two

@@ -16,11 +16,17 @@ fn ttl() -> Duration {
 /// A server whose clock went back by a day.
 fn behind() -> RedisServer {
     let server = RedisServer::start();
+    goes_back(&server);
+    server
+}
+
+/// As if the server's clock had been ahead by a day until now. Answers the highest token of that time.
+pub(super) fn goes_back(server: &RedisServer) -> u64 {
     let now = server.cli(&["EVAL", "return redis.call('TIME')[1]", "0"]);
     let seconds: u64 = now.parse().expect("a number");
     let ahead = (seconds + 86_400) * 1_000_000;
     server.cli(&["SET", "lock:!f", &ahead.to_string()]);
-    server
+    ahead
 }
 
 /// Tasks that pass a lock on among them until none of them gets it any more, and the tokens they
