@@ -26,6 +26,8 @@ pub(super) enum Fault {
     RegistersAreLost,
     /// A node that came back empty votes at once.
     AnEmptyNodeVotes,
+    /// A lease that is proposed to a node once more, while it is held, takes the key from whoever has it.
+    ARejoiningLeaseTakesTheKey,
     /// Tokens are set aside by a node where the lease's key is not.
     SetAsideForAnybody,
     // The client's side.
@@ -39,6 +41,12 @@ pub(super) enum Fault {
     AskedAgainBeforeItIsUndone,
     /// An undoing that was sent twice counts as done when one of the two has arrived.
     UndoneWhenACopyIs,
+    /// A vote is taken back beside a question to the same node that is still out.
+    UndoneBesideAQuestion,
+    /// What a node has agreed to counts in the next round of the attempt, though it is taken back.
+    VotesOfARoundBeforeCount,
+    /// A lease that is held is proposed to a node where its vote is still to be undone.
+    RejoinsBesideAnUndoing,
     /// A renewal counts a node at which the lease's vote is still to be undone.
     WhatIsBeingUndoneIsRenewed,
     /// The client's clock is not looked at between the first question and the grant.

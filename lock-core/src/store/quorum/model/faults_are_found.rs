@@ -4,7 +4,7 @@ use super::explore::explore;
 use super::fault::{Fault, Rule};
 use super::steps::Step;
 use super::world::{Limits, World, Wrong};
-use super::worlds::{AHEAD, ASKING_AGAIN, ONCE, PLAIN};
+use super::worlds::{AHEAD, ASKING_AGAIN, ONCE, PLAIN, REJOINING, REPEATING};
 
 /// Looks until something is wrong, and says what, and by which steps.
 fn found(name: &str, limits: &Limits) -> (Wrong, Vec<Step>) {
@@ -66,6 +66,11 @@ found! {
     a_node_asked_again_before_its_vote_is_undone: AskedAgainBeforeItIsUndone, two_hold, ASKING_AGAIN;
     an_undoing_of_which_a_copy_is_late: UndoneWhenACopyIs, two_hold, ASKING_AGAIN;
     a_vote_that_is_renewed_and_then_undone: WhatIsBeingUndoneIsRenewed, two_hold, ASKING_AGAIN;
+    a_vote_undone_beside_a_question: UndoneBesideAQuestion, two_hold, Limits { rounds: 0, ..REPEATING };
+    a_vote_of_a_round_before: VotesOfARoundBeforeCount, two_hold, Limits { leases: [1, 1, 0], ..REPEATING };
+    a_lease_that_rejoins_beside_its_undoing:
+        RejoinsBesideAnUndoing, two_hold, Limits { rejoins: 1, ..ASKING_AGAIN };
+    a_rejoining_lease_that_takes_the_key: ARejoiningLeaseTakesTheKey, two_hold, REJOINING;
     a_grant_after_the_deadline: GrantedAfterTheDeadline, two_hold, ONCE;
     tokens_set_aside_by_a_minority: SetAsideByAMinority, is_not_higher, GOING_ON;
     tokens_set_aside_where_the_key_is_anothers: SetAsideForAnybody, is_not_higher, GOING_ON;

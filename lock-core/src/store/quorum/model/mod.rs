@@ -6,6 +6,8 @@
 //! at any moment, for a while or for ever. A key runs out at any time after its owner's deadline, and
 //! before it where as many other nodes have it as it takes. A server comes back without its data, and
 //! stays out until the longest ttl has passed.
+//! An attempt that is contested gives back what it has, and goes on with another round. A lease that is
+//! held is proposed to a node that is without it, where a majority has it.
 //!
 //! In every state: nobody is granted a lock that another still counts on; the tokens of a grant, those
 //! that its tasks may use included, are above all that any grant before it may have used.

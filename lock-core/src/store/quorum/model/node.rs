@@ -54,6 +54,10 @@ pub(super) enum Way {
     Withdraw,
     /// On its way back, to this number.
     Answered(u16, Answer),
+    /// A lease that is held is proposed to a node that is without it.
+    Rejoin(u16),
+    /// It has taken it, and its register is still to hear of the number.
+    Aside(u16),
 }
 
 /// Sent long ago, and not arrived yet.
@@ -162,6 +166,14 @@ impl Node {
         if self.has(token) {
             self.lock = None;
         }
+    }
+
+    /// Takes a lease that is held and that it is without, if the key is free.
+    pub(super) fn rejoin(&mut self, token: Token, number: u16, limits: &Limits) -> Answer {
+        if limits.has(Fault::ARejoiningLeaseTakesTheKey) && !self.kept_out {
+            self.lock = None;
+        }
+        self.propose(token, number, limits)
     }
 
     /// Raises the register for a lease that goes on from task to task. Whether it has.

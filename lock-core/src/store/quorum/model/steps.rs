@@ -50,6 +50,11 @@ pub(super) enum Step {
         client: usize,
         time: u16,
     },
+    /// It gives back what it has, and the same attempt goes on with another round.
+    Repeat {
+        client: usize,
+        time: u16,
+    },
     /// The lease is over: given back, given up, past its deadline, or its client is dead. Of the
     /// questions that are on their way one may still arrive.
     End {
@@ -58,6 +63,11 @@ pub(super) enum Step {
     },
     /// A renewal finds a vote of an earlier attempt, and lengthens it.
     Renew {
+        client: usize,
+        node: usize,
+    },
+    /// A renewal finds a node without the lease, and a majority with it: it is proposed there.
+    Rejoin {
         client: usize,
         node: usize,
     },
@@ -126,11 +136,17 @@ impl World {
             Decision::TooLow if it.rounds < limits.rounds => {
                 steps.push(Step::ProposeHigher { client });
             }
-            _ if it.attempts < limits.attempts => {
-                let times = limits.times(self.era);
-                steps.extend(times.map(|time| Step::AskAgain { client, time }));
+            decision => {
+                if it.attempts < limits.attempts {
+                    let times = limits.times(self.era);
+                    steps.extend(times.map(|time| Step::AskAgain { client, time }));
+                }
+                let repeats = !matches!(decision, Decision::Unavailable | Decision::Wait);
+                if repeats && it.repeats < limits.repeats {
+                    let times = limits.times(self.era);
+                    steps.extend(times.map(|time| Step::Repeat { client, time }));
+                }
             }
-            _ => {}
         }
         self.ends(client, steps);
     }
@@ -151,11 +167,26 @@ impl World {
                 .filter(old)
                 .map(|node| Step::Renew { client, node }),
         );
+        if self.rejoins < limits.rejoins {
+            let without = |node: &usize| {
+                let way = self.nodes[*node].with[client].way;
+                let may_be_asked = way == Way::Nothing
+                    || (way == Way::Withdraw && limits.has(Fault::RejoinsBesideAnUndoing));
+                may_be_asked
+                    && !self.nodes[*node].has(token)
+                    && self.stands_without(client, *node, limits)
+            };
+            let rejoin = |node| Step::Rejoin { client, node };
+            steps.extend((0..NODES).filter(without).map(rejoin));
+        }
         self.ends(client, steps);
     }
 
     fn ends(&self, client: usize, steps: &mut Vec<Step>) {
-        let asked = |node: &usize| matches!(self.nodes[*node].with[client].way, Way::Propose(_));
+        let asked = |node: &usize| {
+            let way = self.nodes[*node].with[client].way;
+            matches!(way, Way::Propose(_) | Way::Rejoin(_) | Way::Aside(_))
+        };
         let end = |arrives| Step::End { client, arrives };
         steps.push(end(None));
         steps.extend((0..NODES).filter(asked).map(|node| end(Some(node))));
@@ -165,7 +196,7 @@ impl World {
         let between = &self.nodes[node].with[client];
         match between.way {
             Way::Nothing => {}
-            Way::Propose(_) | Way::Withdraw => {
+            Way::Propose(_) | Way::Withdraw | Way::Rejoin(_) | Way::Aside(_) => {
                 steps.push(Step::Arrive { client, node });
                 let has_straggler = |node: usize| self.nodes[node].with[client].straggler.is_some();
                 // Undoing counts as done when nothing of it can arrive any more.

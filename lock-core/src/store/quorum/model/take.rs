@@ -48,12 +48,14 @@ impl World {
             Step::Grant { client } => world.grant(client, limits)?,
             Step::ProposeHigher { client } => world.propose_higher(client),
             Step::AskAgain { client, time } => world.ask_again(client, time, limits),
+            Step::Repeat { client, time } => world.repeat(client, time, limits),
             Step::End { client, arrives } => world.end(client, arrives, limits),
             Step::Renew { client, node } => {
                 let token = current(client);
                 let stale = false;
                 world.nodes[node].lock = Some(Lock { token, stale });
             }
+            Step::Rejoin { client, node } => world.rejoin(client, node),
             Step::SetAside { client } => {
                 let it = &mut world.clients[client];
                 (it.setting_aside, it.rounds) = (true, 1);
@@ -93,7 +95,19 @@ impl World {
             }
             Way::Withdraw => {
                 at.withdraw(current(client));
+                // Also of a lease that was granted meanwhile: its question has waited for this.
                 at.with[client].way = Way::Propose(self.clients[client].number);
+            }
+            Way::Rejoin(number) => {
+                let answer = at.rejoin(current(client), number, limits);
+                at.with[client].way = match answer {
+                    Answer::TooLow(_) => Way::Aside(number),
+                    _ => Way::Nothing,
+                };
+            }
+            Way::Aside(number) => {
+                at.set_aside(current(client), number, limits);
+                at.with[client].way = Way::Nothing;
             }
             Way::Nothing | Way::Answered(..) => {}
         }
@@ -133,6 +147,8 @@ impl World {
                     self.count_once_more(client, answer);
                 }
             }
+            Way::Rejoin(number) => drop(self.nodes[node].rejoin(token, number, limits)),
+            Way::Aside(number) => drop(self.nodes[node].set_aside(token, number, limits)),
             _ => self.nodes[node].withdraw(token),
         }
         if !straggler.current {
@@ -170,20 +186,41 @@ impl World {
         it.attempts += 1;
         it.rounds = 0;
         it.era = self.era;
-        it.number = next_number(time, it.seen);
-        it.seen = it.number;
         for node in &mut self.nodes {
             if let Some(lock) = &mut node.lock
                 && lock.token == current(client)
             {
                 lock.stale = true;
             }
+        }
+        self.give_back_and_ask(client, time, limits);
+    }
+
+    fn repeat(&mut self, client: usize, time: u16, limits: &Limits) {
+        self.clients[client].repeats += 1;
+        self.give_back_and_ask(client, time, limits);
+    }
+
+    /// What has been agreed to is taken back, and asked for anew behind that. A node that still owes an
+    /// answer is left alone until it has given it.
+    fn give_back_and_ask(&mut self, client: usize, time: u16, limits: &Limits) {
+        let it = &mut self.clients[client];
+        it.number = next_number(time, it.seen);
+        it.seen = it.number;
+        for node in &mut self.nodes {
             let between = &mut node.with[client];
-            let voted = matches!(
-                between.ballot.take(),
-                Some(Answer::Accepted(_) | Answer::TooLow(_))
-            );
+            let ballot = between.ballot.take();
+            let voted = matches!(ballot, Some(Answer::Accepted(_) | Answer::TooLow(_)));
+            if voted && limits.has(Fault::VotesOfARoundBeforeCount) {
+                between.ballot = ballot;
+            }
             if between.way != Way::Nothing {
+                if limits.has(Fault::UndoneBesideAQuestion) && between.straggler.is_none() {
+                    between.straggler = Some(Straggler {
+                        what: Way::Withdraw,
+                        current: true,
+                    });
+                }
                 continue;
             }
             between.way = Way::Propose(it.number);
@@ -236,11 +273,25 @@ impl World {
             leases: it.leases,
             attempts: 0,
             rounds: 0,
+            repeats: 0,
             era: Era::Before,
             number: 0,
             seen: if asks_again { it.seen } else { 0 },
             setting_aside: false,
         };
+    }
+
+    fn rejoin(&mut self, client: usize, node: usize) {
+        self.rejoins += 1;
+        let number = self.clients[client].number;
+        let between = &mut self.nodes[node].with[client];
+        if between.way == Way::Withdraw {
+            between.straggler = Some(Straggler {
+                what: Way::Withdraw,
+                current: true,
+            });
+        }
+        between.way = Way::Rejoin(number);
     }
 
     fn set_aside_at(&mut self, client: usize, node: usize, limits: &Limits) {

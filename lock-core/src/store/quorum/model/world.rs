@@ -23,6 +23,11 @@ pub(super) struct Limits {
     pub(super) attempts: u8,
     /// How often a higher number is proposed in one attempt.
     pub(super) rounds: u8,
+    /// How often an attempt is repeated when it is contested: what it has is given back, and the time
+    /// goes on to be counted from its first question.
+    pub(super) repeats: u8,
+    /// How often leases that are held are proposed to nodes that are without them.
+    pub(super) rejoins: u8,
     /// By how much clients' clocks may be ahead, in units of a fencing token.
     pub(super) guesses: &'static [u16],
     /// Whether an answer may be on its way for long. If not it is heard when it is given.
@@ -77,6 +82,7 @@ pub(super) struct Client {
     pub(super) leases: u8,
     pub(super) attempts: u8,
     pub(super) rounds: u8,
+    pub(super) repeats: u8,
     /// When its attempt began.
     pub(super) era: Era,
     /// What it proposes, or may use: the last number of its block.
@@ -94,6 +100,7 @@ pub(super) struct World {
     pub(super) last: u16,
     pub(super) era: Era,
     pub(super) copies: u8,
+    pub(super) rejoins: u8,
 }
 
 /// What must never be.
@@ -112,6 +119,7 @@ impl World {
             leases: 0,
             attempts: 0,
             rounds: 0,
+            repeats: 0,
             era: Era::Before,
             number: 0,
             seen: 0,
@@ -123,6 +131,7 @@ impl World {
             last: 0,
             era: Era::Before,
             copies: 0,
+            rejoins: 0,
         }
     }
 
@@ -189,7 +198,7 @@ impl World {
         let it = &mut self.clients[client];
         it.phase = Phase::Holding;
         it.number = number;
-        (it.attempts, it.rounds) = (0, 0);
+        (it.attempts, it.rounds, it.repeats) = (0, 0, 0);
         for node in &mut self.nodes {
             node.with[client].ballot = None;
         }
@@ -266,7 +275,7 @@ fn vote(answer: Answer) -> Vote {
             accepted: false,
             highest: highest.into(),
         },
-        // Whose it is makes no difference here: what is refused and what is split is given back alike.
+        // Whose it is makes no difference here: what is refused is repeated as what is split is.
         Answer::Taken(highest) => Vote::Taken {
             owner: "another".into(),
             refusal: Refusal {

@@ -9,6 +9,8 @@ pub(super) const PLAIN: Limits = Limits {
     leases: [2, 1, 0],
     attempts: 0,
     rounds: 1,
+    repeats: 0,
+    rejoins: 0,
     guesses: &[0],
     apart: false,
     copies: 0,
@@ -175,6 +177,88 @@ fn a_server_comes_back_without_its_data() {
     ];
     for limits in small_or(&large, once) {
         holds("a restart", &limits);
+    }
+}
+
+/// What is contested is given back, and asked for in another round.
+pub(super) const REPEATING: Limits = Limits {
+    repeats: 1,
+    ..PLAIN
+};
+
+#[test]
+fn an_attempt_that_is_contested_is_repeated() {
+    let once = Limits {
+        leases: [1, 1, 0],
+        ..REPEATING
+    };
+    let large = [
+        Limits {
+            rounds: 0,
+            ..REPEATING
+        },
+        Limits {
+            leases: [1; 3],
+            rounds: 0,
+            ..REPEATING
+        },
+        Limits {
+            repeats: 2,
+            guesses: AHEAD,
+            ..ONCE
+        },
+        Limits {
+            restarts: true,
+            repeats: 1,
+            ..ONCE
+        },
+        Limits {
+            repeats: 1,
+            copies: 1,
+            ..ONCE
+        },
+        Limits {
+            repeats: 1,
+            ..ASKING_AGAIN
+        },
+    ];
+    for limits in small_or(&large, once) {
+        holds("repeating", &limits);
+    }
+}
+
+/// A node that was without a lock takes it while it is held.
+pub(super) const REJOINING: Limits = Limits {
+    rejoins: 1,
+    rounds: 0,
+    ..PLAIN
+};
+
+#[test]
+fn a_lease_that_is_held_is_taken_by_the_node_that_was_without_it() {
+    let large = [
+        Limits {
+            rounds: 1,
+            rejoins: 2,
+            sets_aside: true,
+            ..REJOINING
+        },
+        Limits {
+            attempts: 1,
+            ..REJOINING
+        },
+        Limits {
+            restarts: true,
+            guesses: AHEAD,
+            ..REJOINING
+        },
+        Limits {
+            copies: 1,
+            ..REJOINING
+        },
+    ];
+    for limits in small_or(&large, REJOINING) {
+        holds("rejoining", &limits);
     }
 }
 
