@@ -55,7 +55,7 @@ async fn contends_until_killed() {
     let builder = builder.max_ttl(TTL).default_ttl(TTL);
     // A server that is stopped is to be found out while the others are still at it.
     let builder = builder.operation_timeout(Duration::from_secs(2));
-    let locks = builder.connect().await.expect("a majority");
+    let locks = builder.connect_lazy().expect("URLs");
     let ledger = Arc::new(Ledger::open(Path::new(&folder)));
     let tasks = (0..TASKS).map(|task| {
         let wait = match task {
@@ -172,7 +172,13 @@ impl Stage {
     /// Resolves when more of them have been inside.
     async fn goes_on(&mut self) {
         let enough = self.entered() + (acquisitions() / 4).min(500);
-        wait_long("they go on", async || self.entered() >= enough).await;
+        wait_long("they go on", async || {
+            for client in &mut self.clients {
+                assert!(client.is_running(), "{}", client.output());
+            }
+            self.entered() >= enough
+        })
+        .await;
     }
 
     /// One of the clients, by turns, does as it is told; then it is killed, and another takes its place.
