@@ -147,6 +147,24 @@ async fn a_renewal_sees_how_many_still_agree() {
 }
 
 #[tokio::test]
+async fn a_node_that_does_not_answer_a_renewal_counts_for_nothing_until_it_does() {
+    let nodes = Nodes::new(5);
+    let locks = nodes.manager().await;
+    let request = locks.lock("order:42").ttl(Duration::from_millis(1200));
+    let guard = request.acquire().await.expect("free");
+    eventually("all have agreed", || guard.acks().granted() == 5).await;
+    nodes.commands[0].fail(ErrorKind::Unavailable);
+    nodes.commands[1].hang();
+    eventually("a renewal has found out", || guard.acks().granted() == 3).await;
+    assert_eq!(guard.acks().spare(), 0);
+    nodes.commands[0].recover();
+    nodes.commands[1].recover();
+    eventually("they have it again", || guard.acks().granted() == 5).await;
+    guard.release().await.expect("held");
+    eventually("nothing is left", || nodes.taken() == 0).await;
+}
+
+#[tokio::test]
 async fn nodes_that_are_without_a_held_lock_take_it_again() {
     let nodes = Nodes::new(5);
     let locks = nodes.manager().await;

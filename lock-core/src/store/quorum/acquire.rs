@@ -63,6 +63,14 @@ impl Quorum {
                     numbers += 1;
                     continue;
                 }
+                Decision::TooLow => {
+                    // Others, of this key or of one that shares its register, are a little ahead each time.
+                    self.undo(attempt, Withdrawal::Pause).await;
+                    if self.pauses(attempt, sent).await {
+                        numbers = 0;
+                        continue;
+                    }
+                }
                 Decision::Split | Decision::Yielded | Decision::Contested => {
                     self.undo(attempt, Withdrawal::Pause).await;
                     let stays = round.decision == Decision::Contested
@@ -82,7 +90,7 @@ impl Quorum {
                     self.give_up(attempt).await;
                     return Outcome::Busy(count::refusal(&round.ballots));
                 }
-                Decision::TooLow | Decision::Unavailable | Decision::Wait => {}
+                Decision::Unavailable | Decision::Wait => {}
             }
             self.give_up(attempt).await;
             if attempt.refusals.len() > self.nodes.len() - self.quorum()

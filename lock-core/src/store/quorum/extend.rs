@@ -48,6 +48,8 @@ impl Quorum {
         renewal.rejoin(lane);
         if answers.open() > 0 {
             self.leave_behind(renewal.rest(answers, lane));
+        } else {
+            renewal.note_unheard();
         }
         Outcome::Extended(extended)
     }
@@ -149,6 +151,17 @@ impl Renewal {
         }
     }
 
+    /// Who has not renewed a lease does not count for it until the next time.
+    fn note_unheard(&self) {
+        for one in &self.leases {
+            for (place, answer) in one.answers.iter().enumerate() {
+                if *answer != Some(Extended::Yes) {
+                    one.spread.is_unheard(place);
+                }
+            }
+        }
+    }
+
     /// Those that are later than the majority.
     async fn rest(mut self, mut answers: FanOut, lane: Lane) {
         loop {
@@ -159,9 +172,12 @@ impl Renewal {
                         self.quorum.nodes[place].is_silent();
                     }
                     // A renewal that comes later than this does no harm: it only lengthens what stands.
-                    return;
+                    return self.note_unheard();
                 }
-                None => return self.rejoin(lane),
+                None => {
+                    self.note_unheard();
+                    return self.rejoin(lane);
+                }
             }
         }
     }

@@ -33,6 +33,8 @@ mod rejoin;
 mod round;
 mod split;
 mod spread;
+#[cfg(all(test, feature = "test-util"))]
+mod too_low_tests;
 mod undo;
 #[cfg(all(test, feature = "test-util"))]
 mod undoing_tests;

@@ -175,6 +175,11 @@ impl Spread {
         known.touched &= !only(node);
     }
 
+    /// The node was not heard of when the lease was renewed: it may have it, and need not have it for long.
+    pub(super) fn is_unheard(&self, node: usize) {
+        self.known().granted &= !only(node);
+    }
+
     /// Nothing of it is on its way to the node.
     pub(super) fn resolved(&self, node: usize) {
         let mut known = self.known();

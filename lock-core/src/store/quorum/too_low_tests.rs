@@ -1,0 +1,66 @@
+//! Nodes at which somebody else is always a little ahead.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use super::undoing_tests::manager_on;
+use crate::clock::Clock;
+use crate::store::vote::{Vote, VoteOperation, VoteOutcome};
+use crate::store::{BoxFuture, Events, Failure, Lane, MemoryStore, Operation, Outcome, Store};
+
+/// More than are made in one go, and more than twice as many.
+const AHEAD: usize = 12;
+
+/// Takes no number of the first proposals, as if another lease had just had a higher one accepted.
+#[derive(Debug)]
+struct Outrun {
+    node: Arc<MemoryStore>,
+    proposals: AtomicUsize,
+}
+
+impl Outrun {
+    async fn run(&self, operation: Operation, lane: Lane) -> Outcome {
+        let proposes = matches!(operation, Operation::Vote(VoteOperation::Propose(_)));
+        let ahead = proposes && self.proposals.fetch_add(1, Ordering::SeqCst) < AHEAD;
+        match self.node.execute(operation, lane).await {
+            Outcome::Vote(VoteOutcome::Voted {
+                vote: Vote::Yes { highest, .. },
+                ..
+            }) if ahead => Outcome::Vote(VoteOutcome::voted(Vote::Yes {
+                accepted: false,
+                highest: highest + 1,
+            })),
+            outcome => outcome,
+        }
+    }
+}
+
+impl Store for Outrun {
+    fn execute(&self, operation: Operation, lane: Lane) -> BoxFuture<'_, Outcome> {
+        Box::pin(self.run(operation, lane))
+    }
+
+    fn background(self: Arc<Self>, events: Events) -> BoxFuture<'static, ()> {
+        Arc::clone(&self.node).background(events)
+    }
+
+    fn ready(&self) -> BoxFuture<'_, Result<(), Failure>> {
+        self.node.ready()
+    }
+}
+
+#[tokio::test]
+async fn a_number_that_is_outrun_again_and_again_is_no_outage() {
+    let node = || MemoryStore::new(Clock::default());
+    let outrun = || {
+        Arc::new(Outrun {
+            node: node(),
+            proposals: AtomicUsize::new(0),
+        })
+    };
+    let stores: [Arc<dyn Store>; 3] = [outrun(), outrun(), node()];
+    let locks = manager_on(stores.into(), Duration::from_secs(60)).await;
+    let guard = locks.lock("k").acquire().await;
+    guard.expect("free").release().await.expect("held");
+}
