@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::undoing_tests::manager_on;
 use crate::clock::Clock;
+use crate::options::Wait;
 use crate::store::vote::{Vote, VoteOperation, VoteOutcome};
 use crate::store::{BoxFuture, Events, Failure, Lane, MemoryStore, Operation, Outcome, Store};
 
@@ -61,6 +62,6 @@ async fn a_number_that_is_outrun_again_and_again_is_no_outage() {
     };
     let stores: [Arc<dyn Store>; 3] = [outrun(), outrun(), node()];
     let locks = manager_on(stores.into(), Duration::from_secs(60)).await;
-    let guard = locks.lock("k").acquire().await;
+    let guard = locks.lock("k").wait(Wait::None).acquire().await;
     guard.expect("free").release().await.expect("held");
 }
