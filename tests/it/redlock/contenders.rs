@@ -152,10 +152,14 @@ impl Crowd {
     }
 }
 
+/// So many of them may take the machine's time for a while.
+pub(super) fn patience() -> Duration {
+    wait::PATIENCE * (3 + u32::try_from(acquisitions() / 1_000).expect("small"))
+}
+
 /// As [`wait::eventually`], for what takes as long as it is told to.
 pub(super) async fn wait_long(what: &str, mut state: impl AsyncFnMut() -> bool) {
-    let patience = wait::PATIENCE * (3 + u32::try_from(acquisitions() / 1_000).expect("small"));
-    let waited = timeout(patience, async {
+    let waited = timeout(patience(), async {
         while !state().await {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }

@@ -18,7 +18,7 @@ use lock_tests::{ChildProcess, RedisServer, needs, wait};
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
-use super::contenders::{acquisitions, wait_long};
+use super::contenders::{acquisitions, patience, wait_long};
 use super::{Nodes, builder};
 use crate::ledger::{Ledger, claim};
 
@@ -185,8 +185,14 @@ impl Stage {
     fn kills_who(&mut self, order: &str, says: &str) {
         let client = self.clients.remove(0);
         Orders(self.folder.path()).give(order, client.pid());
-        let said = client.line(wait::PATIENCE * 3, |line| line == says);
-        assert!(said.is_some(), "not {says}:\n{}", client.output());
+        let before = self.entered();
+        let said = client.line(patience(), |line| line == says);
+        let meanwhile = self.entered() - before;
+        assert!(
+            said.is_some(),
+            "not {says}, and {meanwhile} times somebody was inside:\n{}",
+            client.output()
+        );
         dies(client);
     }
 
