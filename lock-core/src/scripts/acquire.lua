@@ -30,7 +30,7 @@ if value and ARGV[5] ~= '' and value == ARGV[5] then
   local used = tonumber(ARGV[7]) or 0
   raise(KEYS[2], mark, ARGV[7])
   if used > (tonumber(mark) or 0) then mark = ARGV[7] end
-  value, left = hand_over(KEYS[3], KEYS[1], KEYS[2], ARGV[6], now, (tonumber(mark) or 0) + 1, true)
+  value, left = hand_over(KEYS[3], KEYS[1], KEYS[2], ARGV[6], time, now, (tonumber(mark) or 0) + 1, true)
 end
 
 if value and value ~= token then

@@ -57,7 +57,7 @@ if releases > 0 then
       local queue = KEYS[1 + releases + index]
       pcall('ZREM', queue, ARGV[5 + index] .. ' ' .. grants(index))
       if replies[index] ~= 2
-        and hand_over(queue, KEYS[1 + index], KEYS[1], ARGV[1], now, mark + 1)
+        and hand_over(queue, KEYS[1 + index], KEYS[1], ARGV[1], time, now, mark + 1)
       then
         if replies[index] == 1 then usual = usual - 1 end
         replies[index] = replies[index] + 3

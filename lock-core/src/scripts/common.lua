@@ -45,17 +45,20 @@ local function tell_next(queue, lock, channels, ms)
 end
 
 -- Gives a lock to the first waiter that still listens, for as long as its grant says:
--- "g <token> <fence> <end in ms> <lock>". now is the server's time in microseconds, least the lowest
--- fencing token that may be given; ours whether the key holds what is being released, and is deleted if
--- it is given to nobody. Answers the token and its grant, or nothing.
-local function hand_over(queue, lock, mark, channels, now, least, ours)
-  local fence = string.format('%.0f', math.max(now, least))
+-- "g <token> <s> <us> <grant in ms> <fence> <lock>", with the server's time, from whose last whole
+-- millisecond the grant is counted, and "-" for a fencing token that is that time. time is the reply of
+-- TIME, now the same in microseconds, least the lowest fencing token that may be given; ours whether the
+-- key holds what is being released, and is deleted if it is given to nobody. Answers the token and its
+-- grant, or nothing.
+local function hand_over(queue, lock, mark, channels, time, now, least, ours)
+  -- Numbers are told as they came where that will do: to write one out costs as much as a command.
+  local fence = least > now and string.format('%.0f', least)
   for _ = 1, 64 do
     local head = redis.pcall('ZPOPMIN', queue)
     if head.err or not head[1] then break end
     local token, grant = string.match(head[1], '^(%x+/%x+) (%d+)$')
     if token then
-      local ends = string.format('%.0f', math.floor(now / 1000) + grant)
+      local ends = (now - now % 1000) / 1000 + grant
       -- Before anybody hears of it: what cannot be set (out of memory) is not given. And only a key
       -- that is ours or free: a batch may find one absent for two of its releases, and gives it once.
       local set
@@ -67,8 +70,8 @@ local function hand_over(queue, lock, mark, channels, now, least, ours)
       local receivers
       if set and not set.err then
         ours = true
-        local message = 'g ' .. token .. ' ' .. fence .. ' ' .. ends .. ' ' .. lock
-        receivers = publish(channels, token, message)
+        receivers = publish(channels, token, 'g ' .. token .. ' ' .. time[1] .. ' ' .. time[2] .. ' '
+          .. grant .. ' ' .. (fence or '-') .. ' ' .. lock)
       end
       if type(receivers) ~= 'number' then
         -- Not given after all. It keeps its place, or if there is no room for that, asks.
@@ -80,7 +83,7 @@ local function hand_over(queue, lock, mark, channels, now, least, ours)
       if receivers ~= 0 then
         -- A clock that stands behind the token: this lease's end will not prove that it has passed it,
         -- nor those of the tasks that the lease goes on to.
-        if least > now then redis.pcall('SET', mark, string.format('%.0f', fence + passes)) end
+        if fence then redis.pcall('SET', mark, string.format('%.0f', least + passes)) end
         -- Whoever asked a moment ago is taken to be there. Of one that may not come the next are told.
         if now - head[2] > 1000000 then tell_next(queue, lock, channels, tonumber(grant)) end
         return token, tonumber(grant)

@@ -25,7 +25,7 @@ if waited_for then
     local time = redis.call('TIME')
     local now = time[1] * 1000000 + time[2]
     local used = math.max(tonumber(mark) or 0, tonumber(ARGV[2]) or 0)
-    if hand_over(KEYS[3], KEYS[1], KEYS[2], ARGV[3], now, used + 1, reply == 1) then
+    if hand_over(KEYS[3], KEYS[1], KEYS[2], ARGV[3], time, now, used + 1, reply == 1) then
       reply = reply + 3
     end
   end

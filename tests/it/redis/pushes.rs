@@ -167,7 +167,7 @@ async fn a_push_that_comes_after_the_grant_leaves_the_lock_alone() {
     let before = guard.fencing_token();
     // Told twice of one grant, and of a turn that has come.
     for message in [
-        format!("g {token} 7 99 lock:k"),
+        format!("g {token} 0 99000 1 7 lock:k"),
         format!("n {token} 0 lock:k"),
     ] {
         assert_eq!(server.cli(&["PUBLISH", &channel(&token), &message]), "1");
@@ -352,18 +352,21 @@ async fn a_push_that_makes_no_sense_is_ignored() {
         "nonsense",
         &token,
         &format!("g {token}"),
-        &format!("g {token} 5 lock:k"),
-        &format!("g {token} 5 soon lock:k"),
-        &format!("g {token} 0 4000000000000 lock:k"),
-        &format!("g {token} -5 4000000000000 lock:k"),
-        &format!("g {token} 5 18446744073709551615 lock:k"),
-        &format!("g {token} 5 4000000000000 elsewhere"),
-        &format!("h {token} 5 4000000000000 lock:k"),
+        &format!("g {token} 4000000000 0 5 - "),
+        &format!("g {token} 4000000000 0 5 -"),
+        &format!("g {token} 4000000000 0 soon - lock:k"),
+        &format!("g {token} 4000000000 0 5 0 lock:k"),
+        &format!("g {token} 0 0 5 - lock:k"),
+        &format!("g {token} 4000000000 0 5 -5 lock:k"),
+        &format!("g {token} 18446744073709 999999 5 5 lock:k"),
+        &format!("g {token} 4000000000 0 18446744073709551615 5 lock:k"),
+        &format!("g {token} 4000000000 0 5 5 elsewhere"),
+        &format!("h {token} 4000000000 0 5 5 lock:k"),
         &format!("n {token} -1 lock:k"),
-        &format!("g {} 5 4000000000000 lock:k", token.to_uppercase()),
+        &format!("g {} 4000000000 0 5 5 lock:k", token.to_uppercase()),
         // No grant lasts that long, nor ends before it was asked for: it is asked about.
-        &format!("g {token} 5 4000000000000 lock:k"),
-        &format!("g {token} 5 1 lock:k"),
+        &format!("g {token} 4000000000 0 5 5 lock:k"),
+        &format!("g {token} 0 0 1 5 lock:k"),
         // The owner's, told to somebody else; and a key that it does not wait for.
         &format!("n {held} 0 lock:k"),
         &format!("n {token} 0 lock:another"),

@@ -81,7 +81,7 @@ impl Inbox {
     }
 }
 
-/// A message of the scripts: `g <token> <fence> <end in ms> <lock>`, or `n <token> <ms> <lock>`.
+/// A message of the scripts: `g <token> <s> <us> <grant in ms> <fence> <lock>`, or `n <token> <ms> <lock>`.
 fn told(names: &Names, push: &PushInfo) -> Option<Event> {
     let [_channel, message] = push.data.as_slice() else {
         return None;
@@ -90,13 +90,7 @@ fn told(names: &Names, push: &PushInfo) -> Option<Event> {
     let (token, rest) = rest.split_once(' ')?;
     let (news, lock) = match kind {
         "g" => {
-            let (fence, rest) = rest.split_once(' ')?;
-            let (ends, lock) = rest.split_once(' ')?;
-            let ends = ends.parse::<u64>().ok()?.checked_mul(1_000)?;
-            let grant = Grant {
-                fence: FencingToken::new(fence.parse().ok()?)?,
-                ends: ServerTime(ends),
-            };
+            let (grant, lock) = given(rest)?;
             (News::Given(grant), lock)
         }
         "n" => {
@@ -110,6 +104,26 @@ fn told(names: &Names, push: &PushInfo) -> Option<Event> {
         token: Token::parse(token)?,
         news,
     })
+}
+
+/// `<s> <us> <grant in ms> <fence> <lock>`: from when, for how long, and what it is fenced with, which
+/// is that time where it says `-`.
+fn given(rest: &str) -> Option<(Grant, &str)> {
+    let mut words = rest.splitn(5, ' ');
+    let mut number = || words.next()?.parse::<u64>().ok();
+    let (seconds, micros, lasts) = (number()?, number()?, number()?);
+    let now = seconds.checked_mul(1_000_000)?.checked_add(micros)?;
+    let fence = match words.next()? {
+        "-" => now,
+        fence => fence.parse().ok()?,
+    };
+    // A key ends at a whole millisecond, counted from the last one.
+    let ends = lasts.checked_add(now / 1_000)?.checked_mul(1_000)?;
+    let grant = Grant {
+        fence: FencingToken::new(fence)?,
+        ends: ServerTime(ends),
+    };
+    Some((grant, words.next()?))
 }
 
 impl fmt::Debug for Inbox {
