@@ -2,8 +2,8 @@
 --
 -- KEYS   1 lock   2 mark
 -- ARGV   1 token   2 ttl in ms
--- Reply  granted <s> <us>     in one text, that nothing else could be taken for; the fencing token is the
---                             time in seconds and microseconds
+-- Reply  the fencing token    granted: the time in microseconds, a number of at least 1e15, which no other
+--                             answer of ours is
 --        {0, value, pttl}     refused: what stands in the key, for how many ms (-1: for ever)
 --        {3}                  to be asked by the script for waiters: nothing was done about it here
 -- Error  WRONGTYPE            a key of ours holds something else; nothing was done
@@ -18,11 +18,11 @@ local mark = call('GET', KEYS[2])
 if mark then
   mark = tonumber(mark)
   if not (mark and mark >= 1e15 and mark < now) then return {3} end
+elseif now < 1e15 then
+  return {3}
 end
-local expires = (now - now % 1000) / 1000 + ARGV[2]
-if call('SET', KEYS[1], ARGV[1], 'NX', 'PXAT', expires) then
-  return 'granted ' .. time[1] .. ' ' .. time[2]
-end
+-- From the time of this command, which is no earlier than that of the fencing token.
+if call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return now end
 local value = call('GET', KEYS[1])
 -- Its own, by an earlier send; or gone at this very moment.
 if not value or value == ARGV[1] then return {3} end

@@ -4,7 +4,7 @@
 -- KEYS   1 lock   2 mark   3 queue
 -- ARGV   1 token   2 ttl in ms   3 the token that is stepped over   4 its fencing token, or ""
 -- Reply  as the script for first attempts:
---        granted <s> <us>
+--        the fencing token    granted: a number of at least 1e15
 --        {3}                  to be asked by the script for waiters: nothing was done about it here
 -- Error  WRONGTYPE            a key of ours holds something else; nothing was done
 local call = redis.call
@@ -21,8 +21,8 @@ if mark then
   if mark > used then highest = mark end
 end
 -- A clock behind what was used: the other script remembers what it gives.
-if highest >= now then return {3} end
+if highest >= now or now < 1e15 then return {3} end
 -- The release of what is stepped over comes too late to say what it used.
 if value and used > (mark or 0) then call('SET', KEYS[2], ARGV[4]) end
-call('SET', KEYS[1], ARGV[1], 'PXAT', (now - now % 1000) / 1000 + ARGV[2])
-return 'granted ' .. time[1] .. ' ' .. time[2]
+call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return now

@@ -32,13 +32,17 @@ pub(super) fn as_usual(answer: &Value) -> Option<i64> {
     i64::try_from(instant(text.strip_prefix(b"all ")?)?).ok()
 }
 
-/// The answer of the script for first attempts: `granted <time>`, or as the acquire script refuses.
+/// No fencing token that is the time of a server is lower, and no other number that a script answers is as high.
+const EARLIEST: u64 = 1_000_000_000_000_000;
+
+/// The answer of the scripts for first attempts: the fencing token, or as the acquire script refuses.
 pub(super) fn acquired_at_first(answer: &Value, pushed: bool) -> Outcome {
     match answer {
-        Value::BulkString(text) => match text.strip_prefix(b"granted ").and_then(instant) {
-            Some(fence) => FencingToken::new(fence).map_or_else(not_understood, Outcome::Granted),
-            None => not_understood(),
-        },
+        Value::Int(_) => {
+            let fence = number(answer).filter(|fence| *fence >= EARLIEST);
+            let fence = fence.and_then(FencingToken::new);
+            fence.map_or_else(not_understood, Outcome::Granted)
+        }
         // Nothing else is a grant.
         Value::Array(parts) if parts.first() == Some(&Value::Int(0)) => acquired(answer, pushed),
         _ => not_understood(),
@@ -270,25 +274,22 @@ mod tests {
     }
 
     #[test]
-    fn a_first_attempt_is_granted_in_words() {
-        let granted = acquired_at_first(&bulk("granted 1700000000 25"), true);
+    fn a_first_attempt_is_granted_by_the_time() {
+        let granted = acquired_at_first(&Value::Int(1_700_000_000_000_025), true);
         let fence = FencingToken::new(1_700_000_000_000_025).expect("a token");
         assert!(matches!(granted, Outcome::Granted(granted) if granted == fence));
         let strange = [
-            Value::Int(1_700_000_000_000_025),
+            Value::Nil,
             Value::Okay,
-            bulk("granted"),
-            bulk("granted "),
-            bulk("granted 0 0"),
-            bulk("granted -5 3"),
-            bulk("granted 1700000000"),
-            bulk("granted 1700000000 "),
-            bulk("granted 1700000000 1000000"),
-            bulk("granted 1700000000 25 1"),
-            bulk("granted 9007199254 740992"),
-            bulk("granted 9999999999999999999 1"),
-            bulk("1700000000 25"),
+            Value::Int(0),
+            Value::Int(1),
+            Value::Int(4),
+            Value::Int(-1_700_000_000_000_025),
+            Value::Int(999_999_999_999_999),
+            Value::Int(1 << 53),
+            bulk("1700000000000025"),
             bulk("all 1700000000 25"),
+            Value::Array(vec![Value::Int(1_700_000_000_000_025)]),
             Value::Array(vec![Value::Int(1), bulk("1700000000000025")]),
         ];
         for answer in strange {
