@@ -29,21 +29,27 @@ const TASKS: usize = 3;
 /// Of every lock, and so long is a server kept out that has forgotten.
 const TTL: Duration = Duration::from_millis(1_500);
 
-/// What this process is told: by files, which outlive whoever is killed.
+/// What the clients are told: by files, which outlive whoever is killed.
 struct Orders<'a>(&'a Path);
 
 impl Orders<'_> {
-    fn are(&self, what: &str, pid: u32) -> bool {
-        self.0.join(format!("{what} {pid}")).exists()
+    /// To whom it is, or for which time.
+    fn told(&self, what: &str) -> Option<u32> {
+        let told = fs::read_to_string(self.0.join(what)).ok()?;
+        told.parse().ok()
     }
 
-    fn give(&self, what: &str, pid: u32) {
-        fs::write(self.0.join(format!("{what} {pid}")), "").expect("a folder");
+    fn give(&self, what: &str, number: u32) {
+        // There is all of it or nothing.
+        let written = self.0.join("written");
+        fs::write(&written, number.to_string()).expect("a folder");
+        fs::rename(&written, self.0.join(what)).expect("a folder");
+    }
+
+    fn take_back(&self, what: &str) {
+        fs::remove_file(self.0.join(what)).expect("it was given");
     }
 }
-
-/// Nobody in particular: everybody.
-const ALL: u32 = 0;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "a process that other tests start"]
@@ -74,8 +80,8 @@ async fn contends_until_killed() {
 
 async fn contend(locks: LockManager, ledger: &Ledger, orders: Orders<'_>, wait: Wait) {
     let myself = std::process::id();
-    while !orders.are("end", ALL) {
-        let told = orders.are("ask", myself);
+    while orders.told("end").is_none() {
+        let told = orders.told("ask") == Some(myself);
         let mut acquire = Box::pin(locks.lock("k").wait(wait).acquire());
         // The first look is what sends the questions.
         let first = poll_fn(|context| Poll::Ready(acquire.as_mut().poll(context))).await;
@@ -91,8 +97,8 @@ async fn contend(locks: LockManager, ledger: &Ledger, orders: Orders<'_>, wait: 
                 let Some(claim) = claim(ledger, &guard) else {
                     continue;
                 };
-                if orders.are("hold", myself) {
-                    println!("\nholding");
+                if let Some(time) = orders.told("hold") {
+                    println!("\nholding {time}");
                     while claim.goes_on(|| guard.is_valid()) {
                         sleep(Duration::from_millis(5)).await;
                     }
@@ -181,33 +187,34 @@ impl Stage {
         .await;
     }
 
-    /// One of the clients, by turns, does as it is told; then it is killed, and another takes its place.
-    fn kills_who(&mut self, order: &str, says: &str) {
-        let client = self.clients.remove(0);
-        Orders(self.folder.path()).give(order, client.pid());
-        let before = self.entered();
-        let said = client.line(patience(), |line| line == says);
-        let meanwhile = self.entered() - before;
-        assert!(
-            said.is_some(),
-            "not {says}, and {meanwhile} times somebody was inside:\n{}",
-            client.output()
-        );
-        dies(client);
-    }
-
-    /// Its lock stays until it has run out.
+    /// Whoever comes in next stays there, until it is killed. Its lock stays until it has run out. It
+    /// may be any of them: waiting over several servers is not fair.
     fn kills_who_is_inside(&mut self) {
-        self.kills_who("hold", "holding");
         self.killed_inside += 1;
+        let orders = Orders(self.folder.path());
+        orders.give("hold", self.killed_inside);
+        let words = format!("holding {}", self.killed_inside);
+        let holds = |client: &ChildProcess| client.line(Duration::ZERO, |line| line == words);
+        let mut inside = None;
+        let comes_in = wait::holds_within(patience(), || {
+            inside = self.clients.iter().position(|it| holds(it).is_some());
+            inside.is_some()
+        });
+        assert!(comes_in, "nobody comes in");
+        orders.take_back("hold");
+        dies(self.clients.remove(inside.expect("it came in")));
         self.clients.push(self.client());
     }
 
-    /// The questions of whoever asks are at two servers, and on their way to three.
+    /// One of them asks, by turns: its questions are at two servers, and on their way to three.
     fn kills_who_asks(&mut self, first: usize) {
         let stopped = [first, (first + 1) % 5, (first + 2) % 5];
         stopped.iter().for_each(|node| self.nodes.0[*node].stop());
-        self.kills_who("ask", "asking");
+        let client = self.clients.remove(0);
+        Orders(self.folder.path()).give("ask", client.pid());
+        let said = client.line(patience(), |line| line == "asking");
+        assert!(said.is_some(), "it does not ask:\n{}", client.output());
+        dies(client);
         stopped.iter().for_each(|node| self.nodes.0[*node].cont());
         self.killed_asking += 1;
         self.clients.push(self.client());
@@ -215,7 +222,7 @@ impl Stage {
 
     async fn end(mut self) {
         wait_long("all is done", async || self.is_done()).await;
-        Orders(self.folder.path()).give("end", ALL);
+        Orders(self.folder.path()).give("end", 1);
         for client in &mut self.clients {
             let ended = client.wait(wait::PATIENCE * 3);
             assert!(ended.is_some_and(|it| it.success()), "{}", client.output());
