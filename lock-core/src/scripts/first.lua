@@ -21,8 +21,8 @@ if mark then
 elseif now < 1e15 then
   return {3}
 end
--- From the time of this command, which is no earlier than that of the fencing token.
-if call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return now end
+local expires = (now - now % 1000) / 1000 + ARGV[2]
+if call('SET', KEYS[1], ARGV[1], 'NX', 'PXAT', expires) then return now end
 local value = call('GET', KEYS[1])
 -- Its own, by an earlier send; or gone at this very moment.
 if not value or value == ARGV[1] then return {3} end

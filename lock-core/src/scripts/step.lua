@@ -24,5 +24,5 @@ end
 if highest >= now or now < 1e15 then return {3} end
 -- The release of what is stepped over comes too late to say what it used.
 if value and used > (mark or 0) then call('SET', KEYS[2], ARGV[4]) end
-call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+call('SET', KEYS[1], ARGV[1], 'PXAT', (now - now % 1000) / 1000 + ARGV[2])
 return now
