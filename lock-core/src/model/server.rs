@@ -123,7 +123,7 @@ impl<T: Copy + Eq> Server<T> {
         }
     }
 
-    /// `acquire.lua`. A first attempt by `first.lua` does the same.
+    /// `acquire.lua`. A first attempt by native commands does the same, at the moment of its `SET`.
     pub(super) fn acquire(
         &mut self,
         key: usize,

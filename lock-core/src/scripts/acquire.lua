@@ -1,5 +1,5 @@
 -- acquire: takes a lock, or says who is in the way; for waiters, and for a token that may have been
--- sent before. (A first attempt is `first.lua`, or a place in `batch.lua`.)
+-- sent before. (A first attempt is native commands, or a place in `batch.lua`.)
 --
 -- KEYS   1 lock   2 mark   3 queue
 -- ARGV   1 token   2 ttl in ms   3 grant in ms   4 "1": stand in the queue if refused   5 a token that

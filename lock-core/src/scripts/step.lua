@@ -3,8 +3,8 @@
 --
 -- KEYS   1 lock   2 mark   3 queue
 -- ARGV   1 token   2 ttl in ms   3 the token that is stepped over   4 its fencing token, or ""
--- Reply  as the script for first attempts:
---        the fencing token    granted: a number of at least 1e15
+-- Reply  the fencing token    granted: the time in microseconds, a number of at least 1e15, which no other
+--                             answer of ours is
 --        {3}                  to be asked by the script for waiters: nothing was done about it here
 -- Error  WRONGTYPE            a key of ours holds something else; nothing was done
 local call = redis.call

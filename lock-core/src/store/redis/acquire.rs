@@ -1,5 +1,5 @@
 //! Acquiring by the script for whoever wants to be queued, steps over a release, or may have asked
-//! before. A first attempt is in `quick.rs`.
+//! before. A first attempt is in `first.rs`.
 
 use super::answers::acquired;
 use super::connection::Connection;
@@ -8,18 +8,6 @@ use super::{RedisStore, grant, millis};
 use crate::store::{Acquire, Outcome};
 
 impl RedisStore {
-    pub(super) async fn acquire(
-        &self,
-        acquire: &Acquire,
-        on: &Connection,
-    ) -> Result<Outcome, Trouble> {
-        #[cfg(feature = "cluster")]
-        if acquire.is_first() && self.topology.is_cluster() {
-            return Box::pin(self.acquire_on_a_node(acquire, on)).await;
-        }
-        self.acquire_by_script(acquire, on).await
-    }
-
     pub(super) async fn acquire_by_script(
         &self,
         acquire: &Acquire,

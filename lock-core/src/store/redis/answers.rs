@@ -35,16 +35,11 @@ pub(super) fn as_usual(answer: &Value) -> Option<i64> {
 /// No fencing token that is the time of a server is lower, and no other number that a script answers is as high.
 const EARLIEST: u64 = 1_000_000_000_000_000;
 
-/// The answer of the scripts for first attempts: the fencing token, or as the acquire script refuses.
-pub(super) fn acquired_at_first(answer: &Value, pushed: bool) -> Outcome {
-    match answer {
-        Value::Int(_) => {
-            let fence = number(answer).filter(|fence| *fence >= EARLIEST);
-            let fence = fence.and_then(FencingToken::new);
-            fence.map_or_else(not_understood, Outcome::Granted)
-        }
-        // Nothing else is a grant.
-        Value::Array(parts) if parts.first() == Some(&Value::Int(0)) => acquired(answer, pushed),
+/// The answer of the script that steps over a lease: the fencing token.
+pub(super) fn acquired_by_a_step(answer: &Value) -> Outcome {
+    let fence = number(answer).filter(|fence| *fence >= EARLIEST);
+    match (answer, fence.and_then(FencingToken::new)) {
+        (Value::Int(_), Some(fence)) => Outcome::Granted(fence),
         _ => not_understood(),
     }
 }
@@ -274,8 +269,8 @@ mod tests {
     }
 
     #[test]
-    fn a_first_attempt_is_granted_by_the_time() {
-        let granted = acquired_at_first(&Value::Int(1_700_000_000_000_025), true);
+    fn a_step_over_a_lease_is_granted_by_the_time() {
+        let granted = acquired_by_a_step(&Value::Int(1_700_000_000_000_025));
         let fence = FencingToken::new(1_700_000_000_000_025).expect("a token");
         assert!(matches!(granted, Outcome::Granted(granted) if granted == fence));
         let strange = [
@@ -293,7 +288,7 @@ mod tests {
             Value::Array(vec![Value::Int(1), bulk("1700000000000025")]),
         ];
         for answer in strange {
-            let outcome = acquired_at_first(&answer, true);
+            let outcome = acquired_by_a_step(&answer);
             assert!(matches!(outcome, Outcome::Failed(_)), "{answer:?}");
         }
     }

@@ -11,6 +11,7 @@ mod batch;
 mod cluster;
 mod connection;
 mod departure;
+mod first;
 mod given;
 mod health;
 mod inbox;
@@ -154,7 +155,7 @@ impl RedisStore {
             return self.ask_quickly(quick, operation, on).await;
         }
         match operation {
-            Operation::Acquire(acquire) => self.acquire(acquire, on).await,
+            Operation::Acquire(acquire) => self.acquire_by_script(acquire, on).await,
             Operation::Extend(extensions) => self.extend(extensions, on).await,
             Operation::Release(release) => self.give_back(release, Ending::Free, on).await,
             Operation::Leave(release) => self.give_back(release, Ending::Leave, on).await,

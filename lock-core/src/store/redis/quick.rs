@@ -1,8 +1,8 @@
 //! The usual case: a first attempt on a lock, or its release. As little as possible is done for it.
 
-use redis::Cmd;
+use redis::{Cmd, Pipeline};
 
-use super::answers::{acquired_at_first, acquired_in_batch};
+use super::answers::{acquired_by_a_step, acquired_in_batch};
 use super::batch::{Item, Ride, is_alone};
 use super::connection::Connection;
 use super::scripts::{self, Lua};
@@ -16,6 +16,8 @@ use crate::token::Token;
 pub(super) enum Quick {
     /// With others, in one script.
     Together(Ride),
+    /// By itself, a first attempt.
+    First(Pipeline),
     /// By itself.
     Alone(&'static Lua, Cmd),
     /// By itself, and whoever is given the lock hears of it first.
@@ -32,9 +34,7 @@ impl RedisStore {
                 {
                     return Some(Quick::Together(ride));
                 }
-                // On a cluster it is native commands.
-                let by_script = !self.topology.is_cluster();
-                by_script.then(|| Quick::Alone(&scripts::FIRST, self.first_attempt(acquire)))
+                Some(Quick::First(self.first_attempt(acquire)))
             }
             // What it steps over is told apart on one server only.
             Operation::Acquire(acquire)
@@ -73,6 +73,12 @@ impl RedisStore {
     ) -> Result<Outcome, Trouble> {
         let (answer, together) = match quick {
             Quick::Together(ride) => (ride.await?, true),
+            Quick::First(commands) => {
+                let Operation::Acquire(acquire) = operation else {
+                    unreachable!("nothing else is a first attempt")
+                };
+                return self.attempt(acquire, &commands, on).await;
+            }
             Quick::Alone(script, command) => (script.ask(on, command).await?, false),
             Quick::Behind(script, command) => {
                 (Box::pin(script.ask_behind(on, command)).await?, false)
@@ -82,13 +88,10 @@ impl RedisStore {
             return Box::pin(self.ask_at_length(operation, on)).await;
         }
         Ok(match operation {
-            Operation::Acquire(acquire) => {
-                let pushed = self.will_tell(acquire.token, on);
-                match together {
-                    true => acquired_in_batch(&answer, pushed),
-                    false => acquired_at_first(&answer, pushed),
-                }
+            Operation::Acquire(acquire) if together => {
+                acquired_in_batch(&answer, self.will_tell(acquire.token, on))
             }
+            Operation::Acquire(_) => acquired_by_a_step(&answer),
             Operation::Release(release) => self.given_back(release, &answer),
             _ => unreachable!("nothing else is asked in short"),
         })
@@ -105,17 +108,6 @@ impl RedisStore {
             Operation::Release(release) => self.give_back(release, Ending::Free, on).await,
             _ => unreachable!("nothing else is asked in short"),
         }
-    }
-
-    fn first_attempt(&self, acquire: &Acquire) -> Cmd {
-        let mark = self.names.only_mark();
-        let bytes = 2 * mark.len() + acquire.key.len() + Token::LENGTH + 8;
-        let mut command = scripts::FIRST.command(2, 2, bytes);
-        self.names.push_lock(&acquire.key, &mut command);
-        command.arg(mark);
-        command.arg(acquire.token.text().as_bytes());
-        command.arg(in_millis(acquire.ttl));
-        command
     }
 
     fn stepping_over(&self, acquire: &Acquire, before: Replaced) -> Cmd {

@@ -16,7 +16,6 @@ macro_rules! script {
     };
 }
 
-script!(FIRST, "first.lua");
 script!(STEP, "step.lua");
 script!(ACQUIRE, "one_server.lua", "common.lua", "acquire.lua");
 script!(
