@@ -57,22 +57,21 @@ impl<'a> Move<'a> {
     /// The rest of the keys, and the slot itself.
     fn end(self) {
         let id = self.to.id();
-        wait::until("all keys are moved", || {
-            self.keys_move("");
-            self.keys().is_empty()
-                && self
-                    .to
-                    .try_cli(&["CLUSTER", "SETSLOT", &self.slot, "NODE", &id])
-                    .is_ok()
-                && self
-                    .from
-                    .try_cli(&["CLUSTER", "SETSLOT", &self.slot, "NODE", &id])
-                    .is_ok()
-        });
-        for node in self.cluster.masters() {
-            let _ = node.try_cli(&["CLUSTER", "SETSLOT", &self.slot, "NODE", &id]);
-        }
-        self.cluster.is_whole();
+        let given = ["CLUSTER", "SETSLOT", &self.slot, "NODE", &id];
+        let is_told = |node: &RedisServer| node.try_cli(&given).is_ok();
+        // Told again until all agree: a node whose epoch has risen meanwhile, by the move of another slot,
+        // may get this one back by what it said before it was told.
+        wait::until(
+            "the slot is where it should be, and the cluster whole",
+            || {
+                self.keys_move("");
+                self.keys().is_empty()
+                    && is_told(self.to)
+                    && is_told(self.from)
+                    && self.cluster.masters().into_iter().all(is_told)
+                    && self.cluster.looks_whole()
+            },
+        );
     }
 }
 

@@ -95,34 +95,36 @@ impl RedisCluster {
         command
     }
 
-    /// Waits until all nodes that are up say that every slot is served, and agree by whom, and until
-    /// every replica among them follows its master.
+    /// Waits until it [looks whole](RedisCluster::looks_whole).
     ///
     /// # Panics
     ///
     /// When it does not come to that.
     #[track_caller]
     pub fn is_whole(&self) {
-        wait::until("the cluster is whole", || {
-            let serves = |node: &RedisServer| {
-                let info = node.info("replication");
-                let follows = info.get("master_link_status").is_none_or(|it| it == "up");
-                follows && node.cli(&["CLUSTER", "INFO"]).contains("cluster_state:ok")
-            };
-            let shares = |node: &RedisServer| {
-                let slots = node.cli(&["CLUSTER", "NODES"]);
-                let mut slots: Vec<_> = slots.lines().filter_map(share_of).collect();
-                slots.sort();
-                slots
-            };
-            let mut up = self.up();
-            let Some(first) = up.next() else {
-                return false;
-            };
-            let agreed = shares(first);
-            agreed.len() == self.masters
-                && self.up().all(|node| serves(node) && shares(node) == agreed)
-        });
+        wait::until("the cluster is whole", || self.looks_whole());
+    }
+
+    /// Whether all nodes that are up say that every slot is served, and agree by whom, and every replica
+    /// among them follows its master.
+    pub fn looks_whole(&self) -> bool {
+        let serves = |node: &RedisServer| {
+            let info = node.info("replication");
+            let follows = info.get("master_link_status").is_none_or(|it| it == "up");
+            follows && node.cli(&["CLUSTER", "INFO"]).contains("cluster_state:ok")
+        };
+        let shares = |node: &RedisServer| {
+            let slots = node.cli(&["CLUSTER", "NODES"]);
+            let mut slots: Vec<_> = slots.lines().filter_map(share_of).collect();
+            slots.sort();
+            slots
+        };
+        let mut up = self.up();
+        let Some(first) = up.next() else {
+            return false;
+        };
+        let agreed = shares(first);
+        agreed.len() == self.masters && self.up().all(|node| serves(node) && shares(node) == agreed)
     }
 
     /// All nodes: the first masters, then their replicas.
