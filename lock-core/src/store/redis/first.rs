@@ -20,6 +20,9 @@ use crate::token::Token;
 /// The answers to `SET`, `GET` and `PTTL` of the lock, `GET` of the mark, and `TIME`.
 pub(super) const ANSWERS: usize = 5;
 
+/// A `PTTL` of a key that is not there any more.
+const GONE: i64 = -2;
+
 impl RedisStore {
     pub(super) fn first_attempt(&self, acquire: &Acquire) -> Pipeline {
         let key = &acquire.key;
@@ -65,7 +68,9 @@ impl RedisStore {
                 None => Box::pin(self.set_without_a_number(acquire, mark, time, on)).await,
             },
             Value::Nil => match (owner(value), left) {
-                (Some(owner), Value::Int(left)) if owner != acquire.token.text().as_str() => {
+                (Some(owner), Value::Int(left))
+                    if *left != GONE && owner != acquire.token.text().as_str() =>
+                {
                     let pushed = self.will_tell(acquire.token, on);
                     Ok(Outcome::Busy(refusal(&owner, *left, pushed)))
                 }
