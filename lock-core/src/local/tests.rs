@@ -11,7 +11,7 @@ use crate::fence::FencingToken;
 use crate::hold::Hold;
 use crate::lease::Terms;
 use crate::manager::Core;
-use crate::release::{discard, release_later};
+use crate::release::discard;
 use crate::store::{Grant, News};
 
 fn core() -> Arc<Core> {
@@ -115,7 +115,7 @@ fn a_cooldown_under_way_is_known_and_not_stepped_over() {
     locks.test_store().expect("an embedded store").hang();
     hold.set_cooldown(Duration::from_secs(60));
     hold.close();
-    release_later(&hold);
+    crate::release::release_later(&hold);
     assert!(is_known(&core, &hold));
     let seat = seat(&core);
     assert_eq!(

@@ -8,6 +8,8 @@
 //! its end, which the clock has passed. Should our own end come in between, the answer comes too late to be
 //! believed.
 
+use std::borrow::Cow;
+
 use redis::{Cmd, Pipeline, Value};
 
 use super::answers::{not_understood, owner, refusal, time_above};
@@ -67,14 +69,12 @@ impl RedisStore {
                 Some(fence) => Ok(Outcome::Granted(fence)),
                 None => Box::pin(self.set_without_a_number(acquire, mark, time, on)).await,
             },
-            Value::Nil => match (owner(value), left) {
-                (Some(owner), Value::Int(left))
-                    if *left != GONE && owner != acquire.token.text().as_str() =>
-                {
+            Value::Nil => match another_owner(value, left, acquire.token) {
+                Some((owner, left)) => {
                     let pushed = self.will_tell(acquire.token, on);
-                    Ok(Outcome::Busy(refusal(&owner, *left, pushed)))
+                    Ok(Outcome::Busy(refusal(&owner, left, pushed)))
                 }
-                _ => Box::pin(self.refused_by_nobody(acquire, value, left, on)).await,
+                None => Box::pin(self.refused_by_nobody(acquire, value, left, on)).await,
             },
             Value::ServerError(error) => Err(elsewhere(trouble(error.clone().into()), mark)),
             _ => Ok(not_understood()),
@@ -118,6 +118,17 @@ impl RedisStore {
     }
 }
 
+/// Who has the key, and for how many milliseconds more; `None` if that is the token itself, by an earlier
+/// send, or the key went between two of the commands.
+fn another_owner<'a>(value: &'a Value, left: &Value, token: Token) -> Option<(Cow<'a, str>, i64)> {
+    match (owner(value)?, left) {
+        (owner, Value::Int(left)) if *left != GONE && owner != token.text().as_str() => {
+            Some((owner, *left))
+        }
+        _ => None,
+    }
+}
+
 pub(super) fn to_be_undone(failure: Failure) -> Failure {
     Failure {
         ambiguous: true,
@@ -136,5 +147,33 @@ pub(super) fn elsewhere(trouble: Trouble, mark: &Value) -> Trouble {
             let _ = mark;
             trouble
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_went_between_two_commands_is_nobodys() {
+        let token = |text| Token::parse(text).expect("a token");
+        let ours = "0123456789abcdef/0123456789abcdef0123456789abcdef";
+        let other = "0123456789abcdef/00000000000000000000000000000001";
+        let found = |value: &str, left| {
+            let value = Value::BulkString(value.into());
+            let found = another_owner(&value, &left, token(ours));
+            found.map(|(owner, left)| (owner.into_owned(), left))
+        };
+        let for_now = Some((other.to_owned(), 5));
+        assert_eq!(found(other, Value::Int(5)), for_now);
+        let for_ever = Some((other.to_owned(), -1));
+        assert_eq!(found(other, Value::Int(-1)), for_ever);
+        assert_eq!(found(other, Value::Int(-2)), None, "gone");
+        assert_eq!(found(other, Value::Nil), None, "no answer");
+        assert_eq!(found(ours, Value::Int(5)), None, "by an earlier send");
+        assert_eq!(
+            another_owner(&Value::Nil, &Value::Int(-2), token(ours)),
+            None
+        );
     }
 }
