@@ -8,12 +8,10 @@ use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
 use super::numbers::register_of;
-use super::undoing_tests::{manager_on, take};
+use super::test_nodes::{Between, manager_on, take};
 use crate::clock::Clock;
 use crate::store::vote::{Propose, Vote, VoteOperation, VoteOutcome, Withdrawal};
-use crate::store::{
-    Acquire, BoxFuture, Events, Failure, Lane, MemoryStore, Operation, Outcome, Release, Store,
-};
+use crate::store::{Acquire, Lane, MemoryStore, Operation, Outcome, Release, Store};
 use crate::sync::lock;
 use crate::token::{Address, Token, TokenSource};
 
@@ -31,7 +29,11 @@ struct Slow {
     late: Mutex<Option<Operation>>,
 }
 
-impl Slow {
+impl Between for Slow {
+    fn node(&self) -> &Arc<MemoryStore> {
+        &self.node
+    }
+
     async fn run(&self, operation: Operation, lane: Lane) -> Outcome {
         match &operation {
             Operation::Vote(VoteOperation::Propose(_))
@@ -49,20 +51,6 @@ impl Slow {
             _ => {}
         }
         self.node.execute(operation, lane).await
-    }
-}
-
-impl Store for Slow {
-    fn execute(&self, operation: Operation, lane: Lane) -> BoxFuture<'_, Outcome> {
-        Box::pin(self.run(operation, lane))
-    }
-
-    fn background(self: Arc<Self>, events: Events) -> BoxFuture<'static, ()> {
-        Arc::clone(&self.node).background(events)
-    }
-
-    fn ready(&self) -> BoxFuture<'_, Result<(), Failure>> {
-        self.node.ready()
     }
 }
 

@@ -34,6 +34,8 @@ mod round;
 mod split;
 mod spread;
 #[cfg(all(test, feature = "test-util"))]
+mod test_nodes;
+#[cfg(all(test, feature = "test-util"))]
 mod too_low_tests;
 mod undo;
 #[cfg(all(test, feature = "test-util"))]

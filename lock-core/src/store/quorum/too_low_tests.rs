@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::undoing_tests::manager_on;
+use super::test_nodes::{Between, manager_on};
 use crate::clock::Clock;
 use crate::options::Wait;
 use crate::store::vote::{Vote, VoteOperation, VoteOutcome};
-use crate::store::{BoxFuture, Events, Failure, Lane, MemoryStore, Operation, Outcome, Store};
+use crate::store::{Lane, MemoryStore, Operation, Outcome, Store};
 
 /// More than are made in one go, and more than twice as many.
 const AHEAD: usize = 12;
@@ -20,7 +20,11 @@ struct Outrun {
     proposals: AtomicUsize,
 }
 
-impl Outrun {
+impl Between for Outrun {
+    fn node(&self) -> &Arc<MemoryStore> {
+        &self.node
+    }
+
     async fn run(&self, operation: Operation, lane: Lane) -> Outcome {
         let proposes = matches!(operation, Operation::Vote(VoteOperation::Propose(_)));
         let ahead = proposes && self.proposals.fetch_add(1, Ordering::SeqCst) < AHEAD;
@@ -34,20 +38,6 @@ impl Outrun {
             })),
             outcome => outcome,
         }
-    }
-}
-
-impl Store for Outrun {
-    fn execute(&self, operation: Operation, lane: Lane) -> BoxFuture<'_, Outcome> {
-        Box::pin(self.run(operation, lane))
-    }
-
-    fn background(self: Arc<Self>, events: Events) -> BoxFuture<'static, ()> {
-        Arc::clone(&self.node).background(events)
-    }
-
-    fn ready(&self) -> BoxFuture<'_, Result<(), Failure>> {
-        self.node.ready()
     }
 }
 

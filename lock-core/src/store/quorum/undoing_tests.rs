@@ -5,16 +5,13 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::QuorumNode;
+use super::test_nodes::{Between, manager_on, take};
 use crate::clock::Clock;
 use crate::guard::LockGuard;
-use crate::manager::{LockManager, Settings};
+use crate::manager::LockManager;
 use crate::options::Wait;
 use crate::store::vote::{VoteOperation, VoteOutcome};
-use crate::store::{
-    Acquire, BoxFuture, Events, Failure, Lane, MemoryStore, Operation, Outcome, Release, Released,
-    Store,
-};
+use crate::store::{Failure, Lane, MemoryStore, Operation, Outcome, Release, Released, Store};
 use crate::sync::lock;
 use crate::token::{Address, Token, TokenSource};
 
@@ -35,7 +32,11 @@ struct Odd {
     met: Notify,
 }
 
-impl Odd {
+impl Between for Odd {
+    fn node(&self) -> &Arc<MemoryStore> {
+        &self.node
+    }
+
     async fn run(&self, operation: Operation, lane: Lane) -> Outcome {
         if !matches!(operation, Operation::Vote(VoteOperation::Withdraw(..))) {
             return self.node.execute(operation, lane).await;
@@ -62,38 +63,13 @@ impl Odd {
             },
         }
     }
+}
 
+impl Odd {
     async fn what_is_late_arrives(&self) {
         let late = lock(&self.late).clone().expect("something is late");
         self.node.execute(late, Lane::Keeper).await;
     }
-}
-
-impl Store for Odd {
-    fn execute(&self, operation: Operation, lane: Lane) -> BoxFuture<'_, Outcome> {
-        Box::pin(self.run(operation, lane))
-    }
-
-    fn background(self: Arc<Self>, events: Events) -> BoxFuture<'static, ()> {
-        Arc::clone(&self.node).background(events)
-    }
-
-    fn ready(&self) -> BoxFuture<'_, Result<(), Failure>> {
-        self.node.ready()
-    }
-}
-
-pub(super) async fn take(node: &Arc<MemoryStore>, token: Token) -> bool {
-    let acquire = Operation::Acquire(Acquire {
-        key: "k".into(),
-        token,
-        ttl: Duration::from_secs(60),
-        queue: false,
-        replaces: None,
-        repeated: false,
-    });
-    let outcome = node.execute(acquire, Lane::Keeper).await;
-    matches!(outcome, Outcome::Granted(_))
 }
 
 async fn give_back(node: &Arc<MemoryStore>, token: Token) {
@@ -148,25 +124,6 @@ async fn after_a_split(undoing: Undoing, ttl: Duration) -> Scene {
         guard,
         _locks: locks,
     }
-}
-
-pub(super) async fn manager_on(stores: Vec<Arc<dyn Store>>, ttl: Duration) -> LockManager {
-    let settings = Settings {
-        clock: Clock::default(),
-        operation_timeout: Duration::from_millis(500),
-        connect_timeout: Duration::from_secs(5),
-        defaults: (ttl, Wait::Forever),
-        max_ttl: None,
-        assume_fresh: true,
-    };
-    let named = |(place, store): (usize, _)| QuorumNode {
-        store,
-        shown: place.to_string(),
-    };
-    let quorum = stores.into_iter().enumerate().map(named).collect();
-    let locks = LockManager::start_quorum(quorum, settings).expect("a manager");
-    locks.ready().await.expect("nodes that answer");
-    locks
 }
 
 #[tokio::test]

@@ -1,0 +1,67 @@
+//! Nodes that a test comes between, and managers on them.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::QuorumNode;
+use crate::clock::Clock;
+use crate::manager::{LockManager, Settings};
+use crate::options::Wait;
+use crate::store::{
+    Acquire, BoxFuture, Events, Failure, Lane, MemoryStore, Operation, Outcome, Store,
+};
+use crate::token::Token;
+
+/// An embedded node, and what a test makes of the operations on their way to it.
+pub(super) trait Between: Debug + Send + Sync {
+    fn node(&self) -> &Arc<MemoryStore>;
+
+    fn run(&self, operation: Operation, lane: Lane) -> impl Future<Output = Outcome> + Send;
+}
+
+impl<B: Between> Store for B {
+    fn execute(&self, operation: Operation, lane: Lane) -> BoxFuture<'_, Outcome> {
+        Box::pin(self.run(operation, lane))
+    }
+
+    fn background(self: Arc<Self>, events: Events) -> BoxFuture<'static, ()> {
+        Arc::clone(self.node()).background(events)
+    }
+
+    fn ready(&self) -> BoxFuture<'_, Result<(), Failure>> {
+        self.node().ready()
+    }
+}
+
+pub(super) async fn manager_on(stores: Vec<Arc<dyn Store>>, ttl: Duration) -> LockManager {
+    let settings = Settings {
+        clock: Clock::default(),
+        operation_timeout: Duration::from_millis(500),
+        connect_timeout: Duration::from_secs(5),
+        defaults: (ttl, Wait::Forever),
+        max_ttl: None,
+        assume_fresh: true,
+    };
+    let named = |(place, store): (usize, _)| QuorumNode {
+        store,
+        shown: place.to_string(),
+    };
+    let quorum = stores.into_iter().enumerate().map(named).collect();
+    let locks = LockManager::start_quorum(quorum, settings).expect("a manager");
+    locks.ready().await.expect("nodes that answer");
+    locks
+}
+
+pub(super) async fn take(node: &Arc<MemoryStore>, token: Token) -> bool {
+    let acquire = Operation::Acquire(Acquire {
+        key: "k".into(),
+        token,
+        ttl: Duration::from_secs(60),
+        queue: false,
+        replaces: None,
+        repeated: false,
+    });
+    let outcome = node.execute(acquire, Lane::Keeper).await;
+    matches!(outcome, Outcome::Granted(_))
+}
