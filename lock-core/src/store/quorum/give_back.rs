@@ -53,13 +53,15 @@ impl Quorum {
         };
         let mut asked = Vec::with_capacity(self.nodes.len());
         for (place, node) in self.nodes.iter().enumerate() {
-            if node.is_up() {
+            // Looked at once: whoever is not asked is noted, also if it comes up at this moment.
+            let is_up = node.is_up();
+            if is_up {
                 if deletes {
                     giving_back.undoing.spread.ends_at(place);
                 }
                 asked.push((place, node.ask(at_nodes.clone(), lane)));
             }
-            giving_back.note_missing(place, node.is_up());
+            giving_back.note_missing(place, is_up);
         }
         let overdue = self.keeper.clock.now() + self.patience(ttl);
         let mut answers = FanOut::new(asked).until(&self.keeper, overdue);

@@ -29,6 +29,8 @@ mod model;
 mod node;
 pub(crate) mod numbers;
 mod opening;
+#[cfg(test)]
+mod ready_tests;
 mod rejoin;
 mod round;
 mod split;
@@ -51,7 +53,7 @@ use tokio::sync::{mpsc, watch as changes};
 
 use self::courtesy::Courtesy;
 use self::leases::Leases;
-use self::node::Node;
+use self::node::{Census, Node};
 use self::numbers::Numbers;
 use self::opening::Opening;
 use super::{BoxFuture, Events, Failure, Lane, Operation, Outcome, Store};
@@ -249,9 +251,10 @@ impl Quorum {
     /// Waits for nodes that have not been heard of yet, if there are too few without them.
     async fn gather(&self) {
         let mut changed = self.changed.subscribe();
-        while self.up().count() < self.quorum() && self.nodes.iter().any(|node| node.is_new()) {
+        loop {
             changed.borrow_and_update();
-            if self.up().count() >= self.quorum() || changed.changed().await.is_err() {
+            let Census { up, new } = Node::census(&self.nodes);
+            if up >= self.quorum() || new == 0 || changed.changed().await.is_err() {
                 return;
             }
         }
@@ -263,8 +266,8 @@ impl Quorum {
         let start = self.keeper.clock.now();
         loop {
             changed.borrow_and_update();
-            let enough = self.up().count() >= self.quorum();
-            let all_known = !self.nodes.iter().any(|node| node.is_new());
+            let Census { up, new } = Node::census(&self.nodes);
+            let (enough, all_known) = (up >= self.quorum(), new == 0);
             let late = self.keeper.clock.now() >= start + STRAGGLERS;
             if let Some(twins) = &lock(&self.met).twins {
                 return Err(Failure {

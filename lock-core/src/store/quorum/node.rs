@@ -19,6 +19,12 @@ const NEW: u8 = 0;
 const UP: u8 = 1;
 const OUT: u8 = 2;
 
+/// How many nodes are worth asking, and how many have not been heard of yet.
+pub(super) struct Census {
+    pub(super) up: usize,
+    pub(super) new: usize,
+}
+
 pub(super) struct Node {
     pub(super) store: Arc<dyn Store>,
     shown: String,
@@ -56,8 +62,15 @@ impl Node {
         self.standing.load(Ordering::Relaxed) == UP
     }
 
-    pub(super) fn is_new(&self) -> bool {
-        self.standing.load(Ordering::Relaxed) == NEW
+    /// Of nodes that are looked at one after the other: each is counted once, whatever it becomes meanwhile.
+    pub(super) fn census(nodes: &[Arc<Node>]) -> Census {
+        let mut census = Census { up: 0, new: 0 };
+        for node in nodes {
+            let standing = node.standing.load(Ordering::Relaxed);
+            census.up += usize::from(standing == UP);
+            census.new += usize::from(standing == NEW);
+        }
+        census
     }
 
     /// Whether it voted when it was looked at last. It alone decides that.
@@ -94,6 +107,12 @@ impl Node {
             }
             outcome
         })
+    }
+
+    /// As before it was heard of for the first time.
+    #[cfg(test)]
+    pub(super) fn is_not_known(&self) {
+        self.standing.store(NEW, Ordering::Relaxed);
     }
 
     pub(super) fn answered(&self) {
