@@ -34,6 +34,13 @@ pub(crate) async fn its_turn(waiter: Waiter) -> LockGuard {
     guard.expect("its turn")
 }
 
+/// What was asked from this runtime before is answered: its connection has answered what came behind it.
+/// That somebody stands in the queue says only that the server has heard of it.
+pub(crate) async fn all_is_answered(locks: &LockManager) {
+    let guard = taken(locks, "behind", long()).await;
+    guard.release().await.expect("held");
+}
+
 /// No manager comes of this URL, which holds the password `sesame`: soon, for this reason, and without
 /// a secret.
 pub(crate) async fn refused(url: &str, why: &str) -> Error {

@@ -7,7 +7,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
+};
 
 use crate::wait;
 use crate::watchdog::Watchdog;
@@ -81,7 +83,8 @@ impl ChildProcess {
         let _ = kill_process(self.id(), Signal::TERM);
     }
 
-    /// Freezes it and its children (SIGSTOP).
+    /// Freezes it and its children (SIGSTOP), and waits until all its own threads stand still: one that has
+    /// not heard of the signal yet would go on for a moment.
     ///
     /// # Panics
     ///
@@ -89,6 +92,9 @@ impl ChildProcess {
     #[track_caller]
     pub fn stop(&self) {
         kill_process_group(self.id(), Signal::STOP).expect("a running process");
+        let changes = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let status = waitid(WaitId::Pid(self.id()), changes).expect("a child");
+        assert!(status.is_some_and(|status| status.stopped()), "it stands");
     }
 
     /// Lets it go on (SIGCONT).

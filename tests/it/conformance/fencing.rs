@@ -25,10 +25,7 @@ pub(super) async fn tokens_rise_over_releases(store: &Fixture) {
 
 pub(super) async fn tokens_rise_over_an_expiry(store: &Fixture) {
     let locks = store.manager().await;
-    let request = locks
-        .lock("k")
-        .ttl(Duration::from_millis(100))
-        .renew(Renew::Off);
+    let request = locks.lock("k").ttl(store.soon_over()).renew(Renew::Off);
     let guard = request.acquire().await.expect("free");
     guard.lost().await;
     let waiting = store.lock("k").await.wait(long()).acquire().await;

@@ -131,6 +131,7 @@ impl Fixture {
         };
         // A machine that is busy with the other tests is not a store that does not answer.
         let builder = builder.operation_timeout(Duration::from_secs(5));
+        let builder = builder.connect_timeout(wait::PATIENCE);
         builder.connect().await.expect("a manager")
     }
 
@@ -141,6 +142,11 @@ impl Fixture {
             Store::Several(_) => short() * 3,
             _ => short(),
         }
+    }
+
+    /// A ttl for a lock that is to run out: not before a busy machine has heard that it has it.
+    pub(crate) fn soon_over(&self) -> Duration {
+        self.renewable() / 2
     }
 
     /// Whether the store takes such a key at all: in a cluster a brace belongs to a hash tag.

@@ -127,10 +127,7 @@ pub(super) async fn the_release_of_a_lost_lock_says_lost_and_leaves_the_new_owne
 
 pub(super) async fn a_late_release_has_no_effect_on_the_next_owner(store: &Fixture) {
     let locks = store.manager().await;
-    let request = locks
-        .lock("k")
-        .ttl(Duration::from_millis(100))
-        .renew(Renew::Off);
+    let request = locks.lock("k").ttl(store.soon_over()).renew(Renew::Off);
     let old = request.acquire().await.expect("free");
     // The same process and key, the next attempt.
     let new = locks
@@ -175,7 +172,7 @@ pub(super) async fn loss_is_for_good(store: &Fixture) {
     let request = store
         .lock("k")
         .await
-        .ttl(Duration::from_millis(100))
+        .ttl(store.soon_over())
         .renew(Renew::Off);
     let guard = request.acquire().await.expect("free");
     let handle = guard.handle();

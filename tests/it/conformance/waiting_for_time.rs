@@ -9,8 +9,8 @@ use tokio::time::timeout;
 use super::{Fixture, kind, long};
 
 pub(super) async fn a_lock_whose_owner_died_is_had_when_it_has_run_out(store: &Fixture) {
-    let ttl = Duration::from_millis(500);
-    let request = store.lock("k").await.ttl(ttl).renew(Renew::Off);
+    let request = store.lock("k").await.ttl(store.soon_over());
+    let request = request.renew(Renew::Off);
     let dead = request.acquire().await.expect("free");
     let lost_at = dead.remaining();
     let before = Instant::now();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use lock_core::{LockManager, Renew, Wait};
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
-use super::{Waiter, its_turn, long, manager, warm};
+use super::{Waiter, all_is_answered, its_turn, long, manager, warm};
 
 /// Waits for "k", and has its place in the queue when this returns.
 async fn waits(server: &RedisServer, locks: &LockManager, before: usize) -> Waiter {
@@ -138,6 +138,7 @@ async fn a_waiter_that_is_cancelled_after_it_was_given_the_lock_passes_it_on() {
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let first = waits(&server, &slow, 0).await;
     let second = waits(&server, &locks, 1).await;
+    all_is_answered(&slow).await;
     // It is given the lock and does not hear of it.
     proxy.set(Direction::Replies, Flow::Hold);
     server.reset_stats();
@@ -163,6 +164,7 @@ async fn a_grant_that_is_heard_of_too_late_is_asked_about() {
     let slow = warm(&proxy, Duration::from_secs(5)).await;
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let waiter = waits(&server, &slow, 0).await;
+    all_is_answered(&slow).await;
     proxy.set(Direction::Replies, Flow::Hold);
     guard.release().await.expect("held");
     wait::eventually("the grant has run out", async || pttl(&server) == -2).await;
@@ -184,6 +186,7 @@ async fn a_waiter_believes_in_its_grant_no_longer_than_the_server_does() {
     for _ in 0..3 {
         let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
         let waiter = waits(&server, &slow, 0).await;
+        all_is_answered(&slow).await;
         // The word takes a while; what the waiter sends is not answered any more, nor heard.
         proxy.set(Direction::Replies, Flow::Delay(Duration::from_millis(300)));
         proxy.set(Direction::Requests, Flow::Hold);

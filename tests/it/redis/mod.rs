@@ -32,7 +32,7 @@ use std::time::Duration;
 use lock_core::LockManager;
 use lock_tests::Proxy;
 
-use crate::steps::{Waiter, its_turn, keys, kind, long, manager, taken};
+use crate::steps::{Waiter, all_is_answered, its_turn, keys, kind, long, manager, taken};
 
 /// A manager behind a proxy whose connections are all made already.
 async fn warm(proxy: &Proxy, patience: Duration) -> LockManager {

@@ -6,8 +6,8 @@ use lock_core::{ErrorKind, LockManager, LockRequest, Wait};
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
 use super::{
-    Waiter, its_turn, keys, long, manager, millis, on, others_run, process, queued, refused, says,
-    server_of_parent,
+    Waiter, all_is_answered, its_turn, keys, long, manager, millis, on, others_run, process,
+    queued, refused, says, server_of_parent,
 };
 
 fn request(locks: &LockManager) -> LockRequest {
@@ -60,6 +60,7 @@ async fn a_head_whose_wait_ends_when_it_was_given_the_lock_passes_it_on() {
     let ours = server.get("lock:k");
     let head = waits(&server, request(&slow).wait(millis(500)), 1).await;
     let next = waits(&server, request(&patient), 2).await;
+    all_is_answered(&slow).await;
     // It is given the lock, and does not hear of it before its wait is over.
     proxy.set(Direction::Replies, Flow::Hold);
     guard.release().await.expect("held");

@@ -10,7 +10,7 @@ use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::{Waiter, its_turn, keys, long, manager, millis, on, queued};
+use super::{Waiter, all_is_answered, its_turn, keys, long, manager, millis, on, queued};
 
 /// Looks again by itself after that long, whatever it was told.
 const LAST_RESORT: Duration = Duration::from_secs(30);
@@ -98,6 +98,7 @@ async fn a_push_that_is_swallowed_costs_the_one_it_was_for_its_timer_of_last_res
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let ours = server.get("lock:k");
     let waiter = waits(&server, &deaf, 1).await;
+    all_is_answered(&deaf).await;
     // The word arrives as nothing, on a connection that stays as it is.
     let heard = proxy.bytes(Direction::Replies);
     proxy.set(Direction::Replies, Flow::Replace(Vec::new()));

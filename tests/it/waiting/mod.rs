@@ -18,7 +18,7 @@ use lock_core::{ErrorKind, LockGuard, LockManager};
 use lock_tests::{ChildProcess, RedisServer, wait};
 use tokio::time::timeout;
 
-use crate::steps::{Waiter, its_turn, keys, long, manager};
+use crate::steps::{Waiter, all_is_answered, its_turn, keys, long, manager};
 
 fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
