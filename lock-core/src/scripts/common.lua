@@ -48,13 +48,13 @@ end
 -- "g <token> <s> <us> <grant in ms> <fence> <lock>", with the server's time, from whose last whole
 -- millisecond the grant is counted, and "-" for a fencing token that is that time. time is the reply of
 -- TIME, now the same in microseconds, least the lowest fencing token that may be given; ours whether the
--- key holds what is being released, and is deleted if it is given to nobody. Answers the token and its
--- grant, or nothing.
-local function hand_over(queue, lock, mark, channels, time, now, least, ours)
+-- key holds what is being released, and is deleted if it is given to nobody; head the first of the queue, if
+-- it has been taken from there already. Answers the token and its grant, or nothing.
+local function hand_over(queue, lock, mark, channels, time, now, least, ours, head)
   -- Numbers are told as they came where that will do: to write one out costs as much as a command.
   local fence = least > now and string.format('%.0f', least)
   for _ = 1, 64 do
-    local head = redis.pcall('ZPOPMIN', queue)
+    head = head or redis.pcall('ZPOPMIN', queue)
     if head.err or not head[1] then break end
     local token, grant = string.match(head[1], '^(%x+/%x+) (%d+)$')
     if token then
@@ -89,6 +89,7 @@ local function hand_over(queue, lock, mark, channels, time, now, least, ours)
         return token, tonumber(grant)
       end
     end
+    head = nil
   end
   if ours then redis.call('DEL', lock) end
 end

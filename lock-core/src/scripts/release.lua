@@ -10,7 +10,7 @@
 -- Deletes only what holds this very token. Nothing after the first line can fail the script: whatever
 -- becomes of the rest, a key that was the token's is deleted or given away.
 if values.err then return values end
-local value, mark = values[1], values[2]
+local value = values[1]
 local reply = 2
 if value == ARGV[1] and not ARGV[5] then
   reply = 1
@@ -18,14 +18,14 @@ if value == ARGV[1] and not ARGV[5] then
 elseif not value then
   reply = 0
 end
-if waited_for then
+if head or call('EXISTS', KEYS[3]) == 1 then
   -- Whoever holds the key has left the queue when it was granted.
   if reply ~= 1 then redis.pcall('ZREM', KEYS[3], ARGV[1] .. ' ' .. ARGV[4]) end
   if reply ~= 2 then
     local time = redis.call('TIME')
     local now = time[1] * 1000000 + time[2]
     local used = math.max(tonumber(mark) or 0, tonumber(ARGV[2]) or 0)
-    if hand_over(KEYS[3], KEYS[1], KEYS[2], ARGV[3], time, now, used + 1, reply == 1) then
+    if hand_over(KEYS[3], KEYS[1], KEYS[2], ARGV[3], time, now, used + 1, reply == 1, head) then
       reply = reply + 3
     end
   end

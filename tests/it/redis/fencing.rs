@@ -7,7 +7,8 @@ use std::time::Duration;
 use lock_core::{LockManager, Wait};
 use lock_tests::{Proxy, RedisServer, needs, wait};
 
-use super::{keys, long, manager, warm};
+use super::pushes::queued;
+use super::{its_turn, keys, long, manager, warm};
 
 fn ttl() -> Duration {
     Duration::from_millis(1_200)
@@ -142,5 +143,23 @@ async fn a_release_leaves_the_mark_at_the_token_it_used() {
         let used = guard.fencing_token().to_string();
         guard.release().await.expect("held");
         assert_eq!(server.get("lock:!f"), Some(used));
+    }
+}
+
+#[tokio::test]
+async fn a_release_that_gives_the_lock_away_leaves_the_mark_there_too() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    for _ in 0..2 {
+        let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+        let used = guard.fencing_token();
+        let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
+        queued(&server, "k", "1").await;
+        guard.release().await.expect("held");
+        assert_eq!(server.get("lock:!f"), Some(used.to_string()));
+        let next = its_turn(waiter).await;
+        assert!(next.fencing_token() > used);
+        next.release().await.expect("held");
     }
 }

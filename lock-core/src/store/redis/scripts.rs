@@ -20,8 +20,8 @@ script!(STEP, "step.lua");
 script!(ACQUIRE, "one_server.lua", "common.lua", "acquire.lua");
 script!(
     RELEASE,
-    "release_first.lua",
     "one_server.lua",
+    "release_first.lua",
     "common.lua",
     "release.lua"
 );
@@ -56,8 +56,8 @@ script!(
 #[cfg(feature = "cluster")]
 script!(
     RELEASE_ON_A_NODE,
-    "release_first.lua",
     "cluster.lua",
+    "release_first.lua",
     "common.lua",
     "release.lua"
 );
