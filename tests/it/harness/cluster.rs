@@ -31,7 +31,13 @@ fn a_replica_takes_the_place_of_a_master_that_was_killed() {
     let cluster = RedisCluster::start(TIMEOUT);
     let first = cluster.master_of("a");
     first.cli(&["SET", "a", "1"]);
-    assert_eq!(first.cli(&["WAIT", "1", "20000"]), "1");
+    // Every call is a connection of its own, whose WAIT would wait for its own writes only.
+    wait::until("its replica has it", || {
+        let holds = |node: &&lock_tests::RedisServer| {
+            node.role() == "slave" && node.cli(&["DBSIZE"]) == "1"
+        };
+        cluster.up().any(|node| holds(&node))
+    });
     first.kill();
     wait::until("its replica is the master", || {
         cluster.up().filter(|node| node.role() == "master").count() == 3
