@@ -32,6 +32,9 @@ pub enum Flow {
     /// They pass, but what a server says of its clock (`TIME`) is that much later, from what arrives now
     /// on. Of whole seconds.
     ClockAhead(Duration),
+    /// They pass, but the server does not know the options that a `SET` has at once since Redis 7.0: `NX` and
+    /// `GET`.
+    SetWithoutGet,
 }
 
 /// The whole state of a proxy.
@@ -107,7 +110,7 @@ pub(super) enum Verdict<'a> {
 impl Lane {
     pub(super) fn judge(&self, arrived: Instant, length: usize) -> Verdict<'_> {
         match &self.flow {
-            Flow::Pass | Flow::ClockAhead(_) => Verdict::Pass(length),
+            Flow::Pass | Flow::ClockAhead(_) | Flow::SetWithoutGet => Verdict::Pass(length),
             Flow::Hold => Verdict::Never,
             Flow::Delay(by) if arrived.elapsed() >= *by => Verdict::Pass(length),
             Flow::Delay(by) => Verdict::Later(arrived + *by),
@@ -121,8 +124,10 @@ impl Lane {
 
     /// Takes in what has arrived.
     pub(super) fn load(&self, mut bytes: Vec<u8>) -> Load {
-        if let Flow::ClockAhead(by) = self.flow {
-            set_ahead(&mut bytes, by);
+        match self.flow {
+            Flow::ClockAhead(by) => set_ahead(&mut bytes, by),
+            Flow::SetWithoutGet => make_unknown(&mut bytes),
+            _ => {}
         }
         Load::new(bytes, &self.held)
     }
@@ -160,6 +165,19 @@ fn set_ahead(bytes: &mut [u8], by: Duration) {
         if let Some(time) = text.and_then(|text| text.parse::<u64>().ok()) {
             let later = format!("{:010}", time + by.as_secs());
             bytes[seconds].copy_from_slice(later.as_bytes());
+        }
+    }
+}
+
+/// The `GET` of every `SET … NX GET` among these is an option that no server knows.
+fn make_unknown(bytes: &mut [u8]) {
+    const NX: &[u8] = b"$2\r\nNX\r\n$3\r\n";
+    const OPTION: &[u8] = b"GET";
+    const LENGTH: usize = NX.len() + OPTION.len();
+    for at in 0..bytes.len().saturating_sub(LENGTH) {
+        let piece = &mut bytes[at..at + LENGTH];
+        if piece.starts_with(NX) && piece.ends_with(OPTION) {
+            piece[NX.len()..].copy_from_slice(b"???");
         }
     }
 }

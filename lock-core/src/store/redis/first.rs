@@ -9,8 +9,9 @@
 //! believed.
 
 use std::borrow::Cow;
+use std::sync::atomic::Ordering;
 
-use redis::{Cmd, Pipeline, Value};
+use redis::{Cmd, Pipeline, ServerError, Value};
 
 use super::answers::{not_understood, owner, refusal, time_above};
 use super::connection::Connection;
@@ -19,13 +20,13 @@ use super::{RedisStore, in_millis};
 use crate::store::{Acquire, Failure, Outcome};
 use crate::token::Token;
 
-/// The answers to `SET`, `GET` and `PTTL` of the lock, `GET` of the mark, and `TIME`.
-pub(super) const ANSWERS: usize = 5;
-
 /// A `PTTL` of a key that is not there any more.
 const GONE: i64 = -2;
 
 impl RedisStore {
+    /// `SET` of the lock, which answers what stands there, `PTTL` of the lock, `GET` of the mark, and `TIME`.
+    ///
+    /// Redis 6.2 knows no `SET … NX GET`: there a `GET` stands behind it.
     pub(super) fn first_attempt(&self, acquire: &Acquire) -> Pipeline {
         let key = &acquire.key;
         let mark = self.names.mark_for(key);
@@ -37,21 +38,47 @@ impl RedisStore {
             self.names.push_lock(key, &mut command);
             command
         };
-        let mut set = of_the_lock("SET", 4, Token::LENGTH + 16);
+        let mut set = of_the_lock("SET", 5, Token::LENGTH + 19);
         set.arg(acquire.token.text().as_bytes()).arg("NX");
-        set.arg("PX").arg(in_millis(acquire.ttl));
+        let mut commands = Pipeline::with_capacity(5);
+        if self.sets_and_gets.load(Ordering::Relaxed) {
+            set.arg("GET").arg("PX").arg(in_millis(acquire.ttl));
+            commands.add_command(set);
+        } else {
+            set.arg("PX").arg(in_millis(acquire.ttl));
+            commands
+                .add_command(set)
+                .add_command(of_the_lock("GET", 0, 0));
+        }
         let mut marked = Cmd::with_capacity(2, 3 + mark.len());
         marked.arg("GET").arg(&*mark);
         let mut time = Cmd::with_capacity(1, 4);
         time.arg("TIME");
-        let mut commands = Pipeline::with_capacity(ANSWERS);
         commands
-            .add_command(set)
-            .add_command(of_the_lock("GET", 0, 0))
             .add_command(of_the_lock("PTTL", 0, 0))
             .add_command(marked)
             .add_command(time);
         commands
+    }
+
+    /// Sends them, and once more where it turns out that the server is an older one.
+    pub(super) async fn ask_first(
+        &self,
+        acquire: &Acquire,
+        commands: &Pipeline,
+        on: &Connection,
+    ) -> Result<Vec<Value>, Trouble> {
+        let answers = on.send_many(commands, commands.len()).await?;
+        if let [Value::ServerError(error), _, _, _] = answers.as_slice()
+            && error
+                .details()
+                .is_some_and(|why| why.starts_with("syntax error"))
+        {
+            self.sets_and_gets.store(false, Ordering::Relaxed);
+            let commands = self.first_attempt(acquire);
+            return Box::pin(on.send_many(&commands, commands.len())).await;
+        }
+        Ok(answers)
     }
 
     pub(super) async fn attempt(
@@ -60,24 +87,29 @@ impl RedisStore {
         commands: &Pipeline,
         on: &Connection,
     ) -> Result<Outcome, Trouble> {
-        let answers = on.send_many(commands, ANSWERS).await?;
-        let [set, value, left, mark, time] = answers.as_slice() else {
+        let answers = self.ask_first(acquire, commands, on).await?;
+        let Some(First {
+            set,
+            left,
+            mark,
+            time,
+        }) = First::of(&answers)
+        else {
             return Ok(not_understood());
         };
         match set {
-            Value::Okay => match time_above(mark, time, on.least_mark()) {
+            Set::Done => match time_above(mark, time, on.least_mark()) {
                 Some(fence) => Ok(Outcome::Granted(fence)),
                 None => Box::pin(self.set_without_a_number(acquire, mark, time, on)).await,
             },
-            Value::Nil => match another_owner(value, left, acquire.token) {
+            Set::Taken(value) => match another_owner(value, left, acquire.token) {
                 Some((owner, left)) => {
                     let pushed = self.will_tell(acquire.token, on);
                     Ok(Outcome::Busy(refusal(&owner, left, pushed)))
                 }
                 None => Box::pin(self.refused_by_nobody(acquire, value, left, on)).await,
             },
-            Value::ServerError(error) => Err(elsewhere(trouble(error.clone().into()), mark)),
-            _ => Ok(not_understood()),
+            Set::Failed(error) => Err(elsewhere(trouble(error.clone().into()), mark)),
         }
     }
 
@@ -118,6 +150,40 @@ impl RedisStore {
     }
 }
 
+/// What the answers to a first attempt say.
+pub(super) struct First<'a> {
+    pub(super) set: Set<'a>,
+    pub(super) left: &'a Value,
+    pub(super) mark: &'a Value,
+    pub(super) time: &'a Value,
+}
+
+/// What became of the `SET`.
+pub(super) enum Set<'a> {
+    Done,
+    /// What stands in the key.
+    Taken(&'a Value),
+    Failed(&'a ServerError),
+}
+
+impl<'a> First<'a> {
+    pub(super) fn of(answers: &'a [Value]) -> Option<Self> {
+        let (before, [left, mark, time]) = answers.split_last_chunk()?;
+        let set = match before {
+            [Value::ServerError(error), ..] => Set::Failed(error),
+            [Value::Nil] | [Value::Okay, _] => Set::Done,
+            [value] | [Value::Nil, value] => Set::Taken(value),
+            _ => return None,
+        };
+        Some(Self {
+            set,
+            left,
+            mark,
+            time,
+        })
+    }
+}
+
 /// Who has the key, and for how many milliseconds more; `None` if that is the token itself, by an earlier
 /// send, or the key went between two of the commands.
 fn another_owner<'a>(value: &'a Value, left: &Value, token: Token) -> Option<(Cow<'a, str>, i64)> {
@@ -153,6 +219,41 @@ pub(super) fn elsewhere(trouble: Trouble, mark: &Value) -> Trouble {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_set_and_what_stands_there_is_understood_of_both_kinds_of_servers() {
+        let text = |text: &str| Value::BulkString(text.into());
+        let rest = [Value::Int(7), Value::Nil, Value::Array(vec![])];
+        let set = |before: &[Value]| {
+            let answers = [before, &rest].concat();
+            First::of(&answers).map(|first| {
+                assert_eq!(
+                    (first.left, first.mark, first.time),
+                    (&rest[0], &rest[1], &rest[2])
+                );
+                match first.set {
+                    Set::Done => "done".to_owned(),
+                    Set::Taken(value) => format!("taken by {:?}", owner(value)),
+                    Set::Failed(_) => "failed".to_owned(),
+                }
+            })
+        };
+        let done = Some("done".to_owned());
+        assert_eq!(set(&[Value::Nil]), done);
+        assert_eq!(set(&[Value::Okay, text("ours")]), done);
+        let taken = Some("taken by Some(\"other\")".to_owned());
+        assert_eq!(set(&[text("other")]), taken);
+        assert_eq!(set(&[Value::Nil, text("other")]), taken);
+        let gone = Some("taken by None".to_owned());
+        assert_eq!(
+            set(&[Value::Nil, Value::Nil]),
+            gone,
+            "not set, and nothing there"
+        );
+        assert_eq!(set(&[]), None);
+        assert_eq!(set(&[Value::Int(1), text("other")]), None);
+        assert!(First::of(&rest[..2]).is_none());
+    }
 
     #[test]
     fn a_key_that_went_between_two_commands_is_nobodys() {

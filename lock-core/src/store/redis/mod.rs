@@ -39,6 +39,7 @@ mod wait;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use redis::Value;
@@ -77,6 +78,8 @@ pub(crate) struct RedisStore {
     /// How long an operation looks for a server that can serve it.
     patience: Duration,
     given: Given,
+    /// Whether no server has been met that knows no `SET … NX GET`, which is new in Redis 7.0.
+    sets_and_gets: AtomicBool,
 }
 
 impl RedisStore {
@@ -105,6 +108,7 @@ impl RedisStore {
             keeper: Arc::new(KeeperLink::new(settings.connect_timeout, auditor)),
             replicas: replica_acks.map(|acks| Replicas::new(acks, &topology, &names)),
             given: Given::default(),
+            sets_and_gets: AtomicBool::new(true),
             names,
             scripts,
             topology,
