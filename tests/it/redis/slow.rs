@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use lock_core::Wait;
-use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
+use lock_core::{LockManager, Wait};
+use lock_tests::{Direction, Flow, Proxy, RedisServer, Sentinels, needs, wait};
 use tokio::time::timeout;
 
 use super::{keys, long, warm};
+use crate::conformance::{shared_cluster, shared_watched};
 
 #[tokio::test]
 async fn the_delay_of_the_answers_is_taken_off_the_lease() {
@@ -47,4 +48,34 @@ async fn a_slow_link_hands_over_too() {
     }
     proxy.pass();
     assert!(keys(&server).is_empty());
+}
+
+/// Where the servers are is asked over a long way: by the time a connection is made, somebody near would
+/// long have answered.
+#[tokio::test]
+async fn sentinels_and_nodes_that_are_far_away_are_found_all_the_same() {
+    needs!(redis);
+    let (sentinels, cluster) = (&shared_watched().sentinels, shared_cluster());
+    let far = |server: &RedisServer| {
+        let proxy = Proxy::to(server.address());
+        for direction in [Direction::Requests, Direction::Replies] {
+            proxy.set(direction, Flow::Delay(Duration::from_millis(100)));
+        }
+        proxy
+    };
+    let (sentinel, node) = (far(&sentinels.servers()[0]), far(&cluster.nodes()[0]));
+    let service = Sentinels::SERVICE;
+    for url in [
+        format!(
+            "redis-sentinel://{}/0?service={service}",
+            sentinel.address()
+        ),
+        format!("redis-cluster://{}", node.address()),
+    ] {
+        let builder = LockManager::builder(&url).namespace("far:");
+        let locks = builder.operation_timeout(wait::PATIENCE).connect().await;
+        let locks = locks.expect("a manager");
+        let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
+        guard.release().await.expect("held");
+    }
 }

@@ -1,13 +1,20 @@
 //! Asking servers about servers: each on a connection of its own, all at once, for a bounded time.
 
+use std::pin::pin;
+use std::time::Duration;
+
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Pipeline, Value};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::sleep;
 
 use super::lookout::ANSWER;
 use super::trouble::{failure, not_connected};
 use crate::store::Failure;
+
+/// How long the first answer may take: a connection to be made first takes several trips, over a long way or by
+/// a busy machine.
+const FIRST_ANSWER: Duration = Duration::from_secs(1);
 
 /// A server that is asked from time to time.
 #[derive(Clone)]
@@ -47,7 +54,7 @@ async fn connect(client: &Client) -> Result<MultiplexedConnection, Failure> {
 }
 
 /// Puts the same questions to all, and answers what each of them said, in no order. Who does not
-/// answer in time is left out, and connected to anew the next time.
+/// answer soon after the first is left out, and connected to anew the next time.
 pub(super) async fn ask_all(
     informants: &mut [Informant],
     questions: &Pipeline,
@@ -66,14 +73,24 @@ pub(super) async fn ask_all(
         });
     }
     let mut said = Vec::with_capacity(informants.len());
-    let _ = timeout(ANSWER, async {
-        while let Some(answered) = asked.join_next().await {
-            if let Ok((index, informant, answers)) = answered {
-                informants[index] = informant;
-                said.push((index, answers));
+    let mut time_is_up = pin!(sleep(FIRST_ANSWER));
+    let mut is_answered = false;
+    loop {
+        let answered = tokio::select! {
+            biased;
+            answered = asked.join_next() => answered,
+            () = &mut time_is_up => return said,
+        };
+        let Some(answered) = answered else {
+            return said;
+        };
+        if let Ok((index, informant, answers)) = answered {
+            if answers.is_ok() && !std::mem::replace(&mut is_answered, true) {
+                // Whoever is as near has answered by then.
+                time_is_up.set(sleep(ANSWER));
             }
+            informants[index] = informant;
+            said.push((index, answers));
         }
-    })
-    .await;
-    said
+    }
 }

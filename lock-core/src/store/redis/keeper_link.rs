@@ -136,9 +136,10 @@ impl KeeperLink {
     ) {
         let mut failures = 0;
         let mut audited = false;
+        let mut begins = true;
         loop {
             let inbox = Inbox::new(events.manager, &names, &events);
-            let limit = if topology.is_one_server() {
+            let limit = if std::mem::take(&mut begins) || topology.is_one_server() {
                 // Less than whoever waits for it has: what is said here says more.
                 self.connect_timeout * 9 / 10
             } else {
