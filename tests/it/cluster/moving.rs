@@ -1,5 +1,6 @@
 //! A slot on its way from one node to another.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use lock_core::{ErrorKind, FencingToken, LockManager, Wait};
@@ -55,12 +56,17 @@ impl<'a> Move<'a> {
     }
 
     /// The rest of the keys, and the slot itself.
+    ///
+    /// One move at a time: where one ends, the epoch of its node rises, and with it all that this node still
+    /// claims. Were that a slot which another move has just taken from it, it would get it back, and the
+    /// other node would delete the slot's keys.
     fn end(self) {
+        static ENDING: Mutex<()> = Mutex::new(());
+        let _alone = ENDING.lock().unwrap_or_else(PoisonError::into_inner);
         let id = self.to.id();
         let given = ["CLUSTER", "SETSLOT", &self.slot, "NODE", &id];
         let is_told = |node: &RedisServer| node.try_cli(&given).is_ok();
-        // Told again until all agree: a node whose epoch has risen meanwhile, by the move of another slot,
-        // may get this one back by what it said before it was told.
+        // Told again until all agree: what a node said before it was told may arrive behind it.
         wait::until(
             "the slot is where it should be, and the cluster whole",
             || {
