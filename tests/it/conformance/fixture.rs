@@ -138,10 +138,16 @@ impl Fixture {
     /// A ttl for a lock that has to be renewed in time. Each of several servers has an eighth of it to
     /// answer, or is taken for dead.
     pub(crate) fn renewable(&self) -> Duration {
-        match self.store {
-            Store::Several(_) => short() * 3,
-            _ => short(),
+        if self.is_of_several() {
+            short() * 3
+        } else {
+            short()
         }
+    }
+
+    /// Whether a majority decides.
+    pub(crate) fn is_of_several(&self) -> bool {
+        matches!(self.store, Store::Several(_))
     }
 
     /// A ttl for a lock that is to run out: not before a busy machine has heard that it has it.

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 
 use redis::{Cmd, Pipeline, ServerError, Value};
 
-use super::answers::{not_understood, owner, refusal, time_above};
+use super::answers::{owner, refusal, time_above};
 use super::connection::Connection;
 use super::trouble::{Trouble, failure, trouble};
 use super::{RedisStore, in_millis};
@@ -67,8 +67,8 @@ impl RedisStore {
         acquire: &Acquire,
         commands: &Pipeline,
         on: &Connection,
-    ) -> Result<Vec<Value>, Trouble> {
-        let answers = on.send_many(commands, commands.len()).await?;
+    ) -> Result<First, Trouble> {
+        let mut answers = on.send_many(commands, commands.len()).await?;
         if let [Value::ServerError(error), _, _, _] = answers.as_slice()
             && error
                 .details()
@@ -76,9 +76,9 @@ impl RedisStore {
         {
             self.sets_and_gets.store(false, Ordering::Relaxed);
             let commands = self.first_attempt(acquire);
-            return Box::pin(on.send_many(&commands, commands.len())).await;
+            answers = Box::pin(on.send_many(&commands, commands.len())).await?;
         }
-        Ok(answers)
+        First::of(answers).ok_or_else(|| Trouble::Failed(Failure::not_understood()))
     }
 
     pub(super) async fn attempt(
@@ -87,16 +87,12 @@ impl RedisStore {
         commands: &Pipeline,
         on: &Connection,
     ) -> Result<Outcome, Trouble> {
-        let answers = self.ask_first(acquire, commands, on).await?;
-        let Some(First {
+        let First {
             set,
             left,
             mark,
             time,
-        }) = First::of(&answers)
-        else {
-            return Ok(not_understood());
-        };
+        } = &self.ask_first(acquire, commands, on).await?;
         match set {
             Set::Done => match time_above(mark, time, on.least_mark()) {
                 Some(fence) => Ok(Outcome::Granted(fence)),
@@ -151,28 +147,30 @@ impl RedisStore {
 }
 
 /// What the answers to a first attempt say.
-pub(super) struct First<'a> {
-    pub(super) set: Set<'a>,
-    pub(super) left: &'a Value,
-    pub(super) mark: &'a Value,
-    pub(super) time: &'a Value,
+pub(super) struct First {
+    pub(super) set: Set,
+    pub(super) left: Value,
+    pub(super) mark: Value,
+    pub(super) time: Value,
 }
 
 /// What became of the `SET`.
-pub(super) enum Set<'a> {
+pub(super) enum Set {
     Done,
     /// What stands in the key.
-    Taken(&'a Value),
-    Failed(&'a ServerError),
+    Taken(Value),
+    Failed(ServerError),
 }
 
-impl<'a> First<'a> {
-    pub(super) fn of(answers: &'a [Value]) -> Option<Self> {
-        let (before, [left, mark, time]) = answers.split_last_chunk()?;
-        let set = match before {
-            [Value::ServerError(error), ..] => Set::Failed(error),
-            [Value::Nil] | [Value::Okay, _] => Set::Done,
-            [value] | [Value::Nil, value] => Set::Taken(value),
+impl First {
+    /// `None`: they make no sense.
+    fn of(mut answers: Vec<Value>) -> Option<Self> {
+        let (time, mark, left) = (answers.pop()?, answers.pop()?, answers.pop()?);
+        let mut before = answers.into_iter();
+        let set = match (before.next()?, before.next(), before.next()) {
+            (Value::ServerError(error), ..) => Set::Failed(error),
+            (Value::Nil, None, _) | (Value::Okay, Some(_), None) => Set::Done,
+            (value, None, _) | (Value::Nil, Some(value), None) => Set::Taken(value),
             _ => return None,
         };
         Some(Self {
@@ -186,7 +184,11 @@ impl<'a> First<'a> {
 
 /// Who has the key, and for how many milliseconds more; `None` if that is the token itself, by an earlier
 /// send, or the key went between two of the commands.
-fn another_owner<'a>(value: &'a Value, left: &Value, token: Token) -> Option<(Cow<'a, str>, i64)> {
+pub(super) fn another_owner<'a>(
+    value: &'a Value,
+    left: &Value,
+    token: Token,
+) -> Option<(Cow<'a, str>, i64)> {
     match (owner(value)?, left) {
         (owner, Value::Int(left)) if *left != GONE && owner != token.text().as_str() => {
             Some((owner, *left))
@@ -226,14 +228,14 @@ mod tests {
         let rest = [Value::Int(7), Value::Nil, Value::Array(vec![])];
         let set = |before: &[Value]| {
             let answers = [before, &rest].concat();
-            First::of(&answers).map(|first| {
+            First::of(answers).map(|first| {
                 assert_eq!(
-                    (first.left, first.mark, first.time),
-                    (&rest[0], &rest[1], &rest[2])
+                    [&first.left, &first.mark, &first.time],
+                    [&rest[0], &rest[1], &rest[2]]
                 );
                 match first.set {
                     Set::Done => "done".to_owned(),
-                    Set::Taken(value) => format!("taken by {:?}", owner(value)),
+                    Set::Taken(value) => format!("taken by {:?}", owner(&value)),
                     Set::Failed(_) => "failed".to_owned(),
                 }
             })
@@ -252,7 +254,7 @@ mod tests {
         );
         assert_eq!(set(&[]), None);
         assert_eq!(set(&[Value::Int(1), text("other")]), None);
-        assert!(First::of(&rest[..2]).is_none());
+        assert!(First::of(rest[..2].to_vec()).is_none());
     }
 
     #[test]

@@ -140,7 +140,8 @@ impl KeeperLink {
         loop {
             let inbox = Inbox::new(events.manager, &names, &events);
             let limit = if std::mem::take(&mut begins) || topology.is_one_server() {
-                // Less than whoever waits for it has: what is said here says more.
+                // Less than whoever waits for it has: what is said here says more. Who connects waits for
+                // the first time only, and is told of its failure at once.
                 self.connect_timeout * 9 / 10
             } else {
                 // Another one may answer.

@@ -78,7 +78,7 @@ pub(crate) struct RedisStore {
     /// How long an operation looks for a server that can serve it.
     patience: Duration,
     given: Given,
-    /// Whether no server has been met that knows no `SET … NX GET`, which is new in Redis 7.0.
+    /// Whether all servers so far know `SET … NX GET`, which is new in Redis 7.0.
     sets_and_gets: AtomicBool,
 }
 

@@ -3,9 +3,9 @@
 
 use redis::Value;
 
-use crate::store::redis::answers::{not_understood, owner, refusal, time_above};
+use crate::store::redis::answers::{owner, refusal, time_above};
 use crate::store::redis::connection::Connection;
-use crate::store::redis::first::{First, Set, elsewhere, to_be_undone};
+use crate::store::redis::first::{Set, another_owner, elsewhere, to_be_undone};
 use crate::store::redis::trouble::{Trouble, trouble};
 use crate::store::redis::{RedisStore, millis, scripts};
 use crate::store::{Acquire, Failure, Outcome};
@@ -20,21 +20,15 @@ impl RedisStore {
         let lock = self.names.lock(&acquire.key);
         let token = acquire.token.text();
         let commands = self.first_attempt(acquire);
-        let answers = self.ask_first(acquire, &commands, on).await?;
-        let Some(First {
-            set,
-            left,
-            mark,
-            time,
-        }) = First::of(&answers)
-        else {
-            return Ok(not_understood());
-        };
-        let ours = match set {
-            Set::Failed(error) => return Err(elsewhere(trouble(error.clone().into()), mark)),
+        let first = self.ask_first(acquire, &commands, on).await?;
+        let ours = match first.set {
+            Set::Failed(error) => return Err(elsewhere(trouble(error.into()), &first.mark)),
             Set::Done => true,
-            Set::Taken(value) => match (owner(value), left) {
-                (Some(owner), _) if owner == token.as_str() => {
+            Set::Taken(value) => {
+                if let Some((owner, left)) = another_owner(&value, &first.left, acquire.token) {
+                    return Ok(Outcome::Busy(refusal(&owner, left, false)));
+                }
+                if owner(&value).is_some_and(|owner| owner == token.as_str()) {
                     // By an earlier send, which may have been for less.
                     let ttl = millis(acquire.ttl);
                     let mut arguments = vec![token.as_str(), &ttl];
@@ -43,18 +37,18 @@ impl RedisStore {
                     }
                     let answer = scripts::EXTEND.run(on, &[&lock], &arguments).await?;
                     matches!(answer, Value::Array(told) if told == [Value::Int(1)])
+                } else {
+                    false
                 }
-                (Some(owner), Value::Int(left)) => {
-                    return Ok(Outcome::Busy(refusal(&owner, *left, false)));
-                }
-                _ => false,
-            },
+            }
         };
-        Ok(match time_above(mark, time, on.least_mark()) {
-            Some(fence) if ours => Outcome::Granted(fence),
-            _ => Outcome::Failed(to_be_undone(Failure::refused(
-                "the lock is on its way to another node of the cluster",
-            ))),
-        })
+        Ok(
+            match time_above(&first.mark, &first.time, on.least_mark()) {
+                Some(fence) if ours => Outcome::Granted(fence),
+                _ => Outcome::Failed(to_be_undone(Failure::refused(
+                    "the lock is on its way to another node of the cluster",
+                ))),
+            },
+        )
     }
 }
