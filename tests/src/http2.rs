@@ -68,9 +68,34 @@ impl Connection {
         headers: &[(&str, &str)],
         body: &str,
     ) -> io::Result<Response> {
+        if body.is_empty() {
+            let stream = self.ask(method, path, headers).await?;
+            return stream.answer().await?.whole().await;
+        }
         let mut stream = self.begin(method, path, headers).await?;
-        stream.send(body, true)?;
-        stream.answer().await?.whole().await
+        // A server may answer before it has read all, and stop the rest: the answer counts.
+        let sent = stream.send(body, true);
+        match stream.answer().await {
+            Ok(answer) => answer.whole().await,
+            Err(error) => Err(sent.err().unwrap_or(error)),
+        }
+    }
+
+    /// A whole request without a body.
+    ///
+    /// Not the same as [`Connection::begin`] and an empty last part: between the two the server
+    /// may have answered and ended the stream.
+    ///
+    /// # Errors
+    ///
+    /// The connection has ended.
+    pub async fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> io::Result<Stream> {
+        self.open_stream(method, path, headers, true).await
     }
 
     /// The head of a request, whose body is still to come.
@@ -84,6 +109,16 @@ impl Connection {
         path: &str,
         headers: &[(&str, &str)],
     ) -> io::Result<Stream> {
+        self.open_stream(method, path, headers, false).await
+    }
+
+    async fn open_stream(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        whole: bool,
+    ) -> io::Result<Stream> {
         let mut head = Request::builder()
             .method(method)
             .uri(format!("http://{}{path}", self.authority));
@@ -94,7 +129,7 @@ impl Connection {
             .body(())
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let mut requests = self.requests.clone().ready().await.map_err(failed)?;
-        let (answer, body) = requests.send_request(head, false).map_err(failed)?;
+        let (answer, body) = requests.send_request(head, whole).map_err(failed)?;
         Ok(Stream { answer, body })
     }
 

@@ -127,9 +127,14 @@ impl Leaves {
             }
             Leaves::ResettingItsStream | Leaves::ClosingHttp2 => {
                 let connection = http2::Connection::open(port).await.expect("it listens");
-                let begun = connection.begin("POST", path, headers).await;
-                let mut stream = begun.expect("it reads");
-                stream.send(part, part.len() == length).expect("it reads");
+                let stream = match length {
+                    0 => connection.ask("POST", path, headers).await,
+                    _ => connection.begin("POST", path, headers).await,
+                };
+                let mut stream = stream.expect("it reads");
+                if length > 0 {
+                    stream.send(part, false).expect("it reads");
+                }
                 Wire::Http2(connection, stream)
             }
         };

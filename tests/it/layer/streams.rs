@@ -109,11 +109,8 @@ async fn a_stream_that_is_reset_between_two_pieces_leaves_its_connection_to_othe
     let (server, mut bodies) = streaming(&redis).await;
     let connection = http2::Connection::open(server.port()).await.expect("open");
     let headers = [("x-user-id", "42")];
-    let mut stream = connection
-        .begin("POST", "/orders", &headers)
-        .await
-        .expect("sent");
-    stream.send("", true).expect("sent");
+    let stream = connection.ask("POST", "/orders", &headers).await;
+    let stream = stream.expect("sent");
     let answer = async { stream.answer().await.expect("a head") };
     let body = async { bodies.recv().await.expect("a handler") };
     let (mut answer, body) = tokio::join!(answer, body);

@@ -180,8 +180,7 @@ impl Click {
                     answer.await.map(Some)
                 }
                 (Version::Http2, Some(_)) => {
-                    let mut stream = connection.begin("POST", "/orders", &headers).await?;
-                    stream.send("", true)?;
+                    let stream = connection.ask("POST", "/orders", &headers).await?;
                     tokio::task::yield_now().await;
                     stream.reset();
                     Ok(None)
