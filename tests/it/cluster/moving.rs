@@ -103,6 +103,7 @@ async fn a_slot_that_has_moved_is_followed() {
     let name = "lock:moved:held";
     let ends = || cluster.cli(name, &["PEXPIRETIME", name]);
     let first = ends();
+    assert_ne!(first, "-2", "the lock has moved with its slot");
     wait::eventually("it is renewed where it is now", async || ends() != first).await;
     guard.release().await.expect("held");
     assert_eq!(cluster.cli(name, &["EXISTS", name]), "0");

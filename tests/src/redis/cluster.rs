@@ -1,5 +1,6 @@
 //! A Redis cluster: masters that share the keys, and their replicas.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use super::options::PortKind;
@@ -105,8 +106,11 @@ impl RedisCluster {
         wait::until("the cluster is whole", || self.looks_whole());
     }
 
-    /// Whether all nodes that are up say that every slot is served, and agree by whom, and every replica
-    /// among them follows its master.
+    /// Whether all nodes that are up say that every slot is served, and agree by whom and since which
+    /// epoch, no two masters' epochs are the same, and every replica among them follows its master.
+    ///
+    /// Of a slot that two nodes claim, the one with the higher epoch gets it, and of two with the same epoch
+    /// one raises its own. So nothing is about to change hands by itself in a cluster that looks whole.
     pub fn looks_whole(&self) -> bool {
         let serves = |node: &RedisServer| {
             let info = node.info("replication");
@@ -124,7 +128,10 @@ impl RedisCluster {
             return false;
         };
         let agreed = shares(first);
-        agreed.len() == self.masters && self.up().all(|node| serves(node) && shares(node) == agreed)
+        let epochs: HashSet<_> = agreed.iter().map(|share| share.epoch.clone()).collect();
+        agreed.len() == self.masters
+            && epochs.len() == agreed.len()
+            && self.up().all(|node| serves(node) && shares(node) == agreed)
     }
 
     /// All nodes: the first masters, then their replicas.
@@ -215,16 +222,28 @@ fn node(options: RedisOptions, timeout: Duration) -> RedisServer {
     options.start()
 }
 
-/// Of a line of CLUSTER NODES: the master's id and its slots, those that move aside.
-fn share_of(line: &str) -> Option<String> {
+/// What a node knows of a master.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Share {
+    id: String,
+    epoch: String,
+    slots: String,
+}
+
+/// Of a line of CLUSTER NODES: a master that has slots, but for those that are on their way.
+fn share_of(line: &str) -> Option<Share> {
     let fields: Vec<_> = line.split(' ').collect();
-    let (flags, slots) = (fields.get(2)?, fields.get(8..)?);
+    let (flags, epoch, slots) = (fields.get(2)?, fields.get(6)?, fields.get(8..)?);
     if !flags.contains("master") || flags.contains("fail") {
         return None;
     }
     let slots = slots.iter().filter(|slot| !slot.starts_with('['));
     let slots = slots.copied().collect::<Vec<_>>().join(" ");
-    (!slots.is_empty()).then(|| format!("{} {slots}", fields[0]))
+    (!slots.is_empty()).then(|| Share {
+        id: fields[0].to_owned(),
+        epoch: (*epoch).to_owned(),
+        slots,
+    })
 }
 
 impl RedisServer {
