@@ -141,11 +141,13 @@ impl Browser {
     ///
     /// As [`Browser::element`].
     pub async fn text(&self, css: &str) -> String {
-        self.element(css)
-            .await
-            .text()
-            .await
-            .unwrap_or_else(|error| panic!("{css}: {error}"))
+        loop {
+            match self.element(css).await.text().await {
+                // Another has taken its place in the page before it was read.
+                Err(error) if error.is_stale_element_reference() => {}
+                text => return text.unwrap_or_else(|error| panic!("{css}: {error}")),
+            }
+        }
     }
 
     /// The texts of all such elements at this moment.
@@ -154,17 +156,11 @@ impl Browser {
     ///
     /// When the browser does not answer.
     pub async fn texts(&self, css: &str) -> Vec<String> {
-        let mut texts = Vec::new();
-        for element in self
-            .client
-            .find_all(Locator::Css(css))
-            .await
-            .expect("the browser's answer")
-        {
-            // An element that has gone meanwhile has no text.
-            texts.extend(element.text().await);
-        }
-        texts
+        // In one look, as the page may put others in their place between two.
+        const SCRIPT: &str =
+            "return [...document.querySelectorAll(arguments[0])].map(it => it.innerText)";
+        let texts = self.client.execute(SCRIPT, vec![css.into()]).await;
+        serde_json::from_value(texts.expect("the browser's answer")).expect("texts")
     }
 
     /// Waits until the texts of all such elements are what `wanted` accepts, and returns them.

@@ -1,8 +1,10 @@
 //! Two clicks, twenty clicks, a key: what comes of them on the screen.
 
+use std::time::Duration;
+
 use lock_tests::{Browser, RedisServer, ShopProcess, needs};
 
-use super::{APART, answers, data_until, id, on_the_page, without_slow_payment};
+use super::{APART, answers, data_until, id, on_the_page, watch, without_slow_payment};
 
 const UNDER_WAY: &str = "Refused: the first one is still under way";
 const A_MOMENT_AGO: &str = "Refused: one was placed a moment ago";
@@ -79,18 +81,17 @@ async fn a_click_after_the_order_is_refused_as_done_a_moment_ago_and_retry_after
     let shop = ShopProcess::start();
     on_the_page(&shop, async |browser| {
         without_slow_payment(browser).await;
-        browser.click(&id("buy-locked", "")).await;
-        let placed = answers(browser, "answers-locked", 1).await;
-        one_that_says(&placed, "201", "Order 1 placed");
-        browser.click(&id("buy-locked", "")).await;
+        let retry = id("answers-locked", " .retry");
+        watch::texts(browser, &retry).await;
+        // The second one when the first is placed, and before it was two seconds ago.
+        let apart = Duration::from_secs(1);
+        browser.clicks(&id("buy-locked", ""), 2, apart).await;
         let cards = answers(browser, "answers-locked", 2).await;
+        one_that_says(&cards, "201", "Order 1 placed");
         let refused = one_that_says(&cards, "409", A_MOMENT_AGO);
         assert!(refused.contains("lock_cooling_down"), "{refused}");
-        assert!(
-            refused.contains("s left"),
-            "it counts from above: {refused}"
-        );
-        let retry = id("answers-locked", " .retry");
+        // It counts from above.
+        watch::seen(browser, &retry, |text| text.contains("s left")).await;
         let over = |texts: &[String]| texts.len() == 1 && texts[0].contains("may try again");
         browser.texts_until(&retry, over).await;
 

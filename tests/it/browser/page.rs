@@ -2,19 +2,20 @@
 
 use lock_tests::{ShopProcess, needs};
 
-use super::{answers, data_until, id, on_the_page, without_slow_payment};
+use super::{answers, data_until, id, on_the_page, watch, without_slow_payment};
 
 #[tokio::test]
 async fn the_locks_of_an_order_are_shown_while_it_is_under_way_and_gone_with_it() {
     needs!(browser);
     let shop = ShopProcess::start();
     on_the_page(&shop, async |browser| {
+        let locks = id("locks", " > li");
+        watch::texts(browser, &locks).await;
         browser.click(&id("buy-locked", "")).await;
-        let shown = |texts: &[String]| texts.iter().any(|text| text.contains("order:ada"));
-        browser.texts_until(&id("locks", " > li"), shown).await;
+        watch::seen(browser, &locks, |text| text.contains("order:ada")).await;
         answers(browser, "answers-locked", 1).await;
         let none = |texts: &[String]| texts.len() == 1 && texts[0].starts_with("None.");
-        browser.texts_until(&id("locks", " > li"), none).await;
+        browser.texts_until(&locks, none).await;
     })
     .await;
 }

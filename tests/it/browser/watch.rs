@@ -1,8 +1,9 @@
-//! What goes wrong in a page without a word on the screen.
+//! What a test would miss that looks at the page now and then: what goes wrong without a word on the
+//! screen, and words that are there for a moment.
 
 use http::Method;
-use lock_tests::Browser;
 use lock_tests::browser::fantoccini::wd::WebDriverCompatibleCommand;
+use lock_tests::{Browser, wait};
 use serde_json::{Value, json};
 use url::{ParseError, Url};
 
@@ -22,6 +23,17 @@ const LISTEN: &str = "
     performance.setResourceTimingBufferSize(100000);
 ";
 
+/// Keeps every text that an element with this selector has from now on.
+const KEEP: &str = "
+    const [css] = arguments;
+    const texts = (window.textsSeen ??= {})[css] = [];
+    const look = () => document.querySelectorAll(css).forEach(({ textContent: text }) => {
+        if (!texts.includes(text)) texts.push(text);
+    });
+    look();
+    new MutationObserver(look).observe(document.body, { childList: true, characterData: true, subtree: true });
+";
+
 /// Has the browser keep all errors of pages that are opened from now on.
 pub(super) async fn errors(browser: &Browser) {
     let command = DevTools {
@@ -33,7 +45,7 @@ pub(super) async fn errors(browser: &Browser) {
 }
 
 pub(super) async fn errors_so_far(browser: &Browser) -> Vec<String> {
-    let seen = execute(browser, "return window.errorsSeen").await;
+    let seen = execute(browser, "return window.errorsSeen", []).await;
     serde_json::from_value(seen).expect("the list set up before the page")
 }
 
@@ -41,7 +53,7 @@ pub(super) async fn errors_so_far(browser: &Browser) -> Vec<String> {
 pub(super) async fn only_asked(browser: &Browser, ports: &[u16]) {
     let script = "return performance.getEntries().map(entry => entry.name)
         .filter(name => name.includes(':'))";
-    let asked = execute(browser, script).await;
+    let asked = execute(browser, script, []).await;
     let asked: Vec<String> = serde_json::from_value(asked).expect("names");
     // The page, its style, its five scripts, stock, orders and locks.
     assert!(asked.len() >= 10, "{asked:?}");
@@ -51,8 +63,24 @@ pub(super) async fn only_asked(browser: &Browser, ports: &[u16]) {
     }
 }
 
-async fn execute(browser: &Browser, script: &str) -> Value {
-    let answer = browser.client().execute(script, Vec::new()).await;
+/// Has the page keep all texts of such elements from now on, however short they are there.
+pub(super) async fn texts(browser: &Browser, css: &str) {
+    execute(browser, KEEP, [css]).await;
+}
+
+/// Waits until `wanted` accepts one of the texts that the page was told to keep.
+pub(super) async fn seen(browser: &Browser, css: &str, wanted: impl Fn(&str) -> bool) {
+    wait::eventually(&format!("{css} has said what is wanted"), async || {
+        let kept = execute(browser, "return textsSeen[arguments[0]]", [css]).await;
+        let kept: Vec<String> = serde_json::from_value(kept).expect("the list set up before");
+        kept.iter().any(|text| wanted(text))
+    })
+    .await;
+}
+
+async fn execute<const N: usize>(browser: &Browser, script: &str, arguments: [&str; N]) -> Value {
+    let arguments = arguments.map(Value::from).to_vec();
+    let answer = browser.client().execute(script, arguments).await;
     answer.expect("the browser's answer")
 }
 
