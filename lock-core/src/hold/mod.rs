@@ -1,5 +1,11 @@
 //! One lease as the process sees it: shared by the guard, its handles, the keeper and the queue.
 
+mod nested;
+mod pass;
+#[cfg(all(test, feature = "test-util"))]
+mod tests;
+mod watch;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
@@ -12,10 +18,12 @@ use crate::fence::FencingToken;
 use crate::lease::{Action, Lease, Loss, Phase, Renewal, Terms};
 use crate::manager::Core;
 use crate::options::cooldown_millis;
-use crate::reentry::{Nested, Turn};
+use crate::reentry::Nested;
 use crate::store::{Acquire, Extension, Release, Replaced};
 use crate::sync::{WakerSet, lock, wake_all};
 use crate::token::{Address, Token};
+
+pub(crate) use watch::Watch;
 
 pub(crate) struct Hold {
     pub(crate) core: Arc<Core>,
@@ -243,111 +251,6 @@ impl Hold {
         }
     }
 
-    // Bodies that enter it from within.
-
-    /// Whose turn it is among those that enter this lease directly.
-    pub(crate) fn turn(&self) -> Turn {
-        let mut state = lock(&self.state);
-        let renewed = state.lease.renews();
-        Arc::clone(
-            &state
-                .nested
-                .get_or_insert_with(|| Nested::new(renewed))
-                .turn,
-        )
-    }
-
-    /// One more body goes under this lease, if it is held. Answers the phase; `Closed` also if only
-    /// bodies that outlive its owner are still under it.
-    pub(crate) fn enter(self: &Arc<Self>, terms: Terms) -> Phase {
-        // Tells whom it concerns, if the lease has run out.
-        self.phase();
-        let now = self.now();
-        let mut state = lock(&self.state);
-        let phase = state.lease.phase();
-        if phase != Phase::Held {
-            return phase;
-        }
-        let renewed = state.lease.renews();
-        let nested = state.nested.get_or_insert_with(|| Nested::new(renewed));
-        if !nested.enter(terms) {
-            return Phase::Closed;
-        }
-        state.lease.serve(terms, now);
-        drop(state);
-        self.core.keeper.rearm(self);
-        phase
-    }
-
-    /// A body has left. `true`: it was the last one, and the owner had ended before it: the lease is
-    /// the caller's to end.
-    #[must_use]
-    pub(crate) fn leave(&self, terms: Terms) -> bool {
-        let mut state = lock(&self.state);
-        let State { lease, nested, .. } = &mut *state;
-        let Some(nested) = nested else {
-            return false;
-        };
-        if nested.leave(terms) {
-            lease.stop_renewing();
-        }
-        nested.is_deserted()
-    }
-
-    // Tenures.
-
-    /// The lease goes on as another tenure's: same token, the next fencing token, a window, a limit
-    /// and a cooldown of its own. `None`: it must not.
-    pub(crate) fn succeeded_by(self: &Arc<Self>, terms: Terms) -> Option<Arc<Self>> {
-        let now = self.now();
-        let mut state = lock(&self.state);
-        let nested = state.nested.as_ref().is_some_and(|nested| nested.is_open());
-        let fence = state.fence?.next()?;
-        let cohort = state.cohort.passed(now)?;
-        if nested {
-            return None;
-        }
-        let lease = state.lease.pass(terms, now)?;
-        Some(Arc::new(Self {
-            core: Arc::clone(&self.core),
-            key: Arc::clone(&self.key),
-            token: self.token,
-            state: Mutex::new(State {
-                lease,
-                fence: Some(fence),
-                granted_at: now,
-                cohort,
-                unfair: terms.is_unfair(),
-                cooldown_millis: 0,
-                late_twin: state.late_twin,
-                waiting: WakerSet::default(),
-                nested: None,
-            }),
-            scheduled: AtomicU64::new(Moment::FAR.0),
-        }))
-    }
-
-    /// Whether to look now for whoever else wants the key: once before each end of the cohort.
-    #[must_use]
-    pub(crate) fn looks_around(&self) -> bool {
-        let now = self.now();
-        lock(&self.state).cohort.looks_around(now)
-    }
-
-    /// At some time after `then` it was looked whether anybody else waits.
-    pub(crate) fn has_looked(&self, then: Moment, somebody_waits: bool) {
-        let mut state = lock(&self.state);
-        if !somebody_waits || state.unfair {
-            state.cohort.begins_anew(then);
-        }
-    }
-
-    /// Those who watch it find out that its tenure is over.
-    pub(crate) fn wake_waiting(&self) {
-        let waiting = lock(&self.state).waiting.take();
-        wake_all(waiting);
-    }
-
     // The end.
 
     /// Ends the lease on this side: no renewal from here on. Answers the phase it was in; `Closed`
@@ -405,28 +308,6 @@ impl Hold {
     }
 }
 
-/// A look-out for the loss of a lease, given up on drop.
-pub(crate) struct Watch<'a> {
-    hold: &'a Hold,
-    seat: Option<u32>,
-}
-
-impl<'a> Watch<'a> {
-    pub(crate) fn new(hold: &'a Hold) -> Self {
-        Self { hold, seat: None }
-    }
-
-    pub(crate) fn poll_lost(&mut self, context: &Context<'_>) -> Option<Loss> {
-        self.hold.poll_lost(&mut self.seat, context)
-    }
-}
-
-impl Drop for Watch<'_> {
-    fn drop(&mut self) {
-        self.hold.forget_waker(self.seat);
-    }
-}
-
 /// The place in the keeper's schedule, kept here so that the hold can be found there again.
 impl Hold {
     pub(crate) fn scheduled(&self) -> Moment {
@@ -437,7 +318,3 @@ impl Hold {
         self.scheduled.store(at.0, Ordering::Relaxed);
     }
 }
-
-#[cfg(all(test, feature = "test-util"))]
-#[path = "hold_tests.rs"]
-mod tests;
