@@ -150,15 +150,15 @@ impl Browser {
         }
     }
 
-    /// The texts of all such elements at this moment.
+    /// The texts of all such elements at this moment, of each what a person can read of it.
     ///
     /// # Panics
     ///
     /// When the browser does not answer.
     pub async fn texts(&self, css: &str) -> Vec<String> {
         // In one look, as the page may put others in their place between two.
-        const SCRIPT: &str =
-            "return [...document.querySelectorAll(arguments[0])].map(it => it.innerText)";
+        const SCRIPT: &str = "return [...document.querySelectorAll(arguments[0])]
+            .map(element => element.checkVisibility() ? element.innerText : '')";
         let texts = self.client.execute(SCRIPT, vec![css.into()]).await;
         serde_json::from_value(texts.expect("the browser's answer")).expect("texts")
     }

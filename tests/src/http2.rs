@@ -69,10 +69,10 @@ impl Connection {
         body: &str,
     ) -> io::Result<Response> {
         if body.is_empty() {
-            let stream = self.ask(method, path, headers).await?;
+            let stream = self.begin(method, path, headers, Body::None).await?;
             return stream.answer().await?.whole().await;
         }
-        let mut stream = self.begin(method, path, headers).await?;
+        let mut stream = self.begin(method, path, headers, Body::ToCome).await?;
         // A server may answer before it has read all, and stop the rest: the answer counts.
         let sent = stream.send(body, true);
         match stream.answer().await {
@@ -81,24 +81,7 @@ impl Connection {
         }
     }
 
-    /// A whole request without a body.
-    ///
-    /// Not the same as [`Connection::begin`] and an empty last part: between the two the server
-    /// may have answered and ended the stream.
-    ///
-    /// # Errors
-    ///
-    /// The connection has ended.
-    pub async fn ask(
-        &self,
-        method: &str,
-        path: &str,
-        headers: &[(&str, &str)],
-    ) -> io::Result<Stream> {
-        self.open_stream(method, path, headers, true).await
-    }
-
-    /// The head of a request, whose body is still to come.
+    /// The head of a request, and, without a body, all of it.
     ///
     /// # Errors
     ///
@@ -108,16 +91,7 @@ impl Connection {
         method: &str,
         path: &str,
         headers: &[(&str, &str)],
-    ) -> io::Result<Stream> {
-        self.open_stream(method, path, headers, false).await
-    }
-
-    async fn open_stream(
-        &self,
-        method: &str,
-        path: &str,
-        headers: &[(&str, &str)],
-        whole: bool,
+        body: Body,
     ) -> io::Result<Stream> {
         let mut head = Request::builder()
             .method(method)
@@ -129,7 +103,8 @@ impl Connection {
             .body(())
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let mut requests = self.requests.clone().ready().await.map_err(failed)?;
-        let (answer, body) = requests.send_request(head, whole).map_err(failed)?;
+        let is_whole = body == Body::None;
+        let (answer, body) = requests.send_request(head, is_whole).map_err(failed)?;
         Ok(Stream { answer, body })
     }
 
@@ -145,6 +120,18 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.driver.abort();
     }
+}
+
+/// What comes after the head of a request.
+///
+/// None is not the same as an empty last part: before that comes, the server may have answered and ended
+/// the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Body {
+    /// Nothing.
+    None,
+    /// Parts of it, to be sent.
+    ToCome,
 }
 
 /// A request under way. Dropped before its answer has come, it is reset.

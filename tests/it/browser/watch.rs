@@ -23,11 +23,12 @@ const LISTEN: &str = "
     performance.setResourceTimingBufferSize(100000);
 ";
 
-/// Keeps every text that an element with this selector has from now on.
+/// Keeps every text that an element with this selector shows from now on.
 const KEEP: &str = "
     const [css] = arguments;
     const texts = (window.textsSeen ??= {})[css] = [];
-    const look = () => document.querySelectorAll(css).forEach(({ textContent: text }) => {
+    const look = () => document.querySelectorAll(css).forEach(element => {
+        const text = element.checkVisibility() ? element.innerText : '';
         if (!texts.includes(text)) texts.push(text);
     });
     look();
@@ -63,7 +64,7 @@ pub(super) async fn only_asked(browser: &Browser, ports: &[u16]) {
     }
 }
 
-/// Has the page keep all texts of such elements from now on, however short they are there.
+/// Has the page keep all that such elements show from now on, for however short a time.
 pub(super) async fn texts(browser: &Browser, css: &str) {
     execute(browser, KEEP, [css]).await;
 }

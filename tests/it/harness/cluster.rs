@@ -26,6 +26,25 @@ fn a_cluster_serves_every_slot_at_one_master() {
 }
 
 #[test]
+fn a_cluster_is_whole_when_every_node_has_heard_of_its_newest_epoch() {
+    needs!(redis);
+    let cluster = RedisCluster::start(TIMEOUT);
+    // As at the end of a slot's move, which it would tell all others of at once.
+    let raised = cluster.masters().into_iter().find_map(|master| {
+        let answer = master.cli(&["CLUSTER", "BUMPEPOCH"]);
+        Some((master.id(), answer.strip_prefix("BUMPED ")?.to_owned()))
+    });
+    let (id, epoch) = raised.expect("not all have the newest");
+    cluster.is_whole();
+    for node in cluster.nodes() {
+        let told = node.cli(&["CLUSTER", "NODES"]);
+        let line = told.lines().find(|line| line.starts_with(&id));
+        let known = line.and_then(|line| line.split(' ').nth(6));
+        assert_eq!(known, Some(&*epoch), "{told}");
+    }
+}
+
+#[test]
 fn a_replica_takes_the_place_of_a_master_that_was_killed() {
     needs!(redis);
     let cluster = RedisCluster::start(TIMEOUT);

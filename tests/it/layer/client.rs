@@ -127,13 +127,14 @@ impl Leaves {
             }
             Leaves::ResettingItsStream | Leaves::ClosingHttp2 => {
                 let connection = http2::Connection::open(port).await.expect("it listens");
-                let stream = match length {
-                    0 => connection.ask("POST", path, headers).await,
-                    _ => connection.begin("POST", path, headers).await,
+                let body = match length {
+                    0 => http2::Body::None,
+                    _ => http2::Body::ToCome,
                 };
-                let mut stream = stream.expect("it reads");
-                if length > 0 {
-                    stream.send(part, false).expect("it reads");
+                let begun = connection.begin("POST", path, headers, body).await;
+                let mut stream = begun.expect("it reads");
+                if body == http2::Body::ToCome {
+                    stream.send(part, part.len() == length).expect("it reads");
                 }
                 Wire::Http2(connection, stream)
             }

@@ -195,7 +195,9 @@ async fn a_body_that_does_not_come_is_a_408_and_locks_nothing() {
 
     let connection = http2::Connection::open(server.port()).await;
     let connection = connection.expect("it listens");
-    let begun = connection.begin("POST", "/pay", &headers).await;
+    let begun = connection
+        .begin("POST", "/pay", &headers, http2::Body::ToCome)
+        .await;
     let mut stream = begun.expect("it reads");
     stream.send("{", false).expect("it reads");
     let answer = stream.answer().await.expect("it answers");

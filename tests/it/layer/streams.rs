@@ -109,7 +109,9 @@ async fn a_stream_that_is_reset_between_two_pieces_leaves_its_connection_to_othe
     let (server, mut bodies) = streaming(&redis).await;
     let connection = http2::Connection::open(server.port()).await.expect("open");
     let headers = [("x-user-id", "42")];
-    let stream = connection.ask("POST", "/orders", &headers).await;
+    let stream = connection
+        .begin("POST", "/orders", &headers, http2::Body::None)
+        .await;
     let stream = stream.expect("sent");
     let answer = async { stream.answer().await.expect("a head") };
     let body = async { bodies.recv().await.expect("a handler") };

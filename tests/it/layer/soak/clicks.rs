@@ -180,7 +180,9 @@ impl Click {
                     answer.await.map(Some)
                 }
                 (Version::Http2, Some(_)) => {
-                    let stream = connection.ask("POST", "/orders", &headers).await?;
+                    let stream = connection
+                        .begin("POST", "/orders", &headers, http2::Body::None)
+                        .await?;
                     tokio::task::yield_now().await;
                     stream.reset();
                     Ok(None)
