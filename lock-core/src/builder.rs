@@ -89,7 +89,7 @@ impl ManagerBuilder {
     fn on(target: Result<Target, Error>) -> Self {
         Self {
             target,
-            namespace: "lock:".to_owned(),
+            namespace: "lockkit:".to_owned(),
             replica_acks: 0,
             #[cfg(feature = "tls-rustls")]
             certificates: None,
@@ -104,7 +104,7 @@ impl ManagerBuilder {
         }
     }
 
-    /// What every key in Redis begins with; default `lock:`. With `""` a lock is the very key that
+    /// What every key in Redis begins with; default `lockkit:`. With `""` a lock is the very key that
     /// other libraries' clients use, who then exclude these locks and are excluded by them.
     /// The embedded store has no use for it.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {

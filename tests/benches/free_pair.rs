@@ -95,7 +95,7 @@ async fn raw_turn(connection: &MultiplexedConnection, tasks: usize, way: Way) ->
     turn(tasks, way, |task, mut caller| {
         let mut connection = connection.clone();
         async move {
-            let key = format!("lock:raw:{task}");
+            let key = format!("lockkit:raw:{task}");
             while let Some(start) = caller.begins() {
                 raw_pair(&mut connection, &key, caller.pairs as usize).await;
                 caller.has_it(start).await;

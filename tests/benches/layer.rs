@@ -201,7 +201,7 @@ async fn raw_pairs(connection: &MultiplexedConnection) {
 
 async fn raw_pairs_of(mut connection: MultiplexedConnection, users: Range<usize>) {
     for user in users {
-        raw_pair(&mut connection, &format!("lock:raw:{user}"), user).await;
+        raw_pair(&mut connection, &format!("lockkit:raw:{user}"), user).await;
     }
 }
 

@@ -160,13 +160,13 @@ async fn take_alone(connection: &mut MultiplexedConnection, turn: Turn) -> Vec<T
         if asked >= turn.end {
             return tenures;
         }
-        let token = raw_acquire(connection, "lock:raw", tenures.len()).await;
+        let token = raw_acquire(connection, "lockkit:raw", tenures.len()).await;
         let granted = now();
         if let Some(nanos) = turn.hold() {
             nap.take(nanos).await;
         }
         let released = now();
-        raw_release(connection, "lock:raw", &token).await;
+        raw_release(connection, "lockkit:raw", &token).await;
         tenures.push(Tenure::new(0, asked, granted, released));
     }
 }

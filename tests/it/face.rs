@@ -28,7 +28,7 @@ async fn the_attribute_the_library_and_the_layer_on_redis() {
     let left = server.keys();
     assert_eq!(
         left,
-        ["lock:!f", "lock:submit:ada:POST:/orders"],
+        ["lockkit:!f", "lockkit:submit:ada:POST:/orders"],
         "the mark, and a cooldown"
     );
 }

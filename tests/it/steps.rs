@@ -65,6 +65,6 @@ pub(crate) fn kind<T>(result: Result<T, Error>) -> ErrorKind {
 /// The keys of locks and their queues; the mark stays for ever.
 pub(crate) fn keys(server: &RedisServer) -> Vec<String> {
     let mut keys = server.keys();
-    keys.retain(|key| key != "lock:!f");
+    keys.retain(|key| key != "lockkit:!f");
     keys
 }

@@ -12,7 +12,7 @@ use super::Pair;
 use super::together::together;
 use crate::free_pair::raw_connection;
 
-const KEY: &str = "lock:raw";
+const KEY: &str = "lockkit:raw";
 const RELEASE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end";
 
 pub(super) struct Raw {

@@ -30,14 +30,14 @@ const LEAST: [&str; 6] = [
     "+@scripting",
     "+@connection",
     "+time",
-    "~lock:*",
+    "~lockkit:*",
 ];
 
 #[tokio::test]
 async fn a_user_that_may_do_what_is_advised_misses_nothing_though_it_may_not_see_the_settings() {
     needs!(redis);
     let server = well_kept().start();
-    let advised = ["+publish", "+subscribe", "+info", "&lock:!m:*"];
+    let advised = ["+publish", "+subscribe", "+info", "&lockkit:!m:*"];
     let found = findings(&server, 0, &[&LEAST[..], &advised].concat()).await;
     assert_eq!(found, []);
 }
@@ -77,7 +77,7 @@ async fn a_user_that_may_not_wait_is_found_where_replicas_have_to_acknowledge() 
     let locks = locks.replica_acks(1).connect().await.expect("a manager");
     let error = locks.lock("k").acquire().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Misconfigured);
-    assert_eq!(server.get("lock:k"), None, "given back");
+    assert_eq!(server.get("lockkit:k"), None, "given back");
 }
 
 #[tokio::test]

@@ -27,7 +27,9 @@ async fn what_is_found_is_logged_once_for_each_manager_and_not_again_after_a_rec
     );
     server.restart();
     wait::eventually("it listens again", async || {
-        !server.cli(&["PUBSUB", "CHANNELS", "lock:!m:*"]).is_empty()
+        !server
+            .cli(&["PUBSUB", "CHANNELS", "lockkit:!m:*"])
+            .is_empty()
     })
     .await;
     drop(locks.lock("k").acquire().await.expect("free"));

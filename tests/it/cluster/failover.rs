@@ -16,7 +16,7 @@ async fn goes_on(fate: Fate) {
     let cluster = RedisCluster::start(IMPATIENT);
     // All on the one that fails.
     let load = Load::start(&cluster.url(), "{load}").await;
-    let first = cluster.master_of("lock:{load}");
+    let first = cluster.master_of("lockkit:{load}");
     let replica = replica_of(&cluster, first);
     let break_it = || match fate {
         Fate::Killed => first.kill(),
@@ -63,7 +63,7 @@ async fn while_one_master_is_frozen_the_locks_of_the_others_are_renewed() {
     let frozen = &cluster.nodes()[0];
     let (lost, kept): (Vec<_>, Vec<_>) = guards
         .into_iter()
-        .partition(|(key, _)| cluster.master_of(&format!("lock:{key}")).port() == frozen.port());
+        .partition(|(key, _)| cluster.master_of(&format!("lockkit:{key}")).port() == frozen.port());
     assert!(lost.len() > 5 && kept.len() > 5, "on every node some");
     frozen.stop();
     for (_, guard) in &lost {
@@ -72,7 +72,7 @@ async fn while_one_master_is_frozen_the_locks_of_the_others_are_renewed() {
     // Well past the time at which they would have been lost too.
     for _ in 0..3 {
         let (key, _) = &kept[0];
-        let ends = || cluster.cli(key, &["PEXPIRETIME", &format!("lock:{key}")]);
+        let ends = || cluster.cli(key, &["PEXPIRETIME", &format!("lockkit:{key}")]);
         let before = ends();
         wait::eventually("it is renewed", async || ends() != before).await;
     }
@@ -86,13 +86,13 @@ async fn a_lock_that_the_new_master_knows_is_kept_and_renewed_there() {
     let cluster = RedisCluster::start(IMPATIENT);
     let locks = manager(&cluster).await;
     let guard = locks.lock("k").ttl(TTL).acquire().await.expect("free");
-    let first = cluster.master_of("lock:k");
+    let first = cluster.master_of("lockkit:k");
     let replica = replica_of(&cluster, first);
     replica.cli(&["CLUSTER", "FAILOVER"]);
     wait::eventually("it has given way", async || replica.role() == "master").await;
-    let ends = || replica.cli(&["PEXPIRETIME", "lock:k"]);
+    let ends = || replica.cli(&["PEXPIRETIME", "lockkit:k"]);
     let before = ends();
     wait::eventually("it is renewed", async || ends() != before).await;
     guard.release().await.expect("held");
-    assert_eq!(replica.get("lock:k"), None);
+    assert_eq!(replica.get("lockkit:k"), None);
 }

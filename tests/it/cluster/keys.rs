@@ -70,7 +70,7 @@ async fn locks_on_all_nodes_are_renewed_together() {
         guards.push((key, guard));
     }
     let ends = |key: &String| {
-        let name = format!("lock:{key}");
+        let name = format!("lockkit:{key}");
         cluster.cli(&name, &["PEXPIRETIME", &name])
     };
     let before: Vec<_> = guards.iter().map(|(key, _)| (key, ends(key))).collect();

@@ -94,12 +94,12 @@ async fn nodes_that_send_one_to_each_other_are_an_outage() {
     let cluster = RedisCluster::start(PATIENT);
     let builder = LockManager::builder(&cluster.url()).operation_timeout(Duration::from_secs(1));
     let locks = builder.connect().await.expect("a manager");
-    let owner = cluster.master_of("lock:k");
+    let owner = cluster.master_of("lockkit:k");
     let nodes = cluster.nodes()[..3].iter();
     let mut others = nodes.filter(|node| node.port() != owner.port());
     let other = others.next().expect("another master");
     // The one has given the slot away, and the other knows nothing of it.
-    let slot = cluster.slot("lock:k").to_string();
+    let slot = cluster.slot("lockkit:k").to_string();
     let given = ["CLUSTER", "SETSLOT", &slot, "NODE", &other.id()];
     owner.cli(&given);
     let error = timeout(wait::PATIENCE, locks.lock("k").acquire()).await;

@@ -96,11 +96,11 @@ async fn a_slot_that_has_moved_is_followed() {
     let locks = manager(cluster).await;
     let before = once(&locks, "moved").await;
     let guard = taken(&locks, "moved:held", TTL).await;
-    for tag in ["lock:moved", "lock:moved:held"] {
+    for tag in ["lockkit:moved", "lockkit:moved:held"] {
         Move::begin(cluster, tag).end();
     }
     assert!(once(&locks, "moved").await > before);
-    let name = "lock:moved:held";
+    let name = "lockkit:moved:held";
     let ends = || cluster.cli(name, &["PEXPIRETIME", name]);
     let first = ends();
     assert_ne!(first, "-2", "the lock has moved with its slot");
@@ -120,9 +120,13 @@ async fn while_its_slot_is_on_its_way_a_lock_is_taken_renewed_refused_and_given_
     let gone = taken(&locks, "{moving}:gone", TTL).await;
     let cooled = taken(&locks, "{moving}:cooled", TTL).await;
     let began = Instant::now();
-    let moving = Move::begin(cluster, "lock:{moving}");
+    let moving = Move::begin(cluster, "lockkit:{moving}");
     // The keys are on both sides, then with the mark on the other, then with none on this one.
-    for moves in ["lock:{moving}:gone", "lock:!f:", "lock:{moving}:held"] {
+    for moves in [
+        "lockkit:{moving}:gone",
+        "lockkit:!f:",
+        "lockkit:{moving}:held",
+    ] {
         moving.keys_move(moves);
         for _ in 0..3 {
             let fence = once(&locks, "{moving}").await;
@@ -178,13 +182,13 @@ async fn who_waits_for_a_lock_on_its_way_is_told_of_the_release() {
             .wait(Wait::Forever)
             .acquire(),
     );
-    let queue = "lock:!q:{awaited}";
+    let queue = "lockkit:!q:{awaited}";
     wait::eventually("it is queued", async || {
         cluster.cli(queue, &["EXISTS", queue]) == "1"
     })
     .await;
-    let moving = Move::begin(cluster, "lock:{awaited}");
-    moving.keys_move("lock:{awaited}");
+    let moving = Move::begin(cluster, "lockkit:{awaited}");
+    moving.keys_move("lockkit:{awaited}");
     guard.release().await.expect("held");
     let next = its_turn(waiter).await;
     moving.end();
@@ -200,14 +204,14 @@ async fn who_waits_asks_again_where_its_place_may_have_been_lost() {
     let guard = guard.expect("free");
     let waiter = other.lock("{lost}").ttl(long()).wait(Wait::Forever);
     let waiter = tokio::spawn(waiter.acquire());
-    let queue = "lock:!q:{lost}";
+    let queue = "lockkit:!q:{lost}";
     wait::eventually("it is queued", async || {
         cluster.cli(queue, &["EXISTS", queue]) == "1"
     })
     .await;
     // As if a new master had never heard of them.
-    cluster.cli(queue, &["DEL", queue, "lock:{lost}"]);
-    Move::begin(cluster, "lock:{lost}").end();
+    cluster.cli(queue, &["DEL", queue, "lockkit:{lost}"]);
+    Move::begin(cluster, "lockkit:{lost}").end();
     // Somebody of its process finds out.
     once(&other, "{lost}:other").await;
     let next = timeout(wait::PATIENCE, waiter).await.expect("it asks");
@@ -223,7 +227,7 @@ async fn under_load_slots_move_and_nobody_notices() {
     let load = Load::start(&cluster.url(), "{moving load}").await;
     wait::eventually("the load runs", async || load.granted() > 20).await;
     for _ in 0..3 {
-        let moving = tokio::task::block_in_place(|| Move::begin(cluster, "lock:{moving load}"));
+        let moving = tokio::task::block_in_place(|| Move::begin(cluster, "lockkit:{moving load}"));
         let before = load.granted();
         wait::eventually("locks are taken on the way", async || {
             load.granted() > before + 20
@@ -246,17 +250,17 @@ async fn a_mark_that_has_not_moved_yet_counts_where_the_lock_is_taken() {
     let locks = manager(cluster).await;
     once(&locks, "{ahead}").await;
     // The clock passes it in a moment; until then it could only be counted on from by a script.
-    let slot = cluster.slot("lock:{ahead}");
-    let from = cluster.master_of("lock:{ahead}");
+    let slot = cluster.slot("lockkit:{ahead}");
+    let from = cluster.master_of("lockkit:{ahead}");
     let marks = from
         .keys()
         .into_iter()
-        .filter(|key| key.starts_with("lock:!f:"));
+        .filter(|key| key.starts_with("lockkit:!f:"));
     let mark = marks.into_iter().find(|key| cluster.slot(key) == slot);
     let mark = mark.expect("the mark of the lock's slot");
     let ahead = u64::from(once(&locks, "{ahead}").await) + 1_500_000;
     from.cli(&["SET", &mark, &ahead.to_string()]);
-    let moving = Move::begin(cluster, "lock:{ahead}");
+    let moving = Move::begin(cluster, "lockkit:{ahead}");
     wait::eventually("the clock has passed the mark", async || {
         match locks.lock("{ahead}").ttl(long()).acquire().await {
             Ok(guard) => {

@@ -20,7 +20,7 @@ fn tag_on(split: &SplitCluster, node: &RedisServer) -> String {
 /// Looks at the server and then at the guard until the guard is lost. Whenever the server has given
 /// the key away, the guard, asked after it, must know.
 async fn is_told_in_time(server: &RedisServer, guard: &LockGuard) {
-    let name = format!("lock:{}", guard.key());
+    let name = format!("lockkit:{}", guard.key());
     let began = Instant::now();
     tokio::task::block_in_place(|| {
         loop {
@@ -40,7 +40,7 @@ async fn is_told_in_time(server: &RedisServer, guard: &LockGuard) {
 async fn handed_over(split: &SplitCluster, guard: LockGuard, to: &LockManager) -> LockGuard {
     let waiter = to.lock(guard.key()).ttl(long()).wait(Wait::Forever);
     let waiter = tokio::spawn(waiter.acquire());
-    let queue = format!("lock:!q:{}", guard.key());
+    let queue = format!("lockkit:!q:{}", guard.key());
     wait::eventually("it is queued", async || {
         split.cluster().cli(&queue, &["EXISTS", &queue]) == "1"
     })
@@ -154,7 +154,7 @@ async fn clients_that_do_not_see_a_master_lose_its_locks_alone_and_nobody_takes_
     assert_eq!(split.first().role(), "master");
     // The others are renewed meanwhile, and handed over wherever the managers listen.
     for (key, guard) in seen.iter().zip(kept) {
-        let name = format!("lock:{key}");
+        let name = format!("lockkit:{key}");
         let ends = || split.cluster().cli(&name, &["PEXPIRETIME", &name]);
         let before = ends();
         wait::eventually("it is renewed", async || ends() != before).await;

@@ -9,7 +9,7 @@ use crate::conformance::shared_cluster;
 /// Waits for a key, and has its place in the queue when this returns.
 async fn waits(cluster: &RedisCluster, locks: &LockManager, key: &str) -> Waiter {
     let waiter = tokio::spawn(locks.lock(key).ttl(long()).wait(Wait::Forever).acquire());
-    let queue = format!("lock:!q:{{lock:{key}}}");
+    let queue = format!("lockkit:!q:{{lockkit:{key}}}");
     wait::eventually("it is queued", async || {
         cluster.cli(&queue, &["EXISTS", &queue]) == "1"
     })
@@ -22,7 +22,7 @@ fn one_on_each(cluster: &RedisCluster, prefix: &str) -> Vec<String> {
     let masters = cluster.masters();
     let on = |master: &RedisServer| {
         let mut keys = (0..).map(|number| format!("{prefix}:{number}"));
-        keys.find(|key| cluster.master_of(&format!("lock:{key}")).port() == master.port())
+        keys.find(|key| cluster.master_of(&format!("lockkit:{key}")).port() == master.port())
     };
     masters.into_iter().filter_map(on).collect()
 }
@@ -30,7 +30,8 @@ fn one_on_each(cluster: &RedisCluster, prefix: &str) -> Vec<String> {
 /// Where somebody listens to releases.
 fn listening(cluster: &RedisCluster) -> Vec<&RedisServer> {
     let nodes = cluster.up();
-    let listens = |node: &&RedisServer| !node.cli(&["PUBSUB", "CHANNELS", "lock:!m:*"]).is_empty();
+    let listens =
+        |node: &&RedisServer| !node.cli(&["PUBSUB", "CHANNELS", "lockkit:!m:*"]).is_empty();
     nodes.filter(listens).collect()
 }
 
@@ -65,12 +66,12 @@ async fn when_the_node_that_a_manager_listens_on_is_killed_it_listens_on_another
     let killed = listening(&cluster)[0];
     let lost = keys
         .iter()
-        .find(|key| cluster.master_of(&format!("lock:{key}")).port() == killed.port());
+        .find(|key| cluster.master_of(&format!("lockkit:{key}")).port() == killed.port());
     let lost = lost.cloned();
     killed.kill();
     wait::eventually("both listen elsewhere", async || {
         let nodes = cluster.up();
-        let channels = nodes.map(|node| node.cli(&["PUBSUB", "CHANNELS", "lock:!m:*"]));
+        let channels = nodes.map(|node| node.cli(&["PUBSUB", "CHANNELS", "lockkit:!m:*"]));
         channels
             .map(|channels| channels.lines().count())
             .sum::<usize>()
@@ -110,14 +111,14 @@ async fn a_waiter_that_is_dead_costs_its_grant_and_no_more() {
     let (locks, other) = (manager(cluster).await, manager(cluster).await);
     let guard = taken(&locks, "dead", long()).await;
     // Whoever hears a push may be connected to another node: that nobody here does proves nothing.
-    let queue = "lock:!q:{lock:dead}";
+    let queue = "lockkit:!q:{lockkit:dead}";
     let dead = "0123456789abcdef/0123456789abcdef0123456789abcdef 1500";
     cluster.cli(queue, &["ZADD", queue, "1", dead]);
     let waiter = waits(cluster, &other, "dead").await;
     guard.release().await.expect("held");
     assert!(
         cluster
-            .cli("lock:dead", &["GET", "lock:dead"])
+            .cli("lockkit:dead", &["GET", "lockkit:dead"])
             .starts_with("0123456789abcdef/")
     );
     its_turn(waiter).await.release().await.expect("held");

@@ -244,7 +244,7 @@ impl Fixture {
 
     fn namespace(&self) -> &str {
         match &self.store {
-            Store::Memory { .. } | Store::Redis(_) | Store::Several(_) => "lock:",
+            Store::Memory { .. } | Store::Redis(_) | Store::Several(_) => "lockkit:",
             Store::Sentinel(_, namespace) | Store::Cluster(_, namespace) => namespace,
         }
     }
@@ -268,7 +268,7 @@ const TAKEN: &str = "
 
 const WAITING: &str = "
     local waiting = 0
-    for _, queue in ipairs(redis.call('KEYS', ARGV[1] .. '!q:*')) do
+    for _, queue in ipairs(redis.call('KEYS', ARGV[1] .. '!q*')) do
       waiting = waiting + redis.call('ZCARD', queue)
     end
     return waiting";

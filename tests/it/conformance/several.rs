@@ -128,7 +128,7 @@ const HOLDERS: &str = "
 
 const WAITERS: &str = "
     local waiters = {}
-    for _, queue in ipairs(redis.call('KEYS', ARGV[1] .. '!q:*')) do
+    for _, queue in ipairs(redis.call('KEYS', ARGV[1] .. '!q*')) do
       for _, waiter in ipairs(redis.call('ZRANGE', queue, 0, -1)) do waiters[#waiters + 1] = waiter end
     end
     return waiters";

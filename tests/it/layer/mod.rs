@@ -44,7 +44,7 @@ fn layer(locks: &LockManager) -> LockLayer {
 
 /// The key of one user's click, as it stands in Redis.
 fn key(user: &str) -> String {
-    format!("lock:submit:{user}:POST:/orders")
+    format!("lockkit:submit:{user}:POST:/orders")
 }
 
 /// A server of the service, with a manager of its own, as another process would have.
@@ -60,7 +60,7 @@ async fn nothing_is_left(redis: &RedisServer, servers: &[&Server]) {
         assert!(left.is_complete(), "{left:?}");
     }
     let mut keys = redis.keys();
-    keys.retain(|key| key != "lock:!f");
+    keys.retain(|key| key != "lockkit:!f");
     assert_eq!(keys, Vec::<String>::new());
 }
 

@@ -40,7 +40,7 @@ async fn a_duplicate_that_may_wait_runs_when_the_other_servers_order_has_ended()
         let one_by_one = async {
             gate.entered(1).await;
             wait::eventually("the other one waits", async || {
-                redis.keys().iter().any(|key| key.starts_with("lock:!q:"))
+                redis.keys().iter().any(|key| key.starts_with("lockkit:!q"))
             })
             .await;
             gate.let_through(1);

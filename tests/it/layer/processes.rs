@@ -165,7 +165,7 @@ async fn a_process_says_no_key_no_token_and_no_user_whatever_goes_wrong() {
     for words in ["lock.acquire", "lock.hold", "lock_busy", "lock_unavailable"] {
         assert!(said.contains(words), "nothing of {words}: {said}");
     }
-    for value in ["secret", "submit:", "lock:", &*token] {
+    for value in ["secret", "submit:", "lockkit:", &*token] {
         assert!(!said.contains(value), "{value}: {said}");
     }
     for answer in [duplicate, other] {

@@ -61,7 +61,7 @@ async fn a_release_does_not_wait_for_a_runtime_that_is_blocked() {
     guard.release_in_background();
     // This blocks the test's only thread.
     assert!(wait::holds_within(wait::PATIENCE, || server
-        .get("lock:k")
+        .get("lockkit:k")
         .is_none()));
     is_over(&server, &locks).await;
 }
@@ -93,7 +93,7 @@ async fn who_waited_comes_before_the_process_that_takes_the_lock_again() {
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
     let waiting = tokio::spawn(others.lock("k").ttl(long()).wait(Wait::Forever).acquire());
     wait::eventually("it stands in the queue", async || {
-        server.cli(&["ZCARD", "lock:!q:{k}"]) == "1"
+        server.cli(&["ZCARD", "lockkit:!q:{k}"]) == "1"
     })
     .await;
     let fence = guard.fencing_token();
@@ -112,12 +112,12 @@ async fn whoever_has_the_lock_by_then_is_not_stepped_over() {
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
-    server.cli(&["SET", "lock:k", "a stranger", "PX", "60000"]);
+    server.cli(&["SET", "lockkit:k", "a stranger", "PX", "60000"]);
     guard.release_in_background();
     let again = locks.lock("k").ttl(long()).acquire().await;
     assert_eq!(kind(again), ErrorKind::Busy);
-    assert_eq!(server.get("lock:k").as_deref(), Some("a stranger"));
-    server.cli(&["DEL", "lock:k"]);
+    assert_eq!(server.get("lockkit:k").as_deref(), Some("a stranger"));
+    server.cli(&["DEL", "lockkit:k"]);
     is_over(&server, &locks).await;
 }
 
@@ -155,10 +155,10 @@ async fn what_was_used_before_a_step_that_nobody_wants_any_more_stays_remembered
     let guard = take().await.expect("free");
     let fence = u64::from(guard.fencing_token());
     proxy.set(Direction::Replies, Flow::Hold);
-    let before = server.get("lock:k").expect("held");
+    let before = server.get("lockkit:k").expect("held");
     guard.release_in_background();
     let stepped_over = wait::eventually("it has stepped over", async || {
-        server.get("lock:k").is_some_and(|now| now != before)
+        server.get("lockkit:k").is_some_and(|now| now != before)
     });
     tokio::select! {
         // At once, before the release is sent.
@@ -168,7 +168,7 @@ async fn what_was_used_before_a_step_that_nobody_wants_any_more_stays_remembered
     }
     proxy.pass();
     is_free(&server).await;
-    let mark = server.get("lock:!f").expect("a mark");
+    let mark = server.get("lockkit:!f").expect("a mark");
     assert!(
         mark.parse::<u64>().expect("a number") >= fence,
         "{mark} {fence}"

@@ -112,7 +112,7 @@ async fn each_lock_of_a_batch_lasts_as_long_as_it_was_asked_for() {
         .map(|(index, name)| (name.as_str(), locks.lock(name.as_str()).ttl(ttl(index))));
     let held = guards(acquire_all(requests).await);
     for (index, name) in names.iter().enumerate() {
-        let left = server.time_to_live(&format!("lock:{name}"));
+        let left = server.time_to_live(&format!("lockkit:{name}"));
         let left = left.expect("held");
         assert!(left <= ttl(index), "{name}: {left:?}");
         assert!(left > ttl(index) - long(), "{name}: {left:?}");
@@ -129,7 +129,7 @@ async fn each_task_of_a_batch_is_told_its_own_answer() {
     let (busy, list, cooling) = (&names[5], &names[9], &names[ALONE + LARGEST - 1]);
     let elsewhere = others.lock(busy.as_str()).ttl(long()).acquire();
     let elsewhere = elsewhere.await.expect("free");
-    server.cli(&["RPUSH", &format!("lock:{list}"), "no", "lock"]);
+    server.cli(&["RPUSH", &format!("lockkit:{list}"), "no", "lock"]);
     let done = others.lock(cooling.as_str()).cooldown(long()).acquire();
     done.await.expect("free").release().await.expect("held");
 
@@ -154,8 +154,8 @@ async fn a_release_in_a_batch_of_a_lock_that_is_gone_says_so_and_the_others_are_
     let names = names(ALONE + LARGEST);
     let held = guards(acquire_all(plain(&locks, &names)).await);
     let (gone, strangers) = (&names[4], &names[12]);
-    server.cli(&["DEL", &format!("lock:{gone}")]);
-    server.cli(&["SET", &format!("lock:{strangers}"), "another library's"]);
+    server.cli(&["DEL", &format!("lockkit:{gone}")]);
+    server.cli(&["SET", &format!("lockkit:{strangers}"), "another library's"]);
     let released: Vec<_> = held
         .into_iter()
         .map(|guard| tokio::spawn(guard.release()))
@@ -168,7 +168,7 @@ async fn a_release_in_a_batch_of_a_lock_that_is_gone_says_so_and_the_others_are_
             released.expect("held");
         }
     }
-    assert_eq!(super::keys(&server), [format!("lock:{strangers}")]);
+    assert_eq!(super::keys(&server), [format!("lockkit:{strangers}")]);
 }
 
 #[tokio::test]
@@ -179,9 +179,9 @@ async fn a_batch_of_releases_leaves_the_mark_at_the_highest_token_used() {
     let held = guards(acquire_all(plain(&locks, &names)).await);
     let tokens = held.iter().map(|guard| u64::from(guard.fencing_token()));
     let highest = tokens.max().expect("some");
-    server.cli(&["DEL", "lock:!f"]);
+    server.cli(&["DEL", "lockkit:!f"]);
     release_all(held).await;
-    assert_eq!(server.get("lock:!f"), Some(highest.to_string()));
+    assert_eq!(server.get("lockkit:!f"), Some(highest.to_string()));
 }
 
 #[tokio::test]
@@ -218,7 +218,7 @@ impl Wanted {
         wait::eventually("both stand in their queues", async || {
             wanted
                 .iter()
-                .all(|name| server.cli(&["ZCARD", &format!("lock:!q:{{{name}}}")]) == "1")
+                .all(|name| server.cli(&["ZCARD", &format!("lockkit:!q:{{{name}}}")]) == "1")
         })
         .await;
         let used = held.iter().map(|guard| u64::from(guard.fencing_token()));
@@ -260,9 +260,9 @@ async fn what_a_batch_gives_away_above_the_clock_is_remembered_at_once() {
     goes_back(&server);
     let wanted = Wanted::new(&server, &locks).await;
     // What is remembered is what this batch says.
-    server.cli(&["DEL", "lock:!f"]);
+    server.cli(&["DEL", "lockkit:!f"]);
     let next = wanted.change_hands().await;
-    let mark = server.get("lock:!f").expect("a mark");
+    let mark = server.get("lockkit:!f").expect("a mark");
     let mark: u64 = mark.parse().expect("a number");
     for guard in &next {
         // And what the tasks may use that the lease goes on to.
@@ -286,11 +286,25 @@ async fn a_key_that_two_releases_of_a_batch_find_free_is_given_to_one_waiter() {
     let server = RedisServer::start();
     let _deaf = stopped(&server, 2, 60_000);
     let given_up = [7, 8].map(|lease| format!("{0:016x}/{lease:032x}", 9));
-    let keys = ["lock:!f", "lock:k", "lock:k", "lock:!q:{k}", "lock:!q:{k}"];
-    let arguments = ["lock:!m:", "2", "", "2000", "", &given_up[0], &given_up[1]];
+    let keys = [
+        "lockkit:!f",
+        "lockkit:k",
+        "lockkit:k",
+        "lockkit:!q:{k}",
+        "lockkit:!q:{k}",
+    ];
+    let arguments = [
+        "lockkit:!m:",
+        "2",
+        "",
+        "2000",
+        "",
+        &given_up[0],
+        &given_up[1],
+    ];
     server.cli(&[&["EVAL", BATCH, "5"], &keys[..], &arguments].concat());
     let token = |process: u64| format!("{process:016x}/{process:032x}");
-    assert_eq!(server.get("lock:k"), Some(token(0)));
-    let queue = server.cli(&["ZRANGE", "lock:!q:{k}", "0", "-1"]);
+    assert_eq!(server.get("lockkit:k"), Some(token(0)));
+    let queue = server.cli(&["ZRANGE", "lockkit:!q:{k}", "0", "-1"]);
     assert_eq!(queue.trim(), format!("{} 60000", token(1)));
 }

@@ -26,7 +26,7 @@ pub(super) fn goes_back(server: &RedisServer) -> u64 {
     let now = server.cli(&["EVAL", "return redis.call('TIME')[1]", "0"]);
     let seconds: u64 = now.parse().expect("a number");
     let ahead = (seconds + 86_400) * 1_000_000;
-    server.cli(&["SET", "lock:!f", &ahead.to_string()]);
+    server.cli(&["SET", "lockkit:!f", &ahead.to_string()]);
     ahead
 }
 
@@ -53,7 +53,7 @@ fn tasks(locks: &LockManager, count: usize) -> Arc<Mutex<Vec<u64>>> {
 /// The server hears nothing more of them: the last lease runs out.
 async fn the_next_token_is_higher(server: &RedisServer, proxy: &Proxy, tokens: &Mutex<Vec<u64>>) {
     proxy.black_hole();
-    wait::eventually("it has run out", async || server.get("lock:k").is_none()).await;
+    wait::eventually("it has run out", async || server.get("lockkit:k").is_none()).await;
     let other = manager(&server.url()).await;
     let next = other.lock("k").ttl(long()).wait(long()).acquire().await;
     let next = next.expect("it ran out");
@@ -95,7 +95,7 @@ async fn a_lease_that_went_from_task_to_task_and_ran_out_is_followed_by_a_higher
         }
         let tokens = tasks(&locks, 4);
         wait::eventually("they wait", async || {
-            server.cli(&["ZCARD", "lock:!q:{k}"]) == "1"
+            server.cli(&["ZCARD", "lockkit:!q:{k}"]) == "1"
         })
         .await;
         first.release().await.expect("held");
@@ -125,7 +125,7 @@ async fn a_clock_that_is_right_is_not_overtaken_by_the_mark() {
     assert!(locks.drain(wait::PATIENCE).await.is_complete());
     assert!(keys(&server).is_empty());
     let mark: u64 = server
-        .get("lock:!f")
+        .get("lockkit:!f")
         .expect("a mark")
         .parse()
         .expect("a number");
@@ -142,7 +142,7 @@ async fn a_release_leaves_the_mark_at_the_token_it_used() {
         let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
         let used = guard.fencing_token().to_string();
         guard.release().await.expect("held");
-        assert_eq!(server.get("lock:!f"), Some(used));
+        assert_eq!(server.get("lockkit:!f"), Some(used));
     }
 }
 
@@ -157,7 +157,7 @@ async fn a_release_that_gives_the_lock_away_leaves_the_mark_there_too() {
         let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
         queued(&server, "k", "1").await;
         guard.release().await.expect("held");
-        assert_eq!(server.get("lock:!f"), Some(used.to_string()));
+        assert_eq!(server.get("lockkit:!f"), Some(used.to_string()));
         let next = its_turn(waiter).await;
         assert!(next.fencing_token() > used);
         next.release().await.expect("held");

@@ -164,7 +164,7 @@ async fn namespaces_do_not_see_one_another() {
         .acquire()
         .await
         .expect("another lock");
-    assert!(server.get("k").is_some() && server.get("lock:k").is_some());
+    assert!(server.get("k").is_some() && server.get("lockkit:k").is_some());
     held.release().await.expect("held");
     also.release().await.expect("held");
 }

@@ -32,7 +32,7 @@ async fn a_full_server_gives_no_lock_and_keeps_and_takes_back_those_there_are() 
         .release()
         .await
         .expect("a release needs no memory");
-    assert_eq!(server.get("lock:back"), None);
+    assert_eq!(server.get("lockkit:back"), None);
     // There is no room for the cooldown; a lock that stands in the way would be worse.
     cooled.release().await.expect("given back all the same");
     assert!(

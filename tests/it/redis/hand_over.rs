@@ -14,14 +14,17 @@ async fn waits(server: &RedisServer, locks: &LockManager, before: usize) -> Wait
     let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
     let count = (before + 1).to_string();
     wait::eventually("it stands in the queue", async || {
-        server.cli(&["ZCARD", "lock:!q:{k}"]) == count
+        server.cli(&["ZCARD", "lockkit:!q:{k}"]) == count
     })
     .await;
     waiter
 }
 
 fn pttl(server: &RedisServer) -> i64 {
-    server.cli(&["PTTL", "lock:k"]).parse().expect("a number")
+    server
+        .cli(&["PTTL", "lockkit:k"])
+        .parse()
+        .expect("a number")
 }
 
 #[tokio::test]
@@ -106,7 +109,7 @@ async fn a_lock_that_was_handed_over_gets_its_full_ttl_renewed_or_not() {
         let request = locks.lock("k").ttl(long()).renew(renew);
         let waiter = tokio::spawn(request.wait(Wait::Forever).acquire());
         wait::eventually("it stands in the queue", async || {
-            server.cli(&["ZCARD", "lock:!q:{k}"]) == "1"
+            server.cli(&["ZCARD", "lockkit:!q:{k}"]) == "1"
         })
         .await;
         guard.release().await.expect("held");

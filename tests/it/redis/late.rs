@@ -11,15 +11,18 @@ const OURS: &str = "0123456789abcdef/0123456789abcdef0123456789abcdef";
 const NEXT: &str = "0123456789abcdef/ffffffffffffffffffffffffffffffff";
 
 fn pttl(server: &RedisServer) -> i64 {
-    server.cli(&["PTTL", "lock:k"]).parse().expect("a number")
+    server
+        .cli(&["PTTL", "lockkit:k"])
+        .parse()
+        .expect("a number")
 }
 
 /// The script's answer, a line for each part.
 fn acquire(server: &RedisServer, token: &str, ttl: &str, replaces: [&str; 2]) -> String {
     let script = format!("{ONE_SERVER}{COMMON}{ACQUIRE}");
-    let keys = ["lock:k", "lock:!f", "lock:!q:{k}"];
+    let keys = ["lockkit:k", "lockkit:!f", "lockkit:!q:{k}"];
     let [replaced, fence] = replaces;
-    let arguments = [token, ttl, "2000", "1", replaced, "lock:!m:", fence];
+    let arguments = [token, ttl, "2000", "1", replaced, "lockkit:!m:", fence];
     let command = [&["EVAL", &script, "3"], &keys[..], &arguments[..]].concat();
     server.cli(&command)
 }
@@ -28,11 +31,11 @@ fn acquire(server: &RedisServer, token: &str, ttl: &str, replaces: [&str; 2]) ->
 async fn a_renewal_that_arrives_late_shortens_nothing() {
     needs!(redis);
     let server = RedisServer::start();
-    server.cli(&["SET", "lock:k", OURS, "PX", "60000"]);
-    let answer = server.cli(&["EVAL", EXTEND, "1", "lock:k", OURS, "1000"]);
+    server.cli(&["SET", "lockkit:k", OURS, "PX", "60000"]);
+    let answer = server.cli(&["EVAL", EXTEND, "1", "lockkit:k", OURS, "1000"]);
     assert_eq!(answer, "1");
     assert!(pttl(&server) > 1_000);
-    server.cli(&["EVAL", EXTEND, "1", "lock:k", OURS, "90000"]);
+    server.cli(&["EVAL", EXTEND, "1", "lockkit:k", OURS, "90000"]);
     assert!(pttl(&server) > 60_000);
 }
 
@@ -41,8 +44,8 @@ async fn a_lease_that_would_outlive_every_ttl_is_cut_by_its_renewal() {
     needs!(redis);
     let server = RedisServer::start();
     // The server's clock went back by two days.
-    server.cli(&["SET", "lock:k", OURS, "PX", "172800000"]);
-    server.cli(&["EVAL", EXTEND, "1", "lock:k", OURS, "60000"]);
+    server.cli(&["SET", "lockkit:k", OURS, "PX", "172800000"]);
+    server.cli(&["EVAL", EXTEND, "1", "lockkit:k", OURS, "60000"]);
     assert!(pttl(&server) <= 60_000);
 }
 
@@ -50,7 +53,7 @@ async fn a_lease_that_would_outlive_every_ttl_is_cut_by_its_renewal() {
 async fn a_question_that_arrives_late_shortens_nothing() {
     needs!(redis);
     let server = RedisServer::start();
-    server.cli(&["SET", "lock:k", OURS, "PX", "60000"]);
+    server.cli(&["SET", "lockkit:k", OURS, "PX", "60000"]);
     let answer = acquire(&server, OURS, "1000", ["", ""]);
     assert!(answer.starts_with('1'), "granted again: {answer}");
     assert!(pttl(&server) > 1_000);
@@ -60,7 +63,7 @@ async fn a_question_that_arrives_late_shortens_nothing() {
 async fn a_process_that_steps_over_its_own_release_gets_a_higher_fencing_token() {
     needs!(redis);
     let server = RedisServer::start();
-    server.cli(&["SET", "lock:k", OURS, "PX", "60000"]);
+    server.cli(&["SET", "lockkit:k", OURS, "PX", "60000"]);
     // Given when the server's clock stood a century later.
     let used = "5000000000000000";
     let answer = acquire(&server, NEXT, "60000", [OURS, used]);

@@ -19,11 +19,11 @@ async fn an_answer_that_comes_later_than_the_ttl_is_no_grant() {
     let late = locks.lock("k").ttl(ttl).acquire().await;
     assert_eq!(kind(late), ErrorKind::Unavailable);
     // Whoever has the key by now keeps it.
-    server.cli(&["SET", "lock:k", "somebody"]);
+    server.cli(&["SET", "lockkit:k", "somebody"]);
     proxy.pass();
     let left = locks.drain(wait::PATIENCE).await;
     assert_eq!((left.held(), left.releasing()), (0, 0));
-    assert_eq!(server.get("lock:k").as_deref(), Some("somebody"));
+    assert_eq!(server.get("lockkit:k").as_deref(), Some("somebody"));
 }
 
 #[tokio::test]
@@ -56,7 +56,7 @@ async fn behind_a_black_hole_the_lock_is_lost_before_the_server_gives_it_away() 
 /// the key away, the guard, asked after it, must know.
 fn watch_expiry(server: &RedisServer, guard: &lock_core::LockGuard) -> Instant {
     loop {
-        let there = server.time_to_live("lock:k").is_some();
+        let there = server.time_to_live("lockkit:k").is_some();
         let now = Instant::now();
         if !guard.is_valid() {
             return now;
@@ -173,11 +173,11 @@ async fn a_release_whose_answer_was_lost_is_no_loss() {
     let release = tokio::spawn(guard.release());
     wait::eventually("the key is deleted", async || keys(&server).is_empty()).await;
     // Somebody else takes it, before the release is repeated.
-    server.cli(&["SET", "lock:k", "somebody"]);
+    server.cli(&["SET", "lockkit:k", "somebody"]);
     proxy.cut();
     proxy.pass();
     release.await.expect("no panic").expect("it was released");
-    assert_eq!(server.get("lock:k").as_deref(), Some("somebody"));
+    assert_eq!(server.get("lockkit:k").as_deref(), Some("somebody"));
 }
 
 #[tokio::test]
@@ -189,11 +189,11 @@ async fn an_acquire_whose_answer_was_lost_is_the_same_acquire_again() {
     proxy.set(Direction::Replies, Flow::Hold);
     let acquire = tokio::spawn(locks.lock("k").ttl(long()).acquire());
     wait::eventually("it is taken", async || !keys(&server).is_empty()).await;
-    let token = server.get("lock:k");
+    let token = server.get("lockkit:k");
     proxy.cut();
     proxy.pass();
     let guard = acquire.await.expect("no panic").expect("it is its own");
-    assert_eq!(server.get("lock:k"), token);
+    assert_eq!(server.get("lockkit:k"), token);
     guard.release().await.expect("held");
     assert!(keys(&server).is_empty());
 }

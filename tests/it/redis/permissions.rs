@@ -49,8 +49,8 @@ async fn a_user_that_may_do_all_that_is_named_can_lock_and_wait() {
         "+subscribe",
         "+time",
         "+info",
-        "~lock:*",
-        "&lock:!m:*",
+        "~lockkit:*",
+        "&lockkit:!m:*",
     ]);
     let (locks, other) = (manager(&url(&server)).await, manager(&url(&server)).await);
     let guard = taken(&locks, "k", long()).await;
@@ -86,7 +86,7 @@ async fn a_user_that_may_not_use_the_keys_is_misconfigured_and_told_which() {
 #[tokio::test]
 async fn a_user_that_may_not_use_the_mark_is_misconfigured_and_leaves_no_lock() {
     needs!(redis);
-    let server = server(&["+@all", "~lock:k", "&*"]);
+    let server = server(&["+@all", "~lockkit:k", "&*"]);
     assert_eq!(refused(&server).await.kind(), ErrorKind::Misconfigured);
     wait::eventually("no lock stays", async || keys(&server).is_empty()).await;
 }
@@ -131,10 +131,10 @@ async fn a_key_that_nobody_may_be_told_of_is_free_and_whoever_waits_for_it_keeps
     let guard = taken(&locks, "k", long()).await;
     // One that does not look.
     let waiting = format!("{0:016x}/{0:032x} 2000", 7);
-    server.cli(&["ZADD", "lock:!q:{k}", "1", &waiting]);
+    server.cli(&["ZADD", "lockkit:!q:{k}", "1", &waiting]);
     guard.release().await.expect("no push, no error");
-    assert_eq!(server.get("lock:k"), None);
-    let queue = server.cli(&["ZRANGE", "lock:!q:{k}", "0", "-1"]);
+    assert_eq!(server.get("lockkit:k"), None);
+    let queue = server.cli(&["ZRANGE", "lockkit:!q:{k}", "0", "-1"]);
     assert_eq!(queue.trim(), waiting);
 }
 

@@ -59,11 +59,13 @@ async fn a_lock_whose_process_was_killed_is_had_when_it_has_run_out() {
     says(&owner, "holding");
     let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
     wait::eventually("it waits", async || {
-        server.keys().iter().any(|key| key.contains("!q:"))
+        server.keys().iter().any(|key| key.contains("!q"))
     })
     .await;
     owner.kill();
-    let left = server.time_to_live("lock:k").expect("nobody gave it back");
+    let left = server
+        .time_to_live("lockkit:k")
+        .expect("nobody gave it back");
     // "A little" is the machine's: what counts is that it is the ttl and not the timer of last resort.
     let guard = timeout(left + Duration::from_secs(5), waiter).await;
     guard
@@ -165,7 +167,7 @@ async fn the_first_look_after_a_stop_says_lost() {
     let server = RedisServer::start();
     let owner = process("guards_until_stopped", &server);
     says(&owner, "holding");
-    wait::until("the lock has run out", || server.get("lock:k").is_none());
+    wait::until("the lock has run out", || server.get("lockkit:k").is_none());
     owner.cont();
     says(&owner, "valid: false");
     says(&owner, &format!("{:?}", ErrorKind::Lost));
@@ -212,7 +214,7 @@ async fn four_processes_count_to_two_hundred_by_reading_and_writing() {
         !server
             .keys()
             .iter()
-            .any(|key| key.starts_with("lock:counter"))
+            .any(|key| key.starts_with("lockkit:counter"))
     );
 }
 

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::{keys, long, manager, taken, warm};
 
 pub(super) async fn queued(server: &RedisServer, key: &str, count: &str) {
-    let queue = format!("lock:!q:{{{key}}}");
+    let queue = format!("lockkit:!q:{{{key}}}");
     wait::eventually("it stands in the queue", async || {
         server.cli(&["ZCARD", &queue]) == count
     })
@@ -18,7 +18,7 @@ pub(super) async fn queued(server: &RedisServer, key: &str, count: &str) {
 
 /// The token of the first in the queue.
 pub(super) fn first(server: &RedisServer, key: &str) -> String {
-    let member = server.cli(&["ZRANGE", &format!("lock:!q:{{{key}}}"), "0", "0"]);
+    let member = server.cli(&["ZRANGE", &format!("lockkit:!q:{{{key}}}"), "0", "0"]);
     let (token, _grant) = member.split_once(' ').expect("a token and its grant");
     token.to_owned()
 }
@@ -26,7 +26,7 @@ pub(super) fn first(server: &RedisServer, key: &str) -> String {
 /// Where its manager listens.
 pub(super) fn channel(token: &str) -> String {
     let (manager, _) = token.split_once('/').expect("a token");
-    format!("lock:!m:{manager}")
+    format!("lockkit:!m:{manager}")
 }
 
 #[tokio::test]
@@ -91,7 +91,7 @@ async fn a_waiter_whose_push_is_lost_without_a_disconnection_is_told_by_the_next
     let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
     queued(&server, "k", "1").await;
     // Taken over by hand: nobody publishes anything.
-    server.cli(&["SET", "lock:k", "stranger", "PX", "500"]);
+    server.cli(&["SET", "lockkit:k", "stranger", "PX", "500"]);
     assert!(guard.release().await.is_err());
     let again = owner.lock("k").ttl(long()).wait(long()).acquire().await;
     again.expect("it ran out").release().await.expect("held");
@@ -167,8 +167,8 @@ async fn a_push_that_comes_after_the_grant_leaves_the_lock_alone() {
     let before = guard.fencing_token();
     // Told twice of one grant, and of a turn that has come.
     for message in [
-        format!("g {token} 0 99000 1 7 lock:k"),
-        format!("n {token} 0 lock:k"),
+        format!("g {token} 0 99000 1 7 lockkit:k"),
+        format!("n {token} 0 lockkit:k"),
     ] {
         assert_eq!(server.cli(&["PUBLISH", &channel(&token), &message]), "1");
     }
@@ -185,10 +185,10 @@ async fn a_push_that_comes_after_the_grant_leaves_the_lock_alone() {
     other.release().await.expect("held");
     drop(waiter.await.expect("no panic").expect("its turn"));
     wait::eventually("that is given back", async || {
-        server.get("lock:other").is_none()
+        server.get("lockkit:other").is_none()
     })
     .await;
-    assert_eq!(server.get("lock:k"), Some(token));
+    assert_eq!(server.get("lockkit:k"), Some(token));
     assert_eq!(guard.fencing_token(), before);
     guard.release().await.expect("held all the time");
 }
@@ -202,7 +202,7 @@ async fn waiters_whose_process_is_gone_cost_the_next_one_nothing() {
     // Queued by managers that nobody runs any more, ahead of everybody.
     for dead in 0..600 {
         let waiting = format!("{dead:016x}/{dead:032x} 2000");
-        server.cli(&["ZADD", "lock:!q:{k}", &dead.to_string(), &waiting]);
+        server.cli(&["ZADD", "lockkit:!q:{k}", &dead.to_string(), &waiting]);
     }
     let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
     queued(&server, "k", "601").await;
@@ -239,15 +239,15 @@ pub(super) fn stopped(
     let mut deaf = client.get_connection().expect("a connection");
     for process in 0..count {
         let waiting = format!("{process:016x}/{process:032x} {grant_millis}");
-        server.cli(&["ZADD", "lock:!q:{k}", &process.to_string(), &waiting]);
+        server.cli(&["ZADD", "lockkit:!q:{k}", &process.to_string(), &waiting]);
         let mut listens = lock_core::redis::cmd("SUBSCRIBE");
-        listens.arg(format!("lock:!m:{process:016x}"));
+        listens.arg(format!("lockkit:!m:{process:016x}"));
         deaf.send_packed_command(&listens.get_packed_command())
             .expect("sent");
     }
     wait::until("they listen", || {
         server
-            .cli(&["PUBSUB", "CHANNELS", "lock:!m:00000000*"])
+            .cli(&["PUBSUB", "CHANNELS", "lockkit:!m:00000000*"])
             .lines()
             .count() as u64
             == count
@@ -315,7 +315,7 @@ async fn a_wait_ends_when_it_should_however_often_it_is_told() {
     let token = first(&server, "k");
     // As when the key changes hands thousands of times a second and somebody else is always faster.
     let tell = "for _ = 1, 500 do redis.call('PUBLISH', ARGV[1], ARGV[2]) end";
-    let (channel, message) = (channel(&token), format!("n {token} 0 lock:k"));
+    let (channel, message) = (channel(&token), format!("n {token} 0 lockkit:k"));
     let told_all_the_time = async {
         loop {
             server.cli(&["EVAL", tell, "0", &channel, &message]);
@@ -343,7 +343,7 @@ async fn a_push_that_makes_no_sense_is_ignored() {
     let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
     queued(&server, "k", "1").await;
     let token = first(&server, "k");
-    let held = server.get("lock:k").expect("held");
+    let held = server.get("lockkit:k").expect("held");
     let channel = channel(&token);
     let endless = "x".repeat(1 << 20);
     for message in [
@@ -354,23 +354,23 @@ async fn a_push_that_makes_no_sense_is_ignored() {
         &format!("g {token}"),
         &format!("g {token} 4000000000 0 5 - "),
         &format!("g {token} 4000000000 0 5 -"),
-        &format!("g {token} 4000000000 0 soon - lock:k"),
-        &format!("g {token} 4000000000 0 5 0 lock:k"),
-        &format!("g {token} 0 0 5 - lock:k"),
-        &format!("g {token} 4000000000 0 5 -5 lock:k"),
-        &format!("g {token} 18446744073709 999999 5 5 lock:k"),
-        &format!("g {token} 4000000000 0 18446744073709551615 5 lock:k"),
+        &format!("g {token} 4000000000 0 soon - lockkit:k"),
+        &format!("g {token} 4000000000 0 5 0 lockkit:k"),
+        &format!("g {token} 0 0 5 - lockkit:k"),
+        &format!("g {token} 4000000000 0 5 -5 lockkit:k"),
+        &format!("g {token} 18446744073709 999999 5 5 lockkit:k"),
+        &format!("g {token} 4000000000 0 18446744073709551615 5 lockkit:k"),
         &format!("g {token} 4000000000 0 5 5 elsewhere"),
-        &format!("h {token} 4000000000 0 5 5 lock:k"),
-        &format!("n {token} -1 lock:k"),
-        &format!("g {} 4000000000 0 5 5 lock:k", token.to_uppercase()),
+        &format!("h {token} 4000000000 0 5 5 lockkit:k"),
+        &format!("n {token} -1 lockkit:k"),
+        &format!("g {} 4000000000 0 5 5 lockkit:k", token.to_uppercase()),
         // No grant lasts that long, nor ends before it was asked for: it is asked about.
-        &format!("g {token} 4000000000 0 5 5 lock:k"),
-        &format!("g {token} 0 0 1 5 lock:k"),
+        &format!("g {token} 4000000000 0 5 5 lockkit:k"),
+        &format!("g {token} 0 0 1 5 lockkit:k"),
         // The owner's, told to somebody else; and a key that it does not wait for.
-        &format!("n {held} 0 lock:k"),
-        &format!("n {token} 0 lock:another"),
-        &format!("n {token} 0 lock:{endless}"),
+        &format!("n {held} 0 lockkit:k"),
+        &format!("n {token} 0 lockkit:another"),
+        &format!("n {token} 0 lockkit:{endless}"),
         &endless,
     ] {
         assert_eq!(server.cli(&["PUBLISH", &channel, message]), "1");

@@ -29,7 +29,7 @@ async fn a_server_that_comes_back_empty_ends_the_old_lock_and_renews_the_next() 
     let next = next.expect("free");
     assert!(next.fencing_token() > token);
     assert!(timeout(ttl() * 2, next.lost()).await.is_err());
-    assert!(server.get("lock:k").is_some());
+    assert!(server.get("lockkit:k").is_some());
     assert_eq!(kind(old.release().await), ErrorKind::Lost);
     next.release().await.expect("held");
 }
@@ -42,9 +42,9 @@ async fn a_server_that_kept_its_data_keeps_the_lock() {
     let ttl = Duration::from_secs(6);
     let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
     server.restart();
-    let at_restart = server.time_to_live("lock:k").expect("kept");
+    let at_restart = server.time_to_live("lockkit:k").expect("kept");
     wait::eventually("it is renewed again", async || {
-        server.time_to_live("lock:k").expect("kept") > at_restart
+        server.time_to_live("lockkit:k").expect("kept") > at_restart
     })
     .await;
     assert!(guard.is_valid());

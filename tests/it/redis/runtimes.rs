@@ -231,7 +231,7 @@ fn a_waiter_is_served_while_its_runtime_is_busy_elsewhere() {
         });
     });
     wait::until("it waits", || {
-        server.keys().iter().any(|key| key.contains("!q:"))
+        server.keys().iter().any(|key| key.contains("!q"))
     });
     block_on(guard.release()).expect("held");
     was_served.recv_timeout(wait::PATIENCE).expect("served");

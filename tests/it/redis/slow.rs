@@ -21,7 +21,7 @@ async fn the_delay_of_the_answers_is_taken_off_the_lease() {
     // The server counts from before its answer; so must the owner, who got it that much later.
     let owners = guard.remaining();
     assert!(owners <= ttl - delay, "{owners:?}");
-    let servers = server.time_to_live("lock:k").expect("it is there");
+    let servers = server.time_to_live("lockkit:k").expect("it is there");
     assert!(guard.remaining() < servers, "{servers:?}");
     proxy.pass();
     guard.release().await.expect("held");

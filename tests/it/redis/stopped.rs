@@ -41,7 +41,7 @@ async fn waiting(server: &RedisServer, count: usize) -> Vec<ChildProcess> {
 
 async fn queued(server: &RedisServer, count: usize) {
     wait::eventually("it stands in the queue", async || {
-        server.cli(&["ZCARD", "lock:!q:{k}"]) == count.to_string()
+        server.cli(&["ZCARD", "lockkit:!q:{k}"]) == count.to_string()
     })
     .await;
 }
@@ -60,7 +60,7 @@ async fn the_next_one_comes(fate: Fate, count: usize) {
     let server = RedisServer::start();
     let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
-    let ours = server.get("lock:k");
+    let ours = server.get("lockkit:k");
     let mut processes = waiting(&server, count).await;
     let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
     queued(&server, count + 1).await;
@@ -73,7 +73,7 @@ async fn the_next_one_comes(fate: Fate, count: usize) {
     guard.release().await.expect("held");
     let released = Instant::now();
     if fate == Fate::KilledWithTheLock {
-        let given = server.get("lock:k");
+        let given = server.get("lockkit:k");
         assert!(given.is_some() && given != ours, "{given:?}");
         processes.iter_mut().for_each(ChildProcess::kill);
     }

@@ -105,9 +105,10 @@ async fn a_free_lock_and_its_release_are_one_round_trip_each() {
     assert_eq!(before, all, "nothing is asked after the first answer");
     let guard = guards.recv().await.expect("a guard");
     let release = async move { guard.release().await.expect("held") };
-    let (before, all) =
-        bytes_before_and_after_the_first_answer(&proxy, release, || server.get("lock:k").is_none())
-            .await;
+    let (before, all) = bytes_before_and_after_the_first_answer(&proxy, release, || {
+        server.get("lockkit:k").is_none()
+    })
+    .await;
     assert_eq!(before, all, "nothing is asked after the first answer");
 }
 
@@ -168,7 +169,7 @@ async fn idle_waiters_and_idle_managers_ask_nothing() {
         })
         .collect();
     wait::eventually("all stand in line", async || {
-        server.cli(&["ZCARD", "lock:!q:{k}"]) == "4"
+        server.cli(&["ZCARD", "lockkit:!q:{k}"]) == "4"
     })
     .await;
     server.reset_stats();

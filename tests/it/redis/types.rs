@@ -13,13 +13,13 @@ async fn a_key_of_another_type_is_a_mistake_and_is_left_alone() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
-    server.cli(&["RPUSH", "lock:k", "data"]);
+    server.cli(&["RPUSH", "lockkit:k", "data"]);
     for wait in [Wait::None, Wait::For(long())] {
         let answer = timeout(wait::PATIENCE, locks.lock("k").wait(wait).acquire()).await;
         assert_eq!(kind(answer.expect("at once")), ErrorKind::Misconfigured);
     }
     locks.drain(wait::PATIENCE).await;
-    assert_eq!(server.cli(&["LRANGE", "lock:k", "0", "-1"]), "data");
+    assert_eq!(server.cli(&["LRANGE", "lockkit:k", "0", "-1"]), "data");
 }
 
 #[tokio::test]
@@ -30,13 +30,13 @@ async fn a_lock_overwritten_by_another_type_is_lost_and_left_alone() {
     let ttl = Duration::from_secs(3);
     let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
     let others = locks.lock("k2").ttl(ttl).acquire().await.expect("free");
-    server.cli(&["DEL", "lock:k"]);
-    server.cli(&["RPUSH", "lock:k", "data"]);
+    server.cli(&["DEL", "lockkit:k"]);
+    server.cli(&["RPUSH", "lockkit:k", "data"]);
     timeout(ttl / 2, guard.lost())
         .await
         .expect("at the next renewal");
     assert_eq!(kind(guard.release().await), ErrorKind::Lost);
-    assert_eq!(server.cli(&["LRANGE", "lock:k", "0", "-1"]), "data");
+    assert_eq!(server.cli(&["LRANGE", "lockkit:k", "0", "-1"]), "data");
     assert!(others.is_valid(), "renewed in the same batch");
     others.release().await.expect("held");
 }
@@ -53,10 +53,10 @@ async fn is_refused_as_a_mark(spoil: impl Fn(&RedisServer)) {
     let locks = manager(&server.url()).await;
     drop(locks.lock("k").acquire().await.expect("all is well"));
     locks_are_gone(&server).await;
-    server.cli(&["DEL", "lock:!f"]);
+    server.cli(&["DEL", "lockkit:!f"]);
     spoil(&server);
     no_lock_is_given(&locks, &server).await;
-    server.cli(&["DEL", "lock:!f"]);
+    server.cli(&["DEL", "lockkit:!f"]);
     let guard = locks.lock("k").acquire().await.expect("all is well again");
     guard.release().await.expect("held");
     let left = locks.drain(wait::PATIENCE).await;
@@ -81,7 +81,7 @@ async fn locks_are_gone(server: &RedisServer) {
 async fn a_mark_of_another_type_is_a_mistake_and_no_lock_stays() {
     needs!(redis);
     is_refused_as_a_mark(|server| {
-        server.cli(&["RPUSH", "lock:!f", "data"]);
+        server.cli(&["RPUSH", "lockkit:!f", "data"]);
     })
     .await;
 }
@@ -91,7 +91,7 @@ async fn a_mark_that_is_no_number_is_a_mistake_and_no_lock_stays() {
     needs!(redis);
     for garbage in ["garbage", "", "-1", "1e3", "99999999999999999999", "1.5"] {
         is_refused_as_a_mark(|server| {
-            server.cli(&["SET", "lock:!f", garbage]);
+            server.cli(&["SET", "lockkit:!f", garbage]);
         })
         .await;
     }
@@ -101,7 +101,7 @@ async fn a_mark_that_is_no_number_is_a_mistake_and_no_lock_stays() {
 async fn a_mark_above_every_fencing_token_is_a_mistake_and_no_lock_stays() {
     needs!(redis);
     let server = RedisServer::start();
-    server.cli(&["SET", "lock:!f", "9007199254740991"]);
+    server.cli(&["SET", "lockkit:!f", "9007199254740991"]);
     let locks = manager(&server.url()).await;
     let error = locks.lock("k").ttl(long()).acquire().await;
     assert!(matches!(
@@ -116,7 +116,7 @@ async fn a_mark_that_is_ahead_of_the_clock_is_counted_on_from() {
     needs!(redis);
     let server = RedisServer::start();
     let ahead = 4_000_000_000_000_000_u64;
-    server.cli(&["SET", "lock:!f", &ahead.to_string()]);
+    server.cli(&["SET", "lockkit:!f", &ahead.to_string()]);
     let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
     let mut last = ahead;
     for round in 0..6 {
@@ -129,7 +129,7 @@ async fn a_mark_that_is_ahead_of_the_clock_is_counted_on_from() {
             // However it ends.
             0 | 1 => guard.release().await.expect("held"),
             2 => {
-                server.cli(&["DEL", "lock:k"]);
+                server.cli(&["DEL", "lockkit:k"]);
                 drop(guard);
             }
             _ => {
@@ -145,7 +145,7 @@ async fn a_queue_of_another_type_costs_nothing_but_the_push() {
     needs!(redis);
     let server = RedisServer::start();
     let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
-    server.cli(&["SET", "lock:!q:{k}", "data"]);
+    server.cli(&["SET", "lockkit:!q:{k}", "data"]);
     let ttl = Duration::from_secs(1);
     let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
     let waiter = tokio::spawn(other.lock("k").wait(Wait::Forever).acquire());
@@ -160,5 +160,5 @@ async fn a_queue_of_another_type_costs_nothing_but_the_push() {
     let next = next.expect("no panic").expect("its turn");
     next.cooldown(Duration::from_millis(10));
     next.release().await.expect("held");
-    assert_eq!(server.get("lock:!q:{k}").as_deref(), Some("data"));
+    assert_eq!(server.get("lockkit:!q:{k}").as_deref(), Some("data"));
 }

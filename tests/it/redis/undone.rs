@@ -150,14 +150,14 @@ async fn what_an_old_connection_delivers_late_is_undone_after_a_loss_too() {
     };
     // Somebody deletes it. The first question arrives behind that, and takes the key for an owner
     // who knows of the loss.
-    server.cli(&["DEL", "lock:k"]);
+    server.cli(&["DEL", "lockkit:k"]);
     guard.lost().await;
     drop(guard);
     proxy.thaw();
-    wait::eventually("it comes late", async || server.get("lock:k").is_some()).await;
+    wait::eventually("it comes late", async || server.get("lockkit:k").is_some()).await;
     let mut left = ttl;
     wait::eventually("what came late is undone", async || {
-        left = server.time_to_live("lock:k").unwrap_or(left);
+        left = server.time_to_live("lockkit:k").unwrap_or(left);
         keys(&server).is_empty()
     })
     .await;
@@ -177,7 +177,7 @@ async fn an_acquire_dropped_before_its_batch_is_sent_again_leaves_no_key() {
     proxy.set(Direction::Replies, Flow::Hold);
     let alone = [acquire("a"), acquire("b")];
     wait::eventually("both are granted", async || {
-        ["lock:a", "lock:b"]
+        ["lockkit:a", "lockkit:b"]
             .iter()
             .all(|key| server.get(key).is_some())
     })
@@ -204,7 +204,7 @@ async fn an_acquire_dropped_before_its_batch_is_sent_again_leaves_no_key() {
     proxy.pass();
     guards.push(stays.await.expect("no panic").expect("free"));
     // The keeper's second undo would come 6 s after the first.
-    let undone = || server.get("lock:c").is_none();
+    let undone = || server.get("lockkit:c").is_none();
     assert!(wait::holds_within(Duration::from_secs(3), undone));
     for guard in guards {
         guard.release().await.expect("held");

@@ -21,7 +21,7 @@ async fn a_server_that_is_cut_off_costs_nothing_after_the_first_miss() {
     let urls = [nodes.0[0].url(), nodes.0[1].url(), between.redis_url()];
     let locks = builder(urls).connect().await.expect("a manager");
     // With one server in a stranger's hand the third one decides, and an attempt waits for it.
-    nodes.0[0].cli(&["SET", "lock:k", "stranger"]);
+    nodes.0[0].cli(&["SET", "lockkit:k", "stranger"]);
     let guard = locks
         .lock("k")
         .ttl(TTL)
@@ -61,6 +61,6 @@ async fn a_server_that_is_cut_off_costs_nothing_after_the_first_miss() {
         }
     })
     .await;
-    nodes.0[0].cli(&["DEL", "lock:k"]);
+    nodes.0[0].cli(&["DEL", "lockkit:k"]);
     nodes.are_left_clean().await;
 }

@@ -255,7 +255,7 @@ async fn one_of_many_contenders_is_inside_while_servers_die_and_forget() {
         crowd.goes_on().await;
         nodes.0[stops].cont();
         wait::eventually("it votes again", async || {
-            nodes.0[dies].cli(&["HGET", "lock:!r", "opens"]) == "0"
+            nodes.0[dies].cli(&["HGET", "lockkit:!r", "opens"]) == "0"
         })
         .await;
     }

@@ -51,13 +51,13 @@ async fn a_lock_that_two_servers_have_forgotten_is_not_given_away_before_it_ends
     let other = builder().connect().await.expect("a manager");
     // It is to stand on three servers, so that two who forget it would make a majority without it.
     for node in [3, 4] {
-        nodes.0[node].cli(&["SET", "lock:k", "stranger"]);
+        nodes.0[node].cli(&["SET", "lockkit:k", "stranger"]);
     }
     let request = locks.lock("k").ttl(MAX_TTL).renew(Renew::Off);
     let held = request.acquire().await.expect("a majority is free");
     assert_eq!(nodes.that_have("k").len(), 5);
     for node in [3, 4] {
-        nodes.0[node].cli(&["DEL", "lock:k"]);
+        nodes.0[node].cli(&["DEL", "lockkit:k"]);
     }
     nodes.0[1].restart_empty();
     nodes.0[2].restart_empty();

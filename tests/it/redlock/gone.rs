@@ -113,21 +113,21 @@ async fn a_server_that_has_lost_a_held_lock_takes_it_again() {
     let locks = nodes.acquainted().await;
     let guard = locks.lock("k").ttl(TTL).acquire().await.expect("free");
     wait::eventually("all have agreed", async || guard.acks().granted() == 3).await;
-    nodes.0[1].cli(&["DEL", "lock:k"]);
+    nodes.0[1].cli(&["DEL", "lockkit:k"]);
     wait::eventually("it has it again", async || {
-        nodes.0[1].get("lock:k") == nodes.0[0].get("lock:k")
+        nodes.0[1].get("lockkit:k") == nodes.0[0].get("lockkit:k")
     })
     .await;
-    nodes.0[2].cli(&["SET", "lock:k", "stranger"]);
+    nodes.0[2].cli(&["SET", "lockkit:k", "stranger"]);
     wait::eventually("a renewal has found out", async || {
         guard.acks().granted() == 2
     })
     .await;
     // Whoever has the key on a server is left alone.
-    assert_eq!(nodes.0[2].get("lock:k").as_deref(), Some("stranger"));
+    assert_eq!(nodes.0[2].get("lockkit:k").as_deref(), Some("stranger"));
     // The two that have it are the majority that renews it.
     outlives_its_ttl(&guard).await;
     guard.release().await.expect("held");
-    nodes.0[2].cli(&["DEL", "lock:k"]);
+    nodes.0[2].cli(&["DEL", "lockkit:k"]);
     nodes.are_left_clean().await;
 }

@@ -266,7 +266,7 @@ async fn one_of_many_processes_is_inside_while_they_and_their_servers_are_killed
         stage.goes_on().await;
         stage.nodes.0[stops].cont();
         wait::eventually("it votes again", async || {
-            stage.nodes.0[dying].cli(&["HGET", "lock:!r", "opens"]) == "0"
+            stage.nodes.0[dying].cli(&["HGET", "lockkit:!r", "opens"]) == "0"
         })
         .await;
     }

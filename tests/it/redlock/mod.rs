@@ -56,7 +56,7 @@ impl Nodes {
 
     /// The servers on which the key has a value.
     fn that_have(&self, key: &str) -> Vec<usize> {
-        let name = format!("lock:{key}");
+        let name = format!("lockkit:{key}");
         let nodes = (0..self.0.len()).filter(|node| self.0[*node].is_up());
         nodes
             .filter(|node| self.0[*node].get(&name).is_some())
@@ -67,7 +67,7 @@ impl Nodes {
     async fn are_left_clean(&self) {
         let locks = |node: &RedisServer| {
             let keys = node.keys();
-            keys.into_iter().filter(|key| !key.starts_with("lock:!"))
+            keys.into_iter().filter(|key| !key.starts_with("lockkit:!"))
         };
         wait::eventually("no lock is left", async || {
             let up = self.0.iter().filter(|node| node.is_up());

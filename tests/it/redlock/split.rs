@@ -62,8 +62,8 @@ async fn a_split_vote_leaves_no_key_when_it_is_refused() {
     needs!(redis);
     let nodes = Nodes::start(3);
     let locks = nodes.acquainted().await;
-    nodes.0[0].cli(&["SET", "lock:k", "one"]);
-    nodes.0[2].cli(&["SET", "lock:k", "another"]);
+    nodes.0[0].cli(&["SET", "lockkit:k", "one"]);
+    nodes.0[2].cli(&["SET", "lockkit:k", "another"]);
     let before = deletions(&nodes.0[1]);
     for _ in 0..TRIES / 10 {
         let refused = locks.lock("k").ttl(long()).acquire().await;

@@ -16,7 +16,7 @@ async fn waiter(nodes: &Nodes, locks: &LockManager) -> JoinHandle<LockGuard> {
     let request = locks.lock("k").ttl(long()).wait(Wait::Forever);
     let waiter = tokio::spawn(async move { request.acquire().await.expect("its turn") });
     wait::eventually("it stands in the queues of a majority", async || {
-        let queued = |key: &String| key.starts_with("lock:!q:");
+        let queued = |key: &String| key.starts_with("lockkit:!q");
         let up = nodes.0.iter().filter(|node| node.is_up());
         up.filter(|node| node.keys().iter().any(queued)).count() > nodes.0.len() / 2
     })

@@ -45,7 +45,7 @@ async fn held_by_two_in_a_cluster(fate: Fate) -> Duration {
     let url = format!("{}?replica_acks=1", cluster.url());
     let load = Load::start(&url, "{load}").await;
     wait::eventually("the load runs", async || load.granted() > 20).await;
-    let first = cluster.master_of("lock:{load}");
+    let first = cluster.master_of("lockkit:{load}");
     let nodes = cluster.nodes();
     let index = nodes.iter().position(|node| node.port() == first.port());
     let replica = &nodes[index.expect("a master") + nodes.len() / 2];

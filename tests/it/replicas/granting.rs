@@ -15,7 +15,7 @@ async fn a_lock_that_is_granted_is_on_every_replica_that_was_asked_for() {
         let guard = locks.lock(key.as_str()).ttl(long()).acquire().await;
         let guard = guard.expect("free");
         for replica in set.replicas() {
-            assert!(replica.get(&format!("lock:{key}")).is_some());
+            assert!(replica.get(&format!("lockkit:{key}")).is_some());
         }
         guard.release().await.expect("held");
     }
@@ -70,7 +70,7 @@ async fn fewer_acknowledgements_than_replicas_are_enough_where_fewer_are_asked_f
         .acquire()
         .await
         .expect("one has it");
-    assert!(set.servers()[2].get("lock:k").is_some());
+    assert!(set.servers()[2].get("lockkit:k").is_some());
     guard.release().await.expect("held");
 }
 
@@ -207,7 +207,7 @@ async fn a_cancelled_acquire_leaves_nothing_behind_though_replicas_are_away() {
     set.servers()[1].stop();
     let acquiring = tokio::spawn(locks.lock("k").ttl(long()).acquire());
     wait::eventually("the master has it", async || {
-        set.master().get("lock:k").is_some()
+        set.master().get("lockkit:k").is_some()
     })
     .await;
     acquiring.abort();

@@ -13,7 +13,7 @@ type Waiter = JoinHandle<Result<lock_core::LockGuard, lock_core::Error>>;
 async fn waits_for_k(server: &RedisServer, locks: &LockManager) -> Waiter {
     let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
     wait::eventually("it stands in the queue", async || {
-        server.cli(&["ZCARD", "lock:!q:{k}"]) == "1"
+        server.cli(&["ZCARD", "lockkit:!q:{k}"]) == "1"
     })
     .await;
     waiter
@@ -29,7 +29,9 @@ async fn a_lock_that_was_handed_over_is_on_the_replica_for_its_whole_ttl() {
     let waiter = waits_for_k(master, &locks).await;
     guard.release().await.expect("held");
     let guard = its_turn(waiter).await;
-    let there = set.servers()[1].time_to_live("lock:k").expect("it lives");
+    let there = set.servers()[1]
+        .time_to_live("lockkit:k")
+        .expect("it lives");
     assert!(there > long() / 2, "not the grant alone: {there:?}");
     guard.release().await.expect("held");
 }

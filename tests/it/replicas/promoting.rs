@@ -19,7 +19,7 @@ async fn a_replica_that_acknowledged_a_lock_and_is_promoted_gives_it_to_nobody_e
     let error = others.lock("k").acquire().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Busy);
     let token = guard.fencing_token();
-    apart.replica.cli(&["DEL", "lock:k"]);
+    apart.replica.cli(&["DEL", "lockkit:k"]);
     let next = others.lock("k").acquire().await.expect("free");
     assert!(next.fencing_token() > token);
 }
@@ -52,7 +52,7 @@ async fn a_lock_that_was_never_granted_stands_on_a_promoted_replica_no_longer_th
     let ttl = std::time::Duration::from_secs(3);
     let acquiring = tokio::spawn(locks.lock("k").ttl(ttl).acquire());
     wait::eventually("the replica has it", async || {
-        apart.replica.get("lock:k").is_some()
+        apart.replica.get("lockkit:k").is_some()
     })
     .await;
     apart.promote();

@@ -24,7 +24,7 @@ async fn a_renewal_waits_for_the_replicas() {
     })
     .await;
     for replica in set.replicas() {
-        assert!(replica.time_to_live("lock:k").expect("it lives") >= guard.remaining());
+        assert!(replica.time_to_live("lockkit:k").expect("it lives") >= guard.remaining());
     }
     guard.release().await.expect("held");
 }
@@ -39,7 +39,10 @@ async fn a_lock_whose_renewals_no_replica_has_is_lost_at_its_deadline_and_before
     apart.between.black_hole();
     timeout(wait::PATIENCE, guard.lost()).await.expect("lost");
     // The master alone was asked to lengthen it, and did.
-    assert!(apart.master.get("lock:k").is_some(), "its owner knew first");
+    assert!(
+        apart.master.get("lockkit:k").is_some(),
+        "its owner knew first"
+    );
     assert!(guard.release().await.is_err());
     wait::eventually("what was lost is given back", async || {
         keys(&apart.master).is_empty()
@@ -75,11 +78,11 @@ async fn an_end_that_is_late_enough_is_written_once_more_for_the_replicas() {
     let guard = locks.lock("k").ttl(ttl()).acquire().await.expect("free");
     // As an earlier renewal would have that went unanswered. From Redis 7.2 on `WAIT` is about the
     // writes of its own connection: without one it would say yes whatever replicas have.
-    set.master().cli(&["PEXPIRE", "lock:k", "600000"]);
+    set.master().cli(&["PEXPIRE", "lockkit:k", "600000"]);
     let written = || set.master().commandstats()["set"];
     let before = written();
     wait::eventually("it is written", async || written() >= before + 2).await;
-    let left = set.master().time_to_live("lock:k").expect("it lives");
+    let left = set.master().time_to_live("lockkit:k").expect("it lives");
     assert!(left > Duration::from_secs(500), "not shortened: {left:?}");
     guard.release().await.expect("held");
 }

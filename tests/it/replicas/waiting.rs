@@ -19,11 +19,11 @@ async fn an_acquire_that_waits_for_a_replica_holds_up_no_release_and_no_renewal(
     set.servers()[1].stop();
     let acquiring = tokio::spawn(locks.lock("k").ttl(long()).acquire());
     wait::eventually("the acquire waits", async || {
-        set.master().get("lock:k").is_some() && waiting(set.master()) >= 1
+        set.master().get("lockkit:k").is_some() && waiting(set.master()) >= 1
     })
     .await;
     released.release().await.expect("held");
-    assert!(set.master().get("lock:k").is_some(), "it still waits");
+    assert!(set.master().get("lockkit:k").is_some(), "it still waits");
     assert!(!acquiring.is_finished());
     wait::eventually("a renewal was sent, and waits beside it", async || {
         waiting(set.master()) == 2
@@ -55,7 +55,7 @@ async fn tasks_that_acquire_at_once_wait_together() {
     let waits = waits(set.master()) - before;
     assert!((1..=100).contains(&waits), "{waits} for 200 locks");
     for index in 0..200 {
-        let key = format!("lock:k{index}");
+        let key = format!("lockkit:k{index}");
         assert!(set.servers()[1].get(&key).is_some(), "{key}");
     }
     for guard in guards {

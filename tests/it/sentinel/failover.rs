@@ -60,14 +60,14 @@ async fn a_lock_that_the_new_master_knows_is_kept_and_renewed_there() {
     let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
     watched.set.caught_up();
     watched.fail_over().await;
-    let ends = |server: &RedisServer| server.cli(&["PEXPIRETIME", "lock:k"]);
+    let ends = |server: &RedisServer| server.cli(&["PEXPIRETIME", "lockkit:k"]);
     let before = ends(watched.master());
     wait::eventually("it is renewed", async || ends(watched.master()) != before).await;
     assert!(guard.is_valid());
     let refused = other.lock("k").acquire().await.expect_err("held");
     assert_eq!(refused.kind(), ErrorKind::Busy);
     guard.release().await.expect("held");
-    assert_eq!(watched.master().get("lock:k"), None);
+    assert_eq!(watched.master().get("lockkit:k"), None);
 }
 
 #[tokio::test]
@@ -132,7 +132,7 @@ async fn a_master_that_comes_back_as_one_is_left_alone() {
             let Ok(guard) = locks.lock("k").acquire().await else {
                 return false;
             };
-            assert_eq!(first.get("lock:k"), None);
+            assert_eq!(first.get("lockkit:k"), None);
             drop(guard);
         }
         true

@@ -102,7 +102,7 @@ async fn a_sentinel_that_has_missed_a_failover_is_not_believed_even_if_its_maste
     for _ in 0..5 {
         let locks = manager(&url).await;
         let guard = locks.lock("mistakes").acquire().await.expect("free");
-        assert_eq!(old.get("lock:mistakes"), None);
+        assert_eq!(old.get("lockkit:mistakes"), None);
         guard.release().await.expect("held");
     }
 }

@@ -95,13 +95,13 @@ async fn a_master_that_answers_is_left_when_the_sentinels_name_another() {
     let url = format!("redis-sentinel://{}?service=a", sentinel.address());
     let locks = manager(&url).await;
     let guard = locks.lock("held").ttl(TTL).acquire().await.expect("free");
-    assert!(old.get("lock:held").is_some());
+    assert!(old.get("lockkit:held").is_some());
     sentinel.set(answer(new.port()));
     // Asks nothing of the old one but to go on: it is the sentinel that is heard.
     let lost = timeout(wait::PATIENCE, guard.lost()).await;
     lost.expect("the old master is left");
     let next = locks.lock("k").acquire().await.expect("free");
-    assert!(new.get("lock:k").is_some());
-    assert_eq!(old.get("lock:k"), None);
+    assert!(new.get("lockkit:k").is_some());
+    assert_eq!(old.get("lockkit:k"), None);
     next.release().await.expect("held");
 }

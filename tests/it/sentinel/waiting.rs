@@ -18,14 +18,16 @@ async fn a_waiter_is_told_by_the_new_master_of_a_release_there() {
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
     let waiter = tokio::spawn(other.lock("k").ttl(long()).wait(Wait::Forever).acquire());
     wait::eventually("it is queued", async || {
-        watched.master().cli(&["EXISTS", "lock:!q:{k}"]) == "1"
+        watched.master().cli(&["EXISTS", "lockkit:!q:{k}"]) == "1"
     })
     .await;
     watched.set.caught_up();
     watched.fail_over().await;
     // Both managers do, and the waiter's runtime.
     wait::eventually("all listen to the new master", async || {
-        let channels = watched.master().cli(&["PUBSUB", "CHANNELS", "lock:!m:*"]);
+        let channels = watched
+            .master()
+            .cli(&["PUBSUB", "CHANNELS", "lockkit:!m:*"]);
         channels.lines().count() == 3
     })
     .await;
@@ -50,7 +52,7 @@ async fn a_key_that_is_given_to_a_waiter_is_asked_for_and_not_timed_from_another
     );
     let master = watched.master();
     wait::eventually("it is queued", async || {
-        master.cli(&["EXISTS", "lock:!q:{given}"]) == "1"
+        master.cli(&["EXISTS", "lockkit:!q:{given}"]) == "1"
     })
     .await;
     guard.release().await.expect("held");

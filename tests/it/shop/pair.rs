@@ -124,7 +124,7 @@ fn seconds(order: &Value) -> f64 {
 #[track_caller]
 pub(super) fn only_cooldowns_are_left(server: &RedisServer) {
     for key in server.keys() {
-        if key == "lock:!f" {
+        if key == "lockkit:!f" {
             continue;
         }
         let value = server.get(&key).unwrap_or_default();
@@ -133,7 +133,7 @@ pub(super) fn only_cooldowns_are_left(server: &RedisServer) {
         let left = server.time_to_live(&key).unwrap_or_default();
         assert!(left.as_secs() <= 2, "{key} stays for {left:?}");
     }
-    wait::until("all has cooled down", || server.keys() == ["lock:!f"]);
+    wait::until("all has cooled down", || server.keys() == ["lockkit:!f"]);
 }
 
 #[tokio::test]

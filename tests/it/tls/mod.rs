@@ -74,5 +74,5 @@ async fn is_of_use(locks: &LockManager, other: &LockManager, key: &str) {
 
 /// Nobody has left anything there.
 fn is_untouched(server: &RedisServer) -> bool {
-    keys(server).is_empty() && server.get("lock:!f").is_none()
+    keys(server).is_empty() && server.get("lockkit:!f").is_none()
 }

@@ -36,7 +36,7 @@ async fn all_nodes_of_a_cluster_are_spoken_to_by_tls() {
     let (locks, other) = (connected(builder()).await, connected(builder()).await);
     let mut masters = std::collections::BTreeSet::new();
     for key in ["a", "b", "c", "d"] {
-        masters.insert(cluster.master_of(&format!("lock:{key}")).port());
+        masters.insert(cluster.master_of(&format!("lockkit:{key}")).port());
         is_of_use(&locks, &other, key).await;
     }
     assert!(masters.len() > 1, "on several nodes");

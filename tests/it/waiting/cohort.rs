@@ -185,14 +185,14 @@ async fn the_loss_of_a_lock_that_is_passed_on_is_told_once_and_ends_the_passing(
     };
     let served = || ends.lock().expect("no panic").len();
     wait::eventually("it goes round", async || served() > 100).await;
-    server.cli(&["SET", "lock:k", "stranger", "PX", "60000"]);
+    server.cli(&["SET", "lockkit:k", "stranger", "PX", "60000"]);
     wait::eventually("the loss is told", async || lost() > 0).await;
     let before = served();
     queued(&server, 1).await;
     assert_eq!(served(), before, "nobody has it but the stranger");
-    assert_eq!(server.get("lock:k").as_deref(), Some("stranger"));
+    assert_eq!(server.get("lockkit:k").as_deref(), Some("stranger"));
     over.store(true, Ordering::SeqCst);
-    server.cli(&["DEL", "lock:k"]);
+    server.cli(&["DEL", "lockkit:k"]);
     all_are_served(tasks).await;
     let ends = ends.lock().expect("no panic");
     let lost: Vec<_> = ends.iter().filter_map(|end| end.err()).collect();

@@ -57,7 +57,7 @@ async fn a_head_whose_wait_ends_when_it_was_given_the_lock_passes_it_on() {
         manager(&server.url()).await,
     );
     let guard = request(&owner).acquire().await.expect("free");
-    let ours = server.get("lock:k");
+    let ours = server.get("lockkit:k");
     let head = waits(&server, request(&slow).wait(millis(500)), 1).await;
     let next = waits(&server, request(&patient), 2).await;
     all_is_answered(&slow).await;
@@ -66,7 +66,7 @@ async fn a_head_whose_wait_ends_when_it_was_given_the_lock_passes_it_on() {
     guard.release().await.expect("held");
     assert!(
         server
-            .get("lock:k")
+            .get("lockkit:k")
             .is_some_and(|given| Some(given) != ours)
     );
     clock.advance(millis(500));
@@ -89,11 +89,11 @@ async fn the_next_of_a_process_waits_on_when_the_first_has_waited_long_enough() 
     let first = waits(&server, request(&locks).wait(millis(500)), 1).await;
     let next = tokio::spawn(request(&locks).acquire());
     others_run().await;
-    let place = server.cli(&["ZRANGE", "lock:!q:{k}", "0", "-1"]);
+    let place = server.cli(&["ZRANGE", "lockkit:!q:{k}", "0", "-1"]);
     clock.advance(millis(500));
     assert_eq!(refused(first).await, ErrorKind::Busy);
     wait::eventually("the next one stands in the queue, alone", async || {
-        let now = server.cli(&["ZRANGE", "lock:!q:{k}", "0", "-1"]);
+        let now = server.cli(&["ZRANGE", "lockkit:!q:{k}", "0", "-1"]);
         now.lines().count() == 1 && now != place
     })
     .await;
@@ -112,7 +112,7 @@ async fn a_waiter_with_a_short_ttl_is_given_the_lock_for_no_longer() {
     let waiter = waits(&server, request(&locks).ttl(ttl), 1).await;
     guard.release().await.expect("held");
     // As a dead one would leave it.
-    let given = server.time_to_live("lock:k");
+    let given = server.time_to_live("lockkit:k");
     assert!(given.is_some_and(|given| given <= ttl), "{given:?}");
     its_turn(waiter).await.release().await.expect("held");
 }
@@ -124,8 +124,8 @@ async fn a_queue_outlives_those_who_stand_in_it_by_a_minute_and_their_lock() {
     let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
     let guard = request(&owner).acquire().await.expect("free");
     let waiter = waits(&server, request(&locks), 1).await;
-    let queue = server.time_to_live("lock:!q:{k}").expect("it ends");
-    let lock = server.time_to_live("lock:k").expect("it ends");
+    let queue = server.time_to_live("lockkit:!q:{k}").expect("it ends");
+    let lock = server.time_to_live("lockkit:k").expect("it ends");
     assert!(queue > lock && queue <= long() + long(), "{queue:?}");
     guard.release().await.expect("held");
     its_turn(waiter).await.release().await.expect("held");

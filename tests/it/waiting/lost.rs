@@ -74,7 +74,7 @@ async fn a_queue_that_is_deleted_costs_its_waiters_their_timer_of_last_resort_at
         waits(&server, &one, 1).await,
         waits(&server, &other, 2).await,
     ];
-    assert_eq!(server.cli(&["DEL", "lock:!q:{k}"]), "1");
+    assert_eq!(server.cli(&["DEL", "lockkit:!q:{k}"]), "1");
     guard.release().await.expect("held");
     assert_eq!(keys(&server), [""; 0], "nobody is known to wait");
     // Somebody who comes meanwhile does not lock them out.
@@ -96,17 +96,17 @@ async fn a_push_that_is_swallowed_costs_the_one_it_was_for_its_timer_of_last_res
         on(&clock, &proxy.redis_url()).await,
     );
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
-    let ours = server.get("lock:k");
+    let ours = server.get("lockkit:k");
     let waiter = waits(&server, &deaf, 1).await;
     all_is_answered(&deaf).await;
     // The word arrives as nothing, on a connection that stays as it is.
     let heard = proxy.bytes(Direction::Replies);
     proxy.set(Direction::Replies, Flow::Replace(Vec::new()));
     guard.release().await.expect("held");
-    let given = server.get("lock:k");
+    let given = server.get("lockkit:k");
     assert!(given.is_some() && given != ours);
     wait::eventually("its grant has gone by", async || {
-        server.get("lock:k").is_none()
+        server.get("lockkit:k").is_none()
     })
     .await;
     assert_eq!(proxy.bytes(Direction::Replies), heard);

@@ -34,7 +34,7 @@ async fn on(clock: &ManualClock, url: &str) -> LockManager {
 /// So many processes stand in the queue before "k".
 async fn queued(server: &RedisServer, count: usize) {
     wait::eventually("they stand in the queue", async || {
-        server.cli(&["ZCARD", "lock:!q:{k}"]) == count.to_string()
+        server.cli(&["ZCARD", "lockkit:!q:{k}"]) == count.to_string()
     })
     .await;
 }

@@ -21,7 +21,7 @@ fn polling(
         let mut taken = 0;
         while !over.load(Ordering::SeqCst) {
             let mut set = lock_core::redis::cmd("SET");
-            set.arg("lock:k")
+            set.arg("lockkit:k")
                 .arg("stranger")
                 .arg("NX")
                 .arg("PX")
@@ -58,11 +58,11 @@ async fn a_stranger_that_polls_never_comes_between_two_who_wait_in_line() {
     assert_eq!(stranger.join().expect("no panic"), 0);
     assert_eq!(
         server
-            .try_cli(&["SET", "lock:k", "stranger", "NX"])
+            .try_cli(&["SET", "lockkit:k", "stranger", "NX"])
             .as_deref(),
         Ok("(nil)")
     );
     guard.release().await.expect("held");
     // Nobody waits any more: it is the stranger's like anybody's.
-    assert_eq!(server.cli(&["SET", "lock:k", "stranger", "NX"]), "OK");
+    assert_eq!(server.cli(&["SET", "lockkit:k", "stranger", "NX"]), "OK");
 }

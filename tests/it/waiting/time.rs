@@ -108,8 +108,8 @@ async fn a_wait_for_a_stranger_who_pushes_nothing_ends_when_it_is_over() {
     needs!(redis);
     let server = RedisServer::start();
     for end in [
-        &["SET", "lock:k", "stranger"][..],
-        &["SET", "lock:k", "stranger", "PX", "60000"],
+        &["SET", "lockkit:k", "stranger"][..],
+        &["SET", "lockkit:k", "stranger", "PX", "60000"],
     ] {
         server.cli(end);
         let watched = Watched::new(&server.url()).await;
@@ -240,5 +240,5 @@ async fn a_wait_is_counted_from_its_beginning_and_not_from_each_place_in_line() 
     }
     queued(&server, 0).await;
     guard.release().await.expect("held");
-    assert_eq!(server.get("lock:k"), None);
+    assert_eq!(server.get("lockkit:k"), None);
 }

@@ -15,8 +15,10 @@ use crate::token::Address;
 ///
 /// * `<namespace><key>`: the lock, a plain string, so that clients of other libraries on the same
 ///   key exclude us and are excluded;
-/// * `<namespace>!q:{<key>}`: the queue of waiting tokens; in a cluster `<namespace>!q:{<lock>}`, or
-///   without braces for a key that has a tag itself, so that it stands in the lock's slot; expires;
+/// * `<namespace>!q:{<key>}`: the queue of waiting tokens; in a cluster `<namespace>!q:{<lock>}`, so
+///   that it stands in the lock's slot; expires;
+/// * `<namespace>!qt:<key>`: the queue where the key or the namespace has a hash tag already, which
+///   decides the slot. The prefix differs so that the keys `a` and `{a}` have different queues;
 /// * `<namespace>!f`: the mark, the highest fencing token that the clock does not vouch for; in a
 ///   cluster one for each slot, `<namespace>!f:{<number>}`, of the smallest number that belongs to it,
 ///   so that there are never more of them than slots;
@@ -114,9 +116,9 @@ impl Names {
         push(command, &self.queue_pieces(key));
     }
 
-    fn queue_pieces<'a>(&'a self, key: &'a str) -> [&'a str; 6] {
+    fn queue_pieces<'a>(&'a self, key: &'a str) -> [&'a str; 5] {
         let tagged = self.tagged || has_hash_tag(key);
-        let (open, close) = if tagged { ("", "") } else { ("{", "}") };
+        let (open, close) = if tagged { ("!qt:", "") } else { ("!q:{", "}") };
         // A cluster hashes the lock's whole name, where it has no tag.
         #[cfg(feature = "cluster")]
         let hashed = if self.in_slots && !tagged {
@@ -126,7 +128,7 @@ impl Names {
         };
         #[cfg(not(feature = "cluster"))]
         let hashed = "";
-        [&self.namespace, "!q:", open, hashed, key, close]
+        [&self.namespace, open, hashed, key, close]
     }
 
     /// The mark that belongs to a lock, by its full name.
@@ -197,25 +199,25 @@ mod tests {
 
     #[test]
     fn a_lock_is_its_key_in_the_namespace() {
-        let names = Names::new("lock:".to_owned());
-        assert_eq!(names.lock("order:42"), "lock:order:42");
-        assert_eq!(names.key("lock:order:42"), Some("order:42"));
+        let names = Names::new("lockkit:".to_owned());
+        assert_eq!(names.lock("order:42"), "lockkit:order:42");
+        assert_eq!(names.key("lockkit:order:42"), Some("order:42"));
         assert_eq!(names.key("other:order:42"), None);
         assert_eq!(Names::new(String::new()).lock("order:42"), "order:42");
     }
 
     #[test]
     fn a_queue_stands_in_the_slot_of_its_lock() {
-        let names = Names::new("lock:".to_owned());
-        assert_eq!(names.queue("order:42"), "lock:!q:{order:42}");
-        assert_eq!(names.queue("order:{42}:x"), "lock:!q:order:{42}:x");
-        assert_eq!(names.queue("{}x"), "lock:!q:{{}x}");
+        let names = Names::new("lockkit:".to_owned());
+        assert_eq!(names.queue("order:42"), "lockkit:!q:{order:42}");
+        assert_eq!(names.queue("order:{42}:x"), "lockkit:!qt:order:{42}:x");
+        assert_eq!(names.queue("{}x"), "lockkit:!q:{{}x}");
     }
 
     #[cfg(feature = "cluster")]
     #[test]
     fn in_a_cluster_all_that_belongs_to_a_lock_stands_in_its_slot() {
-        for namespace in ["lock:", "", "{app}:", "a{b}c}:"] {
+        for namespace in ["lockkit:", "", "{app}:", "a{b}c}:"] {
             let names = Names::new(namespace.to_owned()).in_slots().unwrap();
             for key in ["order:42", "order:{42}:x", "{a}b}", "x{y}{z}"] {
                 names.check(key).unwrap();
@@ -229,7 +231,7 @@ mod tests {
     #[cfg(feature = "cluster")]
     #[test]
     fn a_key_whose_companions_would_stand_elsewhere_is_invalid_and_says_what_to_write() {
-        let names = Names::new("lock:".to_owned()).in_slots().unwrap();
+        let names = Names::new("lockkit:".to_owned()).in_slots().unwrap();
         for key in ["{}x", "a}b", "a{b", "}a{", "{}{a}"] {
             let error = names.check(key).unwrap_err();
             assert_eq!(error.kind(), crate::ErrorKind::Invalid);

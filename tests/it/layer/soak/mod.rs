@@ -70,7 +70,7 @@ async fn no_two_handlers_of_a_user_overlap_whatever_clients_handlers_and_redis_d
     .await;
     // Far sooner than by the ttl; the last undo of an unanswered question is sent 6 s after it.
     wait::eventually("no key is left", async || {
-        redis.keys().iter().all(|key| key == "lock:!f")
+        redis.keys().iter().all(|key| key == "lockkit:!f")
     })
     .await;
     ledger.read(|book| {

@@ -84,7 +84,7 @@ async fn tells_apart(
     let here = service(here, &row.here, &gate).await;
     let there = service(there, &row.there, &gate).await;
     let others = async {
-        let key = format!("lock:{}", row.key);
+        let key = format!("lockkit:{}", row.key);
         assert_eq!(locks(redis), [key], "{what}");
         let again = tokio::select! {
             again = row.same.send(version, &there) => again,
@@ -118,6 +118,6 @@ async fn tells_apart(
 
 fn locks(redis: &RedisServer) -> Vec<String> {
     let mut keys = redis.keys();
-    keys.retain(|key| !key.starts_with("lock:!"));
+    keys.retain(|key| !key.starts_with("lockkit:!"));
     keys
 }

@@ -101,7 +101,7 @@ impl Stage<'_> {
             }
             21 | 22 => drop(self.server.cli(&["CLIENT", "KILL", "TYPE", "pubsub"])),
             // Whoever stood in it comes when the lock would end: not so often that they never come.
-            23 => drop(self.server.cli(&["DEL", "lock:!q:{k}"])),
+            23 => drop(self.server.cli(&["DEL", "lockkit:!q:{k}"])),
             24 | 25 => drop(self.server.cli(&["CLIENT", "PAUSE", "30"])),
             _ => drop(self.server.cli(&["SCRIPT", "FLUSH"])),
         }
@@ -137,7 +137,7 @@ fn stranger(mut connection: Connection, ledger: &Ledger, over: &AtomicBool) -> u
         let value = format!("stranger {entered}");
         let sent = Instant::now();
         let mut set = cmd("SET");
-        set.arg("lock:k").arg(&value).arg("NX");
+        set.arg("lockkit:k").arg(&value).arg("NX");
         set.arg("PX").arg(ttl.as_millis().to_string());
         let taken: Option<String> = set.query(&mut connection).expect("an answer");
         let is_valid = || sent.elapsed() < ttl * 9 / 10;
@@ -150,7 +150,7 @@ fn stranger(mut connection: Connection, ledger: &Ledger, over: &AtomicBool) -> u
         }
         if taken.is_some() {
             let mut release = cmd("EVAL");
-            release.arg(compare_and_delete).arg(1).arg("lock:k");
+            release.arg(compare_and_delete).arg(1).arg("lockkit:k");
             release.arg(&value);
             release.exec(&mut connection).expect("an answer");
         }

@@ -95,7 +95,7 @@ mod tests {
     fn every_slot_has_a_tag_of_its_own() {
         for number in 0..Slot::COUNT as u64 {
             let slot = Slot::numbered(number).expect("a slot");
-            let name = format!("lock:!f:{{{}}}", slot.tag());
+            let name = format!("lockkit:!f:{{{}}}", slot.tag());
             assert_eq!(Slot::of(&name), slot);
         }
         assert_eq!(Slot::numbered(Slot::COUNT as u64), None);
