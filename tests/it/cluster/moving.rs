@@ -182,7 +182,7 @@ async fn who_waits_for_a_lock_on_its_way_is_told_of_the_release() {
             .wait(Wait::Forever)
             .acquire(),
     );
-    let queue = "lockkit:!q:{awaited}";
+    let queue = "lockkit:!qt:{awaited}";
     wait::eventually("it is queued", async || {
         cluster.cli(queue, &["EXISTS", queue]) == "1"
     })
@@ -204,7 +204,7 @@ async fn who_waits_asks_again_where_its_place_may_have_been_lost() {
     let guard = guard.expect("free");
     let waiter = other.lock("{lost}").ttl(long()).wait(Wait::Forever);
     let waiter = tokio::spawn(waiter.acquire());
-    let queue = "lockkit:!q:{lost}";
+    let queue = "lockkit:!qt:{lost}";
     wait::eventually("it is queued", async || {
         cluster.cli(queue, &["EXISTS", queue]) == "1"
     })

@@ -40,7 +40,7 @@ async fn is_told_in_time(server: &RedisServer, guard: &LockGuard) {
 async fn handed_over(split: &SplitCluster, guard: LockGuard, to: &LockManager) -> LockGuard {
     let waiter = to.lock(guard.key()).ttl(long()).wait(Wait::Forever);
     let waiter = tokio::spawn(waiter.acquire());
-    let queue = format!("lockkit:!q:{}", guard.key());
+    let queue = format!("lockkit:!qt:{}", guard.key());
     wait::eventually("it is queued", async || {
         split.cluster().cli(&queue, &["EXISTS", &queue]) == "1"
     })
