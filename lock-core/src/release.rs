@@ -53,18 +53,17 @@ pub(crate) fn release_on_the_way(hold: &Hold) {
     errand.go(lane, if busy { Start::Now } else { Start::Soon });
 }
 
-/// What is to be done about a lost lease in the store: if it may still be there, it goes.
+/// What is to be done about a lost lease in the store: if it may still be there, it goes, and a key that is free
+/// goes to the first waiter.
 pub(crate) fn discard(hold: &Hold, loss: Loss) {
     let core = &hold.core;
-    if loss == Loss::NotOurs {
-        core.local.leave(hold, Left::Nothing);
-        // But for a question that was not answered: it may set the key that somebody has deleted.
-        if hold.has_late_twin() {
-            core.keeper.submit(Job::late_twin(hold));
-        }
-    } else {
-        // The tenure is over: whoever comes next need not wait for its key to run out.
-        core.local.leave(hold, Left::Steppable);
-        core.keeper.submit(Job::discard(hold));
-    }
+    core.local.leave(
+        hold,
+        match loss {
+            Loss::NotOurs => Left::Nothing,
+            // The tenure is over: the next owner need not wait for its key to run out.
+            _ => Left::Steppable,
+        },
+    );
+    core.keeper.submit(Job::discard(hold));
 }

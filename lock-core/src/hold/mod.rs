@@ -15,6 +15,7 @@ use crate::clock::Moment;
 use crate::cohort::Cohort;
 use crate::error::Error;
 use crate::fence::FencingToken;
+use crate::keeper::Job;
 use crate::lease::{Action, Lease, Loss, Phase, Renewal, Terms};
 use crate::manager::Core;
 use crate::options::cooldown_millis;
@@ -237,9 +238,14 @@ impl Hold {
         let mut state = lock(&self.state);
         if state.lease.renewed(sent, answer, now) {
             let waiting = state.waiting.take();
+            let phase = state.lease.phase();
             drop(state);
             wake_all(waiting);
             self.core.local.abandon(self);
+            if phase == Phase::Lost(Loss::NotOurs) {
+                // A key that was deleted by hand is free, and its waiters do not know.
+                self.core.keeper.submit(Job::hand_on(self));
+            }
         }
     }
 

@@ -68,6 +68,14 @@ impl Job {
         Self::of(hold, First::Nothing)
     }
 
+    /// A lease whose key has gone before its end: a key that is free goes to the first waiter.
+    pub(crate) fn hand_on(hold: &Hold) -> Self {
+        Self {
+            late_twin: false,
+            ..Self::of(hold, First::Leave)
+        }
+    }
+
     /// A lease that goes from task to task here: does anybody wait for it elsewhere?
     pub(crate) fn look(hold: &Hold) -> Self {
         Self::of(hold, First::Look)
