@@ -140,6 +140,12 @@ impl Local {
             verdict,
         };
         slot.queue.insert(ticket, waiter);
+        let waker = match patience {
+            Patience::None => slot.asks_now(),
+            Patience::Waits => None,
+        };
+        drop(slots);
+        waker.into_iter().for_each(Waker::wake);
         Entry::Queued(Place {
             core: Arc::clone(core),
             key: Arc::clone(key),

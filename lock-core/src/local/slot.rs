@@ -186,13 +186,29 @@ impl Slot {
         one.errand.take().filter(|_| one.sent.is_none())
     }
 
-    /// A refusal is told from a fact only: a valid lease, or an answer that still stands.
+    /// A refusal is told from a fact only: a valid lease, or an answer that still stands. An answer stands while
+    /// its end would be pushed; the end of any other answer goes unnoticed.
     pub(super) fn fact(&self, now: Moment) -> Option<Refusal> {
         match &self.standing {
             Standing::Held(hold) => held_fact(hold, now),
-            Standing::Refused { told, until } if now < *until => Some(told.now(now)),
+            Standing::Refused { told, until } if told.refusal.pushed && now < *until => {
+                Some(told.now(now))
+            }
             _ => None,
         }
+    }
+
+    /// The contender asks now, if it rests after a refusal: the caller shares the answer. Answers its waker, to be
+    /// woken outside of the lock.
+    #[must_use]
+    pub(super) fn asks_now(&mut self) -> Option<Waker> {
+        let contender = self.contender.as_mut()?;
+        if !matches!(self.standing, Standing::Refused { .. }) {
+            return None;
+        }
+        self.standing = Standing::Unknown;
+        contender.news.get_or_insert(News::Ask);
+        contender.waker.take()
     }
 
     pub(super) fn is_held(&self, now: Moment) -> bool {

@@ -37,6 +37,10 @@ pub(super) enum Fault {
     GivenToWhoHasGone,
     /// The next in line does not hear how long the key was given away for.
     NobodyIsToldOfAGrant,
+    /// A waiter that the server let not stand in the queue believes that it does.
+    ARefusedPlaceIsBelieved,
+    /// A newcomer stands where the clock says, although that has gone back.
+    PlacesByTheClock,
     /// A repeated question of the owner is a grant, but does not lengthen.
     OwnTokenIsNotLengthened,
     /// A question that arrives late sets the end, instead of lengthening.

@@ -4,7 +4,9 @@ use super::explore::explore;
 use super::fault::Fault;
 use super::simulate::simulate;
 use super::world::{Limits, Wrong};
-use super::worlds::{PLAIN, behind_stopped, by_lot};
+use super::worlds::{
+    PLAIN, behind_stopped, by_lot, first_after_the_clock_went_back, refused_a_place,
+};
 
 /// Looks until something is wrong, and says what, and after how many steps.
 fn found(fault: Fault, world: Limits) -> (Wrong, usize) {
@@ -166,6 +168,18 @@ fn tokens_that_are_not_reserved_once_more() {
 fn a_key_given_away_that_nobody_looks_after() {
     let waited = behind_stopped(3, 0, false, Some(Fault::NobodyLooksAfterAGivenKey));
     assert!(waited > 20, "{waited} s");
+}
+
+#[test]
+fn a_refused_place_that_is_believed() {
+    let waited = refused_a_place(Some(Fault::ARefusedPlaceIsBelieved));
+    assert!(waited > 20, "{waited} s");
+}
+
+#[test]
+fn a_newcomer_that_stands_where_the_clock_says() {
+    let first = first_after_the_clock_went_back(Some(Fault::PlacesByTheClock));
+    assert_eq!(first, 2);
 }
 
 /// That takes one that has given the key away and is gone.

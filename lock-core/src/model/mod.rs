@@ -22,6 +22,7 @@ mod check;
 mod explore;
 mod fault;
 mod process;
+mod queue;
 pub(crate) mod seen;
 mod server;
 mod simulate;

@@ -215,7 +215,7 @@ impl Waiter {
                 self.known = question.known_before;
                 Turn::Asks
             }
-            Answer::Busy(value, left, server) => {
+            Answer::Busy(value, left, server, stands) => {
                 let local = if fault == Some(Fault::AnchorFromTheAnswer) {
                     now
                 } else {
@@ -226,7 +226,7 @@ impl Waiter {
                 let refusal = Refusal {
                     cooling: false,
                     remaining: Some(Duration::from_millis(left)),
-                    pushed: value != Value::Stranger,
+                    pushed: stands && value != Value::Stranger,
                     server_time: Some(server),
                 };
                 self.until = now + ask_again_after(&refusal, 0);

@@ -22,10 +22,10 @@ pub(super) struct Entry<T> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Waiting<T> {
-    /// When it came: the server's clock in microseconds.
+    /// When it came, by the server's clock in microseconds; above all who came before.
     pub(super) score: u64,
     pub(super) token: T,
-    grant: u64,
+    pub(super) grant: u64,
 }
 
 /// One lock and its queue.
@@ -57,8 +57,8 @@ pub(super) struct Ask<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Answer<T> {
     Granted(u64),
-    /// The owner, for how many milliseconds, and the server's time.
-    Busy(Value<T>, u64, u64),
+    /// The owner, for how many milliseconds, the server's time, and whether the waiter stands in the queue.
+    Busy(Value<T>, u64, u64, bool),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -81,11 +81,13 @@ pub(super) struct Around<'a, T> {
     /// Whether a push for a token finds a receiver.
     pub(super) listens: &'a dyn Fn(T) -> bool,
     pub(super) pushes: Vec<Push<T>>,
+    /// Whether the server refuses all writes at the moment.
+    pub(super) refuses_writes: bool,
     pub(super) fault: Option<Fault>,
 }
 
 impl<T> Around<'_, T> {
-    fn has(&self, fault: Fault) -> bool {
+    pub(super) fn has(&self, fault: Fault) -> bool {
         self.fault == Some(fault)
     }
 }
@@ -103,7 +105,7 @@ impl<T: Copy + Eq> Server<T> {
         }
     }
 
-    fn millis(&self) -> u64 {
+    pub(super) fn millis(&self) -> u64 {
         self.micros / 1_000
     }
 
@@ -146,17 +148,8 @@ impl<T: Copy + Eq> Server<T> {
         if let Some((value, left)) = found
             && value != ours
         {
-            let waiting = &mut self.keys[key].queue;
-            if ask.queue && waiting.iter().all(|waiting| waiting.token != ask.token) {
-                let place = waiting.partition_point(|waiting| waiting.score <= self.micros);
-                let newcomer = Waiting {
-                    score: self.micros,
-                    token: ask.token,
-                    grant: ask.ttl.min(2_000),
-                };
-                waiting.insert(place, newcomer);
-            }
-            return Answer::Busy(value, left, self.micros);
+            let stands = ask.queue && self.stand_in_line(key, ask, around);
+            return Answer::Busy(value, left, self.micros, stands);
         }
         let mut fence = self.micros;
         if self.mark >= self.micros {
@@ -326,7 +319,7 @@ impl<T: Copy + Eq> Server<T> {
     }
 
     /// The clock stands behind a fencing token: what its lease may use is remembered at once.
-    fn write_ahead(&mut self, fence: u64, around: &Around<'_, T>) {
+    pub(super) fn write_ahead(&mut self, fence: u64, around: &Around<'_, T>) {
         let passes = match around.has(Fault::PassesAreNotReserved) {
             true => 0,
             false => u64::from(MOST),
@@ -339,61 +332,6 @@ impl<T: Copy + Eq> Server<T> {
     fn raise(&mut self, fence: Option<u64>, around: &Around<'_, T>) {
         if !around.has(Fault::MarkNotRaised) {
             self.mark = self.mark.max(fence.unwrap_or(0));
-        }
-    }
-
-    fn leave_queue(&mut self, key: usize, token: T) {
-        self.keys[key].queue.retain(|other| other.token != token);
-    }
-
-    fn hand_over(&mut self, key: usize, least: u64, around: &mut Around<'_, T>) {
-        let fence = if around.has(Fault::GivenBelowTheMark) {
-            self.micros
-        } else {
-            self.micros.max(least)
-        };
-        while let Some(head) = self.keys[key].queue.first().copied() {
-            if self.look(key).is_some() && !around.has(Fault::ATakenKeyIsGiven) {
-                return;
-            }
-            self.keys[key].queue.remove(0);
-            if !(around.listens)(head.token) && !around.has(Fault::GivenToWhoHasGone) {
-                continue;
-            }
-            let ends = self.millis() + head.grant;
-            let value = Value::Held(head.token);
-            self.keys[key].entry = Some(Entry { value, ends });
-            let said = if around.has(Fault::EndSaidLater) {
-                ends + 100
-            } else {
-                ends
-            };
-            around.pushes.push(Push::Given(head.token, fence, said));
-            if least > self.micros {
-                self.write_ahead(fence, around);
-            }
-            // Whoever asked a moment ago is taken to be there.
-            let asked_long_ago = self.micros.saturating_sub(head.score) > 1_000_000;
-            if asked_long_ago && !around.has(Fault::NobodyIsToldOfAGrant) {
-                self.tell_next(key, head.grant, around);
-            }
-            return;
-        }
-    }
-
-    fn tell_next(&mut self, key: usize, millis: u64, around: &mut Around<'_, T>) {
-        let queue = &mut self.keys[key].queue;
-        let mut told = 0;
-        while told < 2
-            && let Some(next) = queue.get(told)
-        {
-            if (around.listens)(next.token) {
-                let after = millis + told as u64 * 2_000;
-                around.pushes.push(Push::Next(next.token, after));
-                told += 1;
-            } else {
-                queue.remove(told);
-            }
         }
     }
 }

@@ -32,7 +32,11 @@ pub(super) fn simulate(
         let harm = |step: &Step| {
             matches!(
                 step,
-                Step::Kill(_) | Step::QueueLost | Step::Stranger | Step::Double(_)
+                Step::Kill(_)
+                    | Step::QueueLost
+                    | Step::Stranger
+                    | Step::Double(_)
+                    | Step::Refuse(_)
             )
         };
         if lot.below(16) > 0 {

@@ -198,6 +198,70 @@ fn however_many_processes_are_stopped_each_costs_its_grant() {
     assert!(behind_stopped(1, 0, true, None) <= 30);
 }
 
+/// One process has the lock, and another waits, whose last question found a server that refused all writes. For
+/// how many seconds does that one wait once the lock is given back?
+pub(super) fn refused_a_place(fault: Option<Fault>) -> u64 {
+    let limits = Limits {
+        ttl_millis: 60_000,
+        timers: true,
+        fault,
+        ..PLAIN
+    };
+    let take = |world: World, step| world.after(step, &limits).expect("nothing wrong");
+    let deliver_all = |mut world: World| {
+        while !world.net.is_empty() {
+            world = take(world, Step::Deliver(0));
+        }
+        world
+    };
+    let world = deliver_all(take(World::new(&limits), Step::Begin(0)));
+    let mut world = take(world, Step::Begin(1));
+    // The first question stands in no queue: it is refused, and asked again for a place.
+    for step in [Step::Deliver(0), Step::Deliver(0), Step::Refuse(0)] {
+        world = take(world, step);
+    }
+    let world = deliver_all(world);
+    let world = take(world, Step::End(0));
+    let waited = world.comes_to_rest(0, &limits);
+    waited.expect("the waiter gets there")
+}
+
+#[test]
+fn a_waiter_that_was_refused_a_place_in_the_queue_has_a_free_lock_soon() {
+    assert!(refused_a_place(None) <= 2);
+}
+
+/// One process has the lock, and another waits; the server's clock goes back, and a third one comes. Who is the
+/// first in the queue?
+pub(super) fn first_after_the_clock_went_back(fault: Option<Fault>) -> u8 {
+    let limits = Limits {
+        processes: 3,
+        ttl_millis: 60_000,
+        step: Some(-100_000),
+        fault,
+        ..PLAIN
+    };
+    let take = |world: World, step| world.after(step, &limits).expect("nothing wrong");
+    let mut world = World::new(&limits);
+    for process in 0..3 {
+        if process == 2 {
+            world = take(world, Step::ClockJumps);
+        }
+        world = take(world, Step::Begin(process));
+        while !world.net.is_empty() {
+            world = take(world, Step::Deliver(0));
+        }
+    }
+    let queue = &world.server.keys[0].queue;
+    assert_eq!(queue.len(), 2);
+    queue[0].token.process
+}
+
+#[test]
+fn processes_keep_the_order_of_their_arrival_when_the_servers_clock_goes_back() {
+    assert_eq!(first_after_the_clock_went_back(None), 1);
+}
+
 #[test]
 fn a_server_whose_clock_jumps_by_a_minute_deceives_no_waiter() {
     let limits = Limits {

@@ -5,10 +5,11 @@
 -- ARGV   1 token   2 ttl in ms   3 grant in ms   4 "1": stand in the queue if refused   5 a token that
 --        may be stepped over, because its release is under way, or ""   6 prefix of the managers'
 --        channels   7 fencing token of that which is stepped over, or ""
--- Reply  {1, fence}                   granted; fence is the fencing token, as a decimal string
---        {0, value, pttl, time}       refused: what stands in the key, for how many ms (-1: for ever),
---                                     and the server's time in microseconds, as a decimal string
--- Error  WRONGTYPE, LOCKMARK          a key of ours holds something else; nothing was done
+-- Reply  {1, fence}                    granted; fence is the fencing token, as a decimal string
+--        {0, value, pttl, time, stands}   refused: what stands in the key, for how many ms (-1: for ever),
+--                                      the server's time in microseconds, as a decimal string, and 1 if the
+--                                      token stands in the queue now, 0 if not
+-- Error  WRONGTYPE, LOCKMARK           a key of ours holds something else; nothing was done
 --
 -- A token that is granted already, by itself or by a hand-over, is granted again, and lengthened to
 -- its ttl.
@@ -35,11 +36,8 @@ end
 
 if value and value ~= token then
   left = left or redis.call('PTTL', KEYS[1])
-  if ARGV[4] == '1' then
-    redis.pcall('ZADD', KEYS[3], 'NX', string.format('%.0f', now), waiting)
-    redis.pcall('PEXPIRE', KEYS[3], math.max(left, 0) + 60000)
-  end
-  return {0, value, left, string.format('%.0f', now)}
+  local stands = ARGV[4] == '1' and stand_in_line(KEYS[3], waiting, now, left) or 0
+  return {0, value, left, string.format('%.0f', now), stands}
 end
 
 local fence = now

@@ -56,12 +56,16 @@ if releases > 0 then
     for index = 1, releases do
       local queue = KEYS[1 + releases + index]
       pcall('ZREM', queue, ARGV[5 + index] .. ' ' .. grants(index))
-      if replies[index] ~= 2
-        and hand_over(queue, KEYS[1 + index], KEYS[1], ARGV[1], time, now, mark + 1)
-      then
-        if replies[index] == 1 then usual = usual - 1 end
-        replies[index] = replies[index] + 3
-        if mark >= now then mark = mark + 1 + passes end
+      if replies[index] ~= 2 then
+        local more = 0
+        if hand_over(queue, KEYS[1 + index], KEYS[1], ARGV[1], time, now, mark + 1) then
+          more = 3
+          if mark >= now then mark = mark + 1 + passes end
+        elseif places == 0 or failed then
+          more = 5
+        end
+        if more > 0 and replies[index] == 1 then usual = usual - 1 end
+        replies[index] = replies[index] + more
       end
     end
   end

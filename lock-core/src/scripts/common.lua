@@ -9,6 +9,18 @@
 -- more, before the store hears of it again: `MOST` of cohort.rs.
 local passes = 32
 
+-- How many places of dead waiters this call still removes: a bound on its work. At 0 the queue is not searched
+-- to its end, and the reply says so: the client then asks for the rest.
+local places = 1000
+
+-- The reply of a queue that cannot be changed at the moment (READONLY, NOREPLICAS, MISCONF). A queue key of
+-- another type is no queue: nobody waits in it.
+local failed
+local function is_queue_of_nobody(reply)
+  if reply.err and not string.find(reply.err, 'WRONGTYPE', 1, true) then failed = reply end
+  return reply.err or not reply[1]
+end
+
 -- Sees to it that no later fencing token is lower than the one that was used; mark is what stands in
 -- the key.
 local function raise(key, mark, fence)
@@ -29,13 +41,18 @@ end
 -- not come, does not stop all the others. Answers how many were told.
 local function tell_next(queue, lock, channels, ms)
   local told = 0
-  for _ = 1, 64 do
+  while places > 0 do
     local next = redis.pcall('ZRANGE', queue, told, told)
-    local token = not next.err and next[1] and string.match(next[1], '^(%x+/%x+) %d+$')
-    if not token then return told end
+    if is_queue_of_nobody(next) then return told end
+    local token = string.match(next[1], '^(%x+/%x+) %d+$')
     local after = string.format('%.0f', ms + told * 2000)
-    if publish(channels, token, 'n ' .. token .. ' ' .. after .. ' ' .. lock) == 0 then
-      redis.pcall('ZREM', queue, next[1])
+    if not token or publish(channels, token, 'n ' .. token .. ' ' .. after .. ' ' .. lock) == 0 then
+      local removed = redis.pcall('ZREM', queue, next[1])
+      if removed ~= 1 then
+        failed = removed
+        return told
+      end
+      places = places - 1
     else
       told = told + 1
       if told == 2 then return told end
@@ -53,9 +70,9 @@ end
 local function hand_over(queue, lock, mark, channels, time, now, least, ours, head)
   -- Numbers are told as they came where that will do: to write one out costs as much as a command.
   local fence = least > now and string.format('%.0f', least)
-  for _ = 1, 64 do
+  while places > 0 do
     head = head or redis.pcall('ZPOPMIN', queue)
-    if head.err or not head[1] then break end
+    if is_queue_of_nobody(head) then break end
     local token, grant = string.match(head[1], '^(%x+/%x+) (%d+)$')
     if token then
       local ends = (now - now % 1000) / 1000 + grant
@@ -84,12 +101,15 @@ local function hand_over(queue, lock, mark, channels, time, now, least, ours, he
         -- A clock that stands behind the token: this lease's end will not prove that it has passed it,
         -- nor those of the tasks that the lease goes on to.
         if fence then redis.pcall('SET', mark, string.format('%.0f', least + passes)) end
-        -- Whoever asked a moment ago is taken to be there. Of one that may not come the next are told.
-        if now - head[2] > 1000000 then tell_next(queue, lock, channels, tonumber(grant)) end
+        -- A waiter that asked a moment ago is taken to be there. Of one that may not come the next are told,
+        -- and of one that came when the clock stood later: its age is not known.
+        local age = now - head[2]
+        if age > 1000000 or age < 0 then tell_next(queue, lock, channels, tonumber(grant)) end
         return token, tonumber(grant)
       end
     end
     head = nil
+    places = places - 1
   end
   if ours then redis.call('DEL', lock) end
 end

@@ -4,13 +4,17 @@
 -- ARGV   1 token   2 fencing token, or ""   3 prefix of the managers' channels   4 grant in ms, as it
 --        stands in the queue   5 cooldown in ms
 -- Reply  1 cooling down   0 there is no such key   2 the key is another owner's
+--        6 as 1, and dead waiters have left the queue, but not all: ask again, for the others to be told
 --
 -- Replaces the value, so that late commands of the old token find nothing of theirs. Waiters are
 -- told: the key becomes free at another time than they think.
 local time = redis.call('TIME')
 local value = redis.pcall('GET', KEYS[1])
 local closed = 'cooling/' .. ARGV[1]
-if value == closed then return 1 end
+if value == closed then
+  tell_next(KEYS[3], KEYS[1], ARGV[3], redis.call('PTTL', KEYS[1]))
+  return places == 0 and 6 or 1
+end
 if not value then return 0 end
 if value ~= ARGV[1] then return 2 end
 local until_ms = time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[5]
@@ -26,4 +30,4 @@ if cooled.err then
 else
   tell_next(KEYS[3], KEYS[1], ARGV[3], tonumber(ARGV[5]))
 end
-return 1
+return places == 0 and 6 or 1

@@ -7,7 +7,8 @@
 --        10 prefix of the managers' channels
 -- Reply  1                        locked, and the number accepted
 --        {2, highest}             locked; the number is too low
---        {0, value, pttl, highest}   refused: what stands in the key, and for how many ms (-1: for ever)
+--        {0, value, pttl, highest, stands}   refused: what stands in the key, for how many ms (-1: for
+--                                 ever), and 1 if the token stands in the queue now, 0 if not
 --        {3}                      free, and left to those who have waited, who were told
 --        {4, ms}                  it has no data, which it may have lost, and does not vote for so long
 -- Error  WRONGTYPE, LOCKMARK      a key of ours holds something else; nothing was done
@@ -42,13 +43,13 @@ if not redis.call('SET', KEYS[1], token, 'NX', 'PX', ARGV[2]) then
     redis.call('SET', KEYS[1], token, 'PX', ARGV[2])
   else
     local left = redis.call('PTTL', KEYS[1])
+    local stands = 0
     if ARGV[8] == '1' then
       local time = redis.call('TIME')
-      local now = string.format('%.0f', time[1] * 1000000 + time[2])
-      redis.pcall('ZADD', KEYS[3], 'NX', now, token .. ' ' .. ARGV[7])
-      redis.pcall('PEXPIRE', KEYS[3], math.max(left, 0) + 60000)
+      local now = time[1] * 1000000 + time[2]
+      stands = stand_in_line(KEYS[3], token .. ' ' .. ARGV[7], now, left)
     end
-    return {0, value, left, string.format('%.0f', highest)}
+    return {0, value, left, string.format('%.0f', highest), stands}
   end
 end
 if ARGV[8] == '1' then redis.pcall('ZREM', KEYS[3], token .. ' ' .. ARGV[7]) end

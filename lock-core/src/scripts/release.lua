@@ -6,9 +6,11 @@
 --        stands in the queue   5 "leave", to touch nothing but the queue
 -- Reply  1 released   0 there is no such key   2 the key is another owner's
 --        4, 3   as 1 and 0, and a waiter has been given the key
+--        6, 5   as 1 and 0, and dead waiters have left the queue, but not all: ask again, with "leave"
+-- Error  READONLY, NOREPLICAS, MISCONF   the queue cannot be changed at the moment; nothing was done
 --
--- Deletes only what holds this very token. Nothing after the first line can fail the script: whatever
--- becomes of the rest, a key that was the token's is deleted or given away.
+-- Deletes only what holds this very token. Nothing after the first line can fail the script once a key is
+-- deleted: whatever becomes of the rest, a key that was the token's is deleted or given away.
 if values.err then return values end
 local value = values[1]
 local reply = 2
@@ -27,6 +29,10 @@ if head or call('EXISTS', KEYS[3]) == 1 then
     local used = math.max(tonumber(mark) or 0, tonumber(ARGV[2]) or 0)
     if hand_over(KEYS[3], KEYS[1], KEYS[2], ARGV[3], time, now, used + 1, reply == 1, head) then
       reply = reply + 3
+    elseif places == 0 then
+      reply = reply + 5
+    elseif failed and reply == 0 then
+      return failed
     end
   end
 elseif reply == 1 then

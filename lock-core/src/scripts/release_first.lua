@@ -19,7 +19,8 @@ if values[1] == ARGV[1] and not ARGV[5] then
   local token, grant = string.match(head[1], '^(%x+/%x+) (%d+)$')
   local used, highest = tonumber(ARGV[2]), tonumber(mark or 0)
   -- Whatever is otherwise, and whatever fails, the rest does, for the same head.
-  if token and used and highest and used < now and highest < now and now - head[2] <= 1000000
+  local age = now - head[2]
+  if token and used and highest and used < now and highest < now and age >= 0 and age <= 1000000
     and (used <= highest or call('SET', KEYS[2], ARGV[2]).ok)
     and call('SET', KEYS[1], token, 'PXAT', (now - now % 1000) / 1000 + grant).ok then
     local receivers = call('PUBLISH', ARGV[3] .. string.sub(token, 1, 16),

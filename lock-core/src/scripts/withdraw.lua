@@ -5,8 +5,9 @@
 -- ARGV   1 token   2 grant in ms, as it stands in the queue   3 prefix of the managers' channels
 --        4 "leave", to touch nothing but the queue; "pause", when the same token asks again soon: it
 --        keeps its place, and nobody is told
--- Reply  1 released   0 there is no such key   2 the key is another owner's; 10 more if somebody who
---        waited was told
+-- Reply  1 released   0 there is no such key   2 the key is another owner's; 10 more if a waiter was told;
+--        20 more if dead waiters have left the queue, but not all: ask again, with "leave"
+-- Error  READONLY, NOREPLICAS, MISCONF   the queue cannot be changed at the moment; nothing was done
 --
 -- Deletes only what holds this very token, and cannot fail after that.
 local value = redis.pcall('GET', KEYS[1])
@@ -22,6 +23,14 @@ elseif not value then
 end
 if ARGV[4] ~= 'pause' and redis.pcall('EXISTS', KEYS[2]) == 1 then
   redis.pcall('ZREM', KEYS[2], ARGV[1] .. ' ' .. ARGV[2])
-  if not value and tell_next(KEYS[2], KEYS[1], ARGV[3], 0) > 0 then reply = reply + 10 end
+  if not value then
+    if tell_next(KEYS[2], KEYS[1], ARGV[3], 0) > 0 then
+      reply = reply + 10
+    elseif places == 0 then
+      reply = reply + 20
+    elseif failed and reply == 0 then
+      return failed
+    end
+  end
 end
 return reply

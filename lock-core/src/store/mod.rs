@@ -227,7 +227,8 @@ pub(crate) struct Refusal {
     pub(crate) cooling: bool,
     /// How long the key stays taken if nobody extends it; `None`: it never expires.
     pub(crate) remaining: Option<Duration>,
-    /// Whether the owner's release will be pushed to the waiter that was refused.
+    /// Whether the owner's release will be pushed to the waiter that was refused: it stands in the queue, it
+    /// hears pushes, and the owner is a client that tells the queue. Otherwise it looks again by itself.
     pub(crate) pushed: bool,
     /// What the server's clock showed, to a waiter that it may give the key to.
     pub(crate) server_time: Option<ServerTime>,

@@ -104,6 +104,8 @@ pub(in crate::model) enum Step {
     /// One more task of the process wants it.
     Line(u8),
     Deliver(usize),
+    /// A question is delivered, and the server refuses its place in the queue.
+    Refuse(usize),
     /// Delivered, and once more later.
     Double(usize),
     /// Two releases arrive in one batch.

@@ -10,7 +10,7 @@ use crate::model::server::{Answer, Around, Ask, Push, Released, Server, Value};
 impl World {
     pub(super) fn deliver(&mut self, message: Message, limits: &Limits) -> Result<(), Wrong> {
         match message {
-            Message::Ask(ask, _, round) => self.asked(ask, round, limits),
+            Message::Ask(ask, _, round) => self.asked(ask, round, false, limits),
             Message::AtLength(ask, round) => {
                 self.ask_at_length(ask, round);
                 Ok(())
@@ -95,13 +95,20 @@ impl World {
         }
     }
 
-    /// A question arrives.
-    fn asked(&mut self, ask: Ask<Name>, round: u8, limits: &Limits) -> Result<(), Wrong> {
+    /// A question arrives; `refused`: at a server that writes nothing at the moment.
+    pub(super) fn asked(
+        &mut self,
+        ask: Ask<Name>,
+        round: u8,
+        refused: bool,
+        limits: &Limits,
+    ) -> Result<(), Wrong> {
         let replaced = ask.replaces.map_or(ask.token, |(replaced, _)| replaced);
         let held =
             matches!(self.server.look(0), Some((value, _)) if value == Value::Held(replaced));
         let passed_over = held && replaced != ask.token && self.others_wait(ask.token.process);
         let answer = self.serve(limits, &[ask.token, replaced], |server, around| {
+            around.refuses_writes = refused;
             match ask.in_short {
                 true => server.step(0, ask, around),
                 false => Some(server.acquire(0, ask, around)),
@@ -211,6 +218,7 @@ impl World {
         let mut around = Around {
             listens: &listens,
             pushes: Vec::new(),
+            refuses_writes: false,
             fault: limits.fault,
         };
         let before = self.server.look(0);

@@ -144,8 +144,12 @@ impl World {
             let (name, fence) = (tenure.name, Some(tenure.fence));
             if discard {
                 self.release(name, fence, tenure.twin, limits);
-            } else if tenure.twin {
-                process.twins.push(Twin { name, fence, at });
+            } else {
+                // It deletes nothing, and gives a key that is free to the next.
+                self.net.push(Message::Release(name, fence));
+                if tenure.twin {
+                    process.twins.push(Twin { name, fence, at });
+                }
             }
         }
         self.promote(index, limits);

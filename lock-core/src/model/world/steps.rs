@@ -24,6 +24,9 @@ impl World {
             if mischief && doubles {
                 steps.push(Step::Double(index));
             }
+            if mischief && self.writes_its_place_alone(message) {
+                steps.push(Step::Refuse(index));
+            }
             if let Message::Release(name, _) = message {
                 steps.extend((index + 1..self.net.len()).filter_map(|other| {
                     let together = matches!(&self.net[other], Message::Release(second, _)
@@ -50,6 +53,16 @@ impl World {
             steps.push(Step::ClockJumps);
         }
         steps
+    }
+
+    /// Whether a question is answered without a write, but for the place in the queue.
+    fn writes_its_place_alone(&self, message: &Message) -> bool {
+        let Message::Ask(ask, ..) = message else {
+            return false;
+        };
+        let found = self.server.look(0);
+        let taken = found.is_some_and(|(value, _)| value != Value::Held(ask.token));
+        taken && ask.queue && ask.replaces.is_none()
     }
 
     /// Forwards: not while somebody has the key, or is being given it. Backwards: before any lease, or

@@ -20,6 +20,12 @@ impl World {
                 let message = self.net.remove(index);
                 self.deliver(message, limits)?;
             }
+            Step::Refuse(index) => {
+                self.mischief += 1;
+                if let Message::Ask(ask, _, round) = self.net.remove(index) {
+                    self.asked(ask, round, true, limits)?;
+                }
+            }
             Step::Double(index) => {
                 self.mischief += 1;
                 let message = self.net[index].clone();

@@ -93,13 +93,14 @@ impl State {
                 self.leave_queue(key, *token);
                 if let Some(wake) = self.wake(key, now) {
                     self.refuse(acquire);
-                    return (Outcome::Busy(refusal(false, TURN)), Some(wake));
+                    return (Outcome::Busy(refusal(false, TURN, acquire)), Some(wake));
                 }
             }
             Some((owner, expires)) => {
                 self.refuse(acquire);
                 let cooling = matches!(owner, Owner::Cooling(_));
-                return (Outcome::Busy(refusal(cooling, expires.since(now))), None);
+                let refusal = refusal(cooling, expires.since(now), acquire);
+                return (Outcome::Busy(refusal), None);
             }
         }
         self.sweep(now);
@@ -292,11 +293,11 @@ impl State {
     }
 }
 
-fn refusal(cooling: bool, remaining: Duration) -> Refusal {
+fn refusal(cooling: bool, remaining: Duration, of: &Acquire) -> Refusal {
     Refusal {
         cooling,
         remaining: Some(remaining),
-        pushed: true,
+        pushed: of.queue,
         server_time: None,
     }
 }

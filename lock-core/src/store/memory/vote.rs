@@ -78,7 +78,7 @@ impl State {
                     refusal: Refusal {
                         cooling: matches!(owner, Owner::Cooling(_)),
                         remaining: Some(expires.since(now)),
-                        pushed: true,
+                        pushed: acquire.queue,
                         server_time: None,
                     },
                     highest: accepted.map_or(0, |(number, _)| number),

@@ -12,15 +12,22 @@ use crate::store::{Extended, Failure, Outcome, Refusal, Released};
 use crate::token::Token;
 
 /// The answer of a batch to one acquire: a grant is told by its fencing token alone.
-pub(super) fn acquired_in_batch(answer: &Value, pushed: bool) -> Outcome {
+pub(super) fn acquired_in_batch(answer: &Value) -> Outcome {
     match answer {
         Value::Int(_) => match number(answer).and_then(FencingToken::new) {
             Some(fence) => Outcome::Granted(fence),
             None => not_understood(),
         },
-        // Nothing else in a batch is a grant.
-        Value::Array(parts) if parts.first() == Some(&Value::Int(1)) => not_understood(),
-        refused => acquired(refused, pushed),
+        // No other answer of a batch is a grant.
+        Value::Array(parts) => match parts.as_slice() {
+            [Value::Int(0), value, Value::Int(left)] => match owner(value) {
+                // A batch lets no waiter stand in a queue.
+                Some(owner) => Outcome::Busy(refusal(&owner, *left, false)),
+                None => not_understood(),
+            },
+            _ => not_understood(),
+        },
+        _ => not_understood(),
     }
 }
 
@@ -44,8 +51,8 @@ pub(super) fn acquired_by_a_step(answer: &Value) -> Outcome {
     }
 }
 
-/// The answer of the acquire script.
-pub(super) fn acquired(answer: &Value, pushed: bool) -> Outcome {
+/// The answer of the acquire script. `hears`: whether a push to this waiter arrives.
+pub(super) fn acquired(answer: &Value, hears: bool) -> Outcome {
     let Value::Array(parts) = answer else {
         return not_understood();
     };
@@ -54,14 +61,16 @@ pub(super) fn acquired(answer: &Value, pushed: bool) -> Outcome {
             Some(fence) => Outcome::Granted(fence),
             None => not_understood(),
         },
-        [Value::Int(0), value, Value::Int(left)] => match owner(value) {
-            Some(owner) => Outcome::Busy(refusal(&owner, *left, pushed)),
-            None => not_understood(),
-        },
-        [Value::Int(0), value, Value::Int(left), time] => match owner(value) {
+        [
+            Value::Int(0),
+            value,
+            Value::Int(left),
+            time,
+            Value::Int(stands @ (0 | 1)),
+        ] => match owner(value) {
             Some(owner) => Outcome::Busy(Refusal {
                 server_time: number(time).map(ServerTime),
-                ..refusal(&owner, *left, pushed)
+                ..refusal(&owner, *left, hears && *stands == 1)
             }),
             None => not_understood(),
         },
@@ -78,7 +87,7 @@ pub(super) fn owner(value: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
-/// `value` stands in the key, for `left` milliseconds.
+/// `value` stands in the key, for `left` milliseconds. `pushed`: the waiter stands in the queue, and hears pushes.
 pub(super) fn refusal(value: &str, left: i64, pushed: bool) -> Refusal {
     let (cooling, owner) = match value.strip_prefix("cooling/") {
         Some(owner) => (true, owner),
@@ -113,10 +122,15 @@ pub(super) fn was_given(answer: &Value) -> bool {
     matches!(answer, Value::Int(3 | 4))
 }
 
+/// Whether a release, or what begins a cooldown, has found more dead waiters than one call removes.
+pub(super) fn has_more(answer: &Value) -> bool {
+    matches!(answer, Value::Int(5 | 6))
+}
+
 pub(super) fn released(answer: &Value) -> Outcome {
     match answer {
-        Value::Int(1 | 4) => Outcome::Released(Released::Yes),
-        Value::Int(0 | 3) => Outcome::Released(Released::Absent),
+        Value::Int(1 | 4 | 6) => Outcome::Released(Released::Yes),
+        Value::Int(0 | 3 | 5) => Outcome::Released(Released::Absent),
         Value::Int(2) => Outcome::Released(Released::Other),
         _ => not_understood(),
     }
@@ -222,6 +236,8 @@ mod tests {
             Value::Array(vec![Value::Int(1), bulk("5"), bulk("6")]),
             Value::Array(vec![Value::Int(2), bulk("5")]),
             Value::Array(vec![bulk("1"), bulk("5")]),
+            Value::Array(vec![Value::Int(0), bulk("x"), Value::Int(5), bulk("6")]),
+            Value::Array(refused(2).to_vec()),
         ];
         for answer in strange {
             assert!(
@@ -231,9 +247,55 @@ mod tests {
         }
     }
 
+    const OURS: &str = "0123456789abcdef/0123456789abcdef0123456789abcdef";
+
+    /// `stands`: whether the waiter has a place in the queue.
+    fn refused(stands: i64) -> [Value; 5] {
+        let time = bulk("1700000000000025");
+        [
+            Value::Int(0),
+            bulk(OURS),
+            Value::Int(5),
+            time,
+            Value::Int(stands),
+        ]
+    }
+
+    #[test]
+    fn a_waiter_is_told_of_a_release_only_if_it_stands_in_the_queue_and_hears_pushes() {
+        for (stands, hears) in [(0, false), (0, true), (1, false), (1, true)] {
+            let answer = Value::Array(refused(stands).to_vec());
+            let Outcome::Busy(refusal) = acquired(&answer, hears) else {
+                panic!("a refusal");
+            };
+            assert_eq!(refusal.pushed, stands == 1 && hears);
+            assert!(refusal.server_time.is_some());
+        }
+        let in_batch = Value::Array(refused(1)[..3].to_vec());
+        let Outcome::Busy(refusal) = acquired_in_batch(&in_batch) else {
+            panic!("a refusal");
+        };
+        assert!(!refusal.pushed, "a batch lets no waiter stand in a queue");
+    }
+
+    #[test]
+    fn a_release_that_left_dead_waiters_in_the_queue_says_so() {
+        for (answer, released_it, more) in [
+            (1, true, false),
+            (4, true, false),
+            (6, true, true),
+            (5, false, true),
+        ] {
+            let answer = Value::Int(answer);
+            assert_eq!(has_more(&answer), more);
+            let yes = matches!(released(&answer), Outcome::Released(Released::Yes));
+            assert_eq!(yes, released_it, "{answer:?}");
+        }
+    }
+
     #[test]
     fn a_batch_tells_a_grant_by_its_fencing_token_alone() {
-        let granted = acquired_in_batch(&Value::Int(1_700_000_000_000_025), true);
+        let granted = acquired_in_batch(&Value::Int(1_700_000_000_000_025));
         assert!(matches!(granted, Outcome::Granted(_)));
         let strange = [
             Value::Nil,
@@ -245,7 +307,7 @@ mod tests {
             Value::Array(vec![Value::Int(3)]),
         ];
         for answer in strange {
-            let outcome = acquired_in_batch(&answer, true);
+            let outcome = acquired_in_batch(&answer);
             assert!(matches!(outcome, Outcome::Failed(_)), "{answer:?}");
         }
     }

@@ -99,10 +99,8 @@ impl RedisStore {
                 None => Box::pin(self.set_without_a_number(acquire, mark, time, on)).await,
             },
             Set::Taken(value) => match another_owner(value, left, acquire.token) {
-                Some((owner, left)) => {
-                    let pushed = self.will_tell(acquire.token, on);
-                    Ok(Outcome::Busy(refusal(&owner, left, pushed)))
-                }
+                // It does not stand in the queue.
+                Some((owner, left)) => Ok(Outcome::Busy(refusal(&owner, left, false))),
                 None => Box::pin(self.refused_by_nobody(acquire, value, left, on)).await,
             },
             Set::Failed(error) => Err(elsewhere(trouble(error.clone().into()), mark)),

@@ -195,6 +195,19 @@ impl RedisStore {
         ending: Ending,
         on: &Connection,
     ) -> Result<Outcome, Trouble> {
+        let answer = self.ask_back(release, ending, on).await?;
+        if answers::has_more(&answer) {
+            return Ok(Box::pin(self.go_on_giving_back(release, ending, answer, on)).await);
+        }
+        Ok(self.given_back(release, &answer))
+    }
+
+    async fn ask_back(
+        &self,
+        release: &Release,
+        ending: Ending,
+        on: &Connection,
+    ) -> Result<Value, Trouble> {
         let script = match ending {
             Ending::Free | Ending::Leave => self.scripts.release,
             Ending::Cool(_) => self.scripts.cool,
@@ -205,8 +218,38 @@ impl RedisStore {
             Ending::Leave => drop(command.arg("leave")),
             Ending::Cool(cooldown) => drop(command.arg(in_millis(cooldown))),
         }
-        let answer = script.ask(on, command).await?;
-        Ok(self.given_back(release, &answer))
+        script.ask(on, command).await
+    }
+
+    /// The lease has ended as `answer` says, and the queue held more dead waiters than one call removes: calls
+    /// until a living one is told, or none is left.
+    async fn go_on_giving_back(
+        &self,
+        release: &Release,
+        ending: Ending,
+        answer: Value,
+        on: &Connection,
+    ) -> Outcome {
+        let outcome = answers::released(&answer);
+        let ending = match ending {
+            Ending::Free => Ending::Leave,
+            ending => ending,
+        };
+        let mut answer = answer;
+        while answers::has_more(&answer) {
+            match self.ask_back(release, ending, on).await {
+                Ok(next) => answer = next,
+                // The lease has ended all the same: the keeper asks for the rest.
+                Err(_) => {
+                    self.given.note(release);
+                    return outcome;
+                }
+            }
+        }
+        if answers::was_given(&answer) {
+            self.given.note(release);
+        }
+        outcome
     }
 
     fn given_back(&self, release: &Release, answer: &Value) -> Outcome {
@@ -218,6 +261,7 @@ impl RedisStore {
 }
 
 /// How a token is done with.
+#[derive(Clone, Copy)]
 enum Ending {
     Free,
     Leave,

@@ -2,7 +2,7 @@
 
 use redis::{Cmd, Pipeline};
 
-use super::answers::{acquired_by_a_step, acquired_in_batch};
+use super::answers::{acquired_by_a_step, acquired_in_batch, has_more};
 use super::batch::{Item, Ride, is_alone};
 use super::connection::Connection;
 use super::scripts::{self, Lua};
@@ -87,10 +87,13 @@ impl RedisStore {
         if is_alone(&answer) {
             return Box::pin(self.ask_at_length(operation, on)).await;
         }
+        if let Operation::Release(release) = operation
+            && has_more(&answer)
+        {
+            return Ok(Box::pin(self.go_on_giving_back(release, Ending::Free, answer, on)).await);
+        }
         Ok(match operation {
-            Operation::Acquire(acquire) if together => {
-                acquired_in_batch(&answer, self.will_tell(acquire.token, on))
-            }
+            Operation::Acquire(_) if together => acquired_in_batch(&answer),
             Operation::Acquire(_) => acquired_by_a_step(&answer),
             Operation::Release(release) => self.given_back(release, &answer),
             _ => unreachable!("nothing else is asked in short"),

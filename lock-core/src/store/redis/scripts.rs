@@ -17,7 +17,13 @@ macro_rules! script {
 }
 
 script!(STEP, "step.lua");
-script!(ACQUIRE, "one_server.lua", "common.lua", "acquire.lua");
+script!(
+    ACQUIRE,
+    "one_server.lua",
+    "common.lua",
+    "stand_in_line.lua",
+    "acquire.lua"
+);
 script!(
     RELEASE,
     "one_server.lua",
@@ -35,6 +41,7 @@ script!(
     "propose_first.lua",
     "one_server.lua",
     "common.lua",
+    "stand_in_line.lua",
     "propose.lua"
 );
 script!(
@@ -51,6 +58,7 @@ script!(
     ACQUIRE_ON_A_NODE,
     "cluster.lua",
     "common.lua",
+    "stand_in_line.lua",
     "acquire.lua"
 );
 #[cfg(feature = "cluster")]

@@ -89,10 +89,24 @@ impl RedisStore {
             Withdrawal::Pause => "pause",
         };
         let grant = grant(release.ttl);
-        let arguments = [token.as_str(), &grant, self.names.channels(), how];
         let keys = [lock.as_str(), queue.as_str()];
-        let answer = scripts::WITHDRAW.run(on, &keys, &arguments).await?;
-        Ok(withdrawn(&answer))
+        let ask = async |how| {
+            let arguments = [token.as_str(), &grant, self.names.channels(), how];
+            scripts::WITHDRAW.run(on, &keys, &arguments).await
+        };
+        let Some((released, mut after)) = withdrawn(&ask(how).await?) else {
+            return Ok(None);
+        };
+        // More dead waiters than one call removes: calls until a living one is told, or none is left. What was
+        // given back is given back, whatever becomes of these.
+        while after == Waiters::More {
+            let answer = Box::pin(ask("leave")).await.ok();
+            after = answer
+                .and_then(|answer| withdrawn(&answer))
+                .map_or(Waiters::NotTold, |(_, after)| after);
+        }
+        let told = after == Waiters::Told;
+        Ok(Some(VoteOutcome::withdrawn(released, told)))
     }
 
     async fn set_aside(
@@ -145,8 +159,8 @@ fn joined(answer: &Value, run_id: Option<String>) -> Option<Joined> {
     })
 }
 
-/// The answer of the propose script.
-fn vote(answer: &Value, proposed: u64, pushed: bool) -> Option<Vote> {
+/// The answer of the propose script. `hears`: whether a push to this waiter arrives.
+fn vote(answer: &Value, proposed: u64, hears: bool) -> Option<Vote> {
     if *answer == Value::Int(1) {
         return Some(Vote::Yes {
             accepted: true,
@@ -161,10 +175,16 @@ fn vote(answer: &Value, proposed: u64, pushed: bool) -> Option<Vote> {
             accepted: false,
             highest: number(highest)?,
         }),
-        [Value::Int(0), value, Value::Int(left), highest] => {
+        [
+            Value::Int(0),
+            value,
+            Value::Int(left),
+            highest,
+            Value::Int(stands @ (0 | 1)),
+        ] => {
             let owner = owner(value)?;
             Some(Vote::Taken {
-                refusal: refusal(&owner, *left, pushed),
+                refusal: refusal(&owner, *left, hears && *stands == 1),
                 owner: owner.into(),
                 highest: number(highest)?,
             })
@@ -177,7 +197,16 @@ fn vote(answer: &Value, proposed: u64, pushed: bool) -> Option<Vote> {
     }
 }
 
-fn withdrawn(answer: &Value) -> Option<VoteOutcome> {
+/// The waiters that a withdrawal has left behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waiters {
+    NotTold,
+    Told,
+    /// Dead ones have left the queue, but not all.
+    More,
+}
+
+fn withdrawn(answer: &Value) -> Option<(Released, Waiters)> {
     let Value::Int(reply) = answer else {
         return None;
     };
@@ -187,8 +216,13 @@ fn withdrawn(answer: &Value) -> Option<VoteOutcome> {
         2 => Released::Other,
         _ => return None,
     };
-    let told = *reply >= 10;
-    (*reply >= 0).then(|| VoteOutcome::withdrawn(released, told))
+    let waiters = match reply / 10 {
+        0 => Waiters::NotTold,
+        1 => Waiters::Told,
+        2 => Waiters::More,
+        _ => return None,
+    };
+    (*reply >= 0).then_some((released, waiters))
 }
 
 #[cfg(test)]
@@ -261,14 +295,14 @@ mod tests {
 
     #[test]
     fn a_withdrawal_says_whether_somebody_was_told() {
-        let of = |reply| match withdrawn(&Value::Int(reply)) {
-            Some(VoteOutcome::Withdrawn { released, told, .. }) => Some((released, told)),
-            _ => None,
-        };
-        assert_eq!(of(1), Some((Released::Yes, false)));
-        assert_eq!(of(11), Some((Released::Yes, true)));
-        assert_eq!(of(10), Some((Released::Absent, true)));
-        assert_eq!(of(2), Some((Released::Other, false)));
+        let of = |reply| withdrawn(&Value::Int(reply));
+        assert_eq!(of(1), Some((Released::Yes, Waiters::NotTold)));
+        assert_eq!(of(11), Some((Released::Yes, Waiters::Told)));
+        assert_eq!(of(10), Some((Released::Absent, Waiters::Told)));
+        assert_eq!(of(21), Some((Released::Yes, Waiters::More)));
+        assert_eq!(of(2), Some((Released::Other, Waiters::NotTold)));
         assert_eq!(of(3), None);
+        assert_eq!(of(31), None);
+        assert_eq!(of(-1), None);
     }
 }
