@@ -68,3 +68,62 @@ async fn a_waiter_asks_nothing_while_nothing_happens() {
     drop(waiter.await.expect("no panic"));
     nodes.are_left_clean().await;
 }
+
+/// So many servers hold something else where the queue of "k" would be.
+fn spoil_queues(nodes: &Nodes, count: usize) {
+    for node in &nodes.0[..count] {
+        node.cli(&["SET", "lockkit:!q:{k}", "data"]);
+    }
+}
+
+#[tokio::test]
+async fn a_waiter_without_a_place_on_a_majority_has_the_lock_soon_after_its_release() {
+    needs!(redis);
+    let nodes = Nodes::start(3);
+    let (locks, other) = (nodes.acquainted().await, nodes.acquainted().await);
+    let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
+    wait::eventually("all have agreed", async || guard.acks().granted() == 3).await;
+    spoil_queues(&nodes, 3);
+    let asked_before = asked(&nodes);
+    let request = other.lock("k").ttl(long()).wait(Wait::Forever);
+    let waiter = tokio::spawn(request.acquire());
+    wait::eventually(
+        "it was refused twice, the second time a place",
+        async || asked(&nodes) >= asked_before + 6,
+    )
+    .await;
+    guard.release().await.expect("held");
+    let next = timeout(wait::PATIENCE, waiter).await;
+    drop(next.expect("it looks").expect("no panic").expect("free"));
+    nodes.are_left_clean().await;
+}
+
+#[tokio::test]
+async fn a_waiter_behind_many_dead_ones_is_told_of_a_release() {
+    needs!(redis);
+    let nodes = Nodes::start(3);
+    let (locks, other) = (nodes.acquainted().await, nodes.acquainted().await);
+    let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
+    wait::eventually("all have agreed", async || guard.acks().granted() == 3).await;
+    let die = "for place = 1, 1500 do \
+        local token = string.format('%016x/%032x', place, place) \
+        redis.call('ZADD', KEYS[1], place, token .. ' 2000') end";
+    for node in &nodes.0 {
+        node.cli(&["EVAL", die, "1", "lockkit:!q:{k}"]);
+    }
+    let request = other.lock("k").ttl(long()).wait(Wait::Forever);
+    let waiter = tokio::spawn(request.acquire());
+    wait::eventually("it stands in all queues", async || {
+        let mut nodes = nodes.0.iter();
+        nodes.all(|node| node.cli(&["ZCARD", "lockkit:!q:{k}"]) == "1501")
+    })
+    .await;
+    guard.release().await.expect("held");
+    let next = timeout(wait::PATIENCE, waiter).await;
+    drop(
+        next.expect("it is told")
+            .expect("no panic")
+            .expect("its turn"),
+    );
+    nodes.are_left_clean().await;
+}

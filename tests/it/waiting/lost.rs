@@ -10,6 +10,8 @@ use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::redis::asked;
+
 use super::{Waiter, all_is_answered, its_turn, keys, long, manager, millis, on, queued};
 
 /// Looks again by itself after that long, whatever it was told.
@@ -83,6 +85,40 @@ async fn a_queue_that_is_deleted_costs_its_waiters_their_timer_of_last_resort_at
     queued(&server, 2).await;
     guard.release().await.expect("held");
     assert_eq!(tokens_of(waiters).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_lock_that_is_deleted_goes_to_its_waiters_when_its_owner_notices() {
+    needs!(redis);
+    for refuses in [false, true] {
+        let server = RedisServer::start();
+        let clock = ManualClock::new();
+        let (owner, locks) = (
+            on(&clock, &server.url()).await,
+            manager(&server.url()).await,
+        );
+        let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+        let waiter = waits(&server, &locks, 1).await;
+        assert_eq!(server.cli(&["DEL", "lockkit:k"]), "1");
+        if refuses {
+            server.cli(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
+            server.reset_stats();
+        }
+        // A renewal tells the owner, whose body has not ended.
+        clock.advance(long() / 4);
+        timeout(wait::PATIENCE, guard.lost()).await.expect("told");
+        if refuses {
+            wait::eventually("the queue could not be changed", async || {
+                asked(&server).get("evalsha") > Some(&2)
+            })
+            .await;
+            server.cli(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
+        }
+        let next = its_turn(waiter).await;
+        drop(guard);
+        next.release().await.expect("held");
+        wait::eventually("nothing is left", async || keys(&server).is_empty()).await;
+    }
 }
 
 #[tokio::test]

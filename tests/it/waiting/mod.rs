@@ -3,12 +3,15 @@
 
 mod cohort;
 mod covered;
+mod dead;
 mod gone;
 mod lost;
 mod memory;
+mod order;
 mod storm;
 mod strangers;
 mod time;
+mod unqueued;
 
 use std::process::Command;
 use std::time::Duration;

@@ -1,0 +1,125 @@
+//! Many waiters that are dead: places in the queue whose channels no client hears. However many there are, the
+//! one behind them has the lock as soon as it is free.
+
+use std::time::Duration;
+
+use lock_core::{LockManager, Wait};
+use lock_tests::{ChildProcess, RedisServer, needs, wait};
+use tokio::task::JoinSet;
+
+use super::{Waiter, its_turn, keys, long, manager, process};
+
+/// More than a call of a script removes.
+const VERY_MANY: usize = 2_500;
+
+/// So many dead waiters stand in the queue of "k", or of another key.
+fn die(server: &RedisServer, key: &str, count: usize) {
+    let script = "for place = 1, ARGV[1] do \
+        local token = string.format('%016x/%032x', place, place) \
+        redis.call('ZADD', KEYS[1], place, token .. ' 2000') end";
+    let queue = format!("lockkit:!q:{{{key}}}");
+    server.cli(&["EVAL", script, "1", &queue, &count.to_string()]);
+}
+
+async fn waits_behind(server: &RedisServer, locks: &LockManager, key: &str, dead: usize) -> Waiter {
+    let request = locks.lock(key).ttl(long()).wait(Wait::Forever);
+    let waiter = tokio::spawn(request.acquire());
+    let queue = format!("lockkit:!q:{{{key}}}");
+    wait::eventually("it stands in the queue", async || {
+        server.cli(&["ZCARD", &queue]) == (dead + 1).to_string()
+    })
+    .await;
+    waiter
+}
+
+async fn comes_after(dead: usize) {
+    let server = RedisServer::start();
+    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+    die(&server, "k", dead);
+    let waiter = waits_behind(&server, &locks, "k", dead).await;
+    guard.release().await.expect("held");
+    assert!(
+        server.get("lockkit:k").is_some(),
+        "the release has given it away"
+    );
+    its_turn(waiter).await.release().await.expect("held");
+    wait::eventually("nothing is left", async || keys(&server).is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_release_gives_the_lock_to_a_waiter_behind_two_hundred_dead_ones() {
+    needs!(redis);
+    comes_after(200).await;
+}
+
+#[tokio::test]
+async fn a_release_gives_the_lock_to_a_waiter_behind_more_dead_ones_than_a_script_removes() {
+    needs!(redis);
+    comes_after(VERY_MANY).await;
+}
+
+#[tokio::test]
+async fn a_release_gives_the_lock_to_a_waiter_behind_dead_ones_and_processes_that_were_killed() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+    die(&server, "k", 100);
+    let connected = || server.info("clients").remove("connected_clients");
+    let alone = connected();
+    let mut killed = Vec::new();
+    for count in 101..=102 {
+        killed.push(process("gone::waits_for_its_turn", &server, &[]));
+        super::queued(&server, count).await;
+    }
+    killed.iter_mut().for_each(ChildProcess::kill);
+    wait::eventually("the server knows that they are gone", async || {
+        connected() == alone
+    })
+    .await;
+    let waiter = waits_behind(&server, &locks, "k", 102).await;
+    guard.release().await.expect("held");
+    its_turn(waiter).await.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn releases_that_go_together_give_each_lock_to_the_waiter_behind_dead_ones() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let mut releases = JoinSet::new();
+    let mut waiters = Vec::new();
+    let mut guards = Vec::new();
+    for key in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+        let guard = owner.lock(key).ttl(long()).acquire().await.expect("free");
+        guards.push(guard);
+        die(&server, key, 300);
+        waiters.push(waits_behind(&server, &locks, key, 300).await);
+    }
+    for guard in guards {
+        releases.spawn(guard.release());
+    }
+    for released in releases.join_all().await {
+        released.expect("held");
+    }
+    for waiter in waiters {
+        its_turn(waiter).await.release().await.expect("held");
+    }
+    wait::eventually("nothing is left", async || keys(&server).is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_cooldown_is_told_to_the_waiter_behind_more_dead_ones_than_a_script_removes() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let request = owner.lock("k").ttl(long());
+    let request = request.cooldown(Duration::from_millis(500));
+    let guard = request.acquire().await.expect("free");
+    die(&server, "k", VERY_MANY);
+    let waiter = waits_behind(&server, &locks, "k", VERY_MANY).await;
+    guard.release().await.expect("held");
+    assert_eq!(server.cli(&["ZCARD", "lockkit:!q:{k}"]), "1");
+    its_turn(waiter).await.release().await.expect("held");
+}

@@ -1,0 +1,104 @@
+//! The order of arrival, over a server's clock that was set back: places in the queue whose number is in the
+//! future are what it leaves behind.
+
+use lock_core::test_util::ManualClock;
+use lock_core::{LockManager, Wait};
+use lock_tests::{RedisServer, needs, wait};
+
+use super::{Waiter, its_turn, long, manager, on, others_run, process, queued, says};
+use crate::redis::asked;
+
+const QUEUE: &str = "lockkit:!q:{k}";
+
+async fn waits(server: &RedisServer, locks: &LockManager, count: usize) -> Waiter {
+    let request = locks.lock("k").ttl(long()).wait(Wait::Forever);
+    let waiter = tokio::spawn(request.acquire());
+    queued(server, count).await;
+    waiter
+}
+
+fn line(server: &RedisServer) -> Vec<String> {
+    let line = server.cli(&["ZRANGE", QUEUE, "0", "-1"]);
+    line.lines().map(str::to_owned).collect()
+}
+
+/// The clock goes back by an hour: all who stand in the queue came an hour in the future.
+fn the_clock_goes_back(server: &RedisServer) {
+    for waiter in line(server) {
+        server.cli(&["ZINCRBY", QUEUE, "3600000000", &waiter]);
+    }
+}
+
+#[tokio::test]
+async fn processes_are_served_in_the_order_of_their_arrival_when_the_clock_was_set_back() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let owner = manager(&server.url()).await;
+    let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+    let mut managers = Vec::new();
+    let mut waiters = Vec::new();
+    let mut arrived = Vec::new();
+    for count in 1..=4 {
+        managers.push(manager(&server.url()).await);
+        waiters.push(waits(&server, &managers[count - 1], count).await);
+        if count == 2 {
+            arrived = line(&server);
+            the_clock_goes_back(&server);
+        }
+    }
+    assert_eq!(line(&server)[..2], arrived, "newcomers stand behind");
+    let mut guard = guard;
+    for waiter in waiters {
+        guard.release().await.expect("held");
+        guard = its_turn(waiter).await;
+    }
+    guard.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn a_waiter_that_asks_again_keeps_its_place_when_the_clock_was_set_back() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let clock = ManualClock::new();
+    let (owner, first, second) = (
+        manager(&server.url()).await,
+        on(&clock, &server.url()).await,
+        manager(&server.url()).await,
+    );
+    let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+    let one = waits(&server, &first, 1).await;
+    the_clock_goes_back(&server);
+    let other = waits(&server, &second, 2).await;
+    let arrived = line(&server);
+    super::all_is_answered(&first).await;
+    others_run().await;
+    server.reset_stats();
+    clock.advance(long() / 2);
+    wait::eventually("the first one has asked again", async || {
+        asked(&server).get("evalsha") > Some(&0)
+    })
+    .await;
+    assert_eq!(line(&server), arrived);
+    guard.release().await.expect("held");
+    its_turn(one).await.release().await.expect("held");
+    its_turn(other).await.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn the_next_is_told_of_a_grant_to_a_waiter_whose_age_the_clock_does_not_tell() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
+    let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+    let stopped = process("gone::waits_for_its_turn", &server, &[]);
+    queued(&server, 1).await;
+    the_clock_goes_back(&server);
+    let next = waits(&server, &locks, 2).await;
+    stopped.stop();
+    server.reset_stats();
+    guard.release().await.expect("held");
+    assert_eq!(asked(&server).get("publish"), Some(&2), "both are told");
+    its_turn(next).await.release().await.expect("held");
+    stopped.cont();
+    says(&stopped, "done");
+}
