@@ -36,8 +36,11 @@
 //!   [`Unavailable`](ErrorKind::Unavailable), never "busy".
 //! * Loss is one-way, and noticed before the server may give the key away. A key that is deleted
 //!   from outside, a `FLUSHALL` or a failover gives it away at once: noticed at the next renewal, at
-//!   most the lesser of ttl/3 and 10 s later.
-//! * Fencing tokens rise with every grant of a key.
+//!   most the lesser of ttl/3 and 10 s later. The owner that notices gives a free key to the first waiter.
+//!   Waiters whose queue was deleted too, or whose owner is dead, ask when the lease would have ended, at the
+//!   latest after 30 s.
+//! * Fencing tokens rise with every grant of a key, unless the server's clock is set back after an owner
+//!   crashed or after the server lost its data: then a token can be lower than those before.
 //! * A cancelled acquire leaves no key behind, at whichever await it is dropped (if the store is out
 //!   of reach: none for longer than its ttl).
 //! * **Not** promised: that work sent before the loss is undone. What a process does between its
