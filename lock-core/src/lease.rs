@@ -203,6 +203,13 @@ impl Lease {
         }
     }
 
+    /// Its key may be gone: a renewal says so.
+    pub(crate) fn renew_now(&mut self, now: Moment) {
+        if let Renewing::At(at) = &mut self.renewing {
+            *at = now.min(*at);
+        }
+    }
+
     /// The last body that wanted it renewed has left.
     pub(crate) fn stop_renewing(&mut self) {
         self.terms.renew = false;

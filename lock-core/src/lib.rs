@@ -37,8 +37,8 @@
 //! * Loss is one-way, and noticed before the server may give the key away. A key that is deleted
 //!   from outside, a `FLUSHALL` or a failover gives it away at once: noticed at the next renewal, at
 //!   most the lesser of ttl/3 and 10 s later. The owner that notices gives a free key to the first waiter.
-//!   Waiters whose queue was deleted too, or whose owner is dead, ask when the lease would have ended, at the
-//!   latest after 30 s.
+//!   A `FLUSHALL` on one server is told to owners and waiters at once. Waiters whose queue alone was deleted, or
+//!   whose owner is dead, ask when the lease would have ended, at the latest after 30 s.
 //! * Fencing tokens rise with every grant of a key, unless the server's clock is set back after an owner
 //!   crashed or after the server lost its data: then a token can be lower than those before.
 //! * A cancelled acquire leaves no key behind, at whichever await it is dropped (if the store is out

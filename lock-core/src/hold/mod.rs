@@ -233,6 +233,13 @@ impl Hold {
         action
     }
 
+    /// Its key may be gone: the keeper asks now.
+    pub(crate) fn renew_now(self: &Arc<Self>) {
+        let now = self.now();
+        lock(&self.state).lease.renew_now(now);
+        self.core.keeper.rearm(self);
+    }
+
     pub(crate) fn renewed(&self, sent: Moment, answer: Renewal) {
         let now = self.now();
         let mut state = lock(&self.state);

@@ -176,7 +176,7 @@ impl Local {
         for waiter in waiting {
             drop(waiter.verdict.send(Verdict::Failed(error.clone())));
         }
-        self.tell_all_to_ask();
+        self.tell_all(News::Ask);
     }
 
     /// The leases that this process holds.
@@ -322,15 +322,15 @@ impl Local {
         true
     }
 
-    /// Every contender asks again.
-    pub(crate) fn tell_all_to_ask(&self) {
+    /// Every contender asks again, at once or after a while. What it was told before is no fact any more.
+    pub(crate) fn tell_all(&self, news: News) {
         let mut wakers = Vec::new();
         for slot in lock(&self.slots).active.values_mut() {
             if let Some(contender) = &mut slot.contender {
-                contender.news = Some(News::Ask);
+                contender.news = Some(news);
                 wakers.extend(contender.waker.take());
-                if let Standing::Refused { .. } = slot.standing {
-                    slot.standing = Standing::Unknown;
+                if let Standing::Refused { told, .. } = &mut slot.standing {
+                    told.refusal.pushed = false;
                 }
             }
         }

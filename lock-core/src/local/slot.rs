@@ -207,7 +207,9 @@ impl Slot {
             return None;
         }
         self.standing = Standing::Unknown;
-        contender.news.get_or_insert(News::Ask);
+        if !matches!(contender.news, Some(News::Given(_))) {
+            contender.news = Some(News::Ask);
+        }
         contender.waker.take()
     }
 

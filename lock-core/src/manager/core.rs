@@ -15,6 +15,10 @@ use crate::store::{
 };
 use crate::token::{Address, TokenSource};
 
+/// After a loss of all data the owners look at their leases at once. Waiters ask so much later, so that no owner
+/// still believes in a lock that a waiter gets.
+const OWNERS_FIRST: Duration = Duration::from_secs(1);
+
 /// What all clones, guards and handles of a manager share.
 pub(crate) struct Core {
     pub(crate) tokens: TokenSource,
@@ -133,7 +137,13 @@ impl Core {
                     self.keeper.submit(job);
                 }
             }
-            Event::Interrupted => self.local.tell_all_to_ask(),
+            Event::Interrupted => self.local.tell_all(News::Ask),
+            Event::Flushed => {
+                for hold in self.local.held() {
+                    hold.renew_now();
+                }
+                self.local.tell_all(News::Next(OWNERS_FIRST));
+            }
         }
     }
 }

@@ -322,6 +322,8 @@ pub(crate) enum Event {
     },
     /// Pushes may have been missed, or none come for now: every waiter asks again.
     Interrupted,
+    /// All data was deleted (`FLUSHALL`): leases are gone, and so are the queues.
+    Flushed,
 }
 
 /// What a waiter is told.

@@ -241,6 +241,27 @@ async fn waiters_and_the_lock_they_wait_for_survive_the_loss_of_all_data() {
     }
 }
 
+/// No time passes for the owner, and its waiter's timer of last resort does not ring.
+#[tokio::test]
+async fn a_loss_of_all_data_is_heard_of_by_the_owner_and_by_its_waiters() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let clock = ManualClock::new();
+    let (owner, locks) = (
+        on(&clock, &server.url()).await,
+        manager(&server.url()).await,
+    );
+    let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+    let waiter = waits(&server, &locks, 1).await;
+    all_is_answered(&locks).await;
+    server.cli(&["FLUSHALL"]);
+    timeout(wait::PATIENCE, guard.lost()).await.expect("told");
+    let next = its_turn(waiter).await;
+    assert!(next.fencing_token() > guard.fencing_token());
+    drop(guard);
+    next.release().await.expect("held");
+}
+
 #[tokio::test]
 async fn a_release_that_handed_the_lock_over_and_went_unanswered_is_a_release() {
     needs!(redis);

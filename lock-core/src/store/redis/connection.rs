@@ -159,13 +159,19 @@ impl Connection {
             return Ok(());
         };
         let subscribe = cmd("SUBSCRIBE").arg(inbox.channel()).take();
-        match self.send(&subscribe).await {
-            Ok(_) => inbox.open(),
-            Err(Trouble::Broken(error)) => return Err(failure(error)),
+        // No key is tracked: a server tells each client that tracks any when all its data is deleted.
+        let track = cmd("CLIENT").arg("TRACKING").arg("ON").arg("OPTIN").take();
+        match tokio::join!(self.send(&subscribe), self.send(&track)) {
+            (Err(Trouble::Broken(error)), _) | (_, Err(Trouble::Broken(error))) => {
+                Err(failure(error))
+            }
+            (Ok(_), _) => {
+                inbox.open();
+                Ok(())
+            }
             // Without pushes waiters look for themselves: slower, not wrong. The audit tells of it.
-            Err(_) => {}
+            (Err(_), _) => Ok(()),
         }
-        Ok(())
     }
 
     /// Whether what is pushed to its inbox's address arrives here at the moment.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use redis::{PushInfo, PushKind};
+use redis::{PushInfo, PushKind, Value};
 use tokio::sync::Notify;
 
 use super::answers::text;
@@ -67,6 +67,9 @@ impl Inbox {
                 if let Some(event) = told(&self.names, push) {
                     self.events.tell(event);
                 }
+            }
+            PushKind::Invalidate if push.data.first() == Some(&Value::Nil) => {
+                self.events.tell(Event::Flushed);
             }
             PushKind::Disconnection => {
                 let listened = self.listening.swap(false, Ordering::Relaxed);

@@ -1,0 +1,195 @@
+use super::*;
+
+fn bulk(text: &str) -> Value {
+    Value::BulkString(text.as_bytes().to_vec())
+}
+
+#[test]
+fn an_answer_that_is_not_understood_is_never_a_grant() {
+    let strange = [
+        Value::Nil,
+        Value::Okay,
+        Value::Int(1),
+        Value::Array(vec![]),
+        Value::Array(vec![Value::Int(1)]),
+        Value::Array(vec![Value::Int(1), bulk("")]),
+        Value::Array(vec![Value::Int(1), bulk("0")]),
+        Value::Array(vec![Value::Int(1), bulk("-5")]),
+        Value::Array(vec![Value::Int(1), bulk("0x10")]),
+        Value::Array(vec![Value::Int(1), bulk("1.7e+15")]),
+        Value::Array(vec![Value::Int(1), bulk("9007199254740992")]),
+        Value::Array(vec![Value::Int(1), bulk("5"), bulk("6")]),
+        Value::Array(vec![Value::Int(2), bulk("5")]),
+        Value::Array(vec![bulk("1"), bulk("5")]),
+        Value::Array(vec![Value::Int(0), bulk("x"), Value::Int(5), bulk("6")]),
+        Value::Array(refused(2).to_vec()),
+    ];
+    for answer in strange {
+        assert!(
+            matches!(acquired(&answer, true), Outcome::Failed(_)),
+            "{answer:?}"
+        );
+    }
+}
+
+const OURS: &str = "0123456789abcdef/0123456789abcdef0123456789abcdef";
+
+/// `stands`: whether the waiter has a place in the queue.
+fn refused(stands: i64) -> [Value; 5] {
+    let time = bulk("1700000000000025");
+    [
+        Value::Int(0),
+        bulk(OURS),
+        Value::Int(5),
+        time,
+        Value::Int(stands),
+    ]
+}
+
+#[test]
+fn a_waiter_is_told_of_a_release_only_if_it_stands_in_the_queue_and_hears_pushes() {
+    for (stands, hears) in [(0, false), (0, true), (1, false), (1, true)] {
+        let answer = Value::Array(refused(stands).to_vec());
+        let Outcome::Busy(refusal) = acquired(&answer, hears) else {
+            panic!("a refusal");
+        };
+        assert_eq!(refusal.pushed, stands == 1 && hears);
+        assert!(refusal.server_time.is_some());
+    }
+    let in_batch = Value::Array(refused(1)[..3].to_vec());
+    let Outcome::Busy(refusal) = acquired_in_batch(&in_batch) else {
+        panic!("a refusal");
+    };
+    assert!(!refusal.pushed, "a batch lets no waiter stand in a queue");
+}
+
+#[test]
+fn a_release_that_left_dead_waiters_in_the_queue_says_so() {
+    for (answer, released_it, more) in [
+        (1, true, false),
+        (4, true, false),
+        (6, true, true),
+        (5, false, true),
+    ] {
+        let answer = Value::Int(answer);
+        assert_eq!(has_more(&answer), more);
+        let yes = matches!(released(&answer), Outcome::Released(Released::Yes));
+        assert_eq!(yes, released_it, "{answer:?}");
+    }
+}
+
+#[test]
+fn a_batch_tells_a_grant_by_its_fencing_token_alone() {
+    let granted = acquired_in_batch(&Value::Int(1_700_000_000_000_025));
+    assert!(matches!(granted, Outcome::Granted(_)));
+    let strange = [
+        Value::Nil,
+        Value::Int(0),
+        Value::Int(-7),
+        Value::Int(1 << 53),
+        bulk("5"),
+        Value::Array(vec![Value::Int(1), bulk("5")]),
+        Value::Array(vec![Value::Int(3)]),
+    ];
+    for answer in strange {
+        let outcome = acquired_in_batch(&answer);
+        assert!(matches!(outcome, Outcome::Failed(_)), "{answer:?}");
+    }
+}
+
+#[test]
+fn a_batch_tells_in_words_that_all_went_as_usual() {
+    let usual = as_usual(&bulk("all 1700000000 25"));
+    assert_eq!(usual, Some(1_700_000_000_000_025));
+    let strange = [
+        Value::Int(1_700_000_000_000_025),
+        Value::Okay,
+        bulk("all"),
+        bulk("all 1700000000"),
+        bulk("all 1700000000 1000000"),
+        bulk("granted 1700000000 25"),
+        Value::Array(vec![bulk("all 1700000000 25")]),
+    ];
+    for answer in strange {
+        assert_eq!(as_usual(&answer), None, "{answer:?}");
+    }
+}
+
+#[test]
+fn a_step_over_a_lease_is_granted_by_the_time() {
+    let granted = acquired_by_a_step(&Value::Int(1_700_000_000_000_025));
+    let fence = FencingToken::new(1_700_000_000_000_025).expect("a token");
+    assert!(matches!(granted, Outcome::Granted(granted) if granted == fence));
+    let strange = [
+        Value::Nil,
+        Value::Okay,
+        Value::Int(0),
+        Value::Int(1),
+        Value::Int(4),
+        Value::Int(-1_700_000_000_000_025),
+        Value::Int(999_999_999_999_999),
+        Value::Int(1 << 53),
+        bulk("1700000000000025"),
+        bulk("all 1700000000 25"),
+        Value::Array(vec![Value::Int(1_700_000_000_000_025)]),
+        Value::Array(vec![Value::Int(1), bulk("1700000000000025")]),
+    ];
+    for answer in strange {
+        let outcome = acquired_by_a_step(&answer);
+        assert!(matches!(outcome, Outcome::Failed(_)), "{answer:?}");
+    }
+}
+
+#[test]
+fn a_refusal_tells_held_from_cooling_and_ours_from_strangers() {
+    let ours = "0123456789abcdef/0123456789abcdef0123456789abcdef";
+    let held = refusal(ours, 1500, true);
+    assert_eq!(
+        (held.cooling, held.remaining, held.pushed),
+        (false, Some(Duration::from_millis(1500)), true)
+    );
+    let cooling = refusal(&format!("cooling/{ours}"), 20, true);
+    assert!(cooling.cooling && cooling.pushed);
+    assert!(!refusal("some-uuid", 20, true).pushed);
+    let endless = refusal(ours, -1, true);
+    assert_eq!((endless.remaining, endless.pushed), (None, false));
+}
+
+#[test]
+fn an_unknown_status_of_a_renewal_is_not_a_loss() {
+    let Outcome::Extended(answers) = extended(&Value::Array(vec![
+        Value::Int(1),
+        Value::Int(3),
+        Value::Int(0),
+    ])) else {
+        panic!("a list of answers");
+    };
+    assert_eq!(
+        answers,
+        [Extended::Yes, Extended::Unknown, Extended::NotOurs]
+    );
+}
+
+fn time(seconds: &str, micros: &str) -> Value {
+    let part = |text: &str| Value::BulkString(text.as_bytes().to_vec());
+    Value::Array(vec![part(seconds), part(micros)])
+}
+
+#[test]
+fn the_fencing_token_is_the_servers_time_where_that_is_above_the_mark() {
+    let now = time("1700000000", "25");
+    let fence_of = |mark: Value| time_above(&mark, &now, 0).map(u64::from);
+    assert_eq!(fence_of(Value::Nil), Some(1_700_000_000_000_025));
+    assert_eq!(
+        fence_of(Value::BulkString(b"1700000000000024".to_vec())),
+        Some(1_700_000_000_000_025)
+    );
+    assert_eq!(
+        fence_of(Value::BulkString(b"1700000000000025".to_vec())),
+        None
+    );
+    assert_eq!(fence_of(Value::BulkString(b"soon".to_vec())), None);
+    assert_eq!(time_above(&Value::Nil, &Value::Okay, 0), None);
+    // What another node has said of the mark counts too.
+    assert_eq!(time_above(&Value::Nil, &now, 1_700_000_000_000_025), None);
+}
