@@ -96,6 +96,7 @@ mod acquire;
     )
 )]
 mod audit;
+mod body;
 mod builder;
 mod clock;
 mod cohort;

@@ -7,6 +7,7 @@ use crate::{
     AsLockManager, Error, LockGuard, LockHandle, LockKey, LockManager, LockRequest, Run, Wait,
 };
 
+pub use crate::body::Body;
 pub use crate::key::KeyBuilder;
 
 pub fn request<M: AsLockManager + ?Sized>(manager: &M, key: impl IntoKey) -> LockRequest {
@@ -74,18 +75,27 @@ pub fn prepare<T>(arguments: impl FnOnce() -> T) -> T {
     arguments()
 }
 
-pub fn run<C, F>(request: LockRequest, body: C) -> Run<C, F>
+/// The body with its arguments, on the heap.
+pub fn body<C, F>(body: C) -> Body<C, F>
 where
     C: FnOnce(LockHandle) -> F,
     F: Future,
 {
-    request.run_with(body)
+    Body::new(body)
+}
+
+pub fn run<C, F>(request: LockRequest, body: Body<C, F>) -> Run<C, F>
+where
+    C: FnOnce(LockHandle) -> F,
+    F: Future,
+{
+    request.run_body(body, |_| true)
 }
 
 /// As [`run`], with a cooldown after work that succeeded.
 pub fn run_cooling<C, F>(
     request: LockRequest,
-    body: C,
+    body: Body<C, F>,
     cooldown: Duration,
     succeeded: fn(&F::Output) -> bool,
 ) -> Run<C, F>
@@ -93,7 +103,7 @@ where
     C: FnOnce(LockHandle) -> F,
     F: Future,
 {
-    request.cooldown(cooldown).run_until(body, succeeded)
+    request.cooldown(cooldown).run_body(body, succeeded)
 }
 
 /// Whether it is the lock of this key of this manager, held or not.

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::acquire::Wanted;
+use crate::body::Body;
 use crate::error::{Error, ErrorKind};
 use crate::guard::LockGuard;
 use crate::handle::LockHandle;
@@ -243,8 +244,8 @@ impl LockRequest {
     /// # Cancel safety
     ///
     /// The body is dropped, then the lock is given back in the background.
-    pub fn run<F: Future>(self, body: F) -> Run<impl FnOnce(LockHandle) -> F, F> {
-        self.run_with(move |_| body)
+    pub fn run<F: Future>(self, body: F) -> Run<fn(LockHandle) -> F, F> {
+        self.run_body(Body::made(body), |_| true)
     }
 
     /// As [`run`](Self::run), with a handle to the lock for the body.
@@ -266,15 +267,15 @@ impl LockRequest {
         C: FnOnce(LockHandle) -> F,
         F: Future,
     {
-        self.run_until(body, |_| true)
+        self.run_body(Body::new(body), |_| true)
     }
 
     /// `succeeded` says of the body's output whether its work is done: only then a cooldown counts.
-    pub(crate) fn run_until<C, F>(self, body: C, succeeded: fn(&F::Output) -> bool) -> Run<C, F>
-    where
-        C: FnOnce(LockHandle) -> F,
-        F: Future,
-    {
+    pub(crate) fn run_body<C, F: Future>(
+        self,
+        body: Body<C, F>,
+        succeeded: fn(&F::Output) -> bool,
+    ) -> Run<C, F> {
         let (on_lost, release, reentrancy) = (self.on_lost, self.release, self.reentrancy);
         let taking = match self.wanted() {
             Ok(wanted) => Taking::Asking(Box::pin(enter(wanted, reentrancy))),

@@ -4,7 +4,7 @@
 //! async fn place_order(uid: u64, cart: Cart) -> R {
 //!     let (request, body) = prepare(move || {
 //!         let request = installed_request(key).ttl(…).wait(…);     // evaluated here, once
-//!         let body = move |handle| async move { …; { the body } }; // owns every parameter
+//!         let body = body(move |handle| async move { …; { the body } }); // owns every parameter
 //!         (request, body)
 //!     });
 //!     let outcome = run(request, body).await;                      // drops the body, then releases
@@ -151,7 +151,7 @@ fn locked(
     let prepared = quote_spanned! {span=>
         #krate::__private::prepare(move || {
             #built
-            let #body = #closure;
+            let #body = #krate::__private::body(#closure);
             (#request, #(#cooldown,)* #body)
         })
     };

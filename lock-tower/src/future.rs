@@ -67,7 +67,7 @@ pin_project! {
         /// Its key is being made.
         Keying { keying: Keying<B>, ready: Option<Ready<S>> },
         /// Not locked at all.
-        Passing { #[pin] future: S::Future },
+        Passing { future: Pin<Box<S::Future>> },
         Refused { response: Option<Box<Response<Bytes>>> },
         Acquiring { taking: Taking, asked: Stopwatch, work: Option<Work<S, B>> },
         Working { running: Option<Running<S::Response, S::Error>> },
@@ -99,6 +99,7 @@ where
     }
 
     pub(crate) fn passing(future: S::Future) -> Self {
+        let future = Box::pin(future);
         Self {
             state: State::Passing { future },
         }
@@ -139,7 +140,7 @@ where
                     State::keyed(ready, request, key)
                 }
                 StateProjection::Passing { future } => {
-                    let result = ready!(future.poll(context));
+                    let result = ready!(future.as_mut().poll(context));
                     return Poll::Ready(result.map(untouched));
                 }
                 StateProjection::Refused { response } => {
@@ -254,7 +255,7 @@ where
             let response = Some(Box::new(response));
             return State::Refused { response };
         }
-        let future = self.inner.call(Request::from_parts(parts, body));
+        let future = Box::pin(self.inner.call(Request::from_parts(parts, body)));
         State::Passing { future }
     }
 }

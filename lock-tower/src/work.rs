@@ -154,7 +154,8 @@ pin_project! {
         S: Service<Request<B>>,
     {
         Ready { call: Option<(S, Request<B>)> },
-        Called { #[pin] future: S::Future, inner: S },
+        // On the heap: unoptimized code would copy it into every frame between here and its poll.
+        Called { future: Pin<Box<S::Future>>, inner: S },
     }
 }
 
@@ -167,11 +168,11 @@ where
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         if let HandlerProjection::Ready { call } = self.as_mut().project() {
             let (mut inner, request) = call.take().expect(POLLED_AGAIN);
-            let future = inner.call(request);
+            let future = Box::pin(inner.call(request));
             self.set(Handler::Called { future, inner });
         }
         match self.project() {
-            HandlerProjection::Called { future, .. } => future.poll(context),
+            HandlerProjection::Called { future, .. } => future.as_mut().poll(context),
             HandlerProjection::Ready { .. } => unreachable!("it was called just now"),
         }
     }

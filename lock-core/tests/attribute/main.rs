@@ -20,3 +20,4 @@ mod refusal;
 mod send;
 mod shapes;
 mod size;
+mod stack;

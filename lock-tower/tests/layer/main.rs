@@ -43,6 +43,7 @@ mod script;
 mod shadow;
 mod shutdown;
 mod sockets;
+mod stack;
 mod stacks;
 #[cfg(feature = "axum")]
 mod wire;
