@@ -82,18 +82,23 @@ impl Job {
     }
 
     /// What the store has for a waiter that is gone: its place in the queue, or the key itself.
-    pub(crate) fn nobodys(core: &Arc<Core>, key: Arc<str>, token: Token, given: bool) -> Self {
-        let ttl = Duration::from_secs(5);
+    pub(crate) fn nobodys(
+        core: &Arc<Core>,
+        key: Arc<str>,
+        token: Token,
+        grant: Duration,
+        given: bool,
+    ) -> Self {
         Self {
             release: Release {
                 key,
                 token,
-                ttl,
+                ttl: grant,
                 fence: None,
                 in_background: true,
             },
             first: if given { First::Release } else { First::Leave },
-            ttl,
+            ttl: Duration::from_secs(5),
             late_twin: false,
             core: Arc::clone(core),
         }

@@ -129,11 +129,16 @@ impl Core {
 
     fn hear(self: Arc<Self>, event: Event) {
         match event {
-            Event::News { key, token, news } => {
+            Event::News {
+                key,
+                token,
+                grant,
+                news,
+            } => {
                 // A waiter that is gone in the meantime must not keep the others waiting.
                 if !self.local.tell(&key, token, news, &self.keeper.clock) {
                     let given = matches!(news, News::Given(_));
-                    let job = Job::nobodys(&self, key, token, given);
+                    let job = Job::nobodys(&self, key, token, grant, given);
                     self.keeper.submit(job);
                 }
             }

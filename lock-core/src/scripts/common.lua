@@ -37,7 +37,7 @@ local function publish(channels, token, message)
 end
 
 -- Tells the first two waiters that still listen when to ask again if nothing is pushed to them before:
--- "n <token> <ms> <lock>". Two, and the second one later, so that a process that is stopped, and does
+-- "n <token> <grant in ms> <ms> <lock>", the first two as they stand in the queue. Two, and the second one later, so that a process that is stopped, and does
 -- not come, does not stop all the others. Answers how many were told.
 local function tell_next(queue, lock, channels, ms)
   local told = 0
@@ -46,7 +46,7 @@ local function tell_next(queue, lock, channels, ms)
     if is_queue_of_nobody(next) then return told end
     local token = string.match(next[1], '^(%x+/%x+) %d+$')
     local after = string.format('%.0f', ms + told * 2000)
-    if not token or publish(channels, token, 'n ' .. token .. ' ' .. after .. ' ' .. lock) == 0 then
+    if not token or publish(channels, token, 'n ' .. next[1] .. ' ' .. after .. ' ' .. lock) == 0 then
       local removed = redis.pcall('ZREM', queue, next[1])
       if removed ~= 1 then
         failed = removed
@@ -93,7 +93,7 @@ local function hand_over(queue, lock, mark, channels, time, now, least, ours, he
       if type(receivers) ~= 'number' then
         -- Not given after all. It keeps its place, or if there is no room for that, asks.
         if redis.pcall('ZADD', queue, head[2], head[1]) ~= 1 then
-          publish(channels, token, 'n ' .. token .. ' 0 ' .. lock)
+          publish(channels, token, 'n ' .. head[1] .. ' 0 ' .. lock)
         end
         break
       end

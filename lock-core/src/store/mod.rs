@@ -318,6 +318,8 @@ pub(crate) enum Event {
     News {
         key: Arc<str>,
         token: Token,
+        /// For how long the key is given to it, as its place in the queue says: the place is left by that.
+        grant: Duration,
         news: News,
     },
     /// Pushes may have been missed, or none come for now: every waiter asks again.

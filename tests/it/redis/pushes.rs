@@ -168,7 +168,7 @@ async fn a_push_that_comes_after_the_grant_leaves_the_lock_alone() {
     // Told twice of one grant, and of a turn that has come.
     for message in [
         format!("g {token} 0 99000 1 7 lockkit:k"),
-        format!("n {token} 0 lockkit:k"),
+        format!("n {token} 2000 0 lockkit:k"),
     ] {
         assert_eq!(server.cli(&["PUBLISH", &channel(&token), &message]), "1");
     }
@@ -315,7 +315,7 @@ async fn a_wait_ends_when_it_should_however_often_it_is_told() {
     let token = first(&server, "k");
     // As when the key changes hands thousands of times a second and somebody else is always faster.
     let tell = "for _ = 1, 500 do redis.call('PUBLISH', ARGV[1], ARGV[2]) end";
-    let (channel, message) = (channel(&token), format!("n {token} 0 lockkit:k"));
+    let (channel, message) = (channel(&token), format!("n {token} 2000 0 lockkit:k"));
     let told_all_the_time = async {
         loop {
             server.cli(&["EVAL", tell, "0", &channel, &message]);
@@ -362,15 +362,15 @@ async fn a_push_that_makes_no_sense_is_ignored() {
         &format!("g {token} 4000000000 0 18446744073709551615 5 lockkit:k"),
         &format!("g {token} 4000000000 0 5 5 elsewhere"),
         &format!("h {token} 4000000000 0 5 5 lockkit:k"),
-        &format!("n {token} -1 lockkit:k"),
+        &format!("n {token} 2000 -1 lockkit:k"),
         &format!("g {} 4000000000 0 5 5 lockkit:k", token.to_uppercase()),
         // No grant lasts that long, nor ends before it was asked for: it is asked about.
         &format!("g {token} 4000000000 0 5 5 lockkit:k"),
         &format!("g {token} 0 0 1 5 lockkit:k"),
         // The owner's, told to somebody else; and a key that it does not wait for.
-        &format!("n {held} 0 lockkit:k"),
-        &format!("n {token} 0 lockkit:another"),
-        &format!("n {token} 0 lockkit:{endless}"),
+        &format!("n {held} 2000 0 lockkit:k"),
+        &format!("n {token} 2000 0 lockkit:another"),
+        &format!("n {token} 2000 0 lockkit:{endless}"),
         &endless,
     ] {
         assert_eq!(server.cli(&["PUBLISH", &channel, message]), "1");

@@ -127,3 +127,28 @@ async fn a_waiter_behind_many_dead_ones_is_told_of_a_release() {
     );
     nodes.are_left_clean().await;
 }
+
+#[tokio::test]
+async fn a_process_leaves_the_places_of_its_waiters_that_have_gone() {
+    needs!(redis);
+    let nodes = Nodes::start(3);
+    let locks = nodes.acquainted().await;
+    let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
+    wait::eventually("all have agreed", async || guard.acks().granted() == 3).await;
+    // A waiter with a ttl of half a second stood there, and its node did not take it out of the queue.
+    let held = nodes.0[0].get("lockkit:k").expect("held");
+    let (address, _) = held.split_once('/').expect("a token");
+    let gone = format!("{address}/{:032x} 500", 7);
+    for node in &nodes.0 {
+        node.cli(&["ZADD", "lockkit:!q:{k}", "1", &gone]);
+    }
+    guard.release().await.expect("held");
+    wait::eventually("its process is told, and leaves the queues", async || {
+        let queued =
+            |node: &lock_tests::RedisServer| node.cli(&["EXISTS", "lockkit:!q:{k}"]) == "1";
+        !nodes.0.iter().any(queued)
+    })
+    .await;
+    let left = locks.drain(wait::PATIENCE).await;
+    assert!(left.is_complete(), "no command is repeated for ever");
+}

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::vote::Registers;
 use crate::clock::Moment;
 use crate::cohort::MOST_IN_ALL;
+use crate::deadline::GRANT;
 use crate::fence::FencingToken;
 use crate::store::{
     Acquire, Event, Events, Extended, Extension, Failure, News, Outcome, Refusal, Release, Released,
@@ -240,8 +241,13 @@ impl State {
             self.set(key, Owner::Promised(token), now + TURN);
         }
         let key = Arc::clone(key);
-        let news = News::Ask;
-        Some((events, Event::News { key, token, news }))
+        let event = Event::News {
+            key,
+            token,
+            grant: GRANT,
+            news: News::Ask,
+        };
+        Some((events, event))
     }
 
     /// The first waiter whose manager still listens. Those before it are dropped.

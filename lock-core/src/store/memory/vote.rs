@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::state::{Owner, State, Wake};
 use crate::clock::{Moment, ServerTime};
+use crate::deadline::GRANT;
 use crate::store::quorum::numbers::accepts;
 use crate::store::vote::{
     Joined, Propose, Reserve, Reserved, Vote, VoteOperation, VoteOutcome, Withdrawal,
@@ -154,7 +155,12 @@ impl State {
     fn tell_head(&mut self, key: &Arc<str>) -> Wake {
         let (events, token) = self.head(key)?;
         let key = Arc::clone(key);
-        let news = News::Ask;
-        Some((events, Event::News { key, token, news }))
+        let event = Event::News {
+            key,
+            token,
+            grant: GRANT,
+            news: News::Ask,
+        };
+        Some((events, event))
     }
 }

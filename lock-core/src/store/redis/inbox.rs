@@ -84,34 +84,38 @@ impl Inbox {
     }
 }
 
-/// A message of the scripts: `g <token> <s> <us> <grant in ms> <fence> <lock>`, or `n <token> <ms> <lock>`.
+/// A message of the scripts: `g <token> <s> <us> <grant in ms> <fence> <lock>`, or
+/// `n <token> <grant in ms> <ms> <lock>`.
 fn told(names: &Names, push: &PushInfo) -> Option<Event> {
     let [_channel, message] = push.data.as_slice() else {
         return None;
     };
     let (kind, rest) = text(message)?.split_once(' ')?;
     let (token, rest) = rest.split_once(' ')?;
-    let (news, lock) = match kind {
+    let (news, lasts, lock) = match kind {
         "g" => {
-            let (grant, lock) = given(rest)?;
-            (News::Given(grant), lock)
+            let (grant, lasts, lock) = given(rest)?;
+            (News::Given(grant), lasts, lock)
         }
         "n" => {
+            let (lasts, rest) = rest.split_once(' ')?;
             let (after, lock) = rest.split_once(' ')?;
-            (News::Next(Duration::from_millis(after.parse().ok()?)), lock)
+            let after = Duration::from_millis(after.parse().ok()?);
+            (News::Next(after), lasts.parse().ok()?, lock)
         }
         _ => return None,
     };
     Some(Event::News {
         key: names.key(lock)?.into(),
         token: Token::parse(token)?,
+        grant: Duration::from_millis(lasts),
         news,
     })
 }
 
 /// `<s> <us> <grant in ms> <fence> <lock>`: from when, for how long, and what it is fenced with, which
 /// is that time where it says `-`.
-fn given(rest: &str) -> Option<(Grant, &str)> {
+fn given(rest: &str) -> Option<(Grant, u64, &str)> {
     let mut words = rest.splitn(5, ' ');
     let mut number = || words.next()?.parse::<u64>().ok();
     let (seconds, micros, lasts) = (number()?, number()?, number()?);
@@ -126,7 +130,7 @@ fn given(rest: &str) -> Option<(Grant, &str)> {
         fence: FencingToken::new(fence)?,
         ends: ServerTime(ends),
     };
-    Some((grant, words.next()?))
+    Some((grant, lasts, words.next()?))
 }
 
 impl fmt::Debug for Inbox {
