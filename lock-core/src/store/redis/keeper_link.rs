@@ -69,6 +69,16 @@ impl KeeperLink {
         Ok(ready.0)
     }
 
+    /// The connection to that server, if it is there and alive.
+    pub(super) fn open_connection(&self, node: Node) -> Option<Connection> {
+        match &*self.state.borrow() {
+            State::Ready(connection, home) if connection.is_usable() && *home == node => {
+                Some(connection.clone())
+            }
+            _ => None,
+        }
+    }
+
     async fn connection_if(
         &self,
         fits: impl Fn(Node) -> bool,

@@ -125,7 +125,7 @@ impl RedisStore {
             Lane::Keeper if self.topology.is_cluster() => {
                 self.links.of(self.keeper_runtime.get()?.id(), node)
             }
-            Lane::Keeper => None,
+            Lane::Keeper => self.keeper.open_connection(node),
             Lane::Acknowledged(runtime) => self.replicas.as_ref()?.open_connection(runtime, node),
         }
     }
