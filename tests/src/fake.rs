@@ -136,7 +136,7 @@ async fn talk(
             Handshake::Succeeds => answer::greeting(&request),
             Handshake::Answered => None,
         };
-        let bytes = greeting.or_else(|| answer.borrow().bytes());
+        let bytes = greeting.or_else(|| answer.borrow().bytes(&request));
         let Some(bytes) = bytes else { return };
         if stream.write_all(&bytes).await.is_err() {
             return;

@@ -2,6 +2,7 @@
 //! when slots and nodes move.
 
 mod failover;
+mod hanging;
 mod keys;
 mod mistakes;
 mod moving;

@@ -64,3 +64,33 @@ async fn a_server_that_is_cut_off_costs_nothing_after_the_first_miss() {
     nodes.0[0].cli(&["DEL", "lockkit:k"]);
     nodes.are_left_clean().await;
 }
+
+#[tokio::test]
+async fn servers_that_hang_cost_no_lock_that_a_majority_holds() {
+    needs!(redis);
+    let nodes = Nodes::start(5);
+    let locks = nodes.acquainted().await;
+    let mut guards = Vec::new();
+    for number in 0..50_u32 {
+        let ttl = Duration::from_millis(900) + Duration::from_millis(100) * number;
+        let guard = locks.lock(format!("held:{number}")).ttl(ttl).acquire();
+        guards.push(guard.await.expect("free"));
+    }
+    for hanging in &nodes.0[..2] {
+        hanging.stop();
+    }
+    for round in 0..200 {
+        let guard = locks.lock(format!("free:{}", round % 20)).ttl(TTL);
+        let guard = guard.acquire().await.expect("three are well");
+        guard.release().await.expect("held");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(guards.iter().all(|guard| guard.is_valid()));
+    for hanging in &nodes.0[..2] {
+        hanging.cont();
+    }
+    for guard in guards {
+        guard.release().await.expect("held");
+    }
+    nodes.are_left_clean().await;
+}

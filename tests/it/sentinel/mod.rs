@@ -1,7 +1,9 @@
 //! A master that sentinels replace: what becomes of locks, of those who wait, and of those who ask
 //! meanwhile.
 
+mod epochs;
 mod failover;
+mod hanging;
 mod mistakes;
 mod partition;
 mod waiting;

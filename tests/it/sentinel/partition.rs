@@ -1,7 +1,9 @@
 //! A master that lives on, cut off from the others.
 
+use std::time::Duration;
+
 use lock_core::ErrorKind;
-use lock_tests::{Proxy, RedisServer, ReplicaSet, Sentinels, needs, wait};
+use lock_tests::{Direction, Flow, Proxy, RedisServer, ReplicaSet, Sentinels, needs, wait};
 use tokio::time::timeout;
 
 use super::manager;
@@ -104,4 +106,27 @@ async fn a_master_that_answers_is_left_when_the_sentinels_name_another() {
     assert!(new.get("lockkit:k").is_some());
     assert_eq!(old.get("lockkit:k"), None);
     next.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn a_replaced_master_is_not_connected_to_again_though_its_sentinel_takes_its_time() {
+    needs!(redis);
+    // As one that was frozen, was replaced, and goes on.
+    let (old, new) = (RedisServer::start(), RedisServer::start());
+    let to_old = Proxy::to(old.address());
+    let sentinel = naming(to_old.port());
+    let far = Proxy::to(sentinel.address());
+    for direction in [Direction::Requests, Direction::Replies] {
+        far.set(direction, Flow::Delay(Duration::from_millis(50)));
+    }
+    let locks = manager(&format!("redis-sentinel://{}?service=a", far.address())).await;
+    let guard = locks.lock("k").acquire().await.expect("free");
+    assert!(old.get("lockkit:k").is_some());
+    guard.release().await.expect("held");
+    sentinel.set(answer(new.port()));
+    to_old.cut();
+    let guard = locks.lock("k").acquire().await.expect("free");
+    assert!(new.get("lockkit:k").is_some());
+    assert_eq!(old.get("lockkit:k"), None);
+    guard.release().await.expect("held");
 }

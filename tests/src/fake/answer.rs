@@ -15,13 +15,28 @@ pub enum Answer {
     Error(String),
     /// Any bytes.
     Raw(Vec<u8>),
+    /// A sentinel that knows a master on this machine by its port, and the epoch of its configuration.
+    Master {
+        /// Where the master listens.
+        port: u16,
+        /// Raised by every failover.
+        epoch: u64,
+    },
+    /// A node of a cluster that knows one master on this machine, which has all slots, and the epoch of the
+    /// cluster.
+    Slots {
+        /// Where the master listens.
+        port: u16,
+        /// Raised by every failover.
+        epoch: u64,
+    },
     /// The connection is closed.
     HangUp,
 }
 
 impl Answer {
-    /// What to write; `None` hangs up.
-    pub(super) fn bytes(&self) -> Option<Vec<u8>> {
+    /// What to write in answer to a request; `None` hangs up.
+    pub(super) fn bytes(&self, request: &[String]) -> Option<Vec<u8>> {
         let error = |line: &str| format!("-{line}\r\n").into_bytes();
         Some(match self {
             Answer::Silence => Vec::new(),
@@ -32,9 +47,45 @@ impl Answer {
             }
             Answer::Error(line) => error(line),
             Answer::Raw(bytes) => bytes.clone(),
+            Answer::Master { port, epoch } => master(request, *port, *epoch),
+            Answer::Slots { port, epoch } => slots(request, *port, *epoch),
             Answer::HangUp => return None,
         })
     }
+}
+
+/// The answer to `SENTINEL GET-MASTER-ADDR-BY-NAME`, or to `SENTINEL MASTER`.
+fn master(request: &[String], port: u16, epoch: u64) -> Vec<u8> {
+    let (port, epoch) = (port.to_string(), epoch.to_string());
+    let words = if asks_for(request, "GET-MASTER-ADDR-BY-NAME") {
+        vec!["127.0.0.1", &port]
+    } else {
+        vec!["name", "mymaster", "config-epoch", &epoch]
+    };
+    let texts = words.iter().map(|word| bulk(word));
+    format!("*{}\r\n{}", words.len(), texts.collect::<String>()).into_bytes()
+}
+
+/// The answer to `CLUSTER SLOTS`, or to `CLUSTER INFO`.
+fn slots(request: &[String], port: u16, epoch: u64) -> Vec<u8> {
+    let answer = if asks_for(request, "SLOTS") {
+        let host = bulk("127.0.0.1");
+        format!("*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n{host}:{port}\r\n")
+    } else {
+        bulk(&format!(
+            "cluster_state:ok\r\ncluster_current_epoch:{epoch}\r\n"
+        ))
+    };
+    answer.into_bytes()
+}
+
+fn asks_for(request: &[String], what: &str) -> bool {
+    let asked = request.get(1);
+    asked.is_some_and(|asked| asked.eq_ignore_ascii_case(what))
+}
+
+fn bulk(text: &str) -> String {
+    format!("${}\r\n{text}\r\n", text.len())
 }
 
 /// A good server's answer to the commands that open a connection.

@@ -18,6 +18,9 @@ const ALERT: Duration = Duration::from_secs(10);
 const ALERT_INTERVAL: Duration = Duration::from_millis(250);
 /// A server that has not answered within this is one that does not answer.
 pub(super) const ANSWER: Duration = Duration::from_millis(250);
+/// A configuration that nothing speaks for any more is forgotten after this long, so that an older one
+/// may be believed: servers that were set up anew count anew.
+pub(super) const FORGOTTEN: Duration = Duration::from_secs(5);
 
 pub(super) struct Lookout {
     /// The number of the newest wish for a look.
@@ -25,7 +28,7 @@ pub(super) struct Lookout {
     bell: Notify,
     /// All wishes up to this one are fulfilled.
     done: watch::Sender<u64>,
-    last_wish: Mutex<Option<Moment>>,
+    last_alarm: Mutex<Option<Moment>>,
 }
 
 impl Lookout {
@@ -34,21 +37,39 @@ impl Lookout {
             wanted: AtomicU64::new(0),
             bell: Notify::new(),
             done: watch::Sender::new(0),
-            last_wish: Mutex::new(None),
+            last_alarm: Mutex::new(None),
         }
     }
 
     /// Something is amiss: look soon. Answers the number of the wish.
     pub(super) fn ring(&self) -> u64 {
-        *lock(&self.last_wish) = Some(Clock::System.now());
+        self.alarm();
+        self.wish()
+    }
+
+    /// Something is amiss, as a look has found: from here on looks are frequent.
+    pub(super) fn alarm(&self) {
+        *lock(&self.last_alarm) = Some(Clock::System.now());
+    }
+
+    fn wish(&self) -> u64 {
         let wish = self.wanted.fetch_add(1, Ordering::SeqCst) + 1;
         self.bell.notify_one();
         wish
     }
 
-    /// Until a look that begins after this call has ended.
+    /// Something is amiss: until a look that begins after this call has ended.
     pub(super) async fn look_again(&self) {
-        let wish = self.ring();
+        self.fulfilled(self.ring()).await;
+    }
+
+    /// As [`Lookout::look_again`], where nothing is amiss.
+    #[cfg(feature = "sentinel")]
+    pub(super) async fn look(&self) {
+        self.fulfilled(self.wish()).await;
+    }
+
+    async fn fulfilled(&self, wish: u64) {
         let mut done = self.done.subscribe();
         let _ = done.wait_for(|done| *done >= wish).await;
     }
@@ -64,7 +85,7 @@ impl Lookout {
 
     /// Whether something was found amiss a short while ago.
     pub(super) fn is_alert(&self) -> bool {
-        lock(&self.last_wish).is_some_and(|wish| Clock::System.now().since(wish) < ALERT)
+        lock(&self.last_alarm).is_some_and(|alarm| Clock::System.now().since(alarm) < ALERT)
     }
 
     /// Until the next look: at once if somebody asks for one, else after `interval`, or less while

@@ -221,11 +221,12 @@ impl Topology {
     }
 
     /// Before a server is connected to. A master that comes back after it was replaced takes itself for
-    /// one for a while; and where a connection does not come about, another server may have its place.
+    /// one for a while, so the sentinels that answer are asked first; those that hang are not waited for.
+    /// And where a connection does not come about, another server may have its place.
     pub(super) async fn prepare_to_connect(&self) {
         match self {
             #[cfg(feature = "sentinel")]
-            Topology::Sentinel(sentinel) => sentinel.lookout().look_again().await,
+            Topology::Sentinel(sentinel) => sentinel.lookout().look().await,
             _ => self.doubt(),
         }
     }

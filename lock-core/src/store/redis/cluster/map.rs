@@ -3,8 +3,10 @@
 use redis::Value;
 
 use super::slots::Slot;
+use crate::clock::Moment;
 use crate::store::Failure;
 use crate::store::redis::answers::{number, text};
+use crate::store::redis::lookout::FORGOTTEN;
 use crate::store::redis::topology::Node;
 use crate::store::redis::trouble::failure;
 
@@ -67,6 +69,39 @@ impl Map {
         }
         map.live = live;
         map
+    }
+
+    /// The same, when others have answered.
+    pub(super) fn with_live(&self, live: Vec<Node>) -> Self {
+        Self {
+            live,
+            ..self.clone()
+        }
+    }
+}
+
+/// The newest configuration that was believed, so that a node that has missed a failover is not believed
+/// where it alone is heard.
+pub(super) struct Newest {
+    /// Whether the node that told it took the cluster for one that serves, and the epoch.
+    rank: (bool, u64),
+    told: Moment,
+}
+
+impl Newest {
+    pub(super) const NONE: Newest = Newest {
+        rank: (false, 0),
+        told: Moment(0),
+    };
+
+    /// Whether the map of a configuration is to be believed: an older one is when the newest was not told
+    /// for a while.
+    pub(super) fn gives_way_to(&mut self, rank: (bool, u64), now: Moment) -> bool {
+        let gives_way = rank >= self.rank || now.since(self.told) >= FORGOTTEN;
+        if gives_way {
+            (self.rank, self.told) = (rank, now);
+        }
+        gives_way
     }
 }
 
@@ -208,6 +243,22 @@ mod tests {
         map.set_owner(slot(8191), Node(5));
         assert_eq!(map.owner(slot(8191)), Some(Node(5)));
         assert_eq!(map.owner(slot(8190)), Some(Node(3)));
+    }
+
+    #[test]
+    fn a_node_that_has_missed_a_failover_is_not_believed_even_if_it_alone_is_heard() {
+        let mut newest = Newest::NONE;
+        let begun = Moment(1_000_000_000);
+        let mut believed =
+            |serves, epoch, later| newest.gives_way_to((serves, epoch), begun + later);
+        assert!(believed(true, 5, FORGOTTEN / 8));
+        assert!(believed(true, 6, FORGOTTEN / 4));
+        assert!(!believed(true, 5, FORGOTTEN / 2), "it is older");
+        assert!(!believed(false, 7, FORGOTTEN), "it is cut off");
+        assert!(believed(true, 6, FORGOTTEN), "as before");
+        assert!(!believed(true, 5, FORGOTTEN * 3 / 2));
+        assert!(believed(true, 0, FORGOTTEN * 2), "set up anew");
+        assert!(believed(true, 1, FORGOTTEN * 2));
     }
 
     #[test]

@@ -18,9 +18,9 @@ use redis::{Client, ConnectionInfo, Pipeline, cmd};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use self::map::{Map, Said, Share, said};
+use self::map::{Map, Newest, Said, Share, said};
 use self::slots::Slot;
-use super::asking::{Informant, ask_all};
+use super::asking::{FIRST_ANSWER, Survey};
 use super::connection::{Connection, Probe};
 use super::inbox::Inbox;
 use super::lookout::Lookout;
@@ -28,6 +28,7 @@ use super::names::Names;
 use super::nodes::Nodes;
 use super::topology::Node;
 use super::trouble::failure;
+use crate::clock::Clock;
 use crate::error::Error;
 use crate::store::Failure;
 use crate::token::Address;
@@ -228,11 +229,16 @@ impl Cluster {
 
     /// Keeps the map, for as long as the keeper runs.
     pub(super) async fn watch(&self) {
-        let mut informants: Vec<(Node, Informant)> = Vec::new();
+        let mut questions = Pipeline::with_capacity(2);
+        for question in ["INFO", "SLOTS"] {
+            questions.add_command(cmd("CLUSTER").arg(question).take());
+        }
+        let mut survey = Survey::new(questions);
+        let mut newest = Newest::NONE;
         let mut turn = 0;
         loop {
             let begun = self.lookout.begin();
-            let looked = self.look(&mut informants, turn).await;
+            let looked = self.look(&mut survey, &mut newest, turn).await;
             turn += 1;
             self.state.send_modify(|state| {
                 state.unseen = false;
@@ -254,30 +260,28 @@ impl Cluster {
 
     async fn look(
         &self,
-        informants: &mut Vec<(Node, Informant)>,
+        survey: &mut Survey<Node>,
+        before: &mut Newest,
         turn: usize,
     ) -> Result<Map, Failure> {
-        self.choose(informants, turn);
-        let mut questions = Pipeline::with_capacity(2);
-        for question in ["INFO", "SLOTS"] {
-            questions.add_command(cmd("CLUSTER").arg(question).take());
+        let asked = self.choose(turn);
+        survey.keep(&asked);
+        for &node in &asked {
+            survey.add(node, || self.client(node));
         }
-        let (asked, mut clients): (Vec<_>, Vec<_>) = std::mem::take(informants).into_iter().unzip();
-        let answers = ask_all(&mut clients, &questions, 2).await;
-        *informants = asked.iter().copied().zip(clients).collect();
+        let answers = survey.ask(FIRST_ANSWER).await;
         let mut live = Vec::new();
         let mut newest: Option<(Node, Said)> = None;
         let mut failed = None;
         let answered = |node: &Node| {
-            let answer = answers.iter().find(|(index, _)| asked[*index] == *node);
+            let answer = answers.iter().find(|(answered, _)| answered == node);
             answer.is_some_and(|(_, answer)| answer.is_ok())
         };
         if asked.iter().any(|node| self.uses(*node) && !answered(node)) {
-            // Somebody will take its place.
-            self.lookout.ring();
+            // Another one will take its place.
+            self.lookout.alarm();
         }
-        for (index, answers) in answers {
-            let node = asked[index];
+        for (node, answers) in answers {
             match answers.and_then(|answers| said(&answers)) {
                 Ok(said) => {
                     if said.serves {
@@ -297,6 +301,9 @@ impl Cluster {
         let Some((teller, said)) = newest else {
             return Err(failed.unwrap_or_else(unreachable));
         };
+        if !before.gives_way_to((said.serves, said.epoch), Clock::System.now()) {
+            return Ok(self.state.borrow().map.with_live(live));
+        }
         self.map(&said, teller, live)
     }
 
@@ -315,7 +322,7 @@ impl Cluster {
     }
 
     /// Whom to ask this time: of the masters and of those that the URL names, each in its turn.
-    fn choose(&self, informants: &mut Vec<(Node, Informant)>, turn: usize) {
+    fn choose(&self, turn: usize) -> Vec<Node> {
         let mut all: Vec<Node> = self.state.borrow().map.masters().to_vec();
         all.extend(
             self.seeds
@@ -331,13 +338,7 @@ impl Cluster {
         };
         let first = turn * count % all.len();
         let chosen = all.iter().cycle().skip(first).take(count.min(all.len()));
-        let chosen: Vec<Node> = chosen.copied().collect();
-        informants.retain(|(node, _)| chosen.contains(node));
-        for node in chosen {
-            if informants.iter().all(|(known, _)| *known != node) {
-                informants.push((node, Informant::new(self.client(node))));
-            }
-        }
+        chosen.copied().collect()
     }
 
     fn client(&self, node: Node) -> Client {

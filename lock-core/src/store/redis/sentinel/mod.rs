@@ -1,0 +1,272 @@
+//! Sentinels: who is the master, and who is it now.
+//!
+//! They are asked all at once, on the keeper's thread, every half second and whenever a server turns
+//! out not to be what it was taken for. The one with the newest configuration is believed, if the
+//! server that it names takes itself for a master too. An older configuration than the one that is
+//! believed is not, unless the master of that one stays away.
+
+mod said;
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+#[cfg(feature = "tls-rustls")]
+use redis::ConnectionInfo;
+use redis::{Client, Pipeline, cmd};
+use tokio::sync::watch;
+
+use self::said::{Said, newest, not_let_in, said, unreachable};
+use super::asking::{Answers, FIRST_ANSWER, Survey, ask_once};
+use super::connection::{Connection, Probe, prepared};
+use super::inbox::Inbox;
+use super::lookout::{ANSWER, FORGOTTEN, Lookout};
+use super::names::Names;
+use super::nodes::Nodes;
+use super::topology::Node;
+use super::trouble::failure;
+use super::url::SentinelUrl;
+use crate::clock::{Clock, Moment};
+use crate::error::Error;
+use crate::store::Failure;
+
+/// A master that was replaced while it lives on, cut off from its sentinels, is left within this.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+pub(super) struct Sentinel {
+    sentinels: Vec<Client>,
+    service: String,
+    nodes: Nodes,
+    master: watch::Sender<Master>,
+    lookout: Lookout,
+}
+
+#[derive(Clone)]
+enum Master {
+    Unsought,
+    At(Node),
+    /// None was ever found: why.
+    Nowhere(Failure),
+}
+
+impl Sentinel {
+    pub(super) fn new(url: SentinelUrl) -> Result<Self, Error> {
+        let sentinels = url.sentinels.into_iter().map(prepared);
+        let sentinels = sentinels.collect::<Result<_, _>>();
+        Ok(Self {
+            sentinels: sentinels.map_err(|error| failure(error).error)?,
+            service: url.service,
+            nodes: Nodes::new(url.master),
+            master: watch::Sender::new(Master::Unsought),
+            lookout: Lookout::new(),
+        })
+    }
+
+    /// The same, with settings that are made of its own.
+    #[cfg(feature = "tls-rustls")]
+    pub(super) fn spoken_to(
+        self,
+        with: impl Fn(ConnectionInfo) -> Result<ConnectionInfo, Error>,
+    ) -> Result<Self, Error> {
+        let infos = self.sentinels.iter();
+        let infos = infos.map(|client| with(client.get_connection_info().clone()));
+        Self::new(SentinelUrl {
+            sentinels: infos.collect::<Result<_, _>>()?,
+            service: self.service,
+            master: with(self.nodes.settings().clone())?,
+        })
+    }
+
+    pub(super) fn known_master(&self) -> Option<Node> {
+        match &*self.master.borrow() {
+            Master::At(node) => Some(*node),
+            Master::Unsought | Master::Nowhere(_) => None,
+        }
+    }
+
+    /// The master, when it has been sought.
+    pub(super) async fn master(&self) -> Result<Node, Failure> {
+        let mut master = self.master.subscribe();
+        let sought = master.wait_for(|master| !matches!(master, Master::Unsought));
+        match sought.await.map(|master| master.clone()) {
+            Ok(Master::At(node)) => Ok(node),
+            Ok(Master::Nowhere(failure)) => Err(failure),
+            Ok(Master::Unsought) | Err(_) => Err(Failure::refused("the lock manager has ended")),
+        }
+    }
+
+    /// The master, by a look that begins now: the one before may have been left for a reason.
+    pub(super) async fn home(&self) -> Result<Node, Failure> {
+        self.lookout.look().await;
+        self.master().await
+    }
+
+    /// Until another server is the master.
+    pub(super) async fn departure(&self, from: Node) {
+        let mut master = self.master.subscribe();
+        let gone = |master: &Master| matches!(master, Master::At(node) if *node != from);
+        let _ = master.wait_for(gone).await;
+    }
+
+    pub(super) fn uses(&self, node: Node) -> bool {
+        self.known_master() == Some(node)
+    }
+
+    pub(super) fn lookout(&self) -> &Lookout {
+        &self.lookout
+    }
+
+    pub(super) async fn open(
+        &self,
+        node: Node,
+        names: &Names,
+        inbox: Option<&Arc<Inbox>>,
+    ) -> Result<Connection, Failure> {
+        let mark = names.any_mark();
+        let connection = Connection::open(&self.nodes.client(node), inbox).await?;
+        connection.probe(&mark, Probe::Master).await?;
+        Ok(connection)
+    }
+
+    pub(super) fn nodes(&self) -> &Nodes {
+        &self.nodes
+    }
+
+    /// Where the sentinels are.
+    pub(super) fn addresses(&self) -> String {
+        let addresses = self.sentinels.iter();
+        let addresses = addresses.map(|client| client.get_connection_info().addr().to_string());
+        addresses.collect::<Vec<_>>().join(",")
+    }
+
+    /// Looks after the master, for as long as the keeper runs.
+    pub(super) async fn watch(&self) {
+        let mut questions = Pipeline::with_capacity(2);
+        for question in ["GET-MASTER-ADDR-BY-NAME", "MASTER"] {
+            questions.add_command(cmd("SENTINEL").arg(question).arg(&self.service).take());
+        }
+        let mut survey = Survey::new(questions);
+        for (index, sentinel) in self.sentinels.iter().enumerate() {
+            survey.add(index, || sentinel.clone());
+        }
+        let mut belief = Belief {
+            told: vec![None; self.sentinels.len()],
+            epoch: 0,
+            absent_since: None,
+        };
+        loop {
+            let begun = self.lookout.begin();
+            let patience = match self.known_master() {
+                Some(_) => ANSWER,
+                None => FIRST_ANSWER,
+            };
+            let told = survey.ask(patience).await;
+            belief.hear(told);
+            self.decide(&mut belief).await;
+            self.lookout.end(begun);
+            let mut rest = pin!(self.lookout.rest(INTERVAL));
+            loop {
+                tokio::select! {
+                    () = &mut rest => break,
+                    told = survey.late() => belief.hear([told]),
+                }
+                self.decide(&mut belief).await;
+            }
+        }
+    }
+
+    async fn decide(&self, belief: &mut Belief) {
+        let decided = match self.look(belief).await {
+            Ok(node) => Master::At(node),
+            // A master that is known is the master, until another one is.
+            Err(_) if self.known_master().is_some() => return,
+            Err(failure) => Master::Nowhere(failure),
+        };
+        self.master.send_if_modified(|master| {
+            let other = match (&*master, &decided) {
+                (Master::At(known), Master::At(node)) => known != node,
+                _ => true,
+            };
+            *master = decided;
+            other
+        });
+    }
+
+    /// Who is the master, by what the sentinels have told.
+    async fn look(&self, belief: &mut Belief) -> Result<Node, Failure> {
+        let told = newest(belief.told.iter().flatten().cloned())?;
+        let epoch = told[0].epoch;
+        let nodes = told.iter().map(|said| self.nodes.at(&said.host, said.port));
+        let nodes = nodes.collect::<Result<Vec<_>, _>>().map_err(failure)?;
+        if let Some(known) = self.known_master() {
+            // Its connections tell what becomes of it.
+            if nodes.contains(&known) {
+                belief.believe(epoch.max(belief.epoch));
+                return Ok(known);
+            }
+            if epoch < belief.epoch && !belief.is_over(self.check(known).await.is_ok()) {
+                return Ok(known);
+            }
+        }
+        let mut why = None;
+        for node in nodes {
+            match self.check(node).await {
+                Ok(()) => {
+                    belief.believe(epoch);
+                    return Ok(node);
+                }
+                Err(failure) => why = Some(failure),
+            }
+        }
+        Err(why.unwrap_or_else(unreachable))
+    }
+
+    /// Whether the server takes itself for a master.
+    async fn check(&self, node: Node) -> Result<(), Failure> {
+        let mut question = Pipeline::with_capacity(1);
+        question.add_command(cmd("ROLE"));
+        match ask_once(self.nodes.client(node), &question).await {
+            Ok(answers) => super::connection::is_master(answers.first()),
+            Err(failure) if failure.is_final() => Err(failure),
+            Err(_) => Err(Failure::refused(
+                "the server that the sentinels name as the master does not answer",
+            )),
+        }
+    }
+}
+
+/// What is believed of the sentinels.
+struct Belief {
+    /// What each of them said last.
+    told: Vec<Option<Result<Said, Failure>>>,
+    /// Of the configuration that made the master that is known. A sentinel that has missed a failover is
+    /// not believed, even if it is the only one that is heard.
+    epoch: u64,
+    /// Since when that master has not answered as one, while only older configurations were told.
+    absent_since: Option<Moment>,
+}
+
+impl Belief {
+    fn hear(&mut self, told: impl IntoIterator<Item = (usize, Answers)>) {
+        for (index, answers) in told {
+            let told = answers.map_err(not_let_in);
+            self.told[index] = Some(told.and_then(|answers| said(&answers)));
+        }
+    }
+
+    fn believe(&mut self, epoch: u64) {
+        self.epoch = epoch;
+        self.absent_since = None;
+    }
+
+    /// Whether the configuration that is believed may be forgotten for an older one. `leads`: whether its
+    /// master answers as one.
+    fn is_over(&mut self, leads: bool) -> bool {
+        if leads {
+            self.absent_since = None;
+            return false;
+        }
+        let now = Clock::System.now();
+        now.since(*self.absent_since.get_or_insert(now)) >= FORGOTTEN
+    }
+}

@@ -1,0 +1,104 @@
+//! Sentinels that do not agree: an older configuration, and a sentinel that is far away.
+
+use std::time::Duration;
+
+use lock_core::LockManager;
+use lock_tests::{Answer, Direction, FakeServer, Flow, Proxy, RedisServer, needs, wait};
+
+use super::mistakes::naming;
+use super::{manager, taken};
+use crate::conformance::Watched;
+use crate::failover::TTL;
+
+fn says(server: &RedisServer, epoch: u64) -> Answer {
+    Answer::Master {
+        port: server.port(),
+        epoch,
+    }
+}
+
+fn url(sentinels: [&FakeServer; 2]) -> String {
+    let [one, other] = sentinels.map(FakeServer::address);
+    format!("redis-sentinel://{one},{other}?service=mymaster")
+}
+
+/// The sentinel is asked so many times more.
+async fn is_asked(sentinel: &FakeServer, times: usize) {
+    let asked = || {
+        let commands = sentinel.commands();
+        commands.iter().filter(|name| *name == "SENTINEL").count()
+    };
+    let before = asked();
+    // Two commands each time.
+    wait::eventually("it is asked", async || asked() >= before + 2 * times).await;
+}
+
+async fn locks_on(locks: &LockManager, server: &RedisServer) -> bool {
+    let Ok(guard) = locks.lock("where").acquire().await else {
+        return false;
+    };
+    let there = server.get("lockkit:where").is_some();
+    guard.release().await.is_ok() && there
+}
+
+#[tokio::test]
+async fn a_manager_does_not_go_back_to_an_older_configuration_whose_master_lives_as_one() {
+    needs!(redis);
+    let (old, new) = (RedisServer::start(), RedisServer::start());
+    let knowing = FakeServer::after_handshake(says(&new, 6));
+    let stale = FakeServer::after_handshake(says(&old, 5));
+    let locks = manager(&url([&knowing, &stale])).await;
+    let guard = taken(&locks, "held", TTL).await;
+    assert!(new.get("lockkit:held").is_some());
+    // The stale one is all that is left to be heard.
+    knowing.set(Answer::HangUp);
+    is_asked(&stale, 8).await;
+    assert!(locks_on(&locks, &new).await);
+    assert!(guard.is_valid());
+    assert_eq!(old.get("lockkit:held"), None);
+    guard.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn an_older_configuration_is_believed_again_when_the_newer_ones_master_stays_away() {
+    needs!(redis);
+    let (old, new) = (RedisServer::start(), RedisServer::start());
+    let sentinels = [6, 6].map(|epoch| FakeServer::after_handshake(says(&new, epoch)));
+    let locks = manager(&url([&sentinels[0], &sentinels[1]])).await;
+    assert!(locks_on(&locks, &new).await);
+    // Sentinels that were set up anew begin to count anew.
+    for sentinel in &sentinels {
+        sentinel.set(says(&old, 0));
+    }
+    is_asked(&sentinels[0], 4).await;
+    assert!(locks_on(&locks, &new).await, "it answers as a master");
+    new.kill();
+    wait::eventually("the other is believed", async || {
+        locks_on(&locks, &old).await
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_sentinel_a_tenth_of_a_second_away_is_heard_beside_a_near_one() {
+    needs!(redis);
+    let watched = Watched::start();
+    let first = watched.master();
+    // A proxy delays no handshake of TCP: three trips of a tenth of a second are two of these.
+    let far = Proxy::to(watched.sentinels.servers()[0].address());
+    for direction in [Direction::Requests, Direction::Replies] {
+        far.set(direction, Flow::Delay(Duration::from_millis(75)));
+    }
+    // It has missed the failover to come, for ever.
+    let near = naming(first.port());
+    let url = format!(
+        "redis-sentinel://{},{}?service=mymaster",
+        near.address(),
+        far.address()
+    );
+    let locks = manager(&url).await;
+    assert!(locks_on(&locks, first).await);
+    watched.fail_over().await;
+    let new = watched.master();
+    wait::eventually("the far one is heard", async || locks_on(&locks, new).await).await;
+}
