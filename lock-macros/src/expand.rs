@@ -29,7 +29,7 @@ use crate::{
     function::Function,
     names, output,
     params::Params,
-    request, twice,
+    placeholder, request, twice,
 };
 
 pub(crate) fn expand(args: &LockArgs, function: Function) -> Result<TokenStream> {
@@ -76,6 +76,7 @@ fn expand_boxed(args: &LockArgs, boxed: Boxed) -> Result<TokenStream> {
 /// The parameters, after every check that needs the function.
 fn params(args: &LockArgs, function: &Function) -> Result<Params> {
     names::check(args, &function.sig)?;
+    evaluated_at_once(args)?;
     output::check(&function.sig, args.on_error.is_some())?;
     Params::new(
         &function.sig,
@@ -83,6 +84,43 @@ fn params(args: &LockArgs, function: &Function) -> Result<Params> {
         &mentioned(args),
         &args.krate,
     )
+}
+
+/// An argument that waits or fails is an error here: the compiler would speak of a closure.
+fn evaluated_at_once(args: &LockArgs) -> Result<()> {
+    let key = match &args.key {
+        Key::Template(..) => None,
+        Key::Expr(expr) => Some(("key", expr)),
+    };
+    let waited = match &args.wait {
+        Wait::For(amount) => Some(amount),
+        Wait::None | Wait::Forever => None,
+    };
+    let amounts = [
+        ("ttl", Some(&args.ttl)),
+        ("wait", waited),
+        ("max_hold", args.max_hold.as_ref()),
+        ("cooldown", args.cooldown.as_ref()),
+    ];
+    let amounts = amounts
+        .into_iter()
+        .filter_map(|(name, amount)| match amount {
+            Some(Amount::Expr(expr)) => Some((name, expr)),
+            _ => None,
+        });
+    let manager = args.manager.iter().map(|expr| ("manager", expr));
+    for (name, expr) in key.into_iter().chain(amounts).chain(manager) {
+        if let Some((span, what)) = placeholder::leaves(expr) {
+            return Err(Error::new(
+                span,
+                format!(
+                    "`{name}` is evaluated before the function begins and cannot {what}; \
+                     give it a value, for example a parameter that the caller has made"
+                ),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Everything that reads the arguments of the attribute, but for `on_error`: what that borrows must

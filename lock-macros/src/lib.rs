@@ -10,6 +10,7 @@ mod boxed;
 mod duration;
 mod expand;
 mod fallback;
+mod foreign;
 mod function;
 mod key;
 mod lock_key;

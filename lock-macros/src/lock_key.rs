@@ -3,16 +3,16 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{
-    Error, LitStr, Path, Result, Token,
+    Error, LitStr, Path, Token,
     parse::{Parse, ParseStream},
 };
 
-use crate::{args, key, template::Template, value};
+use crate::{args, foreign::Names, key, template::Template, value};
 
 pub(crate) fn expand(input: TokenStream) -> TokenStream {
     syn::parse2(input)
         .and_then(
-            |Input { literal, krate }| match Template::parse(&literal.value()) {
+            |Input { literal, krate }| match template(&literal.value()) {
                 Ok(template) => Ok(key::tokens(&krate, &literal, &template)),
                 Err(problem) => Err(Error::new(literal.span(), problem)),
             },
@@ -23,13 +23,24 @@ pub(crate) fn expand(input: TokenStream) -> TokenStream {
         })
 }
 
+fn template(text: &str) -> Result<Template, String> {
+    let template = Template::parse(text)?;
+    template.check_foreign(&Names::Unknown).map_err(|problem| {
+        match template.has_placeholder() {
+            true => problem,
+            false => format!("{problem}, or give the text itself as the key, without `lock_key!`"),
+        }
+    })?;
+    Ok(template)
+}
+
 struct Input {
     literal: LitStr,
     krate: Path,
 }
 
 impl Parse for Input {
-    fn parse(input: ParseStream<'_>) -> Result<Self> {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         if !input.peek(LitStr) {
             return Err(input.error(
                 "`lock_key!` takes one template in quotes, for example `lock_key!(\"order:<id>\")`; \

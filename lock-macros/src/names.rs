@@ -5,7 +5,7 @@ use syn::{Error, FnArg, Ident, LitStr, Pat, Result, Signature};
 
 use crate::{
     args::{Key, LockArgs},
-    params, placeholder, suggest,
+    foreign, params, placeholder, suggest,
     template::{Placeholder, Template},
 };
 
@@ -57,7 +57,16 @@ impl Names<'_> {
         template
             .placeholders()
             .try_for_each(|placeholder| self.check_placeholder(placeholder))?;
-        template.texts().try_for_each(|text| self.check_text(text))
+        let constants = self.sig.generics.const_params();
+        let mut params = self.params.clone();
+        params.retain(|name| !name.starts_with("__"));
+        params.extend(constants.map(|constant| constant.ident.to_string()));
+        let names = foreign::Names::Are {
+            params: &params,
+            has_self: self.has_self(),
+        };
+        let checked = template.check_foreign(&names);
+        checked.map_err(|problem| self.error(problem))
     }
 
     fn check_placeholder(&self, placeholder: &Placeholder) -> Result<()> {
@@ -127,41 +136,9 @@ impl Names<'_> {
         }
     }
 
-    /// `{uid}` is how `format!` writes it, `$uid` a shell, `#uid` Spring; here it would be the same
-    /// text for every user.
-    fn check_text(&self, text: &str) -> Result<()> {
-        for (start, mark) in text.match_indices(['{', '$', '#']) {
-            let rest = &text[start + 1..];
-            let inside = match mark {
-                "{" => rest.split_once('}').map_or("", |(inside, _)| inside),
-                _ => word_at(rest),
-            };
-            let value = inside.split(':').next().unwrap_or(inside).trim();
-            let value = value.trim_start_matches(['$', '#']);
-            let name = value.split('.').next().unwrap_or(value);
-            let is_self = name == "self" && value != name && self.has_self();
-            if is_self || self.params.iter().any(|param| param == name) {
-                let written = match mark {
-                    "{" => format!("{{{inside}}}"),
-                    _ => format!("{mark}{inside}"),
-                };
-                return Err(self.error(format!(
-                    "`{written}` is plain text in a key, so every call would take the same lock; write `<{value}>`"
-                )));
-            }
-        }
-        Ok(())
-    }
-
     fn error(&self, message: String) -> Error {
         Error::new(self.literal.span(), message)
     }
-}
-
-/// The name or path of fields that `text` begins with.
-fn word_at(text: &str) -> &str {
-    let end = text.find(|c: char| !(c == '_' || c == '.' || c.is_alphanumeric()));
-    text[..end.unwrap_or(text.len())].trim_end_matches('.')
 }
 
 fn is_nameless(input: &FnArg) -> bool {

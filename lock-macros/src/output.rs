@@ -77,6 +77,13 @@ fn erase(ty: &mut Type) {
     match ty {
         Type::ImplTrait(_) => *ty = parse_quote!(_),
         Type::Path(path) => erase_path(&mut path.path),
+        Type::TraitObject(object) => {
+            for bound in &mut object.bounds {
+                if let TypeParamBound::Trait(bound) = bound {
+                    erase_path(&mut bound.path);
+                }
+            }
+        }
         Type::Tuple(tuple) => tuple.elems.iter_mut().for_each(erase),
         Type::Reference(reference) => erase(&mut reference.elem),
         Type::Array(array) => erase(&mut array.elem),

@@ -3,6 +3,7 @@
 //! A key says *which* thing is locked. Whatever decides, waits or fails belongs in the body, where it
 //! can be seen; so comparisons, blocks, closures, macros, `.await` and `?` are not taken.
 
+use proc_macro2::Span;
 use syn::{BinOp, Expr, Ident, UnOp};
 
 /// The error names what is not taken, to be put after "has".
@@ -52,6 +53,17 @@ pub(crate) fn roots(expr: &Expr) -> Vec<&Ident> {
         .collect()
 }
 
+/// The `.await`, `?` or jump that the expression leads to, of what is evaluated at once. The
+/// arguments are evaluated in a closure, which can do none of these.
+pub(crate) fn leaves(expr: &Expr) -> Option<(Span, &'static str)> {
+    match expr {
+        Expr::Await(wait) => Some((wait.await_token.span, "wait")),
+        Expr::Try(failing) => Some((failing.question_token.span, "return early")),
+        Expr::Return(jump) => Some((jump.return_token.span, "return early")),
+        _ => children(expr).into_iter().find_map(leaves),
+    }
+}
+
 fn children(expr: &Expr) -> Vec<&Expr> {
     match expr {
         Expr::Field(field) => vec![&field.base],
@@ -70,6 +82,8 @@ fn children(expr: &Expr) -> Vec<&Expr> {
             .collect(),
         Expr::Unary(unary) => vec![&unary.expr],
         Expr::Binary(binary) => vec![&binary.left, &binary.right],
+        Expr::Try(failing) => vec![&failing.expr],
+        Expr::Await(wait) => vec![&wait.base],
         _ => Vec::new(),
     }
 }

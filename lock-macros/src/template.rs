@@ -7,7 +7,11 @@ use proc_macro2::TokenStream;
 use quote::ToTokens as _;
 use syn::Expr;
 
-use crate::{placeholder, scan::is_lexable};
+use crate::{
+    foreign::{self, Names},
+    placeholder,
+    scan::is_lexable,
+};
 
 /// The longest key, in bytes, that the library takes.
 const LONGEST: usize = 1_024;
@@ -20,6 +24,15 @@ pub(crate) struct Template {
 pub(crate) enum Piece {
     Text(String),
     Value(Placeholder),
+}
+
+impl Piece {
+    fn outline(&self) -> &str {
+        match self {
+            Piece::Text(text) => text,
+            Piece::Value(_) => foreign::OURS,
+        }
+    }
 }
 
 /// An expression between `<` and `>`.
@@ -50,6 +63,19 @@ impl Template {
             Piece::Text(text) => Some(text.as_str()),
             Piece::Value(_) => None,
         })
+    }
+
+    pub(crate) fn has_placeholder(&self) -> bool {
+        self.placeholders().next().is_some()
+    }
+
+    /// The placeholder of another language in the text, as a sentence.
+    pub(crate) fn check_foreign(&self, names: &Names<'_>) -> Result<(), String> {
+        let outline: String = self.pieces.iter().map(Piece::outline).collect();
+        match foreign::find(&outline, names) {
+            Some(found) => Err(found.problem(!self.has_placeholder())),
+            None => Ok(()),
+        }
     }
 
     fn check_text(&self) -> Result<(), String> {
@@ -115,6 +141,7 @@ fn split(template: &str) -> Result<Vec<Piece>, String> {
             pieces.push(Piece::Value(placeholder));
             rest = after;
         } else if c == '>' {
+            check_shift(template, rest)?;
             return Err(
                 "this template has a `>` without a `<`; write `>>` for the character itself"
                     .to_owned(),
@@ -130,6 +157,34 @@ fn split(template: &str) -> Result<Vec<Piece>, String> {
     Ok(pieces)
 }
 
+/// The `>` that `rest` begins with closes nothing. Perhaps the `>` before it was meant as an operator:
+/// in `<uid >> 4>` the first one ends the placeholder.
+fn check_shift(template: &str, rest: &str) -> Result<(), String> {
+    let stray = template.len() - rest.len();
+    for (start, _) in template[..stray].rmatch_indices('<') {
+        for (end, _) in rest.match_indices('>') {
+            let source = &template[start + 1..stray + end];
+            let Some(expr) = expression(source) else {
+                continue;
+            };
+            return Err(match placeholder::check(&expr) {
+                Ok(()) => format!(
+                    "`<{source}>` would end at its first `>`; write parentheses: `<({})>`",
+                    source.trim()
+                ),
+                Err(what) => not_taken(source, what),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn not_taken(source: &str, what: &str) -> String {
+    format!(
+        "`<{source}>` has {what}; a placeholder takes names, fields, indexes, calls and arithmetic"
+    )
+}
+
 /// The placeholder that `rest` begins with and what comes after it. It ends at the first `>` at
 /// which its text is an expression, so that `<a.get::<u8>()>` is one placeholder.
 fn placeholder_at(rest: &str) -> Result<(Placeholder, &str), String> {
@@ -138,9 +193,7 @@ fn placeholder_at(rest: &str) -> Result<(Placeholder, &str), String> {
         let Some(expr) = expression(source) else {
             continue;
         };
-        placeholder::check(&expr).map_err(|what| {
-            format!("`<{source}>` has {what}; a placeholder takes names, fields, indexes, calls and arithmetic")
-        })?;
+        placeholder::check(&expr).map_err(|what| not_taken(source, what))?;
         let placeholder = Placeholder {
             source: source.trim().to_owned(),
             expr,
@@ -278,6 +331,10 @@ mod tests {
     #[test]
     fn stray_and_open_brackets_say_what_to_write() {
         assert!(error("a>b").contains("`>>`"));
+        assert!(error("k:<uid >> 4>").contains("`<(uid >> 4)>`"));
+        assert!(error("k:<a>>b>").contains("`<(a>>b)>`"));
+        assert!(error("k:<a > b>").contains("comparison"));
+        assert!(Template::parse("k:<(uid >> 4)>").is_ok());
         assert!(error("order:<uid").contains("no `>` closes"));
         assert!(error("order:<>").contains("empty `<>`"));
         assert!(error("order:<uid:?>").contains("has a format"));

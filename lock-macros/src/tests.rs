@@ -236,3 +236,24 @@ fn lock_key_builds_the_same_key_as_the_attribute() {
     let elsewhere = crate::lock_key::expand(quote!("order:<uid>", crate = my::kit)).to_string();
     has(&elsewhere, &quote!(my::kit::__private::KeyBuilder::new()));
 }
+
+#[test]
+fn an_argument_that_waits_or_fails_says_so_itself() {
+    for (args, word) in [
+        (
+            quote!(key = "k", ttl = "10s", manager = m().await),
+            "`manager` is evaluated before",
+        ),
+        (
+            quote!(key = "k", ttl = lease()?),
+            "`ttl` is evaluated before",
+        ),
+        (
+            quote!(key = name()?.id, ttl = "10s"),
+            "`key` is evaluated before",
+        ),
+    ] {
+        let tokens = crate::attribute(args, plain()).to_string();
+        assert!(tokens.contains(word), "{tokens}");
+    }
+}

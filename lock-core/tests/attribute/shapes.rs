@@ -301,3 +301,21 @@ async fn a_recursive_function_takes_one_key_for_each_depth() {
     assert_eq!(locks.scope(recursive(4)).await.expect("free"), 4);
     assert!(locks.held().is_empty());
 }
+
+#[distributed_lock(key = "hidden:<n>", ttl = "10s")]
+async fn a_hidden_item_behind_dyn(
+    n: u64,
+) -> Result<Box<dyn Iterator<Item = impl std::fmt::Display>>, Error> {
+    Ok(Box::new(0..n))
+}
+
+#[tokio::test]
+async fn a_return_type_may_hide_a_type_inside_a_trait_object() {
+    let locks = LockManager::in_memory();
+    let items = locks.scope(a_hidden_item_behind_dyn(3)).await;
+    let items = items.expect("the lock is free");
+    assert_eq!(
+        items.map(|item| item.to_string()).collect::<String>(),
+        "012"
+    );
+}
