@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_core::{LockGuard, LockManager, Wait};
-use lock_tests::{needs, wait};
+use lock_tests::{RedisServer, needs, wait};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
@@ -26,7 +26,7 @@ async fn waiter(nodes: &Nodes, locks: &LockManager) -> JoinHandle<LockGuard> {
 
 /// How often a key was asked for on any server.
 fn asked(nodes: &Nodes) -> u64 {
-    let sets = |node: &lock_tests::RedisServer| node.commandstats().get("set").copied();
+    let sets = |node: &RedisServer| node.commandstats().get("set").copied();
     nodes.0.iter().filter_map(sets).sum()
 }
 
@@ -87,10 +87,10 @@ async fn a_waiter_without_a_place_on_a_majority_has_the_lock_soon_after_its_rele
     let asked_before = asked(&nodes);
     let request = other.lock("k").ttl(long()).wait(Wait::Forever);
     let waiter = tokio::spawn(request.acquire());
-    wait::eventually(
-        "it was refused twice, the second time a place",
-        async || asked(&nodes) >= asked_before + 6,
-    )
+    // Its first question is two of these commands on each server; the second one, for a place, is one.
+    wait::eventually("a majority has refused it a place", async || {
+        asked(&nodes) >= asked_before + 8
+    })
     .await;
     guard.release().await.expect("held");
     let next = timeout(wait::PATIENCE, waiter).await;
@@ -113,9 +113,9 @@ async fn a_waiter_behind_many_dead_ones_is_told_of_a_release() {
     }
     let request = other.lock("k").ttl(long()).wait(Wait::Forever);
     let waiter = tokio::spawn(request.acquire());
-    wait::eventually("it stands in all queues", async || {
-        let mut nodes = nodes.0.iter();
-        nodes.all(|node| node.cli(&["ZCARD", "lockkit:!q:{k}"]) == "1501")
+    wait::eventually("it stands in the queues of a majority", async || {
+        let stands = |node: &&RedisServer| node.cli(&["ZCARD", "lockkit:!q:{k}"]) == "1501";
+        nodes.0.iter().filter(stands).count() >= 2
     })
     .await;
     guard.release().await.expect("held");
