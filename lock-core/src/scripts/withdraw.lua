@@ -1,17 +1,25 @@
 -- withdraw: gives a lock back on one node of a quorum. Nobody is given it: a node alone cannot know
 -- whose it is. Whoever waits is told that the key is free here.
 --
--- KEYS   1 lock   2 queue
+-- KEYS   1 lock   2 queue   3 registers
 -- ARGV   1 token   2 grant in ms, as it stands in the queue   3 prefix of the managers' channels
 --        4 "leave", to touch nothing but the queue; "pause", when the same token asks again soon: it
---        keeps its place, and nobody is told
--- Reply  1 released   0 there is no such key   2 the key is another owner's; 10 more if a waiter was told;
---        20 more if dead waiters have left the queue, but not all: ask again, with "leave"
+--        keeps its place, and no waiter is told   5 register, or ""   6 the highest number, 16 digits, that
+--        was proposed for the votes that are withdrawn: a copy of this may come behind a newer vote
+-- Reply  1 released   0 there is no such key   2 the key is another owner's, or a newer vote's; 10 more
+--        if a waiter was told; 20 more if dead waiters have left the queue, but not all: ask again, with "leave"
 -- Error  READONLY, NOREPLICAS, MISCONF   the queue cannot be changed at the moment; nothing was done
 --
 -- Deletes only what holds this very token, and cannot fail after that.
 local value = redis.pcall('GET', KEYS[1])
 local reply = 2
+if value == ARGV[1] and ARGV[5] ~= '' then
+  local accepted = redis.pcall('HGET', KEYS[3], ARGV[5])
+  if type(accepted) == 'string' and string.sub(accepted, 17) == value
+    and string.sub(accepted, 1, 16) > ARGV[6] then
+    return 2
+  end
+end
 if value == ARGV[1] then
   reply = 1
   if ARGV[4] ~= 'leave' then

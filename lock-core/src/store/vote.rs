@@ -14,8 +14,9 @@ pub(crate) enum VoteOperation {
     Join(Join),
     /// Takes the key for the lease, and the number for its fencing tokens.
     Propose(Propose),
-    /// Gives the key back, if it is the lease's. Nobody is given it: a node alone cannot say whose it is.
-    Withdraw(Release, Withdrawal),
+    /// Gives the key back, if it is the lease's. No waiter is given it: a node alone cannot say whose it is.
+    /// `None`: whichever vote of the lease it finds.
+    Withdraw(Release, Withdrawal, Option<UpTo>),
     /// Sets more fencing tokens aside, and says whether anybody stands in the queue of waiters.
     Reserve(Reserve),
 }
@@ -27,7 +28,7 @@ impl VoteOperation {
         match self {
             VoteOperation::Join(_) => "",
             VoteOperation::Propose(propose) => &propose.acquire.key,
-            VoteOperation::Withdraw(release, _) => &release.key,
+            VoteOperation::Withdraw(release, ..) => &release.key,
             VoteOperation::Reserve(reserve) => &reserve.key,
         }
     }
@@ -69,6 +70,14 @@ pub(crate) enum Withdrawal {
     Leave,
     /// The same lease asks again soon.
     Pause,
+}
+
+/// The votes of a lease that have this number or a lower one. The lease may ask again after a withdrawal, with the
+/// same token: a copy of the withdrawal that arrives then leaves the newer vote alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UpTo {
+    pub(crate) register: u16,
+    pub(crate) number: u64,
 }
 
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use crate::clock::{Moment, ServerTime};
 use crate::deadline::GRANT;
 use crate::store::quorum::numbers::accepts;
 use crate::store::vote::{
-    Joined, Propose, Reserve, Reserved, Vote, VoteOperation, VoteOutcome, Withdrawal,
+    Joined, Propose, Reserve, Reserved, UpTo, Vote, VoteOperation, VoteOutcome, Withdrawal,
 };
 use crate::store::{Event, News, Outcome, Refusal, Release, Released};
 use crate::token::Token;
@@ -42,7 +42,9 @@ impl State {
                 let (vote, wake) = self.propose(&propose, now);
                 (VoteOutcome::voted(vote), wake)
             }
-            VoteOperation::Withdraw(release, how) => self.withdraw(&release, how, now),
+            VoteOperation::Withdraw(release, how, up_to) => {
+                self.withdraw(&release, how, up_to, now)
+            }
             VoteOperation::Reserve(reserve) => {
                 (VoteOutcome::Reserved(self.reserve(&reserve, now)), None)
             }
@@ -109,7 +111,16 @@ impl State {
         (vote, None)
     }
 
-    fn withdraw(&mut self, release: &Release, how: Withdrawal, now: Moment) -> (VoteOutcome, Wake) {
+    fn withdraw(
+        &mut self,
+        release: &Release,
+        how: Withdrawal,
+        up_to: Option<UpTo>,
+        now: Moment,
+    ) -> (VoteOutcome, Wake) {
+        if self.has_newer_vote(release.token, up_to) {
+            return (VoteOutcome::withdrawn(Released::Other, false), None);
+        }
         let released = match self.live(&release.key, now) {
             Some((Owner::Lease(owner), _)) if owner == release.token => {
                 if how != Withdrawal::Leave {
@@ -129,6 +140,14 @@ impl State {
         }
         let told = wake.is_some();
         (VoteOutcome::withdrawn(released, told), wake)
+    }
+
+    /// Whether the lease has had a higher number accepted since.
+    fn has_newer_vote(&self, token: Token, up_to: Option<UpTo>) -> bool {
+        up_to.is_some_and(|up_to| {
+            let accepted = self.registers.accepted.get(&up_to.register);
+            accepted.is_some_and(|(number, owner)| *owner == token && *number > up_to.number)
+        })
     }
 
     fn reserve(&mut self, reserve: &Reserve, now: Moment) -> Reserved {

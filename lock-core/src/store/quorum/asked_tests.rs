@@ -85,7 +85,7 @@ async fn has_a_high_number(node: &Arc<MemoryStore>, token: Token) {
         format!("{vote:?}"),
         format!("{:?}", Outcome::Vote(accepted))
     );
-    let withdraw = VoteOperation::Withdraw(withdraw, Withdrawal::Over);
+    let withdraw = VoteOperation::Withdraw(withdraw, Withdrawal::Over, None);
     node.execute(Operation::Vote(withdraw), Lane::Keeper).await;
 }
 

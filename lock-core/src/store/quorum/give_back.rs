@@ -21,11 +21,11 @@ impl Quorum {
     pub(super) async fn give_back(self: &Arc<Self>, operation: Operation, lane: Lane) -> Outcome {
         let (release, at_nodes) = match operation {
             Operation::Release(release) => {
-                let withdraw = VoteOperation::Withdraw(release.clone(), Withdrawal::Over);
+                let withdraw = VoteOperation::Withdraw(release.clone(), Withdrawal::Over, None);
                 (release, Operation::Vote(withdraw))
             }
             Operation::Leave(release) => {
-                let withdraw = VoteOperation::Withdraw(release.clone(), Withdrawal::Leave);
+                let withdraw = VoteOperation::Withdraw(release.clone(), Withdrawal::Leave, None);
                 (release, Operation::Vote(withdraw))
             }
             Operation::Cool(release, cooldown) => {
@@ -36,7 +36,7 @@ impl Quorum {
         };
         let deletes = matches!(
             at_nodes,
-            Operation::Vote(VoteOperation::Withdraw(_, Withdrawal::Over))
+            Operation::Vote(VoteOperation::Withdraw(_, Withdrawal::Over, _))
         );
         let (ttl, patient) = (release.ttl, release.in_background);
         // From here on whatever comes late is undone by whoever hears of it.
@@ -48,6 +48,7 @@ impl Quorum {
                 release,
                 spread: spread.unwrap_or_default(),
                 lane,
+                up_to: None,
             },
             quorum: Arc::clone(self),
         };

@@ -4,8 +4,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::spread::Spread;
+use super::undo::Undoing;
 use crate::clock::Moment;
 use crate::store::Release;
+use crate::store::vote::{UpTo, VoteOperation, Withdrawal};
 use crate::sync::lock;
 
 /// A command that was sent on a link that never answered has arrived by then or never will.
@@ -18,9 +20,10 @@ pub(super) struct LeftOvers(Mutex<Vec<LeftOver>>);
 
 #[derive(Clone)]
 pub(super) struct LeftOver {
-    pub(super) release: Release,
+    release: Release,
+    up_to: Option<UpTo>,
     /// To note that it is done.
-    spread: Option<Arc<Spread>>,
+    spread: Arc<Spread>,
     /// Not before: nothing that was sent earlier may come later.
     at: Moment,
     /// It has run out by itself.
@@ -30,6 +33,10 @@ pub(super) struct LeftOver {
 }
 
 impl LeftOver {
+    pub(super) fn withdraw(&self) -> VoteOperation {
+        VoteOperation::Withdraw(self.release.clone(), Withdrawal::Over, self.up_to)
+    }
+
     /// Something of it may still arrive.
     pub(super) fn in_doubt_if(self, doubtful: bool) -> Self {
         Self {
@@ -40,18 +47,19 @@ impl LeftOver {
 }
 
 impl LeftOvers {
-    /// With a spread: a question of it was sent and not answered, and may still arrive.
-    pub(super) fn add(&self, release: Release, spread: Option<Arc<Spread>>, now: Moment) {
-        let until = now + release.ttl + LATE_TWIN;
+    /// A question of it was sent and not answered, and may still arrive.
+    pub(super) fn add(&self, undoing: &Undoing, now: Moment) {
+        let until = now + undoing.release.ttl + LATE_TWIN;
         let mut all = lock(&self.0);
         if all.len() >= MOST {
             all.retain(|left| left.until > now);
         }
         if all.len() < MOST {
             all.push(LeftOver {
-                release,
-                doubtful: spread.is_some(),
-                spread,
+                release: undoing.release.clone(),
+                up_to: undoing.up_to,
+                spread: Arc::clone(&undoing.spread),
+                doubtful: true,
                 at: now,
                 until,
             });
@@ -77,9 +85,7 @@ impl LeftOvers {
     /// The node has been told. What may still arrive is looked after once more.
     pub(super) fn told(&self, place: usize, left: LeftOver, now: Moment) {
         if !left.doubtful {
-            if let Some(spread) = left.spread {
-                spread.resolved(place);
-            }
+            left.spread.resolved(place);
         } else {
             self.put_back(LeftOver {
                 at: now + LATE_TWIN,
@@ -98,18 +104,20 @@ impl LeftOvers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Lane;
     use crate::token::{Address, TokenSource};
 
     const NOW: Moment = Moment(1_000_000_000);
 
-    fn release() -> Release {
-        Release {
-            key: "k".into(),
-            token: TokenSource::new(Address::random()).fresh(),
-            ttl: Duration::from_secs(10),
-            fence: None,
-            in_background: true,
-        }
+    fn undoing(spread: &Arc<Spread>) -> Undoing {
+        let token = TokenSource::new(Address::random()).fresh();
+        Undoing::new(
+            &"k".into(),
+            token,
+            Duration::from_secs(10),
+            spread,
+            Lane::Keeper,
+        )
     }
 
     #[test]
@@ -117,7 +125,7 @@ mod tests {
         let left_overs = LeftOvers::default();
         let spread = Arc::new(Spread::default());
         assert!(spread.claim(0));
-        left_overs.add(release(), Some(Arc::clone(&spread)), NOW);
+        left_overs.add(&undoing(&spread), NOW);
         let due = left_overs.take(NOW);
         assert_eq!((due.len(), left_overs.due()), (1, None));
         for left in due {
@@ -136,7 +144,7 @@ mod tests {
     #[test]
     fn what_has_run_out_is_forgotten() {
         let left_overs = LeftOvers::default();
-        left_overs.add(release(), None, NOW);
+        left_overs.add(&undoing(&Arc::default()), NOW);
         assert!(left_overs.take(NOW + Duration::from_secs(16)).is_empty());
         assert_eq!(left_overs.due(), None);
     }

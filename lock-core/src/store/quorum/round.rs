@@ -26,6 +26,7 @@ impl Quorum {
         sent: Moment,
     ) -> Round {
         attempt.refusals.clear();
+        attempt.spread.proposes(number);
         let mut ballots = vec![Ballot::Dead; self.nodes.len()];
         let mut asked = Vec::with_capacity(self.nodes.len());
         for (place, node) in self.up() {

@@ -46,6 +46,8 @@ struct Known {
     found: Nodes,
     /// Where the question was answered first.
     late: Nodes,
+    /// The highest number that was proposed for it.
+    proposed: u64,
     /// The highest number that a majority has accepted for it.
     number: Option<u64>,
     over: bool,
@@ -106,6 +108,16 @@ impl Spread {
             known.touched |= only(node);
         }
         claimed
+    }
+
+    /// The nodes are about to be asked with this number.
+    pub(super) fn proposes(&self, number: u64) {
+        let mut known = self.known();
+        known.proposed = known.proposed.max(number);
+    }
+
+    pub(super) fn proposed(&self) -> u64 {
+        self.known().proposed
     }
 
     pub(super) fn note_number(&self, number: u64) {

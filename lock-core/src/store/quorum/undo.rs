@@ -6,8 +6,9 @@ use std::time::Duration;
 use super::Quorum;
 use super::acquire::Attempt;
 use super::fan_out::FanOut;
+use super::numbers;
 use super::spread::{Spread, contains};
-use crate::store::vote::{VoteOperation, Withdrawal};
+use crate::store::vote::{UpTo, VoteOperation, Withdrawal};
 use crate::store::{Extension, Lane, Operation, Outcome, Release};
 use crate::token::Token;
 
@@ -17,6 +18,8 @@ pub(super) struct Undoing {
     pub(super) release: Release,
     pub(super) spread: Arc<Spread>,
     pub(super) lane: Lane,
+    /// `None`: the lease never asks again.
+    pub(super) up_to: Option<UpTo>,
 }
 
 impl Undoing {
@@ -27,6 +30,10 @@ impl Undoing {
         spread: &Arc<Spread>,
         lane: Lane,
     ) -> Self {
+        let up_to = UpTo {
+            register: numbers::register_of(key),
+            number: spread.proposed(),
+        };
         Self {
             release: Release {
                 key: Arc::clone(key),
@@ -37,6 +44,7 @@ impl Undoing {
             },
             spread: Arc::clone(spread),
             lane,
+            up_to: Some(up_to),
         }
     }
 
@@ -67,7 +75,7 @@ impl Quorum {
             .filter(|place| contains(granted, *place))
             .map(|place| {
                 attempt.spread.unresolved(place);
-                let withdraw = VoteOperation::Withdraw(undoing.release.clone(), how);
+                let withdraw = VoteOperation::Withdraw(undoing.release.clone(), how, undoing.up_to);
                 (
                     place,
                     self.nodes[place].ask(Operation::Vote(withdraw), attempt.lane),
@@ -110,9 +118,7 @@ impl Quorum {
         let node = &self.nodes[place];
         undoing.spread.is_without(place);
         undoing.spread.unresolved(place);
-        let (release, spread) = (undoing.release.clone(), Arc::clone(&undoing.spread));
-        node.left_overs
-            .add(release, Some(spread), self.keeper.clock.now());
+        node.left_overs.add(undoing, self.keeper.clock.now());
         node.bell.notify_one();
     }
 }
@@ -134,7 +140,7 @@ impl TakingBack {
         }
         let release = self.undoing.release.clone();
         let patience = self.quorum.patience(release.ttl);
-        let withdraw = VoteOperation::Withdraw(release, Withdrawal::Over);
+        let withdraw = VoteOperation::Withdraw(release, Withdrawal::Over, self.undoing.up_to);
         let asked = node.ask(Operation::Vote(withdraw), self.undoing.lane);
         let keeper = &self.quorum.keeper;
         let overdue = keeper.clock.now() + patience;

@@ -22,6 +22,8 @@ enum Undoing {
     Twice,
     /// It stays on its way.
     Late,
+    /// It is answered at once, and the network delivers a copy of it later on.
+    Copied,
 }
 
 #[derive(Debug)]
@@ -50,6 +52,7 @@ impl Between for Odd {
         self.met.notify_one();
         match self.undoing {
             Undoing::Late => std::future::pending().await,
+            Undoing::Copied => self.node.execute(operation, lane).await,
             Undoing::Twice if !first => self.node.execute(operation, lane).await,
             Undoing::Twice => match self.node.execute(operation, lane).await {
                 Outcome::Vote(VoteOutcome::Withdrawn { released, told, .. }) => {
@@ -136,6 +139,27 @@ async fn a_vote_that_counts_is_not_undone_by_what_comes_late() {
         have += u32::from(!take(node, scene.strangers.fresh()).await);
     }
     assert_eq!(have, counted, "a vote was undone, and still counts");
+}
+
+#[tokio::test]
+async fn a_copy_of_an_undoing_leaves_the_newer_vote_alone() {
+    let scene = after_a_split(Undoing::Copied, Duration::from_secs(60)).await;
+    let all = async {
+        while scene.guard.acks().granted() < 3 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    let all = tokio::time::timeout(Duration::from_secs(20), all).await;
+    all.expect("all nodes agree in the end");
+    scene.odd.what_is_late_arrives().await;
+    for node in &scene.nodes {
+        let free = take(node, scene.strangers.fresh()).await;
+        assert!(!free, "a vote was undone, and still counts");
+    }
+    scene.guard.release().await.expect("held on all nodes");
+    for node in &scene.nodes {
+        assert_eq!(node.counts().0, 0, "a release takes back every vote");
+    }
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ use super::{Quorum, numbers};
 use crate::clock::Moment;
 use crate::error::Error;
 use crate::retry::pause_after_failure;
-use crate::store::vote::{Join, Joined, VoteOperation, VoteOutcome, Welcome, Withdrawal};
+use crate::store::vote::{Join, Joined, VoteOperation, VoteOutcome, Welcome};
 use crate::store::{Failure, Lane, Operation, Outcome};
 use crate::sync::lock;
 
@@ -150,7 +150,7 @@ impl Quorum {
         let mut failed = false;
         for some in due.chunks(AT_ONCE) {
             let releases = some.iter().map(|left| {
-                let withdraw = VoteOperation::Withdraw(left.release.clone(), Withdrawal::Over);
+                let withdraw = left.withdraw();
                 node.ask(Operation::Vote(withdraw), Lane::Keeper)
             });
             // Begun together, so that they share their way.

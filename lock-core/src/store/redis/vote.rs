@@ -9,7 +9,8 @@ use super::{RedisStore, grant, millis, scripts};
 use crate::clock::ServerTime;
 use crate::store::quorum::numbers::BLOCK;
 use crate::store::vote::{
-    Join, Joined, Propose, Reserve, Reserved, Vote, VoteOperation, VoteOutcome, Welcome, Withdrawal,
+    Join, Joined, Propose, Reserve, Reserved, UpTo, Vote, VoteOperation, VoteOutcome, Welcome,
+    Withdrawal,
 };
 use crate::store::{Failure, Outcome, Release, Released};
 use std::time::Duration;
@@ -25,7 +26,9 @@ impl RedisStore {
             VoteOperation::Propose(propose) => {
                 self.propose(propose, on).await?.map(VoteOutcome::voted)
             }
-            VoteOperation::Withdraw(release, how) => self.withdraw(release, *how, on).await?,
+            VoteOperation::Withdraw(release, how, up_to) => {
+                self.withdraw(release, *how, *up_to, on).await?
+            }
             VoteOperation::Reserve(reserve) => self
                 .set_aside(reserve, on)
                 .await?
@@ -78,6 +81,7 @@ impl RedisStore {
         &self,
         release: &Release,
         how: Withdrawal,
+        up_to: Option<UpTo>,
         on: &Connection,
     ) -> Result<Option<VoteOutcome>, Trouble> {
         let lock = self.names.lock(&release.key);
@@ -89,9 +93,20 @@ impl RedisStore {
             Withdrawal::Pause => "pause",
         };
         let grant = grant(release.ttl);
-        let keys = [lock.as_str(), queue.as_str()];
+        let keys = [lock.as_str(), queue.as_str(), self.names.registers()];
+        let (register, number) = match up_to {
+            Some(up_to) => (up_to.register.to_string(), sixteen_digits(up_to.number)),
+            None => (String::new(), String::new()),
+        };
         let ask = async |how| {
-            let arguments = [token.as_str(), &grant, self.names.channels(), how];
+            let arguments = [
+                token.as_str(),
+                &grant,
+                self.names.channels(),
+                how,
+                &register,
+                &number,
+            ];
             scripts::WITHDRAW.run(on, &keys, &arguments).await
         };
         let Some((released, mut after)) = withdrawn(&ask(how).await?) else {

@@ -161,7 +161,8 @@ impl Node {
         Answer::Accepted(number)
     }
 
-    /// Deletes what holds this very token.
+    /// Deletes what holds this very token. A real node leaves a vote that is newer than the withdrawal; without that
+    /// the model finds more than can happen.
     pub(super) fn withdraw(&mut self, token: Token) {
         if self.has(token) {
             self.lock = None;

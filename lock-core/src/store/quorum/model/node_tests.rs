@@ -72,7 +72,7 @@ async fn of_the_store(node: &Arc<MemoryStore>, token: crate::token::Token, asked
                 fence: None,
                 in_background: false,
             };
-            VoteOperation::Withdraw(release, Withdrawal::Over)
+            VoteOperation::Withdraw(release, Withdrawal::Over, None)
         }
         Asked::SetAside(number) => VoteOperation::Reserve(Reserve {
             key,
