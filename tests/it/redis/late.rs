@@ -5,6 +5,8 @@ use lock_tests::{RedisServer, needs};
 const ONE_SERVER: &str = include_str!("../../../lock-core/src/scripts/one_server.lua");
 const COMMON: &str = include_str!("../../../lock-core/src/scripts/common.lua");
 const ACQUIRE: &str = include_str!("../../../lock-core/src/scripts/acquire.lua");
+const WITHDRAW_FIRST: &str = include_str!("../../../lock-core/src/scripts/withdraw_first.lua");
+const WITHDRAW: &str = include_str!("../../../lock-core/src/scripts/withdraw.lua");
 const EXTEND: &str = include_str!("../../../lock-core/src/scripts/extend.lua");
 
 const OURS: &str = "0123456789abcdef/0123456789abcdef0123456789abcdef";
@@ -68,4 +70,32 @@ async fn a_process_that_steps_over_its_own_release_gets_a_higher_fencing_token()
     let used = "5000000000000000";
     let answer = acquire(&server, NEXT, "60000", [OURS, used]);
     assert!(answer.ends_with("5000000000000001"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_copy_of_a_withdrawal_leaves_a_newer_vote_of_its_lease_alone() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let withdraw = |up_to: &str| {
+        let script = format!("{WITHDRAW_FIRST}{ONE_SERVER}{COMMON}{WITHDRAW}");
+        let keys = ["lockkit:k", "lockkit:!q:{k}", "lockkit:!r"];
+        let arguments = [OURS, "2000", "lockkit:!m:", "", "7", up_to];
+        server.cli(&[&["EVAL", &script, "3"], &keys[..], &arguments[..]].concat())
+    };
+    server.cli(&["SET", "lockkit:k", OURS, "PX", "60000"]);
+    let accepted = format!("1700000000000200{OURS}");
+    server.cli(&["HSET", "lockkit:!r", "7", &accepted]);
+    assert_eq!(withdraw("1700000000000100"), "2");
+    assert_eq!(server.get("lockkit:k").as_deref(), Some(OURS));
+    assert_eq!(withdraw("1700000000000200"), "1");
+    assert_eq!(server.get("lockkit:k"), None);
+    // Another lease has used the register since: it says nothing about the vote.
+    server.cli(&["SET", "lockkit:k", OURS, "PX", "60000"]);
+    server.cli(&[
+        "HSET",
+        "lockkit:!r",
+        "7",
+        &format!("1700000000000300{NEXT}"),
+    ]);
+    assert_eq!(withdraw("1700000000000100"), "1");
 }
