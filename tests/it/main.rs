@@ -6,6 +6,7 @@
 
 mod audit;
 mod browser;
+mod campaign;
 mod cluster;
 mod conformance;
 mod covered;

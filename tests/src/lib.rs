@@ -5,6 +5,7 @@
 //!   and brought back on the same port.
 //! - [`ReplicaSet`], [`Sentinels`] and [`RedisCluster`]: several of them, one taking another's place.
 //! - [`Tls`]: certificates, for servers that speak it.
+//! - [`ServerClock`]: a time of day for servers, that steps on command.
 //! - [`SplitCluster`]: a cluster that can be parted in two.
 //! - [`Proxy`]: a TCP proxy that holds, delays, replaces and cuts what passes through it.
 //! - [`FakeServer`]: a peer that speaks the protocol badly, or not at all.
@@ -51,6 +52,7 @@ pub use child::ChildProcess;
 pub use fake::{Answer, FakeServer};
 pub use port::Port;
 pub use proxy::{Direction, Flow, Proxy};
+pub use redis::ServerClock;
 pub use redis::{Authority, Certificate, Tls};
 pub use redis::{RedisCluster, RedisOptions, RedisServer, ReplicaSet, Sentinels, SplitCluster};
 pub use shop::{ShopOptions, ShopProcess};

@@ -54,6 +54,21 @@ pub fn redis_with_tls() -> Result<(), String> {
     SPEAKS.get_or_init(look).clone()
 }
 
+/// The C compiler that makes a server's clock step: see [`ServerClock`](crate::ServerClock). Elsewhere than on Linux
+/// servers cannot be given another clock.
+///
+/// # Errors
+///
+/// What is missing, in words.
+pub fn server_clock() -> Result<PathBuf, String> {
+    if !cfg!(target_os = "linux") {
+        return Err("no way to a clock of a server's own but on Linux".to_owned());
+    }
+    let compilers = ["cc", "gcc", "clang"];
+    let found = compilers.iter().find_map(|name| on_search_path(name));
+    found.ok_or_else(|| "no C compiler".to_owned())
+}
+
 /// Whether there are a browser and a driver for it: see [`chromium`] and [`chromedriver`].
 ///
 /// # Errors

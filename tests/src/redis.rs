@@ -1,6 +1,7 @@
 //! A real redis-server for each test that wants one.
 
 mod ask;
+mod clock;
 mod cluster;
 mod options;
 mod replicas;
@@ -19,6 +20,7 @@ use tempfile::TempDir;
 
 use crate::{ChildProcess, Port, missing, wait};
 
+pub use clock::ServerClock;
 pub use cluster::RedisCluster;
 pub use options::RedisOptions;
 pub use replicas::ReplicaSet;

@@ -2,6 +2,7 @@
 
 mod browser;
 mod child;
+mod clock;
 mod cluster;
 mod fake;
 mod http;

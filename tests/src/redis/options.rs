@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
+use super::clock::ServerClock;
 use super::tls::Tls;
 use crate::{Port, RedisServer, folder};
 
@@ -19,6 +20,8 @@ pub struct RedisOptions {
     /// that of the bus.
     pub(super) announced: Option<(u16, u16)>,
     pub(super) tls: Option<Tls>,
+    /// Kept for as long as the server may be started.
+    pub(super) clock: Option<ServerClock>,
 }
 
 /// Which ports beside its own a server listens on.

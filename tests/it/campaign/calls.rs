@@ -1,0 +1,151 @@
+//! From the lines of a journal to the calls that they tell of.
+
+use std::collections::BTreeMap;
+
+use super::journal::{Entry, Who};
+
+/// What became of a question for a lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// None, as its process was killed, or the round ended.
+    None,
+    /// The lock, if only for a moment.
+    Granted,
+    Busy,
+    Lost,
+    Cancelled,
+    /// The kind of the error, and its words.
+    Refused(String),
+}
+
+/// The time for which an owner says that it had the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Claim {
+    pub(super) from: u64,
+    pub(super) until: u64,
+    pub(super) fence: u64,
+}
+
+/// One use of a lock, in times of the shared clock.
+#[derive(Debug, Clone)]
+pub(super) struct Call {
+    pub(super) who: Who,
+    pub(super) number: u64,
+    pub(super) key: usize,
+    /// In nanoseconds, as all times.
+    pub(super) ttl: u64,
+    /// `None` waits for ever.
+    pub(super) wait: Option<u64>,
+    pub(super) cooldown: u64,
+    pub(super) asked: u64,
+    pub(super) answered: Option<u64>,
+    pub(super) answer: Answer,
+    pub(super) claim: Option<Claim>,
+    /// When the owner saw that the lock was lost.
+    pub(super) lost: Option<u64>,
+    /// When the owner began to give it back.
+    pub(super) out: Option<u64>,
+    /// When the release was answered by a yes.
+    pub(super) released: Option<u64>,
+    /// The words of a release that failed.
+    pub(super) release_failed: Option<String>,
+    /// The last that is known of it.
+    pub(super) last: u64,
+}
+
+const MILLI: u64 = 1_000_000;
+
+/// All calls, in the order in which they were asked.
+pub(super) fn of(entries: &[Entry]) -> Vec<Call> {
+    let mut calls: BTreeMap<(Who, u64), Call> = BTreeMap::new();
+    for entry in entries {
+        let id = (entry.who, entry.call);
+        if entry.words[0] == "asked" {
+            calls.insert(id, asked(entry));
+        } else if let Some(call) = calls.get_mut(&id) {
+            call.take(entry);
+        }
+    }
+    let mut calls: Vec<_> = calls.into_values().collect();
+    calls.sort_by_key(|call| call.asked);
+    calls
+}
+
+fn asked(entry: &Entry) -> Call {
+    let forever = entry.words[3] == "for_ever";
+    Call {
+        who: entry.who,
+        number: entry.call,
+        key: usize::try_from(entry.number(1)).expect("an index"),
+        ttl: entry.number(2) * MILLI,
+        wait: (!forever).then(|| entry.number(3) * MILLI),
+        cooldown: entry.number(4) * MILLI,
+        asked: entry.time,
+        answered: None,
+        answer: Answer::None,
+        claim: None,
+        lost: None,
+        out: None,
+        released: None,
+        release_failed: None,
+        last: entry.time,
+    }
+}
+
+impl Call {
+    fn take(&mut self, entry: &Entry) {
+        let time = entry.time;
+        self.last = self.last.max(time);
+        let answer = match entry.words[0].as_str() {
+            "inside" => {
+                self.claim = Some(Claim {
+                    from: time,
+                    until: time,
+                    fence: entry.number(1),
+                });
+                Answer::Granted
+            }
+            "still" => {
+                let claim = self.claim.as_mut().expect("inside");
+                claim.until = claim.until.max(time);
+                return;
+            }
+            "lost" => {
+                self.lost = Some(time);
+                Answer::Lost
+            }
+            "out" => {
+                self.out = Some(time);
+                return;
+            }
+            "released" => {
+                self.released = Some(time);
+                return;
+            }
+            "release_failed" => {
+                self.release_failed = Some(entry.words[1..].join(" "));
+                return;
+            }
+            "dropped" => return,
+            "busy" => Answer::Busy,
+            "cancelled" => Answer::Cancelled,
+            "refused" => Answer::Refused(entry.words[1..].join(" ")),
+            word => panic!("a word that nobody says: {word}"),
+        };
+        if self.answer == Answer::None {
+            self.answer = answer;
+            self.answered = Some(time);
+        }
+    }
+
+    /// Until when the key may be taken because of this call, as far as it says.
+    pub(super) fn may_be_taken_until(&self) -> u64 {
+        // A grant that was not taken lasts two seconds; a lock that was not given back its ttl.
+        let runs_out = self.ttl.max(2_000 * MILLI) + 500 * MILLI;
+        match (self.released, &self.answer) {
+            (Some(released), _) => released + self.cooldown + 500 * MILLI,
+            (None, Answer::Busy) => self.last + 500 * MILLI,
+            _ => self.last + self.cooldown + runs_out,
+        }
+    }
+}

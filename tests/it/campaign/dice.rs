@@ -1,0 +1,43 @@
+//! Numbers that look random and are a pure function of a seed.
+
+/// SplitMix64: small, and the same on every machine.
+pub(super) struct Dice(u64);
+
+impl Dice {
+    /// Dice that fall in the same way for the same numbers.
+    pub(super) fn of(numbers: &[u64]) -> Dice {
+        let mut dice = Dice(0);
+        for number in numbers {
+            dice.0 ^= *number;
+            dice.0 = dice.next();
+        }
+        dice
+    }
+
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number from `least` to `most`, both included.
+    pub(super) fn between(&mut self, least: u64, most: u64) -> u64 {
+        least + self.next() % (most - least + 1)
+    }
+
+    /// An index of a list that has `count` elements.
+    pub(super) fn index(&mut self, count: usize) -> usize {
+        usize::try_from(self.next() % count as u64).expect("an index")
+    }
+
+    pub(super) fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.index(all.len())]
+    }
+
+    /// True in so many cases of a hundred.
+    pub(super) fn percent(&mut self, percent: u64) -> bool {
+        self.next() % 100 < percent
+    }
+}

@@ -1,0 +1,100 @@
+//! One owner at a time, tokens that rise, and locks that are not lost without a cause.
+
+use super::{Account, MILLI, SLACK};
+use crate::campaign::calls::{Call, Claim};
+use crate::campaign::fault::Fault;
+
+impl Account {
+    /// The claims on a key, in the order of their beginnings.
+    fn claims(&self, key: usize) -> Vec<(&Call, Claim)> {
+        let calls = self.calls.iter().filter(|call| call.key == key);
+        let mut claims: Vec<_> = calls.filter_map(|call| Some((call, call.claim?))).collect();
+        claims.sort_by_key(|(_, claim)| claim.from);
+        claims
+    }
+
+    /// Two that claim a key at once. Where a fault may have made two owners, the later one has the higher token, and
+    /// the older one is told in time.
+    pub(super) fn two_at_once(&self, key: usize) -> Vec<String> {
+        let mut wrong = Vec::new();
+        let claims = self.claims(key);
+        for (index, (later, claim)) in claims.iter().enumerate() {
+            for (older, before) in &claims[..index] {
+                if before.until < claim.from {
+                    continue;
+                }
+                let both = format!("{}\n    {}", self.show(older), self.show(later));
+                if !self.plan.loses_locks {
+                    wrong.push(format!("two owners at once:\n    {both}"));
+                } else if claim.fence <= before.fence {
+                    wrong.push(format!(
+                        "two owners, and the newer one's token is not higher:\n    {both}"
+                    ));
+                } else if before.until > claim.from + self.until_told(older, claim.from) {
+                    let both_for = self.lasting(claim.from, before.until);
+                    wrong.push(format!(
+                        "two owners, and the older one is told too late ({both_for}):\n    {both}"
+                    ));
+                }
+            }
+        }
+        wrong
+    }
+
+    /// How long an owner may take to hear that its lock is another's since `time`: a third of its ttl, or all of it
+    /// where its renewals are not answered.
+    fn until_told(&self, owner: &Call, time: u64) -> u64 {
+        let third = (owner.ttl / 3).min(10_000 * MILLI) + SLACK;
+        if self.is_disturbed(owner.who.worker, time, time + third) {
+            owner.ttl + SLACK
+        } else {
+            third
+        }
+    }
+
+    pub(super) fn tokens_that_fall(&self, key: usize) -> Vec<String> {
+        let claims = self.claims(key);
+        let pairs = claims.windows(2).filter(|pair| {
+            pair[1].1.fence <= pair[0].1.fence && !self.is_undercut(pair[0].0, pair[1].1)
+        });
+        let told = pairs.map(|pair| {
+            let both = format!("{}\n    {}", self.show(pair[0].0), self.show(pair[1].0));
+            format!("a token does not rise:\n    {both}")
+        });
+        told.collect()
+    }
+
+    /// A lock that ran out leaves no mark: a clock that steps back later may give a lower token.
+    fn is_undercut(&self, older: &Call, later: Claim) -> bool {
+        let mut spans = self.spans.iter();
+        let back =
+            spans.any(|it| matches!(it.fault, Fault::ClockBack { .. }) && it.from <= later.from);
+        back && older.released.is_none()
+    }
+
+    /// Locks that were lost while nothing had kept their owners from renewing them, and releases that failed so.
+    pub(super) fn losses(&self) -> Vec<String> {
+        if self.plan.loses_locks {
+            return Vec::new();
+        }
+        let mut wrong = Vec::new();
+        for call in &self.calls {
+            let failed = call.release_failed.as_ref().map(|_| call.last);
+            let Some(end) = call.lost.or(failed) else {
+                continue;
+            };
+            if !self.is_disturbed(
+                call.who.worker,
+                call.asked.max(end.saturating_sub(call.ttl + SLACK)),
+                end,
+            ) {
+                let why = call.release_failed.as_deref().unwrap_or("lost");
+                wrong.push(format!(
+                    "lost, or not given back, without a fault ({why}):\n    {}",
+                    self.show(call)
+                ));
+            }
+        }
+        wrong
+    }
+}

@@ -1,0 +1,57 @@
+//! `Busy` is a fact, and every other refusal has a fault for its cause.
+
+use super::{Account, SLACK};
+use crate::campaign::calls::{Answer, Call};
+
+impl Account {
+    pub(super) fn refusals(&self) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for (index, call) in self.calls.iter().enumerate() {
+            let Some(answered) = call.answered else {
+                continue;
+            };
+            match &call.answer {
+                Answer::Busy if !self.was_taken(index, call, answered) => {
+                    wrong.push(format!(
+                        "busy, though the key was free all the time:\n    {}",
+                        self.show(call)
+                    ));
+                }
+                Answer::Refused(why) => {
+                    let from = call.asked.max(answered.saturating_sub(3 * SLACK));
+                    let possible =
+                        why.starts_with("Unavailable") || why.starts_with("Misconfigured");
+                    if !possible || !self.is_disturbed(call.who.worker, from, answered) {
+                        wrong.push(format!("refused without a fault:\n    {}", self.show(call)));
+                    }
+                }
+                _ => {}
+            }
+        }
+        wrong
+    }
+
+    /// Whether another had the key, or may have had it, at some time of the call.
+    fn was_taken(&self, index: usize, call: &Call, answered: u64) -> bool {
+        let mut others = self
+            .calls
+            .iter()
+            .enumerate()
+            .filter(|(other, it)| *other != index && it.key == call.key);
+        if !others.any(|(_, it)| it.asked <= answered && call.asked <= it.may_be_taken_until()) {
+            return false;
+        }
+        let mut owners = self
+            .calls
+            .iter()
+            .filter(|it| it.key == call.key)
+            .filter_map(|it| it.claim);
+        let owned = owners.any(|claim| claim.from <= answered && call.asked <= claim.until);
+        let looks = &self.looks[call.key];
+        let mut during = looks
+            .iter()
+            .filter(|look| look.begun <= answered && call.asked <= look.ended);
+        // A call that is shorter than the time between two looks may have met what no look has.
+        owned || during.clone().count() < 3 || during.any(|look| look.taken != Some(false))
+    }
+}

@@ -1,0 +1,190 @@
+//! The ledger sees each thing that is not as promised, and nothing where all is well.
+
+use super::{Account, MILLI, Span};
+use crate::campaign::fault::Fault;
+use crate::campaign::journal::Entry;
+use crate::campaign::plan::Plan;
+use crate::campaign::watch::Look;
+
+/// What the ledger has to say of such lines, each of which begins with a time in ms, the worker and the call. Every key is
+/// taken at the times that owners claim it, and at no other.
+#[track_caller]
+fn verdict(lines: &[&str], faults: &[(u64, u64, Fault)]) -> Vec<String> {
+    let mut plan = Plan::of(0, 0);
+    (plan.faults, plan.loses_locks) = (Vec::new(), faults.iter().any(|it| it.2.loses_locks()));
+    let spans = faults.iter().map(|(from, until, fault)| Span {
+        from: from * MILLI,
+        until: until * MILLI,
+        fault: *fault,
+    });
+    let entry = |line: &&str| {
+        let [time, worker, rest] = line
+            .splitn(3, ' ')
+            .collect::<Vec<_>>()
+            .try_into()
+            .expect("three parts");
+        Entry::of(&format!("{time}000000 {worker} 0 0 {rest}")).expect("a line")
+    };
+    let entries: Vec<_> = lines.iter().map(entry).collect();
+    let spans: Vec<_> = spans.collect();
+    let account = |looks| Account::of(&plan, 0, &entries, spans.clone(), looks);
+    let claims: Vec<_> = account(Vec::new())
+        .calls
+        .iter()
+        .filter_map(|it| Some((it.key, it.claim?)))
+        .collect();
+    let look = |key: usize, time: u64| {
+        let taken = claims
+            .iter()
+            .any(|(of, claim)| *of == key && claim.from <= time && time <= claim.until);
+        Look {
+            begun: time,
+            ended: time + MILLI,
+            taken: Some(taken),
+        }
+    };
+    let looks =
+        (0..plan.keys.len()).map(|key| (0..1_000).map(|it| look(key, it * 20 * MILLI)).collect());
+    account(looks.collect()).check()
+}
+
+/// Exactly one thing is wrong, and it is this.
+#[track_caller]
+fn sees(what: &str, lines: &[&str], faults: &[(u64, u64, Fault)]) {
+    let verdict = verdict(lines, faults);
+    assert!(
+        verdict.len() == 1 && verdict[0].starts_with(what),
+        "{what}: {verdict:#?}"
+    );
+}
+
+#[track_caller]
+fn sees_nothing(lines: &[&str], faults: &[(u64, u64, Fault)]) {
+    let verdict = verdict(lines, faults);
+    assert!(verdict.is_empty(), "{verdict:#?}");
+}
+
+const FLUSH: Fault = Fault::Flush { node: 0 };
+const STOP: Fault = Fault::StopServer { node: 0 };
+
+#[test]
+fn nothing_is_wrong_where_all_goes_well() {
+    sees_nothing(
+        &[
+            "0 0 0 asked 1 1000 0 0",
+            "1 0 0 inside 7",
+            "10 1 0 asked 1 1000 500 0",
+            "20 2 0 asked 1 1000 0 0",
+            "21 2 0 busy",
+            "100 0 0 still",
+            "101 0 0 out",
+            "102 0 0 released",
+            "103 1 0 inside 9",
+            "120 1 0 out",
+            "121 1 0 released",
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn two_owners_are_seen() {
+    let lines = [
+        "0 0 0 asked 1 3000 0 0",
+        "1 0 0 inside 7",
+        "10 1 0 asked 1 3000 0 0",
+        "11 1 0 inside 8",
+        "15 0 0 still",
+    ];
+    sees("two owners at once", &lines, &[]);
+    sees_nothing(&lines, &[(9, 9, FLUSH)]);
+}
+
+#[test]
+fn an_older_owner_that_is_told_too_late_is_seen() {
+    let lines = [
+        "0 0 0 asked 1 30000 0 0",
+        "1 0 0 inside 7",
+        "10 1 0 asked 1 30000 0 0",
+        "11 1 0 inside 8",
+        "12000 0 0 still",
+    ];
+    let lost_at_the_start = [(0, 0, Fault::DeleteLock { node: 1, key: 1 })];
+    sees(
+        "two owners, and the older one is told too late",
+        &lines,
+        &lost_at_the_start,
+    );
+}
+
+#[test]
+fn a_token_that_does_not_rise_is_seen() {
+    let lines = [
+        "0 0 0 asked 1 1000 0 0",
+        "1 0 0 inside 8",
+        "2 0 0 out",
+        "3 0 0 released",
+        "10 1 0 asked 1 1000 0 0",
+        "11 1 0 inside 8",
+    ];
+    sees("a token does not rise", &lines, &[]);
+}
+
+#[test]
+fn a_busy_that_is_no_fact_is_seen() {
+    let lines = ["0 0 0 asked 1 1000 900 0", "901 0 0 busy"];
+    sees("busy, though the key was free", &lines, &[]);
+    let after_another = [
+        "0 0 0 asked 1 1000 0 0",
+        "1 0 0 inside 8",
+        "2 0 0 out",
+        "3 0 0 released",
+        "100 1 0 asked 1 1000 900 0",
+        "1001 1 0 busy",
+    ];
+    sees("busy, though the key was free", &after_another, &[]);
+}
+
+#[test]
+fn a_refusal_and_a_loss_without_a_cause_are_seen() {
+    let refused = [
+        "0 0 0 asked 1 1000 0 0",
+        "500 0 0 refused Unavailable no answer",
+    ];
+    sees("refused without a fault", &refused, &[]);
+    sees_nothing(&refused, &[(400, 450, STOP)]);
+    sees(
+        "refused without a fault",
+        &refused,
+        &[(400, 450, Fault::StopSentinel { index: 0 })],
+    );
+    let lost = [
+        "0 0 0 asked 1 1000 0 0",
+        "1 0 0 inside 8",
+        "900 0 0 lost",
+        "901 0 0 out",
+    ];
+    sees("lost, or not given back, without a fault", &lost, &[]);
+    sees_nothing(&lost, &[(400, 450, STOP)]);
+}
+
+#[test]
+fn a_waiter_beside_a_free_key_is_seen() {
+    let lines = [
+        "0 0 0 asked 1 30000 0 0",
+        "1 0 0 inside 8",
+        "10 1 0 asked 1 1000 for_ever 0",
+        "500 0 0 still",
+        "501 0 0 out",
+        "502 0 0 released",
+        "5000 1 0 inside 9",
+    ];
+    sees("waits beside a free key", &lines, &[]);
+    sees_nothing(&lines, &[(2_500, 3_000, STOP)]);
+}
+
+#[test]
+fn a_late_answer_is_seen() {
+    let lines = ["0 0 0 asked 1 1000 0 0", "9000 0 0 inside 9"];
+    sees("answered too late", &lines, &[]);
+}
