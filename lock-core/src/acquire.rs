@@ -68,7 +68,7 @@ impl Taken {
             Taken::Asked(hold) => LockGuard::new(hold, cooldown),
             Taken::Passed(passed) => {
                 let guard = LockGuard::new(Arc::clone(passed.hold()), cooldown);
-                passed.arrived();
+                passed.has_a_guard();
                 guard
             }
         }
@@ -76,38 +76,56 @@ impl Taken {
 }
 
 async fn take(wanted: &Wanted) -> Result<Taken, Error> {
-    let taken = match line_up(wanted).await {
-        Ok(First::Contends(seat, give_up)) => {
-            contend(wanted, seat, give_up).await.map(Taken::Asked)
-        }
-        Ok(First::Holds(passed)) => Ok(Taken::Passed(passed)),
-        Err(error) => Err(error),
+    let now = wanted.core.keeper.clock.now();
+    let give_up = match wanted.wait {
+        Wait::None => now + wanted.acquire_timeout,
+        Wait::For(span) => now + span,
+        Wait::Forever => Moment::FAR,
     };
-    taken.map_err(|error| error.with_key(&wanted.key))
+    let mut ticket = None;
+    loop {
+        let taken = match line_up(wanted, &mut ticket, give_up).await {
+            Ok(First::Contends(seat)) => contend(wanted, seat, give_up)
+                .await
+                .map(|hold| hold.map(Taken::Asked)),
+            Ok(First::Holds(mut passed)) => {
+                Ok(passed.arrives().then_some(passed).map(Taken::Passed))
+            }
+            Err(error) => Err(error),
+        };
+        match taken {
+            Ok(Some(taken)) => return Ok(taken),
+            // It was not polled when its turn came, and others went before it: it stands in line again.
+            Ok(None) => {}
+            Err(error) => return Err(error.with_key(&wanted.key)),
+        }
+    }
 }
 
 /// What becomes of the first in line of this process.
 enum First {
-    /// It asks the store, until so long.
-    Contends(Seat, Moment),
-    /// It holds the lock.
+    /// It asks the store.
+    Contends(Seat),
+    /// The lock was passed to it.
     Holds(Passed),
 }
 
 /// Waits to be the first in line.
-async fn line_up(wanted: &Wanted) -> Result<First, Error> {
+async fn line_up(
+    wanted: &Wanted,
+    ticket: &mut Option<u64>,
+    give_up: Moment,
+) -> Result<First, Error> {
     let core = &wanted.core;
     if core.is_draining() {
         return Err(Error::draining());
     }
-    let now = core.keeper.clock.now();
-    let (patience, give_up) = match wanted.wait {
-        Wait::None => (Patience::None, now + wanted.acquire_timeout),
-        Wait::For(span) => (Patience::Waits, now + span),
-        Wait::Forever => (Patience::Waits, Moment::FAR),
+    let patience = match wanted.wait {
+        Wait::None => Patience::None,
+        Wait::For(_) | Wait::Forever => Patience::Waits,
     };
-    match Local::enter(core, &wanted.key, patience, wanted.terms) {
-        Entry::Contend(seat) => Ok(First::Contends(seat, give_up)),
+    match Local::enter(core, &wanted.key, patience, wanted.terms, ticket) {
+        Entry::Contend(seat) => Ok(First::Contends(seat)),
         Entry::Busy(refusal) => Err(refusal.to_error()),
         Entry::Queued(place) => stand_in_line(wanted, place, give_up).await,
     }
@@ -121,7 +139,7 @@ async fn stand_in_line(wanted: &Wanted, mut place: Place, give_up: Moment) -> Re
     })
     .await;
     match verdict {
-        Some(Verdict::Contend(seat)) => Ok(First::Contends(seat, give_up)),
+        Some(Verdict::Contend(seat)) => Ok(First::Contends(seat)),
         Some(Verdict::Passed(passed)) => Ok(First::Holds(passed)),
         Some(Verdict::Busy(refusal)) => Err(refusal.to_error()),
         Some(Verdict::Failed(error)) => Err(error),
@@ -133,8 +151,9 @@ async fn stand_in_line(wanted: &Wanted, mut place: Place, give_up: Moment) -> Re
     }
 }
 
-/// Asks the store until it grants the lock, the wait is over, or the store is out for too long.
-async fn contend(wanted: &Wanted, seat: Seat, give_up: Moment) -> Result<Arc<Hold>, Error> {
+/// Asks the store until it grants the lock, the wait is over, or the store is out for too long. `None`:
+/// another waiter has taken the seat.
+async fn contend(wanted: &Wanted, seat: Seat, give_up: Moment) -> Result<Option<Arc<Hold>>, Error> {
     let keeper = &wanted.core.keeper;
     let mut pending = Pending::new(wanted);
     let mut doubt = Doubt::default();
@@ -149,10 +168,10 @@ async fn contend(wanted: &Wanted, seat: Seat, give_up: Moment) -> Result<Arc<Hol
             // Too late to begin anything: given back like any grant that nobody wants.
             Asked::Granted if wanted.core.is_draining() => continue,
             Asked::Granted => {
-                let hold = pending.settle();
-                seat.granted(&hold);
-                return Ok(hold);
+                let counts = seat.granted(pending.hold());
+                return Ok(counts.then(|| pending.settle()));
             }
+            Asked::Unseated => return Ok(None),
             // It may be the lease before, whose release has not arrived after all.
             Asked::Busy(_) if pending.was_behind && wanted.wait == Wait::None => continue,
             Asked::Busy(refusal) if wanted.wait == Wait::None => {
@@ -166,14 +185,13 @@ async fn contend(wanted: &Wanted, seat: Seat, give_up: Moment) -> Result<Arc<Hol
             }
             Asked::Busy(refusal) => {
                 let until = doubt.refused(keeper.clock.now(), &refusal);
-                seat.refused(&refusal, until);
+                seat.refused(&refusal, until, give_up);
                 match turn(&seat, keeper, until, give_up).await {
                     // Anything but a grant that surely lasts: ask. A key that was given is found.
                     Turn::Given(grant) => {
                         if !wanted.core.is_draining() && pending.take_over(grant) {
-                            let hold = pending.settle();
-                            seat.granted(&hold);
-                            return Ok(hold);
+                            let counts = seat.granted(pending.hold());
+                            return Ok(counts.then(|| pending.settle()));
                         }
                     }
                     Turn::Ask => {}
@@ -192,12 +210,11 @@ async fn contend(wanted: &Wanted, seat: Seat, give_up: Moment) -> Result<Arc<Hol
             seat.failed(&failure.error);
             return Err(failure.error);
         }
-        seat.unanswered(&failure.error);
+        let until = (now + pause_after_failure(doubt.failures)).min(give_up);
+        seat.unanswered(&failure.error, until);
         // From here on every ask queues: a script, which knows its own token when it is repeated.
         queue = true;
-        keeper
-            .timer((now + pause_after_failure(doubt.failures)).min(give_up))
-            .await;
+        keeper.timer(until).await;
     }
 }
 
@@ -222,7 +239,10 @@ async fn turn(seat: &Seat, keeper: &Arc<Keeper>, until: Moment, give_up: Moment)
         match news {
             Some(News::Ask) => return Turn::Ask,
             Some(News::Given(grant)) => return Turn::Given(grant),
-            Some(News::Next(after)) => until = keeper.clock.now() + after.min(LONGEST),
+            Some(News::Next(after)) => {
+                until = keeper.clock.now() + after.min(LONGEST);
+                seat.waits(until.min(give_up));
+            }
             None if keeper.clock.now() >= give_up => return Turn::Over,
             None => return Turn::Ask,
         }

@@ -107,6 +107,14 @@ impl ManagerBuilder {
     /// What every key in Redis begins with; default `lockkit:`. With `""` a lock is the very key that
     /// other libraries' clients use, who then exclude these locks and are excluded by them.
     /// The embedded store has no use for it.
+    ///
+    /// The kit keeps its own data beside the locks, in keys that begin with the namespace and `!`; a
+    /// namespace with a `!` in it is `Invalid`, from the verb that connects. Of two namespaces on one server
+    /// neither should begin with the other: in `""` the key `lockkit:x` is the lock `x` of `lockkit:`, but
+    /// waiters of the one are not told of releases in the other.
+    ///
+    /// No known library deletes keys of the default. `lock:` is python-redis-lock's, whose `reset_all()`
+    /// deletes all of them, held locks included.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = namespace.into();
         self

@@ -10,7 +10,7 @@ use crate::deadline::{Anchor, GRANT};
 use crate::hold::Hold;
 use crate::keeper::Job;
 use crate::lease::Phase;
-use crate::local::Seat;
+use crate::local::{Seat, Unseated};
 use crate::store::{Failure, Grant, Lane, Operation, Outcome, Refusal};
 
 /// What came of a question.
@@ -18,6 +18,8 @@ pub(crate) enum Asked {
     Granted,
     Busy(Refusal),
     Failed(Failure),
+    /// Another waiter has taken the seat, and undone what was sent before.
+    Unseated,
 }
 
 /// A lease that is being asked for. It is armed with the keeper before the first byte is sent, and
@@ -59,11 +61,13 @@ impl Pending {
         // it is named the second time.
         let plain = !queue && !self.known && !self.was_behind;
         let way = plain.then_some(self.lane);
-        let before = seat.asking(self.hold.token, way);
+        let sent = core.keeper.clock.now();
+        let Ok(before) = seat.asking(&self.hold, self.lane, way, sent) else {
+            return Asked::Unseated;
+        };
         let behind = before.is_some_and(|before| before.is_on(way));
         let replaces = before.filter(|_| !behind).map(|before| before.lease);
         let operation = Operation::Acquire(self.hold.acquire(queue, replaces, self.known));
-        let sent = core.keeper.clock.now();
         self.hold.ask(sent + patience);
         core.keeper.arm(&self.hold);
         let known = std::mem::replace(&mut self.known, true);
@@ -72,23 +76,34 @@ impl Pending {
         let mut answer = core.store.execute(operation, self.lane);
         let mut waker = None;
         let outcome = poll_fn(|context| {
+            // What has been undone is not to be sent.
+            if self.hold.is_closed() {
+                return Poll::Ready(Err(Unseated));
+            }
             if let Poll::Ready(outcome) = answer.as_mut().poll(context) {
-                return Poll::Ready(Some(outcome));
+                return Poll::Ready(Ok(Some(outcome)));
             }
             self.hold.wake_on_change(&mut waker, context.waker());
             if core.keeper.clock.now() >= sent + patience {
-                Poll::Ready(None)
+                Poll::Ready(Ok(None))
             } else {
                 Poll::Pending
             }
         })
         .await;
         self.hold.forget_waker(waker);
+        let Ok(outcome) = outcome else {
+            return Asked::Unseated;
+        };
         self.in_flight = false;
         match outcome {
             Some(Outcome::Granted(fence)) if self.hold.grant(sent, fence) => {
                 core.keeper.rearm(&self.hold);
                 Asked::Granted
+            }
+            Some(Outcome::Granted(_)) if self.hold.is_closed() => {
+                self.in_flight = true;
+                Asked::Unseated
             }
             Some(Outcome::Granted(_)) => Asked::Failed(Failure::unanswered(
                 "the store's answer came after the ttl had run out",
@@ -137,6 +152,10 @@ impl Pending {
         counts
     }
 
+    pub(crate) fn hold(&self) -> &Arc<Hold> {
+        &self.hold
+    }
+
     /// Granted: from here on the guard looks after it.
     pub(crate) fn settle(mut self) -> Arc<Hold> {
         self.settled = true;
@@ -149,20 +168,22 @@ impl Drop for Pending {
         if self.settled {
             return;
         }
-        debug_assert_ne!(
-            self.hold.phase(),
-            Phase::Closed,
-            "only its Pending closes an unsettled lease"
-        );
-        self.hold.close();
-        if self.in_flight {
-            // Only an answer proves that nothing more of it will arrive.
-            self.hold.note_late_twin();
-        }
-        if self.known {
+        // One that has lost its seat is undone already, but for what it sent at that very moment.
+        let undone = self.hold.close() == Phase::Closed;
+        if self.known && !undone {
             self.hold.core.local.note_unreleased(&self.hold);
-            let undo = Job::undo(&self.hold, self.lane);
-            self.hold.core.keeper.submit(undo);
+        }
+        if self.in_flight || (self.known && !undone) {
+            undo(&self.hold, self.lane, self.in_flight);
         }
     }
+}
+
+/// Undoes whatever a lease that is closed has asked for by this lane.
+pub(crate) fn undo(hold: &Hold, lane: Lane, in_flight: bool) {
+    if in_flight {
+        // Only an answer proves that nothing more of it will arrive.
+        hold.note_late_twin();
+    }
+    hold.core.keeper.submit(Job::undo(hold, lane));
 }

@@ -114,9 +114,16 @@ impl LockRequest {
         self
     }
 
-    /// After the work, the key stays taken for that long: `run` and `run_with` apply it when the
-    /// body has ended, a guard when it is released (not when it is dropped), the attribute and the
-    /// layer after success only. A day at most. Default: none.
+    /// After work that succeeded, the key stays taken for that long. A day at most. Default: none.
+    ///
+    /// | who | applies it |
+    /// | --- | --- |
+    /// | the attribute | after `Ok`, and after any value that is no `Result` |
+    /// | the layer | after an answer that says success |
+    /// | [`run`](Self::run), [`run_with`](Self::run_with) | after every body that has ended, **an `Err` included**: say [`.cooldown_if(Result::is_ok)`](crate::Run::cooldown_if) |
+    /// | a guard | when it is released, not when it is dropped |
+    ///
+    /// A body that was dropped, by a loss, a panic or a cancellation, is followed by none.
     pub fn cooldown(mut self, cooldown: Duration) -> Self {
         self.cooldown = cooldown;
         self
@@ -233,7 +240,9 @@ impl LockRequest {
     /// Takes the lock, runs `body`, gives the lock back. The body is dropped, before the release,
     /// when it has ended, when the lock is lost, when it panics and when this future is dropped.
     ///
-    /// The lock is asked for with the defaults of the request; `Busy` is an error here.
+    /// The lock is asked for with the defaults of the request; `Busy` is an error here. A
+    /// [`cooldown`](Self::cooldown) follows whatever the body returns, an `Err` too, unless
+    /// [`cooldown_if`](crate::Run::cooldown_if) says otherwise.
     ///
     /// # Errors
     ///

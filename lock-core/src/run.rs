@@ -69,6 +69,33 @@ impl<C, F: Future> Run<C, F> {
     }
 }
 
+impl<C, F: Future> Run<C, F> {
+    /// Applies the request's [`cooldown`](crate::LockRequest::cooldown) only if `succeeded` says of the
+    /// body's output that the work is done. Without it every body that has ended has succeeded, also one
+    /// that returned an `Err`: `run` takes bodies of any type.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), lock_core::Error> {
+    /// # let locks = lock_core::LockManager::in_memory();
+    /// use std::time::Duration;
+    ///
+    /// let pay = || locks.lock("pay:42").cooldown(Duration::from_secs(60));
+    /// let declined = pay().run(async { Err::<(), _>("declined") }).cooldown_if(Result::is_ok).await?;
+    /// assert!(declined.is_err());
+    /// // The user may try another card at once.
+    /// let paid = pay().run(async { Ok::<_, &str>(()) }).cooldown_if(Result::is_ok).await?;
+    /// assert!(paid.is_ok());
+    /// assert!(pay().try_acquire().await?.is_none());
+    /// # Ok(()) }
+    /// ```
+    pub fn cooldown_if(mut self, succeeded: fn(&F::Output) -> bool) -> Self {
+        self.succeeded = succeeded;
+        self
+    }
+}
+
 impl<C, F> Future for Run<C, F>
 where
     C: FnOnce(LockHandle) -> F,

@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::fence::FencingToken;
 use crate::keeper::Job;
 use crate::lease::{Action, Lease, Loss, Phase, Renewal, Terms};
+use crate::local::Local;
 use crate::manager::Core;
 use crate::options::cooldown_millis;
 use crate::reentry::Nested;
@@ -44,6 +45,10 @@ struct State {
     cooldown_millis: u32,
     /// Whether a send of its acquire went unanswered, and may arrive at any time.
     late_twin: bool,
+    /// Whether whoever asks for it was woken to see that it is polled, and was not.
+    silent: bool,
+    /// Whether it has been passed to a waiter that has not picked it up.
+    on_its_way: bool,
     /// Who waits for this lease to be lost, or for the answer that never came.
     waiting: WakerSet,
     /// The bodies that have entered this lease, once there was one.
@@ -70,6 +75,8 @@ impl Hold {
                 unfair: terms.is_unfair(),
                 cooldown_millis: 0,
                 late_twin: false,
+                silent: false,
+                on_its_way: false,
                 waiting: WakerSet::default(),
                 nested: None,
             }),
@@ -128,6 +135,24 @@ impl Hold {
         }
     }
 
+    /// Whether somebody else has ended it.
+    pub(crate) fn is_closed(&self) -> bool {
+        lock(&self.state).lease.phase() == Phase::Closed
+    }
+
+    /// Whom to wake, to see whether the future that asks for it is polled. `None`: it has not been since
+    /// the last time.
+    pub(crate) fn ask_after(&self) -> Option<Vec<(u32, Waker)>> {
+        let mut state = lock(&self.state);
+        let asked_before = std::mem::replace(&mut state.silent, true);
+        (!asked_before).then(|| state.waiting.take())
+    }
+
+    /// Whether it was asked after, and its future has not been polled since.
+    pub(crate) fn is_silent(&self) -> bool {
+        lock(&self.state).silent
+    }
+
     pub(crate) fn note_late_twin(&self) {
         lock(&self.state).late_twin = true;
     }
@@ -167,7 +192,9 @@ impl Hold {
     }
 
     pub(crate) fn wake_on_change(&self, seat: &mut Option<u32>, waker: &Waker) {
-        lock(&self.state).waiting.register(seat, waker);
+        let mut state = lock(&self.state);
+        state.silent = false;
+        state.waiting.register(seat, waker);
     }
 
     pub(crate) fn forget_waker(&self, seat: Option<u32>) {
@@ -224,11 +251,12 @@ impl Hold {
         wake_all(waiting);
         match action {
             Action::Lost => self.core.local.abandon(self),
+            Action::Overdue => Local::is_overdue(&self.core, &self.key),
             Action::HeldLong => tracing::warn!(
                 held_for = ?self.held_for(),
                 "a lock has been held for ten times its ttl; is its owner stuck? max_hold sets a limit"
             ),
-            Action::Nothing | Action::Renew | Action::Overdue => {}
+            Action::Nothing | Action::Renew => {}
         }
         action
     }

@@ -33,11 +33,25 @@ impl Hold {
                 unfair: terms.is_unfair(),
                 cooldown_millis: 0,
                 late_twin: state.late_twin,
+                silent: false,
+                on_its_way: true,
                 waiting: WakerSet::default(),
                 nested: None,
             }),
             scheduled: AtomicU64::new(Moment::FAR.0),
         }))
+    }
+
+    /// It is picked up, or taken back: by the first who says so.
+    #[must_use]
+    pub(crate) fn arrives(&self) -> bool {
+        std::mem::take(&mut lock(&self.state).on_its_way)
+    }
+
+    /// When it was passed on, if it has not been picked up.
+    pub(crate) fn on_its_way_since(&self) -> Option<Moment> {
+        let state = lock(&self.state);
+        state.on_its_way.then_some(state.granted_at)
     }
 
     /// Whether to look now for whoever else wants the key: once before each end of the cohort.

@@ -13,7 +13,7 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -156,6 +156,13 @@ impl Keeper {
             at,
             id: None,
         }
+    }
+
+    /// Wakes once, at `at` or soon after.
+    pub(crate) fn wake_at(&self, at: Moment, waker: &Waker) {
+        let mut state = lock(&self.state);
+        state.schedule.add_timer(at, &mut None, waker);
+        self.plan(state, at);
     }
 
     pub(crate) fn load(&self) -> Load {

@@ -2,12 +2,14 @@
 //!
 //! Whoever comes while a valid lease of this process holds the key, or while the store's refusal
 //! still stands, is told so without a round trip. While the contender's own question is in flight
-//! nothing is known: those who do not want to wait share its answer.
+//! nothing is known: those who do not want to wait share its answer. A contender whose future is not
+//! polled loses its seat to the others ([`stalled`]).
 
 mod look;
 mod pass;
 mod seat;
 mod slot;
+mod stalled;
 #[cfg(test)]
 mod tests;
 
@@ -19,15 +21,16 @@ use tokio::sync::oneshot;
 
 pub(crate) use self::look::look;
 pub(crate) use self::pass::Passed;
-pub(crate) use self::seat::{Place, Seat};
+pub(crate) use self::seat::{Place, Seat, Unseated};
 pub(crate) use self::slot::{Left, held_fact};
 use self::slot::{Slot, Standing, Told, Waiter};
-use crate::clock::Clock;
+use self::stalled::look_at;
 use crate::error::Error;
 use crate::hold::Hold;
 use crate::keeper::Errand;
 use crate::lease::Terms;
 use crate::manager::Core;
+use crate::release;
 use crate::retry::LONGEST;
 use crate::store::{Lane, News, Operation, Refusal, Release};
 use crate::sync::lock;
@@ -114,15 +117,18 @@ pub(crate) enum Entry {
 }
 
 impl Local {
+    /// `ticket`: its place in line, told here unless it has one.
     pub(crate) fn enter(
         core: &Arc<Core>,
         key: &Arc<str>,
         patience: Patience,
         terms: Terms,
+        ticket: &mut Option<u64>,
     ) -> Entry {
         let now = core.keeper.clock.now();
         let mut slots = lock(&core.local.slots);
-        let ticket = slots.ticket();
+        let id = slots.ticket();
+        let ticket = *ticket.get_or_insert(id);
         let slot = slots.open(key);
         if patience == Patience::None
             && let Some(refusal) = slot.fact(now)
@@ -130,22 +136,25 @@ impl Local {
             return Entry::Busy(refusal);
         }
         if slot.contender.is_none() && !slot.is_held(now) {
-            slot.seat(ticket);
-            return Entry::Contend(Seat::new(core, key, ticket));
+            slot.seat(id, now);
+            return Entry::Contend(Seat::new(core, key, id));
         }
         let (verdict, answer) = oneshot::channel();
         let waiter = Waiter {
             patience,
             terms,
             verdict,
+            waker: None,
         };
         slot.queue.insert(ticket, waiter);
         let waker = match patience {
-            Patience::None => slot.asks_now(),
+            Patience::None => slot.asks_now(now),
             Patience::Waits => None,
         };
+        let look = slot.plan_look();
         drop(slots);
         waker.into_iter().for_each(Waker::wake);
+        look_at(core, key, look);
         Entry::Queued(Place {
             core: Arc::clone(core),
             key: Arc::clone(key),
@@ -167,16 +176,32 @@ impl Local {
         slot.fact(now).or_else(|| last.map(|told| told.now(now)))
     }
 
-    /// Ends every wait: no more locks are given out. Contenders find out when they look.
+    /// Ends every wait: no more locks are given out, and what was asked for is undone, whether or not its
+    /// contender is polled.
     pub(crate) fn drain(&self, error: &Error) {
-        let mut waiting = Vec::new();
-        for slot in lock(&self.slots).active.values_mut() {
-            waiting.append(&mut std::mem::take(&mut slot.queue).into_values().collect());
-        }
+        let (mut waiting, mut unseated, mut on_their_way) = (Vec::new(), Vec::new(), Vec::new());
+        let mut slots = lock(&self.slots);
+        slots.active.retain(|_, slot| {
+            waiting.extend(std::mem::take(&mut slot.queue).into_values());
+            unseated.extend(slot.unseat());
+            if let Standing::Held(hold) = &slot.standing
+                && hold.arrives()
+            {
+                on_their_way.push(Arc::clone(hold));
+            }
+            !slot.is_idle()
+        });
+        drop(slots);
         for waiter in waiting {
             drop(waiter.verdict.send(Verdict::Failed(error.clone())));
         }
-        self.tell_all(News::Ask);
+        for contender in unseated {
+            contender.undo();
+        }
+        for hold in on_their_way {
+            release::in_background(&hold);
+            hold.core.keeper.guard_ended();
+        }
     }
 
     /// The leases that this process holds.
@@ -284,14 +309,14 @@ impl Local {
     }
 
     /// A push for the waiter with `token`; `false` if nobody here knows of it.
-    pub(crate) fn tell(&self, key: &str, token: Token, news: News, clock: &Clock) -> bool {
-        let mut slots = lock(&self.slots);
+    pub(crate) fn tell(core: &Arc<Core>, key: &Arc<str>, token: Token, news: News) -> bool {
+        let mut slots = lock(&core.local.slots);
         let Some(slot) = slots.active.get_mut(key) else {
             let quiet = slots.quiet.get(key);
             return quiet.is_some_and(|hold| hold.token == token);
         };
         let contender = slot.contender.as_mut();
-        let Some(contender) = contender.filter(|contender| contender.token == Some(token)) else {
+        let Some(contender) = contender.filter(|contender| contender.token() == Some(token)) else {
             // A push that comes late: the waiter was told before, and holds the key by now.
             let held = matches!(&slot.standing, Standing::Held(hold) if hold.token == token);
             return held || slot.is_giving_back(token);
@@ -300,62 +325,77 @@ impl Local {
         if !matches!(contender.news, Some(News::Given(_))) {
             contender.news = Some(news);
         }
+        let now = core.keeper.clock.now();
+        contender.due = contender.due.min(now);
         let waker = contender.waker.take();
         slot.standing = match (news, std::mem::take(&mut slot.standing)) {
             // Another owner has it now, for so long: that is a fact for newcomers too.
             (News::Next(after), Standing::Refused { told, .. }) => {
-                let at = clock.now();
                 let refusal = Refusal {
                     remaining: Some(after),
                     ..told.refusal
                 };
                 Standing::Refused {
-                    told: Told { refusal, at },
-                    until: at + after.min(LONGEST),
+                    told: Told { refusal, at: now },
+                    until: now + after.min(LONGEST),
                 }
             }
             // The refusal does not stand any more.
             _ => Standing::Unknown,
         };
+        let look = slot.plan_look();
         drop(slots);
         waker.into_iter().for_each(Waker::wake);
+        look_at(core, key, look);
         true
     }
 
     /// Every contender asks again, at once or after a while. What it was told before is no fact any more.
-    pub(crate) fn tell_all(&self, news: News) {
-        let mut wakers = Vec::new();
-        for slot in lock(&self.slots).active.values_mut() {
+    pub(crate) fn tell_all(core: &Arc<Core>, news: News) {
+        let now = core.keeper.clock.now();
+        let (mut wakers, mut looks) = (Vec::new(), Vec::new());
+        let mut slots = lock(&core.local.slots);
+        for (key, slot) in &mut slots.active {
             if let Some(contender) = &mut slot.contender {
                 contender.news = Some(news);
+                contender.due = contender.due.min(now);
                 wakers.extend(contender.waker.take());
                 if let Standing::Refused { told, .. } = &mut slot.standing {
                     told.refusal.pushed = false;
                 }
+                looks.push((Arc::clone(key), slot.plan_look()));
             }
         }
+        drop(slots);
         wakers.into_iter().for_each(Waker::wake);
+        for (key, look) in looks {
+            look_at(core, &key, look);
+        }
     }
 }
 
 /// Gives the next living waiter the seat, or forgets the key. Consumes the lock: the waiter is told
 /// outside it.
 fn promote(mut slots: MutexGuard<'_, Slots>, core: &Arc<Core>, key: &Arc<str>) {
-    let ticket = slots.ticket();
+    let id = slots.ticket();
     let Some(slot) = slots.active.get_mut(key) else {
         return;
     };
-    slot.contender = None;
+    let before = slot.contender.take();
     while let Some((_, waiter)) = slot.queue.pop_first() {
         if waiter.verdict.is_closed() {
             continue;
         }
-        slot.seat(ticket);
+        slot.seat(id, core.keeper.clock.now());
+        let look = slot.plan_look();
         drop(slots);
-        let seat = Seat::new(core, key, ticket);
+        drop(before);
+        let seat = Seat::new(core, key, id);
         // A waiter that is gone by now drops the seat, and so passes it on.
         drop(waiter.verdict.send(Verdict::Contend(seat)));
-        return;
+        return look_at(core, key, look);
     }
     slots.tidy(key);
+    drop(slots);
+    drop(before);
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::look::look_around;
 use super::slot::{Slot, Standing, Waiter};
+use super::stalled::look_at;
 use super::{Local, Verdict};
 use crate::clock::Moment;
 use crate::hold::Hold;
@@ -60,47 +61,83 @@ fn successor(hold: &Arc<Hold>) -> Option<(Waiter, Arc<Hold>, bool)> {
     if !slot.is_held_by(hold) {
         return None;
     }
-    let terms = first_in_line(slot)?.terms;
-    let next = hold.succeeded_by(terms)?;
-    let (_, waiter) = slot.queue.pop_first()?;
-    let before = std::mem::replace(&mut slot.standing, Standing::Held(Arc::clone(&next)));
+    let ticket = first_in_line(slot)?;
+    let (waiter, next) = hand_over(slot, hold, ticket)?;
     let looks = !slot.queue.is_empty() && next.looks_around();
+    let stalled = slot.plan_look();
     drop(slots);
-    drop(before);
-    core.keeper.disarm(hold);
-    core.keeper.arm(&next);
-    hold.wake_waiting();
+    is_handed_over(hold, &next);
+    look_at(core, &hold.key, stalled);
     Some((waiter, next, looks))
 }
 
-fn first_in_line(slot: &mut Slot) -> Option<&Waiter> {
+fn first_in_line(slot: &mut Slot) -> Option<u64> {
     while slot.queue.first_key_value()?.1.verdict.is_closed() {
         slot.queue.pop_first();
     }
-    slot.queue.first_key_value().map(|(_, waiter)| waiter)
+    slot.queue.first_key_value().map(|(ticket, _)| *ticket)
 }
 
-/// A lease on its way to a waiter. Dropped on the way, it goes on to the next, or back.
-pub(crate) struct Passed(Option<Arc<Hold>>);
+/// Makes the lease that of the waiter with this ticket, if it may be.
+pub(super) fn hand_over(
+    slot: &mut Slot,
+    hold: &Arc<Hold>,
+    ticket: u64,
+) -> Option<(Waiter, Arc<Hold>)> {
+    let next = hold.succeeded_by(slot.queue.get(&ticket)?.terms)?;
+    let waiter = slot.queue.remove(&ticket)?;
+    slot.standing = Standing::Held(Arc::clone(&next));
+    Some((waiter, next))
+}
+
+/// Has the keeper look after the next lease in place of the one before. Not to be called with the queue
+/// locked.
+pub(super) fn is_handed_over(hold: &Arc<Hold>, next: &Arc<Hold>) {
+    hold.core.keeper.disarm(hold);
+    hold.core.keeper.arm(next);
+    hold.wake_waiting();
+}
+
+/// A lease on its way to a waiter. Dropped on the way, it goes on to the next, or back. One that is not
+/// picked up goes there without it.
+pub(crate) struct Passed {
+    hold: Option<Arc<Hold>>,
+    is_here: bool,
+}
 
 impl Passed {
-    fn new(hold: Arc<Hold>) -> Self {
+    pub(super) fn new(hold: Arc<Hold>) -> Self {
         // On its way it counts like a guard, for whoever drains.
         hold.core.keeper.guard_made();
-        Self(Some(hold))
+        Self {
+            hold: Some(hold),
+            is_here: false,
+        }
+    }
+
+    /// Its waiter takes it. `false`: that was too late, and it has gone elsewhere.
+    #[must_use]
+    pub(crate) fn arrives(&mut self) -> bool {
+        self.is_here |= self.hold().arrives();
+        self.is_here
     }
 
     pub(crate) fn hold(&self) -> &Arc<Hold> {
-        self.0.as_ref().expect("only its last owner takes it out")
+        self.hold
+            .as_ref()
+            .expect("only its last owner takes it out")
     }
 
     /// It has a guard of its own by now.
-    pub(crate) fn arrived(mut self) {
+    pub(crate) fn has_a_guard(mut self) {
         drop(self.take_back());
     }
 
     fn take_back(&mut self) -> Option<Arc<Hold>> {
-        let hold = self.0.take()?;
+        let hold = self.hold.take()?;
+        if !self.is_here && !hold.arrives() {
+            return None;
+        }
         hold.core.keeper.guard_ended();
         Some(hold)
     }
@@ -108,7 +145,9 @@ impl Passed {
 
 impl Drop for Passed {
     fn drop(&mut self) {
-        if let Some(hold) = self.0.take() {
+        if let Some(hold) = self.hold.take()
+            && (self.is_here || hold.arrives())
+        {
             release::in_background(&hold);
             hold.core.keeper.guard_ended();
         }

@@ -16,7 +16,10 @@ use crate::keeper::Errand;
 use crate::manager::Core;
 use crate::store::{Lane, News, Refusal};
 use crate::sync::lock;
-use crate::token::Token;
+
+/// Another waiter of this process has taken the seat, because its contender was not polled.
+#[derive(Debug)]
+pub(crate) struct Unseated;
 
 /// The right to ask the store about a key, for one at a time. Dropping it passes it on.
 pub(crate) struct Seat {
@@ -40,32 +43,52 @@ impl Seat {
     fn with_slot<T>(&self, act: impl FnOnce(&mut Slot) -> T) -> Option<T> {
         let mut slots = lock(&self.core.local.slots);
         let slot = slots.active.get_mut(&self.key)?;
-        (slot.contender.as_ref()?.id == self.id).then(|| act(slot))
+        slot.is_contender(self.id).then(|| act(slot))
     }
 
-    /// The store is about to be asked with this token by `lane`; pushes for it count from here on. Answers
+    /// The store is about to be asked for this lease by `lane`; pushes for it count from here on. Answers
     /// the lease of this process that may be stepped over, unless its release goes before by the same lane
     /// and that is enough.
-    pub(crate) fn asking(&self, token: Token, goes_behind: Option<Lane>) -> Option<Before> {
-        self.with_slot(|slot| {
+    ///
+    /// # Errors
+    ///
+    /// Another waiter has taken the seat.
+    pub(crate) fn asking(
+        &self,
+        hold: &Arc<Hold>,
+        lane: Lane,
+        goes_behind: Option<Lane>,
+        now: Moment,
+    ) -> Result<Option<Before>, Unseated> {
+        let before = self.with_slot(|slot| {
             let before = slot.to_step_over();
             let behind = before.is_some_and(|before| before.is_on(goes_behind));
             if let Some(contender) = &mut slot.contender {
-                contender.token = Some(token);
+                contender.asks_for = Some((Arc::clone(hold), lane));
+                contender.in_flight = true;
+                contender.due = now;
                 contender.news = None;
                 let named = before.filter(|_| !behind);
                 contender.steps_over = named.map(|before| before.lease.token);
             }
             before
-        })?
+        });
+        before.ok_or(Unseated)
     }
 
-    /// The store said no; it will be asked again at `until`.
-    pub(crate) fn refused(&self, refusal: &Refusal, until: Moment) {
+    /// Nothing more is to be done before `due`, unless a push comes.
+    pub(crate) fn waits(&self, due: Moment) {
+        let now = self.core.keeper.clock.now();
+        self.with_slot(|slot| slot.is_answered(now, due));
+    }
+
+    /// The store said no; it will be asked again at `until`, and the wait is over at `give_up`.
+    pub(crate) fn refused(&self, refusal: &Refusal, until: Moment, give_up: Moment) {
         let told = self.told(refusal);
         self.has_stepped_over_nothing();
         let impatient = self.with_slot(|slot| {
             slot.last_refusal = Some(told.clone());
+            slot.is_answered(told.at, until.min(give_up));
             // A push that overtook the answer: it is about to be asked again.
             let contender = slot.contender.as_ref();
             if contender.is_none_or(|contender| contender.news.is_none()) {
@@ -90,12 +113,14 @@ impl Seat {
         }
     }
 
-    /// The store gave no answer; it will be asked again.
-    pub(crate) fn unanswered(&self, error: &Error) {
+    /// The store gave no answer; it will be asked again at `until`.
+    pub(crate) fn unanswered(&self, error: &Error, until: Moment) {
         self.has_stepped_over_nothing();
+        let now = self.core.keeper.clock.now();
         let impatient = self.with_slot(|slot| {
             slot.standing = Standing::Unknown;
             slot.last_refusal = None;
+            slot.is_answered(now, until);
             slot.impatient()
         });
         for verdict in impatient.into_iter().flatten() {
@@ -119,14 +144,16 @@ impl Seat {
             .map_or(Poll::Pending, Poll::Ready)
     }
 
-    /// The store said yes.
-    pub(crate) fn granted(mut self, hold: &Arc<Hold>) {
+    /// The store said yes. `false`: it comes too late, as another waiter has taken the seat.
+    #[must_use]
+    pub(crate) fn granted(mut self, hold: &Arc<Hold>) -> bool {
         self.seated = false;
         let mut slots = lock(&self.core.local.slots);
-        let Some(slot) = slots.active.get_mut(&self.key) else {
-            return;
+        let slot = slots.active.get_mut(&self.key);
+        let Some(slot) = slot.filter(|slot| slot.is_contender(self.id)) else {
+            return false;
         };
-        slot.contender = None;
+        let contender = slot.contender.take();
         // Either stepped over, or gone before: the grant proves it.
         let superseded = slot.forget_all();
         let impatient = slot.impatient();
@@ -135,8 +162,9 @@ impl Seat {
             slots.forget(&self.key);
             slots.quiet.insert(Arc::clone(&self.key), Arc::clone(hold));
             drop(slots);
+            drop(contender);
             tell_superseded(&superseded);
-            return;
+            return true;
         }
         let refusal = Refusal {
             cooling: false,
@@ -147,8 +175,10 @@ impl Seat {
         slot.last_refusal = Some(self.told(&refusal));
         slot.standing = Standing::Held(Arc::clone(hold));
         drop(slots);
+        drop(contender);
         tell_superseded(&superseded);
         tell_busy(Some(impatient), &refusal);
+        true
     }
 
     /// The contender gives up on a refusal; those who do not wait share it.
@@ -194,12 +224,8 @@ impl Drop for Seat {
         }
         self.has_stepped_over_nothing();
         let slots = lock(&self.core.local.slots);
-        let mine = |slot: &Slot| {
-            slot.contender
-                .as_ref()
-                .is_some_and(|contender| contender.id == self.id)
-        };
-        if slots.active.get(&self.key).is_some_and(mine) {
+        let slot = slots.active.get(&self.key);
+        if slot.is_some_and(|slot| slot.is_contender(self.id)) {
             promote(slots, &self.core, &self.key);
         }
     }
@@ -215,12 +241,15 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn poll_verdict(&mut self, context: &mut Context<'_>) -> Poll<Verdict> {
-        Pin::new(&mut self.answer).poll(context).map(|verdict| {
+        match Pin::new(&mut self.answer).poll(context) {
             // A slot never drops a waiter without a word; if it did, nothing is known.
-            verdict.unwrap_or_else(|_| {
+            Poll::Ready(verdict) => Poll::Ready(verdict.unwrap_or_else(|_| {
                 Verdict::Failed(Error::unavailable("the wait ended without an answer"))
-            })
-        })
+            })),
+            Poll::Pending => self
+                .take_from_the_stalled(context)
+                .map_or(Poll::Pending, Poll::Ready),
+        }
     }
 }
 

@@ -22,6 +22,8 @@ pub(super) struct Slot {
     pub(super) contender: Option<Contender>,
     /// In the order of arrival.
     pub(super) queue: BTreeMap<u64, Waiter>,
+    /// When the keeper looks for stalled waiters, if that is planned.
+    pub(super) next_look: Option<Moment>,
     /// The newest last.
     unreleased: Vec<Unreleased>,
     /// The store's last word, if it was a refusal: what a wait that ends is told, though it does
@@ -99,7 +101,12 @@ pub(super) enum Standing {
 
 pub(super) struct Contender {
     pub(super) id: u64,
-    pub(super) token: Option<Token>,
+    /// The lease that it asks for, and the lane of its questions.
+    pub(super) asks_for: Option<(Arc<Hold>, Lane)>,
+    /// Whether a question waits for its answer.
+    pub(super) in_flight: bool,
+    /// When it has something to do; of a question in flight, when it was last known to be polled.
+    pub(super) due: Moment,
     /// The lease of this process that its question names.
     pub(super) steps_over: Option<Token>,
     pub(super) news: Option<News>,
@@ -110,6 +117,14 @@ pub(super) struct Waiter {
     pub(super) patience: Patience,
     pub(super) terms: Terms,
     pub(super) verdict: oneshot::Sender<Verdict>,
+    /// Woken when a waiter before this one is stalled.
+    pub(super) waker: Option<Waker>,
+}
+
+impl Contender {
+    pub(super) fn token(&self) -> Option<Token> {
+        self.asks_for.as_ref().map(|(hold, _)| hold.token)
+    }
 }
 
 impl Slot {
@@ -190,7 +205,8 @@ impl Slot {
     /// its end would be pushed; the end of any other answer goes unnoticed.
     pub(super) fn fact(&self, now: Moment) -> Option<Refusal> {
         match &self.standing {
-            Standing::Held(hold) => held_fact(hold, now),
+            // One that is left alone on its way to a waiter is to be had.
+            Standing::Held(hold) => held_fact(hold, now).filter(|_| !self.is_left_alone(now)),
             Standing::Refused { told, until } if told.refusal.pushed && now < *until => {
                 Some(told.now(now))
             }
@@ -201,7 +217,7 @@ impl Slot {
     /// The contender asks now, if it rests after a refusal: the caller shares the answer. Answers its waker, to be
     /// woken outside of the lock.
     #[must_use]
-    pub(super) fn asks_now(&mut self) -> Option<Waker> {
+    pub(super) fn asks_now(&mut self, now: Moment) -> Option<Waker> {
         let contender = self.contender.as_mut()?;
         if !matches!(self.standing, Standing::Refused { .. }) {
             return None;
@@ -209,6 +225,7 @@ impl Slot {
         self.standing = Standing::Unknown;
         if !matches!(contender.news, Some(News::Given(_))) {
             contender.news = Some(News::Ask);
+            contender.due = contender.due.min(now);
         }
         contender.waker.take()
     }
@@ -217,12 +234,26 @@ impl Slot {
         matches!(&self.standing, Standing::Held(hold) if hold.remaining_at(now) > Duration::ZERO)
     }
 
+    pub(super) fn is_contender(&self, id: u64) -> bool {
+        let contender = self.contender.as_ref();
+        contender.is_some_and(|contender| contender.id == id)
+    }
+
+    /// The contender's question has its answer, and nothing is to be done before `due`; unless a push has
+    /// overtaken the answer.
+    pub(super) fn is_answered(&mut self, now: Moment, due: Moment) {
+        if let Some(contender) = &mut self.contender {
+            contender.in_flight = false;
+            contender.due = contender.news.map_or(due, |_| now);
+        }
+    }
+
     pub(super) fn is_held_by(&self, hold: &Hold) -> bool {
         matches!(&self.standing, Standing::Held(held) if std::ptr::eq(&raw const **held, hold))
     }
 
     /// Seats a contender.
-    pub(super) fn seat(&mut self, id: u64) {
+    pub(super) fn seat(&mut self, id: u64, now: Moment) {
         // A lease that ran out unnoticed is nobody's any more, and one whose owner waits for its
         // release will be.
         if let Standing::Held(hold) = std::mem::take(&mut self.standing) {
@@ -230,7 +261,9 @@ impl Slot {
         }
         self.contender = Some(Contender {
             id,
-            token: None,
+            asks_for: None,
+            in_flight: false,
+            due: now,
             steps_over: None,
             news: None,
             waker: None,

@@ -12,7 +12,7 @@ use crate::hold::Hold;
 use crate::lease::Terms;
 use crate::manager::Core;
 use crate::release::discard;
-use crate::store::{Grant, News};
+use crate::store::{Grant, News, Replaced};
 
 fn core() -> Arc<Core> {
     Arc::clone(LockManager::in_memory().core())
@@ -27,16 +27,28 @@ fn terms() -> Terms {
 }
 
 fn seat(core: &Arc<Core>) -> Seat {
-    match Local::enter(core, &key(), Patience::None, terms()) {
+    match Local::enter(core, &key(), Patience::None, terms(), &mut None) {
         Entry::Contend(seat) => seat,
         Entry::Queued(_) | Entry::Busy(_) => panic!("the seat is taken"),
     }
 }
 
+fn another(core: &Arc<Core>) -> Arc<Hold> {
+    Hold::new(core, &key(), terms(), core.tokens.manager())
+}
+
+/// Which lease the question for this one steps over.
+fn names(core: &Core, seat: &Seat, hold: &Arc<Hold>) -> Option<Replaced> {
+    let now = core.keeper.clock.now();
+    let before = seat.asking(hold, core.store.lane(), None, now);
+    let before = before.expect("it has the seat");
+    before.map(|before| before.lease)
+}
+
 /// A lease that somebody asks for.
 fn asked_for(core: &Arc<Core>, seat: &Seat) -> Arc<Hold> {
-    let hold = Hold::new(core, &key(), terms(), core.tokens.manager());
-    seat.asking(hold.token, None);
+    let hold = another(core);
+    names(core, seat, &hold);
     hold
 }
 
@@ -47,15 +59,15 @@ fn held(core: &Arc<Core>, fence: u64) -> Arc<Hold> {
     let now = core.keeper.clock.now();
     hold.ask(now + Duration::from_secs(5));
     assert!(hold.grant(now, FencingToken::new(fence).expect("a token")));
-    seat.granted(&hold);
+    assert!(seat.granted(&hold));
     hold
 }
 
-fn is_known(core: &Core, hold: &Hold) -> bool {
+fn is_known(core: &Arc<Core>, hold: &Hold) -> bool {
     let fence = FencingToken::new(9).expect("a token");
     let ends = ServerTime(9);
     let late = News::Given(Grant { fence, ends });
-    core.local.tell("k", hold.token, late, &core.keeper.clock)
+    Local::tell(core, &key(), hold.token, late)
 }
 
 #[test]
@@ -72,15 +84,13 @@ fn each_release_under_way_is_known_until_it_is_answered() {
     assert!(is_known(&core, &first) && is_known(&core, &second));
     core.local.given_back(&second.release());
     assert!(is_known(&core, &first) && !is_known(&core, &second));
-    let next = seat(&core).asking(
-        Hold::new(&core, &key(), terms(), core.tokens.manager()).token,
-        None,
-    );
+    let seat = seat(&core);
     assert_eq!(
-        next.map(|before| before.lease),
+        names(&core, &seat, &another(&core)),
         Some(first.replaced()),
         "it may be stepped over again"
     );
+    drop(seat);
     core.local.given_back(&first.release());
     assert!(!is_known(&core, &first));
     assert!(core.local.is_empty());
@@ -92,13 +102,7 @@ fn a_release_that_its_owner_waits_for_is_known_and_not_stepped_over() {
     let hold = held(&core, 1);
     hold.close();
     let seat = seat(&core);
-    assert_eq!(
-        seat.asking(
-            Hold::new(&core, &key(), terms(), core.tokens.manager()).token,
-            None
-        ),
-        None
-    );
+    assert_eq!(names(&core, &seat, &another(&core)), None);
     assert!(is_known(&core, &hold));
     core.local.leave(&hold, Left::Nothing);
     drop(seat);
@@ -118,13 +122,7 @@ fn a_cooldown_under_way_is_known_and_not_stepped_over() {
     crate::release::release_later(&hold);
     assert!(is_known(&core, &hold));
     let seat = seat(&core);
-    assert_eq!(
-        seat.asking(
-            Hold::new(&core, &key(), terms(), core.tokens.manager()).token,
-            None
-        ),
-        None
-    );
+    assert_eq!(names(&core, &seat, &another(&core)), None);
 }
 
 #[test]

@@ -136,18 +136,18 @@ impl Core {
                 news,
             } => {
                 // A waiter that is gone in the meantime must not keep the others waiting.
-                if !self.local.tell(&key, token, news, &self.keeper.clock) {
+                if !Local::tell(&self, &key, token, news) {
                     let given = matches!(news, News::Given(_));
                     let job = Job::nobodys(&self, key, token, grant, given);
                     self.keeper.submit(job);
                 }
             }
-            Event::Interrupted => self.local.tell_all(News::Ask),
+            Event::Interrupted => Local::tell_all(&self, News::Ask),
             Event::Flushed => {
                 for hold in self.local.held() {
                     hold.renew_now();
                 }
-                self.local.tell_all(News::Next(OWNERS_FIRST));
+                Local::tell_all(&self, News::Next(OWNERS_FIRST));
             }
         }
     }

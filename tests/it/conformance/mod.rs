@@ -15,6 +15,7 @@ mod reentry;
 mod running;
 mod several;
 mod storm;
+mod unpolled;
 mod waiting;
 mod waiting_for_time;
 
@@ -148,6 +149,18 @@ on_every_store! {
         a_wait_for_a_cooldown_ends_with_it,
         a_wait_is_for_the_whole_queue_not_for_each_place,
     }
+    unpolled {
+        a_waiter_that_is_not_polled_keeps_no_newcomer_from_a_lock_that_is_given_to_it,
+        a_waiter_that_is_not_polled_keeps_nobody_behind_it_waiting,
+        a_lease_that_is_passed_to_a_waiter_that_is_not_polled_goes_on,
+        a_lease_that_no_waiter_picks_up_goes_back_to_the_store,
+        a_question_that_is_not_polled_keeps_nobody_of_its_manager_waiting,
+        a_question_that_is_not_polled_is_undone_for_other_managers,
+        many_waiters_that_are_not_polled_keep_nobody_waiting,
+        a_waiter_that_was_not_polled_stands_in_line_again_where_it_stood,
+        a_wait_that_ended_unpolled_keeps_nobody_behind_it_waiting,
+        draining_takes_back_what_waiters_that_are_not_polled_have,
+    }
     passing {
         each_owner_has_a_window_and_a_token_of_its_own,
         the_loss_reaches_the_owner_and_not_the_one_before_it,
@@ -200,6 +213,7 @@ on_every_store! {
         a_release_in_the_background_comes_too,
         a_body_that_lost_its_lock_unnoticed_keeps_its_result,
         a_cooldown_follows_the_body,
+        after_an_err_a_run_cools_down_only_if_it_is_told_to,
     }
     cancelling {
         an_acquire_dropped_after_any_number_of_polls_leaves_nothing,

@@ -252,3 +252,22 @@ pub(super) async fn a_cooldown_follows_the_body(store: &Fixture) {
         store.delete("k");
     }
 }
+
+pub(super) async fn after_an_err_a_run_cools_down_only_if_it_is_told_to(store: &Fixture) {
+    let locks = store.manager().await;
+    let request = || locks.lock("k").cooldown(Duration::from_secs(60));
+    let failed = async || Err::<(), _>("declined");
+    for _ in 0..2 {
+        let ran = request().run(failed()).cooldown_if(Result::is_ok).await;
+        assert!(ran.expect("free").is_err());
+    }
+    // The same for a body that is inside the lock already.
+    let nested = request().run(failed()).cooldown_if(Result::is_ok);
+    let ran = locks.lock("k").run(nested).await.expect("free");
+    assert!(ran.expect("inside").is_err());
+    let done = request().run(async { Ok::<_, ()>(()) });
+    let done = done.cooldown_if(Result::is_ok).await;
+    assert!(done.expect("free").is_ok());
+    let error = locks.lock("k").acquire().await.expect_err("cooling");
+    assert!(error.is_cooling_down());
+}

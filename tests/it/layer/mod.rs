@@ -17,6 +17,7 @@ mod sources;
 mod strangers;
 mod streams;
 mod trips;
+mod unpolled;
 
 use std::time::Duration;
 

@@ -12,6 +12,7 @@ mod full;
 mod hand_over;
 mod late;
 mod link;
+mod namespaces;
 mod passwords;
 mod peers;
 mod permissions;

@@ -257,3 +257,44 @@ async fn an_installed_manager_serves_every_later_runtime() {
     );
     assert!(server.commandstats().get("evalsha") >= Some(&10));
 }
+
+#[tokio::test]
+#[ignore = "a process that other tests start"]
+async fn leaves_a_waiter_alone_and_then_wants_the_lock() {
+    let Some(locks) = parent().await else { return };
+    let mut waiter = pin!(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
+    // Polled for as long as it takes to be refused and queued, and never again.
+    for _ in 0..200 {
+        let pending = poll_fn(|context| Poll::Ready(waiter.as_mut().poll(context).is_pending()));
+        assert!(pending.await, "it has to wait");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    println!("\nleft alone");
+    loop {
+        match locks.lock("k").ttl(long()).try_acquire().await {
+            Ok(Some(guard)) => {
+                guard.release().await.expect("held");
+                println!("\nhad it");
+            }
+            Ok(None) => {}
+            Err(error) => println!("\nfailed: {error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_waiter_that_is_not_polled_keeps_neither_its_own_process_nor_another_waiting() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let owner = locks.lock("k").ttl(long()).acquire().await.expect("free");
+    let other = process("leaves_a_waiter_alone_and_then_wants_the_lock", &server);
+    says(&other, "left alone");
+    let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
+    owner.release().await.expect("held");
+    let guard = timeout(wait::PATIENCE, waiter).await.expect("its turn");
+    drop(guard.expect("no panic").expect("free"));
+    says(&other, "had it");
+    assert!(!other.output().contains("failed"), "{}", other.output());
+}

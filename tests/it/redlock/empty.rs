@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::{ErrorKind, Renew};
+use lock_core::{ErrorKind, LockManager, Renew};
 use lock_tests::{needs, wait};
 
 use super::{Nodes, at_last, kind, long};
@@ -75,4 +75,49 @@ async fn a_lock_that_two_servers_have_forgotten_is_not_given_away_before_it_ends
     })
     .await;
     nodes.are_left_clean().await;
+}
+
+#[tokio::test]
+async fn servers_that_do_not_vote_yet_say_what_helps_and_that_does() {
+    needs!(redis);
+    let nodes = Nodes::start(3);
+    let urls = || nodes.0.iter().map(|node| node.url());
+    // New servers, and a first process that does not say so.
+    let first = LockManager::quorum(urls())
+        .connect()
+        .await
+        .expect("a manager");
+    let refused = async |locks: &LockManager| {
+        let error = locks
+            .lock("k")
+            .acquire()
+            .await
+            .expect_err("they do not vote");
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        error.to_string()
+    };
+    refused(&first).await;
+    // It is too late to say it now, and the message does not claim otherwise.
+    let second = nodes.manager().await;
+    let message = refused(&second).await;
+    for words in [
+        "`assume_fresh` has no effect on a server that a process has met",
+        "end all processes",
+        "delete the namespace's key `!r`",
+    ] {
+        assert!(message.contains(words), "{message}");
+    }
+    // What it says.
+    drop((first, second));
+    for node in &nodes.0 {
+        wait::eventually("the processes have ended", async || {
+            // The only client is the one that asks.
+            node.cli(&["CLIENT", "LIST"]).lines().count() == 1
+        })
+        .await;
+        assert_eq!(node.cli(&["DEL", "lockkit:!r"]), "1");
+    }
+    let third = nodes.manager().await;
+    let guard = third.lock("k").acquire().await.expect("they vote");
+    guard.release().await.expect("held");
 }

@@ -11,6 +11,7 @@ mod order;
 mod storm;
 mod strangers;
 mod time;
+mod unpolled;
 mod unqueued;
 
 use std::process::Command;

@@ -310,8 +310,10 @@ impl Quorum {
         if let Some((count, wait)) = kept_out {
             let seconds = wait.as_secs_f64().ceil();
             message += &format!(
-                "; {count} of these have no data, which they may have lost, and do not vote for another \
-                 {seconds} s (if they are new: `assume_fresh`)"
+                "; {count} of these came without data, which they may have lost, and do not vote for \
+                 another {seconds} s. `assume_fresh` has no effect on a server that a process has met: if \
+                 none of them holds a lock, end all processes that use them, delete the namespace's key \
+                 `!r` (`lockkit:!r`) on all of them, and begin with `assume_fresh`"
             );
         }
         Failure::refused(message)

@@ -47,8 +47,8 @@ pub(super) async fn watch(quorum: Arc<Quorum>, place: usize) {
                     tracing::warn!(
                         node = node.shown(),
                         for_seconds = wait.as_secs(),
-                        "a node of the lock's quorum has no data, which it may have lost, and does not vote for \
-                         a while; on the first deployment, `assume_fresh` says that there is nothing to lose"
+                        "a node of the lock's quorum came without data, which it may have lost, and does not vote \
+                         for a while; a manager that is the first to meet new servers says so by `assume_fresh`"
                     );
                 }
                 quorum.catch_up(place).await

@@ -94,7 +94,7 @@ impl RedisStore {
     ) -> Result<Arc<Self>, Error> {
         let Servers(topology) = servers;
         let topology = Arc::new(topology);
-        let (names, scripts) = (Names::new(namespace), &scripts::ON_ONE_SERVER);
+        let (names, scripts) = (Names::checked(namespace)?, &scripts::ON_ONE_SERVER);
         #[cfg(feature = "cluster")]
         let (names, scripts) = match topology.cluster() {
             Some(_) => (names.in_slots()?, &scripts::ON_A_NODE),

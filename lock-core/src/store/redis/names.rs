@@ -7,7 +7,6 @@ use redis::Cmd;
 #[cfg(feature = "cluster")]
 use super::cluster::slots::Slot;
 use super::scripts::push;
-#[cfg(feature = "cluster")]
 use crate::Error;
 use crate::token::Address;
 
@@ -25,7 +24,9 @@ use crate::token::Address;
 /// * `<namespace>!r`: where the server is a node of a quorum, its name, when it votes, and its registers;
 /// * `<namespace>!m:<address>`: the push channel of a manager, or of one of its runtimes.
 ///
-/// Users' keys do not begin with `!`.
+/// Users' keys do not begin with `!`, and a namespace does not contain it. So no two keys share a name, nor
+/// do companions of two namespaces. A lock has the name of a companion, or of a lock, of another namespace
+/// only where the one namespace begins with the other: `""` with the key `lockkit:x` is `lockkit:` with `x`.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
     namespace: String,
@@ -39,6 +40,18 @@ pub(super) struct Names {
 }
 
 impl Names {
+    /// # Errors
+    ///
+    /// For a namespace whose locks could have the names of another one's queues.
+    pub(super) fn checked(namespace: String) -> Result<Self, Error> {
+        if namespace.contains('!') {
+            return Err(Error::invalid(
+                "the namespace contains `!`, where the kit keeps its own data; leave it out",
+            ));
+        }
+        Ok(Self::new(namespace))
+    }
+
     pub(super) fn new(namespace: String) -> Self {
         let mark = [namespace.as_str(), "!f"].concat();
         let registers = [namespace.as_str(), "!r"].concat();
@@ -192,6 +205,10 @@ pub(super) fn hash_tag(name: &str) -> Option<&str> {
     let (tag, _) = rest.split_once('}')?;
     (!tag.is_empty()).then_some(tag)
 }
+
+#[cfg(test)]
+#[path = "names_tests.rs"]
+mod no_two_share_a_name;
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,69 @@
+//! Waiters that are not polled while their store is out, or answers late.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
+use lock_core::{ErrorKind, LockManager, Wait};
+use lock_tests::wait;
+use tokio::time::timeout;
+
+use super::{millis, on};
+use lock_core::test_util::ManualClock;
+
+/// Polls it once; it is not done.
+async fn polled<F: Future>(future: &mut Pin<&mut F>) {
+    let pending = poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_pending())).await;
+    assert!(pending, "it has to wait");
+}
+
+#[tokio::test]
+async fn a_pause_after_a_failure_that_is_not_polled_keeps_nobody_waiting() {
+    let locks = LockManager::in_memory();
+    let store = locks.test_store().expect("an embedded store");
+    store.fail(ErrorKind::Unavailable);
+    let mut waiter = pin!(locks.lock("k").wait(Wait::Forever).acquire());
+    polled(&mut waiter).await;
+    store.recover();
+    let attempt = timeout(wait::PATIENCE, locks.lock("k").try_acquire()).await;
+    let guard = attempt.expect("at once").expect("the store answers");
+    drop(guard.expect("nobody has it"));
+    drop(timeout(wait::PATIENCE, waiter).await.expect("its turn"));
+}
+
+#[tokio::test]
+async fn a_question_to_a_store_that_hung_keeps_nobody_waiting_when_it_is_not_polled() {
+    let builder = LockManager::builder("memory:").operation_timeout(millis(5_000));
+    let locks = builder.connect().await.expect("a manager");
+    let store = locks.test_store().expect("an embedded store");
+    store.hang();
+    let mut question = pin!(locks.lock("k").wait(Wait::Forever).acquire());
+    polled(&mut question).await;
+    store.recover();
+    let attempt = locks.lock("k").try_acquire().await;
+    drop(attempt.expect("the store answers").expect("nobody has it"));
+    drop(timeout(wait::PATIENCE, question).await.expect("its turn"));
+}
+
+#[tokio::test]
+async fn a_question_that_is_polled_keeps_its_turn_however_late_the_store_answers() {
+    let clock = ManualClock::new();
+    let locks = on(&clock, "memory:").await;
+    let store = locks.test_store().expect("an embedded store");
+    store.hang();
+    let first = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
+    tokio::task::yield_now().await;
+    let second = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
+    tokio::task::yield_now().await;
+    // The keeper looks twice: the second time it would find one that was not polled after the first.
+    for _ in 0..3 {
+        clock.advance(millis(100));
+        tokio::time::sleep(millis(20)).await;
+    }
+    store.recover();
+    let first = timeout(wait::PATIENCE, first).await.expect("its turn");
+    let first = first.expect("no panic").expect("free");
+    assert!(!second.is_finished());
+    first.release().await.expect("held");
+    drop(timeout(wait::PATIENCE, second).await.expect("its turn"));
+}
