@@ -19,7 +19,7 @@ use crate::manager::Core;
 use crate::options::Wait;
 use crate::pending::{Asked, Pending};
 use crate::retry::{LONGEST, OUTAGE, ask_again_after, pause_after_failure};
-use crate::store::{Grant, News, Refusal};
+use crate::store::{Grant, News};
 
 /// A checked request.
 pub(crate) struct Wanted {
@@ -132,23 +132,36 @@ async fn line_up(
 }
 
 async fn stand_in_line(wanted: &Wanted, mut place: Place, give_up: Moment) -> Result<First, Error> {
-    let mut timer = pin!(wanted.core.keeper.timer(give_up));
-    let verdict = poll_fn(|context| match place.poll_verdict(context) {
-        Poll::Ready(verdict) => Poll::Ready(Some(verdict)),
-        Poll::Pending => timer.as_mut().poll(context).map(|()| None),
-    })
-    .await;
+    let keeper = &wanted.core.keeper;
+    let verdict = match verdict_until(&mut place, keeper, give_up).await {
+        Some(verdict) => Some(verdict),
+        // The wait is over. What the contender was told may be old: it asks once more, for all.
+        None => match place.asks_at_last() {
+            Some(held) => Some(Verdict::Busy(held)),
+            None => {
+                let patience = keeper.clock.now() + wanted.acquire_timeout;
+                verdict_until(&mut place, keeper, patience).await
+            }
+        },
+    };
     match verdict {
         Some(Verdict::Contend(seat)) => Ok(First::Contends(seat)),
         Some(Verdict::Passed(passed)) => Ok(First::Holds(passed)),
         Some(Verdict::Busy(refusal)) => Err(refusal.to_error()),
         Some(Verdict::Failed(error)) => Err(error),
-        // "Busy" needs a fact; without one the wait ended in the dark.
-        None => Err(match Local::last_word(&wanted.core, &wanted.key) {
-            Some(refusal) => refusal.to_error(),
-            None => Error::unavailable("the wait ended before the store answered"),
-        }),
+        None => Err(Error::unavailable(
+            "the wait ended before the store answered",
+        )),
     }
+}
+
+async fn verdict_until(place: &mut Place, keeper: &Arc<Keeper>, until: Moment) -> Option<Verdict> {
+    let mut timer = pin!(keeper.timer(until));
+    poll_fn(|context| match place.poll_verdict(context) {
+        Poll::Ready(verdict) => Poll::Ready(Some(verdict)),
+        Poll::Pending => timer.as_mut().poll(context).map(|()| None),
+    })
+    .await
 }
 
 /// Asks the store until it grants the lock, the wait is over, or the store is out for too long. `None`:
@@ -159,6 +172,13 @@ async fn contend(wanted: &Wanted, seat: Seat, give_up: Moment) -> Result<Option<
     let mut doubt = Doubt::default();
     let waits = wanted.wait != Wait::None;
     let mut queue = waits && wanted.core.store.is_contended(&wanted.key);
+    if waits && wanted.terms.leaves_gaps() {
+        let left_to_others = wanted.core.courtesy.until(&wanted.key, keeper.clock.now());
+        if let Some(until) = left_to_others {
+            seat.waits(until.min(give_up));
+            keeper.timer(until.min(give_up)).await;
+        }
+    }
     loop {
         if wanted.core.is_draining() {
             seat.failed(&Error::draining());
@@ -174,7 +194,8 @@ async fn contend(wanted: &Wanted, seat: Seat, give_up: Moment) -> Result<Option<
             Asked::Unseated => return Ok(None),
             // It may be the lease before, whose release has not arrived after all.
             Asked::Busy(_) if pending.was_behind && wanted.wait == Wait::None => continue,
-            Asked::Busy(refusal) if wanted.wait == Wait::None => {
+            // A wait that is over ends with an answer to a question that was put after its end.
+            Asked::Busy(refusal) if wanted.wait == Wait::None || pending.asked >= give_up => {
                 seat.gives_up(&refusal);
                 return Err(refusal.to_error());
             }
@@ -184,21 +205,17 @@ async fn contend(wanted: &Wanted, seat: Seat, give_up: Moment) -> Result<Option<
                 continue;
             }
             Asked::Busy(refusal) => {
-                let until = doubt.refused(keeper.clock.now(), &refusal);
+                let again = ask_again_after(&refusal, pending.token(), doubt.refusals);
+                let until = keeper.clock.now() + again;
+                doubt.refused();
                 seat.refused(&refusal, until, give_up);
-                match turn(&seat, keeper, until, give_up).await {
-                    // Anything but a grant that surely lasts: ask. A key that was given is found.
-                    Turn::Given(grant) => {
-                        if !wanted.core.is_draining() && pending.take_over(grant) {
-                            let counts = seat.granted(pending.hold());
-                            return Ok(counts.then(|| pending.settle()));
-                        }
-                    }
-                    Turn::Ask => {}
-                    Turn::Over => {
-                        seat.gives_up(&refusal);
-                        return Err(refusal.to_error());
-                    }
+                // Anything but a grant that surely lasts: ask. A key that was given is found.
+                if let Some(grant) = given(&seat, keeper, until, give_up).await
+                    && !wanted.core.is_draining()
+                    && pending.take_over(grant)
+                {
+                    let counts = seat.granted(pending.hold());
+                    return Ok(counts.then(|| pending.settle()));
                 }
                 continue;
             }
@@ -218,16 +235,8 @@ async fn contend(wanted: &Wanted, seat: Seat, give_up: Moment) -> Result<Option<
     }
 }
 
-/// What comes of waiting in the store's queue.
-enum Turn {
-    Ask,
-    Given(Grant),
-    /// The wait is over.
-    Over,
-}
-
-/// Waits for a push, or for the time to ask by oneself.
-async fn turn(seat: &Seat, keeper: &Arc<Keeper>, until: Moment, give_up: Moment) -> Turn {
+/// Waits for a push, or for the time to ask. `None`: ask now.
+async fn given(seat: &Seat, keeper: &Arc<Keeper>, until: Moment, give_up: Moment) -> Option<Grant> {
     let mut until = until;
     loop {
         let mut timer = pin!(keeper.timer(until.min(give_up)));
@@ -237,14 +246,12 @@ async fn turn(seat: &Seat, keeper: &Arc<Keeper>, until: Moment, give_up: Moment)
         })
         .await;
         match news {
-            Some(News::Ask) => return Turn::Ask,
-            Some(News::Given(grant)) => return Turn::Given(grant),
+            Some(News::Ask) | None => return None,
+            Some(News::Given(grant)) => return Some(grant),
             Some(News::Next(after)) => {
                 until = keeper.clock.now() + after.min(LONGEST);
                 seat.waits(until.min(give_up));
             }
-            None if keeper.clock.now() >= give_up => return Turn::Over,
-            None => return Turn::Ask,
         }
     }
 }
@@ -260,14 +267,11 @@ struct Doubt {
 }
 
 impl Doubt {
-    /// When to ask again.
-    fn refused(&mut self, now: Moment, refusal: &Refusal) -> Moment {
-        let again = now + ask_again_after(refusal, self.refusals);
+    fn refused(&mut self) {
         *self = Self {
-            refusals: self.refusals.saturating_add(1),
+            refusals: self.refusals.wrapping_add(1),
             ..Self::default()
         };
-        again
     }
 
     /// Whether the store has been out for too long.

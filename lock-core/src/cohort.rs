@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use crate::clock::Moment;
+use crate::fence::FencingToken;
 
 /// One count: so many passes, within so long.
 pub(crate) const MOST: u32 = 32;
@@ -19,6 +20,12 @@ const LOOK_AT: Duration = Duration::from_millis(15);
 /// lease ends 10 ms after its grant at the earliest.
 pub(crate) const MOST_IN_ALL: u32 = 1_000;
 const LONGEST_IN_ALL: Duration = Duration::from_secs(1);
+
+/// For so long a key that clients of other libraries want too is left free: about once a second.
+pub(crate) const GAP: Duration = Duration::from_millis(50);
+/// How often, by the store's clock. Clients that ask every 100, 200, 250 or 500 ms come a little later, measured
+/// from each gap, than from the one before, and by less than a gap: none of them misses all gaps.
+const BETWEEN_GAPS: Duration = Duration::from_millis(1_037);
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cohort {
@@ -51,6 +58,15 @@ impl Cohort {
             passes_in_all: self.passes_in_all + 1,
             ..self
         })
+    }
+
+    /// Whether it is time for a gap: one is due at fixed times of the store's clock, and the lease that is
+    /// held then leaves it. So there is one for all processes, although none knows of the others' gaps.
+    /// `fence` is that of the lease now: its first one was that clock's time at the grant.
+    pub(crate) fn leaves_a_gap(&self, fence: FencingToken, now: Moment) -> bool {
+        let granted = u64::from(fence).saturating_sub(u64::from(self.passes_in_all));
+        let since_the_last = u128::from(granted) % BETWEEN_GAPS.as_micros();
+        since_the_last + now.since(self.granted).as_micros() >= BETWEEN_GAPS.as_micros()
     }
 
     /// Whether to look now: once in each count.
@@ -117,6 +133,33 @@ mod tests {
         assert!(cohort.passed(after(35)).is_some());
         assert!(cohort.passed(after(36)).is_none());
         assert!(cohort.looks_around(after(31)), "and looks again");
+    }
+
+    #[test]
+    fn of_leases_that_follow_each_other_one_in_a_second_leaves_a_gap() {
+        // Whoever holds them, each from the end of the one before.
+        for span in [2, 20, 300, 1_000] {
+            let gaps = (0..60_000 / span).filter(|turn| {
+                let granted = FencingToken::new(1_700_000_000_000_000 + turn * span * 1_000);
+                let cohort = Cohort::new(START);
+                cohort.leaves_a_gap(granted.expect("a token"), after(span))
+            });
+            let gaps = gaps.count();
+            assert!((57..=58).contains(&gaps), "{gaps} with leases of {span} ms");
+        }
+    }
+
+    #[test]
+    fn clients_that_ask_in_a_usual_rhythm_ask_in_some_gap() {
+        let (between, gap) = (BETWEEN_GAPS.as_millis(), GAP.as_millis());
+        for rhythm in [10, 50, 100, 200, 250, 500, 1_000] {
+            for first in 0..rhythm {
+                let mut gaps = (0..30).map(|turn| turn * between..turn * between + gap);
+                let asks = |millis: u128| (millis + first).is_multiple_of(rhythm);
+                let met = gaps.any(|mut gap| gap.any(asks));
+                assert!(met, "every {rhythm} ms from {first} on");
+            }
+        }
     }
 
     #[test]

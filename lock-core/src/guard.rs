@@ -19,7 +19,7 @@ use crate::local::Left;
 use crate::options::cooldown_millis;
 use crate::reentry::Level;
 use crate::release::{self, discard, release_later, release_on_the_way};
-use crate::store::{Operation, Outcome, Released};
+use crate::store::{Outcome, Released};
 
 /// A held lock. It renews itself until it is released, dropped or lost.
 ///
@@ -144,12 +144,9 @@ impl LockGuard {
         }
         let mut returning = Returning { hold: Some(&hold) };
         let core = &hold.core;
-        let cooldown = hold.cooldown();
-        let operation = match cooldown {
-            Duration::ZERO => Operation::Release(hold.release()),
-            cooldown => Operation::Cool(hold.release(), cooldown),
-        };
-        let mut answer = core.store.execute(operation, core.store.lane());
+        let mut answer = core
+            .store
+            .execute(hold.ending().of(hold.release()), core.store.lane());
         let mut timer = pin!(self.handle.timer(patience));
         let outcome = poll_fn(|context| match answer.as_mut().poll(context) {
             Poll::Ready(outcome) => Poll::Ready(Some(outcome)),

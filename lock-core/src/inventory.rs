@@ -64,7 +64,8 @@ impl Drained {
         self.held
     }
 
-    /// Releases that the store has not confirmed.
+    /// Releases that the store has not confirmed, and acquires that it has been asked for and that are still to
+    /// be undone.
     #[must_use]
     pub fn releasing(&self) -> usize {
         self.releasing

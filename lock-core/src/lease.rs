@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::clock::Moment;
 use crate::deadline::{GRANT, deadline};
-use crate::options::Fairness;
+use crate::options::{Fairness, Interop};
 
 /// What the owner asked for. Small: a process may hold very many leases.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +16,7 @@ pub(crate) struct Terms {
     ttl_millis: u32,
     renew: bool,
     unfair: bool,
+    interop: bool,
     /// `Moment::FAR` from the start of time: none.
     max_hold: Moment,
 }
@@ -27,6 +28,7 @@ impl Terms {
             ttl_millis: u32::try_from(ttl.as_millis()).unwrap_or(u32::MAX),
             renew,
             unfair: false,
+            interop: false,
             max_hold: max_hold.map_or(Moment::FAR, |longest| Moment(0) + longest),
         }
     }
@@ -36,6 +38,18 @@ impl Terms {
             unfair: fairness == Fairness::Unfair,
             ..self
         }
+    }
+
+    pub(crate) fn interop(self, interop: Interop) -> Self {
+        Self {
+            interop: interop == Interop::On,
+            ..self
+        }
+    }
+
+    /// Whether the key is left free at times, for clients of other libraries.
+    pub(crate) fn leaves_gaps(&self) -> bool {
+        self.interop
     }
 
     /// Whether it may stay in its process while another one waits.
@@ -148,6 +162,10 @@ impl Lease {
 
     pub(crate) fn renews(&self) -> bool {
         self.terms.renew
+    }
+
+    pub(crate) fn leaves_gaps(&self) -> bool {
+        self.terms.leaves_gaps()
     }
 
     /// The ttl of the renewal that is under way. The terms may have changed since it was begun.

@@ -100,6 +100,7 @@ mod body;
 mod builder;
 mod clock;
 mod cohort;
+mod courtesy;
 mod deadline;
 mod default_manager;
 mod error;
@@ -172,7 +173,7 @@ pub use lock_macros::lock_key;
 #[doc = include_str!("docs/attribute_errors.md")]
 pub mod _attribute_errors {}
 pub use manager::LockManager;
-pub use options::{Fairness, OnLost, Reentrancy, ReleaseMode, Renew, Wait};
+pub use options::{Fairness, Interop, OnLost, Reentrancy, ReleaseMode, Renew, Wait};
 #[cfg(feature = "redis")]
 pub use redis;
 pub use reentry::LockScope;

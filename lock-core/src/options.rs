@@ -64,6 +64,18 @@ pub enum Fairness {
     Unfair,
 }
 
+#[doc = include_str!("docs/interop.md")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Interop {
+    /// Only this kit locks the key: a waiter is given it by the release before, without a moment in which
+    /// it is free.
+    #[default]
+    Off,
+    /// Clients of other libraries lock the key too: about once a second it is left free for 50 ms.
+    On,
+}
+
 /// What happens to a running body when its lock is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

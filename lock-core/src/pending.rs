@@ -6,12 +6,14 @@ use std::task::Poll;
 use std::time::Duration;
 
 use crate::acquire::Wanted;
+use crate::clock::Moment;
 use crate::deadline::{Anchor, GRANT};
 use crate::hold::Hold;
 use crate::keeper::Job;
 use crate::lease::Phase;
 use crate::local::{Seat, Unseated};
 use crate::store::{Failure, Grant, Lane, Operation, Outcome, Refusal};
+use crate::token::Token;
 
 /// What came of a question.
 pub(crate) enum Asked {
@@ -29,6 +31,8 @@ pub(crate) struct Pending {
     lane: Lane,
     /// Whether the store may know of it: in its queue, or by a send that was not answered.
     known: bool,
+    /// When the last question was sent.
+    pub(crate) asked: Moment,
     /// Whether a send waits for its answer at this moment.
     in_flight: bool,
     /// Whether it has met what may be the lease before it, though its release was sent first.
@@ -48,11 +52,16 @@ impl Pending {
             hold,
             lane,
             known: false,
+            asked: Moment(0),
             in_flight: false,
             was_behind: false,
             anchor: None,
             settled: false,
         }
+    }
+
+    pub(crate) fn token(&self) -> Token {
+        self.hold.token
     }
 
     pub(crate) async fn ask(&mut self, seat: &Seat, queue: bool, patience: Duration) -> Asked {
@@ -68,6 +77,7 @@ impl Pending {
         let behind = before.is_some_and(|before| before.is_on(way));
         let replaces = before.filter(|_| !behind).map(|before| before.lease);
         let operation = Operation::Acquire(self.hold.acquire(queue, replaces, self.known));
+        self.asked = sent;
         self.hold.ask(sent + patience);
         core.keeper.arm(&self.hold);
         let known = std::mem::replace(&mut self.known, true);

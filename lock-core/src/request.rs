@@ -16,7 +16,7 @@ use crate::key::LockKey;
 use crate::lease::Terms;
 use crate::manager::{Core, LockManager};
 use crate::options::{
-    Fairness, OnLost, Reentrancy, ReleaseMode, Renew, Wait, checked_cooldown, checked_ttl,
+    Fairness, Interop, OnLost, Reentrancy, ReleaseMode, Renew, Wait, checked_cooldown, checked_ttl,
 };
 use crate::run::Run;
 use crate::store::BoxFuture;
@@ -58,6 +58,7 @@ pub struct LockRequest {
     release: ReleaseMode,
     reentrancy: Reentrancy,
     fairness: Fairness,
+    interop: Interop,
     acquire_timeout: Option<Duration>,
 }
 
@@ -79,6 +80,7 @@ impl LockRequest {
             release: ReleaseMode::default(),
             reentrancy: Reentrancy::default(),
             fairness: Fairness::default(),
+            interop: Interop::default(),
             acquire_timeout: None,
         }
     }
@@ -188,6 +190,28 @@ impl LockRequest {
     /// ```
     pub fn fairness(mut self, fairness: Fairness) -> Self {
         self.fairness = fairness;
+        self
+    }
+
+    /// Whether clients of other libraries lock the same key. They stand in no queue and ask again and again:
+    /// while processes of this kit wait for one another, such a client never finds the key free. With
+    /// [`Interop::On`] it does, for 50 ms about once a second; every request for the key should say so.
+    /// Default: [`Interop::Off`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), lock_core::Error> {
+    /// # let locks = lock_core::LockManager::in_memory();
+    /// use lock_core::{Interop, Wait};
+    ///
+    /// // A Python worker takes "stock" by redis-py, in the same Redis.
+    /// let stock = locks.lock("stock").wait(Wait::Forever).interop(Interop::On);
+    /// stock.run(async { /* count it */ }).await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn interop(mut self, interop: Interop) -> Self {
+        self.interop = interop;
         self
     }
 
@@ -308,7 +332,8 @@ impl LockRequest {
         }
         Ok(Wanted {
             terms: Terms::new(ttl, self.renew == Renew::Auto, self.max_hold)
-                .fairness(self.fairness),
+                .fairness(self.fairness)
+                .interop(self.interop),
             wait: self.wait.normal(),
             cooldown,
             acquire_timeout: self.acquire_timeout.unwrap_or(core.operation_timeout),

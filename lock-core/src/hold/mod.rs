@@ -12,7 +12,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use crate::clock::Moment;
-use crate::cohort::Cohort;
+use crate::cohort::{Cohort, GAP};
 use crate::error::Error;
 use crate::fence::FencingToken;
 use crate::keeper::Job;
@@ -21,11 +21,29 @@ use crate::local::Local;
 use crate::manager::Core;
 use crate::options::cooldown_millis;
 use crate::reentry::Nested;
-use crate::store::{Acquire, Extension, Release, Replaced};
+use crate::store::{Acquire, Extension, Operation, Release, Replaced};
 use crate::sync::{WakerSet, lock, wake_all};
 use crate::token::{Address, Token};
 
 pub(crate) use watch::Watch;
+
+/// How a lease that was held ends in the store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ending {
+    Release,
+    Vacate,
+    Cool(Duration),
+}
+
+impl Ending {
+    pub(crate) fn of(self, release: Release) -> Operation {
+        match self {
+            Ending::Release => Operation::Release(release),
+            Ending::Vacate => Operation::Vacate(release),
+            Ending::Cool(cooldown) => Operation::Cool(release, cooldown),
+        }
+    }
+}
 
 pub(crate) struct Hold {
     pub(crate) core: Arc<Core>,
@@ -42,6 +60,8 @@ struct State {
     granted_at: Moment,
     cohort: Cohort,
     unfair: bool,
+    /// Whether the key is to be left free for a moment when the lease has ended.
+    gap: bool,
     cooldown_millis: u32,
     /// Whether a send of its acquire went unanswered, and may arrive at any time.
     late_twin: bool,
@@ -53,6 +73,14 @@ struct State {
     waiting: WakerSet,
     /// The bodies that have entered this lease, once there was one.
     nested: Option<Box<Nested>>,
+}
+
+impl State {
+    /// Whether a gap is due, in which clients of other libraries find the key free.
+    fn leaves_a_gap(&self, now: Moment) -> bool {
+        let due = |fence| self.cohort.leaves_a_gap(fence, now);
+        self.lease.leaves_gaps() && self.fence.is_some_and(due)
+    }
 }
 
 impl Hold {
@@ -73,6 +101,7 @@ impl Hold {
                 granted_at: Moment::FAR,
                 cohort: Cohort::new(Moment::FAR),
                 unfair: terms.is_unfair(),
+                gap: false,
                 cooldown_millis: 0,
                 late_twin: false,
                 silent: false,
@@ -308,10 +337,17 @@ impl Hold {
         {
             return Phase::Closed;
         }
+        let gap = state.leaves_a_gap(now);
+        state.gap = gap;
         let before = state.lease.close(now);
         let waiting = state.waiting.take();
         drop(state);
         wake_all(waiting);
+        if gap {
+            // Waiters of other processes come before the tasks of this one.
+            let until = now + GAP + GAP / 5;
+            self.core.courtesy.stand_back(&self.key, until, now);
+        }
         self.core.keeper.disarm(self);
         before
     }
@@ -331,6 +367,16 @@ impl Hold {
             ttl: self.ttl(),
             fence: self.fence(),
             in_background: false,
+        }
+    }
+
+    /// How the store is told of the end of this lease.
+    pub(crate) fn ending(&self) -> Ending {
+        let state = lock(&self.state);
+        match (state.cooldown_millis, state.gap) {
+            (0, false) => Ending::Release,
+            (0, true) => Ending::Vacate,
+            (millis, _) => Ending::Cool(Duration::from_millis(u64::from(millis))),
         }
     }
 

@@ -17,7 +17,7 @@ impl Hold {
         let nested = state.nested.as_ref().is_some_and(|nested| nested.is_open());
         let fence = state.fence?.next()?;
         let cohort = state.cohort.passed(now)?;
-        if nested {
+        if nested || state.leaves_a_gap(now) {
             return None;
         }
         let lease = state.lease.pass(terms, now)?;
@@ -31,6 +31,7 @@ impl Hold {
                 granted_at: now,
                 cohort,
                 unfair: terms.is_unfair(),
+                gap: false,
                 cooldown_millis: 0,
                 late_twin: state.late_twin,
                 silent: false,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 use super::Keeper;
-use crate::hold::Hold;
+use crate::hold::{Ending, Hold};
 use crate::local::look;
 use crate::manager::Core;
 use crate::retry::pause_after_failure;
@@ -31,8 +31,7 @@ pub(crate) struct Job {
 
 /// What is done at once.
 enum First {
-    Release,
-    Cool(Duration),
+    End(Ending),
     /// Behind the acquire, on the link that it took: whatever it did is undone in order.
     Undo(Lane),
     /// A place in the store's queue is left, no key touched.
@@ -46,16 +45,12 @@ enum First {
 impl Job {
     /// A lease that was held.
     pub(crate) fn release(hold: &Hold) -> Self {
-        let first = match hold.cooldown() {
-            Duration::ZERO => First::Release,
-            cooldown => First::Cool(cooldown),
-        };
-        Self::of(hold, first)
+        Self::of(hold, First::End(hold.ending()))
     }
 
     /// A lease that was lost: if its key is still there, it goes.
     pub(crate) fn discard(hold: &Hold) -> Self {
-        Self::of(hold, First::Release)
+        Self::of(hold, First::End(Ending::Release))
     }
 
     /// An acquire that nobody waits for any more, sent by `lane`.
@@ -97,7 +92,10 @@ impl Job {
                 fence: None,
                 in_background: true,
             },
-            first: if given { First::Release } else { First::Leave },
+            first: match given {
+                true => First::End(Ending::Release),
+                false => First::Leave,
+            },
             ttl: Duration::from_secs(5),
             late_twin: false,
             core: Arc::clone(core),
@@ -106,13 +104,10 @@ impl Job {
 
     /// What is to be asked, and for which manager, to end a lease that was held.
     pub(super) fn ending(&self) -> Option<(Arc<Core>, Operation)> {
-        let release = self.release.clone();
-        let operation = match self.first {
-            First::Release => Operation::Release(release),
-            First::Cool(cooldown) => Operation::Cool(release, cooldown),
-            _ => return None,
+        let First::End(ending) = self.first else {
+            return None;
         };
-        Some((Arc::clone(&self.core), operation))
+        Some((Arc::clone(&self.core), ending.of(self.release.clone())))
     }
 
     /// It is given back.
@@ -153,8 +148,7 @@ pub(super) async fn run(keeper: Arc<Keeper>, store: Arc<dyn Store>, job: Job) {
     let mut late_twin = job.late_twin;
     let operation = match job.first {
         First::Nothing | First::Look => None,
-        First::Release => Some(release()),
-        First::Cool(cooldown) => Some(Operation::Cool(job.release.clone(), cooldown)),
+        First::End(ending) => Some(ending.of(job.release.clone())),
         First::Leave => Some(Operation::Leave(job.release.clone())),
         First::Undo(lane) => {
             let answer = store.execute(release(), lane);

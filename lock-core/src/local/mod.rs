@@ -163,19 +163,6 @@ impl Local {
         })
     }
 
-    /// What a wait that ends is told: who holds the key now, or the last refusal since the store
-    /// last failed to answer.
-    pub(crate) fn last_word(core: &Core, key: &str) -> Option<Refusal> {
-        let now = core.keeper.clock.now();
-        let slots = lock(&core.local.slots);
-        if let Some(hold) = slots.quiet.get(key) {
-            return held_fact(hold, now);
-        }
-        let slot = slots.active.get(key)?;
-        let last = slot.last_refusal.as_ref();
-        slot.fact(now).or_else(|| last.map(|told| told.now(now)))
-    }
-
     /// Ends every wait: no more locks are given out, and what was asked for is undone, whether or not its
     /// contender is polled.
     pub(crate) fn drain(&self, error: &Error) {
@@ -282,7 +269,10 @@ impl Local {
 
     /// A release is about to be sent by `lane`. `false`: it is not to be.
     pub(crate) fn gives_back(&self, operation: &Operation, lane: Lane) -> bool {
-        let (Operation::Release(release) | Operation::Cool(release, _)) = operation else {
+        let (Operation::Release(release)
+        | Operation::Vacate(release)
+        | Operation::Cool(release, _)) = operation
+        else {
             return false;
         };
         let mut slots = lock(&self.slots);

@@ -3,12 +3,13 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use tokio::sync::oneshot;
 
-use super::slot::{Before, Slot, Standing, Told};
-use super::{Verdict, promote};
+use super::slot::{Before, Slot, Standing, Told, held_fact};
+use super::stalled::look_at;
+use super::{Patience, Verdict, promote};
 use crate::clock::Moment;
 use crate::error::Error;
 use crate::hold::Hold;
@@ -87,7 +88,6 @@ impl Seat {
         let told = self.told(refusal);
         self.has_stepped_over_nothing();
         let impatient = self.with_slot(|slot| {
-            slot.last_refusal = Some(told.clone());
             slot.is_answered(told.at, until.min(give_up));
             // A push that overtook the answer: it is about to be asked again.
             let contender = slot.contender.as_ref();
@@ -119,7 +119,6 @@ impl Seat {
         let now = self.core.keeper.clock.now();
         let impatient = self.with_slot(|slot| {
             slot.standing = Standing::Unknown;
-            slot.last_refusal = None;
             slot.is_answered(now, until);
             slot.impatient()
         });
@@ -172,7 +171,6 @@ impl Seat {
             pushed: true,
             server_time: None,
         };
-        slot.last_refusal = Some(self.told(&refusal));
         slot.standing = Standing::Held(Arc::clone(hold));
         drop(slots);
         drop(contender);
@@ -183,10 +181,8 @@ impl Seat {
 
     /// The contender gives up on a refusal; those who do not wait share it.
     pub(crate) fn gives_up(self, refusal: &Refusal) {
-        let told = self.told(refusal);
         let impatient = self.with_slot(|slot| {
             slot.standing = Standing::Unknown;
-            slot.last_refusal = Some(told);
             slot.impatient()
         });
         tell_busy(impatient, refusal);
@@ -196,7 +192,6 @@ impl Seat {
     pub(crate) fn failed(self, error: &Error) {
         let waiting = self.with_slot(|slot| {
             slot.standing = Standing::Unknown;
-            slot.last_refusal = None;
             std::mem::take(&mut slot.queue)
         });
         for waiter in waiting.into_iter().flatten().map(|(_, waiter)| waiter) {
@@ -250,6 +245,30 @@ impl Place {
                 .take_from_the_stalled(context)
                 .map_or(Poll::Pending, Poll::Ready),
         }
+    }
+}
+
+impl Place {
+    /// The wait of this place is over: from here on it shares the next answer, and the contender asks for it
+    /// now. Answers the refusal if no question is needed: this process holds the key.
+    pub(crate) fn asks_at_last(&self) -> Option<Refusal> {
+        let now = self.core.keeper.clock.now();
+        let mut slots = lock(&self.core.local.slots);
+        let slot = slots.active.get_mut(&self.key)?;
+        if let Standing::Held(hold) = &slot.standing
+            && let Some(held) = held_fact(hold, now)
+        {
+            return Some(held);
+        }
+        if let Some(waiter) = slot.queue.get_mut(&self.ticket) {
+            waiter.patience = Patience::None;
+        }
+        let waker = slot.asks_now(now);
+        let look = slot.plan_look();
+        drop(slots);
+        waker.into_iter().for_each(Waker::wake);
+        look_at(&self.core, &self.key, look);
+        None
     }
 }
 

@@ -26,9 +26,6 @@ pub(super) struct Slot {
     pub(super) next_look: Option<Moment>,
     /// The newest last.
     unreleased: Vec<Unreleased>,
-    /// The store's last word, if it was a refusal: what a wait that ends is told, though it does
-    /// not stand for newcomers any more.
-    pub(super) last_refusal: Option<Told>,
 }
 
 /// A lease of this process that has ended, and that whoever asks next may step over.

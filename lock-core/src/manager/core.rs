@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::LockManager;
 use crate::clock::Clock;
+use crate::courtesy::Courtesy;
 use crate::error::Error;
 use crate::keeper::{Job, Keeper};
 use crate::local::Local;
@@ -25,6 +26,8 @@ pub(crate) struct Core {
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) local: Local,
+    /// Keys that are left to clients of other libraries for a moment.
+    pub(crate) courtesy: Courtesy,
     pub(crate) operation_timeout: Duration,
     pub(super) connect_timeout: Duration,
     /// The ttl and the wait of a request that names none.
@@ -105,6 +108,7 @@ impl LockManager {
             keeper: Arc::clone(&keeper),
             store: Arc::clone(&store),
             local: Local::default(),
+            courtesy: Courtesy::default(),
             operation_timeout: settings.operation_timeout,
             connect_timeout: settings.connect_timeout,
             defaults: settings.defaults,

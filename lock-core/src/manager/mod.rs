@@ -240,8 +240,9 @@ impl LockManager {
     }
 
     /// Ends the service in order: no new locks, and an end to every wait for one (`Unavailable`);
-    /// then waits up to `timeout` for the guards and bodies that there are, lost ones included, and
-    /// for the releases still under way.
+    /// then waits up to `timeout` for the guards and bodies that there are, lost ones included, for
+    /// the releases still under way, and for what is still being asked: every waiter has left the
+    /// store's queue, where it would be given the lock.
     ///
     /// Answers what was left. A process that exits with releases left leaves those keys to their
     /// ttl.

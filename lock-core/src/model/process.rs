@@ -10,6 +10,7 @@ use crate::deadline::{Anchor, GRANT};
 use crate::lease::{Lease, Terms};
 use crate::retry::{LONGEST, ask_again_after};
 use crate::store::Refusal;
+use crate::token::Token;
 
 /// One count of a cohort: so many passes, within so long. In earnest there are more passes in less
 /// time, and a bound on all counts together.
@@ -229,7 +230,9 @@ impl Waiter {
                     pushed: stands && value != Value::Stranger,
                     server_time: Some(server),
                 };
-                self.until = now + ask_again_after(&refusal, 0);
+                // The same look for all of them: the tokens of the model are no random numbers.
+                let token = Token::parse(&format!("{:016x}/{:032x}", 0, 0)).expect("a token");
+                self.until = now + ask_again_after(&refusal, token, 0);
                 match self.news.take() {
                     Some(news) => self.hears(news, now, fault),
                     None => Turn::Waits,

@@ -4,8 +4,9 @@
 -- KEYS   1 lock   2 queue   3 registers
 -- ARGV   1 token   2 grant in ms, as it stands in the queue   3 prefix of the managers' channels
 --        4 "leave", to touch nothing but the queue; "pause", when the same token asks again soon: it
---        keeps its place, and no waiter is told   5 register, or ""   6 the highest number, 16 digits, that
---        was proposed for the votes that are withdrawn: a copy of this may come behind a newer vote
+--        keeps its place, and no waiter is told; a number of ms, to leave the key free for so long
+--        5 register, or ""   6 the highest number, 16 digits, that was proposed for the votes that are
+--        withdrawn: a copy of this may come behind a newer vote
 -- Reply  1 released   0 there is no such key   2 the key is another owner's, or a newer vote's; 10 more
 --        if a waiter was told; 20 more if dead waiters have left the queue, but not all: ask again, with "leave"
 -- Error  READONLY, NOREPLICAS, MISCONF   the queue cannot be changed at the moment; nothing was done
@@ -32,7 +33,7 @@ end
 if ARGV[4] ~= 'pause' and redis.pcall('EXISTS', KEYS[2]) == 1 then
   redis.pcall('ZREM', KEYS[2], ARGV[1] .. ' ' .. ARGV[2])
   if not value then
-    if tell_next(KEYS[2], KEYS[1], ARGV[3], 0) > 0 then
+    if tell_next(KEYS[2], KEYS[1], ARGV[3], tonumber(ARGV[4]) or 0) > 0 then
       reply = reply + 10
     elseif places == 0 then
       reply = reply + 20

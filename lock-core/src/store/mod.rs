@@ -128,6 +128,9 @@ pub(crate) enum Operation {
     /// Deletes the key if it is this lease's, leaves the queue of waiters, and gives a key that is
     /// free to the next one.
     Release(Release),
+    /// As [`Release`](Operation::Release), but the key is given to no waiter: it is left free for
+    /// [`GAP`](crate::cohort::GAP), and those who wait first ask after that.
+    Vacate(Release),
     /// Leaves the queue of waiters, and gives a key that is free to the next one. Never deletes it.
     Leave(Release),
     /// Replaces the value of this lease by a closed one that nobody can extend or release, for
@@ -149,6 +152,7 @@ impl Operation {
             Operation::Acquire(acquire) => &acquire.key,
             Operation::Extend(extensions) => extensions.first().map_or("", |first| &first.key),
             Operation::Release(release)
+            | Operation::Vacate(release)
             | Operation::Leave(release)
             | Operation::Cool(release, _)
             | Operation::Look(release) => &release.key,

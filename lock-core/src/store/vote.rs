@@ -66,6 +66,8 @@ pub(crate) struct Propose {
 pub(crate) enum Withdrawal {
     /// It is over: whoever waits is told.
     Over,
+    /// As `Over`, and whoever waits is told to leave the key to others for [`GAP`](crate::cohort::GAP).
+    Gap,
     /// It is over, and was never more than a place in the queue.
     Leave,
     /// The same lease asks again soon.

@@ -66,6 +66,7 @@ impl MemoryStore {
                 (Outcome::Extended(extended.collect()), None)
             }
             Operation::Release(release) => state.release(&release, now),
+            Operation::Vacate(release) => state.vacate(&release, now),
             Operation::Leave(release) => state.leave(&release, now),
             Operation::Cool(release, cooldown) => state.cool(&release, cooldown, now),
             Operation::Look(lease) => (Outcome::Waiting(state.has_waiters(&lease.key)), None),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::vote::Registers;
 use crate::clock::Moment;
-use crate::cohort::MOST_IN_ALL;
+use crate::cohort::{GAP, MOST_IN_ALL};
 use crate::deadline::GRANT;
 use crate::fence::FencingToken;
 use crate::store::{
@@ -126,9 +126,33 @@ impl State {
     }
 
     pub(super) fn release(&mut self, release: &Release, now: Moment) -> (Outcome, Wake) {
+        let released = self.free(release, now);
+        (Outcome::Released(released), self.leave(release, now).1)
+    }
+
+    /// The key is free, and kept for no waiter: the first in the queue asks after a while.
+    pub(super) fn vacate(&mut self, release: &Release, now: Moment) -> (Outcome, Wake) {
+        let Release { key, token, .. } = release;
+        let released = self.free(release, now);
+        self.leave_queue(key, *token);
+        let next = self.head(key).filter(|_| released == Released::Yes);
+        let wake = next.map(|(events, token)| {
+            let (key, news) = (Arc::clone(key), News::Next(GAP));
+            let event = Event::News {
+                key,
+                token,
+                grant: GRANT,
+                news,
+            };
+            (events, event)
+        });
+        (Outcome::Released(released), wake)
+    }
+
+    fn free(&mut self, release: &Release, now: Moment) -> Released {
         let Release { key, token, .. } = release;
         self.forget_if_over(key, now);
-        let released = match self.live(key, now) {
+        match self.live(key, now) {
             Some((Owner::Lease(owner), _)) if owner == *token => {
                 self.keys.remove(key);
                 self.raise(release.fence);
@@ -136,8 +160,7 @@ impl State {
             }
             None | Some((Owner::Promised(_), _)) => Released::Absent,
             Some(_) => Released::Other,
-        };
-        (Outcome::Released(released), self.leave(release, now).1)
+        }
     }
 
     /// No later fencing token may be lower than the one that was used.

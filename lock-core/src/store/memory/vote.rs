@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::state::{Owner, State, Wake};
 use crate::clock::{Moment, ServerTime};
+use crate::cohort::GAP;
 use crate::deadline::GRANT;
 use crate::store::quorum::numbers::accepts;
 use crate::store::vote::{
@@ -70,7 +71,7 @@ impl State {
             {
                 self.remove(&acquire.key);
                 self.leave_queue(&acquire.key, token);
-                if let Some(wake) = self.tell_head(&acquire.key) {
+                if let Some(wake) = self.tell_head(&acquire.key, News::Ask) {
                     return (Vote::Yields, Some(wake));
                 }
             }
@@ -135,7 +136,11 @@ impl State {
         if how != Withdrawal::Pause {
             self.leave_queue(&release.key, release.token);
             if self.live(&release.key, now).is_none() {
-                wake = self.tell_head(&release.key);
+                let news = match how {
+                    Withdrawal::Gap => News::Next(GAP),
+                    _ => News::Ask,
+                };
+                wake = self.tell_head(&release.key, news);
             }
         }
         let told = wake.is_some();
@@ -171,14 +176,14 @@ impl State {
 
     /// Tells the first waiter whose manager still listens that the key is free. It is not kept for it:
     /// the other nodes may have told somebody else.
-    fn tell_head(&mut self, key: &Arc<str>) -> Wake {
+    fn tell_head(&mut self, key: &Arc<str>, news: News) -> Wake {
         let (events, token) = self.head(key)?;
         let key = Arc::clone(key);
         let event = Event::News {
             key,
             token,
             grant: GRANT,
-            news: News::Ask,
+            news,
         };
         Some((events, event))
     }

@@ -9,12 +9,16 @@ use super::fan_out::FanOut;
 use super::numbers;
 use super::spread::contains;
 use super::undo::Undoing;
+use crate::retry::jitter;
 use crate::store::vote::{Reserve, Reserved, VoteOperation, VoteOutcome, Withdrawal};
 use crate::store::{Failure, Lane, Operation, Outcome, Release, Released};
 
 /// For so long a release that a majority has confirmed waits for the other nodes that are up: were the
 /// runtime blocked or ended right then, what was to be sent to them would not be.
 const GRACE: Duration = Duration::from_millis(20);
+/// For so long at most the key is left to waiters who were told that it is free: a push and a round trip,
+/// on a network and a machine that have other things to do too. No node gives it to them.
+const COURTESY: Duration = Duration::from_millis(12);
 
 impl Quorum {
     /// A release, a leave or a cooldown.
@@ -22,6 +26,10 @@ impl Quorum {
         let (release, at_nodes) = match operation {
             Operation::Release(release) => {
                 let withdraw = VoteOperation::Withdraw(release.clone(), Withdrawal::Over, None);
+                (release, Operation::Vote(withdraw))
+            }
+            Operation::Vacate(release) => {
+                let withdraw = VoteOperation::Withdraw(release.clone(), Withdrawal::Gap, None);
                 (release, Operation::Vote(withdraw))
             }
             Operation::Leave(release) => {
@@ -36,7 +44,11 @@ impl Quorum {
         };
         let deletes = matches!(
             at_nodes,
-            Operation::Vote(VoteOperation::Withdraw(_, Withdrawal::Over, _))
+            Operation::Vote(VoteOperation::Withdraw(
+                _,
+                Withdrawal::Over | Withdrawal::Gap,
+                _
+            ))
         );
         let (ttl, patient) = (release.ttl, release.in_background);
         // From here on whatever comes late is undone by whoever hears of it.
@@ -191,7 +203,8 @@ impl GivingBack {
         if self.told {
             let Release { key, token, .. } = &self.undoing.release;
             let now = self.quorum.keeper.clock.now();
-            self.quorum.courtesy.stand_back(key, *token, now);
+            let until = now + COURTESY / 2 + jitter(*token, 0, COURTESY / 2);
+            self.quorum.courtesy.stand_back(key, until, now);
         }
     }
 }

@@ -17,7 +17,6 @@ mod acquire;
 #[cfg(all(test, feature = "test-util"))]
 mod asked_tests;
 mod count;
-mod courtesy;
 mod extend;
 mod fan_out;
 mod give_back;
@@ -51,7 +50,6 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch as changes};
 
-use self::courtesy::Courtesy;
 use self::leases::Leases;
 use self::node::{Census, Node};
 use self::numbers::Numbers;
@@ -59,6 +57,7 @@ use self::opening::Opening;
 use super::{BoxFuture, Events, Failure, Lane, Operation, Outcome, Store};
 use crate::acks::Acks;
 use crate::audit::Finding;
+use crate::courtesy::Courtesy;
 use crate::error::Error;
 use crate::keeper::Keeper;
 use crate::sync::lock;
@@ -157,9 +156,10 @@ impl Store for QuorumStore {
         match operation {
             Operation::Acquire(acquire) => Box::pin(quorum.acquire(acquire, lane)),
             Operation::Extend(extensions) => Box::pin(quorum.extend(extensions, lane)),
-            Operation::Release(_) | Operation::Leave(_) | Operation::Cool(..) => {
-                Box::pin(quorum.give_back(operation, lane))
-            }
+            Operation::Release(_)
+            | Operation::Vacate(_)
+            | Operation::Leave(_)
+            | Operation::Cool(..) => Box::pin(quorum.give_back(operation, lane)),
             Operation::Look(release) => Box::pin(quorum.reserve(release, lane)),
             Operation::Vote(_) => Box::pin(std::future::ready(Outcome::Failed(Failure::refused(
                 "a quorum is no node of another one",

@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use crate::retry::jitter;
 use crate::token::Token;
 
 /// How often one attempt is repeated.
@@ -47,16 +48,6 @@ impl Rival {
         self.rounds += 1;
         self.rounds >= STAYS
     }
-}
-
-/// Something between nothing and `bound`. A lease's token is random: so is what is made of it, and no
-/// two leases make the same.
-pub(super) fn jitter(token: Token, round: u32, bound: Duration) -> Duration {
-    let mut hash = token.seed() ^ u64::from(round).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    hash ^= hash >> 31;
-    bound.mul_f64((hash >> 11) as f64 / (1_u64 << 53) as f64)
 }
 
 #[cfg(test)]

@@ -60,6 +60,7 @@ use self::topology::{Node, Topology};
 use self::trouble::Trouble;
 use super::{BoxFuture, Events, Extension, Failure, Lane, Operation, Outcome, Release, Store};
 use crate::audit::Finding;
+use crate::cohort::GAP;
 use crate::deadline::GRANT;
 use crate::error::Error;
 use crate::manager::Settings;
@@ -162,6 +163,7 @@ impl RedisStore {
             Operation::Acquire(acquire) => self.acquire_by_script(acquire, on).await,
             Operation::Extend(extensions) => self.extend(extensions, on).await,
             Operation::Release(release) => self.give_back(release, Ending::Free, on).await,
+            Operation::Vacate(release) => self.give_back(release, Ending::Vacate, on).await,
             Operation::Leave(release) => self.give_back(release, Ending::Leave, on).await,
             Operation::Cool(release, cooldown) => {
                 self.give_back(release, Ending::Cool(*cooldown), on).await
@@ -210,12 +212,14 @@ impl RedisStore {
     ) -> Result<Value, Trouble> {
         let script = match ending {
             Ending::Free | Ending::Leave => self.scripts.release,
+            Ending::Vacate => self.scripts.vacate,
             Ending::Cool(_) => self.scripts.cool,
         };
         let mut command = self.releasing(script, release);
         match ending {
             Ending::Free => {}
             Ending::Leave => drop(command.arg("leave")),
+            Ending::Vacate => drop(command.arg(in_millis(GAP))),
             Ending::Cool(cooldown) => drop(command.arg(in_millis(cooldown))),
         }
         script.ask(on, command).await
@@ -264,6 +268,7 @@ impl RedisStore {
 #[derive(Clone, Copy)]
 enum Ending {
     Free,
+    Vacate,
     Leave,
     Cool(Duration),
 }

@@ -32,6 +32,7 @@ script!(
     "release.lua"
 );
 script!(COOL, "one_server.lua", "common.lua", "cool.lua");
+script!(VACATE, "one_server.lua", "common.lua", "vacate.lua");
 script!(EXTEND, "extend.lua");
 script!(BATCH, "one_server.lua", "common.lua", "batch.lua");
 script!(RESERVE, "one_server.lua", "common.lua", "reserve.lua");
@@ -71,6 +72,8 @@ script!(
 );
 #[cfg(feature = "cluster")]
 script!(COOL_ON_A_NODE, "cluster.lua", "common.lua", "cool.lua");
+#[cfg(feature = "cluster")]
+script!(VACATE_ON_A_NODE, "cluster.lua", "common.lua", "vacate.lua");
 
 // About one key each, for a lock whose keys are on their way to another node.
 #[cfg(feature = "cluster")]
@@ -85,12 +88,14 @@ pub(super) struct Scripts {
     pub(super) acquire: &'static LazyLock<Lua>,
     pub(super) release: &'static LazyLock<Lua>,
     pub(super) cool: &'static LazyLock<Lua>,
+    pub(super) vacate: &'static LazyLock<Lua>,
 }
 
 pub(super) static ON_ONE_SERVER: Scripts = Scripts {
     acquire: &ACQUIRE,
     release: &RELEASE,
     cool: &COOL,
+    vacate: &VACATE,
 };
 
 #[cfg(feature = "cluster")]
@@ -98,6 +103,7 @@ pub(super) static ON_A_NODE: Scripts = Scripts {
     acquire: &ACQUIRE_ON_A_NODE,
     release: &RELEASE_ON_A_NODE,
     cool: &COOL_ON_A_NODE,
+    vacate: &VACATE_ON_A_NODE,
 };
 
 pub(super) struct Lua {

@@ -7,6 +7,7 @@ use super::connection::Connection;
 use super::trouble::Trouble;
 use super::{RedisStore, grant, millis, scripts};
 use crate::clock::ServerTime;
+use crate::cohort::GAP;
 use crate::store::quorum::numbers::BLOCK;
 use crate::store::vote::{
     Join, Joined, Propose, Reserve, Reserved, UpTo, Vote, VoteOperation, VoteOutcome, Welcome,
@@ -89,6 +90,7 @@ impl RedisStore {
         let token = release.token.text();
         let how = match how {
             Withdrawal::Over => "",
+            Withdrawal::Gap => &millis(GAP),
             Withdrawal::Leave => "leave",
             Withdrawal::Pause => "pause",
         };

@@ -74,7 +74,9 @@ impl RedisStore {
     ) -> Result<Outcome, Trouble> {
         match operation {
             Operation::Acquire(acquire) => self.acquire_in_parts(acquire, journey).await,
-            Operation::Release(release) => self.give_back_in_parts(release, None, journey).await,
+            Operation::Release(release) | Operation::Vacate(release) => {
+                self.give_back_in_parts(release, None, journey).await
+            }
             Operation::Cool(release, cooldown) => {
                 self.give_back_in_parts(release, Some(cooldown), journey)
                     .await

@@ -1,0 +1,16 @@
+-- vacate: gives a lock back, and to no waiter: the key is left free for a while, for clients that stand in no
+-- queue. The first two waiters are told to ask when that is over.
+--
+-- KEYS   1 lock   2 mark   3 queue
+-- ARGV   1 token   2 fencing token, or ""   3 prefix of the managers' channels   4 grant in ms, as it
+--        stands in the queue   5 for how long, in ms
+-- Reply  1 released   0 there is no such key   2 the key is another owner's
+--
+-- Deletes only what holds this very token, and cannot fail after that.
+local value = redis.pcall('GET', KEYS[1])
+if not value then return 0 end
+if value ~= ARGV[1] then return 2 end
+raise(KEYS[2], redis.pcall('GET', KEYS[2]), ARGV[2])
+redis.call('DEL', KEYS[1])
+tell_next(KEYS[3], KEYS[1], ARGV[3], tonumber(ARGV[5]))
+return 1
