@@ -33,6 +33,7 @@ pub(crate) struct LockArgs {
     pub(crate) release: Option<Ident>,
     pub(crate) reentrant: Option<bool>,
     pub(crate) fair: Option<bool>,
+    pub(crate) interop: Option<bool>,
     pub(crate) krate: Path,
 }
 
@@ -82,6 +83,7 @@ struct Found {
     release: Option<Ident>,
     reentrant: Option<bool>,
     fair: Option<bool>,
+    interop: Option<bool>,
     krate: Option<Path>,
 }
 
@@ -107,6 +109,7 @@ impl Found {
             }
             "reentrant" => self.reentrant = Some(value::flag(input, name)?),
             "fair" => self.fair = Some(value::flag(input, name)?),
+            "interop" => self.interop = Some(value::flag(input, name)?),
             _ => self.krate = Some(value::path(input)?),
         }
         Ok(())
@@ -146,6 +149,7 @@ impl Found {
             release: self.release,
             reentrant: self.reentrant,
             fair: self.fair,
+            interop: self.interop,
             krate: self.krate.unwrap_or_else(default_crate),
         })
     }

@@ -5,7 +5,7 @@ use syn::{Error, Ident, LitStr, Result, Token, ext::IdentExt as _, parse::ParseS
 use crate::suggest;
 
 /// Every argument there is, in the order in which the documentation explains them.
-pub(crate) const NAMES: [&str; 14] = [
+pub(crate) const NAMES: [&str; 15] = [
     "key",
     "ttl",
     "wait",
@@ -19,6 +19,7 @@ pub(crate) const NAMES: [&str; 14] = [
     "release",
     "reentrant",
     "fair",
+    "interop",
     "crate",
 ];
 
@@ -211,6 +212,7 @@ fn example(name: &Ident) -> String {
         "ttl" => "\"10s\"",
         "wait" => "\"2s\"",
         "renew" | "reentrant" | "fair" => "false",
+        "interop" => "true",
         "max_hold" => "\"30s\"",
         "cooldown" => "\"2s\"",
         "on_lost" => "ignore",

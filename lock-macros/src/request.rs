@@ -56,7 +56,14 @@ pub(crate) fn tokens(args: &LockArgs) -> TokenStream {
         true => quote!(.fairness(#krate::Fairness::Fair)),
         false => quote!(.fairness(#krate::Fairness::Unfair)),
     });
-    quote!(#request.ttl(#ttl).wait(#wait) #renew #max_hold #on_lost #release #reentrant #fairness)
+    let interop = args.interop.map(|interop| match interop {
+        true => quote!(.interop(#krate::Interop::On)),
+        false => quote!(.interop(#krate::Interop::Off)),
+    });
+    quote!(
+        #request.ttl(#ttl).wait(#wait)
+        #renew #max_hold #on_lost #release #reentrant #fairness #interop
+    )
 }
 
 pub(crate) fn amount(amount: &Amount) -> TokenStream {

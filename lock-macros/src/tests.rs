@@ -83,6 +83,7 @@ fn every_argument_is_a_method_of_the_request() {
         release = background,
         reentrant = false,
         fair = false,
+        interop = true,
         manager = self.locks,
     );
     let expansion = function(args, plain());
@@ -112,6 +113,7 @@ fn every_argument_is_a_method_of_the_request() {
         &expansion,
         &quote!(.fairness(::lock_core::Fairness::Unfair)),
     );
+    has(&expansion, &quote!(.interop(::lock_core::Interop::On)));
 }
 
 #[test]
@@ -124,6 +126,7 @@ fn what_is_not_given_is_left_to_the_library() {
         quote!(.release),
         quote!(.reentrant),
         quote!(.fairness),
+        quote!(.interop),
         quote!(.cooldown),
     ] {
         lacks(&expansion, &method);
@@ -134,7 +137,8 @@ fn what_is_not_given_is_left_to_the_library() {
 fn another_path_to_the_library_replaces_every_path() {
     let args = quote!(
         key = "order:<uid>", ttl = "10s", wait = none, renew = true, on_lost = cancel, release = await,
-        reentrant = true, fair = true, cooldown = "1s", guard = lock, crate = my::kit
+        reentrant = true, fair = true, interop = true, cooldown = "1s", guard = lock,
+        crate = my::kit
     );
     let expansion = function(args, plain());
     lacks(&expansion, &quote!(lock_core));
