@@ -4,6 +4,7 @@
 mod cohort;
 mod covered;
 mod dead;
+mod drained;
 mod gone;
 mod lost;
 mod memory;
@@ -28,9 +29,12 @@ fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
+/// How long one question of those managers may go unanswered.
+const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// A manager whose time stands still until the test moves it.
 async fn on(clock: &ManualClock, url: &str) -> LockManager {
-    let builder = LockManager::builder(url).operation_timeout(Duration::from_secs(5));
+    let builder = LockManager::builder(url).operation_timeout(OPERATION_TIMEOUT);
     let builder = builder.clock(clock.clone());
     builder.connect().await.expect("a manager")
 }
@@ -51,6 +55,16 @@ async fn outcome(waiter: Waiter) -> Result<LockGuard, lock_core::Error> {
 
 async fn refused(waiter: Waiter) -> ErrorKind {
     outcome(waiter).await.expect_err("held").kind()
+}
+
+/// Moves the clock until the waiter's question has gone unanswered for too long.
+async fn has_no_answer(clock: &ManualClock, waiter: &Waiter) {
+    wait::eventually("it gives up", async || {
+        clock.advance(OPERATION_TIMEOUT);
+        others_run().await;
+        waiter.is_finished()
+    })
+    .await;
 }
 
 /// Lets tasks that were just made, or just woken, run: this runtime has one thread.

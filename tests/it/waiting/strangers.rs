@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
-use lock_core::Wait;
+use lock_core::{Interop, LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
 
-use super::{its_turn, long, manager, queued};
+use super::{its_turn, long, manager, others_run, queued};
 
 /// `SET key value NX PX`, as often as the server can.
 fn polling(
@@ -65,4 +66,74 @@ async fn a_stranger_that_polls_never_comes_between_two_who_wait_in_line() {
     guard.release().await.expect("held");
     // Nobody waits any more: it is the stranger's like anybody's.
     assert_eq!(server.cli(&["SET", "lockkit:k", "stranger", "NX"]), "OK");
+}
+
+/// How long two processes, or one, may keep a stranger out that asks every 40 ms.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// `SET NX`, every 40 ms until it is had; then a compare-and-delete.
+fn takes_once(server: &RedisServer, had: &Arc<AtomicBool>) -> std::thread::JoinHandle<()> {
+    let client = lock_core::redis::Client::open(server.url()).expect("a URL");
+    let had = Arc::clone(had);
+    std::thread::spawn(move || {
+        let mut connection = client.get_connection().expect("a connection");
+        let set = "return redis.call('SET', 'lockkit:k', 'stranger', 'NX', 'PX', 60000)";
+        let delete = "if redis.call('GET', 'lockkit:k') == 'stranger' then \
+             return redis.call('DEL', 'lockkit:k') end";
+        let mut eval = |script: &str| -> Option<lock_core::redis::Value> {
+            let mut eval = lock_core::redis::cmd("EVAL");
+            eval.arg(script).arg(0);
+            let answer = eval.query(&mut connection).expect("an answer");
+            (answer != lock_core::redis::Value::Nil).then_some(answer)
+        };
+        let begun = Instant::now();
+        let mut taken = false;
+        while !taken && begun.elapsed() < LONGEST {
+            std::thread::sleep(Duration::from_millis(40));
+            taken = eval(set).is_some();
+        }
+        had.store(taken, Ordering::SeqCst);
+        eval(delete);
+    })
+}
+
+/// The lock goes from waiter to waiter of these managers, one of which waits at each release, until a
+/// stranger has had it.
+async fn a_stranger_gets_in(server: &RedisServer, managers: &[LockManager]) {
+    let request = |turn: usize| {
+        let request = managers[turn % managers.len()].lock("k").ttl(long());
+        request.wait(Wait::Forever).interop(Interop::On).acquire()
+    };
+    let had = Arc::new(AtomicBool::new(false));
+    let mut guard = request(0).await.expect("free");
+    let stranger = takes_once(server, &had);
+    let mut turn = 0;
+    while !stranger.is_finished() {
+        turn += 1;
+        let waiter = tokio::spawn(request(turn));
+        if managers.len() > 1 {
+            queued(server, 1).await;
+        } else {
+            others_run().await;
+        }
+        guard.release().await.expect("held");
+        guard = its_turn(waiter).await;
+    }
+    assert!(had.load(Ordering::SeqCst), "not once in {turn} turns");
+    guard.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn a_stranger_that_polls_gets_in_where_two_processes_leave_gaps() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let managers = [manager(&server.url()).await, manager(&server.url()).await];
+    a_stranger_gets_in(&server, &managers).await;
+}
+
+#[tokio::test]
+async fn a_stranger_that_polls_gets_in_where_the_tasks_of_a_process_leave_gaps() {
+    needs!(redis);
+    let server = RedisServer::start();
+    a_stranger_gets_in(&server, &[manager(&server.url()).await]).await;
 }

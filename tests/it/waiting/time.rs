@@ -3,9 +3,12 @@
 
 use lock_core::test_util::ManualClock;
 use lock_core::{Error, ErrorKind, LockGuard, LockManager, LockRequest, Wait};
-use lock_tests::{RedisServer, needs};
+use lock_tests::{RedisServer, needs, wait};
 
-use super::{Waiter, long, manager, millis, on, others_run, outcome, queued, refused};
+use super::{
+    Waiter, all_is_answered, has_no_answer, its_turn, long, manager, millis, on, others_run,
+    outcome, queued, refused,
+};
 
 const WAITS: [u64; 3] = [0, 50, 500];
 
@@ -114,7 +117,7 @@ async fn a_wait_for_a_stranger_who_pushes_nothing_ends_when_it_is_over() {
         server.cli(end);
         let watched = Watched::new(&server.url()).await;
         for span in WAITS {
-            // It is looked at every 250 ms: that does not make a wait longer or shorter.
+            // It is looked at 20 times a second: that does not make a wait longer or shorter.
             let error = watched.ends(span, async || queued(&server, 1).await).await;
             assert_eq!(error.kind(), ErrorKind::Busy);
             queued(&server, 0).await;
@@ -139,7 +142,7 @@ async fn a_wait_for_a_key_that_cools_down_ends_when_it_is_over() {
 }
 
 #[tokio::test]
-async fn a_wait_in_the_queue_of_a_server_that_hangs_ends_when_it_is_over() {
+async fn a_wait_in_the_queue_of_a_server_that_hangs_ends_one_question_later() {
     needs!(redis);
     let server = RedisServer::start();
     let owner = manager(&server.url()).await;
@@ -152,11 +155,75 @@ async fn a_wait_in_the_queue_of_a_server_that_hangs_ends_when_it_is_over() {
         watched.passes(span - 1).await;
         assert!(!waiter.is_finished(), "a moment is left");
         watched.clock.advance(millis(1));
-        // The server's last word was a refusal.
-        assert_eq!(refused(waiter).await, ErrorKind::Busy);
+        others_run().await;
+        assert!(!waiter.is_finished(), "the last question is not answered");
+        has_no_answer(&watched.clock, &waiter).await;
+        // The refusal was the server's last word before it hung: nothing is known of the key now.
+        assert_eq!(refused(waiter).await, ErrorKind::Unavailable);
         server.cont();
         queued(&server, 0).await;
     }
+}
+
+/// As an owner of this kit writes it: its waiters count on a push.
+const OF_A_DEAD_OWNER: &str = "00000000000000aa/000000000000000000000000000000bb";
+
+/// Its owner is gone, and no push tells of that.
+#[tokio::test]
+async fn a_key_that_became_free_without_a_push_is_had_when_the_wait_ends() {
+    needs!(redis);
+    let server = RedisServer::start();
+    server.cli(&["SET", "lockkit:k", OF_A_DEAD_OWNER, "PX", "60000"]);
+    let watched = Watched::new(&server.url()).await;
+    let waiter = watched.starts(watched.locks.lock("k"), 500);
+    queued(&server, 1).await;
+    server.cli(&["DEL", "lockkit:k"]);
+    watched.passes(499).await;
+    assert!(!waiter.is_finished(), "a moment is left");
+    watched.clock.advance(millis(1));
+    drop(outcome(waiter).await.expect("free for half a second"));
+}
+
+#[tokio::test]
+async fn a_wait_that_ends_behind_another_of_its_process_has_that_one_ask() {
+    needs!(redis);
+    let server = RedisServer::start();
+    server.cli(&["SET", "lockkit:k", OF_A_DEAD_OWNER, "PX", "60000"]);
+    let watched = Watched::new(&server.url()).await;
+    let first = watched.starts(watched.locks.lock("k"), 60_000);
+    queued(&server, 1).await;
+    let second = watched.starts(watched.locks.lock("k"), 500);
+    others_run().await;
+    server.cli(&["DEL", "lockkit:k"]);
+    watched.clock.advance(millis(500));
+    let guard = outcome(first).await.expect("free, and it is the first");
+    assert_eq!(refused(second).await, ErrorKind::Busy);
+    guard.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn a_strangers_lock_is_looked_at_as_often_after_a_long_wait_as_at_first() {
+    needs!(redis);
+    let server = RedisServer::start();
+    server.cli(&["SET", "lockkit:k", "stranger"]);
+    let clock = ManualClock::new();
+    let locks = on(&clock, &server.url()).await;
+    let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
+    queued(&server, 1).await;
+    let scripts = || server.commandstats().get("evalsha").copied();
+    // Three seconds of 25 to 75 ms from one look to the next.
+    for _ in 0..40 {
+        all_is_answered(&locks).await;
+        others_run().await;
+        let before = scripts();
+        clock.advance(millis(75));
+        wait::eventually("it looks", async || scripts() > before).await;
+    }
+    all_is_answered(&locks).await;
+    others_run().await;
+    server.cli(&["DEL", "lockkit:k"]);
+    clock.advance(millis(75));
+    drop(its_turn(waiter).await);
 }
 
 /// Each question gets its time, the last one too: that is how much longer a wait may be.
