@@ -106,6 +106,13 @@ impl Pending {
             return Asked::Unseated;
         };
         self.in_flight = false;
+        let (outcome, repeated) = match outcome {
+            Some(Outcome::Repeated(outcome)) => (Some(*outcome), true),
+            outcome => (outcome, false),
+        };
+        if repeated {
+            self.hold.note_late_twin();
+        }
         match outcome {
             Some(Outcome::Granted(fence)) if self.hold.grant(sent, fence) => {
                 core.keeper.rearm(&self.hold);
@@ -119,7 +126,7 @@ impl Pending {
                 "the store's answer came after the ttl had run out",
             )),
             Some(Outcome::Busy(refusal)) => {
-                self.known = queue || known;
+                self.known = queue || known || repeated;
                 self.was_behind = behind;
                 let server = refusal.server_time;
                 self.anchor = server.map(|server| Anchor {

@@ -91,6 +91,15 @@ impl Proxy {
         self.plan.send_modify(Plan::freeze);
     }
 
+    /// As [`Proxy::freeze`], and the clients are told that those connections have ended (FIN): a proxy
+    /// that outlives its clients' side. What they have sent reaches the server after [`Proxy::thaw`].
+    pub fn outlive_clients(&self) {
+        self.plan.send_modify(|plan| {
+            plan.freeze();
+            plan.without_clients_before = plan.age;
+        });
+    }
+
     /// Ends every [`Proxy::freeze`].
     pub fn thaw(&self) {
         self.plan.send_modify(|plan| plan.frozen_before = 0);

@@ -222,6 +222,31 @@ pub(crate) enum Outcome {
     Vote(VoteOutcome),
     /// Not done, or not known to be done.
     Failed(Failure),
+    /// The answer to the last of several sends of an acquire. An earlier send may still arrive.
+    Repeated(Box<Outcome>),
+}
+
+#[cfg(feature = "redis")]
+impl Outcome {
+    /// As the answer to the last of several sends, of which an earlier one was not answered.
+    ///
+    /// Late copies of a renewal, a release or a cooldown change nothing, because they act on the stored
+    /// token of their own lease only. A late copy of an acquire takes the key.
+    pub(crate) fn of_the_last_send(self) -> Self {
+        match self {
+            granted_or_not @ (Outcome::Granted(_) | Outcome::Busy(_)) => {
+                Outcome::Repeated(Box::new(granted_or_not))
+            }
+            // The first send may have been the one that released it.
+            Outcome::Released(_) => Outcome::Released(Released::Yes),
+            Outcome::Vote(vote) => Outcome::Vote(vote.of_the_last_send()),
+            Outcome::Failed(failure) => Outcome::Failed(Failure {
+                ambiguous: true,
+                ..failure
+            }),
+            outcome => outcome,
+        }
+    }
 }
 
 /// The store's word that another owner holds the key.

@@ -273,3 +273,25 @@ async fn what_a_frozen_connection_carries_arrives_after_what_newer_ones_did() {
     });
     assert_eq!(ping(&mut new).await.expect("an answer"), PONG);
 }
+
+#[tokio::test]
+async fn what_a_proxy_that_outlives_its_clients_holds_arrives_when_it_thaws() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let mut stream = connect(&proxy).await;
+    ping(&mut stream).await.expect("an answer");
+    proxy.freeze();
+    stream.write_all(SET).await.expect("the proxy takes it");
+    wait::until("it is held", || {
+        proxy.held(Direction::Requests) == SET.len() as u64
+    });
+    proxy.outlive_clients();
+    assert_eq!(stream.read(&mut [0]).await.expect("an end"), 0);
+    // A connection that comes later is not concerned.
+    let mut later = connect(&proxy).await;
+    assert_eq!(ping(&mut later).await.expect("an answer"), PONG);
+    assert_eq!(server.get("a"), None);
+    proxy.thaw();
+    wait::until("it has arrived", || server.get("a").as_deref() == Some("1"));
+}

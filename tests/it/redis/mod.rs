@@ -4,6 +4,7 @@
 mod background;
 mod batches;
 mod channels;
+mod copies;
 mod covered;
 mod fencing;
 mod foreign;

@@ -52,6 +52,8 @@ pub(super) struct Plan {
     pub(super) age: u64,
     /// Connections accepted before this age stand still.
     pub(super) frozen_before: u64,
+    /// Connections accepted before this age have ended for their clients.
+    pub(super) without_clients_before: u64,
 }
 
 impl Plan {

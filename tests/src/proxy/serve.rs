@@ -1,6 +1,7 @@
 //! Accepts connections and gives each its two pumps.
 
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -81,6 +82,17 @@ async fn connection(
     let (mut client_read, mut client_write) = client.into_split();
     let (mut server_read, mut server_write) = server.into_split();
     let mut changes = plan.subscribe();
+    let mut endings = plan.subscribe();
+    // The same socket: the halves are the pumps'.
+    let socket = client_write.as_ref().as_fd().try_clone_to_owned();
+    let without_client = async {
+        let ended = endings.wait_for(|plan| age < plan.without_clients_before);
+        if ended.await.is_ok() {
+            // The client reads an end, and what it has sent is followed by one.
+            let _ = socket.map(|it| rustix::net::shutdown(it, rustix::net::Shutdown::Both));
+        }
+        std::future::pending::<()>().await;
+    };
 
     let both = async {
         tokio::try_join!(
@@ -103,6 +115,7 @@ async fn connection(
     let cut = changes.wait_for(|plan| !Arc::ptr_eq(&plan.generation, &generation));
     let ended_in_order = tokio::select! {
         ended = both => ended.is_ok(),
+        () = without_client => true,
         _ = cut => false,
     };
     // Closed before the generation is let go of, which tells whoever cut that it is done.

@@ -14,7 +14,7 @@ use super::topology::Node;
 use super::trouble::Elsewhere;
 use super::trouble::Trouble;
 use crate::clock::{Clock, Moment};
-use crate::store::{Acquire, BoxFuture, Failure, Lane, Operation, Outcome, Refusal, Released};
+use crate::store::{Acquire, BoxFuture, Failure, Lane, Operation, Outcome, Refusal};
 
 /// What is sent to one server in one go.
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ impl RedisStore {
                 None => Box::pin(self.send(&operation, &connection)).await,
             };
             match answered {
-                Ok(outcome) => self.as_told(outcome),
+                Ok(outcome) => self.as_told(outcome, false),
                 Err(trouble) => {
                     let met = Some((trouble, node, connection));
                     Box::pin(self.set_out_with(operation, lane, met)).await
@@ -145,14 +145,7 @@ impl RedisStore {
                 continue;
             };
             match self.send_errand(&errand, journey.lane, &connection).await {
-                Ok(Outcome::Released(Released::Absent | Released::Other)) if journey.again => {
-                    // The first send may have been the one that released it.
-                    return Ok(Outcome::Released(Released::Yes));
-                }
-                Ok(Outcome::Vote(vote)) if journey.again => {
-                    return Ok(Outcome::Vote(vote.of_the_last_send()));
-                }
-                Ok(outcome) => return Ok(self.as_told(outcome)),
+                Ok(outcome) => return Ok(self.as_told(outcome, journey.again)),
                 Err(trouble) => {
                     errand.note_trouble(&trouble);
                     Box::pin(self.go_on(trouble, node, &connection, journey)).await?;
@@ -180,15 +173,20 @@ impl RedisStore {
         }
     }
 
-    /// What an answer says, wherever it comes from.
-    fn as_told(&self, outcome: Outcome) -> Outcome {
-        match outcome {
+    /// What an answer says, wherever it comes from. `again`: an earlier send was not answered.
+    fn as_told(&self, outcome: Outcome, again: bool) -> Outcome {
+        let outcome = match outcome {
             // Another server, with another clock, may give the key away.
             Outcome::Busy(refusal) if !self.topology.is_one_server() => Outcome::Busy(Refusal {
                 server_time: None,
                 ..refusal
             }),
             outcome => outcome,
+        };
+        if again {
+            outcome.of_the_last_send()
+        } else {
+            outcome
         }
     }
 

@@ -1,0 +1,58 @@
+//! An acquire whose connection broke is sent again, and a proxy delivers the first copy later.
+
+use std::time::Duration;
+
+use lock_core::{ErrorKind, LockManager};
+use lock_tests::{Direction, Proxy, RedisServer, needs, wait};
+
+use super::{keys, kind, long, manager, taken, warm};
+
+/// Sends an acquire of `k` whose first copy stays in the proxy, and answers what the second is told.
+async fn sent_twice(
+    proxy: &Proxy,
+    locks: &LockManager,
+) -> Result<lock_core::LockGuard, lock_core::Error> {
+    proxy.freeze();
+    let before = proxy.held(Direction::Requests);
+    let acquire = tokio::spawn(locks.lock("k").ttl(long()).acquire());
+    wait::eventually("the first copy is in the proxy", async || {
+        proxy.held(Direction::Requests) > before
+    })
+    .await;
+    proxy.outlive_clients();
+    acquire.await.expect("no panic")
+}
+
+/// The first copy takes the key, which nobody holds; the keeper gives it back. Its ttl is a minute.
+async fn the_first_copy_is_undone(proxy: &Proxy, server: &RedisServer) {
+    proxy.thaw();
+    wait::eventually("the first copy comes late", async || {
+        server.get("lockkit:k").is_some()
+    })
+    .await;
+    wait::eventually("it is undone", async || keys(server).is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_first_copy_that_arrives_after_the_release_is_undone() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let guard = sent_twice(&proxy, &locks).await.expect("granted");
+    guard.release().await.expect("held");
+    the_first_copy_is_undone(&proxy, &server).await;
+}
+
+#[tokio::test]
+async fn a_first_copy_that_arrives_after_a_refusal_is_undone() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let other = manager(&server.url()).await;
+    let guard = taken(&other, "k", long()).await;
+    assert_eq!(kind(sent_twice(&proxy, &locks).await), ErrorKind::Busy);
+    guard.release().await.expect("held");
+    the_first_copy_is_undone(&proxy, &server).await;
+}
