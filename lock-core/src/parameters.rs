@@ -1,4 +1,4 @@
-//! The kit's own parameters of a URL: `redis://host/0?replica_acks=1`.
+//! The parameters of a URL, as in `redis://host/0?replica_acks=1`.
 
 use std::borrow::Cow;
 
@@ -32,6 +32,37 @@ pub(crate) fn take_number<'a>(
         others => format!("{address}?{}", others.join("&")),
     };
     Ok((url.into(), Some(number)))
+}
+
+/// The parameters of a query by name and value: each of them known, and there once. A parameter that is
+/// overlooked is a setting that silently does not hold.
+///
+/// # Errors
+///
+/// `takes` says which parameters there are. The message repeats no part of the query, which may hold
+/// passwords.
+pub(crate) fn known<'a>(
+    query: &'a str,
+    names: &[&str],
+    takes: &str,
+) -> Result<Vec<(&'a str, &'a str)>, Error> {
+    let mut found: Vec<(&str, &str)> = Vec::new();
+    for part in query.split('&').filter(|part| !part.is_empty()) {
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        let again = found.iter().any(|(other, _)| *other == name);
+        if again || !names.contains(&name) {
+            let what = if again {
+                "stands there twice"
+            } else {
+                "is not known"
+            };
+            return Err(Error::invalid(format!(
+                "a parameter of the URL {what}; {takes}"
+            )));
+        }
+        found.push((name, value));
+    }
+    Ok(found)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use crate::error::Error;
+use crate::parameters;
 
 const FORM: &str = "write redlock://host:port,host:port,host:port, each with its own user:password@ and /db if it needs them";
 
@@ -42,9 +43,14 @@ pub(crate) fn parse(scheme: &str, rest: &str) -> Result<RedlockUrl, Error> {
         max_ttl: None,
         assume_fresh: false,
     };
-    for option in options.split('&').filter(|option| !option.is_empty()) {
-        match option.split_once('=') {
-            Some(("max_ttl", span)) => {
+    let options = parameters::known(
+        options,
+        &["max_ttl", "assume_fresh", "replica_acks"],
+        "a redlock:// URL takes `max_ttl=10m` and `assume_fresh=true`",
+    )?;
+    for option in options {
+        match option {
+            ("max_ttl", span) => {
                 let span = parse_span(span).ok_or_else(|| {
                     Error::invalid(
                         "`max_ttl` of the URL is no span of time; write 500ms, 10s, 2m or 1h",
@@ -52,14 +58,14 @@ pub(crate) fn parse(scheme: &str, rest: &str) -> Result<RedlockUrl, Error> {
                 })?;
                 url.max_ttl = Some(span);
             }
-            Some(("assume_fresh", "true")) => url.assume_fresh = true,
-            Some(("assume_fresh", "false")) => url.assume_fresh = false,
-            Some(("replica_acks", _)) => return Err(Error::invalid(NO_REPLICAS)),
-            _ => {
+            ("assume_fresh", "true") => url.assume_fresh = true,
+            ("assume_fresh", "false") => url.assume_fresh = false,
+            ("assume_fresh", _) => {
                 return Err(Error::invalid(
-                    "the URL has an option that is not known; there are `max_ttl=10m` and `assume_fresh=true`",
+                    "`assume_fresh` of the URL is `true` or `false`",
                 ));
             }
+            _ => return Err(Error::invalid(NO_REPLICAS)),
         }
     }
     Ok(url)
@@ -138,6 +144,8 @@ mod tests {
             "//a,",
             "//a?max_ttl=soon",
             "//a?password=sesame",
+            "//a?max_ttl=1m&max_ttl=2m",
+            "//a?MAX_TTL=1m",
             "//sesame@a?assume_fresh=maybe",
         ] {
             let error = parse("redis", rest).unwrap_err();

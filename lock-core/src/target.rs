@@ -2,6 +2,8 @@
 
 use crate::error::Error;
 #[cfg(feature = "redis")]
+use crate::parameters;
+#[cfg(feature = "redis")]
 use crate::store::Servers;
 
 /// A store that is not opened yet.
@@ -19,7 +21,7 @@ impl Target {
         let Some((scheme, rest)) = url.split_once(':') else {
             return Err(unknown_scheme("a URL without a scheme"));
         };
-        if scheme.contains("rediss") || scheme.contains("valkeys") {
+        if scheme != "memory" {
             no_fragment(url)?;
         }
         match scheme {
@@ -51,6 +53,7 @@ impl Target {
 
     #[cfg(feature = "redis")]
     fn redis(scheme: &str, url: &str) -> Result<Self, Error> {
+        check_parameters(scheme, url)?;
         // The parser's own words are not passed on: they may repeat the URL, and with it a password.
         let client = redis::Client::open(url).map_err(|_| {
             // TLS may also come by a feature of the redis crate that the application turned on.
@@ -62,6 +65,13 @@ impl Target {
                  with `@`, `:`, `/` and `%` in the password percent-encoded"
             })
         })?;
+        let settings = client.get_connection_info().redis_settings();
+        if settings.username().is_some() && settings.password().is_none() {
+            return Err(Error::invalid(
+                "the URL has a user without a password, who would be overlooked; write \
+                 redis://user:password@host, or unix:///path?user=…&pass=…",
+            ));
+        }
         Servers::single(&client).map(Self::redis_on)
     }
 
@@ -121,6 +131,36 @@ impl Target {
     }
 }
 
+/// The redis crate's parser overlooks parameters that it does not know.
+#[cfg(feature = "redis")]
+fn check_parameters(scheme: &str, url: &str) -> Result<(), Error> {
+    let (_, query) = url.split_once('?').unwrap_or((url, ""));
+    let query = if scheme.ends_with("unix") {
+        parameters::known(
+            query,
+            &["db", "user", "pass", "protocol"],
+            "the URL of a socket takes `db`, `user`, `pass` and `replica_acks`, as in \
+             unix:///path?db=1; a namespace is set by `LockManager::builder`",
+        )?
+    } else {
+        parameters::known(
+            query,
+            &["protocol"],
+            "a redis:// URL takes `replica_acks`; the database is written redis://host:port/1, and a \
+             namespace is set by `LockManager::builder`",
+        )?
+    };
+    let spoken =
+        |(name, value): &(&str, &str)| *name != "protocol" || matches!(*value, "3" | "resp3");
+    if query.iter().all(spoken) {
+        Ok(())
+    } else {
+        Err(Error::invalid(
+            "`protocol` of the URL is resp3, which is spoken anyway: leave it out, as in redis://host:port",
+        ))
+    }
+}
+
 /// `#insecure` is how the redis crate is told to accept whatever certificate is shown.
 fn no_fragment(url: &str) -> Result<(), Error> {
     if url.contains('#') {
@@ -172,6 +212,58 @@ mod tests {
                     .any(|words| shown.contains(words)),
                 "{shown}"
             );
+        }
+    }
+
+    #[cfg(feature = "redis")]
+    #[test]
+    fn no_part_of_a_url_is_overlooked() {
+        for url in [
+            "redis://localhost?replica_ack=2",
+            "redis://localhost?replicas=2",
+            "redis://localhost?namespace=sesame",
+            "redis://localhost?db=3",
+            "redis://localhost?user=sesame",
+            "redis://localhost/0?Replica_Acks=2",
+            "redis://localhost?%72eplica_acks=2",
+            "redis://localhost?replica_acks",
+            "redis://localhost?replica_acks=1&replica_acks=1",
+            "redis://localhost?protocol=resp3&protocol=resp3",
+            "redis://localhost?protocol=resp2",
+            "redis://localhost?sesame",
+            "redis://localhost/0#sesame",
+            "redis://localhost?protocol=resp3#sesame",
+            "redis://sesame@localhost",
+            "redis://:a#sesame@localhost",
+            "unix:///redis.sock?database=1",
+            "unix:///redis.sock?db=1&db=2",
+            "unix:///redis.sock?password=sesame",
+            "unix:///redis.sock?user=sesame",
+            "unix:///redis#1.sock",
+            "redlock://a,b,c?max_ttl=1m&max_ttl=2m",
+            "redlock://a,b,c#sesame",
+            "redlock://sesame@a,b,c",
+        ] {
+            let error = LockManager::connect_lazy(url).map(drop).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid, "{url}");
+            let shown = format!("{error} {error:?}");
+            assert!(!shown.contains("sesame"), "{shown}");
+        }
+        for url in [
+            "redis://localhost?protocol=resp3",
+            "redis://localhost/3?replica_acks=0&protocol=3",
+            "redis://user:sesame@localhost",
+            "redis://:sesame@localhost",
+            "valkey://localhost",
+        ] {
+            assert!(LockManager::connect_lazy(url).is_ok(), "{url}");
+        }
+        #[cfg(unix)]
+        for url in [
+            "unix:///redis.sock?db=1&user=a&pass=sesame",
+            "redis+unix:///redis.sock?pass=sesame&protocol=resp3",
+        ] {
+            assert!(LockManager::connect_lazy(url).is_ok(), "{url}");
         }
     }
 

@@ -53,6 +53,10 @@ impl LockManager {
     /// | `redis-cluster://[user:password@]host[:port],host[:port]…` | a Redis Cluster; the nodes of the URL say who the others are |
     /// | `redlock://a,b,c[?max_ttl=10m][&assume_fresh=true]` | several servers that know nothing of one another, each `[user:password@]host[:port][/db]`: see [`quorum`](Self::quorum) |
     ///
+    /// `?replica_acks=1` sets [`replica_acks`](ManagerBuilder::replica_acks). A socket's URL also takes `db`,
+    /// `user` and `pass`. Any other parameter, one that stands there twice, a `#`, and a user without a
+    /// password are `Invalid`.
+    ///
     /// Name all sentinels, and several nodes of a cluster. User and password are those of the servers
     /// that keep the locks; what the sentinels themselves ask for stands behind the name of the service,
     /// as `&sentinel_username=…&sentinel_password=…`. What more than one server means for a lock is

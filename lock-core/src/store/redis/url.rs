@@ -9,7 +9,7 @@
 
 use redis::{ConnectionInfo, IntoConnectionInfo};
 
-use crate::Error;
+use crate::{Error, parameters};
 
 /// What all hosts of a URL have in common, and the hosts.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ struct Parts<'a> {
     user_info: &'a str,
     hosts: Vec<&'a str>,
     database: &'a str,
-    query: Vec<(&'a str, &'a str)>,
+    query: &'a str,
     /// Of the URL of one of the hosts.
     scheme: &'static str,
 }
@@ -45,17 +45,17 @@ pub(super) fn sentinel(url: &str) -> Result<SentinelUrl, Error> {
     };
     let parts = Parts::of(url).ok_or_else(unreadable)?;
     let (mut service, mut user, mut password) = (None, "", None);
-    for (name, value) in &parts.query {
-        match *name {
-            "service" => service = Some(*value),
+    let query = parameters::known(
+        parts.query,
+        &["service", "sentinel_username", "sentinel_password"],
+        "a redis-sentinel:// URL takes `service`, `sentinel_username`, `sentinel_password` and \
+         `replica_acks`",
+    )?;
+    for (name, value) in query {
+        match name {
+            "service" => service = Some(value),
             "sentinel_username" => user = value,
-            "sentinel_password" => password = Some(*value),
-            _ => {
-                return Err(Error::invalid(
-                    "a redis-sentinel:// URL takes the parameters `service`, `sentinel_username` \
-                     and `sentinel_password`",
-                ));
-            }
+            _ => password = Some(value),
         }
     }
     let is_name = |name: &&str| {
@@ -103,11 +103,11 @@ pub(super) fn cluster(url: &str) -> Result<Vec<ConnectionInfo>, Error> {
             "a cluster has one database, 0; write redis-cluster://host:port,host:port",
         ));
     }
-    if !parts.query.is_empty() {
-        return Err(Error::invalid(
-            "a redis-cluster:// URL takes no parameters; write redis-cluster://host:port,host:port",
-        ));
-    }
+    parameters::known(
+        parts.query,
+        &[],
+        "a redis-cluster:// URL takes `replica_acks`",
+    )?;
     let seeds = parts
         .hosts
         .iter()
@@ -136,14 +136,11 @@ impl<'a> Parts<'a> {
         let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
         let user_info = authority.rfind('@').map_or(0, |at| at + 1);
         let (user_info, hosts) = authority.split_at(user_info);
-        let query = query.split('&').filter(|part| !part.is_empty());
         let parts = Self {
             user_info,
             hosts: hosts.split(',').collect(),
             database,
-            query: query
-                .map(|part| part.split_once('='))
-                .collect::<Option<Vec<_>>>()?,
+            query,
             scheme: if is_tls(scheme) { "rediss" } else { "redis" },
         };
         let one_each = |host: &&str| !host.is_empty() && !host.contains(['#', '?']);
@@ -169,7 +166,11 @@ fn info(
         format!(":{default_port}")
     };
     let url = format!("{scheme}://{user_info}{host}{port}/{database}");
-    url.into_connection_info().ok()
+    let info = url.into_connection_info().ok()?;
+    let of = info.redis_settings();
+    // Such a user would be overlooked.
+    let named_only = of.username().is_some() && of.password().is_none();
+    (!named_only).then_some(info)
 }
 
 #[cfg(test)]
@@ -218,6 +219,9 @@ mod tests {
             "redis-sentinel://:sesame@?service=a",
             "redis-sentinel://one?service=a&sentinel_username=sesame",
             "redis-sentinel://one?service=a&password=sesame",
+            "redis-sentinel://one?service=a&service=sesame",
+            "redis-sentinel://one?service=a&Service=sesame",
+            "redis-sentinel://sesame@one?service=a",
             "redis-sentinel:one",
         ] {
             let error = sentinel(url).unwrap_err();
@@ -245,6 +249,7 @@ mod tests {
         for url in [
             "redis-cluster://:sesame@one/1",
             "redis-cluster://:sesame@one?service=a",
+            "redis-cluster://sesame@one",
             "redis-cluster://:sesame@one:port",
             "redis-cluster://:sesame@",
         ] {
