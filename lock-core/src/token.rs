@@ -3,9 +3,6 @@
 use std::fmt;
 #[cfg(feature = "redis")]
 use std::hash::{Hash, Hasher};
-use std::sync::Mutex;
-
-use crate::sync::lock;
 
 /// Whom a store tells what becomes of a waiter: a manager, or one of the runtimes that it is used on.
 /// Names its push channel. Not the process: two managers of one process must not take each other's
@@ -177,25 +174,20 @@ impl fmt::Debug for Token {
 }
 
 /// Makes the tokens of one manager.
+///
+/// Each lease draws its own bytes from the operating system, and none are drawn ahead: a copy of the
+/// process, by `fork` or as a snapshot of its machine that is resumed twice, has none to repeat. The
+/// operating system must not repeat them either: Linux draws anew when the hypervisor tells it of the
+/// copy (VM generation id).
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct TokenSource {
     /// The manager's own address.
     manager: Address,
-    pool: Mutex<Pool>,
-}
-
-/// Random bytes ahead: one system call serves many leases.
-struct Pool {
-    bytes: [u8; 1024],
-    used: usize,
 }
 
 impl TokenSource {
     pub(crate) fn new(manager: Address) -> Self {
-        let pool = Mutex::new(Pool {
-            bytes: [0; 1024],
-            used: 1024,
-        });
-        Self { manager, pool }
+        Self { manager }
     }
 
     /// For a lease whose waiter is told at the manager's own address.
@@ -207,21 +199,15 @@ impl TokenSource {
         self.manager
     }
 
+    #[expect(clippy::unused_self, reason = "only a manager makes tokens")]
     pub(crate) fn fresh_at(&self, address: Address) -> Token {
-        let mut pool = lock(&self.pool);
-        if pool.used == pool.bytes.len() {
-            fill(&mut pool.bytes);
-            pool.used = 0;
+        let mut bytes = [0; 16];
+        fill(&mut bytes);
+        let number = u128::from_ne_bytes(bytes);
+        Token {
+            address,
+            lease: [(number >> 64) as u64, number as u64],
         }
-        let start = pool.used;
-        let half = |start: usize| {
-            let mut bytes = [0; 8];
-            bytes.copy_from_slice(&pool.bytes[start..start + 8]);
-            u64::from_be_bytes(bytes)
-        };
-        let lease = [half(start), half(start + 8)];
-        pool.used += 16;
-        Token { address, lease }
     }
 }
 
@@ -286,5 +272,17 @@ mod tests {
         let source = TokenSource::new(Address::random());
         let tokens: std::collections::HashSet<_> = (0..1000).map(|_| source.fresh()).collect();
         assert_eq!(tokens.len(), 1000);
+    }
+
+    #[test]
+    fn a_copy_of_the_process_repeats_no_token() {
+        let source = TokenSource::new(Address::random());
+        source.fresh();
+        let copies = [source.clone(), source];
+        let drawn = copies
+            .iter()
+            .flat_map(|copy| (0..100).map(|_| copy.fresh()));
+        let different: std::collections::HashSet<_> = drawn.collect();
+        assert_eq!(different.len(), 200);
     }
 }
