@@ -274,11 +274,36 @@ impl Doubt {
         };
     }
 
-    /// Whether the store has been out for too long.
+    /// Whether the store has been out for too long: no answer since the first failure in a row, which may
+    /// have been one connection's.
     fn failed(&mut self, now: Moment) -> bool {
         self.failures += 1;
         self.refusals = 0;
         let since = *self.out_since.get_or_insert(now);
         now.since(since) >= OUTAGE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_is_out_a_second_after_the_first_failure_in_a_row() {
+        let start = Moment(0) + Duration::from_secs(10);
+        let refusal = Refusal {
+            cooling: false,
+            remaining: None,
+            pushed: true,
+            server_time: None,
+        };
+        let mut doubt = Doubt::default();
+        assert!(!doubt.failed(start), "however long it took");
+        assert!(!doubt.failed(start + Duration::from_millis(999)));
+        assert!(doubt.failed(start + OUTAGE));
+        // An answer ends it.
+        doubt.refused(start + OUTAGE, &refusal);
+        assert!(!doubt.failed(start + 3 * OUTAGE));
+        assert!(doubt.failed(start + 4 * OUTAGE));
     }
 }

@@ -12,7 +12,8 @@ pub enum ErrorKind {
     /// Somebody else holds the key, or the wait ran out while somebody did: a *fact*, from a lock
     /// that this process holds or from an answer of the server. Try again later.
     Busy,
-    /// The store gave no answer that counts, in time: nothing is known about the key.
+    /// The store gave no answer that counts, in time: nothing is known about the key. A caller that
+    /// [waits](crate::LockRequest::wait) is told after a second of failures, however long it would wait.
     /// Try again later; never take it for "busy".
     Unavailable,
     /// The lock was held and is not any more: somebody took or deleted the key, it could not be

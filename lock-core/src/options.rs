@@ -11,9 +11,10 @@ pub enum Wait {
     /// Fail at once with `Busy`.
     #[default]
     None,
-    /// Wait this long in total, in the order of arrival within this process. Zero is `None`.
+    /// Wait this long in total, in the order of arrival within this process. Zero is `None`. The wait
+    /// ends earlier, with `Unavailable`, if the store [does not answer](crate::LockRequest::wait).
     For(Duration),
-    /// Wait until the lock is there.
+    /// Wait until the lock is there, or the store [does not answer](crate::LockRequest::wait).
     Forever,
 }
 

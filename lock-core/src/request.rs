@@ -97,6 +97,12 @@ impl LockRequest {
     ///
     /// Each question to the store gets its [`acquire_timeout`](Self::acquire_timeout), the first and the
     /// last one too: a wait for a store that does not answer may be longer by that much.
+    ///
+    /// A wait for a store that does not answer may also be shorter: it ends with `Unavailable` when
+    /// questions have failed for one second, counted from the end of the first that failed. Where each
+    /// runs into its `acquire_timeout`, that is up to one second and two timeouts after the first was
+    /// sent (two seconds by default); where connections are refused, one second. An answer in between
+    /// starts the count anew.
     pub fn wait(mut self, wait: impl Into<Wait>) -> Self {
         self.wait = wait.into();
         self
@@ -227,7 +233,7 @@ impl LockRequest {
     /// # Errors
     ///
     /// * `Busy`: another owner holds the key, and did to the end of the wait.
-    /// * `Unavailable`: the store gave no answer.
+    /// * `Unavailable`: the store gave no answer; [`wait`](Self::wait) says when a caller that waits is told.
     /// * `Misconfigured`: the store will never accept this.
     /// * `Invalid`: the key or the ttl is out of bounds, or no manager is installed; or the calling
     ///   code runs under this very lock and would wait for itself (only [`run`](Self::run),

@@ -15,7 +15,7 @@ pub(crate) const LONGEST: Duration = Duration::from_secs(30);
 /// waiter that has waited long. All waiters of a process look together, 20 times a second.
 const SHORTEST_LOOK: Duration = Duration::from_millis(25);
 const LONGEST_LOOK: Duration = Duration::from_millis(75);
-/// A waiter gives up after this long without any answer.
+/// A waiter gives up when questions have failed for this long, counted from the end of the first that failed.
 pub(crate) const OUTAGE: Duration = Duration::from_secs(1);
 
 /// When the waiter with this token asks again after the `round`-th refusal in a row, if no push comes first.
