@@ -33,6 +33,11 @@ impl FencingToken {
     /// One above the highest number that a token may have.
     pub(crate) const LIMIT: u64 = 1 << 53;
 
+    /// One above the highest number from which a store counts tokens: what it holds beyond that was not
+    /// written by this kit, which would get there in the year 2255. Tokens that are counted from
+    /// below it stay far below [`LIMIT`](Self::LIMIT).
+    pub(crate) const MARK_LIMIT: u64 = 9_000_000_000_000_000;
+
     /// `None` for a number that no store may give: zero, or 2⁵³ and above.
     pub(crate) fn new(number: u64) -> Option<Self> {
         let number = NonZeroU64::new(number)?;

@@ -18,8 +18,9 @@ local now = time[1] * 1000000 + time[2]
 local token = ARGV[1]
 local value = redis.call('GET', KEYS[1])
 local mark = redis.call('GET', KEYS[2])
-if mark and (#mark > 16 or not string.match(mark, '^%d+$')) then
-  return redis.error_reply('LOCKMARK the mark of the fencing tokens is not a number')
+local highest = count(mark)
+if not highest then
+  return redis.error_reply('LOCKMARK no fencing token can be counted from the mark')
 end
 local waiting = token .. ' ' .. ARGV[3]
 local left
@@ -30,8 +31,8 @@ if value and ARGV[5] ~= '' and value == ARGV[5] then
   -- Its release finds another's key, and cannot say which fencing token was used.
   local used = tonumber(ARGV[7]) or 0
   raise(KEYS[2], mark, ARGV[7])
-  if used > (tonumber(mark) or 0) then mark = ARGV[7] end
-  value, left = hand_over(KEYS[3], KEYS[1], KEYS[2], ARGV[6], time, now, (tonumber(mark) or 0) + 1, true)
+  highest = math.max(highest, used)
+  value, left = hand_over(KEYS[3], KEYS[1], KEYS[2], ARGV[6], time, now, highest + 1, true)
 end
 
 if value and value ~= token then
@@ -41,10 +42,10 @@ if value and value ~= token then
 end
 
 local fence = now
-if mark and tonumber(mark) >= now then
+if highest >= now then
   -- The clock stands behind a token that was given: count on, and remember at once what this lease
   -- may use, because its end will not prove that the clock has passed that.
-  fence = tonumber(mark) + 1
+  fence = highest + 1
   redis.call('SET', KEYS[2], string.format('%.0f', fence + passes))
 end
 local lasts = tonumber(ARGV[2])

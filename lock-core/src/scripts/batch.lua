@@ -15,11 +15,10 @@
 local call, pcall = redis.call, redis.pcall
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-local before = call('GET', KEYS[1])
-if before and (#before > 16 or not string.match(before, '^%d+$')) then
-  return redis.error_reply('LOCKMARK the mark of the fencing tokens is not a number')
+local before = count(call('GET', KEYS[1]))
+if not before then
+  return redis.error_reply('LOCKMARK no fencing token can be counted from the mark')
 end
-before = tonumber(before or '0')
 local mark = before
 local releases = tonumber(ARGV[2])
 local acquires = #KEYS - 1 - 2 * releases

@@ -21,6 +21,14 @@ local function is_queue_of_nobody(reply)
   return reply.err or not reply[1]
 end
 
+-- The number of a mark, 0 for none; nothing where no token can be counted from it: it is no number, or
+-- `MARK_LIMIT` of fence.rs or more, near which numbers are not exact and marks get too long to be read.
+local function count(mark)
+  if not mark then return 0 end
+  local number = #mark <= 16 and string.match(mark, '^%d+$') and tonumber(mark)
+  return number and number < 9e15 and number
+end
+
 -- Sees to it that no later fencing token is lower than the one that was used; mark is what stands in
 -- the key.
 local function raise(key, mark, fence)

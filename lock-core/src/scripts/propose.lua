@@ -26,8 +26,9 @@ if known[1] ~= '0' then
   if now < opens then return {4, opens - now} end
   redis.call('HSET', KEYS[2], 'opens', '0')
 end
-if not highest then
-  return redis.error_reply('LOCKMARK a register of the fencing tokens is not a number')
+-- `MARK_LIMIT` of fence.rs.
+if not highest or highest >= 9e15 then
+  return redis.error_reply('LOCKMARK no fencing token can be counted from a register')
 end
 
 local token = ARGV[1]

@@ -26,7 +26,7 @@ if head or call('EXISTS', KEYS[3]) == 1 then
   if reply ~= 2 then
     local time = redis.call('TIME')
     local now = time[1] * 1000000 + time[2]
-    local used = math.max(tonumber(mark) or 0, tonumber(ARGV[2]) or 0)
+    local used = math.max(count(mark) or 0, tonumber(ARGV[2]) or 0)
     if hand_over(KEYS[3], KEYS[1], KEYS[2], ARGV[3], time, now, used + 1, reply == 1, head) then
       reply = reply + 3
     elseif places == 0 then

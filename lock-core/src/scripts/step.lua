@@ -16,7 +16,7 @@ local used = tonumber(ARGV[4]) or 0
 local mark = call('GET', KEYS[2])
 local highest = used
 if mark then
-  mark = tonumber(mark)
+  mark = #mark == 16 and string.match(mark, '^%d+$') and tonumber(mark)
   if not (mark and mark >= 1e15) then return {3} end
   if mark > used then highest = mark end
 end

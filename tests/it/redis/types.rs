@@ -6,7 +6,7 @@ use lock_core::{ErrorKind, LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{keys, kind, long, manager};
+use super::{its_turn, keys, kind, long, manager, taken};
 
 #[tokio::test]
 async fn a_key_of_another_type_is_a_mistake_and_is_left_alone() {
@@ -98,17 +98,27 @@ async fn a_mark_that_is_no_number_is_a_mistake_and_no_lock_stays() {
 }
 
 #[tokio::test]
-async fn a_mark_above_every_fencing_token_is_a_mistake_and_no_lock_stays() {
+async fn a_mark_above_every_clock_is_a_mistake_and_stays_as_it_is() {
     needs!(redis);
-    let server = RedisServer::start();
-    server.cli(&["SET", "lockkit:!f", "9007199254740991"]);
-    let locks = manager(&server.url()).await;
-    let error = locks.lock("k").ttl(long()).acquire().await;
-    assert!(matches!(
-        kind(error),
-        ErrorKind::Misconfigured | ErrorKind::Unavailable
-    ));
-    locks_are_gone(&server).await;
+    for mark in ["9000000000000000", "9007199254740991", "9999999999999998"] {
+        is_refused_as_a_mark(|server| {
+            server.cli(&["SET", "lockkit:!f", mark]);
+        })
+        .await;
+
+        // A release that gives the lock away counts nothing from it either.
+        let server = RedisServer::start();
+        let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
+        let guard = taken(&locks, "k", long()).await;
+        let waiter = other.lock("k").ttl(long()).wait(Wait::Forever);
+        let waiter = tokio::spawn(waiter.acquire());
+        wait::eventually("it waits", async || keys(&server).len() == 2).await;
+        server.cli(&["SET", "lockkit:!f", mark]);
+        guard.release().await.expect("held");
+        drop(its_turn(waiter).await);
+        locks_are_gone(&server).await;
+        assert_eq!(server.get("lockkit:!f").as_deref(), Some(mark));
+    }
 }
 
 #[tokio::test]

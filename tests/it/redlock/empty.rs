@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_core::{ErrorKind, LockManager, Renew};
-use lock_tests::{needs, wait};
+use lock_tests::{RedisServer, needs, wait};
 
 use super::{Nodes, at_last, kind, long};
 
@@ -120,4 +120,48 @@ async fn servers_that_do_not_vote_yet_say_what_helps_and_that_does() {
     let third = nodes.manager().await;
     let guard = third.lock("k").acquire().await.expect("they vote");
     guard.release().await.expect("held");
+}
+
+/// Where a node keeps the numbers of the key `k`.
+fn register(node: &RedisServer) -> String {
+    let fields = node.cli(&["HKEYS", "lockkit:!r"]);
+    let mut fields = fields
+        .lines()
+        .filter(|field| *field != "name" && *field != "opens");
+    let field = fields.next().expect("a register").to_owned();
+    assert!(fields.next().is_none(), "one key, one register");
+    field
+}
+
+#[tokio::test]
+async fn a_register_above_every_clock_is_a_mistake_and_one_of_three_costs_its_vote_only() {
+    needs!(redis);
+    let nodes = Nodes::start(3);
+    let locks = nodes.manager().await;
+    let guard = at_last(&locks, "k", long()).await;
+    let before = guard.fencing_token();
+    guard.release().await.expect("held");
+    wait::eventually("all have a register", async || {
+        let has = |node: &RedisServer| node.cli(&["HLEN", "lockkit:!r"]) == "3";
+        nodes.0.iter().all(has)
+    })
+    .await;
+    let too_high = format!("9999999999999998{:016x}/{:032x}", 1, 1);
+    let spoil = |node: &RedisServer| {
+        node.cli(&["HSET", "lockkit:!r", &register(node), &too_high]);
+    };
+    spoil(&nodes.0[0]);
+    let guard = locks
+        .lock("k")
+        .ttl(long())
+        .acquire()
+        .await
+        .expect("two of three");
+    let after = u64::from(guard.fencing_token());
+    assert!((u64::from(before)..9_000_000_000_000_000).contains(&after));
+    guard.release().await.expect("held");
+    spoil(&nodes.0[1]);
+    let refused = locks.lock("k").ttl(long()).acquire().await;
+    assert_eq!(kind(refused), ErrorKind::Misconfigured);
+    nodes.are_left_clean().await;
 }

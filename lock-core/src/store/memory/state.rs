@@ -105,11 +105,14 @@ impl State {
             }
         }
         self.sweep(now);
-        self.mark = (self.mark + 1).max(unix_micros);
-        let Some(fence) = FencingToken::new(self.mark) else {
+        let next = (self.mark + 1).max(unix_micros);
+        // A clock that is set right later leaves nothing behind that is too high.
+        let countable = next <= FencingToken::MARK_LIMIT;
+        let Some(fence) = FencingToken::new(next).filter(|_| countable) else {
             let message = "the clock is too far in the future for a fencing token";
             return (Outcome::Failed(Failure::refused(message)), None);
         };
+        self.mark = next;
         self.leave_queue(key, *token);
         self.set(key, Owner::Lease(*token), now + acquire.ttl);
         (Outcome::Granted(fence), None)
@@ -368,5 +371,28 @@ mod tests {
             let next = fence(&state.acquire(&ask("k"), later, 5_000).0);
             assert!(next > first + u64::from(MOST_IN_ALL), "{next} {first}");
         }
+    }
+
+    #[test]
+    fn a_clock_that_was_too_far_in_the_future_leaves_no_mark_behind() {
+        let now = Moment(1_000_000_000);
+        let tokens = TokenSource::new(Address::random());
+        let mut state = State::default();
+        let mut ask = |key: &str, unix_micros| {
+            let acquire = Acquire {
+                key: key.into(),
+                token: tokens.fresh(),
+                ttl: Duration::from_secs(1),
+                queue: false,
+                replaces: None,
+                repeated: false,
+            };
+            state.acquire(&acquire, now, unix_micros).0
+        };
+        for too_far in [9_000_000_000_000_001, FencingToken::LIMIT, u64::MAX] {
+            let refused = ask("k", too_far);
+            assert!(matches!(refused, Outcome::Failed(_)), "{refused:?}");
+        }
+        assert_eq!(fence(&ask("k", 5_000)), 5_000);
     }
 }

@@ -188,13 +188,19 @@ fn digits(text: &[u8]) -> Option<u64> {
     })
 }
 
+/// The number of a mark, by the rule of `count` in `common.lua`: 0 for none.
+fn counted(mark: &Value) -> Option<u64> {
+    let Value::BulkString(digits) = mark else {
+        return matches!(mark, Value::Nil).then_some(0);
+    };
+    let number = number(mark).filter(|_| digits.len() <= 16);
+    number.filter(|number| *number < FencingToken::MARK_LIMIT)
+}
+
 /// The server's time in microseconds, if it is above the mark, which is `least` at the least: a fencing
 /// token.
 pub(super) fn time_above(mark: &Value, time: &Value, least: u64) -> Option<FencingToken> {
-    let mark = match mark {
-        Value::Nil => least,
-        mark => number(mark)?.max(least),
-    };
+    let mark = counted(mark)?.max(least);
     let Value::Array(time) = time else {
         return None;
     };

@@ -188,7 +188,9 @@ fn the_fencing_token_is_the_servers_time_where_that_is_above_the_mark() {
         fence_of(Value::BulkString(b"1700000000000025".to_vec())),
         None
     );
-    assert_eq!(fence_of(Value::BulkString(b"soon".to_vec())), None);
+    for none in ["soon", "", "00000000000000025", "9999999999999998"] {
+        assert_eq!(fence_of(bulk(none)), None, "{none}");
+    }
     assert_eq!(time_above(&Value::Nil, &Value::Okay, 0), None);
     // What another node has said of the mark counts too.
     assert_eq!(time_above(&Value::Nil, &now, 1_700_000_000_000_025), None);
