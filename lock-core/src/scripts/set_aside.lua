@@ -7,7 +7,7 @@
 --
 -- Whoever takes the key later needs a number above the register's: none of those that were set aside.
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-local register = redis.call('HGET', KEYS[2], ARGV[2])
+local register = redis.call('HMGET', KEYS[2], ARGV[2])[1]
 if not register or (tonumber(string.sub(register, 1, 16)) or 0) < tonumber(ARGV[3]) then
   redis.call('HSET', KEYS[2], ARGV[2], ARGV[3] .. ARGV[1])
 end

@@ -25,13 +25,40 @@ async fn a_server_of_its_own_is_no_cluster_and_a_node_is_no_server_of_its_own() 
     assert_eq!(error.kind(), ErrorKind::Misconfigured);
     let node = &shared_cluster().nodes()[0];
     let url = format!("redis://{}", node.address());
-    let locks = LockManager::connect_lazy(&url).expect("a manager");
-    for key in ["a", "b", "c", "d", "e", "f"] {
-        if let Err(error) = locks.lock(key).acquire().await {
-            assert_eq!(error.kind(), ErrorKind::Misconfigured);
-            assert!(error.to_string().contains("redis-cluster://"), "{error}");
-        }
+    let error = refused(&url, "redis-cluster://").await;
+    assert_eq!(error.kind(), ErrorKind::Misconfigured);
+}
+
+#[tokio::test]
+async fn a_node_that_has_all_slots_is_no_server_of_its_own_either() {
+    needs!(redis);
+    let cluster = RedisCluster::with(&RedisServer::options(), 1, PATIENT);
+    let node = &cluster.nodes()[0];
+    let address = node.address();
+    for url in [
+        format!("redis://{address}"),
+        format!("redlock://{address}"),
+        format!("redis://{address}/1"),
+    ] {
+        let error = refused(&url, "redis-cluster://").await;
+        assert_eq!(error.kind(), ErrorKind::Misconfigured, "{url}");
     }
+    assert_eq!(node.keys(), Vec::<String>::new());
+    let locks = LockManager::connect(&cluster.url()).await;
+    let locks = locks.expect("a manager");
+    let guard = locks.lock("k").acquire().await.expect("free");
+    guard.release().await.expect("held");
+
+    // A right that is missing is found there, too, whichever slots the node has.
+    let user = ["ACL", "SETUSER", "alice", "on", ">sesame"];
+    let rights = ["+@all", "-zpopmin", "~*", "&*"];
+    for node in cluster.nodes() {
+        node.cli(&[&user[..], &rights].concat());
+    }
+    let url = cluster.url();
+    let url = url.replace("redis-cluster://", "redis-cluster://alice:sesame@");
+    let error = refused(&url, "ZPOPMIN").await;
+    assert_eq!(error.kind(), ErrorKind::Misconfigured);
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ mod full;
 mod hand_over;
 mod late;
 mod link;
+mod mistakes;
 mod namespaces;
 mod passwords;
 mod peers;

@@ -74,6 +74,60 @@ async fn a_user_that_may_not_run_scripts_is_misconfigured() {
 }
 
 #[tokio::test]
+async fn every_command_that_a_user_lacks_is_found_at_connect_and_named() {
+    needs!(redis);
+    let server = server(&["+@all", "~*", "&*"]);
+    for command in [
+        "EVAL",
+        "EVALSHA",
+        "TIME",
+        "GET",
+        "MGET",
+        "SET",
+        "DEL",
+        "EXISTS",
+        "PTTL",
+        "PEXPIRE",
+        "PEXPIREAT",
+        "ZADD",
+        "ZREM",
+        "ZRANGE",
+        "ZPOPMIN",
+    ] {
+        server.cli(&["ACL", "SETUSER", "alice", &format!("-{command}")]);
+        let connecting = LockManager::connect(&url(&server)).await;
+        let error = connecting.map(drop).expect_err(command);
+        assert_eq!(error.kind(), ErrorKind::Misconfigured, "{command}");
+        let named = error.to_string().contains(&format!(" {command};"));
+        assert!(named, "{command}: {error}");
+        server.cli(&["ACL", "SETUSER", "alice", &format!("+{command}")]);
+    }
+    assert_eq!(server.keys(), Vec::<String>::new(), "nothing was written");
+    manager(&url(&server)).await;
+}
+
+#[tokio::test]
+async fn a_user_that_may_only_read_the_keys_is_found_at_connect() {
+    needs!(redis);
+    let server = server(&["+@all", "%R~*", "&*"]);
+    let connecting = LockManager::connect(&url(&server)).await;
+    let error = connecting.map(drop).expect_err("keys that are only read");
+    assert_eq!(error.kind(), ErrorKind::Misconfigured, "{error}");
+    assert!(error.to_string().contains("keys;"), "{error}");
+}
+
+#[tokio::test]
+async fn a_command_of_a_script_that_is_forbidden_later_is_misconfigured() {
+    needs!(redis);
+    let server = server(&["+@all", "~*", "&*"]);
+    let locks = manager(&url(&server)).await;
+    let guard = taken(&locks, "k", long()).await;
+    server.cli(&["ACL", "SETUSER", "alice", "-del"]);
+    let error = guard.release().await.expect_err("forbidden");
+    assert_eq!(error.kind(), ErrorKind::Misconfigured, "{error}");
+}
+
+#[tokio::test]
 async fn a_user_that_may_not_use_the_keys_is_misconfigured_and_told_which() {
     needs!(redis);
     let server = server(&["+@all", "~other:*", "&*"]);

@@ -63,30 +63,6 @@ struct Shared {
     batch: Batch,
 }
 
-/// What is found out about a server before it is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Probe {
-    Server,
-    /// That it is a master, too.
-    #[cfg(feature = "sentinel")]
-    Master,
-    /// Of a cluster: it need not have the slot that is asked about.
-    #[cfg(feature = "cluster")]
-    Node,
-}
-
-impl Probe {
-    fn asks_role(self) -> bool {
-        match self {
-            Probe::Server => false,
-            #[cfg(feature = "sentinel")]
-            Probe::Master => true,
-            #[cfg(feature = "cluster")]
-            Probe::Node => false,
-        }
-    }
-}
-
 impl Connection {
     /// Connects. `inbox`: where to put what the server pushes, once it is [listened to](Self::listen).
     ///
@@ -118,39 +94,6 @@ impl Connection {
             #[cfg(feature = "cluster")]
             asking: None,
         })
-    }
-
-    /// Sees to it that the server lets this user do what every lock needs: better refused before a key
-    /// is set than after.
-    pub(super) async fn probe(&self, mark: &str, probe: Probe) -> Result<(), Failure> {
-        let mut commands = Pipeline::with_capacity(4);
-        commands
-            .add_command(cmd("TIME"))
-            .add_command(cmd("GET").arg(mark).take())
-            .add_command(cmd("EVAL").arg("return 1").arg(1).arg(mark).take());
-        let asks_role = probe.asks_role();
-        if asks_role {
-            commands.add_command(cmd("ROLE"));
-        }
-        let answers = self.send_many(&commands, 3 + usize::from(asks_role));
-        let answers = answers.await;
-        let answers = answers.map_err(Trouble::into_failure)?;
-        for answer in &answers {
-            match Trouble::of(answer) {
-                None => {}
-                // What is forbidden is forbidden wherever the key is: it may.
-                #[cfg(feature = "cluster")]
-                Some(Trouble::Elsewhere(_) | Trouble::Moving(_)) if probe == Probe::Node => {}
-                Some(trouble) => return Err(trouble.into_failure()),
-            }
-        }
-        match probe {
-            Probe::Server => Ok(()),
-            #[cfg(feature = "sentinel")]
-            Probe::Master => is_master(answers.last()),
-            #[cfg(feature = "cluster")]
-            Probe::Node => Ok(()),
-        }
     }
 
     /// From here on what is pushed to its inbox's address arrives here, if this user may listen.

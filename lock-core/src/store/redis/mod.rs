@@ -24,6 +24,7 @@ mod lookout;
 mod names;
 #[cfg(any(feature = "sentinel", feature = "cluster"))]
 mod nodes;
+mod probe;
 mod quick;
 mod replicas;
 mod scripts;

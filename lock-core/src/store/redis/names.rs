@@ -169,6 +169,11 @@ impl Names {
         self.mark("")
     }
 
+    /// A queue in which nothing ever stands: no user's key begins with `!`.
+    pub(super) fn queue_of_no_lock(&self) -> String {
+        self.queue("!")
+    }
+
     /// Where there is but one.
     pub(super) fn only_mark(&self) -> &str {
         &self.mark

@@ -16,6 +16,7 @@ macro_rules! script {
     };
 }
 
+script!(PROBE, "probe.lua");
 script!(STEP, "step.lua");
 script!(
     ACQUIRE,
@@ -134,6 +135,16 @@ impl Lua {
         let texts = keys.iter().chain(arguments);
         let bytes = texts.map(|text| text.len()).sum();
         let mut command = self.command(keys.len(), arguments.len(), bytes);
+        for text in keys.iter().chain(arguments) {
+            command.arg(text);
+        }
+        command
+    }
+
+    /// The command that runs it on any server.
+    pub(super) fn whole(&self, keys: &[&str], arguments: &[&str]) -> Cmd {
+        let mut command = redis::cmd("EVAL");
+        command.arg(self.source).arg(keys.len());
         for text in keys.iter().chain(arguments) {
             command.arg(text);
         }

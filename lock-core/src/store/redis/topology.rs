@@ -7,11 +7,12 @@ use redis::Client;
 
 #[cfg(feature = "cluster")]
 use super::cluster::{Cluster, slots::Slot};
-use super::connection::{Connection, Probe, prepared};
+use super::connection::{Connection, prepared};
 use super::inbox::Inbox;
 #[cfg(any(feature = "sentinel", feature = "cluster"))]
 use super::lookout::Lookout;
 use super::names::Names;
+use super::probe::Probe;
 #[cfg(feature = "sentinel")]
 use super::sentinel::Sentinel;
 use super::tls;
@@ -293,7 +294,7 @@ impl Topology {
         let connection = match self {
             Topology::Single(client) => {
                 let connection = Connection::open(client, inbox).await?;
-                connection.probe(&names.any_mark(), Probe::Server).await?;
+                connection.probe(names, Probe::Server).await?;
                 connection
             }
             #[cfg(feature = "sentinel")]

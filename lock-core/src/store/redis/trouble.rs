@@ -1,6 +1,6 @@
 //! What goes wrong on the way to an answer, and what to say of it.
 
-use redis::{ErrorKind as RedisKind, RedisError, ServerErrorKind, Value};
+use redis::{ErrorKind as RedisKind, RedisError, ServerError, ServerErrorKind, Value};
 
 use super::tls;
 use crate::store::Failure;
@@ -108,36 +108,68 @@ pub(super) fn not_connected(error: RedisError) -> Failure {
     }
 }
 
+const ONE_NODE: &str =
+    "this server is one node of a cluster; connect with redis-cluster://host:port";
+
+/// The user's ACL forbids something: these commands, or whatever it is.
+pub(super) fn forbidden<R: AsRef<str>>(rights: &[R]) -> Failure {
+    let rights: Vec<&str> = rights.iter().map(AsRef::as_ref).collect();
+    let rights = if rights.is_empty() {
+        "a command or key of the lock".to_owned()
+    } else {
+        rights.join(", ")
+    };
+    Failure::misconfigured(format!(
+        "the server's ACL forbids this user what a lock needs: {rights}; allow it \
+         +@read +@write +@scripting +@connection +publish +subscribe +time +info, \
+         the keys ~<namespace>* and the channels &<namespace>!m:*; with sentinels also +role, \
+         in a cluster +cluster|info +cluster|slots"
+    ))
+}
+
+pub(super) fn is_forbidden(error: &ServerError) -> bool {
+    error.code() == "NOPERM" || error.details().is_some_and(is_of_acl)
+}
+
+/// What the server says of a command that its ACL forbids within a script, or before a database is chosen:
+/// with the code of any error.
+fn is_of_acl(why: &str) -> bool {
+    why.contains("executing the script")
+        || why.contains("ACL failure")
+        || why.contains("no permissions to")
+}
+
 /// The failure that a server's error stands for.
 pub(super) fn failure(error: RedisError) -> Failure {
     let code = error.code().unwrap_or_default().to_owned();
+    let why = error.detail().unwrap_or_default().to_owned();
     // The server's own words are not passed on: newer servers name the user in them.
     let permanent = |message: &'static str| Failure::misconfigured(message);
     match (error.kind(), code.as_str()) {
         (RedisKind::AuthenticationFailed, _) | (_, "WRONGPASS" | "NOAUTH") => {
             permanent("the server does not accept the user or password of the URL")
         }
-        (RedisKind::Server(ServerErrorKind::NoPerm), _) | (_, "NOPERM") => permanent(
-            "the server's ACL forbids this user a command or key of the lock; allow it \
-             +@read +@write +@scripting +@connection +publish +subscribe +time +info, \
-             the keys ~<namespace>* and the channels &<namespace>!m:*; with sentinels also +role, \
-             in a cluster +cluster|info +cluster|slots",
+        (RedisKind::Server(ServerErrorKind::NoPerm), _) | (_, "NOPERM") => forbidden::<&str>(&[]),
+        _ if is_of_acl(&why) => forbidden::<&str>(&[]),
+        _ if why.starts_with("DB index is out of range") => permanent(
+            "the server has no database of the number that stands in the URL; write another one, or 0",
         ),
+        _ if why.starts_with("SELECT is not allowed in cluster mode") => permanent(ONE_NODE),
         (_, "WRONGTYPE") => permanent(
             "a key of the lock holds data of another type; lock another key, or choose another namespace",
         ),
         (_, "LOCKMARK") => permanent(
-            "the key `<namespace>!f`, the mark of the fencing tokens, holds something else than a number; \
-             delete it, or choose another namespace",
+            "the key `<namespace>!f` (`<namespace>!r` on a node of a quorum), from which fencing tokens are \
+             counted, holds something else than a number below 9000000000000000, which the clock passes in \
+             the year 2255; delete it, so that tokens follow the server's clock again, or choose another \
+             namespace",
         ),
         (
             RedisKind::Server(
                 ServerErrorKind::CrossSlot | ServerErrorKind::Moved | ServerErrorKind::Ask,
             ),
             _,
-        ) => permanent(
-            "this server is one node of a cluster; connect with redis-cluster://host:port",
-        ),
+        ) => permanent(ONE_NODE),
         (RedisKind::RESP3NotSupported, _) => {
             permanent("the server is older than Redis 6.2; use 6.2 or later, or Valkey")
         }

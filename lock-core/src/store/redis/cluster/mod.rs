@@ -21,11 +21,12 @@ use tokio::time::{sleep, timeout};
 use self::map::{Map, Newest, Said, Share, said};
 use self::slots::Slot;
 use super::asking::{FIRST_ANSWER, Survey};
-use super::connection::{Connection, Probe};
+use super::connection::Connection;
 use super::inbox::Inbox;
 use super::lookout::Lookout;
 use super::names::Names;
 use super::nodes::Nodes;
+use super::probe::Probe;
 use super::topology::Node;
 use super::trouble::failure;
 use crate::clock::Clock;
@@ -205,7 +206,7 @@ impl Cluster {
         inbox: Option<&Arc<Inbox>>,
     ) -> Result<Connection, Failure> {
         let connection = Connection::open(&self.nodes.client(node), inbox).await?;
-        connection.probe(&names.any_mark(), Probe::Node).await?;
+        connection.probe(names, Probe::Node).await?;
         Ok(connection.one_by_one())
     }
 

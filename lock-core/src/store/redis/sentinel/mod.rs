@@ -18,11 +18,12 @@ use tokio::sync::watch;
 
 use self::said::{Said, newest, not_let_in, said, unreachable};
 use super::asking::{Answers, FIRST_ANSWER, Survey, ask_once};
-use super::connection::{Connection, Probe, prepared};
+use super::connection::{Connection, prepared};
 use super::inbox::Inbox;
 use super::lookout::{ANSWER, FORGOTTEN, Lookout};
 use super::names::Names;
 use super::nodes::Nodes;
+use super::probe::Probe;
 use super::topology::Node;
 use super::trouble::failure;
 use super::url::SentinelUrl;
@@ -122,9 +123,8 @@ impl Sentinel {
         names: &Names,
         inbox: Option<&Arc<Inbox>>,
     ) -> Result<Connection, Failure> {
-        let mark = names.any_mark();
         let connection = Connection::open(&self.nodes.client(node), inbox).await?;
-        connection.probe(&mark, Probe::Master).await?;
+        connection.probe(names, Probe::Master).await?;
         Ok(connection)
     }
 

@@ -1,0 +1,27 @@
+-- probe: which commands of the other scripts the server's ACL forbids this user. It changes nothing.
+--
+-- KEYS   mark, and the queue of a lock that no user can take; none on a node of a cluster, which may have
+--        neither of their slots
+-- ARGV   1 mark   2 that queue
+-- Reply  {"probed", command, ..}   the commands that are forbidden; "keys" where the keys are
+--
+-- The mark is only read. The queue does not exist, and no command here makes a key. What a server refuses
+-- for another reason (it is a replica, or out of memory) it may allow later. PUBLISH is left out: without
+-- it waiters look by themselves.
+local mark, queue = ARGV[1], ARGV[2]
+local reply = {'probed'}
+for _, command in ipairs({
+  {'TIME'}, {'GET', mark}, {'MGET', mark}, {'EXISTS', queue}, {'PTTL', queue},
+  {'SET', queue, '', 'XX', 'PXAT', '1'}, {'PEXPIRE', queue, '1'}, {'PEXPIREAT', queue, '1'},
+  {'DEL', queue}, {'ZADD', queue, 'XX', '1', 'none'}, {'ZREM', queue, 'none'},
+  {'ZRANGE', queue, '0', '0'}, {'ZPOPMIN', queue},
+}) do
+  local answer = redis.pcall(unpack(command))
+  local why = type(answer) == 'table' and answer.err
+  -- As Redis 6.2 and 7.0 say it, then later ones.
+  if why and (string.find(why, 'executing the script', 1, true) or string.find(why, 'ACL', 1, true)
+    or string.find(why, 'NOPERM', 1, true)) then
+    reply[#reply + 1] = string.find(why, 'access', 1, true) and 'keys' or command[1]
+  end
+end
+return reply

@@ -1,0 +1,215 @@
+//! What is found out about a server before it is used: better refused before a key is set than after.
+
+use redis::{Pipeline, ServerError, Value, cmd};
+
+use super::answers::text;
+use super::connection::Connection;
+#[cfg(feature = "sentinel")]
+use super::connection::is_master;
+use super::names::Names;
+use super::scripts;
+use super::trouble::{Trouble, forbidden, is_forbidden};
+use crate::store::Failure;
+
+/// The hash of no script.
+const NO_SCRIPT: &str = "0000000000000000000000000000000000000000";
+/// The commands that are asked, in their order, but for `ROLE`.
+const COMMANDS: [&str; 4] = ["TIME", "GET", "EVALSHA", "EVAL"];
+
+/// Which server it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Probe {
+    Server,
+    /// That it is a master, too.
+    #[cfg(feature = "sentinel")]
+    Master,
+    /// Of a cluster: it need not have the slot that is asked about.
+    #[cfg(feature = "cluster")]
+    Node,
+}
+
+impl Probe {
+    fn asks_role(self) -> bool {
+        match self {
+            Probe::Server => false,
+            #[cfg(feature = "sentinel")]
+            Probe::Master => true,
+            #[cfg(feature = "cluster")]
+            Probe::Node => false,
+        }
+    }
+
+    fn is_node(self) -> bool {
+        #[cfg(feature = "cluster")]
+        if self == Probe::Node {
+            return true;
+        }
+        false
+    }
+}
+
+impl Connection {
+    /// Checks in one round trip that the server is a Redis that lets this user run every command of a
+    /// lock, and that a script may use the keys of one lock.
+    pub(super) async fn probe(&self, names: &Names, probe: Probe) -> Result<(), Failure> {
+        let (mark, queue) = (names.any_mark(), names.queue_of_no_lock());
+        let keys = [&*mark, queue.as_str()];
+        // On one node of a cluster two keys of different slots are refused.
+        let declared: &[&str] = if probe.is_node() { &[] } else { &keys };
+        let mut commands = Pipeline::with_capacity(5);
+        commands
+            .add_command(cmd("TIME"))
+            .add_command(cmd("GET").arg(&*mark).take())
+            .add_command(cmd("EVALSHA").arg(NO_SCRIPT).arg(0).take())
+            .add_command(scripts::PROBE.whole(declared, &keys));
+        if probe.asks_role() {
+            commands.add_command(cmd("ROLE"));
+        }
+        let answers = self.send_many(&commands, commands.len()).await;
+        let answers = answers.map_err(Trouble::into_failure)?;
+        judge(&answers, probe)?;
+        #[cfg(feature = "sentinel")]
+        if probe == Probe::Master {
+            return is_master(answers.last());
+        }
+        Ok(())
+    }
+}
+
+/// What the answers to the commands say of the server.
+fn judge(answers: &[Value], probe: Probe) -> Result<(), Failure> {
+    let mut missing: Vec<String> = Vec::new();
+    for (command, answer) in COMMANDS.iter().zip(answers) {
+        match answer {
+            Value::ServerError(error) if is_forbidden(error) => missing.push(right(error, command)),
+            Value::ServerError(error) if is_unknown(error) => return Err(unknown(command)),
+            _ => match Trouble::of(answer) {
+                None | Some(Trouble::NoScript) => {}
+                // What is forbidden is forbidden wherever the key is: it may.
+                #[cfg(feature = "cluster")]
+                Some(Trouble::Elsewhere(_) | Trouble::Moving(_)) if probe.is_node() => {}
+                Some(trouble) => return Err(trouble.into_failure()),
+            },
+        }
+    }
+    let _ = probe;
+    let [time, mark, unknown_script, probed, ..] = answers else {
+        return Err(no_redis());
+    };
+    if missing.is_empty() {
+        let speaks = matches!(time, Value::Array(parts) if parts.len() == 2)
+            && matches!(
+                mark,
+                Value::Nil | Value::BulkString(_) | Value::ServerError(_)
+            )
+            && matches!(unknown_script, Value::ServerError(_));
+        let Value::Array(probed) = probed else {
+            return Err(no_redis());
+        };
+        match probed.split_first() {
+            Some((first, others)) if speaks && text(first) == Some("probed") => {
+                missing.extend(others.iter().filter_map(text).map(str::to_owned));
+            }
+            _ => return Err(no_redis()),
+        }
+    }
+    missing.dedup();
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(forbidden(&missing))
+    }
+}
+
+/// What an error of the server's ACL is about: the command, or its keys.
+fn right(error: &ServerError, command: &str) -> String {
+    let keys = error.details().is_some_and(|why| why.contains("access"));
+    if keys { "keys" } else { command }.to_owned()
+}
+
+fn is_unknown(error: &ServerError) -> bool {
+    error
+        .details()
+        .is_some_and(|why| why.starts_with("unknown command"))
+}
+
+fn unknown(command: &str) -> Failure {
+    Failure::misconfigured(format!(
+        "the server does not know the command {command}: it is no Redis server that keeps data (a \
+         sentinel is named by redis-sentinel://), or the command is renamed or disabled there"
+    ))
+}
+
+/// It may be one later: something between here and the server may have answered in its place.
+fn no_redis() -> Failure {
+    Failure::refused("the server does not answer as a Redis server does; check host and port")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bulk(text: &str) -> Value {
+        Value::BulkString(text.as_bytes().to_vec())
+    }
+
+    fn error(code: &str, why: &str) -> Value {
+        let parsed = redis::parse_redis_value(format!("-{code} {why}\r\n").as_bytes());
+        parsed.expect("an error reply")
+    }
+
+    fn answers(probed: &[&str]) -> [Value; 4] {
+        let probed = probed.iter().map(|text| bulk(text)).collect();
+        [
+            Value::Array(vec![bulk("1700000000"), bulk("25")]),
+            Value::Nil,
+            error("NOSCRIPT", "No matching script."),
+            Value::Array(probed),
+        ]
+    }
+
+    fn said(answers: &[Value]) -> String {
+        let failure = judge(answers, Probe::Server).expect_err("refused");
+        failure.error.to_string()
+    }
+
+    #[test]
+    fn a_redis_that_allows_everything_is_used() {
+        assert!(judge(&answers(&["probed"]), Probe::Server).is_ok());
+    }
+
+    #[test]
+    fn every_right_that_is_missing_is_named() {
+        let said_of_scripts = said(&answers(&["probed", "MGET", "ZPOPMIN"]));
+        assert!(
+            said_of_scripts.contains("MGET, ZPOPMIN"),
+            "{said_of_scripts}"
+        );
+        let mut forbidden = answers(&["probed"]);
+        forbidden[2] = error(
+            "NOPERM",
+            "this user has no permissions to run the 'evalsha' command",
+        );
+        assert!(said(&forbidden).contains("EVALSHA"));
+        forbidden[1] = error("NOPERM", "No permissions to access a key");
+        assert!(said(&forbidden).contains("keys, EVALSHA"));
+    }
+
+    #[test]
+    fn a_peer_that_gives_one_answer_to_everything_is_no_redis() {
+        for answer in [
+            Value::Okay,
+            Value::Nil,
+            Value::Int(1),
+            bulk("probed"),
+            Value::Array(vec![bulk("probed")]),
+            Value::Array(vec![bulk("probed"), bulk("probed")]),
+        ] {
+            let answers = vec![answer; 4];
+            assert!(said(&answers).contains("host and port"));
+        }
+        assert!(said(&[]).contains("host and port"));
+        let unknown = vec![error("ERR", "unknown command 'GET', with args"); 4];
+        assert!(said(&unknown).contains("redis-sentinel://"));
+    }
+}
