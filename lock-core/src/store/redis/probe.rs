@@ -196,6 +196,23 @@ mod tests {
     }
 
     #[test]
+    fn every_command_of_the_scripts_is_probed() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/scripts");
+        let probe = include_str!("../../scripts/probe.lua");
+        for file in std::fs::read_dir(folder).expect("the scripts") {
+            let path = file.expect("a script").path();
+            let script = std::fs::read_to_string(&path).expect("a script");
+            for call in script.split("call('").skip(1) {
+                let (command, _) = call.split_once('\'').expect("a command");
+                // Waiters do without the first; a node of a quorum runs the others when it joins.
+                let left_out = matches!(command, "PUBLISH" | "HMGET" | "HSET");
+                let probed = probe.contains(&format!("{{'{command}'"));
+                assert!(left_out || probed, "{command} of {}", path.display());
+            }
+        }
+    }
+
+    #[test]
     fn a_peer_that_gives_one_answer_to_everything_is_no_redis() {
         for answer in [
             Value::Okay,
