@@ -13,6 +13,7 @@ use crate::hold::{Hold, Watch};
 use crate::keeper::Timer;
 use crate::lease::Loss;
 use crate::manager::Core;
+use crate::options::checked_cooldown;
 use crate::reentry::{Entry, LockScope, Turn};
 
 /// A look at a held lock, without owning it: what a body gets, and what may be cloned and sent
@@ -101,11 +102,18 @@ impl LockHandle {
     }
 
     /// Keeps the key taken for `cooldown` after the release, so that the click that comes after a
-    /// fast answer is refused too. The longest of several calls counts; a day at most, and the
-    /// manager's [`max_ttl`](crate::ManagerBuilder::max_ttl). Unlike the request's `cooldown`, which is for work that succeeded, this one counts however the lock is
+    /// fast answer is refused too. The longest of several calls counts; a day at most. Unlike the
+    /// request's `cooldown`, which is for work that succeeded, this one counts however the lock is
     /// given back, a dropped guard included.
+    ///
+    /// A cooldown beyond the manager's [`max_ttl`](crate::ManagerBuilder::max_ttl), which a request
+    /// would refuse, comes too late to be refused here: it is cut to that, with a warning in the log.
     pub fn cooldown(&self, cooldown: Duration) {
-        self.hold.set_cooldown(cooldown.min(self.hold.core.max_ttl));
+        let max_ttl = self.hold.core.max_ttl;
+        if let Err(error) = checked_cooldown(cooldown, max_ttl) {
+            tracing::warn!(%error, "a cooldown was cut to the longest that the store can keep");
+        }
+        self.hold.set_cooldown(cooldown.min(max_ttl));
     }
 
     /// Runs `future` inside this lock: in it, a `#[distributed_lock]` function, a

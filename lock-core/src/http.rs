@@ -8,16 +8,67 @@ use http::{HeaderValue, StatusCode, header};
 
 use crate::{Error, ErrorKind, FromLockError};
 
-/// 409, 503 or 500 as `application/problem+json` (RFC 9457), with a `code` and, where trying again
-/// makes sense, `Retry-After` in whole seconds, rounded up and never 0.
+/// 409, 503 or 500 as [`Error::problem`] says it, with the kit's own type URIs.
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
-        let status = StatusCode::from(&self);
+        self.problem("urn:lockkit:problem:")
+    }
+}
+
+/// As an HTTP answer (feature `axum`).
+impl Error {
+    /// The answer as `application/problem+json` (RFC 9457).
+    ///
+    /// | member | value |
+    /// | --- | --- |
+    /// | `type` | `types` followed by the [code](Self::code) |
+    /// | `title`, `detail` | a few words, and a sentence or two, for a person |
+    /// | `status` | [409, 503 or 500](Self::http_status) |
+    /// | `code` | the [code](Self::code) |
+    /// | `retry_after_ms` | in milliseconds, as the header `Retry-After` says it in seconds |
+    ///
+    /// `types` is where the service documents its problems, such as
+    /// `https://shop.example/problems/`. Without this method the `type` is
+    /// `urn:lockkit:problem:` and the code: a name, and no place to look it up. Characters that no
+    /// URI holds are left out of it.
+    ///
+    /// `Retry-After` is in whole seconds, rounded up and never 0: exact while a key cools down, and
+    /// 1 while it is held, as nothing says when its owner is done. A script of another origin reads
+    /// the header only if `Access-Control-Expose-Headers` names it; the body it reads anyway.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use axum_core::response::{IntoResponse, Response};
+    ///
+    /// enum ShopError { Lock(lock_core::Error) }
+    ///
+    /// impl IntoResponse for ShopError {
+    ///     fn into_response(self) -> Response {
+    ///         match self {
+    ///             Self::Lock(error) => error.problem("https://shop.example/problems/"),
+    ///         }
+    ///     }
+    /// }
+    /// # let error = |error| ShopError::Lock(error).into_response();
+    /// # let _ = error;
+    /// ```
+    #[must_use]
+    pub fn problem(&self, types: &str) -> Response {
+        let status = StatusCode::from(self);
+        let (title, detail) = words(self);
+        let wait = retry_after(self);
+        let again = wait.map_or(String::new(), |wait| {
+            format!(r#","retry_after_ms":{}"#, rounded_up(wait, 1_000_000))
+        });
+        let types: String = types
+            .chars()
+            .filter(|c| c.is_ascii_graphic() && !matches!(c, '"' | '\\'))
+            .collect();
+        let code = self.code();
         let body = format!(
-            r#"{{"type":"about:blank","title":"{}","status":{},"code":"{}"}}"#,
-            title(&self),
+            r#"{{"type":"{types}{code}","title":"{title}","status":{},"detail":"{detail}","code":"{code}"{again}}}"#,
             status.as_u16(),
-            self.code(),
         );
         let mut response = Response::new(Body::from(body));
         *response.status_mut() = status;
@@ -26,26 +77,53 @@ impl IntoResponse for Error {
             header::CONTENT_TYPE,
             HeaderValue::from_static("application/problem+json"),
         );
-        // A stranger's key may have no end: an answer that says "try again" says when all the same.
-        let unknown = (self.kind() == ErrorKind::Busy).then_some(Duration::from_secs(1));
-        if let Some(wait) = self.retry_after().or(unknown) {
-            let seconds = wait.as_millis().div_ceil(1000).max(1);
-            if let Ok(value) = HeaderValue::try_from(seconds.to_string()) {
-                headers.insert(header::RETRY_AFTER, value);
-            }
+        if let Some(wait) = wait {
+            headers.insert(header::RETRY_AFTER, rounded_up(wait, 1_000_000_000).into());
         }
         response
     }
 }
 
-/// Words for a client: what happened, nothing about the set-up.
-fn title(error: &Error) -> &'static str {
+/// What is left of a cooldown is known. What is left of a lease is not when its owner is done: most
+/// work takes far less than a ttl.
+fn retry_after(error: &Error) -> Option<Duration> {
+    let hint = Duration::from_secs(1);
     match error.kind() {
-        ErrorKind::Busy if error.is_cooling_down() => "This was done a moment ago",
-        ErrorKind::Busy => "This is being done already",
-        ErrorKind::Unavailable => "The lock service gave no answer",
-        ErrorKind::Lost => "The lock was lost while the work ran",
-        ErrorKind::Misconfigured | ErrorKind::Invalid => "The lock is not set up correctly",
+        ErrorKind::Busy if error.is_cooling_down() => error.retry_after().or(Some(hint)),
+        ErrorKind::Busy => Some(hint),
+        _ => error.retry_after(),
+    }
+}
+
+/// Never 0, which would mean "at once".
+fn rounded_up(wait: Duration, unit: u128) -> u64 {
+    let units = wait.as_nanos().div_ceil(unit).max(1);
+    u64::try_from(units).unwrap_or(u64::MAX)
+}
+
+/// A title and a detail for a client: what happened, nothing about the set-up. The layer has the same.
+fn words(error: &Error) -> (&'static str, &'static str) {
+    match error.kind() {
+        ErrorKind::Busy if error.is_cooling_down() => (
+            "Already done",
+            "The first request succeeded a moment ago. There is no need to send it again.",
+        ),
+        ErrorKind::Busy => (
+            "Already in progress",
+            "The first request is still in progress. There is no need to send it again.",
+        ),
+        ErrorKind::Unavailable => (
+            "Lock service unavailable",
+            "The lock service gave no answer. Nothing was done. Please try again in a moment.",
+        ),
+        ErrorKind::Lost => (
+            "Lock lost",
+            "The lock was lost while the work ran. The work may be half done.",
+        ),
+        ErrorKind::Misconfigured | ErrorKind::Invalid => (
+            "Locks not set up correctly",
+            "Nothing was done. The fault is on the server's side; please try again later.",
+        ),
     }
 }
 
@@ -63,7 +141,7 @@ impl From<Error> for StatusCode {
 
 impl From<Error> for (StatusCode, String) {
     fn from(error: Error) -> (StatusCode, String) {
-        (StatusCode::from(&error), title(&error).to_owned())
+        (StatusCode::from(&error), words(&error).1.to_owned())
     }
 }
 
@@ -97,6 +175,13 @@ mod tests {
         assert_eq!(response.headers()[header::RETRY_AFTER], "1");
         let response = Error::invalid("no use").into_response();
         assert!(!response.headers().contains_key(header::RETRY_AFTER));
+    }
+
+    /// Up to 30 s would be left of a lease whose owner needs 800 ms.
+    #[test]
+    fn while_the_key_is_held_retry_after_is_a_hint_and_no_lease() {
+        let response = Error::busy(false, Some(Duration::from_secs(30))).into_response();
+        assert_eq!(response.headers()[header::RETRY_AFTER], "1");
     }
 
     #[test]

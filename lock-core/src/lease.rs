@@ -104,7 +104,8 @@ pub(crate) enum Action {
     Lost,
     /// The store has not answered in time: tell whoever asks.
     Overdue,
-    /// It has been held for ten times its ttl: worth a warning, once.
+    /// It has been held for ten times its ttl: worth a warning, once, unless
+    /// [`Lease::warn_at`] sets the next.
     HeldLong,
 }
 
@@ -335,6 +336,11 @@ impl Lease {
             },
             _ => Action::Nothing,
         }
+    }
+
+    /// When a warning is worth its line again.
+    pub(crate) fn warn_at(&mut self, at: Moment) {
+        self.warn_at = at;
     }
 
     /// Reads the clock into the lease: `true` if it is lost by this very look.

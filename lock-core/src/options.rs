@@ -116,6 +116,34 @@ pub(crate) const MIN_TTL: Duration = Duration::from_millis(10);
 /// The longest ttl and cooldown.
 pub(crate) const MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// The spans of a request, as they were asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Spans {
+    pub(crate) ttl: Duration,
+    pub(crate) cooldown: Duration,
+    pub(crate) max_hold: Option<Duration>,
+    pub(crate) acquire_timeout: Option<Duration>,
+}
+
+impl Spans {
+    /// The ttl in whole milliseconds, if every span is within its bounds.
+    pub(crate) fn checked(self, max_ttl: Duration) -> Result<Duration, Error> {
+        let ttl = checked_ttl(self.ttl, max_ttl)?;
+        checked_cooldown(self.cooldown, max_ttl)?;
+        if self.max_hold.is_some_and(|longest| longest.is_zero()) {
+            return Err(Error::invalid(
+                "a max_hold of zero leaves no time for any work",
+            ));
+        }
+        if self.acquire_timeout.is_some_and(|time| time.is_zero()) {
+            return Err(Error::invalid(
+                "an acquire_timeout of zero leaves no time for any answer",
+            ));
+        }
+        Ok(ttl)
+    }
+}
+
 /// The ttl in whole milliseconds, rounded up, or what is wrong with it.
 pub(crate) fn checked_ttl(ttl: Duration, longest: Duration) -> Result<Duration, Error> {
     if ttl < MIN_TTL {
@@ -134,14 +162,14 @@ pub(crate) fn checked_ttl(ttl: Duration, longest: Duration) -> Result<Duration, 
 
 /// A cooldown that all servers of the manager can keep, or what is wrong with it. A day is as long as
 /// any: longer ones are cut.
-pub(crate) fn checked_cooldown(cooldown: Duration, longest: Duration) -> Result<Duration, Error> {
+pub(crate) fn checked_cooldown(cooldown: Duration, longest: Duration) -> Result<(), Error> {
     if cooldown.min(MAX_TTL) > longest {
         return Err(Error::invalid(format!(
             "a cooldown of {cooldown:?} is longer than the manager's max_ttl of {}",
             shown(longest)
         )));
     }
-    Ok(cooldown)
+    Ok(())
 }
 
 fn shown(longest: Duration) -> String {
@@ -207,6 +235,53 @@ mod tests {
             checked_cooldown(Duration::MAX, MAX_TTL).is_ok(),
             "it is cut to a day"
         );
+    }
+
+    #[test]
+    fn a_request_with_one_span_out_of_bounds_is_invalid() {
+        let second = Duration::from_secs(1);
+        let spans = Spans {
+            ttl: second,
+            cooldown: second,
+            max_hold: Some(second),
+            acquire_timeout: Some(second),
+        };
+        assert_eq!(spans.checked(second).unwrap(), second);
+        let zero = Some(Duration::ZERO);
+        for (spans, name) in [
+            (
+                Spans {
+                    ttl: second * 2,
+                    ..spans
+                },
+                "ttl",
+            ),
+            (
+                Spans {
+                    cooldown: second * 2,
+                    ..spans
+                },
+                "cooldown",
+            ),
+            (
+                Spans {
+                    max_hold: zero,
+                    ..spans
+                },
+                "max_hold",
+            ),
+            (
+                Spans {
+                    acquire_timeout: zero,
+                    ..spans
+                },
+                "acquire_timeout",
+            ),
+        ] {
+            let error = spans.checked(second).unwrap_err();
+            assert_eq!(error.kind(), crate::ErrorKind::Invalid);
+            assert!(error.to_string().contains(name), "{error}");
+        }
     }
 
     #[test]

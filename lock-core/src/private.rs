@@ -1,6 +1,7 @@
 //! What the attribute's expansion and the layer call. Not for anybody else: it changes with them.
 
 use std::future::Future;
+use std::sync::Weak;
 use std::time::Duration;
 
 use crate::{
@@ -8,6 +9,7 @@ use crate::{
 };
 
 pub use crate::body::Body;
+pub use crate::hold::HeldLong;
 pub use crate::key::KeyBuilder;
 
 pub fn request<M: AsLockManager + ?Sized>(manager: &M, key: impl IntoKey) -> LockRequest {
@@ -116,6 +118,17 @@ pub fn is_lock_of(lock: &LockHandle, manager: &LockManager, key: &LockKey) -> bo
 #[must_use]
 pub fn is_draining(manager: &LockManager) -> bool {
     manager.core().is_draining()
+}
+
+/// Who says whose lock it is when it is held for very long, in place of the kit's own warning.
+pub fn on_held_long(lock: &LockHandle, watch: Weak<dyn HeldLong>) {
+    lock.hold.watch(watch);
+}
+
+/// What is wrong with a setting that lock-core does not know.
+#[must_use]
+pub fn invalid(message: &'static str) -> Error {
+    Error::invalid(message)
 }
 
 /// Gives a lock back, for the layer. `None`: the store took longer than that to say so, and the release

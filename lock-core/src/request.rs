@@ -16,7 +16,7 @@ use crate::key::LockKey;
 use crate::lease::Terms;
 use crate::manager::{Core, LockManager};
 use crate::options::{
-    Fairness, Interop, OnLost, Reentrancy, ReleaseMode, Renew, Wait, checked_cooldown, checked_ttl,
+    Fairness, Interop, OnLost, Reentrancy, ReleaseMode, Renew, Spans, Wait,
 };
 use crate::run::Run;
 use crate::store::BoxFuture;
@@ -221,8 +221,8 @@ impl LockRequest {
         self
     }
 
-    /// How long the store may take to answer one question, before that is `Unavailable`.
-    /// Default: the manager's `operation_timeout`.
+    /// How long the store may take to answer one question, before that is `Unavailable`. Zero is
+    /// `Invalid`. Default: the manager's `operation_timeout`.
     pub fn acquire_timeout(mut self, timeout: Duration) -> Self {
         self.acquire_timeout = Some(timeout);
         self
@@ -323,25 +323,51 @@ impl LockRequest {
         Run::new(taking, body, succeeded, on_lost, release)
     }
 
+    /// Finds settings that every verb would refuse, without asking the store: for code that makes
+    /// requests from a configuration, and can say so at its start.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid`: the key, the ttl, the cooldown or another span is out of bounds for this manager,
+    /// or no manager is installed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let locks = lock_core::LockManager::in_memory();
+    /// use std::time::Duration;
+    ///
+    /// let request = locks.lock("order:42").ttl(Duration::from_millis(1));
+    /// assert!(request.check().unwrap_err().to_string().contains("10ms"));
+    /// ```
+    pub fn check(&self) -> Result<(), Error> {
+        let core = self.core.as_ref().map_err(Clone::clone)?;
+        let key = self.key.clone().into_result()?;
+        let checked = self.spans().checked(core.max_ttl);
+        checked.map(drop).map_err(|error| error.with_key(&key))
+    }
+
+    fn spans(&self) -> Spans {
+        Spans {
+            ttl: self.ttl,
+            cooldown: self.cooldown,
+            max_hold: self.max_hold,
+            acquire_timeout: self.acquire_timeout,
+        }
+    }
+
     fn wanted(self) -> Result<Wanted, Error> {
+        let spans = self.spans();
         let core = self.core?;
         let key = self.key.into_result()?;
-        let ttl = checked_ttl(self.ttl, core.max_ttl).map_err(|error| error.with_key(&key))?;
-        let cooldown = checked_cooldown(self.cooldown, core.max_ttl);
-        let cooldown = cooldown.map_err(|error| error.with_key(&key))?;
-        if self.max_hold.is_some_and(|longest| longest.is_zero()) {
-            return Err(Error::new(
-                ErrorKind::Invalid,
-                "a max_hold of zero leaves no time for any work",
-            )
-            .with_key(&key));
-        }
+        let ttl = spans.checked(core.max_ttl);
+        let ttl = ttl.map_err(|error| error.with_key(&key))?;
         Ok(Wanted {
             terms: Terms::new(ttl, self.renew == Renew::Auto, self.max_hold)
                 .fairness(self.fairness)
                 .interop(self.interop),
             wait: self.wait.normal(),
-            cooldown,
+            cooldown: self.cooldown,
             acquire_timeout: self.acquire_timeout.unwrap_or(core.operation_timeout),
             core,
             key,

@@ -10,8 +10,9 @@ use crate::{
 };
 
 /// What the templates of the HTTP layer name instead of parameters.
-const LAYER_SOURCES: [&str; 7] = [
+const LAYER_SOURCES: [&str; 8] = [
     "header",
+    "host",
     "cookie",
     "query",
     "path",

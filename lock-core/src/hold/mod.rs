@@ -7,7 +7,7 @@ mod tests;
 mod watch;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
@@ -73,6 +73,14 @@ struct State {
     waiting: WakerSet,
     /// The bodies that have entered this lease, once there was one.
     nested: Option<Box<Nested>>,
+    /// Who says whose lock it is when it is held for very long; gone with its owner.
+    watch: Option<Weak<dyn HeldLong>>,
+}
+
+/// Told, on the keeper's thread, of a lock that is held for very long. It must not block.
+pub trait HeldLong: Send + Sync {
+    /// At ten ttls, and again whenever the time has doubled.
+    fn held_long(&self, held_for: Duration);
 }
 
 impl State {
@@ -108,6 +116,7 @@ impl Hold {
                 on_its_way: false,
                 waiting: WakerSet::default(),
                 nested: None,
+                watch: None,
             }),
             scheduled: AtomicU64::new(Moment::FAR.0),
         })
@@ -262,6 +271,10 @@ impl Hold {
         state.cooldown_millis = state.cooldown_millis.max(millis);
     }
 
+    pub(crate) fn watch(&self, watch: Weak<dyn HeldLong>) {
+        lock(&self.state).watch = Some(watch);
+    }
+
     // The keeper's side.
 
     pub(crate) fn due(&self) -> Option<Moment> {
@@ -276,15 +289,22 @@ impl Hold {
             Action::Lost | Action::Overdue => state.waiting.take(),
             Action::Nothing | Action::Renew | Action::HeldLong => Vec::new(),
         };
+        let held_for = now.since(state.granted_at);
+        let watch = match action {
+            Action::HeldLong => {
+                // Again when the time has doubled: a lock that is meant to be held for days, as a
+                // leader's, is a handful of lines.
+                state.lease.warn_at(now + held_for);
+                state.watch.clone()
+            }
+            _ => None,
+        };
         drop(state);
         wake_all(waiting);
         match action {
             Action::Lost => self.core.local.abandon(self),
             Action::Overdue => Local::is_overdue(&self.core, &self.key),
-            Action::HeldLong => tracing::warn!(
-                held_for = ?self.held_for(),
-                "a lock has been held for ten times its ttl; is its owner stuck? max_hold sets a limit"
-            ),
+            Action::HeldLong => tell_held_long(watch, held_for),
             Action::Nothing | Action::Renew => {}
         }
         action
@@ -392,6 +412,21 @@ impl Hold {
             ),
         };
         error.with_key(&self.key)
+    }
+}
+
+fn tell_held_long(watch: Option<Weak<dyn HeldLong>>, held_for: Duration) {
+    match watch {
+        // Whoever watched may be gone, and the lock about to be released.
+        Some(watch) => {
+            if let Some(watch) = watch.upgrade() {
+                watch.held_long(held_for);
+            }
+        }
+        None => tracing::warn!(
+            ?held_for,
+            "a lock has been held for more than ten times its ttl; is its owner stuck? max_hold sets a limit"
+        ),
     }
 }
 

@@ -38,6 +38,7 @@ impl Hold {
                 on_its_way: true,
                 waiting: WakerSet::default(),
                 nested: None,
+                watch: None,
             }),
             scheduled: AtomicU64::new(Moment::FAR.0),
         }))
