@@ -25,10 +25,11 @@ impl LockLayer {
         locks: LockManager,
         template: impl Into<KeyTemplate>,
     ) -> Result<Self, TemplateError> {
-        let template = parser::parse(&template.into(), Reading::HeadOnly)?;
+        let written = template.into();
+        let template = parser::parse(&written, Reading::HeadOnly)?;
         let names_route = template.names_route();
         let layer = Self::new(locks, HeadOnly::at_once(template));
-        Ok(layer.with(|policy| policy.names_route = names_route))
+        Ok(layer.of_template(&written, names_route))
     }
 
     /// A layer whose key is made by a closure, from the head of the request: method, URI, headers,
@@ -134,10 +135,12 @@ impl LockLayer<WithBody> {
         template: impl Into<KeyTemplate>,
         limit: usize,
     ) -> Result<Self, TemplateError> {
-        let template = parser::parse(&template.into(), Reading::WithBody)?;
+        let written = template.into();
+        let template = parser::parse(&written, Reading::WithBody)?;
         let names_route = template.names_route();
-        let layer = Self::new(locks, WithBody::new(template, limit));
-        Ok(layer.with(|policy| policy.names_route = names_route))
+        let layer = Self::new(locks, WithBody::new(template));
+        let layer = layer.with(|policy| policy.body.bytes = limit);
+        Ok(layer.of_template(&written, names_route))
     }
 
     /// As [`extractor`](LockLayer::extractor), for one that reads the body, up to `limit` bytes.
@@ -154,13 +157,23 @@ impl LockLayer<WithBody> {
     /// # let _ = layer;
     /// ```
     pub fn body_extractor(locks: LockManager, extractor: impl KeyExtractor, limit: usize) -> Self {
-        Self::new(locks, WithBody::new(Whole(extractor), limit))
+        let layer = Self::new(locks, WithBody::new(Whole(extractor)));
+        layer.with(|policy| policy.body.bytes = limit)
     }
 
-    /// How long the whole body may take to come, if the key is made of it. Default: 10 s.
-    pub fn body_timeout(mut self, timeout: Duration) -> Self {
-        self.key_mut().limits.time = timeout;
-        self
+    /// How long the whole body may take to come, if the key is made of it. Zero is
+    /// [`Invalid`](Self::checked). Default: 10 s.
+    pub fn body_timeout(self, timeout: Duration) -> Self {
+        self.with(|policy| policy.body.time = timeout)
+    }
+}
+
+impl<K> LockLayer<K> {
+    fn of_template(self, written: &KeyTemplate, names_route: bool) -> Self {
+        self.with(|policy| {
+            policy.template = Some(written.text().into());
+            policy.names_route = names_route;
+        })
     }
 }
 

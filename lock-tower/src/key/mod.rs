@@ -12,7 +12,7 @@
 //! | [`bearer`]`()` | `<bearer>` | the token of `Authorization: Bearer …`, digested |
 //! | [`idempotency_key`]`()` | `<idempotency-key>` | of that header, quoted or bare |
 //! | [`extension`]`("user", \|user: &User\| user.id)` | `<ext.user>`, of a [`KeyTemplate`] | what a layer outside has found |
-//! | [`method`]`()`, [`route`]`()`, [`path`]`()` | `<method>`, `<route>`, `<path>` | see [there](crate#templates) |
+//! | [`method`]`()`, [`host`]`()`, [`route`]`()`, [`path`]`()` | `<method>`, `<host>`, `<route>`, `<path>` | see [there](crate#templates) |
 //! | `param("id")` (feature `axum`) | `<param.id>` | of that parameter of the route, decoded |
 //! | [`query`]`("page")` | `<query.page>` | of that parameter of the query, decoded |
 //! | [`peer`]`()` | `<peer>` | the address that the connection is from |
@@ -48,7 +48,7 @@ pub use part::KeyPart;
 pub use ready::param;
 pub use ready::{
     Constant, FromBody, FromHead, bearer, body, constant, cookie, extension, form, forwarded,
-    header, idempotency_key, method, path, peer, query, route, session, x_forwarded_for,
+    header, host, idempotency_key, method, path, peer, query, route, session, x_forwarded_for,
 };
 #[cfg(feature = "json")]
 pub use ready::{json, json_digest};

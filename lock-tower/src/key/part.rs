@@ -40,13 +40,9 @@ impl KeyPart {
     ///
     /// # Errors
     ///
-    /// The value displays as nothing: [missing](KeyError::missing).
+    /// The value displays as nothing, or as nothing but white space: [missing](KeyError::missing).
     pub fn new(name: &str, value: impl Display) -> Result<Self, KeyError> {
-        let value = value.to_string();
-        if value.is_empty() {
-            return Err(NoKey::empty(name).into());
-        }
-        Ok(Self::text(&value))
+        Ok(Self::value(name, &value.to_string())?)
     }
 
     /// This and then another one. `("a:b", "c")` and `("a", "b:c")` are different.
@@ -64,6 +60,14 @@ impl KeyPart {
 }
 
 impl KeyPart {
+    /// Blanks are nobody's name: all who send them would share a lock.
+    pub(super) fn value(name: &str, value: &str) -> Result<Self, NoKey> {
+        if value.trim().is_empty() {
+            return Err(NoKey::empty(name));
+        }
+        Ok(Self::text(value))
+    }
+
     pub(super) fn text(value: &str) -> Self {
         let mut text = String::with_capacity(value.len());
         encode::push(&mut text, value);

@@ -29,7 +29,8 @@ pub fn constant(text: impl Into<String>) -> Constant {
 ///
 /// # Panics
 ///
-/// No header can have that name.
+/// No header can have that name, or it is `host` or `cookie`, which HTTP/2 has not as HTTP/1 has: use
+/// [`host`] and [`cookie`].
 #[track_caller]
 pub fn header(name: impl AsRef<str>) -> FromHead {
     head("header", name.as_ref())
@@ -84,7 +85,12 @@ where
     FromHead(HeadSource::Extension(Extension::new(name, value)))
 }
 
-/// The method.
+/// The host that the request is for, without its port, in lower case: of `:authority` or `Host`.
+pub fn host() -> FromHead {
+    FromHead(HeadSource::Host)
+}
+
+/// The method; HEAD counts as GET, whose handler answers it.
 pub fn method() -> FromHead {
     FromHead(HeadSource::Method)
 }

@@ -321,7 +321,7 @@ mod tests {
                             assert!(
                                 [a, b, c]
                                     .iter()
-                                    .all(|value| value.is_none_or(str::is_empty))
+                                    .all(|value| value.is_none_or(|value| value.trim().is_empty()))
                             );
                             continue;
                         };

@@ -3,7 +3,7 @@
 use crate::common::*;
 use http::{HeaderValue, Request, StatusCode};
 use lock_core::{LockKey, lock_key};
-use lock_tower::{LockContext, LockLayer, MissingKey, RejectionKind};
+use lock_tower::{LockLayer, MissingKey, RejectionKind};
 use tower::{Layer, ServiceExt, service_fn};
 
 fn anonymous() -> Request<Body> {
@@ -35,8 +35,8 @@ async fn requests_without_a_key_that_may_pass_share_no_lock_and_have_none() {
     let service = layer.layer(service_fn(move |request: Request<Body>| {
         let gate = at_gate.clone();
         async move {
-            assert!(request.extensions().get::<LockContext>().is_none());
             gate.pass().await;
+            assert!(!context(&request).is_locked());
             ok(StatusCode::OK)
         }
     }));
@@ -62,6 +62,37 @@ async fn a_header_that_comes_twice_and_differs_is_a_400_even_where_none_would_pa
     assert_eq!(refused.kind(), Some(RejectionKind::KeyAmbiguous));
     assert_eq!(refused.problem()["code"], "lock_key_ambiguous");
     assert!(!refused.text.contains("42") && !refused.text.contains("43"));
+}
+
+/// HTTP/1 trims what is around a header's value; nothing else does.
+#[tokio::test]
+async fn a_value_of_blanks_identifies_no_user() {
+    let (locks, _) = embedded();
+    for (template, path) in [
+        ("k:<header.x-user-id>", "/"),
+        ("k:<header.x-user-id?>", "/"),
+        ("k:<query.user>", "/?user=%20+%09"),
+        ("k:<cookie.user>", "/"),
+        ("k:<bearer>", "/"),
+        ("k:<idempotency-key>", "/"),
+    ] {
+        let layer = LockLayer::template(locks.clone(), template).unwrap();
+        let service = layer.layer(answers(StatusCode::OK));
+        for blank in ["", " ", " \t "] {
+            let request = Request::post(path)
+                .header("x-user-id", blank)
+                .header("cookie", format!("user={blank}"))
+                .header("authorization", format!("Bearer {blank}"))
+                .header("idempotency-key", blank);
+            let refused = send(&service, request.body(Body::default()).unwrap()).await;
+            let kind = refused.kind();
+            assert_eq!(
+                kind,
+                Some(RejectionKind::KeyMissing),
+                "{template} {blank:?}"
+            );
+        }
+    }
 }
 
 #[tokio::test]

@@ -99,3 +99,16 @@ async fn two_long_values_that_begin_alike_are_two_keys() {
     assert_ne!(one, other);
     assert!(one.starts_with("k:%#") && one.len() == 68, "{one}");
 }
+
+/// HTTP/1 trims it, HTTP/2 and callers in the process do not.
+#[tokio::test]
+async fn what_is_around_a_headers_value_makes_no_other_key() {
+    for same in ["42", " 42", "42 ", "\t42 \t"] {
+        for template in ["k:<header.user>", "k:<header.user?>"] {
+            let made = key(template, &[("user", same)]).await;
+            assert_eq!(made.as_deref(), Ok("k:42"), "{same:?}");
+        }
+    }
+    let inside = key("k:<header.user>", &[("user", " 4 2 ")]).await;
+    assert_eq!(inside.as_deref(), Ok("k:4%202"));
+}

@@ -28,9 +28,6 @@ impl BodySource {
         if values.any(|value| value != first) {
             return Err(NoKey::Ambiguous(self.to_string()));
         }
-        if first.is_empty() {
-            return Err(NoKey::empty(&self.to_string()));
-        }
-        Ok(KeyPart::text(&text(first)))
+        KeyPart::value(&self.to_string(), &text(first))
     }
 }

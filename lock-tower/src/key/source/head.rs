@@ -5,9 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use http::header::{AUTHORIZATION, COOKIE};
 use http::request::Parts;
-use http::{HeaderMap, Uri};
+use http::{HeaderMap, Method, Uri};
 
-use super::{HeadSource, forwarded, idempotency};
+use super::{HeadSource, forwarded, host, idempotency};
 use crate::key::canonical::{self, decoded_pairs, text};
 use crate::key::{KeyPart, NoKey};
 
@@ -18,7 +18,7 @@ impl HeadSource {
         match self {
             Self::Header(name) => {
                 let values = headers.get_all(name).iter();
-                self.only(values.map(|value| Cow::Borrowed(value.as_bytes())))
+                self.only(values.map(|value| Cow::Borrowed(trimmed(value.as_bytes()))))
             }
             Self::Cookie(name) => self.only(cookies(headers, name)),
             Self::Session(name) => self.only(cookies(headers, name)).map(KeyPart::digested),
@@ -38,7 +38,14 @@ impl HeadSource {
             }
             #[cfg(feature = "axum")]
             Self::Param(name) => self.param(name, request),
-            Self::Method => Ok(KeyPart::text(request.method.as_str()).common()),
+            Self::Method => Ok(KeyPart::text(method(&request.method).as_str()).common()),
+            Self::Host => {
+                let values: Option<Vec<_>> = host::values(uri(request), headers).collect();
+                let values = values.ok_or_else(|| NoKey::Invalid(Some(self.to_string())))?;
+                let values = values.into_iter().map(|host| host.into_bytes().into());
+                // Many callers have it in common.
+                self.only(values).map(KeyPart::common)
+            }
             Self::Route => Ok(KeyPart::text(&route(request)).common()),
             Self::Path => Ok(KeyPart::text(&canonical::path(uri(request))).common()),
             Self::Peer => {
@@ -64,10 +71,7 @@ impl HeadSource {
         if values.any(|value| value != first) {
             return Err(NoKey::Ambiguous(self.to_string()));
         }
-        if first.is_empty() {
-            return Err(NoKey::empty(&self.to_string()));
-        }
-        Ok(KeyPart::text(&text(first)))
+        KeyPart::value(&self.to_string(), &text(first))
     }
 
     fn address(&self, found: Result<String, forwarded::NoAddress>) -> Result<KeyPart, NoKey> {
@@ -94,6 +98,24 @@ impl HeadSource {
         let values = params.filter(|(key, _)| *key == name);
         self.only(values.map(|(_, value)| Cow::Borrowed(value.as_bytes())))
     }
+}
+
+/// The handler of GET answers HEAD too, and both do the same work.
+fn method(method: &Method) -> &Method {
+    match *method {
+        Method::HEAD => &Method::GET,
+        _ => method,
+    }
+}
+
+/// What is around a header's value is no part of it: HTTP/1 leaves it out, HTTP/2 and callers in the
+/// process may not.
+fn trimmed(value: &[u8]) -> &[u8] {
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+    let start = value.iter().take_while(|byte| is_blank(byte)).count();
+    let value = &value[start..];
+    let end = value.iter().rev().take_while(|byte| is_blank(byte)).count();
+    &value[..value.len() - end]
 }
 
 fn cookies<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = Cow<'a, [u8]>> {

@@ -4,6 +4,7 @@ mod body;
 mod extension;
 mod forwarded;
 mod head;
+mod host;
 mod idempotency;
 #[cfg(feature = "json")]
 mod json;
@@ -41,6 +42,8 @@ pub(crate) enum HeadSource {
     #[cfg(feature = "axum")]
     Param(String),
     Method,
+    /// The host that the request is for.
+    Host,
     Route,
     Path,
     Peer,
@@ -84,6 +87,7 @@ impl fmt::Display for HeadSource {
             #[cfg(feature = "axum")]
             Self::Param(name) => write!(f, "param.{name}"),
             Self::Method => f.write_str("method"),
+            Self::Host => f.write_str("host"),
             Self::Route => f.write_str("route"),
             Self::Path => f.write_str("path"),
             Self::Peer => f.write_str("peer"),

@@ -1,6 +1,6 @@
 //! How a template names the parts of a request.
 
-use http::header::HeaderName;
+use http::header::{self, HeaderName};
 
 use super::{BodySource, Extension, HeadSource, Source};
 
@@ -19,7 +19,7 @@ enum Argument {
 
 /// All that there are, whatever the features: what is not built in is told apart from what does not
 /// exist.
-const KINDS: [Kind; 17] = [
+const KINDS: [Kind; 18] = [
     kind("header", Argument::Needed("NAME")),
     kind("cookie", Argument::Needed("NAME")),
     kind("session", Argument::Needed("COOKIE")),
@@ -27,6 +27,7 @@ const KINDS: [Kind; 17] = [
     kind("ext", Argument::Needed("NAME")),
     kind("idempotency-key", Argument::None),
     kind("method", Argument::None),
+    kind("host", Argument::None),
     kind("route", Argument::None),
     kind("path", Argument::None),
     kind("param", Argument::Needed("NAME")),
@@ -80,18 +81,14 @@ pub(crate) fn parse(written: &str, extensions: &[Extension]) -> Result<Source, S
 
 pub(crate) fn made(kind: &str, argument: &str, extensions: &[Extension]) -> Result<Source, String> {
     let head = match kind {
-        "header" => {
-            let name = HeaderName::try_from(argument).ok();
-            HeadSource::Header(
-                name.ok_or_else(|| format!("`{argument}` can be the name of no header"))?,
-            )
-        }
+        "header" => HeadSource::Header(header(argument)?),
         "cookie" => HeadSource::Cookie(named(kind, argument, is_token)?),
         "session" => HeadSource::Session(named(kind, argument, is_token)?),
         "bearer" => HeadSource::Bearer,
         "ext" => HeadSource::Extension(registered(argument, extensions)?),
         "idempotency-key" => HeadSource::IdempotencyKey,
         "method" => HeadSource::Method,
+        "host" => HeadSource::Host,
         "route" => HeadSource::Route,
         "path" => HeadSource::Path,
         #[cfg(feature = "axum")]
@@ -103,6 +100,21 @@ pub(crate) fn made(kind: &str, argument: &str, extensions: &[Extension]) -> Resu
         _ => return body(kind, argument).map(Source::Body),
     };
     Ok(Source::Head(head))
+}
+
+/// Two headers are not what they were in HTTP/1 where HTTP/2 is spoken.
+fn header(name: &str) -> Result<HeaderName, String> {
+    match HeaderName::try_from(name) {
+        Ok(header::HOST) => Err("over HTTP/2 there is no header `host`; write `<host>`".to_owned()),
+        Ok(header::COOKIE) => Err(
+            "over HTTP/2 the header `cookie` may come in pieces; write `<cookie.NAME>`".to_owned(),
+        ),
+        Ok(name) => Ok(name),
+        Err(_) if name == ":authority" => {
+            Err("`:authority` is no header; write `<host>`".to_owned())
+        }
+        Err(_) => Err(format!("`{name}` can be the name of no header")),
+    }
 }
 
 fn body(kind: &str, argument: &str) -> Result<BodySource, String> {
@@ -184,6 +196,7 @@ fn unknown(written: &str, name: &str, argument: Option<&str>) -> String {
         "uri" | "url" => Some("path"),
         "extension" | "extensions" | "user" | "tenant" => Some("ext"),
         "verb" => Some("method"),
+        "hostname" | "authority" | ":authority" | "domain" => Some("host"),
         _ => closest(&lower, &names),
     };
     let kind = KINDS.iter().find(|kind| Some(kind.name) == meant);

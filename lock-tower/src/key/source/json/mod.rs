@@ -20,7 +20,7 @@ pub(super) fn at(body: &[u8], pointer: &Pointer, name: &str) -> Result<KeyPart, 
         return Err(NoKey::missing(Some(name)));
     };
     match value {
-        Json::Text(text) if text.is_empty() => Err(NoKey::empty(name)),
+        Json::Text(text) if text.trim().is_empty() => Err(NoKey::empty(name)),
         Json::Text(text) => Ok(KeyPart::text(text)),
         Json::Null => Err(NoKey::null(name)),
         Json::Object(_) | Json::List(_) => Ok(KeyPart::marked_digest(&value.to_string())),
@@ -112,7 +112,7 @@ mod tests {
             "18446744073709551618",
             "0.1",
             "0.10000000000000000000000000001",
-            r#"" ""#,
+            r#"" a""#,
             "[null]",
             "[false]",
             r#""[]""#,
