@@ -20,6 +20,15 @@ pub(crate) struct BodyLimits {
     pub(crate) time: Duration,
 }
 
+impl Default for BodyLimits {
+    fn default() -> Self {
+        Self {
+            bytes: usize::MAX,
+            time: Duration::from_secs(10),
+        }
+    }
+}
+
 /// A body that is read when somebody asks for it, once. Whatever happens on the way, nothing of it is
 /// lost: a layer that lets its request pass all the same lets all of it pass.
 pub(crate) struct BodyReader<B: Body> {

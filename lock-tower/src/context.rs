@@ -1,7 +1,10 @@
 //! What a handler can know about the lock it runs under, and change.
 
 use std::fmt;
+use std::future::{Future, pending};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use http::Extensions;
@@ -20,9 +23,16 @@ use crate::tenure::Shared;
 /// it instead of waiting for its own request. A task that the handler spawns, and the body of its
 /// answer, are not inside.
 ///
-/// A request that was not locked (another method, [`MissingKey::Pass`](crate::MissingKey::Pass),
-/// [`Outage::Pass`](crate::Outage::Pass), a duplicate in [shadow mode](crate::LockLayer::shadow))
-/// has none: the extractor answers 500, `Option<LockContext>` is `None`.
+/// # Requests without a lock
+///
+/// | request | context | `Option` of it as an extractor |
+/// | --- | --- | --- |
+/// | locked | [`is_locked`](Self::is_locked) | `Some` |
+/// | let pass: a duplicate in [shadow mode](crate::LockLayer::shadow), [`MissingKey::Pass`](crate::MissingKey::Pass), [`Outage::Pass`](crate::Outage::Pass) | not `is_locked`: no fencing token, nothing to lose, and nothing to release | `None` |
+/// | of another [method](crate::LockLayer::methods), or outside of the layer | none; the extractor answers 500 | `None` |
+///
+/// A handler that must not run without a fencing token says so by what it does with a `None` from
+/// [`fencing_token`](Self::fencing_token).
 ///
 /// Behind two layers with different keys it is that of the inner one, and the handler runs inside
 /// both locks.
@@ -38,8 +48,8 @@ use crate::tenure::Shared;
 ///
 /// async fn pay<B>(request: Request<B>) -> Response<String> {
 ///     let lock = request.extensions().get::<LockContext>().expect("behind the lock layer");
-///     let fence = i64::from(lock.fencing_token()); // … SET fence = $1 WHERE fence <= $1
-///     if !lock.is_valid() { /* somebody else may be at it: stop before the next effect */ }
+///     let fence = lock.fencing_token().map(i64::from); // … SET fence = $1 WHERE fence <= $1
+///     if lock.is_lost() { /* another request may be at it: stop before the next effect */ }
 ///     lock.cool_down(Duration::from_secs(60)); // from here on, whatever happens
 ///     # let _ = fence;
 ///     Response::new("paid".into())
@@ -48,68 +58,113 @@ use crate::tenure::Shared;
 /// ```
 #[derive(Clone)]
 pub struct LockContext {
-    shared: Arc<Shared>,
+    /// `None`: the request was let pass without one.
+    lock: Option<Arc<Shared>>,
+    /// Of the lock layer around that one, if there is one.
+    outer: Option<Arc<Shared>>,
 }
 
 impl LockContext {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    pub(crate) fn locked(lock: Arc<Shared>) -> Self {
+        Self {
+            lock: Some(lock),
+            outer: None,
+        }
     }
 
-    /// That of the layer around this one, if there is one.
-    pub(crate) fn outer(extensions: &Extensions) -> Option<&Arc<Shared>> {
-        extensions.get().map(|context: &Self| &context.shared)
+    /// For a request that its layer lets pass.
+    pub(crate) fn unlocked(extensions: &Extensions) -> Self {
+        Self {
+            lock: None,
+            outer: Self::around(extensions).cloned(),
+        }
     }
 
-    /// The number that a resource can check: higher for every grant of the key.
+    /// The innermost lock that the request has already, if it has one.
+    pub(crate) fn around(extensions: &Extensions) -> Option<&Arc<Shared>> {
+        let context: &Self = extensions.get()?;
+        context.lock.as_ref().or(context.outer.as_ref())
+    }
+
+    /// Whether the layer has taken the lock for this request. `false` where it let the request pass
+    /// without one; a lock that was lost or released since then was taken all the same.
     #[must_use]
-    pub fn fencing_token(&self) -> FencingToken {
-        self.shared.handle.fencing_token()
+    pub fn is_locked(&self) -> bool {
+        self.lock.is_some()
     }
 
-    /// Whether the lock is held at this very moment.
+    /// The number that a resource can check: higher for every grant of the key. `None`: the request
+    /// [has no lock](Self::is_locked).
+    #[must_use]
+    pub fn fencing_token(&self) -> Option<FencingToken> {
+        Some(self.lock.as_ref()?.handle.fencing_token())
+    }
+
+    /// Whether the lock is held at this very moment: not without one, not after it was released.
     #[must_use]
     pub fn is_valid(&self) -> bool {
-        self.shared.handle.is_valid()
+        self.lock
+            .as_ref()
+            .is_some_and(|lock| lock.handle.is_valid())
     }
 
-    /// How long the lock stays valid if it is never renewed again; zero once it is lost or released.
+    /// Whether the lock was taken and is lost by now, so that another request may have it: what a
+    /// long handler asks before its next effect. Not so without a lock, and after a release.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        let lost = pin!(self.lost());
+        lost.poll(&mut Context::from_waker(Waker::noop()))
+            .is_ready()
+    }
+
+    /// How long the lock stays valid if it is never renewed again; zero once it is lost or released,
+    /// and without one.
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        self.shared.handle.remaining()
+        self.lock
+            .as_ref()
+            .map_or(Duration::ZERO, |lock| lock.handle.remaining())
     }
 
-    /// Resolves when the lock is lost; never, if it is released first.
+    /// Resolves when the lock is lost; never, if it is released first, or if there is none.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future loses nothing.
     pub async fn lost(&self) {
-        self.shared.handle.lost().await;
+        match &self.lock {
+            Some(lock) => lock.handle.lost().await,
+            None => pending().await,
+        }
     }
 
     /// Keeps the key taken for `cooldown` after the request, in place of the layer's cooldown and
-    /// however the request ends: with an error, a panic, or a client that has gone. A day at most.
+    /// however the request ends: with an error, a panic, or a client that has gone. A day at most;
+    /// longer than the manager's [`max_ttl`](lock_core::ManagerBuilder::max_ttl) is cut to that, with
+    /// a warning in the log.
     ///
-    /// The last call counts; after the lock was given back, none does.
+    /// The last call counts; after the lock was given back, and without one, none does.
     pub fn cool_down(&self, cooldown: Duration) {
-        self.shared.ask(cooldown);
+        if let Some(lock) = &self.lock {
+            lock.ask(cooldown);
+        }
     }
 
     /// Gives the key back without a cooldown when the request ends, whatever its response says: the
     /// next try is welcome at once.
     ///
     /// The last call of this and [`cool_down`](Self::cool_down) counts; after the lock was given
-    /// back, none does.
+    /// back, and without one, none does.
     pub fn skip_cooldown(&self) {
-        self.shared.ask(Duration::ZERO);
+        self.cool_down(Duration::ZERO);
     }
 
     /// Gives the lock back now, and the handler goes on without it: for what comes after the part
     /// that must not run twice. What [`cool_down`](Self::cool_down) has asked for counts; the
     /// layer's own cooldown, which depends on the response, does not.
     ///
-    /// A second call, and one after the request has ended, does nothing and is `Ok`.
+    /// A second call, one after the request has ended, and one without a lock does nothing and is
+    /// `Ok`.
     ///
     /// # Errors
     ///
@@ -121,14 +176,16 @@ impl LockContext {
     ///
     /// Dropping the future loses nothing: the release goes on in the background.
     pub async fn release_now(&self) -> Result<(), Error> {
-        self.shared.release().await
+        match &self.lock {
+            Some(lock) => lock.release().await,
+            None => Ok(()),
+        }
     }
 }
 
 impl fmt::Debug for LockContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LockContext")
-            .field("lock", &self.shared.handle)
-            .finish()
+        let lock = self.lock.as_ref().map(|lock| &lock.handle);
+        f.debug_struct("LockContext").field("lock", &lock).finish()
     }
 }

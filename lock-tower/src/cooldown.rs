@@ -19,6 +19,14 @@ pub(crate) struct Cooldown {
 }
 
 impl Cooldown {
+    /// That is known before there is a response.
+    pub(crate) fn longest(&self) -> Duration {
+        match &self.of_response {
+            Some(_) => Duration::ZERO,
+            None => self.after_success.max(self.interval),
+        }
+    }
+
     /// From here on, for a lock that was held for so long.
     pub(crate) fn after(&self, head: &response::Parts, held_for: Duration) -> Duration {
         match &self.of_response {

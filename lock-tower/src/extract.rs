@@ -10,15 +10,14 @@ use http::request::Parts;
 
 use crate::LockContext;
 
-/// The handler is not behind a [`LockLayer`](crate::LockLayer), or its layer let this request pass
-/// without a lock: 500.
+/// The handler is not behind a [`LockLayer`](crate::LockLayer), or its layer locks other methods: 500.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NotLocked;
 
 impl fmt::Display for NotLocked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the request runs without a lock; put its route behind a `LockLayer`, or take `Option<LockContext>`")
+        f.write_str("the request has passed no lock layer that locks its method; put its route behind a `LockLayer`, or take `Option<LockContext>`")
     }
 }
 
@@ -38,10 +37,12 @@ impl<S: Send + Sync> FromRequestParts<S> for LockContext {
     }
 }
 
+/// `None` also where the layer let the request pass without a lock.
 impl<S: Send + Sync> OptionalFromRequestParts<S> for LockContext {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Option<Self>, Infallible> {
-        Ok(parts.extensions.get().cloned())
+        let context: Option<&Self> = parts.extensions.get();
+        Ok(context.filter(|context| context.is_locked()).cloned())
     }
 }

@@ -161,8 +161,7 @@ where
                             let policy = Arc::clone(&work.policy);
                             policy.record.granted(locks.fell_back, *asked);
                             let ticket = policy.in_flight.enter(policy.record);
-                            let outer = LockContext::outer(work.request.extensions()).cloned();
-                            let tenure = Tenure::new(locks, policy.record, ticket, outer);
+                            let tenure = Tenure::new(locks, &policy, ticket, &work.request);
                             let lock = Arc::clone(tenure.shared());
                             let running = Running {
                                 work: work.start(tenure),
@@ -222,10 +221,11 @@ where
             return Self::Refused { response };
         }
         policy.watch(&parts, &key);
-        let taking = match key {
-            Ok(key) if policy.holds_already(&parts, &key) => Err(policy.record.twice()),
-            Ok(key) => Ok(policy.take(key)),
-            Err(no_key) => Err(Rejection::from(no_key)),
+        let taking = match (policy.fault(), key) {
+            (Some(error), _) => Err(Rejection::from(error)),
+            (None, Ok(key)) if policy.holds_already(&parts, &key) => Err(policy.record.twice()),
+            (None, Ok(key)) => Ok(policy.take(key)),
+            (None, Err(no_key)) => Err(Rejection::from(no_key)),
         };
         let work = Work {
             span: policy.span(),
@@ -250,11 +250,13 @@ where
 {
     /// Refused, or run as if the layer were not there.
     fn without_lock(mut self, rejection: Rejection) -> State<S, B> {
-        let (parts, body) = self.request.into_parts();
+        let (mut parts, body) = self.request.into_parts();
         if let Some(response) = self.policy.judge(rejection, &parts) {
             let response = Some(Box::new(response));
             return State::Refused { response };
         }
+        let context = LockContext::unlocked(&parts.extensions);
+        parts.extensions.insert(context);
         let future = Box::pin(self.inner.call(Request::from_parts(parts, body)));
         State::Passing { future }
     }

@@ -1,7 +1,7 @@
 //! The layer: what a service is told about its locks.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use lock_core::LockManager;
 use tower_layer::Layer;
@@ -39,11 +39,14 @@ use crate::service::LockService;
 /// | [`wait`](Self::wait) | none: refused at once |
 /// | [`cooldown`](Self::cooldown), [`min_interval`](Self::min_interval), [`cooldown_with`](Self::cooldown_with) | none; set one |
 /// | [`refusals`](Self::refusals), [`on_reject`](Self::on_reject) | problem+json |
+/// | [`problem_types`](Self::problem_types) | `urn:lockkit:problem:` |
+/// | [`retry_hint`](Self::retry_hint) | 1 s |
 ///
 /// | operations | default |
 /// | --- | --- |
 /// | [`name`](Self::name), for log lines and metrics | `lock` |
 /// | [`in_flight`](Self::in_flight), to wait for handlers at shutdown | |
+/// | [`checked`](Self::checked), to fail at the start where a setting is out of bounds | an error in the log, and 500 |
 ///
 /// `K` is what its key is made of: the head of a request, or its body too. Constructors choose it.
 ///
@@ -75,12 +78,10 @@ impl<K> LockLayer<K> {
         }
     }
 
-    pub(crate) fn key_mut(&mut self) -> &mut K {
-        &mut self.key
-    }
-
     pub(crate) fn with(mut self, change: impl FnOnce(&mut Policy)) -> Self {
-        change(Arc::make_mut(&mut self.policy));
+        let policy = Arc::make_mut(&mut self.policy);
+        policy.checked = OnceLock::new();
+        change(policy);
         self
     }
 }
@@ -89,6 +90,8 @@ impl<S, K: Clone> Layer<S> for LockLayer<K> {
     type Service = LockService<S, K>;
 
     fn layer(&self, inner: S) -> Self::Service {
+        // A layer cannot fail here; a fault is in the log before the first request comes.
+        let _ = self.policy.fault();
         LockService::new(inner, Arc::clone(&self.policy), self.key.clone())
     }
 }

@@ -24,7 +24,8 @@
 //!
 //! # What happens to a request
 //!
-//! 1. A method that is not locked (GET, HEAD, OPTIONS, …) passes, without a question to the store.
+//! 1. A method that is not locked (by default GET, HEAD, OPTIONS, …) passes, without a question to the
+//!    store.
 //! 2. The key is made from the request. One that names nothing to lock is answered with **400**
 //!    `lock_key_missing` ([or passes](LockLayer::on_missing_key)), one that names it twice and
 //!    differently with **400** `lock_key_ambiguous`, one that names it in a way that is not
@@ -41,8 +42,9 @@
 //!    250 ms to confirm that, the answer is sent and the release goes on in the background. Answers
 //!    that are made while they are sent [hold the lock to their end](LockLayer::release_at).
 //!
-//! Refusals are `application/problem+json` with the code above and, for 409 and 503, `Retry-After`:
-//! exact while a key cools down, a hint while a request is in flight, never 0. They can be
+//! Refusals are `application/problem+json` with the [members](Rejection::problem) of RFC 9457, the code
+//! above and, for 409 and 503, `Retry-After`: exact while a key cools down,
+//! [a hint of 1 s](LockLayer::retry_hint) while a request is in flight, never 0. They can be
 //! [HTML for native forms](LockLayer::refusals) or [your own](LockLayer::on_reject). A [`Rejection`]
 //! in the response's extensions tells them from the application's own answers.
 //!
@@ -58,6 +60,9 @@
 //! * The lock is lost (somebody deleted the key, Redis was gone for longer than the ttl): the
 //!   handler goes on, and can see it in its [`LockContext`]. Only a database that checks the
 //!   [fencing token](LockContext::fencing_token) keeps a second owner from its effect.
+//! * The handler hangs: its lock is renewed, and its user refused, for as long as it hangs. [A timeout
+//!   inside of the layer](LockLayer::max_hold) ends it; the log names the layer and the route after ten
+//!   ttls.
 //! * Redis dies while the handler runs: its answer is sent all the same.
 //! * The process is killed: the key ends with its [ttl](LockLayer::ttl).
 //!
@@ -79,7 +84,8 @@
 //! | `<bearer>` | the token of `Authorization: Bearer …`, digested |
 //! | `<ext.NAME>` | what a layer outside has found, such as authentication: [`KeyTemplate::extension`] says of which type |
 //! | `<idempotency-key>` | the header `Idempotency-Key`, quoted or bare |
-//! | `<method>` | the method |
+//! | `<method>` | the method; HEAD counts as GET, whose handler answers it |
+//! | `<host>` | the host that the request is for, of `:authority`, an absolute URI or `Host`, in lower case and without its port: the same over HTTP/1 and HTTP/2. Two that differ are ambiguous |
 //! | `<route>` | the route that axum has matched, such as `/orders/{id}` (feature `axum`); without a matched route, the path |
 //! | `<path>` | the path, in one spelling: `/users/%31` is `/users/1`. With the feature `axum` the whole path, in nested routers too |
 //! | `<param.NAME>` | of that parameter of the route that axum has matched, decoded (feature `axum`) |
@@ -104,8 +110,9 @@
 //!   two placeholders there must be one (`:`, `{` or `}`). An optional part that is not there is
 //!   neither the empty value nor any other. A key of more than 1 024 bytes becomes a SHA-256 digest
 //!   behind the text that the template begins with.
-//! * **An empty value counts as none**, and no lock is shared by all who name nothing: a request in
-//!   which nothing optional is there, and nothing else but method, route and path, has no key.
+//! * **A value that is empty or blank counts as none**, and no lock is shared by all who name nothing: a
+//!   request in which nothing optional is there, and nothing else but method, host, route and path, has
+//!   no key. Blanks around a header's value are no part of it, over HTTP/2 as over HTTP/1.
 //! * **Keys are stored in Redis readable.** `<bearer>` and `<session.…>` are digested because whoever
 //!   reads them could use them. A digest hides nothing that can be guessed, such as a user's number.
 //! * A name with `|` or `>` in it, or with a `?` at its end, can be had by an [extractor](key) only.
@@ -172,7 +179,8 @@
 //! From outside to inside:
 //!
 //! 1. tracing: refusals are seen in it
-//! 2. CORS: a page of another origin can read the 409
+//! 2. CORS: a page of another origin can read the 409. A script reads `Retry-After` only if
+//!    `Access-Control-Expose-Headers` names it; the same time is `retry_after_ms` in the body
 //! 3. authentication: who clicks is known, and not what a header says about it
 //! 4. **the lock layer**
 //! 5. catch-panic and timeout: a panic or a timeout is an answer, and the lock is released with it
@@ -184,8 +192,8 @@
 //! or `Router::layer` the matched route is known; around a whole `Router` it is not, and `<route>`
 //! is the path.
 //!
-//! A layer in the wrong place, outside of the authentication or around the router, is found by
-//! [`probe`], a sample request in a test or at the start. Without one, a layer of which the first ten
+//! A layer in the wrong place, outside of the authentication or around the router, or with settings that
+//! are [out of bounds](LockLayer::checked), is found by [`probe`], a sample request in a test or at the start. Without one, a layer of which the first ten
 //! requests all lack what its key is made of says so in the log, once: it cannot know before.
 //!
 //! # Deployment
@@ -211,7 +219,8 @@
 //! # Features
 //!
 //! * `axum`: `<route>` is the matched route and `<path>` the original one, `<param.…>` can be named,
-//!   `<peer>` knows `ConnectInfo`, and [`LockContext`] is an extractor. Nothing else changes; for
+//!   `<peer>` knows `ConnectInfo`, [`LockContext`] is an extractor, and a handler may answer with
+//!   [`lock_core::Error`] (lock-core's feature `axum`). Nothing else changes; for
 //!   services that are not routed by axum, nothing at all.
 //! * `json`: `<json./…>` and `<json>` can be named, and their extractors are there.
 //! * `metrics`: counters and histograms for the recorder of the `metrics` crate that the application
@@ -242,6 +251,7 @@ mod request_body;
 mod service;
 mod settings;
 mod streaming;
+mod stuck;
 mod taking;
 mod tenure;
 mod work;

@@ -13,7 +13,7 @@ pub enum MissingKey {
     /// It is answered with 400 and the code `lock_key_missing`.
     #[default]
     Reject,
-    /// It runs without a lock, and without a [`LockContext`](crate::LockContext).
+    /// It runs without a lock, and its [`LockContext`](crate::LockContext) says so.
     Pass,
 }
 
@@ -64,7 +64,7 @@ pub enum Outage {
     /// It is answered with 503 and `Retry-After`. Without the store nothing is done.
     #[default]
     Reject,
-    /// It runs without a lock, and without a [`LockContext`](crate::LockContext). During an outage
+    /// It runs without a lock, and its [`LockContext`](crate::LockContext) says so. During an outage
     /// duplicates run.
     Pass,
     /// It runs under a lock of this manager alone: give it one of

@@ -77,6 +77,12 @@ pub enum ProbeError {
     },
     /// The key names `<route>`, and axum has matched none where the layer stands.
     RouteUnknown,
+    /// A setting of the lock layer is out of bounds: it refuses every request, see
+    /// [`LockLayer::checked`](crate::LockLayer::checked).
+    Invalid {
+        /// Which one, and its bound.
+        reason: String,
+    },
 }
 
 impl fmt::Display for ProbeError {
@@ -110,6 +116,9 @@ impl fmt::Display for ProbeError {
                  path; add the layer by `Router::route_layer` or `Router::layer` instead of putting \
                  it around the router",
             ),
+            Self::Invalid { reason } => {
+                write!(f, "the settings of the lock layer are out of bounds: {reason}")
+            }
         }
     }
 }
@@ -131,6 +140,10 @@ impl Probing {
         sample: &Parts,
         key: Result<LockKey, NoKey>,
     ) -> Response<Bytes> {
+        if let Some(error) = policy.fault() {
+            let reason = error.to_string();
+            return self.note(Err(ProbeError::Invalid { reason }));
+        }
         self.note(match key {
             _ if policy.route_known(sample) == Some(false) => Err(ProbeError::RouteUnknown),
             Ok(_) => Ok(()),

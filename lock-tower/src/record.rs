@@ -3,9 +3,10 @@
 //! Labels are the layer's name, which the program says, and words of this file: there is no key,
 //! path or user in any of it, and no more series than layers times words.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::rejection::{Rejection, RejectionKind};
+use crate::stuck::{Place, StuckWatch};
 
 /// Tells of the requests of one layer.
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +99,33 @@ impl Record {
         );
         #[cfg(feature = "metrics")]
         metrics::counter!("lock_layer_disconnects_total", "layer" => self.layer).increment(1);
+    }
+
+    /// It holds its lock for very long.
+    pub(crate) fn stuck(
+        self,
+        watch: &StuckWatch,
+        template: Option<&str>,
+        place: &Place,
+        held_for: Duration,
+    ) {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "how often it is logged, no lease"
+        )]
+        let others = watch.one_more(Instant::now());
+        if let Some(others) = others {
+            tracing::warn!(
+                layer = self.layer,
+                template,
+                method = %place.method,
+                route = place.route(),
+                ?held_for,
+                others,
+                "a handler has held its lock for more than ten ttls and refuses its user everything \
+                 meanwhile; does it hang? Put a timeout inside of the lock layer, and set max_hold"
+            );
+        }
     }
 
     /// Its lock is to be given back, after it was held for so long.

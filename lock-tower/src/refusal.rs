@@ -8,8 +8,20 @@ use crate::rejection::Rejection;
 
 /// Ready answers, for [`LockLayer::on_reject`](crate::LockLayer::on_reject) to give or to change.
 impl Rejection {
-    /// The default answer: `application/problem+json` (RFC 9457) with the [code](Self::code), and
-    /// `Retry-After` where trying again makes sense.
+    /// The default answer, `application/problem+json` (RFC 9457), with `Retry-After` where trying
+    /// again makes sense.
+    ///
+    /// | member | value |
+    /// | --- | --- |
+    /// | `type` | the [type URI](Self::type_uri), one for each code |
+    /// | `title`, `detail` | a few words, and a sentence or two, for a person |
+    /// | `status` | the [status](Self::status) |
+    /// | `code` | the [code](Self::code), for a program |
+    /// | `source` | the [part of the request](Self::source) that is meant, where one is |
+    /// | `retry_after_ms` | [when to try again](Self::retry_after_millis), where that makes sense |
+    ///
+    /// A script of another origin reads the body if CORS lets it read the answer, but `Retry-After`
+    /// only if `Access-Control-Expose-Headers` names that header.
     #[must_use]
     pub fn problem(&self) -> Response<String> {
         self.response("application/problem+json", self.problem_json())
@@ -18,11 +30,11 @@ impl Rejection {
     /// A small HTML page that says the same to a person. It loads nothing and sends nothing.
     #[must_use]
     pub fn page(&self) -> Response<String> {
-        let (title, advice) = (self.title(), self.advice());
+        let (title, detail) = (self.title(), self.detail());
         let page = format!(
             "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
-             <h1>{title}</h1>\n<p>{advice}</p>\n</html>\n"
+             <h1>{title}</h1>\n<p>{detail}</p>\n</html>\n"
         );
         self.response("text/html; charset=utf-8", page)
     }
@@ -55,16 +67,22 @@ impl Rejection {
         response
     }
 
-    /// Nothing in it needs to be escaped: the names of sources hold neither quotes nor backslashes.
+    /// Nothing in it needs to be escaped: the names of sources and the type URIs hold neither quotes
+    /// nor backslashes.
     fn problem_json(&self) -> String {
-        let detail = match self.source() {
-            Some(source) => format!(r#","detail":"the part of the request is: {source}""#),
-            None => String::new(),
-        };
+        let mut more = String::new();
+        if let Some(source) = self.source() {
+            more.push_str(&format!(r#","source":"{source}""#));
+        }
+        if let Some(millis) = self.retry_after_millis() {
+            more.push_str(&format!(r#","retry_after_ms":{millis}"#));
+        }
         format!(
-            r#"{{"type":"about:blank","title":"{}","status":{},"code":"{}"{detail}}}"#,
+            r#"{{"type":"{}","title":"{}","status":{},"detail":"{}","code":"{}"{more}}}"#,
+            self.type_uri(),
             self.title(),
             self.status().as_u16(),
+            self.detail(),
             self.code(),
         )
     }

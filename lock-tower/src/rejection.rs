@@ -1,5 +1,6 @@
 //! What a request is answered with that did not reach the handler.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use http::StatusCode;
@@ -25,7 +26,7 @@ pub enum RejectionKind {
     /// 400 `lock_key_invalid`: what the request has in a part of its key is not understood, or its key
     /// cannot be one.
     KeyInvalid,
-    /// 503 `lock_key_unavailable`: whoever had to be asked for a part of the key gave no answer.
+    /// 503 `lock_key_unavailable`: a service that knows a part of the key gave no answer.
     KeyUnavailable,
     /// 413 `lock_body_too_large`: the body is larger than may be read for the key.
     BodyTooLarge,
@@ -38,15 +39,17 @@ pub enum RejectionKind {
     BodyInvalid,
     /// 500 `lock_misconfigured`: the store will never accept this as it is set up.
     Misconfigured,
-    /// 500 `lock_invalid`: the layer's settings are out of bounds.
+    /// 500 `lock_invalid`: the layer's settings are out of bounds, see
+    /// [`LockLayer::checked`](crate::LockLayer::checked).
     Invalid,
 }
 
 /// A refusal of the layer: in the extensions of its response, so that layers outside can tell it
 /// from an answer of the application's own that has the same status.
 ///
-/// The response is `application/problem+json` (RFC 9457) with a `code`, and `Retry-After` where
-/// trying again makes sense. Neither holds a key, a token or a value of the request.
+/// The response is `application/problem+json` (RFC 9457), see [`problem`](Self::problem), with
+/// `Retry-After` where trying again makes sense. It holds no key, no token and no value of the
+/// request.
 ///
 /// # Examples
 ///
@@ -67,7 +70,12 @@ pub struct Rejection {
     retry_after: Option<Duration>,
     /// The part of the request that is meant, as the template names it; never its value.
     source: Option<String>,
+    /// What the type URIs of problems begin with.
+    types: Cow<'static, str>,
 }
+
+/// What [`LockLayer::problem_types`](crate::LockLayer::problem_types) is by default.
+pub(crate) const TYPES: &str = "urn:lockkit:problem:";
 
 impl Rejection {
     /// What a caller can do about it.
@@ -110,8 +118,8 @@ impl Rejection {
         self
     }
 
-    /// When to try again: exact while the key cools down, a hint (the longest that the lock lasts
-    /// if its owner has died) while a request is under way.
+    /// When to try again: exact while the key cools down, and
+    /// [a hint](crate::LockLayer::retry_hint) while a request is under way.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
@@ -121,7 +129,20 @@ impl Rejection {
     /// exactly that long is not refused again, and never 0, which would mean "at once".
     #[must_use]
     pub fn retry_after_seconds(&self) -> Option<u64> {
-        self.retry_after.map(whole_seconds)
+        self.retry_after.map(|wait| rounded_up(wait, 1_000_000_000))
+    }
+
+    /// The same in milliseconds, rounded up and never 0: the member `retry_after_ms` of a problem.
+    #[must_use]
+    pub fn retry_after_millis(&self) -> Option<u64> {
+        self.retry_after.map(|wait| rounded_up(wait, 1_000_000))
+    }
+
+    /// The `type` of the problem: [`LockLayer::problem_types`](crate::LockLayer::problem_types) and
+    /// the [code](Self::code).
+    #[must_use]
+    pub fn type_uri(&self) -> String {
+        format!("{}{}", self.types, self.code())
     }
 
     /// The part of the request that is missing or ambiguous, as the template names it; never its
@@ -144,52 +165,85 @@ impl Rejection {
             status: status_of(kind),
             retry_after: None,
             source: None,
+            types: Cow::Borrowed(TYPES),
         }
     }
 
-    /// Words for a client: what happened, nothing about the set-up. For the lock's own errors the
-    /// same words as lock-core's, so that a refusal reads the same from the layer and the handler.
+    /// As the layer tells it: with its type URIs, and its hint while a request is under way.
+    pub(crate) fn told(mut self, types: &Cow<'static, str>, hint: Duration) -> Self {
+        self.types = types.clone();
+        if self.kind == RejectionKind::InFlight {
+            // What is left of the owner's lease says nothing about when its work is done.
+            self.retry_after = Some(hint);
+        }
+        self
+    }
+
+    /// A few words for a client: what happened, nothing about the set-up. For the lock's own errors
+    /// the same words as lock-core's, so that a refusal reads the same from the layer and the handler.
     pub(crate) fn title(&self) -> &'static str {
         match self.kind {
-            RejectionKind::InFlight => "This is being done already",
-            RejectionKind::CoolingDown => "This was done a moment ago",
-            RejectionKind::Unavailable => "The lock service gave no answer",
-            RejectionKind::KeyMissing => "The request lacks what identifies it",
-            RejectionKind::KeyAmbiguous => "The request identifies itself twice, and differently",
-            RejectionKind::KeyInvalid => "The request identifies itself by what is not understood",
-            RejectionKind::KeyUnavailable => "Nobody could say who the request is from",
-            RejectionKind::BodyTooLarge => "The body of the request is too large",
-            RejectionKind::BodyTimeout => "The body of the request took too long",
-            RejectionKind::BodyIncomplete => "The body of the request ended too early",
-            RejectionKind::BodyInvalid => "The body of the request is not understood",
-            RejectionKind::Misconfigured | RejectionKind::Invalid => {
-                "The lock is not set up correctly"
-            }
+            RejectionKind::InFlight => "Already in progress",
+            RejectionKind::CoolingDown => "Already done",
+            RejectionKind::Unavailable => "Lock service unavailable",
+            RejectionKind::KeyMissing => "Request not identified",
+            RejectionKind::KeyAmbiguous => "Request identified twice",
+            RejectionKind::KeyInvalid => "Request identity not understood",
+            RejectionKind::KeyUnavailable => "Identity service unavailable",
+            RejectionKind::BodyTooLarge => "Request body too large",
+            RejectionKind::BodyTimeout => "Request body too slow",
+            RejectionKind::BodyIncomplete => "Request body incomplete",
+            RejectionKind::BodyInvalid => "Request body not understood",
+            RejectionKind::Misconfigured | RejectionKind::Invalid => "Locks not set up correctly",
         }
     }
 
-    /// What a person can do about it.
-    pub(crate) fn advice(&self) -> &'static str {
+    /// What happened, and what a person can do about it.
+    pub(crate) fn detail(&self) -> &'static str {
         match self.kind {
             RejectionKind::InFlight => {
-                "Your first request is still being worked on. There is no need to send it again."
+                "The first request is still in progress. There is no need to send it again."
             }
             RejectionKind::CoolingDown => {
-                "Your request has been received and done. There is no need to send it again."
+                "The first request succeeded a moment ago. There is no need to send it again."
             }
-            RejectionKind::Unavailable
-            | RejectionKind::KeyUnavailable
-            | RejectionKind::BodyTimeout
-            | RejectionKind::BodyIncomplete => "Nothing was done. Please try again in a moment.",
-            RejectionKind::KeyMissing
-            | RejectionKind::KeyAmbiguous
-            | RejectionKind::KeyInvalid
-            | RejectionKind::BodyInvalid => {
-                "Nothing was done. Please go back, reload the page and try again."
+            RejectionKind::Unavailable => {
+                "The lock service gave no answer. Nothing was done. Please try again in a moment."
             }
-            RejectionKind::BodyTooLarge => "Nothing was done. Please send less.",
+            RejectionKind::KeyMissing if self.source.is_none() => {
+                "The request carries no user identity. Nothing was done."
+            }
+            RejectionKind::KeyMissing => {
+                "The request lacks a value that identifies it. Nothing was done. Please go back, \
+                 reload the page and try again."
+            }
+            RejectionKind::KeyAmbiguous => {
+                "The request carries two different values where one identifies it. Nothing was done."
+            }
+            RejectionKind::KeyInvalid => {
+                "The request carries a value that identifies it, but in an unknown format. Nothing \
+                 was done."
+            }
+            RejectionKind::KeyUnavailable => {
+                "The service that identifies requests gave no answer. Nothing was done. Please try \
+                 again in a moment."
+            }
+            RejectionKind::BodyTooLarge => {
+                "The body of the request is too large. Nothing was done. Please send less."
+            }
+            RejectionKind::BodyTimeout => {
+                "The body of the request did not arrive in time. Nothing was done. Please try again \
+                 in a moment."
+            }
+            RejectionKind::BodyIncomplete => {
+                "The body of the request ended too early. Nothing was done. Please try again in a \
+                 moment."
+            }
+            RejectionKind::BodyInvalid => {
+                "The body of the request has an unknown format. Nothing was done."
+            }
             RejectionKind::Misconfigured | RejectionKind::Invalid => {
-                "Nothing was done. The fault is on our side; please try again later."
+                "Nothing was done. The fault is on the server's side; please try again later."
             }
         }
     }
@@ -225,10 +279,10 @@ impl From<&Error> for Rejection {
         if matches!(kind, RejectionKind::Misconfigured | RejectionKind::Invalid) {
             tracing::error!(code = error.code(), %error, "no request can get its lock");
         }
-        // A stranger's lock may have no end; whoever is told to try again is told when all the same.
+        // A stranger's cooldown may have no end; a client that may try again is told when.
         let again = matches!(
             kind,
-            RejectionKind::Unavailable | RejectionKind::InFlight | RejectionKind::CoolingDown
+            RejectionKind::Unavailable | RejectionKind::CoolingDown
         );
         let unknown = again.then_some(Duration::from_secs(1));
         Self {
@@ -266,9 +320,9 @@ impl From<NoKey> for Rejection {
     }
 }
 
-fn whole_seconds(wait: Duration) -> u64 {
-    let seconds = wait.as_nanos().div_ceil(1_000_000_000).max(1);
-    u64::try_from(seconds).unwrap_or(u64::MAX)
+fn rounded_up(wait: Duration, nanos: u128) -> u64 {
+    let units = wait.as_nanos().div_ceil(nanos).max(1);
+    u64::try_from(units).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -279,9 +333,12 @@ mod tests {
     fn retry_after_is_whole_seconds_rounded_up_and_never_zero() {
         let cases = [(0, 1), (1, 1), (999, 1), (1000, 1), (1001, 2), (2000, 2)];
         for (millis, seconds) in cases {
-            assert_eq!(whole_seconds(Duration::from_millis(millis)), seconds);
+            let wait = Duration::from_millis(millis);
+            assert_eq!(rounded_up(wait, 1_000_000_000), seconds);
         }
-        assert_eq!(whole_seconds(Duration::from_nanos(1_000_000_001)), 2);
+        let longer = Duration::from_nanos(1_000_000_001);
+        assert_eq!(rounded_up(longer, 1_000_000_000), 2);
+        assert_eq!(rounded_up(longer, 1_000_000), 1001);
     }
 
     #[test]
@@ -305,6 +362,15 @@ mod tests {
             assert_eq!(problem["code"], rejection.code());
             assert_eq!(problem["status"], status);
             assert_eq!(rejection.status(), status);
+            assert_eq!(problem["type"], rejection.type_uri());
+            let title = problem["title"].as_str().unwrap();
+            assert!(title.split(' ').count() <= 5, "{title}");
+            let detail = problem["detail"].as_str().unwrap();
+            assert!(detail.ends_with('.') && !detail.contains("  "), "{detail}");
+            let source = rejection.source().map(str::to_owned);
+            assert_eq!(problem["source"].as_str().map(str::to_owned), source);
+            let again = problem["retry_after_ms"].as_u64();
+            assert_eq!(again, rejection.retry_after_millis());
         }
     }
 }

@@ -102,7 +102,7 @@ where
         if !self.policy.locks_method(request.method()) {
             return self.pass_method(request.map(RequestBody::untouched));
         }
-        let asked = self.key.ask(request);
+        let asked = self.key.ask(request, self.policy.body);
         self.go_on(asked)
     }
 }

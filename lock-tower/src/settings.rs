@@ -1,12 +1,13 @@
 //! The policies of a layer, each with its default and its price.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Response, response};
-use lock_core::{Renew, Wait};
+use lock_core::{Error, Renew, Wait};
 
 use crate::in_flight::InFlight;
 use crate::layer::LockLayer;
@@ -18,10 +19,13 @@ use crate::rejection::Rejection;
 impl<K> LockLayer<K> {
     /// The methods that are locked; all others pass untouched, without a question to the store.
     ///
-    /// Default: POST, PUT, PATCH and DELETE. GET, HEAD and OPTIONS are locked only if they are
-    /// named here, and so are methods that somebody makes up: `post` is not POST. Behind a route of
-    /// any method (`axum::routing::any`) a client could choose one that is not locked; route the
-    /// methods that there are.
+    /// Default: POST, PUT, PATCH and DELETE. GET and OPTIONS are locked only if they are named here,
+    /// and so are methods that a client makes up: `post` is not POST. Behind a route of any method
+    /// (`axum::routing::any`) a client could choose one that is not locked; route the methods that
+    /// there are.
+    ///
+    /// HEAD is locked where GET is, and under the same key (`<method>` is `GET` for both): axum
+    /// answers HEAD with the handler of GET, and other frameworks do the same.
     pub fn methods(self, methods: impl IntoIterator<Item = Method>) -> Self {
         self.with(|policy| policy.methods = methods.into_iter().collect())
     }
@@ -31,12 +35,13 @@ impl<K> LockLayer<K> {
         self.with(|policy| policy.missing_key = missing_key)
     }
 
-    /// Refuses nothing: a request that would be refused runs without a lock (and without a
-    /// [`LockContext`](crate::LockContext): take `Option<LockContext>` meanwhile), and is counted
-    /// and logged at level `info`. To see on real traffic what the layer would do before it does it.
+    /// Refuses nothing: a request that would be refused runs without a lock, and is counted and
+    /// logged at level `info`. To see on real traffic what the layer would do before it does it. The
+    /// handler's [`LockContext`](crate::LockContext) says that it is
+    /// [not locked](crate::LockContext::is_locked).
     ///
     /// Locks are taken, held and cooled down as without it, so each request still pays for the
-    /// store's answer, at most [`acquire_timeout`](Self::acquire_timeout); nobody [waits](Self::wait).
+    /// store's answer, at most [`acquire_timeout`](Self::acquire_timeout); no request [waits](Self::wait).
     /// Default: off.
     pub fn shadow(self) -> Self {
         self.with(|policy| policy.shadow = true)
@@ -48,8 +53,9 @@ impl<K> LockLayer<K> {
     /// How long the lock outlives its last renewal: what a process that was killed in the middle of
     /// a request costs that user. Renewed as long as the handler runs, however long that is.
     ///
-    /// From 10 ms to 24 h; anything else answers every request with 500 and the code
-    /// `lock_invalid`. Default: 30 s.
+    /// From 10 ms to 24 h, and at most the manager's
+    /// [`max_ttl`](lock_core::ManagerBuilder::max_ttl); anything else is [`Invalid`](Self::checked).
+    /// Default: 30 s.
     pub fn ttl(self, ttl: Duration) -> Self {
         self.with(|policy| policy.ttl = ttl)
     }
@@ -63,18 +69,42 @@ impl<K> LockLayer<K> {
     }
 
     /// The longest time that one request may hold its lock. After that it is lost: renewed no more,
-    /// and free after one [ttl](Self::ttl) at most, so that a handler that hangs does not shut its
-    /// user out for ever. The handler goes on, as after any loss, and can see it in its
-    /// [`LockContext`](crate::LockContext); a timeout layer inside ends it.
+    /// and free after one [ttl](Self::ttl) at most. The handler goes on, as after any loss, and can
+    /// see it in its [`LockContext`](crate::LockContext).
     ///
-    /// Zero answers every request with 500 and the code `lock_invalid`. Default: no limit, and a
-    /// warning in the log after ten ttls.
+    /// Zero is [`Invalid`](Self::checked). Default: no limit, because a limit ends the lock and not
+    /// the handler: a handler that is only slow would run beside the next request of its user, which
+    /// is what the layer is there to prevent. So a handler that never ends shuts its user out until
+    /// the process ends. **Give every locked route a timeout that ends the handler**, inside of the
+    /// lock layer, and `max_hold` somewhat above it for handlers that no timeout can end:
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use {axum::{Router, routing::post}, lock_tower::LockLayer};
+    /// # let locks = lock_core::LockManager::in_memory();
+    /// # async fn create_order() {}
+    /// # fn timeout(_: Duration) -> tower::layer::util::Identity { tower::layer::util::Identity::new() }
+    /// use std::time::Duration;
+    ///
+    /// let layer = LockLayer::template(locks, "submit:<header.x-user-id>:<method>:<route>")?
+    ///     .cooldown(Duration::from_secs(2))
+    ///     .max_hold(Duration::from_secs(40));
+    /// let app: Router = Router::new()
+    ///     .route("/orders", post(create_order))
+    ///     .route_layer(timeout(Duration::from_secs(30))) // such as tower-http's TimeoutLayer
+    ///     .route_layer(layer); // added last: outside
+    /// # let _ = app; Ok(()) }
+    /// ```
+    ///
+    /// A handler that holds its lock for ten ttls (5 minutes by default) is a warning in the log, and
+    /// again whenever the time has doubled, with the layer's name and template, the method and the
+    /// matched route: at most one line for a layer in 10 s, which counts those that were left out.
     pub fn max_hold(self, max_hold: Duration) -> Self {
         self.with(|policy| policy.max_hold = Some(max_hold))
     }
 
     /// How long the store may take to answer before the request is answered with 503 (or what
-    /// [`on_outage`](Self::on_outage) says). Default: 250 ms.
+    /// [`on_outage`](Self::on_outage) says). Zero is [`Invalid`](Self::checked). Default: 250 ms.
     ///
     /// Longer rides out slow moments of the store, and keeps every request waiting during an outage.
     pub fn acquire_timeout(self, timeout: Duration) -> Self {
@@ -124,7 +154,9 @@ impl<K> LockLayer<K> {
     ///
     /// Without a cooldown the lock stops requests that *overlap*, and the second click of a double
     /// click that comes after a fast answer is served again. Two seconds stop it too. A request
-    /// that failed may be repeated at once. A day at most. Default: none.
+    /// that failed may be repeated at once. A day at most; more than the manager's
+    /// [`max_ttl`](lock_core::ManagerBuilder::max_ttl), 10 minutes on `redlock://`, is
+    /// [`Invalid`](Self::checked). Default: none.
     pub fn cooldown(self, cooldown: Duration) -> Self {
         self.with(|policy| policy.cooldown.after_success = cooldown)
     }
@@ -134,7 +166,7 @@ impl<K> LockLayer<K> {
     /// For "one text message a minute". Counted from the moment the lock was granted.
     ///
     /// With a [`cooldown`](Self::cooldown) beside it the longer one counts. A day at most after the
-    /// end of a request. Default: none.
+    /// end of a request, and no more than a cooldown may be. Default: none.
     pub fn min_interval(self, interval: Duration) -> Self {
         self.with(|policy| policy.cooldown.interval = interval)
     }
@@ -143,6 +175,10 @@ impl<K> LockLayer<K> {
     /// status: in place of [`cooldown`](Self::cooldown) and [`min_interval`](Self::min_interval).
     /// [`Duration::ZERO`] for not at all. A request that ended without a response (an error of the
     /// service, a panic) has no cooldown.
+    ///
+    /// The work is done when this is known, so a cooldown longer than the manager's
+    /// [`max_ttl`](lock_core::ManagerBuilder::max_ttl) cannot be refused: it is cut to that, with a
+    /// warning in the log.
     ///
     /// # Examples
     ///
@@ -165,6 +201,28 @@ impl<K> LockLayer<K> {
         F: Fn(&response::Parts) -> Duration + Send + Sync + 'static,
     {
         self.with(|policy| policy.cooldown.of_response = Some(Arc::new(cooldown)))
+    }
+
+    /// What clients are told to wait while a request is in flight, in `Retry-After` and
+    /// `retry_after_ms`: about as long as a handler takes. The lease says nothing about that, as it is
+    /// renewed for as long as the handler runs. Zero is [`Invalid`](Self::checked). Default: 1 s.
+    ///
+    /// While a key cools down what is left of that is told instead, exactly.
+    pub fn retry_hint(self, hint: Duration) -> Self {
+        self.with(|policy| policy.retry_hint = hint)
+    }
+
+    /// What the `type` of each problem (RFC 9457) begins with; the [code](Rejection::code) follows:
+    /// `https://shop.example/problems/` makes `https://shop.example/problems/lock_busy`. Best an
+    /// absolute URI under which the service describes its problems.
+    ///
+    /// Anything that can be no part of a URI is [`Invalid`](Self::checked). Default:
+    /// `urn:lockkit:problem:`, names that can be compared and not looked up. The answers of
+    /// [`lock_core::Error`] itself, of a `#[distributed_lock]` in the handler, have the same default;
+    /// with lock-core's feature `axum` its `Error::problem` takes the same base.
+    pub fn problem_types(self, base: impl Into<Cow<'static, str>>) -> Self {
+        let base = base.into();
+        self.with(|policy| policy.types = base)
     }
 
     /// What a refusal looks like. Default: [`RefusalFormat::Problem`].
@@ -215,6 +273,39 @@ impl<K> LockLayer<K> {
 
 /// Operations.
 impl<K> LockLayer<K> {
+    /// The layer, if all its settings are within their bounds: best the last call, at the start of a
+    /// service, before it serves.
+    ///
+    /// The bounds depend on the manager (what its servers can keep, see
+    /// [`max_ttl`](lock_core::ManagerBuilder::max_ttl)), so no setting is looked at alone, and none is
+    /// cut to its bound. A layer that is used without this call is looked at when it is put around a
+    /// service: what is out of bounds is an error in the log then, [`probe`](crate::probe) finds it,
+    /// and every request is answered with 500 `lock_invalid`.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](lock_core::ErrorKind::Invalid): which setting, and its bound.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = lock_core::LockManager::in_memory();
+    /// use std::time::Duration;
+    /// use lock_tower::LockLayer;
+    ///
+    /// let layer = LockLayer::template(locks, "submit:<header.x-user-id>")?
+    ///     .cooldown(Duration::from_secs(2))
+    ///     .checked()?;
+    /// let error = layer.ttl(Duration::from_millis(1)).checked().unwrap_err();
+    /// assert_eq!(error.to_string(), "a ttl of 1ms is too short; the shortest is 10ms");
+    /// # Ok(()) }
+    /// ```
+    pub fn checked(self) -> Result<Self, Error> {
+        self.policy.check()?;
+        Ok(self)
+    }
+
     /// The layer's name in log lines, spans and metrics. `'static`, so that no request can choose
     /// one. Default: `lock`.
     ///

@@ -1,13 +1,17 @@
 //! The lock of one request, from its grant to its end.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use lock_core::__private::{is_lock_of, release_within};
+use http::Request;
+use lock_core::__private::{HeldLong, is_lock_of, on_held_long, release_within};
 use lock_core::{Error, LockGuard, LockHandle, LockKey, LockManager};
 
+use crate::context::LockContext;
 use crate::in_flight::Ticket;
+use crate::policy::Policy;
 use crate::record::Record;
+use crate::stuck::Place;
 
 /// Owns the lock of a request. However it is dropped, the lock is given back: nothing that the
 /// handler keeps can hold it longer.
@@ -22,6 +26,8 @@ pub(crate) struct Shared {
     /// Of the store's lock, or of the fallback's where the store gave no answer.
     pub(crate) handle: LockHandle,
     pub(crate) record: Record,
+    policy: Arc<Policy>,
+    place: Place,
     /// Of the lock layer around this one, if there is one.
     outer: Option<Arc<Shared>>,
     state: Mutex<State>,
@@ -47,23 +53,32 @@ pub(crate) struct Locks {
 }
 
 impl Tenure {
-    pub(crate) fn new(
+    pub(crate) fn new<B>(
         locks: Locks,
-        record: Record,
+        policy: &Arc<Policy>,
         ticket: Ticket,
-        outer: Option<Arc<Shared>>,
+        request: &Request<B>,
     ) -> Self {
-        Self {
-            shared: Arc::new(Shared {
-                handle: locks.guard.handle(),
-                record,
-                outer,
-                state: Mutex::new(State {
-                    locks: Some(locks),
-                    decided: None,
-                    asked: None,
-                }),
+        let beside = locks.beside.as_ref().map(LockGuard::handle);
+        let shared = Arc::new(Shared {
+            handle: locks.guard.handle(),
+            record: policy.record,
+            policy: Arc::clone(policy),
+            place: Place::of(request),
+            outer: LockContext::around(request.extensions()).cloned(),
+            state: Mutex::new(State {
+                locks: Some(locks),
+                decided: None,
+                asked: None,
             }),
+        });
+        on_held_long(&shared.handle, Arc::downgrade(&shared) as _);
+        if let Some(beside) = beside {
+            // The other lock of the same request: one of them is enough to be told of.
+            on_held_long(&beside, Weak::<Shared>::new() as _);
+        }
+        Self {
+            shared,
             _ticket: ticket,
         }
     }
@@ -152,6 +167,14 @@ impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         // A panic between its lines leaves it as it should be.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl HeldLong for Shared {
+    fn held_long(&self, held_for: Duration) {
+        let template = self.policy.template.as_deref();
+        self.record
+            .stuck(&self.policy.stuck, template, &self.place, held_for);
     }
 }
 

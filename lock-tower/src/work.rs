@@ -49,7 +49,7 @@ where
             policy,
             span,
         } = self;
-        let context = LockContext::new(Arc::clone(tenure.shared()));
+        let context = LockContext::locked(Arc::clone(tenure.shared()));
         request.extensions_mut().insert(context);
         // Inside the lock, so that what locks the same key in there enters it.
         let handler = tenure.shared().handle.scope(Handler::Ready {

@@ -32,7 +32,8 @@ fn echo() -> impl Service<
 > + Clone
 + Send {
     service_fn(|request: Request<RequestBody<Script>>| async move {
-        let locked = request.extensions().get::<LockContext>().is_some();
+        let locked = request.extensions().get::<LockContext>();
+        let locked = locked.is_some_and(LockContext::is_locked);
         let mut body = request.into_body();
         let announced = http_body::Body::size_hint(&body).exact();
         let mut read = format!("locked={locked} length={announced:?}");

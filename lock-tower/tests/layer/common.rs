@@ -149,10 +149,12 @@ where
     }
 }
 
-/// The lock of a request, as its handler sees it.
+/// What a handler sees of the lock of its request.
 pub(crate) fn context<B>(request: &Request<B>) -> LockContext {
     let context = request.extensions().get::<LockContext>();
-    context.cloned().expect("a locked request has a context")
+    context
+        .cloned()
+        .expect("behind a lock layer a request has a context")
 }
 
 /// A manager whose clock stands still until it is moved.

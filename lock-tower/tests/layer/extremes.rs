@@ -56,12 +56,12 @@ async fn endless_timeouts_are_endless_and_no_overflow() {
     assert_eq!(send(&service, request).await.status, StatusCode::OK);
 }
 
-/// Nothing is known in no time: that is no answer of the store's, and nobody's lock.
+/// Nothing is known in a nanosecond: that is no answer of the store's, and nobody's lock.
 #[tokio::test]
-async fn no_time_for_the_store_is_a_503_or_a_lock_and_never_a_409() {
+async fn hardly_any_time_for_the_store_is_a_503_or_a_lock_and_never_a_409() {
     let (locks, store) = embedded();
     let layer = per_user_and_route(&locks)
-        .acquire_timeout(Duration::ZERO)
+        .acquire_timeout(Duration::from_nanos(1))
         .release_timeout(Duration::ZERO)
         .wait(Duration::ZERO);
     let service = layer.layer(answers(StatusCode::OK));

@@ -1,7 +1,7 @@
-//! What is logged on this thread, as text.
+//! What is logged on this thread, or on all that have no log of their own, as text.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tracing::Dispatch;
 use tracing::subscriber::DefaultGuard;
@@ -36,19 +36,55 @@ impl ThisThread {
     }
 
     pub(crate) fn text(&self) -> String {
-        String::from_utf8(self.log.0.lock().unwrap().clone()).unwrap()
+        self.log.text()
     }
 
     /// The lines with these words.
     pub(crate) fn lines(&self, words: &str) -> Vec<String> {
-        let text = self.text();
-        let lines = text.lines().filter(|line| line.contains(words));
-        lines.map(str::to_owned).collect()
+        self.log.lines(words)
+    }
+}
+
+/// The warnings of threads that are the kit's own, of all tests together: look for words that no
+/// other test logs.
+pub(crate) struct AllThreads(Log);
+
+impl AllThreads {
+    pub(crate) fn listen() -> Self {
+        static LOG: OnceLock<Log> = OnceLock::new();
+        let log = LOG.get_or_init(|| {
+            let log = Log::default();
+            let subscriber = tracing_subscriber::fmt()
+                .with_writer(log.clone())
+                .with_max_level(tracing::Level::WARN)
+                .with_ansi(false)
+                .finish();
+            tracing::subscriber::set_global_default(subscriber).expect("set here only");
+            log
+        });
+        Self(log.clone())
+    }
+
+    /// The lines with these words.
+    pub(crate) fn lines(&self, words: &str) -> Vec<String> {
+        self.0.lines(words)
     }
 }
 
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+
+    fn lines(&self, words: &str) -> Vec<String> {
+        let text = self.text();
+        let lines = text.lines().filter(|line| line.contains(words));
+        lines.map(str::to_owned).collect()
+    }
+}
 
 impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use crate::common::*;
-use crate::log::ThisThread;
+use crate::log::{AllThreads, ThisThread};
 use http::{Request, StatusCode};
 use lock_core::LockManager;
+use lock_core::test_util::ManualClock;
 use lock_tower::Outage;
-use tower::{Layer, service_fn};
+use tower::{Layer, ServiceExt, service_fn};
 use tracing::Instrument;
 
 /// On one thread, so that the subscriber of this thread sees the handler's task too.
@@ -133,4 +134,40 @@ async fn running_without_the_store_is_a_warning_each_time() {
     let lines = log.lines("the lock store gave no answer");
     assert_eq!(lines.len(), 2, "{lines:?}");
     assert!(lines.iter().all(|line| line.contains("WARN")), "{lines:?}");
+}
+
+/// Step by step, as a renewed lock is.
+async fn hold_for(locks: &LockManager, clock: &ManualClock, span: Duration) {
+    let step = Duration::from_secs(7);
+    let until_then = locks.held()[0].held_for() + span;
+    while locks.held()[0].held_for() < until_then {
+        let left = until_then - locks.held()[0].held_for();
+        clock.advance(step.min(left));
+        until(|| locks.held()[0].remaining() > Duration::from_secs(22)).await;
+    }
+}
+
+/// A handler that hangs shuts its key for as long as it does: the warning says where it is.
+#[tokio::test]
+async fn a_handler_that_holds_its_lock_for_ten_ttls_is_named_by_its_layer() {
+    let log = AllThreads::listen();
+    let (locks, clock) = with_clock().await;
+    let gate = Gate::closed();
+    let layer = per_user_and_route(&locks).name("orders that hang");
+    let service = layer.layer(gated(&gate));
+    let first = tokio::spawn(service.oneshot(click("alice")));
+    gate.entered(1).await;
+    let words = "orders that hang";
+    hold_for(&locks, &clock, Duration::from_secs(301)).await;
+    let told = until(|| !log.lines(words).is_empty());
+    let in_time = tokio::time::timeout(Duration::from_secs(5), told).await;
+    in_time.expect("a line in the log");
+    let line = log.lines(words).remove(0);
+    let says = |word: &str| assert!(line.contains(word), "{word}: {line}");
+    ["WARN", TEMPLATE, "POST", "301s", "max_hold"]
+        .into_iter()
+        .for_each(says);
+    assert!(!line.contains("alice"), "{line}");
+    gate.let_through(1);
+    first.await.unwrap().unwrap();
 }

@@ -17,7 +17,10 @@ async fn fencing_tokens_rise_from_request_to_request() {
     let service = per_user_and_route(&locks).layer(service_fn(move |request| {
         let lock = context(&request);
         assert!(lock.is_valid() && !lock.remaining().is_zero());
-        tokens.lock().unwrap().push(lock.fencing_token());
+        tokens
+            .lock()
+            .unwrap()
+            .push(lock.fencing_token().expect("a lock"));
         async { ok(StatusCode::OK) }
     }));
     for _ in 0..5 {

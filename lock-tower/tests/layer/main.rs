@@ -15,6 +15,8 @@ mod extremes;
 mod failures;
 mod handlers_say;
 #[cfg(feature = "axum")]
+mod hosts;
+#[cfg(feature = "axum")]
 mod http2;
 #[cfg(feature = "axum")]
 mod http2_bodies;
@@ -40,10 +42,13 @@ mod responses;
 #[cfg(feature = "axum")]
 mod routes;
 mod script;
+mod settings;
 mod shadow;
 mod shutdown;
 mod sockets;
 mod stack;
 mod stacks;
+#[cfg(feature = "axum")]
+mod unlocked;
 #[cfg(feature = "axum")]
 mod wire;

@@ -99,7 +99,7 @@ async fn a_handler_behind_three_layers_is_inside_all_their_locks() {
                 let entered = locks.lock(key).run_with(async |lock| lock.fencing_token());
                 let entered = entered.await.expect("it is inside");
                 assert_eq!(
-                    entered == fence,
+                    Some(entered) == fence,
                     key == "c:42",
                     "its context is the innermost"
                 );

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::common::*;
 use http::StatusCode;
 use lock_core::{ErrorKind, LockManager};
-use lock_tower::{LockContext, LockLayer, Outage, RejectionKind};
+use lock_tower::{LockLayer, Outage, RejectionKind};
 use tower::{Layer, ServiceExt, service_fn};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -24,7 +24,7 @@ async fn requests_may_pass_without_a_lock_while_the_store_is_down() {
     let gate = Gate::closed();
     let at_gate = gate.clone();
     let service = passing(&locks).layer(service_fn(move |request: http::Request<Body>| {
-        let lock = request.extensions().get::<LockContext>().is_some();
+        let lock = context(&request).is_locked();
         let gate = at_gate.clone();
         async move {
             gate.pass().await;

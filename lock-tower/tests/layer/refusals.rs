@@ -36,7 +36,7 @@ async fn a_native_form_gets_a_page_and_a_script_a_problem() {
         Some("text/html; charset=utf-8")
     );
     assert!(
-        page.text.contains("<h1>This is being done already</h1>"),
+        page.text.contains("<h1>Already in progress</h1>"),
         "{}",
         page.text
     );
@@ -122,4 +122,42 @@ async fn a_request_without_a_key_is_answered_in_the_applications_words_too() {
     let answer = send(&service, click("")).await;
     assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
     assert_eq!(answer.text, "header.x-user-id");
+}
+
+/// RFC 9457: `about:blank` would say that there is nothing to know but the status.
+#[tokio::test]
+async fn a_problem_has_a_type_for_its_code_a_short_title_and_words_in_its_detail() {
+    let (service, _locks) = taken(|layer| layer);
+    let problem = send(&service, click("42")).await.problem();
+    assert_eq!(problem["type"], "urn:lockkit:problem:lock_busy");
+    assert_eq!(problem["title"], "Already in progress");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.ends_with('.') && detail.len() > 20, "{detail}");
+    assert_eq!(problem["retry_after_ms"], 1000);
+
+    let missing = send(&service, click("")).await.problem();
+    assert_eq!(missing["type"], "urn:lockkit:problem:lock_key_missing");
+    assert_eq!(missing["source"], "header.x-user-id");
+    assert_eq!(missing.get("retry_after_ms"), None);
+}
+
+#[tokio::test]
+async fn the_service_says_where_its_problems_are_described_and_how_long_to_wait() {
+    let (service, _locks) = taken(|layer| {
+        layer
+            .problem_types("https://shop.example/problems/")
+            .retry_hint(Duration::from_millis(2500))
+    });
+    let refused = send(&service, click("42")).await;
+    assert_eq!(refused.retry_after, Some(3));
+    let problem = refused.problem();
+    assert_eq!(problem["type"], "https://shop.example/problems/lock_busy");
+    assert_eq!(problem["retry_after_ms"], 2500);
+    // And where it answers in its own words.
+    let (service, _locks) = taken(|layer| {
+        let layer = layer.problem_types("/problems/");
+        layer.on_reject(|rejection, _| rejection.problem())
+    });
+    let problem = send(&service, click("42")).await.problem();
+    assert_eq!(problem["type"], "/problems/lock_busy");
 }

@@ -1,7 +1,10 @@
 //! In axum (feature `axum`): matched routes, nested routers, the extractor.
 
+use std::time::Duration;
+
 use crate::common::*;
 use axum::Router;
+use axum::extract::State;
 use axum::routing::post;
 use http::{Method, StatusCode};
 use lock_core::LockManager;
@@ -113,7 +116,7 @@ async fn without_a_matched_route_the_path_counts() {
 async fn a_handler_takes_its_lock_as_an_argument() {
     async fn create(lock: LockContext) -> String {
         assert!(lock.is_valid());
-        lock.fencing_token().to_string()
+        lock.fencing_token().expect("it is locked").to_string()
     }
     async fn either(lock: Option<LockContext>) -> &'static str {
         if lock.is_some() {
@@ -169,4 +172,25 @@ async fn a_layer_outside_sees_the_refusal_and_adds_its_headers() {
     assert_eq!(response.status(), StatusCode::CONFLICT);
     assert_eq!(response.headers()["access-control-allow-origin"], "*");
     assert_eq!(read(response).await.kind(), Some(RejectionKind::InFlight));
+}
+
+/// With nothing but lock-tower's feature `axum`: no other dependency of these tests turns on
+/// lock-core's.
+#[tokio::test]
+async fn a_handler_may_answer_with_the_locks_own_error() {
+    async fn create(State(locks): State<LockManager>) -> Result<String, lock_core::Error> {
+        let order = locks.lock("order").run(async { "an order" }).await?;
+        Ok(order.to_owned())
+    }
+    let (locks, store) = embedded();
+    let app = Router::new()
+        .route("/orders", post(create))
+        .with_state(locks);
+    assert_eq!(send(&app, click("42")).await.text, "an order");
+    store.seize("order", Duration::from_secs(60));
+    let refused = send(&app, click("42")).await;
+    assert_eq!(
+        (refused.status, refused.retry_after),
+        (StatusCode::CONFLICT, Some(1))
+    );
 }

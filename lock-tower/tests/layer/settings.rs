@@ -1,0 +1,154 @@
+//! Settings that no store can keep: told when the layer is put around a service, and never cut.
+
+use std::time::Duration;
+
+use crate::common::*;
+use crate::log::ThisThread;
+use http::StatusCode;
+use lock_core::{ErrorKind, LockManager};
+use lock_tower::{LockContext, LockLayer, Outage, ProbeError, RejectionKind, probe};
+use tower::{Layer, service_fn};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// A manager whose servers keep nothing for longer than a minute, as `redlock://` does after ten.
+async fn of_a_minute() -> LockManager {
+    let manager = LockManager::builder("memory:").max_ttl(Duration::from_secs(60));
+    manager.connect().await.expect("a manager")
+}
+
+fn changes() -> Vec<(&'static str, fn(LockLayer) -> LockLayer)> {
+    vec![
+        ("cooldown", |layer| layer.cooldown(HOUR)),
+        ("min_interval", |layer| layer.min_interval(HOUR)),
+        ("endless cooldown", |layer| layer.cooldown(Duration::MAX)),
+        ("ttl", |layer| layer.ttl(HOUR)),
+        ("short ttl", |layer| layer.ttl(Duration::from_millis(9))),
+        ("max_hold", |layer| layer.max_hold(Duration::ZERO)),
+        ("acquire_timeout", |layer| {
+            layer.acquire_timeout(Duration::ZERO)
+        }),
+    ]
+}
+
+#[tokio::test]
+async fn a_layer_whose_settings_no_store_can_keep_refuses_every_request() {
+    for (name, change) in changes() {
+        let locks = of_a_minute().await;
+        let gate = Gate::closed();
+        gate.let_through(1);
+        let layer = change(per_user_and_route(&locks));
+        let refused = send(&layer.layer(gated(&gate)), click("42")).await;
+        assert_eq!(refused.kind(), Some(RejectionKind::Invalid), "{name}");
+        assert_eq!(refused.status, StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(refused.problem()["code"], "lock_invalid");
+        assert_eq!(gate.entered_so_far(), 0, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_fallback_that_cannot_keep_the_cooldown_is_told_as_the_store_would_be() {
+    let (locks, _) = embedded();
+    let fallback = Outage::Fallback(of_a_minute().await);
+    let layer = per_user_and_route(&locks).cooldown(HOUR);
+    let service = layer.on_outage(fallback).layer(answers(StatusCode::OK));
+    let refused = send(&service, click("42")).await;
+    assert_eq!(refused.kind(), Some(RejectionKind::Invalid));
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn settings_out_of_bounds_are_an_error_in_the_log_before_the_first_request() {
+    let log = ThisThread::listen();
+    let locks = of_a_minute().await;
+    let layer = per_user_and_route(&locks).name("orders").cooldown(HOUR);
+    // As axum does, for each route.
+    for _ in 0..3 {
+        let _ = layer.layer(answers(StatusCode::OK));
+    }
+    let lines = log.lines("ERROR");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(
+        lines[0].contains("orders") && lines[0].contains("max_ttl"),
+        "{lines:?}"
+    );
+}
+
+/// The work is done by then: the longest that the store keeps, and a line in the log.
+#[tokio::test(flavor = "current_thread")]
+async fn a_cooldown_that_is_only_known_with_the_answer_is_cut_with_a_warning() {
+    for by_handler in [true, false] {
+        let log = ThisThread::listen();
+        let locks = of_a_minute().await;
+        let layer = per_user_and_route(&locks);
+        let layer = match by_handler {
+            true => layer,
+            false => layer.cooldown_with(|_| HOUR),
+        };
+        let service = layer.layer(service_fn(move |request: http::Request<Body>| {
+            let lock: LockContext = context(&request);
+            if by_handler {
+                lock.cool_down(HOUR);
+            }
+            async { ok(StatusCode::OK) }
+        }));
+        assert_eq!(send(&service, click("42")).await.status, StatusCode::OK);
+        let refused = send(&service, click("42")).await;
+        assert_eq!(refused.retry_after, Some(60));
+        let lines = log.lines("max_ttl");
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].contains("WARN"), "{lines:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_layer_says_itself_whether_its_settings_are_within_their_bounds() {
+    let locks = of_a_minute().await;
+    for (name, change) in changes() {
+        let error = change(per_user_and_route(&locks)).checked().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{name}");
+    }
+    let body = || LockLayer::body_template(locks.clone(), "k:<body>", 10).unwrap();
+    let limitless = LockLayer::body_template(locks.clone(), "k:<body>", 0).unwrap();
+    for (what, error) in [
+        ("body", body().body_timeout(Duration::ZERO).checked().err()),
+        ("body", limitless.checked().err()),
+        (
+            "retry_hint",
+            body().retry_hint(Duration::ZERO).checked().err(),
+        ),
+        ("types", body().problem_types("no uri").checked().err()),
+        ("types", body().problem_types("").checked().err()),
+    ] {
+        let error = error.expect(what).to_string();
+        assert!(error.contains(what), "{error}");
+    }
+    // A mistake that was put right is none.
+    let layer = per_user_and_route(&locks).cooldown(HOUR).checked();
+    assert!(layer.is_err());
+    let layer = per_user_and_route(&locks).cooldown(HOUR);
+    let _ = layer.layer(answers(StatusCode::OK));
+    let layer = layer.cooldown(Duration::from_secs(60)).checked().unwrap();
+    let service = layer.layer(answers(StatusCode::OK));
+    assert_eq!(send(&service, click("42")).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_probe_finds_settings_that_are_out_of_bounds() {
+    let locks = of_a_minute().await;
+    for (name, change) in changes() {
+        let service = change(per_user_and_route(&locks)).layer(answers(StatusCode::OK));
+        let error = probe(service, click("42")).await.unwrap_err();
+        assert!(matches!(error, ProbeError::Invalid { .. }), "{name}");
+        assert!(error.to_string().contains("out of bounds: "), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_store_is_not_asked_about_settings_that_are_wrong() {
+    let locks = of_a_minute().await;
+    let store = locks.test_store().expect("an embedded store");
+    store.fail(ErrorKind::Unavailable);
+    let layer = per_user_and_route(&locks).cooldown(HOUR);
+    let refused = send(&layer.layer(answers(StatusCode::OK)), click("42")).await;
+    assert_eq!(refused.kind(), Some(RejectionKind::Invalid));
+}
