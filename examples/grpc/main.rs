@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use axum::http::Response;
 use lock_core::LockManager;
-use lock_tower::{LockLayer, Rejection, RejectionKind, TemplateError};
+use lock_tower::{LockLayer, Rejection, RejectionKind};
 use tonic::transport::Server;
 use tonic::{Code, Status};
 
@@ -37,12 +37,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 /// All calls are POSTs, and the path is the method's name: one call at a time of each method for
 /// each caller. A client that wants to be able to repeat a call names it: `<header.order-id>`.
-fn one_order(locks: LockManager) -> Result<LockLayer, TemplateError> {
-    Ok(
-        LockLayer::template(locks, "grpc:<header.x-user-id>:<path>")?
-            .cooldown(Duration::from_secs(2))
-            .on_reject(|rejection, _| status(rejection)),
-    )
+fn one_order(locks: LockManager) -> Result<LockLayer, Box<dyn Error>> {
+    let layer = LockLayer::template(locks, "grpc:<header.x-user-id>:<path>")?
+        .cooldown(Duration::from_secs(2))
+        .on_reject(|rejection, _| status(rejection));
+    Ok(layer.checked()?)
 }
 
 /// Without this, clients see the HTTP status: `UNKNOWN` for a 409.

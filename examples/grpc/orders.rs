@@ -28,15 +28,12 @@ impl Orders {
         self,
         request: tonic::Request<String>,
     ) -> Result<tonic::Response<String>, Status> {
-        let lock = request.extensions().get::<LockContext>().cloned();
-        let lock =
-            lock.ok_or_else(|| Status::internal("the service is not behind its lock layer"))?;
+        let lock = request.extensions().get::<LockContext>();
+        // An order is not written without one: neither outside of the layer nor in its shadow mode.
+        let fence = lock.and_then(LockContext::fencing_token);
+        let fence = fence.ok_or_else(|| Status::internal("the order runs without a lock"))?;
         tokio::time::sleep(self.time_of_the_bank).await;
-        let order = format!(
-            "{} under fencing token {}",
-            request.get_ref(),
-            lock.fencing_token()
-        );
+        let order = format!("{} under fencing token {fence}", request.get_ref());
         Ok(tonic::Response::new(order))
     }
 }

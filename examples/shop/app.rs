@@ -1,5 +1,6 @@
 //! The routes, and what lies around them.
 
+use std::error::Error;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -8,9 +9,10 @@ use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 use lock_core::LockManager;
-use lock_tower::{InFlight, LockLayer, TemplateError};
+use lock_tower::{InFlight, LockLayer};
 
 use crate::db::Db;
+use crate::error::PROBLEMS;
 use crate::{auth, cors, freeze, orders, page, plain, views};
 
 /// An order is two short fields.
@@ -27,7 +29,7 @@ pub(crate) struct Shop {
 }
 
 /// And the orders that are under way, which end before the shop does.
-pub(crate) fn router(shop: Shop) -> Result<(Router, InFlight), TemplateError> {
+pub(crate) fn router(shop: Shop) -> Result<(Router, InFlight), Box<dyn Error>> {
     let (orders, under_way) = locked_orders(&shop)?;
     let orders = orders.route_layer(from_fn(auth::authenticate));
     let plain = Router::new()
@@ -53,11 +55,13 @@ pub(crate) fn router(shop: Shop) -> Result<(Router, InFlight), TemplateError> {
 }
 
 #[rustfmt::skip]
-fn locked_orders(shop: &Shop) -> Result<(Router<Shop>, InFlight), TemplateError> {
+fn locked_orders(shop: &Shop) -> Result<(Router<Shop>, InFlight), Box<dyn Error>> {
     // page: begin layer
     let one_click = LockLayer::template(shop.locks.clone(), "submit:<header.x-user-id>:<method>:<route>")?
         .ttl(Duration::from_secs(10))
-        .cooldown(Duration::from_secs(2));
+        .cooldown(Duration::from_secs(2))
+        .problem_types(PROBLEMS)
+        .checked()?;
     let under_way = one_click.in_flight(); // to be drained at the end
     Ok((Router::new().route("/orders", post(orders::create)).route_layer(one_click), under_way))
     // page: end layer

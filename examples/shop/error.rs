@@ -8,6 +8,9 @@ use serde_json::json;
 
 use crate::db::DbError;
 
+/// Where a shop would describe its problems, those of the kit among them.
+pub(crate) const PROBLEMS: &str = "https://shop.example/problems/";
+
 #[derive(Debug)]
 pub(crate) enum ShopError {
     /// The authentication layer found nobody.
@@ -64,15 +67,16 @@ impl IntoResponse for ShopError {
                     "the database failed; see the shop's log",
                 )
             }
-            Self::Lock(error) => error.into_response(),
+            Self::Lock(error) => error.problem(PROBLEMS),
         }
     }
 }
 
-fn problem(status: StatusCode, code: &str, detail: &str) -> Response {
+pub(crate) fn problem(status: StatusCode, code: &str, detail: &str) -> Response {
     let body = json!({
-        "type": "about:blank",
-        "title": status.canonical_reason(),
+        "type": format!("{PROBLEMS}{code}"),
+        // As short as a title is to be, and the same for each type: its name in words.
+        "title": code.replace('_', " "),
         "status": status.as_u16(),
         "code": code,
         "detail": detail,

@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::app::Shop;
 use crate::checkout::{self, Basket, Fence};
 use crate::db::{DbError, Lane};
-use crate::error::ShopError;
+use crate::error::{PROBLEMS, ShopError};
 
 /// A shelf of its own, so that the figures of the two lanes stay what the clicks made them.
 const SKU: &str = "lamp";
@@ -67,8 +67,8 @@ pub(crate) async fn freeze(State(shop): State<Shop>) -> Result<Response, ShopErr
         Ok(order) => return Ok((StatusCode::INTERNAL_SERVER_ERROR, Json(order)).into_response()),
     };
     let body = json!({
-        "type": "about:blank",
-        "title": "Conflict",
+        "type": format!("{PROBLEMS}stale_fencing_token"),
+        "title": "stale fencing token",
         "status": 409,
         "code": "stale_fencing_token",
         "detail": format!("{error}; nothing was written"),

@@ -16,7 +16,7 @@ use axum::body::{Body, Bytes};
 use axum::routing::post;
 use http_body_util::channel::{Channel, Sender};
 use lock_core::LockManager;
-use lock_tower::{LockContext, LockLayer, ReleaseAt, TemplateError};
+use lock_tower::{LockContext, LockLayer, ReleaseAt};
 use tokio::net::TcpListener;
 
 const PAGES: u32 = 10;
@@ -33,11 +33,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// The lock is held until the last page is sent, or until the client has had enough.
-fn app(locks: LockManager, time_for_a_page: Duration) -> Result<Router, TemplateError> {
+fn app(locks: LockManager, time_for_a_page: Duration) -> Result<Router, Box<dyn Error>> {
     let one_report = LockLayer::template(locks, "report:<header.x-user-id>")?
         .cooldown(Duration::from_secs(2))
         .release_at(ReleaseAt::BodyEnd)
-        .name("reports");
+        .name("reports")
+        .checked()?;
     let report = move |lock| async move { report(lock, time_for_a_page) };
     Ok(Router::new()
         .route("/reports", post(report))
@@ -52,15 +53,16 @@ fn report(lock: LockContext, time_for_a_page: Duration) -> Body {
 
 /// Ends early when nobody reads any more.
 async fn write(mut pages: Pages, lock: LockContext, time_for_a_page: Duration) {
+    // There is none in shadow mode, where the report is written all the same.
+    let fence = lock
+        .fencing_token()
+        .map_or("(none)".to_owned(), |fence| fence.to_string());
     for page in 1..=PAGES {
         // Whether the lock is lost is for the handler to look at.
-        if !lock.is_valid() {
-            return pages.abort("somebody else writes this report now");
+        if lock.is_lost() {
+            return pages.abort("another request writes this report now");
         }
-        let page = Bytes::from(format!(
-            "page {page} under fencing token {}\n",
-            lock.fencing_token()
-        ));
+        let page = Bytes::from(format!("page {page} under fencing token {fence}\n"));
         if pages.send_data(page).await.is_err() {
             return;
         }

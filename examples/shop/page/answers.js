@@ -58,7 +58,7 @@ function sentence(status, body) {
     if (why) return why;
     return /cool/.test(body.code ?? "") ? "Refused: one was placed a moment ago" : "Refused: the first one is still under way";
   }
-  return TITLES[status] ?? body.title ?? "An unexpected answer";
+  return TITLES[status] ?? body.detail ?? body.title ?? "An unexpected answer";
 }
 
 function countDown(item, total) {

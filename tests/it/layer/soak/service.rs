@@ -136,7 +136,8 @@ async fn order(
     let told = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let user = told("x-user-id").expect("a user");
     let click = told("x-click").expect("a click");
-    let fence = lock.as_ref().map(|lock| lock.fencing_token().into());
+    let fence = lock.as_ref().and_then(LockContext::fencing_token);
+    let fence = fence.map(u64::from);
     let (mut visit, pieces) = Visit::begin(shop.ledger, user, click, fence).await;
     match (told("x-work").expect("work"), &lock) {
         ("until lost", Some(lock)) => {
