@@ -170,7 +170,7 @@ impl Policy {
     /// What becomes of a request that cannot have its lock: an answer, or `None`, and it runs
     /// without one.
     pub(crate) fn judge(&self, rejection: Rejection, request: &Parts) -> Option<Response<Bytes>> {
-        let rejection = rejection.told(&self.types, self.retry_hint);
+        let rejection = rejection.told(self.types.clone(), self.retry_hint);
         let passes = match rejection.kind() {
             _ if self.shadow => true,
             RejectionKind::KeyMissing => self.missing_key == MissingKey::Pass,

@@ -170,8 +170,8 @@ impl Rejection {
     }
 
     /// As the layer tells it: with its type URIs, and its hint while a request is under way.
-    pub(crate) fn told(mut self, types: &Cow<'static, str>, hint: Duration) -> Self {
-        self.types = types.clone();
+    pub(crate) fn told(mut self, types: Cow<'static, str>, hint: Duration) -> Self {
+        self.types = types;
         if self.kind == RejectionKind::InFlight {
             // What is left of the owner's lease says nothing about when its work is done.
             self.retry_after = Some(hint);
