@@ -17,7 +17,9 @@ async fn of_a_minute() -> LockManager {
     manager.connect().await.expect("a manager")
 }
 
-fn changes() -> Vec<(&'static str, fn(LockLayer) -> LockLayer)> {
+type Change = (&'static str, fn(LockLayer) -> LockLayer);
+
+fn changes() -> Vec<Change> {
     vec![
         ("cooldown", |layer| layer.cooldown(HOUR)),
         ("min_interval", |layer| layer.min_interval(HOUR)),

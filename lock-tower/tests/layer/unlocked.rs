@@ -38,13 +38,15 @@ fn anonymous(path: &str) -> Request<Body> {
     Request::post(path).body(Body::default()).unwrap()
 }
 
-/// Each way in which a layer lets a request pass, with such a request.
-fn ways() -> Vec<(
+type Way = (
     &'static str,
     LockLayer,
     TestStore,
     fn(&str) -> Request<Body>,
-)> {
+);
+
+/// Each way in which a layer lets a request pass, with such a request.
+fn ways() -> Vec<Way> {
     let named = |path: &str| request(http::Method::POST, path, "42");
     let mut ways = Vec::new();
     let mut add = |name, change: fn(LockLayer) -> LockLayer, request: fn(&str) -> Request<Body>| {
@@ -97,7 +99,7 @@ async fn a_context_says_whether_its_lock_is_lost_or_only_released() {
                     }
                     assert_eq!(lock.release_now().await.is_err(), lose);
                     assert!(lock.is_locked() && !lock.is_valid());
-                    assert_eq!(lock.fencing_token().is_some(), true);
+                    assert!(lock.fencing_token().is_some());
                     assert!(!lock.is_lost(), "it was given back");
                     ok(StatusCode::OK)
                 }
