@@ -291,18 +291,12 @@ mod tests {
     #[test]
     fn a_store_is_out_a_second_after_the_first_failure_in_a_row() {
         let start = Moment(0) + Duration::from_secs(10);
-        let refusal = Refusal {
-            cooling: false,
-            remaining: None,
-            pushed: true,
-            server_time: None,
-        };
         let mut doubt = Doubt::default();
         assert!(!doubt.failed(start), "however long it took");
         assert!(!doubt.failed(start + Duration::from_millis(999)));
         assert!(doubt.failed(start + OUTAGE));
         // An answer ends it.
-        doubt.refused(start + OUTAGE, &refusal);
+        doubt.refused();
         assert!(!doubt.failed(start + 3 * OUTAGE));
         assert!(doubt.failed(start + 4 * OUTAGE));
     }

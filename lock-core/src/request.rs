@@ -15,9 +15,7 @@ use crate::handle::LockHandle;
 use crate::key::LockKey;
 use crate::lease::Terms;
 use crate::manager::{Core, LockManager};
-use crate::options::{
-    Fairness, Interop, OnLost, Reentrancy, ReleaseMode, Renew, Spans, Wait,
-};
+use crate::options::{Fairness, Interop, OnLost, Reentrancy, ReleaseMode, Renew, Spans, Wait};
 use crate::run::Run;
 use crate::store::BoxFuture;
 use crate::tenure::{enter, take_guard};

@@ -81,8 +81,10 @@ async fn run_with_large(locks: LockManager) -> Result<(), Error> {
     locks.lock("run").run_with(|_| plain_large()).await?
 }
 
+type Call = fn(LockManager);
+
 /// Each in a function of its own: one function that made them all would have room for all of them.
-const CALLS: [(&str, fn(LockManager)); 9] = [
+const CALLS: [(&str, Call); 9] = [
     ("plain_small", |_| finish(plain_small())),
     ("annotated_small", |_| finish(annotated_small())),
     ("plain_large", |_| finish(plain_large())),
