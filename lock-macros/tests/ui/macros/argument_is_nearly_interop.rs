@@ -1,0 +1,13 @@
+//! A slip in the name of `interop`.
+//! Take the name that the message offers.
+use lock_core::{Error, distributed_lock};
+
+// instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", interop = true)]
+#[distributed_lock(key = "order:<uid>", ttl = "10s", inter_op = true)]
+async fn place_order(uid: u64) -> Result<u64, Error> {
+    Ok(uid)
+}
+
+fn main() {
+    let _ = place_order(1);
+}

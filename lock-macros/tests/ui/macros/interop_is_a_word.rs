@@ -1,0 +1,13 @@
+//! A word where `true` or `false` belongs.
+//! Write `true`, for a key that clients of other libraries lock too.
+use lock_core::{Error, distributed_lock};
+
+// instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", interop = true)]
+#[distributed_lock(key = "order:<uid>", ttl = "10s", interop = legacy)]
+async fn place_order(uid: u64) -> Result<u64, Error> {
+    Ok(uid)
+}
+
+fn main() {
+    let _ = place_order(1);
+}

@@ -1,0 +1,13 @@
+//! `>>` inside a placeholder.
+//! Write parentheses.
+use lock_core::{Error, distributed_lock};
+
+// instead: #[distributed_lock(key = "order:<(uid >> 4)>", ttl = "10s")]
+#[distributed_lock(key = "order:<uid >> 4>", ttl = "10s")]
+async fn place_order(uid: u64) -> Result<u64, Error> {
+    Ok(uid)
+}
+
+fn main() {
+    let _ = place_order(1);
+}

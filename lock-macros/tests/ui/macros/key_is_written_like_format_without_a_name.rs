@@ -1,0 +1,13 @@
+//! `{}`, as `format!` has it for a value behind the text.
+//! Write `<uid>`.
+use lock_core::{Error, distributed_lock};
+
+// instead: #[distributed_lock(key = "order:<uid>", ttl = "10s")]
+#[distributed_lock(key = "order:{}", ttl = "10s")]
+async fn place_order(uid: u64) -> Result<u64, Error> {
+    Ok(uid)
+}
+
+fn main() {
+    let _ = place_order(1);
+}
