@@ -15,8 +15,8 @@
 local value = redis.pcall('GET', KEYS[1])
 local reply = 2
 if value == ARGV[1] and ARGV[5] ~= '' then
-  local accepted = redis.pcall('HGET', KEYS[3], ARGV[5])
-  if type(accepted) == 'string' and string.sub(accepted, 17) == value
+  local accepted = redis.pcall('HMGET', KEYS[3], ARGV[5])[1]
+  if accepted and string.sub(accepted, 17) == value
     and string.sub(accepted, 1, 16) > ARGV[6] then
     return 2
   end
