@@ -137,6 +137,7 @@ mod run;
 )]
 mod store;
 mod sync;
+mod taking;
 mod target;
 mod tenure;
 #[cfg(feature = "test-util")]
@@ -177,5 +178,6 @@ pub use options::{Fairness, Interop, OnLost, Reentrancy, ReleaseMode, Renew, Wai
 #[cfg(feature = "redis")]
 pub use redis;
 pub use reentry::LockScope;
-pub use request::{Acquire, LockRequest, TryAcquire};
+pub use request::LockRequest;
 pub use run::Run;
+pub use taking::{Acquire, TryAcquire};

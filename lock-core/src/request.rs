@@ -2,22 +2,19 @@
 
 use std::fmt;
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::acquire::Wanted;
 use crate::body::Body;
-use crate::error::{Error, ErrorKind};
-use crate::guard::LockGuard;
+use crate::error::Error;
 use crate::handle::LockHandle;
 use crate::key::LockKey;
 use crate::lease::Terms;
 use crate::manager::{Core, LockManager};
 use crate::options::{Fairness, Interop, OnLost, Reentrancy, ReleaseMode, Renew, Spans, Wait};
 use crate::run::Run;
-use crate::store::BoxFuture;
+use crate::taking::{Acquire, Taking, TryAcquire};
 use crate::tenure::{enter, take_guard};
 
 /// A lock that is about to be asked for: made by [`LockManager::lock`], shaped by its builder
@@ -379,59 +376,5 @@ impl fmt::Debug for LockRequest {
             .field("ttl", &self.ttl)
             .field("wait", &self.wait)
             .finish_non_exhaustive()
-    }
-}
-
-/// The future of [`LockRequest::acquire`].
-#[must_use = "futures do nothing unless polled"]
-pub struct Acquire(Taking<LockGuard>);
-
-impl Future for Acquire {
-    type Output = Result<LockGuard, Error>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.0.poll(context)
-    }
-}
-
-/// A lock that is being taken, or a request that cannot be.
-pub(crate) enum Taking<T> {
-    Invalid(Option<Error>),
-    Asking(BoxFuture<'static, Result<T, Error>>),
-}
-
-impl<T> Taking<T> {
-    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<T, Error>> {
-        match self {
-            Taking::Asking(taking) => taking.as_mut().poll(context),
-            Taking::Invalid(error) => Poll::Ready(Err(error
-                .take()
-                .expect("a future that is done is not polled again"))),
-        }
-    }
-}
-
-impl fmt::Debug for Acquire {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Acquire")
-    }
-}
-
-/// The future of [`LockRequest::try_acquire`].
-#[derive(Debug)]
-#[must_use = "futures do nothing unless polled"]
-pub struct TryAcquire(Acquire);
-
-impl Future for TryAcquire {
-    type Output = Result<Option<LockGuard>, Error>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0)
-            .poll(context)
-            .map(|acquired| match acquired {
-                Ok(guard) => Ok(Some(guard)),
-                Err(error) if error.kind() == ErrorKind::Busy => Ok(None),
-                Err(error) => Err(error),
-            })
     }
 }

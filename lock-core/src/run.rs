@@ -12,8 +12,8 @@ use crate::handle::LockHandle;
 use crate::lease::Loss;
 use crate::options::{OnLost, ReleaseMode};
 use crate::reentry::Level;
-use crate::request::Taking;
 use crate::store::BoxFuture;
+use crate::taking::Taking;
 use crate::tenure::Tenure;
 
 /// The future of [`LockRequest::run`](crate::LockRequest::run) and

@@ -1,5 +1,6 @@
 //! One lease as the process sees it: shared by the guard, its handles, the keeper and the queue.
 
+mod held_long;
 mod nested;
 mod pass;
 #[cfg(all(test, feature = "test-util"))]
@@ -25,6 +26,8 @@ use crate::store::{Acquire, Extension, Operation, Release, Replaced};
 use crate::sync::{WakerSet, lock, wake_all};
 use crate::token::{Address, Token};
 
+pub use held_long::HeldLong;
+use held_long::tell_held_long;
 pub(crate) use watch::Watch;
 
 /// How a lease that was held ends in the store.
@@ -75,12 +78,6 @@ struct State {
     nested: Option<Box<Nested>>,
     /// Who says whose lock it is when it is held for very long; gone with its owner.
     watch: Option<Weak<dyn HeldLong>>,
-}
-
-/// Told, on the keeper's thread, of a lock that is held for very long. It must not block.
-pub trait HeldLong: Send + Sync {
-    /// At ten ttls, and again whenever the time has doubled.
-    fn held_long(&self, held_for: Duration);
 }
 
 impl State {
@@ -412,21 +409,6 @@ impl Hold {
             ),
         };
         error.with_key(&self.key)
-    }
-}
-
-fn tell_held_long(watch: Option<Weak<dyn HeldLong>>, held_for: Duration) {
-    match watch {
-        // Whoever watched may be gone, and the lock about to be released.
-        Some(watch) => {
-            if let Some(watch) = watch.upgrade() {
-                watch.held_long(held_for);
-            }
-        }
-        None => tracing::warn!(
-            ?held_for,
-            "a lock has been held for more than ten times its ttl; is its owner stuck? max_hold sets a limit"
-        ),
     }
 }
 

@@ -1,0 +1,26 @@
+//! Locks that are held for very long.
+
+use std::sync::Weak;
+use std::time::Duration;
+
+/// Told, on the keeper's thread, of a lock that is held for very long. It must not block.
+pub trait HeldLong: Send + Sync {
+    /// At ten ttls, and again whenever the time has doubled.
+    fn held_long(&self, held_for: Duration);
+}
+
+/// Tells the one that watches the lock. Where none does, the log has a warning.
+pub(super) fn tell_held_long(watch: Option<Weak<dyn HeldLong>>, held_for: Duration) {
+    match watch {
+        // Whoever watched may be gone, and the lock about to be released.
+        Some(watch) => {
+            if let Some(watch) = watch.upgrade() {
+                watch.held_long(held_for);
+            }
+        }
+        None => tracing::warn!(
+            ?held_for,
+            "a lock has been held for more than ten times its ttl; is its owner stuck? max_hold sets a limit"
+        ),
+    }
+}
