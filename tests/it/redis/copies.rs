@@ -53,6 +53,8 @@ async fn a_first_copy_that_arrives_after_a_refusal_is_undone() {
     let other = manager(&server.url()).await;
     let guard = taken(&other, "k", long()).await;
     assert_eq!(kind(sent_twice(&proxy, &locks).await), ErrorKind::Busy);
+    // The refused acquire is undone at once: that would take the first copy along.
+    assert!(locks.drain(wait::PATIENCE).await.is_complete());
     guard.release().await.expect("held");
     the_first_copy_is_undone(&proxy, &server).await;
 }

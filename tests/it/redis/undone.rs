@@ -36,12 +36,11 @@ async fn an_acquire_is_undone_behind_itself_on_the_first_connection_of_a_runtime
     needs!(redis);
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
-    server.reset_stats();
     // Dropped when it is woken by its answer: sent, granted, and nobody has looked.
     {
         let mut acquire = pin!(locks.lock("k").ttl(long()).acquire());
         poll_fn(|context| {
-            if server.commandstats().contains_key("set") {
+            if server.get("lockkit:k").is_some() {
                 return Poll::Ready(());
             }
             assert!(acquire.as_mut().poll(context).is_pending());
@@ -90,7 +89,7 @@ async fn acquires_that_had_no_time_leave_nothing() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
-    for micros in 0..200 {
+    for micros in 1..200 {
         let request = locks.lock(format!("k{micros}")).ttl(long());
         let request = request.acquire_timeout(Duration::from_micros(micros));
         match request.acquire().await {
