@@ -239,9 +239,7 @@ impl Plan {
                 _ => dice.one_of(&server),
             },
             Topology::Redlock => match dice.between(0, 9) {
-                // Without `Twice`: an acquire that takes a vote back and asks again keeps its token, so that a copy of
-                // the first takes the second vote along.
-                0..4 => dice.one_of(&network[..4]),
+                0..4 => dice.one_of(&network),
                 4..7 => dice.one_of(&refusals),
                 _ => dice.one_of(&server),
             },
