@@ -1,7 +1,9 @@
 //! What is wrong with the URL or the servers, each by its kind, soon, and without a secret.
 
 use lock_core::ErrorKind;
-use lock_tests::{Answer, FakeServer, Port, RedisServer, ReplicaSet, Sentinels, needs};
+use lock_tests::{
+    Answer, FakeServer, Port, RedisCluster, RedisServer, ReplicaSet, Sentinels, needs,
+};
 
 use super::{manager, refused};
 use crate::conformance::{Watched, shared_watched};
@@ -87,6 +89,19 @@ async fn a_sentinel_that_names_a_replica_is_not_believed() {
     let url = watched.sentinels.url().replace("redis-sentinel://", &url);
     let locks = manager(&url).await;
     drop(locks.lock("mistakes").acquire().await.expect("free"));
+}
+
+#[tokio::test]
+async fn a_sentinel_whose_master_is_a_node_of_a_cluster_is_a_mistake() {
+    needs!(redis);
+    let patient = std::time::Duration::from_secs(15);
+    let cluster = RedisCluster::with(&RedisServer::options(), 1, patient);
+    let node = &cluster.nodes()[0];
+    let sentinel = naming(node.port());
+    let url = format!("redis-sentinel://{}?service=mymaster", sentinel.address());
+    let error = refused(&url, "redis-cluster://").await;
+    assert_eq!(error.kind(), ErrorKind::Misconfigured);
+    assert_eq!(node.keys(), Vec::<String>::new());
 }
 
 #[tokio::test]
