@@ -226,7 +226,6 @@ pub(crate) enum Outcome {
     Repeated(Box<Outcome>),
 }
 
-#[cfg(feature = "redis")]
 impl Outcome {
     /// As the answer to the last of several sends, of which an earlier one was not answered.
     ///

@@ -133,7 +133,6 @@ impl VoteOutcome {
     }
 
     /// As the answer to the last of several sends.
-    #[cfg(feature = "redis")]
     pub(crate) fn of_the_last_send(self) -> Self {
         match self {
             VoteOutcome::Voted { vote, .. } => VoteOutcome::Voted {

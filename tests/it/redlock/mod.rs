@@ -2,6 +2,7 @@
 
 mod apart;
 mod contenders;
+mod copies;
 mod empty;
 mod gone;
 mod killed;
@@ -35,22 +36,7 @@ impl Nodes {
     /// One that has met all servers: connecting does not wait for the last ones for long.
     async fn acquainted(&self) -> LockManager {
         let locks = self.manager().await;
-        wait::eventually("all have been met", async || {
-            let Ok(guard) = locks.lock("met").ttl(long()).acquire().await else {
-                return false;
-            };
-            let mut votes = 0;
-            for _ in 0..100 {
-                votes = guard.acks().granted() as usize;
-                if votes == self.0.len() {
-                    break;
-                }
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-            drop(guard);
-            votes == self.0.len()
-        })
-        .await;
+        meets(&locks, self.0.len()).await;
         locks
     }
 
@@ -82,6 +68,26 @@ fn builder(urls: impl IntoIterator<Item = String>) -> ManagerBuilder {
     LockManager::quorum(urls)
         .operation_timeout(Duration::from_secs(5))
         .assume_fresh()
+}
+
+/// So many servers vote for the locks of this manager.
+async fn meets(locks: &LockManager, servers: usize) {
+    wait::eventually("all have been met", async || {
+        let Ok(guard) = locks.lock("met").ttl(long()).acquire().await else {
+            return false;
+        };
+        let mut votes = 0;
+        for _ in 0..100 {
+            votes = guard.acks().granted() as usize;
+            if votes == servers {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        drop(guard);
+        votes == servers
+    })
+    .await;
 }
 
 /// Asks until it is granted, whatever is in the way.

@@ -34,11 +34,17 @@ impl Quorum {
             give_up: clock.now() + self.patience(acquire.ttl),
             repetitions: 0,
             rival: Rival::default(),
+            repeated: false,
             refusals: Vec::new(),
             acquire,
             lane,
         };
-        self.attempt(&mut attempt).await
+        let outcome = self.attempt(&mut attempt).await;
+        if attempt.repeated {
+            outcome.of_the_last_send()
+        } else {
+            outcome
+        }
     }
 
     /// Until a majority has agreed, or says why not.
@@ -130,6 +136,8 @@ pub(super) struct Attempt {
     give_up: Moment,
     repetitions: u32,
     rival: Rival,
+    /// A node was asked more than once by one of its questions: the first may arrive when the lease is over.
+    pub(super) repeated: bool,
     /// What nodes say that will never accept this.
     pub(super) refusals: Vec<Failure>,
 }

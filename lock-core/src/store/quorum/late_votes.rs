@@ -65,17 +65,24 @@ impl Drop for LateVotes {
 
 fn came(quorum: &Arc<Quorum>, undoing: &Undoing, place: usize, outcome: Outcome) {
     let spread = &undoing.spread;
+    let repeated = matches!(
+        outcome,
+        Outcome::Vote(VoteOutcome::Voted { repeated: true, .. })
+    );
+    if repeated {
+        spread.may_come_again(place);
+    }
     let unwanted = match outcome {
         Outcome::Vote(VoteOutcome::NotAsked) => return,
         Outcome::Vote(VoteOutcome::Voted {
             vote: Vote::Yes { .. },
-            repeated,
+            ..
         }) => match spread.agrees_late(place, repeated) {
             Late::Counts | Late::GivenBack => return spread.resolved(place),
             Late::Unwanted => true,
         },
         // It may have queued behind the command that left the queue.
-        Outcome::Vote(_) => spread.has_ended(),
+        Outcome::Vote(_) => spread.has_ended() || (repeated && spread.is_over()),
         // What it agreed to before was left to this answer.
         Outcome::Failed(failure) if !failure.ambiguous => {
             spread.is_over() && contains(spread.granted(), place)

@@ -31,6 +31,8 @@ mod opening;
 #[cfg(test)]
 mod ready_tests;
 mod rejoin;
+#[cfg(all(test, feature = "test-util"))]
+mod repeated_tests;
 mod round;
 mod split;
 mod spread;

@@ -72,7 +72,8 @@ impl Quorum {
     fn counted(&self, attempt: &mut Attempt, place: usize, outcome: Outcome) -> Ballot {
         let spread = &attempt.spread;
         match outcome {
-            Outcome::Vote(VoteOutcome::Voted { vote, .. }) => {
+            Outcome::Vote(VoteOutcome::Voted { vote, repeated }) => {
+                attempt.repeated |= repeated;
                 spread.resolved(place);
                 match &vote {
                     Vote::Yes { .. } => {

@@ -38,7 +38,8 @@ struct Known {
     /// Where it is a question, and somebody hears the answer: whoever does sees to what comes of it. The
     /// undoing of an earlier vote, sent beside it, could arrive behind the next one.
     asked: Nodes,
-    /// Where one will never be answered, and may have arrived all the same.
+    /// Where one will never be answered, and may have arrived all the same; or was sent twice, and one of the two may
+    /// arrive later.
     doubtful: Nodes,
     /// Where its end has been sent behind the only question that was ever asked, and not been answered.
     ending: Nodes,
@@ -180,11 +181,21 @@ impl Spread {
         found || !contains(known.late, node)
     }
 
-    /// The node does not have it.
+    /// The node does not have it, by its last word. It may have it later, where a question may still arrive.
     pub(super) fn is_without(&self, node: usize) {
         let mut known = self.known();
         known.granted &= !only(node);
+        if !contains(known.doubtful, node) {
+            known.touched &= !only(node);
+        }
+    }
+
+    /// Whatever of it the node has, or is still to have, is taken back.
+    pub(super) fn is_taken_back(&self, node: usize) {
+        let mut known = self.known();
+        known.granted &= !only(node);
         known.touched &= !only(node);
+        known.unresolved |= only(node);
     }
 
     /// The node was not heard of when the lease was renewed: it may have it, and need not have it for long.
@@ -227,6 +238,11 @@ impl Spread {
         known.doubtful |= only(node);
         known.asked &= !only(node);
         !known.over
+    }
+
+    /// A question that was answered was sent twice.
+    pub(super) fn may_come_again(&self, node: usize) {
+        self.known().doubtful |= only(node);
     }
 
     pub(super) fn is_doubtful(&self, node: usize) -> bool {

@@ -102,8 +102,7 @@ impl Quorum {
     /// Takes one vote back, while the caller goes on: a node that does not answer keeps no other's vote
     /// waiting.
     pub(super) fn take_back(self: &Arc<Self>, place: usize, undoing: &Undoing) {
-        undoing.spread.is_without(place);
-        undoing.spread.unresolved(place);
+        undoing.spread.is_taken_back(place);
         let taking_back = TakingBack {
             quorum: Arc::clone(self),
             undoing: undoing.clone(),
@@ -116,8 +115,7 @@ impl Quorum {
     /// The node is told when it can be; until then it is not asked for the lease again.
     pub(super) fn tell_later(&self, place: usize, undoing: &Undoing) {
         let node = &self.nodes[place];
-        undoing.spread.is_without(place);
-        undoing.spread.unresolved(place);
+        undoing.spread.is_taken_back(place);
         node.left_overs.add(undoing, self.keeper.clock.now());
         node.bell.notify_one();
     }

@@ -1,0 +1,77 @@
+//! Connections that break under a proposal: it is sent again, and proxies deliver the first copies when the lease is
+//! over.
+
+use lock_core::ErrorKind;
+use lock_tests::{Direction, Proxy, RedisServer, needs, wait};
+
+use super::{Nodes, builder, kind, long, meets};
+
+/// Takes `k` while the first copies of the proposals to two of three servers stay in the proxies, gives it back, and
+/// lets them arrive. The ttl is a minute.
+async fn first_copies_are_undone(is_taken: bool) {
+    let nodes = Nodes::start(3);
+    let [first, second] = [0, 1].map(|node| Proxy::to(nodes.0[node].address()));
+    let proxies = [&first, &second];
+    let urls = [first.redis_url(), second.redis_url(), nodes.0[2].url()];
+    let locks = builder(urls).connect().await.expect("a manager");
+    meets(&locks, 3).await;
+    nodes.are_left_clean().await;
+    let other = if is_taken {
+        let other = nodes.acquainted().await;
+        nodes.are_left_clean().await;
+        let guard = other.lock("k").ttl(long()).acquire().await;
+        Some((guard.expect("free"), other))
+    } else {
+        None
+    };
+
+    let held = || proxies.map(|it| it.held(Direction::Requests));
+    proxies.map(Proxy::freeze);
+    let before = held();
+    let acquire = tokio::spawn(
+        locks
+            .lock("k")
+            .ttl(long())
+            .wait(lock_core::Wait::None)
+            .acquire(),
+    );
+    wait::eventually("the first copies are in the proxies", async || {
+        held()
+            .iter()
+            .zip(before)
+            .all(|(held, before)| *held > before)
+    })
+    .await;
+    proxies.map(Proxy::outlive_clients);
+    let answer = acquire.await.expect("no panic");
+    match other {
+        Some((guard, _other)) => {
+            assert_eq!(kind(answer), ErrorKind::Busy);
+            // The undoing that is sent at once would meet the first copies.
+            assert_eq!(locks.drain(wait::PATIENCE).await.releasing(), 0);
+            guard.release().await.expect("held");
+        }
+        None => answer.expect("granted").release().await.expect("held"),
+    }
+    nodes.are_left_clean().await;
+
+    proxies.map(Proxy::thaw);
+    let have_it = |node: &RedisServer| node.get("lockkit:k").is_some();
+    wait::eventually("the first copies come late", async || {
+        nodes.0[..2].iter().all(have_it)
+    })
+    .await;
+    nodes.are_left_clean().await;
+}
+
+#[tokio::test]
+async fn first_copies_that_arrive_after_the_release_are_undone() {
+    needs!(redis);
+    first_copies_are_undone(false).await;
+}
+
+#[tokio::test]
+async fn first_copies_that_arrive_after_a_refusal_are_undone() {
+    needs!(redis);
+    first_copies_are_undone(true).await;
+}
