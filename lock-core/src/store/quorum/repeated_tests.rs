@@ -167,12 +167,27 @@ async fn a_first_proposal_of_a_refusal_that_came_late_is_undone() {
     scene.is_taken().await;
     scene.refuses().await;
     scene.odd.answers.send_replace(true);
-    // Looked at in order: the refusal is there before the other owner's release.
     scene
         .becomes("it has answered", |_| {
             scene.odd.answers.receiver_count() == 0
         })
         .await;
+    scene.is_given_back().await;
+    scene.the_first_copy_is_undone().await;
+}
+
+#[tokio::test]
+async fn a_first_proposal_that_one_node_refused_late_is_undone() {
+    let scene = Scene::new(false).await;
+    assert!(take(&scene.nodes[0], scene.stranger).await);
+    let guard = scene.locks.lock("k").acquire().await.expect("two of three");
+    scene.odd.answers.send_replace(true);
+    scene
+        .becomes("it has answered", |_| {
+            scene.odd.answers.receiver_count() == 0
+        })
+        .await;
+    guard.release().await.expect("held");
     scene.is_given_back().await;
     scene.the_first_copy_is_undone().await;
 }
