@@ -26,7 +26,7 @@ async fn first_copies_are_undone(is_taken: bool) {
     };
 
     let held = || proxies.map(|it| it.held(Direction::Requests));
-    proxies.map(Proxy::freeze);
+    proxies.iter().for_each(|it| it.freeze());
     let before = held();
     let acquire = tokio::spawn(
         locks
@@ -42,7 +42,7 @@ async fn first_copies_are_undone(is_taken: bool) {
             .all(|(held, before)| *held > before)
     })
     .await;
-    proxies.map(Proxy::outlive_clients);
+    proxies.iter().for_each(|it| it.outlive_clients());
     let answer = acquire.await.expect("no panic");
     match other {
         Some((guard, _other)) => {
@@ -55,7 +55,7 @@ async fn first_copies_are_undone(is_taken: bool) {
     }
     nodes.are_left_clean().await;
 
-    proxies.map(Proxy::thaw);
+    proxies.iter().for_each(|it| it.thaw());
     let have_it = |node: &RedisServer| node.get("lockkit:k").is_some();
     wait::eventually("the first copies come late", async || {
         nodes.0[..2].iter().all(have_it)
