@@ -74,7 +74,9 @@
 //!
 //! A template is text with `<source>` where a value of the request goes, parsed once. `<<` and `>>`
 //! are the characters. It looks like the one of `#[distributed_lock]` and `lock_key!`, but names
-//! parts of a request, not Rust values.
+//! parts of a request, not Rust values. Text that looks like a placeholder of another language
+//! (`[uid]`, `(uid)`, `{}`, `%s`, `${uid}`, `/:id`) is an error that says what to write; a hash tag
+//! (`{tag}`) is text.
 //!
 //! | source | value |
 //! | --- | --- |

@@ -29,6 +29,7 @@ mod canonical;
 mod encode;
 mod error;
 mod extractor;
+mod foreign;
 mod key_template;
 mod kind;
 mod layer;

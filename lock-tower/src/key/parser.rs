@@ -1,7 +1,11 @@
 //! From the text of a template to its parts, or to what is wrong with it.
 
+#[cfg(test)]
+mod tests;
+
 use super::encode::LONGEST;
 use super::error::TemplateError;
+use super::foreign;
 use super::key_template::KeyTemplate;
 use super::source::{self, Extension, Source};
 use super::template::{Filter, Part, Template, Value};
@@ -55,8 +59,8 @@ impl<'a> Parser<'a> {
                         "this `>` closes nothing; write `>>` for the character",
                     ));
                 }
-                '{' => self.brace()?,
                 _ => {
+                    self.check_text()?;
                     self.text.push(character);
                     self.position += character.len_utf8();
                 }
@@ -130,19 +134,38 @@ impl<'a> Parser<'a> {
         self.parts.is_empty() || self.text.contains([':', '{', '}'])
     }
 
-    /// Braces are the hash tags of Redis Cluster, and a mistake around the name of a source.
-    fn brace(&mut self) -> Result<(), TemplateError> {
-        if let Some((written, _)) = self.rest()[1..].split_once('}')
-            && self.value(written, self.position).is_ok()
+    /// Braces are the hash tags of Redis Cluster, and a mistake around the name of a source. Other
+    /// signs are a mistake where another language has its placeholders.
+    fn check_text(&self) -> Result<(), TemplateError> {
+        let is_source = |written: &str| self.value(written, self.position).is_ok();
+        let in_braces = self
+            .rest()
+            .strip_prefix('{')
+            .and_then(|rest| rest.split_once('}'));
+        if let Some((written, _)) = in_braces
+            && is_source(written)
         {
             return Err(self.error(
                 self.position,
                 format!("`{{{written}}}` is text here; write `<{written}>`"),
             ));
         }
-        self.text.push('{');
-        self.position += 1;
-        Ok(())
+        let before = self.template[..self.position].chars().next_back();
+        let Some(foreign) = foreign::at(before, self.rest()) else {
+            return Ok(());
+        };
+        let named = [foreign.name.to_owned(), format!("param.{}", foreign.name)];
+        let advice = match named.iter().find(|name| is_source(name)) {
+            Some(source) => format!("write such as `<{source}>`"),
+            None => "write a source of the request, such as `<header.x-user-id>`".to_owned(),
+        };
+        Err(self.error(
+            self.position,
+            format!(
+                "`{}` is text here, the same for every request; {advice}",
+                foreign.written
+            ),
+        ))
     }
 
     fn end_text(&mut self) {
@@ -193,200 +216,5 @@ impl<'a> Parser<'a> {
 
     fn error(&self, position: usize, problem: impl Into<String>) -> TemplateError {
         TemplateError::new(self.template, position, problem.into())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parsed(template: &str) -> Result<Template, TemplateError> {
-        parse(&template.into(), Reading::WithBody)
-    }
-
-    #[test]
-    fn a_mistake_is_named_with_its_position_and_what_to_write() {
-        for (template, position, hints) in [
-            ("", 0, &["one lock"][..]),
-            ("submit", 0, &["one lock"]),
-            ("!x:<method>", 0, &["`!`"]),
-            ("k:<header.a", 2, &["not closed", "`<<`"]),
-            ("k>:<header.a>", 1, &["`>>`"]),
-            (
-                "k:<headers.a>",
-                2,
-                &["did you mean `<header.a>`", "`<cookie.NAME>`"],
-            ),
-            ("k:<x-user-id>", 2, &["did you mean `<header.x-user-id>`"]),
-            (
-                "k:<uid>",
-                2,
-                &[
-                    "LockLayer::from_fn",
-                    "`<header.NAME>`",
-                    "`<json>`, `<json./POINTER>`",
-                ],
-            ),
-            ("k:<header>", 2, &["`<header.NAME>`"]),
-            ("k:<header.>", 2, &["`<header.NAME>`"]),
-            ("k:<header.a b>", 2, &["no header"]),
-            ("k:<header.host>", 2, &["HTTP/2", "`<host>`"]),
-            ("k:<header.Cookie>", 2, &["HTTP/2", "`<cookie.NAME>`"]),
-            ("k:<header.:authority>", 2, &["`<host>`"]),
-            ("k:<hostname>", 2, &["did you mean `<host>`"]),
-            ("k:<:authority>", 2, &["did you mean `<host>`"]),
-            ("k:<cookie.a b>", 2, &["no cookie"]),
-            ("k:<method.x>", 2, &["`<method>`"]),
-            ("k:<>", 2, &["`<header.NAME>`"]),
-            ("k:<ip>", 2, &["did you mean `<peer>`"]),
-            (
-                "k:<idempotency_key>",
-                2,
-                &["did you mean `<idempotency-key>`"],
-            ),
-            ("k:<sesion.sid>", 2, &["did you mean `<session.sid>`"]),
-            (
-                "k:<ext.tenant>",
-                2,
-                &["no extension is registered as `tenant`", ".extension("],
-            ),
-            ("k:<forwarded>", 2, &["`<forwarded.PROXIES>`"]),
-            ("k:<forwarded.0>", 2, &["`<forwarded.1>`", "`<peer>`"]),
-            ("k:<x-forwarded-for.x>", 2, &["`<x-forwarded-for.1>`"]),
-            ("k:<form>", 2, &["`<form.NAME>`"]),
-            (
-                "k:<method>:<header.a|upper>",
-                20,
-                &["no filter `upper`", "`|lower`"],
-            ),
-            ("k:<header.a|lover>", 11, &["did you mean `|lower`"]),
-            (
-                "k:<header.a|lower|sha-256>",
-                17,
-                &["did you mean `|sha256`"],
-            ),
-            ("k:<header.a|lower?>", 11, &["`?` before"]),
-            ("k:<method><route>", 10, &["told apart", "`:`"]),
-            ("k:<method>-<route>", 11, &["told apart"]),
-            ("k:{header.a}:<method>", 2, &["write `<header.a>`"]),
-            (
-                "k:{header.a?|lower}:<method>",
-                2,
-                &["write `<header.a?|lower>`"],
-            ),
-            ("k:{method}", 2, &["write `<method>`"]),
-            ("é:<methods>", 3, &["did you mean `<method>`"]),
-        ] {
-            let error = parsed(template).unwrap_err();
-            let text = error.to_string();
-            assert_eq!(error.position(), position, "{template}: {text}");
-            for hint in hints {
-                assert!(text.contains(hint), "{template}: {text}");
-            }
-        }
-    }
-
-    #[test]
-    fn what_needs_a_feature_says_so_and_what_needs_the_body_where_it_can_be_had() {
-        for (template, feature, built_in) in [
-            ("k:<json./a>", "json", cfg!(feature = "json")),
-            ("k:<json>", "json", cfg!(feature = "json")),
-            ("k:<param.id>", "axum", cfg!(feature = "axum")),
-        ] {
-            match parsed(template) {
-                Ok(_) => assert!(built_in, "{template}"),
-                Err(error) => {
-                    let hint = format!("feature `{feature}`");
-                    assert!(!built_in && error.to_string().contains(&hint), "{error}");
-                }
-            }
-        }
-        let error = parse(&"k:<method>:<body>".into(), Reading::HeadOnly).unwrap_err();
-        assert_eq!(error.position(), 11);
-        assert!(
-            error.to_string().contains("LockLayer::body_template"),
-            "{error}"
-        );
-    }
-
-    #[cfg(feature = "json")]
-    #[test]
-    fn a_pointer_that_is_none_says_how_one_is_written() {
-        for template in ["k:<json.order>", "k:<json./a~2>"] {
-            let error = parsed(template).unwrap_err().to_string();
-            assert!(error.contains("`<json./order/sku>`"), "{error}");
-        }
-    }
-
-    #[test]
-    fn extensions_are_registered_once_and_used() {
-        let template = |text: &str| KeyTemplate::new(text).extension("user", |user: &u64| *user);
-        assert!(parse(&template("k:<ext.user>:<ext.user?>"), Reading::HeadOnly).is_ok());
-        for (template, hint) in [
-            (template("k:<method>"), "write `<ext.user>`"),
-            (template("k:<ext.usr>"), "did you mean `<ext.user>`"),
-            (
-                template("k:<ext.user>").extension("user", |_: &u64| 1),
-                "registered twice",
-            ),
-        ] {
-            let error = parse(&template, Reading::HeadOnly).unwrap_err().to_string();
-            assert!(error.contains(hint), "{error}");
-        }
-    }
-
-    #[test]
-    fn a_template_longer_than_a_key_is_refused() {
-        let error = parsed(&format!("{}:<method>", "x".repeat(1024))).unwrap_err();
-        assert!(error.to_string().contains("1024"), "{error}");
-    }
-
-    /// Every text of up to five pieces that mean something to the parser, and longer ones by a
-    /// generator that always makes the same.
-    #[test]
-    fn no_text_makes_the_parser_panic() {
-        const PIECES: [&str; 12] = [
-            "<", ">", "?", "|", ".", "{", "}", ":", "é", "method", "header", "lower",
-        ];
-        let mut texts = vec![String::new()];
-        for _ in 0..5 {
-            let longer = texts
-                .iter()
-                .flat_map(|text| PIECES.map(|piece| format!("{text}{piece}")));
-            texts = longer.collect();
-            texts.iter().for_each(|text| judge(text));
-        }
-        let mut state = 1_u64;
-        for _ in 0..20_000 {
-            let mut text = String::new();
-            for _ in 0..30 {
-                state = state
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1_442_695_040_888_963_407);
-                let pieces = [
-                    "<",
-                    ">",
-                    "json./",
-                    "~",
-                    "ext.",
-                    "forwarded.9",
-                    "|sha256",
-                    "?>",
-                    "<method>",
-                    "!",
-                    "\0",
-                    "😀",
-                ];
-                text.push_str(pieces[usize::try_from(state >> 60).unwrap() % pieces.len()]);
-            }
-            judge(&text);
-        }
-    }
-
-    fn judge(text: &str) {
-        if let Err(error) = parsed(text) {
-            assert!(text.is_char_boundary(error.position()), "{text:?}: {error}");
-            assert!(!error.to_string().is_empty());
-        }
     }
 }
