@@ -12,13 +12,13 @@ pub use crate::body::Body;
 pub use crate::hold::HeldLong;
 pub use crate::key::KeyBuilder;
 
-pub fn request<M: AsLockManager + ?Sized>(manager: &M, key: impl IntoKey) -> LockRequest {
-    manager.as_lock_manager().lock(key.into_key())
+pub fn request<M: AsLockManager + ?Sized>(manager: &M, key: LockKey) -> LockRequest {
+    manager.as_lock_manager().lock(key)
 }
 
-pub fn installed_request(key: impl IntoKey) -> LockRequest {
+pub fn installed_request(key: LockKey) -> LockRequest {
     let manager = LockManager::installed();
-    LockRequest::new(manager.as_ref().map_err(Clone::clone), key.into_key())
+    LockRequest::new(manager.as_ref().map_err(Clone::clone), key)
 }
 
 /// `Into<LockKey>`, with words for what is not.
@@ -41,10 +41,6 @@ impl<T: Into<LockKey>> IntoKey for T {
 /// By one name each: of a path through an enum that is not there some compilers say more than that.
 pub const NO_WAIT: Wait = Wait::None;
 pub const FOREVER: Wait = Wait::Forever;
-
-pub fn wait(wait: impl IntoWait) -> Wait {
-    wait.into_wait()
-}
 
 /// `Into<Wait>`, with words for what is not.
 #[diagnostic::on_unimplemented(

@@ -265,17 +265,21 @@ fn blamed(args: &LockArgs) -> Span {
     let place = match (&args.guard, &args.on_error) {
         (Some(guard), _) => guard.span(),
         (None, Some(on_error)) => on_error.span(),
-        (None, None) => return Span::call_site(),
+        (None, None) => match &args.key {
+            Key::Expr(expr) => expr.span(),
+            Key::Template(..) => return Span::call_site(),
+        },
     };
     Span::mixed_site().located_at(place)
 }
 
 /// The body's own block, so that its items and `use`s stay its own. Its braces keep their place for
-/// errors, but count as ours, or the compiler would find them superfluous. Those of a half typed body
-/// stay the user's: the compiler has found its error there already, and tells the same one only once.
+/// errors. In one line they count as ours, or the compiler would find them superfluous. Otherwise, and
+/// in a half typed body, they stay the user's: an error of the syntax there was found already, and the
+/// compiler tells the same one only once.
 fn block(function: &Function) -> Group {
     let mut block = function.body.clone();
-    if !function.is_half_typed() {
+    if function.is_one_line() && !function.is_half_typed() {
         block.set_span(Span::mixed_site().located_at(block.span()));
     }
     block

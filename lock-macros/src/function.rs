@@ -3,7 +3,7 @@
 //! The body is never parsed. So a body that is only half typed keeps its function, and with it the
 //! editor's completion, and a large body costs no time.
 
-use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{
     Attribute, Error, Ident, Result, ReturnType, Signature, Token, Type, TypeParamBound,
@@ -95,6 +95,12 @@ impl Function {
             (Some('.'), Some('.')) => false,
             (_, last) => last.is_some_and(|last| ".:=+-*/%&|^!<,".contains(last)),
         }
+    }
+
+    /// Outside of a compiler, in unit tests, there are no lines.
+    pub(crate) fn is_one_line(&self) -> bool {
+        let line = |span: Span| span.unwrap().line();
+        !proc_macro::is_available() || line(self.body.span_open()) == line(self.body.span_close())
     }
 
     /// Whether the head can wait for a lock at all.

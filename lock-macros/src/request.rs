@@ -16,7 +16,11 @@ pub(crate) fn tokens(args: &LockArgs) -> TokenStream {
     let krate = &args.krate;
     let key = match &args.key {
         Key::Template(literal, template) => key::tokens(krate, literal, template),
-        Key::Expr(expr) => expr.to_token_stream(),
+        // By the trait's path, so that the compiler says of a wrong value what the trait says, and
+        // names no function of ours.
+        Key::Expr(expr) => {
+            quote_spanned!(expr.span()=> #krate::__private::IntoKey::into_key(#expr))
+        }
     };
     let request = match &args.manager {
         Some(manager) => {
@@ -29,7 +33,9 @@ pub(crate) fn tokens(args: &LockArgs) -> TokenStream {
     let wait = match &args.wait {
         Wait::None => quote!(#krate::__private::NO_WAIT),
         Wait::Forever => quote!(#krate::__private::FOREVER),
-        Wait::For(Amount::Expr(expr)) => quote!(#krate::__private::wait(#expr)),
+        Wait::For(Amount::Expr(expr)) => {
+            quote_spanned!(expr.span()=> #krate::__private::IntoWait::into_wait(#expr))
+        }
         Wait::For(duration) => amount(duration),
     };
     let renew = args.renew.map(|renew| match renew {

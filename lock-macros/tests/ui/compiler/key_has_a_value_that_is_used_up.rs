@@ -1,0 +1,13 @@
+//! A value in a placeholder that is used up by its method.
+//! Take a method that borrows; the offered clone would be of the template.
+use lock_core::{Error, distributed_lock};
+
+// instead: #[distributed_lock(key = "name:<name.as_bytes().len()>", ttl = "10s")]
+#[distributed_lock(key = "name:<name.into_bytes().len()>", ttl = "10s")]
+async fn rename(name: String) -> Result<String, Error> {
+    Ok(name)
+}
+
+fn main() {
+    let _ = rename("Ann".to_owned());
+}
