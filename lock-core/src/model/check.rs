@@ -16,6 +16,7 @@ impl Message {
             Message::Ask(..)
             | Message::Extend(..)
             | Message::Release(..)
+            | Message::Vacate(..)
             | Message::Cool(..)
             | Message::LookAround(..)
             | Message::LookAfter(_) => false,
@@ -26,6 +27,7 @@ impl Message {
     fn looks_after(&self) -> Option<Name> {
         match self {
             Message::Release(name, _)
+            | Message::Vacate(name, _)
             | Message::Cool(name, _)
             | Message::Push(Push::Given(name, ..)) => Some(*name),
             _ => None,

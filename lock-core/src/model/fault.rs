@@ -49,6 +49,14 @@ pub(super) enum Fault {
     ALateRenewalCutsTheLease,
     /// A release does not compare.
     AnyTokenIsReleased,
+    /// Nor does one that leaves a gap.
+    AnyTokenIsVacated,
+    /// It does not remember what was used.
+    VacatedWithoutTheMark,
+    /// It gives the key to the first waiter.
+    AGapIsGivenAway,
+    /// It tells no waiter when the gap is over.
+    NoWaiterIsToldOfAGap,
     /// A question steps over whoever holds the key.
     AnyTokenIsSteppedOver,
     // The short script for who steps over a lease of its own process.

@@ -5,7 +5,7 @@ use super::fault::Fault;
 use super::simulate::simulate;
 use super::world::{Limits, Wrong};
 use super::worlds::{
-    PLAIN, behind_stopped, by_lot, first_after_the_clock_went_back, refused_a_place,
+    PLAIN, behind_a_gap, behind_stopped, by_lot, first_after_the_clock_went_back, refused_a_place,
 };
 
 /// Looks until something is wrong, and says what, and after how many steps.
@@ -44,6 +44,10 @@ const LONGER: Limits = Limits {
     longer_millis: Some(5_025),
     ..PLAIN
 };
+const GAPS: Limits = Limits {
+    gaps: true,
+    ..TWICE
+};
 const UNDONE: Limits = Limits {
     cancels: true,
     unanswered: true,
@@ -72,6 +76,10 @@ found! {
     a_late_renewal_that_cuts: ALateRenewalCutsTheLease, WindowWithoutTheKey,
         Limits { unanswered: true, ..LONGER };
     a_release_that_does_not_compare: AnyTokenIsReleased, AnothersKeyTouched, UNDONE;
+    a_gap_that_does_not_compare: AnyTokenIsVacated, AnothersKeyTouched,
+        Limits { mischief: 1, ..GAPS };
+    a_gap_that_is_given_away: AGapIsGivenAway, GapFilled, GAPS;
+    a_gap_without_the_mark: VacatedWithoutTheMark, FenceNotHigher, GAPS;
     a_question_that_steps_over_anybody: AnyTokenIsSteppedOver, AnothersKeyTouched,
         Limits { cancels: true, ..TWICE };
     a_step_over_anybody: AStepOverAnybody, AnothersKeyTouched,
@@ -167,6 +175,12 @@ fn tokens_that_are_not_reserved_once_more() {
 #[test]
 fn a_key_given_away_that_nobody_looks_after() {
     let waited = behind_stopped(3, 0, false, Some(Fault::NobodyLooksAfterAGivenKey));
+    assert!(waited > 20, "{waited} s");
+}
+
+#[test]
+fn a_gap_whose_end_no_waiter_is_told_of() {
+    let waited = behind_a_gap(Some(Fault::NoWaiterIsToldOfAGap));
     assert!(waited > 20, "{waited} s");
 }
 

@@ -9,9 +9,10 @@
 //!
 //! In every state: at most one tenure has an open window, and the server's key is that tenure's;
 //! fencing tokens rise from tenure to tenure; no command touches a key of another token, nor cuts or
-//! lengthens a cooldown; no lease stays in its process for more than a count while another process
-//! waits, nor does the next lease of that process step over it then; whatever stands in the store is
-//! looked after by somebody; and nobody who waits does so for ever.
+//! lengthens a cooldown; a key that its owner leaves free for a while is given to no waiter by that; no
+//! lease stays in its process for more than a count while another process waits, nor does the next
+//! lease of that process step over it then; whatever stands in the store is looked after by somebody;
+//! and nobody who waits does so for ever.
 //!
 //! Not looked at: a clock that goes back after a lease has run out that nobody gave back. Only the
 //! clock's going on vouches for its fencing token, so that is no promise.

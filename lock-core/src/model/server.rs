@@ -2,6 +2,7 @@
 
 use super::fault::Fault;
 use super::process::MOST;
+use crate::cohort::GAP;
 
 /// What stands in a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -306,6 +307,34 @@ impl<T: Copy + Eq> Server<T> {
         self.raise(fence, around);
         self.leave_queue(key, token);
         self.tell_next(key, millis, around);
+        Released::Yes
+    }
+
+    /// `vacate.lua`.
+    pub(super) fn vacate(
+        &mut self,
+        key: usize,
+        token: T,
+        fence: Option<u64>,
+        around: &mut Around<'_, T>,
+    ) -> Released {
+        match self.look(key).map(|(value, _)| value) {
+            None => return Released::Absent,
+            Some(Value::Held(owner)) if owner == token => {}
+            Some(_) if around.has(Fault::AnyTokenIsVacated) => {}
+            Some(_) => return Released::Other,
+        }
+        if !around.has(Fault::VacatedWithoutTheMark) {
+            self.raise(fence, around);
+        }
+        self.keys[key].entry = None;
+        if around.has(Fault::AGapIsGivenAway) {
+            self.hand_over(key, self.mark + 1, around);
+        }
+        if !around.has(Fault::NoWaiterIsToldOfAGap) {
+            let gap = u64::try_from(GAP.as_millis()).unwrap_or(u64::MAX);
+            self.tell_next(key, gap, around);
+        }
         Released::Yes
     }
 

@@ -19,6 +19,7 @@ pub(super) const PLAIN: Limits = Limits {
     // Three seconds and a little, so that they are over after three on a server's clock that is fast.
     ttl_millis: 3_015,
     longer_millis: None,
+    gaps: false,
     cooldown_millis: None,
     step: None,
     rates: &[1_010_000],
@@ -120,6 +121,19 @@ fn a_lease_stays_in_its_process_while_nobody_else_waits() {
         ..PLAIN
     };
     holds("staying", &limits, 0);
+}
+
+#[test]
+fn owners_leave_a_key_free_for_a_while() {
+    let limits = Limits {
+        ticks: if is_large() { 4 } else { 1 },
+        leases: 2,
+        unanswered: is_large(),
+        mischief: u8::from(is_large()),
+        gaps: true,
+        ..PLAIN
+    };
+    holds("gaps", &limits, 0);
 }
 
 #[test]
@@ -231,6 +245,34 @@ fn a_waiter_that_was_refused_a_place_in_the_queue_has_a_free_lock_soon() {
     assert!(refused_a_place(None) <= 2);
 }
 
+/// One process has the lock, and another waits. For how many seconds does that one wait once the first
+/// has left the key free for a while?
+pub(super) fn behind_a_gap(fault: Option<Fault>) -> u64 {
+    let limits = Limits {
+        ttl_millis: 60_000,
+        timers: true,
+        gaps: true,
+        fault,
+        ..PLAIN
+    };
+    let take = |world: World, step| world.after(step, &limits).expect("nothing wrong");
+    let mut world = World::new(&limits);
+    for step in [Step::Begin(0), Step::Begin(1), Step::Vacate(0)] {
+        world = take(world, step);
+        while !world.net.is_empty() {
+            world = take(world, Step::Deliver(0));
+        }
+    }
+    assert_eq!(world.server.look(0), None, "the key is left free");
+    let waited = world.comes_to_rest(0, &limits);
+    waited.expect("the waiter gets there")
+}
+
+#[test]
+fn a_waiter_has_the_lock_soon_after_a_gap() {
+    assert!(behind_a_gap(None) <= 1);
+}
+
 /// One process has the lock, and another waits; the server's clock goes back, and a third one comes. Who is the
 /// first in the queue?
 pub(super) fn first_after_the_clock_went_back(fault: Option<Fault>) -> u8 {
@@ -311,6 +353,7 @@ pub(super) fn by_lot(seed: u64) -> Limits {
         timers: true,
         mischief: 3,
         longer_millis: seed.is_multiple_of(2).then_some(5_025),
+        gaps: seed % 4 == 3,
         cooldown_millis: (seed % 4 == 1).then_some(1_500),
         rates: &[990_000, 1_000_000, 1_010_000],
         step: goes_back.then_some(-100_000),

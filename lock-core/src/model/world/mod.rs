@@ -49,6 +49,8 @@ pub(in crate::model) struct Limits {
     /// The ttl of a lease, and of a body nested in it, if there are such.
     pub(in crate::model) ttl_millis: u64,
     pub(in crate::model) longer_millis: Option<u64>,
+    /// Whether owners may leave gaps.
+    pub(in crate::model) gaps: bool,
     /// For how long a key cools down, if owners may ask for that.
     pub(in crate::model) cooldown_millis: Option<u64>,
     /// Milliseconds by which the server's clock may be stepped, once.
@@ -84,6 +86,8 @@ pub(in crate::model) enum Message {
     Extend(Name, Moment, u64),
     Extended(Name, Moment, u64, bool),
     Release(Name, Option<u64>),
+    /// A release that leaves a gap.
+    Vacate(Name, Option<u64>),
     /// A release with a cooldown.
     Cool(Name, Option<u64>),
     /// Whether anybody waits; the fencing token that the lease is at.
@@ -116,6 +120,8 @@ pub(in crate::model) enum Step {
     Cancel(u8),
     /// The tenure ends: passed on, or given back.
     End(u8),
+    /// It ends, and its key is to be left free for a while.
+    Vacate(u8),
     /// It ends, and its key is to cool down.
     Cool(u8),
     /// A nested body with a longer ttl goes under the lease.
@@ -140,6 +146,7 @@ pub(in crate::model) enum Wrong {
     GivenToWhoHasGone,
     PassedOverTheQueue,
     CooldownCut,
+    GapFilled,
     WaitsForEver,
 }
 

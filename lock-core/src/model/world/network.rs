@@ -62,6 +62,18 @@ impl World {
                 self.given_back(name);
                 Ok(())
             }
+            Message::Vacate(name, fence) => {
+                let before = self.server.look(0);
+                self.serve(limits, &[name], |server, around| {
+                    server.vacate(0, name, fence, around)
+                })?;
+                let after = self.server.look(0);
+                if after.is_some() && after != before {
+                    return Err(Wrong::GapFilled);
+                }
+                self.given_back(name);
+                Ok(())
+            }
             Message::Cool(name, fence) => self.cools(name, fence, limits),
             Message::LookAround(name, fence, sent) => {
                 let fault = limits.fault;

@@ -61,6 +61,25 @@ impl World {
         })
     }
 
+    /// The tenure ends, and its key is to be left free for a while. The process stands back for less than
+    /// a tick: its next task may ask at once.
+    pub(super) fn vacate(&mut self, index: u8, limits: &Limits) {
+        let now = self.now();
+        let process = &mut self.processes[usize::from(index)];
+        let Some(mut tenure) = process.tenure.take() else {
+            return;
+        };
+        let (name, fence) = (tenure.name, Some(tenure.fence));
+        self.net
+            .retain(|message| !matches!(message, Message::Extended(other, ..) if *other == name));
+        match tenure.lease.close(now) {
+            Phase::Held => self.give_back(Message::Vacate(name, fence), tenure.twin, limits),
+            Phase::Lost(_) => self.release(name, fence, tenure.twin, limits),
+            Phase::Asking | Phase::Closed => {}
+        }
+        self.promote(index, limits);
+    }
+
     /// The tenure ends, and its key is to cool down.
     pub(super) fn cool(&mut self, index: u8, limits: &Limits) {
         let now = self.now();
@@ -91,7 +110,14 @@ impl World {
     }
 
     pub(super) fn release(&mut self, name: Name, fence: Option<u64>, twin: bool, limits: &Limits) {
-        self.net.push(Message::Release(name, fence));
+        self.give_back(Message::Release(name, fence), twin, limits);
+    }
+
+    fn give_back(&mut self, message: Message, twin: bool, limits: &Limits) {
+        let (Message::Release(name, fence) | Message::Vacate(name, fence)) = message else {
+            unreachable!("what gives a lease back");
+        };
+        self.net.push(message);
         let again = self.now() + LATE_TWIN;
         let process = &mut self.processes[usize::from(name.process)];
         if limits.has(Fault::EarlierReleaseIsForgotten) {

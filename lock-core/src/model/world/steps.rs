@@ -19,7 +19,7 @@ impl World {
             steps.push(Step::Deliver(index));
             let doubles = matches!(
                 message,
-                Message::Push(_) | Message::Release(..) | Message::Cool(..)
+                Message::Push(_) | Message::Release(..) | Message::Vacate(..) | Message::Cool(..)
             );
             if mischief && doubles {
                 steps.push(Step::Double(index));
@@ -105,6 +105,9 @@ impl World {
         }
         if let Some(tenure) = &process.tenure {
             steps.push(Step::End(index));
+            if limits.gaps {
+                steps.push(Step::Vacate(index));
+            }
             if limits.cooldown_millis.is_some() {
                 steps.push(Step::Cool(index));
             }

@@ -55,6 +55,7 @@ impl World {
             }
             Step::Cancel(index) => self.cancel(index, limits),
             Step::End(index) => self.end(index, limits)?,
+            Step::Vacate(index) => self.vacate(index, limits),
             Step::Cool(index) => self.cool(index, limits),
             Step::Serve(index) => {
                 if let Some(tenure) = &mut self.processes[usize::from(index)].tenure {
