@@ -31,7 +31,11 @@ elseif not value then
   reply = 0
 end
 if ARGV[4] ~= 'pause' and redis.pcall('EXISTS', KEYS[2]) == 1 then
-  redis.pcall('ZREM', KEYS[2], ARGV[1] .. ' ' .. ARGV[2])
+  local left = redis.pcall('ZREM', KEYS[2], ARGV[1] .. ' ' .. ARGV[2])
+  -- Its place still stands: the next to be told may be the very waiter that leaves, again and again.
+  if ARGV[4] == 'leave' and type(left) == 'table' and is_queue_of_nobody(left) and failed then
+    return failed
+  end
   if not value then
     if tell_next(KEYS[2], KEYS[1], ARGV[3], tonumber(ARGV[4]) or 0) > 0 then
       reply = reply + 10

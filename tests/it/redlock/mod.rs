@@ -35,7 +35,11 @@ impl Nodes {
 
     /// One that has met all servers: connecting does not wait for the last ones for long.
     async fn acquainted(&self) -> LockManager {
-        let locks = self.manager().await;
+        self.acquainted_by(self.builder()).await
+    }
+
+    async fn acquainted_by(&self, builder: ManagerBuilder) -> LockManager {
+        let locks = builder.connect().await.expect("a manager");
         meets(&locks, self.0.len()).await;
         locks
     }

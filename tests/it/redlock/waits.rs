@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lock_core::test_util::ManualClock;
 use lock_core::{LockGuard, LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::task::JoinHandle;
@@ -34,14 +35,15 @@ fn asked(nodes: &Nodes) -> u64 {
 async fn a_waiter_is_told_of_a_release_by_the_servers_that_are_left() {
     needs!(redis);
     let nodes = Nodes::start(5);
-    let (locks, other) = (nodes.acquainted().await, nodes.acquainted().await);
+    // The waiter's clock stands still: it is told, or it waits for ever.
+    let stopped = nodes.builder().clock(ManualClock::new());
+    let (locks, other) = (nodes.acquainted().await, nodes.acquainted_by(stopped).await);
     nodes.0[0].kill();
     nodes.0[3].kill();
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
     let waiter = waiter(&nodes, &other).await;
     let token = guard.fencing_token();
     guard.release().await.expect("a majority has given it back");
-    // Left to itself it would look for the lock later than this.
     let next = timeout(wait::PATIENCE, waiter).await.expect("it is told");
     assert!(next.expect("no panic").fencing_token() > token);
     nodes.are_left_clean().await;
@@ -151,4 +153,50 @@ async fn a_process_leaves_the_places_of_its_waiters_that_have_gone() {
     .await;
     let left = locks.drain(wait::PATIENCE).await;
     assert!(left.is_complete(), "no command is repeated for ever");
+}
+
+#[tokio::test]
+async fn a_place_that_cannot_be_left_yet_is_not_told_again_and_again() {
+    needs!(redis);
+    let nodes = Nodes::start(3);
+    let locks = nodes.acquainted().await;
+    let all = |command: &[&str]| {
+        nodes
+            .0
+            .iter()
+            .map(|node| node.cli(command))
+            .collect::<Vec<_>>()
+    };
+    let writes = |replicas| all(&["CONFIG", "SET", "min-replicas-to-write", replicas]);
+    let places = || all(&["ZRANGE", "lockkit:!q:{k}", "0", "-1"]);
+    let counted = |command: &str| {
+        let stats = nodes.0.iter().map(RedisServer::commandstats);
+        let counts = stats.map(|stats| stats.get(command).copied().unwrap_or(0));
+        counts.collect::<Vec<_>>()
+    };
+    // A place of a lease that this process knows nothing of any more, in each queue.
+    all(&["SET", "lockkit:k", "stranger"]);
+    let waiter = waiter(&nodes, &locks).await;
+    wait::eventually("it stands everywhere", async || {
+        places().iter().all(|place| !place.is_empty())
+    })
+    .await;
+    let place = places().remove(0);
+    waiter.abort();
+    wait::eventually("it has left", async || places().concat().is_empty()).await;
+    all(&["ZADD", "lockkit:!q:{k}", "1", &place]);
+    all(&["DEL", "lockkit:k"]);
+    writes("1");
+    nodes.0.iter().for_each(RedisServer::reset_stats);
+    let (manager, _) = place.split_once('/').expect("a token and a grant");
+    let channel = format!("lockkit:!m:{manager}");
+    let message = format!("n {place} 0 lockkit:k");
+    assert_eq!(nodes.0[0].cli(&["PUBLISH", &channel, &message]), "1");
+    wait::eventually("it tries to leave", async || {
+        counted("evalsha").iter().all(|count| *count > 5)
+    })
+    .await;
+    assert_eq!(counted("publish"), [1, 0, 0], "none but that of this test");
+    writes("0");
+    wait::eventually("it leaves", async || places().concat().is_empty()).await;
 }
