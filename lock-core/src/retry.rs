@@ -33,9 +33,16 @@ pub(crate) fn ask_again_after(refusal: &Refusal, token: Token, round: u32) -> Du
 
 /// How long to pause after the `failures`-th attempt without an answer (from 1).
 pub(crate) fn pause_after_failure(failures: u32) -> Duration {
-    Duration::from_millis(10)
-        .saturating_mul(1 << failures.saturating_sub(1).min(6))
-        .min(Duration::from_millis(250))
+    doubled(failures).min(Duration::from_millis(250))
+}
+
+/// How long to pause after the `refusals`-th answer (from 1) that a person has to do something about.
+pub(crate) fn pause_after_refusal(refusals: u32) -> Duration {
+    doubled(refusals).min(Duration::from_secs(5))
+}
+
+fn doubled(times: u32) -> Duration {
+    Duration::from_millis(10).saturating_mul(1 << times.saturating_sub(1).min(9))
 }
 
 /// A span between nothing and `bound`. A lease's token is random, and so is the span: no two leases have

@@ -9,7 +9,7 @@ use super::Keeper;
 use crate::hold::{Ending, Hold};
 use crate::local::look;
 use crate::manager::Core;
-use crate::retry::pause_after_failure;
+use crate::retry::{pause_after_failure, pause_after_refusal};
 use crate::store::{Lane, Operation, Outcome, Release, Store};
 use crate::token::Token;
 
@@ -170,30 +170,38 @@ pub(super) async fn run(keeper: Arc<Keeper>, store: Arc<dyn Store>, job: Job) {
     }
 }
 
-/// Repeats the operation until the store answers, or the lease has run out by itself.
+/// Repeats the operation until the store answers, or the lease has run out by itself. That the store
+/// refuses it, because a right or a setting is wrong, may be over sooner than the lease.
 async fn until_answered(keeper: &Keeper, store: &dyn Store, operation: &Operation, ttl: Duration) {
     let end = keeper.clock.now() + ttl;
-    let mut failures = 0;
+    let (mut failures, mut refusals) = (0, 0);
     loop {
-        match timeout(
+        let outcome = timeout(
             keeper.operation_timeout,
             store.execute(operation.clone(), Lane::Keeper),
         )
-        .await
-        {
+        .await;
+        let pause = match outcome {
             Ok(Outcome::Released(_)) => return,
-            Ok(Outcome::Failed(failure)) if failure.is_final() => {
-                tracing::error!(error = %failure.error, "a lock could not be released; it ends by its ttl");
-                return;
-            }
             _ if keeper.clock.now() >= end => {
                 tracing::warn!("a lock could not be released before its ttl ran out");
                 return;
             }
+            Ok(Outcome::Failed(failure)) if failure.is_final() => {
+                refusals += 1;
+                if refusals == 1 {
+                    tracing::error!(
+                        error = %failure.error,
+                        "a lock could not be released; it is tried again until its ttl has run out"
+                    );
+                }
+                pause_after_refusal(refusals)
+            }
             _ => {
                 failures += 1;
-                sleep(pause_after_failure(failures)).await;
+                pause_after_failure(failures)
             }
-        }
+        };
+        sleep(pause.min(end.since(keeper.clock.now()))).await;
     }
 }

@@ -134,9 +134,7 @@ fn nothing_is_left(plan: &Plan, stage: &Stage) -> Vec<String> {
     let any = |which: fn(&Fault) -> bool| plan.faults.iter().any(|it| which(&it.fault));
     let twice = any(|it| matches!(it, Fault::Twice { .. }));
     let mut left = Vec::new();
-    // A release that the server's rules forbid is not tried again.
-    let forbidden = any(|it| matches!(it, Fault::NoRight { .. }));
-    if plan.short_ttls || !(twice || forbidden) {
+    if plan.short_ttls || !twice {
         let limit = LATE + Duration::from_secs(if plan.short_ttls { 3 } else { 0 });
         let gone = wait::holds_within(limit, || {
             thread::sleep(Duration::from_millis(20));

@@ -53,6 +53,26 @@ async fn a_release_is_sent_when_nobody_here_takes_the_lock_again() {
 }
 
 #[tokio::test]
+async fn a_release_that_the_servers_rules_forbid_is_tried_again_until_they_allow_it() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
+    server.cli(&["ACL", "SETUSER", "default", "-del"]);
+    server.reset_stats();
+    drop(guard);
+    wait::eventually("it is refused, again and again", async || {
+        asked(&server).get("evalsha") > Some(&3)
+    })
+    .await;
+    assert_eq!(keys(&server).len(), 1);
+    server.cli(&["ACL", "SETUSER", "default", "+del"]);
+    // Long before its ttl is over.
+    is_free(&server).await;
+    is_over(&server, &locks).await;
+}
+
+#[tokio::test]
 async fn a_release_does_not_wait_for_a_runtime_that_is_blocked() {
     needs!(redis);
     let server = RedisServer::start();
