@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use lock_core::test_util::TestStore;
-use lock_core::{LockManager, LockRequest};
+use lock_core::test_util::{ManualClock, TestStore};
+use lock_core::{LockManager, LockRequest, ManagerBuilder};
 use lock_tests::{RedisCluster, RedisServer, ReplicaSet, Sentinels, wait};
 
 use super::long;
@@ -118,7 +118,16 @@ impl Fixture {
 
     /// One more manager on the store.
     pub(crate) async fn manager(&self) -> LockManager {
-        let builder = match &self.store {
+        self.connected(self.builder()).await
+    }
+
+    /// One more, whose clock the test moves; the store's is that of the machine.
+    pub(crate) async fn manager_by(&self, clock: &ManualClock) -> LockManager {
+        self.connected(self.builder().clock(clock.clone())).await
+    }
+
+    fn builder(&self) -> ManagerBuilder {
+        match &self.store {
             Store::Memory { url, .. } => LockManager::builder(url),
             Store::Redis(server) => LockManager::builder(&server.url()),
             Store::Several(several) => several.builder(),
@@ -128,7 +137,10 @@ impl Fixture {
             Store::Cluster(cluster, namespace) => {
                 LockManager::builder(&cluster.url()).namespace(namespace)
             }
-        };
+        }
+    }
+
+    async fn connected(&self, builder: ManagerBuilder) -> LockManager {
         // A machine that is busy with the other tests is not a store that does not answer.
         let builder = builder.operation_timeout(Duration::from_secs(5));
         let builder = builder.connect_timeout(wait::PATIENCE);

@@ -8,6 +8,7 @@ mod ending;
 mod exclusion;
 mod fencing;
 mod fixture;
+mod gaps;
 mod input;
 mod loss;
 mod passing;
@@ -148,6 +149,10 @@ on_every_store! {
         short_waits_end_when_they_should,
         a_wait_for_a_cooldown_ends_with_it,
         a_wait_is_for_the_whole_queue_not_for_each_place,
+    }
+    gaps {
+        in_a_gap_a_key_that_a_waiter_stands_before_is_anybodys,
+        in_a_gap_the_next_task_of_the_same_process_stands_back,
     }
     unpolled {
         a_waiter_that_is_not_polled_keeps_no_newcomer_from_a_lock_that_is_given_to_it,

@@ -8,6 +8,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use axum::routing::post;
+use lock_core::test_util::ManualClock;
 use lock_core::{LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tower::ServiceExt;
@@ -19,29 +20,62 @@ fn click() -> Request<Body> {
     request.body(Body::empty()).expect("a request")
 }
 
-async fn service(redis: &RedisServer) -> (LockManager, Router) {
-    let locks = LockManager::connect(&redis.url()).await.expect("a manager");
-    // Longer than a busy machine takes, and shorter than this test waits.
-    let layer = layer(&locks).acquire_timeout(Duration::from_secs(5));
-    let router = Router::new().route("/orders", post(async || StatusCode::CREATED));
-    (locks, router.route_layer(layer))
+/// A service whose clock the test moves.
+struct Service {
+    locks: LockManager,
+    app: Router,
+    clock: ManualClock,
+    moved: Duration,
 }
+
+impl Service {
+    async fn on(redis: &RedisServer) -> Self {
+        let clock = ManualClock::new();
+        let builder = LockManager::builder(&redis.url()).clock(clock.clone());
+        let locks = builder.connect().await.expect("a manager");
+        let layer = layer(&locks).acquire_timeout(Duration::from_secs(5));
+        let router = Router::new().route("/orders", post(async || StatusCode::CREATED));
+        Self {
+            locks,
+            app: router.route_layer(layer),
+            clock,
+            moved: Duration::ZERO,
+        }
+    }
+
+    /// The answer to a request that is polled, while the clock goes on: in all by less than the two
+    /// seconds after which the manager gives back what none of its waiters comes for.
+    async fn answer(&mut self) -> StatusCode {
+        let request = tokio::spawn(self.app.clone().oneshot(click()));
+        wait::eventually("it is answered", async || {
+            if self.moved < Duration::from_millis(1_500) {
+                self.clock.advance(MOVE);
+                self.moved += MOVE;
+            }
+            request.is_finished()
+        })
+        .await;
+        let answer = request.await.expect("no panic").expect("an answer");
+        answer.status()
+    }
+}
+
+const MOVE: Duration = Duration::from_millis(5);
 
 #[tokio::test]
 async fn a_request_that_is_not_polled_keeps_no_other_one_waiting() {
     needs!(redis);
     let redis = RedisServer::start();
-    let (_locks, app) = service(&redis).await;
+    let mut service = Service::on(&redis).await;
     // The connection is there, so that one poll sends the question.
-    let first = app.clone().oneshot(click()).await.expect("an answer");
-    assert_eq!(first.status(), StatusCode::CREATED);
-    let mut left_alone = Box::pin(app.clone().oneshot(click()));
+    assert_eq!(service.answer().await, StatusCode::CREATED);
+    service.moved = Duration::ZERO;
+    let mut left_alone = Box::pin(service.app.clone().oneshot(click()));
     let pending =
         poll_fn(|context| Poll::Ready(left_alone.as_mut().poll(context).is_pending())).await;
     assert!(pending, "it has to ask");
     wait::eventually("it is granted", async || redis.get(&key("42")).is_some()).await;
-    let second = app.clone().oneshot(click()).await.expect("an answer");
-    assert_eq!(second.status(), StatusCode::CREATED);
+    assert_eq!(service.answer().await, StatusCode::CREATED);
     let late = left_alone.await.expect("an answer");
     assert_eq!(
         late.status(),
@@ -54,11 +88,11 @@ async fn a_request_that_is_not_polled_keeps_no_other_one_waiting() {
 async fn a_waiter_that_is_not_polled_keeps_no_request_waiting() {
     needs!(redis);
     let redis = RedisServer::start();
-    let (locks, app) = service(&redis).await;
+    let mut service = Service::on(&redis).await;
     let owner = LockManager::connect(&redis.url()).await.expect("a manager");
     let submit = "submit:42:POST:/orders";
     let held = owner.lock(submit).acquire().await.expect("free");
-    let mut waiter = Box::pin(locks.lock(submit).wait(Wait::Forever).acquire());
+    let mut waiter = Box::pin(service.locks.lock(submit).wait(Wait::Forever).acquire());
     wait::eventually("it waits", async || {
         let polled = poll_fn(|context| Poll::Ready(waiter.as_mut().poll(context).is_pending()));
         assert!(polled.await, "it has to wait");
@@ -67,8 +101,7 @@ async fn a_waiter_that_is_not_polled_keeps_no_request_waiting() {
     .await;
     held.release().await.expect("held");
     wait::eventually("a request comes through", async || {
-        let answer = app.clone().oneshot(click()).await.expect("an answer");
-        let status = answer.status();
+        let status = service.answer().await;
         assert_ne!(status, StatusCode::SERVICE_UNAVAILABLE);
         status == StatusCode::CREATED
     })
