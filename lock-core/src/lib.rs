@@ -32,17 +32,21 @@
 //!   processes pause, on one Redis that loses no data, whose clients release only their own locks,
 //!   and whose clock runs as fast as yours within 1 % without jumping ahead between a grant (to a
 //!   waiter: its last refusal) and the deadline.
-//! * [`Busy`](ErrorKind::Busy) is a fact. A store that does not answer is
-//!   [`Unavailable`](ErrorKind::Unavailable), never "busy".
+//! * [`Busy`](ErrorKind::Busy) is a fact; over several servers it can also mean that callers who asked at
+//!   once have split the votes. A store that does not answer is [`Unavailable`](ErrorKind::Unavailable), never
+//!   "busy"; so is a manager that is draining.
 //! * Loss is one-way, and noticed before the server may give the key away. A key that is deleted
 //!   from outside, a `FLUSHALL` or a failover gives it away at once: noticed at the next renewal, at
-//!   most the lesser of ttl/3 and 10 s later. The owner that notices gives a free key to the first waiter.
+//!   most the lesser of ttl/3 and 10 s later, or, where the lease is not renewed or no renewal is answered,
+//!   at its deadline. The owner that notices gives a free key to the first waiter.
 //!   A `FLUSHALL` on one server is told to owners and waiters at once. Waiters whose queue alone was deleted, or
 //!   whose owner is dead, ask when the lease would have ended, at the latest after 30 s.
 //! * Fencing tokens rise with every grant of a key, unless the server's clock is set back after an owner
-//!   crashed or after the server lost its data: then a token can be lower than those before.
+//!   crashed or after the server lost its data, or a replica takes its place that lacks the last tokens and
+//!   whose clock is behind: then a token can be lower than those before.
 //! * A cancelled acquire leaves no key behind, at whichever await it is dropped (if the store is out
-//!   of reach: none for longer than its ttl).
+//!   of reach, or refuses the release: none for longer than its ttl). A release in the background is repeated
+//!   for as long.
 //! * **Not** promised: that work sent before the loss is undone. What a process does between its
 //!   last check and the effect, only a resource can stop that checks the
 //!   [fencing token](FencingToken). If one atomic `UPDATE` does the whole job, you need no lock.
