@@ -124,4 +124,13 @@ mod tests {
             .collect();
         assert_eq!(pauses, [10, 20, 40, 80, 160, 250, 250]);
     }
+
+    #[test]
+    fn pauses_after_refusals_grow_to_seconds() {
+        let pauses: Vec<_> = (1..12)
+            .map(|refusals| pause_after_refusal(refusals).as_millis())
+            .collect();
+        let grown = [10, 20, 40, 80, 160, 320, 640, 1_280, 2_560, 5_000, 5_000];
+        assert_eq!(pauses, grown);
+    }
 }
