@@ -218,6 +218,8 @@ impl Stage {
             }
             Fault::Late { worker, node } => self.way(worker, node).proxy.thaw(),
             Fault::StopServer { node } => self.node(node).cont(),
+            // A clock that is set back meanwhile prolongs it: the server answers when it is over.
+            Fault::Pause { node } => self.say(node, &["PING"]),
             Fault::StopSentinel { index } => self.sentinels().servers()[index].cont(),
             Fault::Full { node } => self.set(node, "maxmemory", "0"),
             Fault::NoReplicas { node } => self.set(node, "min-replicas-to-write", "0"),
