@@ -12,6 +12,7 @@ mod conformance;
 mod covered;
 mod face;
 mod failover;
+mod faults;
 mod harness;
 mod layer;
 mod ledger;

@@ -33,6 +33,7 @@
 pub mod browser;
 mod child;
 mod fake;
+pub mod faults;
 mod folder;
 pub mod http;
 pub mod http2;

@@ -1,0 +1,58 @@
+//! The seeded faults fit the present source. `cargo run -p lock-tests --bin faults` runs them.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use lock_tests::faults;
+
+use crate::covered::{cases, tests_in};
+
+#[test]
+fn every_seeded_fault_applies_exactly_once() {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let rows = faults::read(&workspace).expect("rows");
+    let mut problems = Vec::new();
+    let mut names = BTreeSet::new();
+    for fault in &rows {
+        if !names.insert(&fault.name) {
+            problems.push(format!("{}: the name is used twice", fault.name));
+        }
+        if fault.must_fail.is_empty() || fault.edits.is_empty() {
+            problems.push(format!("{}: without a test or an edit", fault.name));
+        }
+        problems.extend(fault.suite().err());
+        problems.extend(fault.applied_to(&workspace).err());
+        let same = fault.edits.iter().find(|edit| edit.text == edit.becomes);
+        problems.extend(same.map(|edit| format!("{}: {} stays as it is", fault.name, edit.file)));
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn every_test_that_must_notice_a_fault_exists() {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let case = |case: &str| case.rsplit("::").next().map(str::to_owned);
+    let conformance: BTreeSet<_> = cases().iter().filter_map(|name| case(name)).collect();
+    let mut missing = Vec::new();
+    for fault in faults::read(&workspace).expect("rows") {
+        let (package, binary) = fault.suite().expect("two words");
+        let folder = match (package, binary) {
+            ("lock-tests", "it") => "tests/it".to_owned(),
+            (package, "lib") => format!("{package}/src"),
+            (package, binary) => format!("{package}/tests/{binary}"),
+        };
+        let tests = tests_in(&folder);
+        // A module inside a file is not seen there.
+        let inline = |name: &str| name.replace("::tests::", "::");
+        for name in fault.must_fail {
+            let of_a_store = name.starts_with("conformance::")
+                && case(&name).is_some_and(|case| conformance.contains(&case));
+            let of_main = tests.contains(&format!("main::{name}"));
+            let found = tests.contains(&name) || tests.contains(&inline(&name));
+            if !found && !of_main && !of_a_store {
+                missing.push(format!("{}: {name}", fault.name));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "no such test:\n{}", missing.join("\n"));
+}

@@ -1,0 +1,120 @@
+//! Seeded faults: each row of `tests/faults/rows.toml` makes the kit wrong in one way, and names the tests
+//! that must fail by it.
+//!
+//! ```toml
+//! [[fault]]
+//! name = "deadline-from-the-reply"
+//! suite = "lock-tests it"                  # package and test binary; `lib` for unit tests; this is the default
+//! must_fail = ["redis::slow::the_delay_of_the_answers_is_taken_off_the_lease"]
+//! [[fault.edit]]
+//! file = "lock-core/src/lease.rs"
+//! text = '''the lines as they are; they occur exactly once'''
+//! becomes = '''the lines as the fault has them'''
+//! ```
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+
+/// Where the rows stand, from the root of the workspace.
+pub const ROWS: &str = "tests/faults/rows.toml";
+
+/// One way to make the kit wrong.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fault {
+    /// A few words, with dashes.
+    pub name: String,
+    /// The package and the test binary, or `lib`.
+    #[serde(default = "default_suite")]
+    pub suite: String,
+    /// The tests that notice the fault.
+    pub must_fail: Vec<String>,
+    /// The changes, in this order.
+    #[serde(rename = "edit")]
+    pub edits: Vec<Edit>,
+}
+
+/// One change of one file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Edit {
+    /// Its path from the root of the workspace.
+    pub file: String,
+    /// Lines that occur once in it.
+    pub text: String,
+    /// The lines in their place.
+    pub becomes: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rows {
+    fault: Vec<Fault>,
+}
+
+fn default_suite() -> String {
+    "lock-tests it".to_owned()
+}
+
+/// The rows of a workspace, in their order.
+///
+/// # Errors
+///
+/// If the file cannot be read, or a row has not the form that is shown above.
+pub fn read(workspace: &Path) -> Result<Vec<Fault>, String> {
+    let path = workspace.join(ROWS);
+    let text = fs::read_to_string(&path).map_err(|error| format!("{ROWS}: {error}"))?;
+    let rows: Rows = toml::from_str(&text).map_err(|error| format!("{ROWS}: {error}"))?;
+    Ok(rows.fault)
+}
+
+impl Fault {
+    /// The files that the fault changes, each with its faulty content.
+    ///
+    /// # Errors
+    ///
+    /// If a file is missing, or an edit's text does not occur exactly once in it.
+    pub fn applied_to(&self, workspace: &Path) -> Result<BTreeMap<String, String>, String> {
+        let mut faulty = BTreeMap::new();
+        for Edit {
+            file,
+            text,
+            becomes,
+        } in &self.edits
+        {
+            let content = match faulty.remove(file) {
+                Some(content) => content,
+                None => fs::read_to_string(workspace.join(file))
+                    .map_err(|error| format!("{}: {file}: {error}", self.name))?,
+            };
+            let count = content.matches(text.as_str()).count();
+            if count != 1 {
+                return Err(format!(
+                    "{}: its text occurs {count} times in {file}; write the row anew against the \
+                     present source",
+                    self.name
+                ));
+            }
+            faulty.insert(file.clone(), content.replacen(text.as_str(), becomes, 1));
+        }
+        Ok(faulty)
+    }
+
+    /// The cargo package and the test binary that the tests are in.
+    ///
+    /// # Errors
+    ///
+    /// If the suite is not two words.
+    pub fn suite(&self) -> Result<(&str, &str), String> {
+        let suite = self.suite.split_once(' ');
+        suite.ok_or_else(|| {
+            format!(
+                "{}: the suite is `<package> <test binary or lib>`",
+                self.name
+            )
+        })
+    }
+}
