@@ -7,7 +7,7 @@ use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use quote::{ToTokens as _, quote};
 use syn::{Error, LitStr, Path, parse::Parser as _};
 
-use crate::{args, function::Function, params};
+use crate::{args, function::Function, malformed::has_malformed_parameters, params};
 
 pub(crate) fn keep(error: &Error, args: TokenStream, item: TokenStream) -> TokenStream {
     let error = error.to_compile_error();
@@ -17,6 +17,8 @@ pub(crate) fn keep(error: &Error, args: TokenStream, item: TokenStream) -> Token
             // What only the arguments use is not unused.
             quote!(#error #[allow(unused_variables, unused_mut)] #item)
         }
+        // The compiler has told of it.
+        Err(_) if has_malformed_parameters(&item) => item,
         Err(_) => quote!(#error #item),
     }
 }

@@ -14,6 +14,7 @@ mod foreign;
 mod function;
 mod key;
 mod lock_key;
+mod malformed;
 mod names;
 mod output;
 mod params;
