@@ -4,17 +4,11 @@ use std::future::Future;
 use std::sync::Weak;
 use std::time::Duration;
 
-use crate::{
-    AsLockManager, Error, LockGuard, LockHandle, LockKey, LockManager, LockRequest, Run, Wait,
-};
+use crate::{Error, LockGuard, LockHandle, LockKey, LockManager, LockRequest, Run, Wait};
 
 pub use crate::body::Body;
 pub use crate::hold::HeldLong;
 pub use crate::key::KeyBuilder;
-
-pub fn request<M: AsLockManager + ?Sized>(manager: &M, key: LockKey) -> LockRequest {
-    manager.as_lock_manager().lock(key)
-}
 
 pub fn installed_request(key: LockKey) -> LockRequest {
     let manager = LockManager::installed();

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::acquire::Wanted;
 use crate::body::Body;
+use crate::default_manager::AsLockManager;
 use crate::error::Error;
 use crate::handle::LockHandle;
 use crate::key::LockKey;
@@ -58,6 +59,12 @@ pub struct LockRequest {
 }
 
 impl LockRequest {
+    /// The attribute's request, of its `manager = …`. The compiler names this function where that is no manager.
+    #[doc(hidden)]
+    pub fn by<M: AsLockManager + ?Sized>(manager: &M, key: LockKey) -> Self {
+        manager.as_lock_manager().lock(key)
+    }
+
     pub(crate) fn new(manager: Result<&LockManager, Error>, key: LockKey) -> Self {
         let core = manager.map(|manager| Arc::clone(manager.core()));
         let (ttl, wait) = core

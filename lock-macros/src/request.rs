@@ -25,7 +25,7 @@ pub(crate) fn tokens(args: &LockArgs) -> TokenStream {
     let request = match &args.manager {
         Some(manager) => {
             let manager = quote_spanned!(manager.span()=> &(#manager));
-            quote!(#krate::__private::request(#manager, #key))
+            quote!(#krate::LockRequest::by(#manager, #key))
         }
         None => quote!(#krate::__private::installed_request(#key)),
     };

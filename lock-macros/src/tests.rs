@@ -89,7 +89,7 @@ fn every_argument_is_a_method_of_the_request() {
     let expansion = function(args, plain());
     has(
         &expansion,
-        &quote!(::lock_core::__private::request(
+        &quote!(::lock_core::LockRequest::by(
             &(self.locks),
             ::lock_core::__private::IntoKey::into_key(key_of(uid))
         )),
