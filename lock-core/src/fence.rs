@@ -10,8 +10,8 @@ use std::num::NonZeroU64;
 /// lower one (`UPDATE … SET fence = ?new WHERE sku = ? AND fence <= ?new`).
 ///
 /// Tokens are counted from the server's clock in microseconds, and so go on rising over a restart
-/// that lost the data, as long as the new server's clock is not behind. A clock that is set back after an owner
-/// crashed can undercut that owner's token too: the server has not heard what it used. They stay below 2⁵³ for 228
+/// that lost the data, as long as the new server's clock is not behind. A clock that is set back can undercut the
+/// token of an owner that crashed too: the server has not heard what it used. They stay below 2⁵³ for 228
 /// years: exact in JSON, in Lua, in JavaScript and in a `BIGINT`.
 ///
 /// # Examples

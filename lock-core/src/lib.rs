@@ -41,9 +41,9 @@
 //!   at its deadline. The owner that notices gives a free key to the first waiter.
 //!   A `FLUSHALL` on one server is told to owners and waiters at once. Waiters whose queue alone was deleted, or
 //!   whose owner is dead, ask when the lease would have ended, at the latest after 30 s.
-//! * Fencing tokens rise with every grant of a key, unless the server's clock is set back after an owner
-//!   crashed or after the server lost its data, or a replica takes its place that lacks the last tokens and
-//!   whose clock is behind: then a token can be lower than those before.
+//! * Fencing tokens rise with every grant of a key. There are two exceptions, in which a token can be lower than
+//!   those before: the server's clock is set back, and an owner crashes or the server loses its data before the
+//!   clock has caught up; or a replica takes the server's place that lacks the last tokens and whose clock is behind.
 //! * A cancelled acquire leaves no key behind, at whichever await it is dropped (if the store is out
 //!   of reach, or refuses the release: none for longer than its ttl). A release in the background is repeated
 //!   for as long.

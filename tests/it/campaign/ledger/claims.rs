@@ -26,7 +26,7 @@ impl Account {
                 let both = format!("{}\n    {}", self.show(older), self.show(later));
                 if !self.plan.loses_locks {
                     wrong.push(format!("two owners at once:\n    {both}"));
-                } else if claim.fence <= before.fence {
+                } else if claim.fence <= before.fence && !self.is_undercut(older, *claim) {
                     wrong.push(format!(
                         "two owners, and the newer one's token is not higher:\n    {both}"
                     ));
@@ -64,12 +64,16 @@ impl Account {
         told.collect()
     }
 
-    /// A lock that ran out leaves no mark: a clock that steps back later may give a lower token.
+    /// A lock that ran out leaves no mark, and a loss of data takes the mark along: a clock that steps back may
+    /// then give a lower token.
     fn is_undercut(&self, older: &Call, later: Claim) -> bool {
-        let mut spans = self.spans.iter();
-        let back =
-            spans.any(|it| matches!(it.fault, Fault::ClockBack { .. }) && it.from <= later.from);
-        back && older.released.is_none()
+        let before = |which: fn(&Fault) -> bool| {
+            let mut spans = self.spans.iter();
+            spans.any(|it| which(&it.fault) && it.from <= later.from)
+        };
+        let without_a_mark = older.released.is_none()
+            || before(|it| matches!(it, Fault::Flush { .. } | Fault::Restart { .. }));
+        before(|it| matches!(it, Fault::ClockBack { .. })) && without_a_mark
     }
 
     /// Locks that were lost while nothing had kept their owners from renewing them, and releases that failed so.
