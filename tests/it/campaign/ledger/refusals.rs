@@ -25,8 +25,8 @@ impl Account {
                     let from = call.asked.max(answered.saturating_sub(3 * SLACK));
                     let possible =
                         why.starts_with("Unavailable") || why.starts_with("Misconfigured");
-                    // An acknowledgement that has less time than the machine may take from a server.
-                    let hurried = call.ttl < SLACK && why.contains("`replica_acks`");
+                    // Replicas have 125 ms, which is less than a busy machine may take from them.
+                    let hurried = why.contains("`replica_acks`");
                     let disturbed = hurried || self.is_disturbed(call.who.worker, from, answered);
                     if !possible || !disturbed {
                         wrong.push(format!("refused without a fault:\n    {}", self.show(call)));
