@@ -3,6 +3,11 @@
 use std::fmt;
 #[cfg(feature = "redis")]
 use std::hash::{Hash, Hasher};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use crate::clock::Moment;
+use crate::sync::lock;
 
 /// Whom a store tells what becomes of a waiter: a manager, or one of the runtimes that it is used on.
 /// Names its push channel. Not the process: two managers of one process must not take each other's
@@ -175,36 +180,73 @@ impl fmt::Debug for Token {
 
 /// Makes the tokens of one manager.
 ///
-/// Each lease draws its own bytes from the operating system, and none are drawn ahead: a copy of the
-/// process, by `fork` or as a snapshot of its machine that is resumed twice, has none to repeat. The
-/// operating system must not repeat them either: Linux draws anew when the hypervisor tells it of the
-/// copy (VM generation id).
-#[cfg_attr(test, derive(Clone))]
+/// The bytes of a lease come from the operating system. Where many leases are made at once, a few are drawn together
+/// and used within [`AHEAD`]. So a copy of the process, by `fork` or as a snapshot of its machine that is resumed
+/// twice, shares tokens with the other copy for leases of that very moment at most. It shares those that are held
+/// or asked for at that moment anyway. The operating system must not repeat its bytes either: Linux draws anew when
+/// the hypervisor tells it of the copy (VM generation id).
 pub(crate) struct TokenSource {
     /// The manager's own address.
     manager: Address,
+    drawn: Mutex<Drawn>,
+}
+
+/// How long bytes that were drawn together may be used.
+const AHEAD: Duration = Duration::from_micros(100);
+/// For how many leases they are drawn together.
+const TOGETHER: usize = 16;
+
+#[derive(Clone, Copy)]
+struct Drawn {
+    bytes: [[u8; 16]; TOGETHER],
+    left: usize,
+    at: Moment,
 }
 
 impl TokenSource {
     pub(crate) fn new(manager: Address) -> Self {
-        Self { manager }
+        let drawn = Drawn {
+            bytes: [[0; 16]; TOGETHER],
+            left: 0,
+            at: Moment(0),
+        };
+        Self {
+            manager,
+            drawn: Mutex::new(drawn),
+        }
     }
 
-    /// For a lease whose waiter is told at the manager's own address.
+    /// A token of the manager's own address.
     pub(crate) fn fresh(&self) -> Token {
-        self.fresh_at(self.manager)
+        let mut bytes = [0; 16];
+        fill(&mut bytes);
+        Token::of(self.manager, bytes)
     }
 
     pub(crate) fn manager(&self) -> Address {
         self.manager
     }
 
-    #[expect(clippy::unused_self, reason = "only a manager makes tokens")]
-    pub(crate) fn fresh_at(&self, address: Address) -> Token {
-        let mut bytes = [0; 16];
-        fill(&mut bytes);
+    /// For a lease whose waiter is told at `address`.
+    pub(crate) fn fresh_at(&self, address: Address, now: Moment) -> Token {
+        let mut drawn = lock(&self.drawn);
+        let soon = now.since(drawn.at) < AHEAD;
+        if drawn.left == 0 || !soon {
+            // The first after a while may be the only one.
+            let count = if soon { TOGETHER } else { 1 };
+            fill(drawn.bytes[..count].as_flattened_mut());
+            drawn.left = count;
+            drawn.at = now;
+        }
+        drawn.left -= 1;
+        Token::of(address, drawn.bytes[drawn.left])
+    }
+}
+
+impl Token {
+    fn of(address: Address, bytes: [u8; 16]) -> Self {
         let number = u128::from_ne_bytes(bytes);
-        Token {
+        Self {
             address,
             lease: [(number >> 64) as u64, number as u64],
         }
@@ -276,13 +318,22 @@ mod tests {
 
     #[test]
     fn a_copy_of_the_process_repeats_no_token() {
-        let source = TokenSource::new(Address::random());
-        source.fresh();
-        let copies = [source.clone(), source];
-        let drawn = copies
-            .iter()
-            .flat_map(|copy| (0..100).map(|_| copy.fresh()));
-        let different: std::collections::HashSet<_> = drawn.collect();
+        let address = Address::random();
+        let source = TokenSource::new(address);
+        let now = Moment(1_000_000_000);
+        // Several at one moment: some are left.
+        for _ in 0..3 {
+            source.fresh_at(address, now);
+        }
+        let copy = TokenSource {
+            manager: address,
+            drawn: Mutex::new(*lock(&source.drawn)),
+        };
+        let drawn = [copy, source].map(|source| {
+            let later = |index| now + Duration::from_millis(1) + Duration::from_micros(index);
+            (0..100).map(move |index| source.fresh_at(address, later(index)))
+        });
+        let different: std::collections::HashSet<_> = drawn.into_iter().flatten().collect();
         assert_eq!(different.len(), 200);
     }
 }

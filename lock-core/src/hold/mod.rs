@@ -99,7 +99,7 @@ impl Hold {
         Arc::new(Self {
             core: Arc::clone(core),
             key: Arc::clone(key),
-            token: core.tokens.fresh_at(address),
+            token: core.tokens.fresh_at(address, core.keeper.clock.now()),
             state: Mutex::new(State {
                 lease: Lease::new(terms),
                 fence: None,
