@@ -274,7 +274,7 @@ impl Doubt {
         };
     }
 
-    /// Whether the store has been out for too long: no answer since the first failure in a row, which may
+    /// Notes a failure; `true` if the store has been out for too long. No answer since the first failure in a row, which may
     /// have been one connection's.
     fn failed(&mut self, now: Moment) -> bool {
         self.failures += 1;

@@ -60,7 +60,7 @@ impl Cohort {
         })
     }
 
-    /// Whether it is time for a gap: one is due at fixed times of the store's clock, and the lease that is
+    /// `true` if a gap is due. One is due at fixed times of the store's clock, and the lease that is
     /// held then leaves it. So there is one for all processes, although none knows of the others' gaps.
     /// `fence` is that of the lease now: its first one was that clock's time at the grant.
     pub(crate) fn leaves_a_gap(&self, fence: FencingToken, now: Moment) -> bool {
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn of_leases_that_follow_each_other_one_in_a_second_leaves_a_gap() {
-        // Whoever holds them, each from the end of the one before.
+        // Each owner begins where the one before has ended.
         for span in [2, 20, 300, 1_000] {
             let gaps = (0..60_000 / span).filter(|turn| {
                 let granted = FencingToken::new(1_700_000_000_000_000 + turn * span * 1_000);

@@ -12,7 +12,7 @@ pub trait HeldLong: Send + Sync {
 /// Tells the one that watches the lock. Where none does, the log has a warning.
 pub(super) fn tell_held_long(watch: Option<Weak<dyn HeldLong>>, held_for: Duration) {
     match watch {
-        // Whoever watched may be gone, and the lock about to be released.
+        // The watcher may be gone; the lock is about to be released then.
         Some(watch) => {
             if let Some(watch) = watch.upgrade() {
                 watch.held_long(held_for);

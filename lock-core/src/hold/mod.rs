@@ -63,7 +63,7 @@ struct State {
     granted_at: Moment,
     cohort: Cohort,
     unfair: bool,
-    /// Whether the key is to be left free for a moment when the lease has ended.
+    /// Set if the release leaves the key free for a moment.
     gap: bool,
     cooldown_millis: u32,
     /// Whether a send of its acquire went unanswered, and may arrive at any time.
