@@ -274,8 +274,8 @@ impl Doubt {
         };
     }
 
-    /// Notes a failure; `true` if the store has been out for too long. No answer since the first failure in a row, which may
-    /// have been one connection's.
+    /// Notes a failure. `true`: the store has been out for too long, counted from the first failure in a row. That
+    /// one may have been a single connection's.
     fn failed(&mut self, now: Moment) -> bool {
         self.failures += 1;
         self.refusals = 0;
