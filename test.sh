@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
 # Runs all tests: ./test.sh [arguments for cargo test]
 #
-# First installs what the tests need and this machine lacks (redis-server, a browser and its driver)
-# with apt, brew or dnf; after that, only this machine's loopback is used. A test that cannot run
-# for want of a part does not pass: the last line then says NOT RUN, and the exit status is 3.
+# First installs missing programs (redis-server, a browser and its driver) with apt, brew or dnf. After
+# that, only this machine's loopback is used. A test that cannot run because a program is missing does
+# not pass. The last line then says NOT RUN, and the exit status is 3.
 #
 #   NO_INSTALL=1     install nothing
-#   ALLOW_MISSING=1  a test that could not run is no failure
+#   ALLOW_MISSING=1  do not fail for tests that could not run
 #   REDIS_SERVER, CHROMIUM, CHROMEDRIVER  the programs to use, if not those on the search path
 #
-# Written for bash 3.2, which is what macOS has.
+# The script is written for bash 3.2, the version of macOS.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 main() {
     if ! have cargo; then
-        say "cargo is missing: install Rust from https://rustup.rs and run this again"
+        say "cargo is missing; install Rust from https://rustup.rs and run this script again"
         exit 1
     fi
     if [ "${NO_INSTALL:-0}" != 1 ]; then
@@ -33,19 +33,19 @@ main() {
     report "$status"
 }
 
-# The packages of a user, which are no part of the workspace. What they share with it is in the same
-# target folder, and so compiled once.
+# Tests the packages outside the workspace, which play a user's packages. They use the same target
+# folder, so that cargo compiles shared dependencies once.
 outside() {
     CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target} \
         cargo test --manifest-path tests/outside/Cargo.toml --locked --no-fail-fast
 }
 
-# Prints how it went and exits; what could not run is the last line.
+# Prints the result and exits. The last line lists the tests that could not run.
 report() {
     local count
     count=$(sort -u "$not_run" | wc -l | tr -d ' ')
     if [ "$1" -ne 0 ]; then
-        say "FAILED: see above"
+        say "FAILED; see above"
     fi
     if [ "$count" -gt 0 ]; then
         echo "NOT RUN: $count ($(reasons))"
@@ -58,7 +58,7 @@ report() {
     exit "$1"
 }
 
-# From lines `test: reason`: each reason once, with the number of its tests.
+# Reads lines `test: reason` and prints each reason once, with the number of its tests.
 reasons() {
     sort -u "$not_run" | sed 's/^[^ ]*: //' | sort | uniq -c |
         awk '{ n = $1; $1 = ""; printf "%s%s: %d", separator, substr($0, 2), n; separator = "; " }'
@@ -70,7 +70,7 @@ install_missing() {
     if ! have_browser; then install "Chromium and its driver" browser have_browser; fi
 }
 
-# install <what it is> <which packages> <test whether it is there now>
+# install <name of the part> <its packages> <command that checks for it>
 install() {
     local log
     log=$(mktemp)
@@ -78,13 +78,13 @@ install() {
     packages "$2" >"$log" 2>&1 </dev/null || true
     if ! "$3"; then
         tail -n 5 "$log" >&2
-        say "could not install $1; going on without"
+        say "could not install $1; the tests run without it"
     fi
     rm -f "$log"
 }
 
-# The packages of a part, by the name each system gives them. The alternatives after `||` are what
-# newer or older versions of the system call them.
+# Installs the packages of a part by the names of each system. The alternatives after `||` are their
+# names in newer or older versions of the system.
 packages() {
     if have apt-get; then
         case $1 in
@@ -105,7 +105,7 @@ packages() {
             browser) dnf_ chromium chromedriver ;;
         esac
     else
-        echo "neither apt-get nor brew nor dnf is here"
+        echo "this machine has neither apt-get nor brew nor dnf"
         return 1
     fi
 }
@@ -126,7 +126,7 @@ as_root() {
     if [ "$(id -u)" -eq 0 ]; then
         "$@"
     elif [ -t 2 ]; then
-        # sudo asks on the terminal itself, whatever happens to its input and output.
+        # sudo asks on the terminal itself, even if its input and output are redirected.
         sudo "$@"
     else
         sudo -n "$@"
@@ -145,7 +145,7 @@ have_browser() {
     { [ -n "${CHROMEDRIVER:-}" ] || have chromedriver; } && have_chromium
 }
 
-# The places where the tests look too.
+# Looks in the same places as the tests.
 have_chromium() {
     local name
     [ -n "${CHROMIUM:-}" ] && return

@@ -1,5 +1,7 @@
-//! The kit in twenty lines: connect, install, the attribute, the library.
-//! `cargo run --example quickstart`, or with `REDIS_URL=redis://127.0.0.1:6379` before it.
+//! Shows the kit in twenty lines: connect, install, the attribute, the library.
+//!
+//! Run it with `cargo run --example quickstart`. With `REDIS_URL=redis://127.0.0.1:6379` in
+//! the environment, the locks live in Redis.
 
 use std::time::Duration;
 
@@ -7,8 +9,8 @@ use lock_core::{Error, FencingToken, LockManager, distributed_lock};
 
 #[distributed_lock(key = "order:<uid>", ttl = "10s", guard = lock)]
 async fn place_order(uid: u64) -> Result<FencingToken, Error> {
-    tokio::time::sleep(Duration::from_millis(200)).await; // the work, on which the lock is renewed
-    Ok(lock.fencing_token()) // for whatever this order writes to
+    tokio::time::sleep(Duration::from_millis(200)).await; // the work, during which the keeper renews the lock
+    Ok(lock.fencing_token()) // for the database that this order writes to
 }
 
 #[tokio::main]
@@ -17,7 +19,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let locks = LockManager::connect(&url).await?;
     locks.install()?;
 
-    // The attribute: two calls for one user at once, and one for another user.
+    // The attribute: two concurrent calls for one user, and one for another user.
     let (first, second, other) = tokio::join!(place_order(42), place_order(42), place_order(7));
     println!("order 42:       placed under fencing token {}", first?);
     println!(
@@ -26,7 +28,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     );
     println!("order 7:        placed under fencing token {}", other?);
 
-    // The library: the same lock by hand. `try_acquire` answers None when somebody holds it.
+    // The library: the same lock by hand. `try_acquire` returns `None` while the lock is held.
     let guard = locks
         .lock("report")
         .ttl(Duration::from_secs(5))

@@ -1,8 +1,9 @@
-//! tonic behind the lock layer: a call that is repeated while the first one runs is `ABORTED`.
+//! Serves tonic behind the lock layer: a call that is repeated while the first one runs is
+//! `ABORTED`.
 //!
-//! `cargo run --example grpc`. The service is written by hand, with text for messages, so that the
-//! example needs no protoc; with generated code nothing here changes but `Orders`.
-//! `REDIS_URL=redis://127.0.0.1:6379` before it puts the locks into Redis.
+//! Run it with `cargo run --example grpc`. With `REDIS_URL=redis://127.0.0.1:6379` in the
+//! environment, the locks live in Redis. The service is written by hand with text messages, so
+//! that the example needs no protoc. With generated code only `Orders` would change.
 
 mod orders;
 #[cfg(test)]
@@ -35,8 +36,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .await?)
 }
 
-/// All calls are POSTs, and the path is the method's name: one call at a time of each method for
-/// each caller. A client that wants to be able to repeat a call names it: `<header.order-id>`.
+/// Builds a layer that admits one call at a time for each method and caller.
+///
+/// All gRPC calls are POSTs, and the path is the name of the method. A client that repeats calls
+/// on purpose can name each call in a header, for example `<header.order-id>`.
 fn one_order(locks: LockManager) -> Result<LockLayer, Box<dyn Error>> {
     let layer = LockLayer::template(locks, "grpc:<header.x-user-id>:<path>")?
         .cooldown(Duration::from_secs(2))
@@ -44,10 +47,12 @@ fn one_order(locks: LockManager) -> Result<LockLayer, Box<dyn Error>> {
     Ok(layer.checked()?)
 }
 
-/// Without this, clients see the HTTP status: `UNKNOWN` for a 409.
+/// Answers a refusal with a gRPC status. Without it, clients see the HTTP status: `UNKNOWN` for a
+/// 409.
 fn status(rejection: &Rejection) -> Response<String> {
     let code = match rejection.kind() {
-        // "The client should retry at a higher level": not this call by itself.
+        // gRPC defines `ABORTED` for this case: the client should retry at a higher level, and not
+        // repeat this call.
         RejectionKind::InFlight | RejectionKind::CoolingDown => Code::Aborted,
         RejectionKind::Unavailable => Code::Unavailable,
         RejectionKind::KeyMissing => Code::Unauthenticated,

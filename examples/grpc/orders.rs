@@ -1,4 +1,4 @@
-//! The service, as a generated one would be: one unary method, whose messages are text.
+//! Implements the service as generated code would: one unary method with text messages.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::server::{Grpc, NamedService, UnaryService};
 use tonic::{Code, Status};
 
-/// Creates orders; the bank takes its time.
+/// Creates orders. The bank takes some time for each.
 #[derive(Clone)]
 pub(crate) struct Orders {
     time_of_the_bank: Duration,
@@ -29,7 +29,7 @@ impl Orders {
         request: tonic::Request<String>,
     ) -> Result<tonic::Response<String>, Status> {
         let lock = request.extensions().get::<LockContext>();
-        // An order is not written without one: neither outside of the layer nor in its shadow mode.
+        // Without a fencing token no order is written: outside the layer, and in its shadow mode.
         let fence = lock.and_then(LockContext::fencing_token);
         let fence = fence.ok_or_else(|| Status::internal("the order runs without a lock"))?;
         tokio::time::sleep(self.time_of_the_bank).await;
@@ -73,7 +73,7 @@ impl NamedService for Orders {
     const NAME: &'static str = "shop.Orders";
 }
 
-/// Where generated code has protobuf.
+/// The codec for text. Generated code has protobuf in its place.
 #[derive(Clone, Copy)]
 struct Text;
 

@@ -1,4 +1,4 @@
-//! The service behind its layer, over HTTP/2 on a real socket.
+//! Tests the service behind its layer, over HTTP/2 on a real socket.
 
 use axum::body::Bytes;
 use axum::http::Request;
@@ -24,7 +24,7 @@ async fn serve(locks: LockManager, orders: Orders) -> Client {
     client
 }
 
-/// The status of a call, its message, and what it answered.
+/// Returns the status of a call, its message and its answer.
 async fn create(client: &Client, user: Option<&str>) -> (i32, String, String) {
     let order = b"two mugs";
     let mut frame = vec![0, 0, 0, 0, u8::try_from(order.len()).unwrap()];
@@ -37,7 +37,7 @@ async fn create(client: &Client, user: Option<&str>) -> (i32, String, String) {
     }
     let request = request.body(Full::from(frame)).unwrap();
     let response = client.clone().send_request(request).await.unwrap();
-    assert_eq!(response.status(), 200, "the status of gRPC is another");
+    assert_eq!(response.status(), 200, "the HTTP status of a gRPC answer");
     let (head, body) = response.into_parts();
     let body = body.collect().await.unwrap();
     let trailers = body.trailers().cloned().unwrap_or_default();
@@ -52,7 +52,7 @@ async fn create(client: &Client, user: Option<&str>) -> (i32, String, String) {
 }
 
 #[tokio::test]
-async fn a_call_is_answered_and_repeated_at_once_it_is_aborted() {
+async fn a_call_is_answered_and_an_immediate_repetition_is_aborted() {
     let client = serve(LockManager::in_memory(), Orders::new(Duration::ZERO)).await;
     let (status, _, answer) = create(&client, Some("ada")).await;
     assert_eq!(status, Code::Ok as i32);

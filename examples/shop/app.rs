@@ -1,4 +1,4 @@
-//! The routes, and what lies around them.
+//! Defines the routes and the layers around them.
 
 use std::error::Error;
 use std::sync::{Arc, OnceLock};
@@ -15,20 +15,20 @@ use crate::db::Db;
 use crate::error::PROBLEMS;
 use crate::{auth, cors, freeze, orders, page, plain, views};
 
-/// An order is two short fields.
+/// The limit for a request body. An order is two short fields.
 const BODY_LIMIT: usize = 4 * 1024;
 
 #[derive(Clone)]
 pub(crate) struct Shop {
     pub(crate) db: Db,
     pub(crate) locks: LockManager,
-    /// Where the locks live, for the page.
+    /// The place of the locks, for the page.
     pub(crate) store: Arc<str>,
     /// The port of the other process of a pair, once it is known.
     pub(crate) peer: Arc<OnceLock<u16>>,
 }
 
-/// And the orders that are under way, which end before the shop does.
+/// Builds the router, and the counter of orders under way, which end before the shop does.
 pub(crate) fn router(shop: Shop) -> Result<(Router, InFlight), Box<dyn Error>> {
     let (orders, under_way) = locked_orders(&shop)?;
     let orders = orders.route_layer(from_fn(auth::authenticate));
@@ -48,7 +48,7 @@ pub(crate) fn router(shop: Shop) -> Result<(Router, InFlight), Box<dyn Error>> {
         .merge(page::routes())
         .fallback(views::no_such_page)
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
-        // Outermost, so that a refusal can be read by the page as well.
+        // Outermost, so that the page of the other process can read a refusal too.
         .layer(from_fn_with_state(shop.clone(), cors::allow_peer))
         .with_state(shop);
     Ok((router, under_way))
@@ -62,7 +62,7 @@ fn locked_orders(shop: &Shop) -> Result<(Router<Shop>, InFlight), Box<dyn Error>
         .cooldown(Duration::from_secs(2))
         .problem_types(PROBLEMS)
         .checked()?;
-    let under_way = one_click.in_flight(); // to be drained at the end
+    let under_way = one_click.in_flight(); // drained before the shop ends
     Ok((Router::new().route("/orders", post(orders::create)).route_layer(one_click), under_way))
     // page: end layer
 }

@@ -1,7 +1,8 @@
-//! Stands in for your authentication: it believes the header `x-user-id`.
+//! Stands in for real authentication: it trusts the header `x-user-id`.
 //!
-//! What matters is its place: outside the lock layer, so that a request without a user never
-//! reaches it, and nobody can hold another user's lock with a key that was not checked.
+//! The place of this layer matters. It is outside the lock layer, so that a request without a
+//! user never reaches the lock layer. So no client can hold another user's lock by an
+//! unchecked key.
 
 use axum::extract::Request;
 use axum::middleware::Next;
@@ -9,13 +10,14 @@ use axum::response::Response;
 
 use crate::error::ShopError;
 
-/// The authenticated user, as the handlers see it: an extension of the request.
+/// The authenticated user, which the handlers read as an extension of the request.
 #[derive(Clone, Debug)]
 pub(crate) struct User(pub(crate) String);
 
 pub(crate) async fn authenticate(mut request: Request, next: Next) -> Result<Response, ShopError> {
     let mut values = request.headers().get_all("x-user-id").iter();
-    // Two of them are nobody: the layers behind must not each read another one.
+    // A request with two such headers has no user, because the layers behind could each read
+    // another one.
     let (Some(value), None) = (values.next(), values.next()) else {
         return Err(ShopError::NoUser);
     };
@@ -44,8 +46,8 @@ mod tests {
     fn a_user_id_is_short_and_plain() {
         assert!(is_user_id("ada"));
         assert!(is_user_id("ada.l-1815_x@example.org"));
-        for nobody in ["", " ", "a b", "a:b", "<uid>", "ä", &"a".repeat(65)] {
-            assert!(!is_user_id(nobody), "{nobody:?}");
+        for invalid in ["", " ", "a b", "a:b", "<uid>", "ä", &"a".repeat(65)] {
+            assert!(!is_user_id(invalid), "{invalid:?}");
         }
     }
 }

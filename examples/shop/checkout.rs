@@ -1,5 +1,7 @@
-//! What an order does, in both lanes. Nothing in this file knows of locks: the lanes differ only
-//! in who may be inside these two functions at the same time, and in the fence passed in.
+//! Processes an order, for both lanes.
+//!
+//! No code in this file knows of locks. The lanes differ in two points only: how many callers
+//! may be inside these two functions at a time, and the fence that they pass.
 
 use std::time::Duration;
 
@@ -8,10 +10,10 @@ use serde::Deserialize;
 use crate::db::{Db, Lane, Order, Sale};
 use crate::error::ShopError;
 
-/// How long the customer's bank thinks about it.
+/// The time that the customer's bank takes.
 pub(crate) const AUTHORISE: Duration = Duration::from_millis(800);
 
-/// How long the payment provider takes to book money it has authorised.
+/// The time that the payment provider takes to book authorised money.
 const CAPTURE: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Debug, Deserialize)]
@@ -21,7 +23,7 @@ pub(crate) struct OrderRequest {
     pub(crate) quantity: i64,
 }
 
-/// The query of an order: `?pay=fast` switches the bank's pause off.
+/// The query of an order: `?pay=fast` switches off the bank's delay.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub(crate) struct Payment {
     #[serde(default)]
@@ -36,7 +38,7 @@ pub(crate) enum Bank {
     Fast,
 }
 
-/// An order that the bank has authorised: what is left to do is to sell it.
+/// An order that the bank has authorised and that is not sold yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Basket {
     pub(crate) lane: Lane,
@@ -44,19 +46,19 @@ pub(crate) struct Basket {
     pub(crate) user: String,
     pub(crate) quantity: i64,
     pub(crate) cents: i64,
-    /// How long it takes from the read to the write. The freeze makes it long.
+    /// The time from the read to the write. The freeze makes it long.
     pub(crate) capture: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fence {
-    /// No lock: the writer can only pass the fence that it read.
+    /// No lock: the writer can only pass the fence that it has read.
     AsRead,
-    /// The fencing token of the lock under which this runs.
+    /// The fencing token of the lock under which the write runs.
     Token(i64),
 }
 
-/// Looks the product up and asks the bank. The slow part, and nothing is sold yet.
+/// Looks up the product and asks the bank. This step is slow and sells nothing yet.
 pub(crate) async fn authorise(
     db: &Db,
     lane: Lane,
@@ -90,7 +92,7 @@ pub(crate) async fn authorise(
 }
 
 // page: begin body
-/// Read, pay, write. Both lanes run exactly this, and the same SQL behind it.
+/// Reads, pays and writes. Both lanes run exactly this code, and the same SQL behind it.
 pub(crate) async fn read_pay_write(
     db: &Db,
     basket: &Basket,

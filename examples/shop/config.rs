@@ -1,11 +1,11 @@
-//! The command line and the environment, read once and checked.
+//! Reads the command line and the environment once and checks them.
 
 use std::env;
 use std::fmt;
 use std::path::PathBuf;
 
 pub(crate) const HELP: &str = "\
-A small shop that cannot be double-clicked, with a web page to try it on.
+A small shop that takes one order for a double click, with a web page to try it.
 
 usage: cargo run --example shop [-- --pair]
 
@@ -23,9 +23,9 @@ pub(crate) enum Command {
     Help,
     Serve(Config),
     Pair(Config),
-    /// One of the two processes of a pair: it ends when its standard input does.
+    /// One of the two processes of a pair. It ends when its standard input ends.
     Child(Config),
-    /// Keeps a redis-server for a pair, likewise.
+    /// Keeps a redis-server for a pair, and ends when its standard input ends.
     Redis,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Config {
     pub(crate) db: Option<PathBuf>,
 }
 
-/// Says what is wrong and what to write.
+/// Names the mistake and the correct form.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ConfigError(String);
 
@@ -49,14 +49,15 @@ pub(crate) fn from_process() -> Result<Command, ConfigError> {
     })
 }
 
-/// Where the locks live, for people: never a user name, a password or a query.
+/// Names the place of the locks for readers, without a user name, a password or a query.
 pub(crate) fn store_name(redis_url: Option<&str>) -> String {
     let Some((scheme, rest)) = redis_url.and_then(|url| url.split_once("://")) else {
         return "in this process".to_owned();
     };
     let end = rest.find(['?', '#']).unwrap_or(rest.len());
     if rest[end..].contains('@') {
-        // A password with a `?` in it, or a query with a `@`: cannot be told apart, so show neither.
+        // A password may contain `?` and a query `@`. The two are indistinguishable, so neither is
+        // shown.
         return format!("in {scheme}://…");
     }
     let place = rest[..end].rsplit('@').next().unwrap_or_default();
@@ -66,7 +67,7 @@ pub(crate) fn store_name(redis_url: Option<&str>) -> String {
         .next()
         .and_then(|after| after.rsplit_once(':'));
     if port.is_some_and(|(_, port)| port.parse::<u16>().is_err()) {
-        // `user:password` without a host: what stands where the port should be may be a secret.
+        // In `user:password` without a host, the text in the place of the port may be a secret.
         return format!("in {scheme}://…");
     }
     format!("in {scheme}://{place}")
@@ -90,7 +91,7 @@ fn parse(
             }
         };
     }
-    // An empty variable is how many shells and compose files say "not set".
+    // Many shells and compose files set a variable to the empty string to unset it.
     let set = |name| env(name).filter(|value| !value.is_empty());
     let port = set("PORT").map_or(Ok(3000), |value| {
         value.parse().map_err(|_| {

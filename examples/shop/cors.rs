@@ -1,4 +1,4 @@
-//! Lets the page of one process of a pair send its clicks to the other one.
+//! Lets the page of one process of a pair send its clicks to the other process.
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -45,7 +45,8 @@ pub(crate) async fn allow_peer(State(shop): State<Shop>, request: Request, next:
     response
 }
 
-/// The request's origin, if it is the page on the other process: our own host name, its port.
+/// Returns the request's origin if it is the page of the other process: the same host name,
+/// the other port.
 fn peer_origin(headers: &HeaderMap, peer: u16) -> Option<HeaderValue> {
     let origin = headers.get(header::ORIGIN)?;
     let host = headers.get(header::HOST)?.to_str().ok()?;

@@ -1,4 +1,5 @@
-//! Products, stock and orders in SQLite. The one statement that matters is [`WRITE_BACK`].
+//! Stores products, stock and orders in SQLite. [`WRITE_BACK`] is the statement that checks the
+//! fence.
 
 mod rows;
 
@@ -12,8 +13,10 @@ use crate::pool::Pool;
 pub(crate) use self::rows::{Lane, Order, Product, Sale, Shelf};
 use self::rows::{order, product, shelf};
 
-/// Writes back a stock that was read before. The fence is the whole protection against a writer
-/// that was paused: its token is lower than the one a newer holder has left here, and no row matches.
+/// Writes back a stock that was read before.
+///
+/// The fence is the only protection against a writer that was paused. Its token is lower than the one
+/// that a newer owner has stored, so no row matches.
 const WRITE_BACK: &str =
     "UPDATE products SET stock = ?1, fence = ?2 WHERE lane = ?3 AND sku = ?4 AND fence <= ?2";
 
@@ -24,7 +27,7 @@ pub(crate) struct Db {
 
 #[derive(Debug)]
 pub(crate) enum DbError {
-    /// A newer holder has written since: this writer's lock is not its own any more.
+    /// A newer owner has written since, because this writer has lost its lock.
     StaleFence {
         given: i64,
         stored: i64,
@@ -35,7 +38,7 @@ pub(crate) enum DbError {
 }
 
 impl Db {
-    /// Opens the file, and makes the tables and the first stock where they are missing.
+    /// Opens the file, and creates missing tables and their first stock.
     pub(crate) async fn open(path: PathBuf) -> Result<Self, DbError> {
         let pool = Pool::new(path);
         pool.run(|c| in_transaction(c, |tx| Ok(tx.execute_batch(include_str!("schema.sql"))?)))
@@ -57,7 +60,7 @@ impl Db {
             .await
     }
 
-    /// Writes the stock back and the order with it, both or neither.
+    /// Writes both the stock and the order, or neither.
     pub(crate) async fn sell(&self, sale: Sale) -> Result<Order, DbError> {
         self.pool
             .run(move |c| {
@@ -82,7 +85,7 @@ impl Db {
             .await
     }
 
-    /// Fills a shelf again and forgets its orders. The fence stays: it only ever rises.
+    /// Fills a shelf again and deletes its orders. The fence stays, because it must never fall.
     pub(crate) async fn restock(
         &self,
         lane: Lane,
@@ -127,7 +130,7 @@ impl Db {
             .await
     }
 
-    /// The newest orders first.
+    /// Returns the newest orders first.
     pub(crate) async fn orders(&self, at_most: u32) -> Result<Vec<Order>, DbError> {
         self.pool
             .run(move |c| {
@@ -142,8 +145,10 @@ impl Db {
     }
 }
 
-/// IMMEDIATE takes the write lock at once: a transaction that reads first and asks for it later can
-/// be refused in the middle, and `busy_timeout` does not help it.
+/// Runs `work` in a transaction.
+///
+/// IMMEDIATE takes the write lock at once. SQLite can refuse a transaction that reads first and asks
+/// for the lock later, and `busy_timeout` does not help then.
 fn in_transaction<T>(
     connection: &mut Connection,
     work: impl FnOnce(&Transaction<'_>) -> Result<T, DbError>,
@@ -194,12 +199,12 @@ impl fmt::Display for DbError {
             Self::StaleFence { given, stored } => {
                 write!(
                     f,
-                    "a newer holder has written (its fencing token {stored} is above {given})"
+                    "a newer owner has written with fencing token {stored}, which is above {given}"
                 )
             }
             Self::UnknownSku => f.write_str("no such product"),
             Self::Sqlite(error) => write!(f, "the database failed: {error}"),
-            Self::Closed => f.write_str("the database's thread ended"),
+            Self::Closed => f.write_str("the thread of the database has ended"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with an order, each with a status and a code of its own (RFC 9457).
+//! Lists the errors of an order, each with a status and a code of its own (RFC 9457).
 
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
@@ -8,23 +8,23 @@ use serde_json::json;
 
 use crate::db::DbError;
 
-/// Where a shop would describe its problems, those of the kit among them.
+/// The page on which a real shop would describe its problems and those of the kit.
 pub(crate) const PROBLEMS: &str = "https://shop.example/problems/";
 
 #[derive(Debug)]
 pub(crate) enum ShopError {
-    /// The authentication layer found nobody.
+    /// The request names no user.
     NoUser,
     UnknownSku,
     SoldOut {
         left: i64,
     },
     Quantity,
-    /// Not JSON, not our JSON, not a query of ours: axum's own status and words.
+    /// A body or query that axum rejects, with axum's own status and text.
     Malformed(StatusCode, String),
     NoSuchPage,
     Database(DbError),
-    /// The kit's answer: 409 busy, 503 no answer from the store, 500 lost.
+    /// An error of the kit: 409 busy, 503 no answer from the store, 500 lost.
     Lock(lock_core::Error),
 }
 
@@ -34,7 +34,7 @@ impl IntoResponse for ShopError {
             Self::NoUser => problem(
                 StatusCode::UNAUTHORIZED,
                 "no_user",
-                "say who is buying: a header x-user-id of 1 to 64 letters, digits, `-`, `_`, `.` or `@`",
+                "name the user in a header x-user-id of 1 to 64 letters, digits, `-`, `_`, `.` or `@`",
             ),
             Self::UnknownSku => problem(
                 StatusCode::NOT_FOUND,
@@ -75,7 +75,8 @@ impl IntoResponse for ShopError {
 pub(crate) fn problem(status: StatusCode, code: &str, detail: &str) -> Response {
     let body = json!({
         "type": format!("{PROBLEMS}{code}"),
-        // As short as a title is to be, and the same for each type: its name in words.
+        // RFC 9457 wants a short title that is the same for each type, so the title is the
+        // name in words.
         "title": code.replace('_', " "),
         "status": status.as_u16(),
         "code": code,
@@ -95,7 +96,7 @@ impl From<DbError> for ShopError {
     }
 }
 
-/// This one line is what lets a function under the attribute answer with a `ShopError`.
+/// Lets a function under the attribute return a `ShopError`. This one conversion is enough.
 impl From<lock_core::Error> for ShopError {
     fn from(error: lock_core::Error) -> Self {
         Self::Lock(error)

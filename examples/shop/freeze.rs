@@ -1,7 +1,11 @@
-//! A holder that stops between its read and its write, as a process does in a long garbage
-//! collection, a paged-out container or a laptop's sleep, and then writes as if nothing had been.
+//! Shows an owner that stops between its read and its write, and then writes as if it had not
+//! stopped.
 //!
-//! No lock can prevent that write from being sent. The fencing token lets the database refuse it.
+//! A process stops like that in a long garbage collection, in a paged-out container or while a
+//! laptop sleeps.
+//!
+//! No lock can prevent the process from sending that write. The fencing token lets the database
+//! refuse it.
 
 use std::time::Duration;
 
@@ -17,15 +21,15 @@ use crate::checkout::{self, Basket, Fence};
 use crate::db::{DbError, Lane};
 use crate::error::{PROBLEMS, ShopError};
 
-/// A shelf of its own, so that the figures of the two lanes stay what the clicks made them.
+/// A product of its own, so that the freeze does not change the figures of the two lanes.
 const SKU: &str = "lamp";
 const TTL: Duration = Duration::from_millis(1500);
 
-/// `POST /freeze`: the answer is what the frozen holder gets for its late write.
+/// Serves `POST /freeze` with the answer that the frozen owner gets for its late write.
 pub(crate) async fn freeze(State(shop): State<Shop>) -> Result<Response, ShopError> {
     let sku = SKU;
     shop.restock(sku).await?;
-    // Not renewed: a frozen process would not renew either.
+    // The lock is not renewed, because a frozen process would not renew it either.
     let frozen = shop
         .locks
         .lock(lock_key!("sku:<sku>"))
@@ -43,7 +47,7 @@ pub(crate) async fn freeze(State(shop): State<Shop>) -> Result<Response, ShopErr
         .cents;
     let was_valid = frozen.is_valid();
 
-    // The next customer waits for the lock, gets it when it has run out, and sells one lamp.
+    // The next customer waits for the lock, gets it at the end of its ttl, and sells one lamp.
     let next = tokio::spawn({
         let shop = shop.clone();
         async move {
@@ -51,7 +55,7 @@ pub(crate) async fn freeze(State(shop): State<Shop>) -> Result<Response, ShopErr
                 .await
         }
     });
-    // Meanwhile the frozen one is between its read and its write for twice its ttl.
+    // Meanwhile the frozen owner is between its read and its write for twice its ttl.
     let late = checkout::read_pay_write(
         &shop.db,
         &basket("the-frozen-customer", cents, TTL * 2),
@@ -63,7 +67,8 @@ pub(crate) async fn freeze(State(shop): State<Shop>) -> Result<Response, ShopErr
     let error = match late {
         Err(ShopError::Database(error @ DbError::StaleFence { .. })) => error,
         Err(other) => return Err(other),
-        // Cannot be while the fence is in the SQL; if it ever is, it must not look like a success.
+        // The fence in the SQL makes this impossible. If it ever happens, it must not look like a
+        // success.
         Ok(order) => return Ok((StatusCode::INTERNAL_SERVER_ERROR, Json(order)).into_response()),
     };
     let body = json!({

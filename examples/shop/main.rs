@@ -1,8 +1,10 @@
-//! A small shop that cannot be double-clicked: an axum service on SQLite, with a web page that
-//! shows one order flow without and with the kit. `cargo run --example shop`, or `-- --help`.
+//! Runs a small shop, an axum service on SQLite, that takes one order for a double click.
+//!
+//! Its web page shows one order flow with the kit and without. Run it with `cargo run --example
+//! shop`; `-- --help` lists the options.
 //!
 //! Where to look: `app` has the routes and the lock layer, `orders` the two functions under the
-//! attribute, `checkout` what both lanes run, `db` the one statement that checks the fence.
+//! attribute, `checkout` the code of both lanes, and `db` the statement that checks the fence.
 
 mod app;
 mod auth;

@@ -1,9 +1,11 @@
-//! The right lane: the same two steps, each under the lock it needs.
+//! Serves the right lane: the same two steps, each under the lock that it needs.
 //!
-//! Three things stand in a customer's way to a second order, and each closes another gap:
-//! the layer refuses the second click before the handler runs; `order:<uid>` holds for callers
-//! that do not come through this route; `sku:<..>` is what keeps different customers from selling
-//! one mug twice, for which a lock per customer is no help.
+//! Three measures prevent a second order, and each closes another gap.
+//!
+//! * The layer refuses the second click before the handler runs.
+//! * `order:<uid>` also covers callers that do not come through this route.
+//! * `sku:<..>` keeps different customers from selling one mug twice. A lock per customer cannot
+//!   do that.
 
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
@@ -17,7 +19,7 @@ use crate::checkout::{self, Basket, Fence, OrderRequest, Payment};
 use crate::db::{Lane, Order};
 use crate::error::ShopError;
 
-/// `POST /orders`
+/// Serves `POST /orders`.
 pub(crate) async fn create(
     State(shop): State<Shop>,
     Extension(User(uid)): Extension<User>,
@@ -44,8 +46,10 @@ impl Shop {
     }
     // page: end attribute
 
-    /// Fills a shelf again, under its lock like every other write to it: an order that is between
-    /// its read and its write would put the old stock back.
+    /// Fills a shelf again under its lock.
+    ///
+    /// Every write to a shelf needs the lock, because an order between its read and its write
+    /// would put the old stock back.
     #[distributed_lock(key = "sku:<sku>", ttl = "2s", wait = "5s", manager = self.locks, guard = lock)]
     pub(crate) async fn restock(&self, sku: &str) -> Result<(), ShopError> {
         self.db.restock(Lane::Locked, sku, Some(lock.fencing_token().into())).await.map_err(ShopError::from)

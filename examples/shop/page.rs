@@ -1,4 +1,4 @@
-//! The page: files of this folder, with this shop's settings and its own source put in.
+//! Serves the page: the files of this folder, with the shop's settings and source inserted.
 
 use axum::Router;
 use axum::extract::State;
@@ -12,7 +12,7 @@ use crate::checkout;
 
 const HTML: &str = include_str!("page/index.html");
 
-/// Where the page's code samples come from: a marked region of what is compiled here.
+/// The sources of the page's code samples, each a marked region of a compiled file.
 const SAMPLES: [(&str, &str); 4] = [
     ("plain", include_str!("plain.rs")),
     ("attribute", include_str!("orders.rs")),
@@ -47,7 +47,7 @@ async fn index(State(shop): State<Shop>) -> impl IntoResponse {
         "peer": shop.peer.get(),
         "slow_ms": checkout::AUTHORISE.as_millis(),
     });
-    // `<` cannot end the script element from inside a JSON string this way.
+    // The escape keeps a `<` inside a JSON string from ending the script element.
     let mut html = HTML.replace(
         "{{settings}}",
         &settings.to_string().replace('<', "\\u003c"),
@@ -71,7 +71,7 @@ fn typed(kind: &'static str, body: impl IntoResponse) -> impl IntoResponse {
     )
 }
 
-/// The lines between the two markers, moved to the left edge.
+/// Returns the lines between the two markers, moved to the left edge.
 fn region(source: &str, name: &str) -> String {
     let (begin, end) = (
         format!("// page: begin {name}"),
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(
             HTML.matches("{{").count(),
             SAMPLES.len() + 1,
-            "a placeholder that nothing fills"
+            "a placeholder is left unfilled"
         );
     }
 

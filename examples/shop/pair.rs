@@ -1,7 +1,7 @@
-//! `--pair`: two processes of the shop on one Redis and one database.
+//! Runs `--pair`: two processes of the shop on one Redis and one database.
 //!
-//! This process only starts and ends them. Each child ends when its standard input does, so that
-//! none is left when this one is killed.
+//! This process only starts and ends the two. Each child ends when its standard input ends, so
+//! that no child outlives a killed parent.
 
 use std::error::Error;
 use std::net::TcpListener;
@@ -16,7 +16,8 @@ use crate::config::{Config, store_name};
 use crate::shutdown;
 use crate::temp::TempFile;
 
-/// Longer than the shops take for their last requests and releases.
+/// The limit for the end of a child, longer than the shops take for their last requests and
+/// releases.
 const ENDING: Duration = Duration::from_secs(20);
 
 pub(crate) async fn run(config: Config) -> Result<(), Box<dyn Error>> {
@@ -24,14 +25,14 @@ pub(crate) async fn run(config: Config) -> Result<(), Box<dyn Error>> {
     let db = config.db.as_deref().unwrap_or(temporary.path());
     match config.redis_url {
         Some(url) if url.starts_with("memory:") => {
-            Err("--pair needs a Redis: two processes do not share a store in memory".into())
+            Err("--pair needs a Redis, because two processes cannot share a store in memory".into())
         }
         Some(url) => serve(config.port, &url, "", db).await,
         None => {
             let mut redis = Process::start(&["--pair-redis"], |_| {}).await?;
             let url = redis.ready.clone();
             let served = serve(config.port, &url, ", started for this run", db).await;
-            // After the shops, in whatever way they ended: they release their locks in it.
+            // Redis ends after the shops, because they release their locks in it when they end.
             redis.say("quit").await.ok();
             redis.end().await;
             served
@@ -60,7 +61,9 @@ async fn serve(port: u16, url: &str, remark: &str, db: &Path) -> Result<(), Box<
     }
 }
 
-/// One of them may be killed while the other serves on: that is a thing to try.
+/// Waits for the request to stop, or until both processes have ended.
+///
+/// One of them may be killed while the other keeps serving, so that a user can try that.
 async fn until_asked_or_both_gone(
     asked: impl Future<Output = ()>,
     first: &mut Process,
@@ -75,7 +78,7 @@ async fn until_asked_or_both_gone(
     }
 }
 
-/// The port after the first one's where that is free, for the sake of a URL that can be guessed.
+/// Returns the port after the first one's if it is free, so that the user can guess the URL.
 fn next_port(first: u16) -> u16 {
     let next = if first == 0 {
         0
@@ -89,12 +92,14 @@ fn next_port(first: u16) -> u16 {
     }
 }
 
-/// A child: this very program with another first argument. Dropped, it is not killed but loses its
-/// lifeline, which lets it end what it has started in turn.
+/// A child: this program with another first argument.
+///
+/// A dropped child is not killed but loses its lifeline. So it can end the processes that it has
+/// started.
 struct Process {
     child: Child,
     lifeline: Option<ChildStdin>,
-    /// What it said when it was ready: its port, or Redis's URL.
+    /// The child's ready line: its port, or the URL of Redis.
     ready: String,
 }
 
@@ -118,7 +123,8 @@ impl Process {
             .args(args)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
-        // A group of its own: Ctrl-C is for this process, which then ends its children in order.
+        // The child has a process group of its own, because Ctrl-C is for this process, which then
+        // ends its children in order.
         #[cfg(unix)]
         command.process_group(0);
         set_up(&mut command);
@@ -129,7 +135,7 @@ impl Process {
             .take()
             .ok_or("a child without a standard output")?;
         let line = BufReader::new(stdout).lines().next_line().await?;
-        // Without a line it has already said on our standard error what is wrong.
+        // A child that ends without a line has already printed the error on our standard error.
         let ready = line
             .as_deref()
             .and_then(|line| line.strip_prefix("ready "))
@@ -158,7 +164,7 @@ impl Process {
         }
     }
 
-    /// Lets go of its lifeline and waits for it.
+    /// Closes the child's lifeline and waits for the child's end.
     async fn end(&mut self) {
         self.lifeline = None;
         if tokio::time::timeout(ENDING, self.child.wait())

@@ -1,4 +1,4 @@
-//! The left lane: the same two steps as the other, and nothing around them.
+//! Serves the left lane: the same two steps without any lock.
 
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
@@ -11,7 +11,7 @@ use crate::checkout::{self, Fence, OrderRequest, Payment};
 use crate::db::{Lane, Order};
 use crate::error::ShopError;
 
-/// `POST /plain/orders`
+/// Serves `POST /plain/orders`.
 pub(crate) async fn create(
     State(shop): State<Shop>,
     Extension(User(uid)): Extension<User>,

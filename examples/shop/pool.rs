@@ -1,4 +1,4 @@
-//! A few SQLite connections for an async service: each call borrows one on a blocking thread.
+//! Shares a few SQLite connections: each call borrows one on a blocking thread.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,10 +9,11 @@ use tokio::sync::Semaphore;
 
 use crate::db::DbError;
 
-/// More would only wait for one another: SQLite has one writer at a time.
+/// The number of connections. SQLite has one writer at a time, so more would only wait for each
+/// other.
 const CONNECTIONS: usize = 8;
 
-/// How long a connection waits for another one's transaction, in this process or the other one.
+/// The time that a connection waits for a transaction of another connection or process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Clone)]
@@ -35,8 +36,8 @@ impl Pool {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future does not stop work that has begun: a transaction either commits whole
-    /// or not at all, and the fence in it decides whether it may.
+    /// Dropping the future does not stop work that has begun. A transaction commits completely or not
+    /// at all, and its fence decides whether it may commit.
     pub(crate) async fn run<T, W>(&self, work: W) -> Result<T, DbError>
     where
         T: Send + 'static,
@@ -51,7 +52,8 @@ impl Pool {
             let _place = place;
             let mut connection = pool.take()?;
             let out = work(&mut connection);
-            // After a panic in `work` the connection is dropped instead, its transaction rolled back.
+            // After a panic in `work` the connection is dropped instead, which rolls its transaction
+            // back.
             pool.idle().push(connection);
             out
         });
@@ -72,7 +74,8 @@ impl Pool {
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(self.path.as_path(), flags)?;
-        // First of all, so that the switch to WAL waits too when two processes start at once.
+        // The timeout comes first, so that the switch to WAL waits too when two processes start at
+        // once.
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "NORMAL")?;

@@ -1,5 +1,7 @@
-//! A redis-server for a pair that was given none: on a free port, in a temporary folder, without
-//! persistence, ended with the pair. Kill it to see the shop answer 503: it is started again.
+//! Runs a redis-server for a pair that has no `REDIS_URL`.
+//!
+//! The server has a free port, a temporary folder and no persistence, and ends with the pair. If
+//! a user kills the server, the shop answers 503 until this process has started it again.
 
 use std::error::Error;
 use std::io::Write;
@@ -17,10 +19,10 @@ use crate::temp::TempFile;
 
 const START: Duration = Duration::from_secs(10);
 
-/// Long enough to see 503s before it comes back.
+/// The time in which a user can see 503 answers before the server returns.
 const PAUSE_BEFORE_RESTART: Duration = Duration::from_secs(3);
 
-/// Left without a word, the shops still have locks to release.
+/// The time that the shops have to release their locks when their parent ends without `quit`.
 const GRACE_OF_ORPHANS: Duration = Duration::from_secs(3);
 
 /// Runs a redis-server until the parent says `quit` or has gone.
@@ -36,7 +38,7 @@ pub(crate) async fn keep() -> Result<(), Box<dyn Error>> {
         tokio::select! {
             said = parent.next() => break said,
             status = server.wait() => {
-                eprintln!("shop: redis-server has ended ({}), starting it again", status?);
+                eprintln!("shop: redis-server has ended ({}); the shop starts it again", status?);
                 sleep(PAUSE_BEFORE_RESTART).await;
                 server = start(port, &folder).await?;
             }
@@ -49,7 +51,10 @@ pub(crate) async fn keep() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Between the look for a free port and Redis's bind somebody else may take it: then try another.
+/// Starts a server on a free port.
+///
+/// Another process may take the port between the search and Redis's bind. Then the function tries
+/// another port.
 async fn start_on_a_free_port(folder: &TempFile) -> Result<(u16, Child), Box<dyn Error>> {
     let mut last = "no free port".into();
     for _ in 0..5 {
@@ -81,7 +86,7 @@ async fn start(port: u16, folder: &TempFile) -> Result<Child, Box<dyn Error>> {
         .kill_on_drop(true)
         .spawn()
         .map_err(|error| {
-            format!("cannot start redis-server ({error}); install it, or give REDIS_URL")
+            format!("cannot start redis-server ({error}); install it, or set REDIS_URL")
         })?;
     let ready = async {
         while !answers(port).await {
@@ -94,7 +99,7 @@ async fn start(port: u16, folder: &TempFile) -> Result<Child, Box<dyn Error>> {
     };
     timeout(START, ready)
         .await
-        .map_err(|_| format!("redis-server on port {port} gave no answer in {START:?}"))??;
+        .map_err(|_| format!("redis-server on port {port} did not answer within {START:?}"))??;
     Ok(server)
 }
 

@@ -1,4 +1,5 @@
--- Run by every process that starts, several at once on one file: each statement may be repeated.
+-- Every process runs this script when it starts, and several may run it at once on one file. So each
+-- statement may be repeated.
 
 CREATE TABLE IF NOT EXISTS products (
     lane    TEXT    NOT NULL CHECK (lane IN ('plain', 'locked')),
@@ -26,7 +27,7 @@ CREATE TABLE IF NOT EXISTS orders (
 
 CREATE INDEX IF NOT EXISTS orders_by_product ON orders (lane, sku);
 
--- Every lane has a shelf of its own, so that what one lane does to its stock leaves the other alone.
+-- Every lane has a shelf of its own, so that one lane does not change the stock of the other.
 INSERT OR IGNORE INTO products (lane, sku, name, cents, initial, stock) VALUES
     ('plain',  'mug',  'Enamel mug', 1800, 10, 10),
     ('locked', 'mug',  'Enamel mug', 1800, 10, 10),

@@ -1,4 +1,4 @@
-//! One process of the shop, from its opening line to its last release.
+//! Runs one process of the shop, from its opening line to its last release.
 
 use std::error::Error;
 use std::io::Write;
@@ -16,18 +16,18 @@ use crate::lifeline::Lifeline;
 use crate::shutdown;
 use crate::temp::TempFile;
 
-/// How long requests that are under way may take when the shop is asked to stop.
+/// The time that requests under way have when the shop is asked to stop.
 const LAST_REQUESTS: Duration = Duration::from_secs(10);
 
-/// How long the last releases may take after them.
+/// The time that the last releases have after them.
 const LAST_RELEASES: Duration = Duration::from_secs(5);
 
-/// Serves until it is asked to stop.
+/// Serves until a signal asks the process to stop.
 pub(crate) async fn alone(config: Config) -> Result<(), Box<dyn Error>> {
     run(config, None).await
 }
 
-/// Serves until its parent has gone, or asks it to stop.
+/// Serves until the parent has gone or a signal asks the process to stop.
 pub(crate) async fn as_child(config: Config) -> Result<(), Box<dyn Error>> {
     run(config, Some(Lifeline::to_parent())).await
 }
@@ -72,8 +72,8 @@ async fn run(config: Config, parent: Option<Lifeline>) -> Result<(), Box<dyn Err
     let server = axum::serve(listener, router).with_graceful_shutdown(stopped(stop.clone()));
     let served = async {
         server.await?;
-        // A server waits for its clients, not for the orders of those who have gone. Before the locks
-        // are drained: an order that is half way has yet to ask for some.
+        // The server waits for its clients, but not for the orders of clients that have gone. Those
+        // orders end before the locks are drained, because an order under way may still need locks.
         orders.drain(LAST_REQUESTS).await;
         std::io::Result::Ok(())
     };
@@ -86,7 +86,7 @@ async fn run(config: Config, parent: Option<Lifeline>) -> Result<(), Box<dyn Err
     let left = shop.locks.drain(LAST_RELEASES).await;
     if !left.is_complete() {
         eprintln!(
-            "shop: {} locks still held, {} not yet released; they run out by themselves",
+            "shop: {} locks are still held and {} not yet released; they end with their ttl",
             left.held(),
             left.releasing(),
         );
@@ -94,7 +94,8 @@ async fn run(config: Config, parent: Option<Lifeline>) -> Result<(), Box<dyn Err
     Ok(())
 }
 
-/// The one line the shop opens with. A child says only its port: the parent speaks for both.
+/// Prints the opening line. A child prints only its port, because the parent prints the line for
+/// both.
 fn say_where(port: u16, parented: bool, config: &Config) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     if parented {
@@ -113,7 +114,7 @@ fn say_where(port: u16, parented: bool, config: &Config) -> std::io::Result<()> 
     out.flush()
 }
 
-/// Turns true when it is time to stop. On the way a child learns where its twin listens.
+/// Becomes true when it is time to stop. Before that, a child receives the port of its twin here.
 fn stop_signal(parent: Option<Lifeline>, shop: &Shop) -> watch::Receiver<bool> {
     let (stop, stopping) = watch::channel(false);
     let peer = Arc::clone(&shop.peer);
@@ -143,6 +144,6 @@ async fn orphaned(parent: Option<Lifeline>, peer: &OnceLock<u16>) {
 }
 
 async fn stopped(mut stop: watch::Receiver<bool>) {
-    // An error means that the sender is gone, which only happens at the end of the runtime.
+    // An error means that the sender has gone, which happens only at the end of the runtime.
     let _ = stop.wait_for(|stop| *stop).await;
 }

@@ -1,9 +1,9 @@
-//! When to stop: Ctrl-C or SIGTERM.
+//! Waits for Ctrl-C or SIGTERM.
 
-/// A future that ends when somebody asks this process to stop.
+/// Returns a future that ends when a signal asks this process to stop.
 ///
-/// Counts from the call on, not from the first poll: called before the opening line is printed, no
-/// one who has read that line can be too early.
+/// The signal handlers are installed at the call and not at the first poll. The shop calls it
+/// before it prints the opening line, so that no signal after that line is missed.
 #[cfg(unix)]
 pub(crate) fn requested() -> impl Future<Output = ()> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -31,7 +31,7 @@ pub(crate) fn requested() -> impl Future<Output = ()> {
     }
 }
 
-/// A future that ends when somebody asks this process to stop.
+/// Returns when a signal asks this process to stop.
 #[cfg(not(unix))]
 pub(crate) async fn requested() {
     if tokio::signal::ctrl_c().await.is_err() {

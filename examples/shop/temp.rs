@@ -1,4 +1,4 @@
-//! A file name of our own in the system's temporary folder, gone when the shop ends.
+//! Makes a file name in the system's temporary folder, which the shop removes when it ends.
 
 use std::fs;
 use std::io;
@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// A folder that nobody else uses, with one file in it; SQLite puts its journal beside that.
+/// A folder for this process only, with one file in it. SQLite puts its journal beside the
+/// file.
 #[derive(Debug)]
 pub(crate) struct TempFile {
     folder: PathBuf,
@@ -21,7 +22,7 @@ impl TempFile {
             let folder = std::env::temp_dir().join(format!("lock-shop-{}-{n}", std::process::id()));
             match fs::create_dir(&folder) {
                 Ok(()) => break folder,
-                // Left behind by a killed process that had our number.
+                // A killed process with the same number left this folder behind.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
@@ -41,7 +42,7 @@ impl TempFile {
 
 impl Drop for TempFile {
     fn drop(&mut self) {
-        // Nothing is lost if it stays: it is the temporary folder.
+        // A folder that cannot be removed does no harm, because it is in the temporary folder.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }

@@ -1,4 +1,5 @@
-//! What the page shows: stock, orders, locks. And the button that starts it all over.
+//! Serves the data of the page, which are stock, orders and locks, and the button that resets
+//! them.
 
 use axum::Json;
 use axum::extract::State;
@@ -11,8 +12,8 @@ use crate::error::ShopError;
 
 const ORDERS_SHOWN: u32 = 1_000;
 
-/// A lock that this process holds now. The key is the demo's own data; a real service would not
-/// show it to everybody.
+/// A lock that this process holds now. The key is data of the demo; a real service would not
+/// show it to every user.
 #[derive(Debug, Serialize)]
 pub(crate) struct Held {
     key: String,
@@ -21,17 +22,17 @@ pub(crate) struct Held {
     fencing_token: i64,
 }
 
-/// `GET /stock`
+/// Serves `GET /stock`.
 pub(crate) async fn stock(State(shop): State<Shop>) -> Result<Json<Vec<Shelf>>, ShopError> {
     Ok(Json(shop.db.shelves().await?))
 }
 
-/// `GET /orders`, newest first.
+/// Serves `GET /orders`, newest first.
 pub(crate) async fn orders(State(shop): State<Shop>) -> Result<Json<Vec<Order>>, ShopError> {
     Ok(Json(shop.db.orders(ORDERS_SHOWN).await?))
 }
 
-/// `GET /locks`: no round trip to the store is made for it.
+/// Serves `GET /locks` without a round trip to the store.
 pub(crate) async fn locks(State(shop): State<Shop>) -> Json<Vec<Held>> {
     let held = shop.locks.held();
     Json(
@@ -46,7 +47,7 @@ pub(crate) async fn locks(State(shop): State<Shop>) -> Json<Vec<Held>> {
     )
 }
 
-/// `POST /reset`: full shelves, no orders.
+/// Serves `POST /reset`: full shelves, no orders.
 pub(crate) async fn reset(State(shop): State<Shop>) -> Result<StatusCode, ShopError> {
     for sku in ["mug", "lamp"] {
         shop.restock(sku).await?;

@@ -1,9 +1,8 @@
-//! An answer that is made while it is sent, one at a time for each user: over HTTP/1 and HTTP/2
-//! (without TLS), whichever the client speaks.
+//! Streams an answer while it is made, one at a time for each user, over HTTP/1 or HTTP/2 without TLS.
 //!
-//! `cargo run --example streaming`, and in two other terminals:
-//! `curl -N -X POST -H 'x-user-id: ada' http://127.0.0.1:3001/reports`, with `--http2-prior-knowledge`
-//! for HTTP/2. `REDIS_URL=redis://127.0.0.1:6379` before the first puts the locks into Redis.
+//! Start the server with `cargo run --example streaming`. With `REDIS_URL=redis://127.0.0.1:6379` in
+//! its environment, the locks live in Redis. Ask in two other terminals with `curl -N -X POST -H
+//! 'x-user-id: ada' http://127.0.0.1:3001/reports`; `--http2-prior-knowledge` selects HTTP/2.
 
 #[cfg(test)]
 mod tests;
@@ -32,7 +31,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(axum::serve(listener, app(locks, Duration::from_millis(500))?).await?)
 }
 
-/// The lock is held until the last page is sent, or until the client has had enough.
+/// Builds the router. The lock is held until the last page is sent or the client leaves.
 fn app(locks: LockManager, time_for_a_page: Duration) -> Result<Router, Box<dyn Error>> {
     let one_report = LockLayer::template(locks, "report:<header.x-user-id>")?
         .cooldown(Duration::from_secs(2))
@@ -51,14 +50,14 @@ fn report(lock: LockContext, time_for_a_page: Duration) -> Body {
     Body::new(body)
 }
 
-/// Ends early when nobody reads any more.
+/// Writes the pages and ends early when the client has gone.
 async fn write(mut pages: Pages, lock: LockContext, time_for_a_page: Duration) {
-    // There is none in shadow mode, where the report is written all the same.
+    // In shadow mode there may be no lock, and the report is still written.
     let fence = lock
         .fencing_token()
         .map_or("(none)".to_owned(), |fence| fence.to_string());
     for page in 1..=PAGES {
-        // Whether the lock is lost is for the handler to look at.
+        // The layer does not stop a handler that has lost its lock, so the handler checks.
         if lock.is_lost() {
             return pages.abort("another request writes this report now");
         }

@@ -1,4 +1,4 @@
-//! The service on a real socket, by both versions of HTTP.
+//! Tests the service on a real socket, with both versions of HTTP.
 
 use std::net::SocketAddr;
 
@@ -28,7 +28,7 @@ async fn serve(time_for_a_page: Duration) -> SocketAddr {
     address
 }
 
-/// On a connection of its own, which ends with the answer.
+/// Asks for a report on a connection of its own, which ends with the answer.
 async fn ask_for_report(server: SocketAddr, version: Version) -> Response<Incoming> {
     let request = Request::post(format!("http://{server}/reports"))
         .header("host", server.to_string())
@@ -57,7 +57,7 @@ async fn text(response: Response<Incoming>) -> String {
 }
 
 #[tokio::test]
-async fn a_whole_report_comes_and_then_its_cooldown() {
+async fn a_report_is_sent_completely_and_its_cooldown_follows() {
     for version in BOTH {
         let server = serve(Duration::ZERO).await;
         let report = ask_for_report(server, version).await;
@@ -81,7 +81,7 @@ async fn a_report_is_refused_while_another_is_sent_and_until_its_reader_leaves()
         assert!(text(second).await.contains("lock_busy"), "{version:?}");
 
         drop(first);
-        // The server hears of it when it hears of it.
+        // The server needs some time to notice that the client has left.
         while !text(ask_for_report(server, version).await)
             .await
             .contains("lock_cooling_down")

@@ -1,4 +1,4 @@
-//! A real browser: what a person sees, and real pointer events.
+//! Drives a real browser: reads the text that a user sees and sends real pointer events.
 
 mod driver;
 
@@ -25,14 +25,15 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Runs `test` with a browser of its own and ends it afterwards, however the test ends. When
-    /// the test panics, a picture of the window is left in the target folder, and its path is
-    /// printed.
+    /// Runs `test` with a browser of its own and always ends the browser afterwards.
+    ///
+    /// When the test panics, the session saves a picture of the window in the target folder and
+    /// prints its path.
     ///
     /// # Panics
     ///
-    /// As `test` does, and when there is no browser (say [`needs!(browser)`](crate::needs) first)
-    /// or it does not start.
+    /// Panics when `test` panics, when there is no browser (say [`needs!(browser)`](crate::needs)
+    /// first), or when the browser does not start.
     pub async fn session<T>(test: impl AsyncFnOnce(&Browser) -> T) -> T {
         let driver = Driver::start();
         let client = driver.session().await;
@@ -42,14 +43,14 @@ impl Browser {
         if outcome.is_err() {
             browser.leave_a_picture().await;
         }
-        // Ended in order, the browser removes what it has outside its profile too; `driver` ends
-        // it in any case.
+        // A browser that is closed in order also removes its files outside the profile. The
+        // driver ends the browser in any case.
         let _ = browser.client.close().await;
         drop(driver);
         outcome.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
-    /// The WebDriver client, for what has no verb here.
+    /// Returns the WebDriver client, for operations that this type does not offer.
     pub fn client(&self) -> &Client {
         &self.client
     }
@@ -58,7 +59,7 @@ impl Browser {
     ///
     /// # Panics
     ///
-    /// When it does not load.
+    /// When the page does not load.
     pub async fn open(&self, url: &str) {
         self.client
             .goto(url)
@@ -66,17 +67,19 @@ impl Browser {
             .unwrap_or_else(|error| panic!("{url}: {error}"));
     }
 
-    /// One click in the middle of the element, by pointer events.
+    /// Clicks once in the middle of the element, with pointer events.
     ///
     /// # Panics
     ///
-    /// When there is no such element within [`wait::PATIENCE`], or it cannot be clicked.
+    /// When no such element appears within [`wait::PATIENCE`], or the element cannot be clicked.
     pub async fn click(&self, css: &str) {
         self.clicks(css, 1, Duration::ZERO).await;
     }
 
-    /// Several clicks, each beginning `apart` after the one before, as a person makes them: the
-    /// pointer moves there once, and the browser itself keeps the time between them.
+    /// Clicks several times, each click `apart` after the one before.
+    ///
+    /// As with a person's clicks, the pointer moves there once. The browser itself keeps the time
+    /// between the clicks.
     ///
     /// # Panics
     ///
@@ -106,11 +109,11 @@ impl Browser {
             .unwrap_or_else(|error| panic!("{css}: {error}"));
     }
 
-    /// The element, as soon as it is there.
+    /// Returns the element as soon as it is there.
     ///
     /// # Panics
     ///
-    /// When there is none within [`wait::PATIENCE`].
+    /// When no such element appears within [`wait::PATIENCE`].
     pub async fn element(&self, css: &str) -> Element {
         let waiting = self
             .client
@@ -122,7 +125,7 @@ impl Browser {
             .unwrap_or_else(|error| panic!("{css}: {error}"))
     }
 
-    /// How many elements there are at this moment.
+    /// Counts the elements that are there at this moment.
     ///
     /// # Panics
     ///
@@ -135,7 +138,7 @@ impl Browser {
             .len()
     }
 
-    /// The text of an element that a person can read, as soon as it is there.
+    /// Returns the visible text of an element as soon as the element is there.
     ///
     /// # Panics
     ///
@@ -143,31 +146,31 @@ impl Browser {
     pub async fn text(&self, css: &str) -> String {
         loop {
             match self.element(css).await.text().await {
-                // Another has taken its place in the page before it was read.
+                // The page replaced the element before its text was read.
                 Err(error) if error.is_stale_element_reference() => {}
                 text => return text.unwrap_or_else(|error| panic!("{css}: {error}")),
             }
         }
     }
 
-    /// The texts of all such elements at this moment, of each what a person can read of it.
+    /// Returns the visible texts of all such elements at this moment.
     ///
     /// # Panics
     ///
     /// When the browser does not answer.
     pub async fn texts(&self, css: &str) -> Vec<String> {
-        // In one look, as the page may put others in their place between two.
+        // One script reads all texts, because the page may replace elements between two reads.
         const SCRIPT: &str = "return [...document.querySelectorAll(arguments[0])]
             .map(element => element.checkVisibility() ? element.innerText : '')";
         let texts = self.client.execute(SCRIPT, vec![css.into()]).await;
         serde_json::from_value(texts.expect("the browser's answer")).expect("texts")
     }
 
-    /// Waits until the texts of all such elements are what `wanted` accepts, and returns them.
+    /// Waits until `wanted` accepts the texts of all such elements, and returns them.
     ///
     /// # Panics
     ///
-    /// When they are not within [`wait::PATIENCE`].
+    /// When `wanted` does not accept them within [`wait::PATIENCE`].
     pub async fn texts_until(&self, css: &str, wanted: impl Fn(&[String]) -> bool) -> Vec<String> {
         let mut texts = Vec::new();
         wait::eventually(&format!("the texts of {css} are as wanted"), async || {
@@ -178,7 +181,8 @@ impl Browser {
         texts
     }
 
-    /// Pointer events, unlike the driver's own click, do not scroll.
+    /// Scrolls to the element, because pointer events, unlike the driver's own click, do not
+    /// scroll.
     async fn scroll_to(&self, element: &Element) {
         const SCRIPT: &str =
             "arguments[0].scrollIntoView({ block: 'center', behavior: 'instant' })";
@@ -202,7 +206,7 @@ impl Browser {
     }
 }
 
-/// `target/`, from the path of this test: `target/debug/deps/it-<hash>`.
+/// Derives `target/` from the path of this test: `target/debug/deps/it-<hash>`.
 fn pictures() -> PathBuf {
     let this = env::current_exe().unwrap_or_default();
     this.ancestors()
@@ -210,11 +214,11 @@ fn pictures() -> PathBuf {
         .map_or_else(env::temp_dir, PathBuf::from)
 }
 
-/// The future's outcome, a panic included.
+/// Returns the future's outcome, including a panic.
 async fn caught<F: Future>(future: F) -> std::thread::Result<F::Output> {
     let mut future = pin!(future);
     future::poll_fn(|context| {
-        // Nothing of the future is looked at after a panic.
+        // The future is not polled or inspected after a panic.
         match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
             Ok(poll) => poll.map(Ok),
             Err(panic) => Poll::Ready(Err(panic)),

@@ -1,4 +1,4 @@
-//! Child processes that never outlive their test.
+//! Runs child processes that never outlive their test.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
@@ -14,12 +14,14 @@ use rustix::process::{
 use crate::wait;
 use crate::watchdog::Watchdog;
 
-/// Enough to see why something failed.
+/// The number of lines that show why a process failed.
 const LINES_KEPT: usize = 10_000;
 const LINES_SHOWN: usize = 60;
 
-/// A running command: its output is kept, and it ends, with all its own children, when this is
-/// dropped, when the test panics, and when the test process is killed.
+/// A running command, whose output is kept.
+///
+/// The command ends, with all its own children, when this value is dropped, when the test panics, and when
+/// the test process is killed.
 #[derive(Debug)]
 pub struct ChildProcess {
     name: String,
@@ -33,7 +35,7 @@ impl ChildProcess {
     ///
     /// # Panics
     ///
-    /// When it cannot be started.
+    /// When the command cannot be started.
     #[track_caller]
     pub fn spawn(mut command: Command) -> ChildProcess {
         let name = command.get_program().to_string_lossy().into_owned();
@@ -60,19 +62,19 @@ impl ChildProcess {
         }
     }
 
-    /// The id of the process itself; its group has the same.
+    /// Returns the id of the process, which is also the id of its group.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Whether it has not ended yet.
+    /// Returns whether the process is still running.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Kills it and all its children at once (SIGKILL) and waits for its end.
+    /// Kills the process and all its children at once (SIGKILL) and waits for its end.
     pub fn kill(&mut self) {
-        // Fails only when the group has ended already.
+        // The kill fails only when the group has ended already.
         let _ = kill_process_group(self.id(), Signal::KILL);
         let _ = self.child.wait();
         self.watchdog = None;
@@ -83,31 +85,35 @@ impl ChildProcess {
         let _ = kill_process(self.id(), Signal::TERM);
     }
 
-    /// Freezes it and its children (SIGSTOP), and waits until all its own threads stand still: one that has
-    /// not heard of the signal yet would go on for a moment.
+    /// Freezes the process and its children (SIGSTOP) and waits until all its threads stand still.
+    ///
+    /// A thread that the signal has not reached yet would go on for a moment.
     ///
     /// # Panics
     ///
-    /// When it has ended.
+    /// When the process has ended.
     #[track_caller]
     pub fn stop(&self) {
         kill_process_group(self.id(), Signal::STOP).expect("a running process");
         let changes = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         let status = waitid(WaitId::Pid(self.id()), changes).expect("a child");
-        assert!(status.is_some_and(|status| status.stopped()), "it stands");
+        assert!(
+            status.is_some_and(|status| status.stopped()),
+            "the process has stopped"
+        );
     }
 
-    /// Lets it go on (SIGCONT).
+    /// Lets a stopped process go on (SIGCONT).
     ///
     /// # Panics
     ///
-    /// When it has ended.
+    /// When the process has ended.
     #[track_caller]
     pub fn cont(&self) {
         kill_process_group(self.id(), Signal::CONT).expect("a running process");
     }
 
-    /// Waits for its end by itself; `None` when it still runs after `limit`.
+    /// Waits until the process ends by itself; `None` when it still runs after `limit`.
     pub fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
         let mut status = None;
         wait::holds_within(limit, || {
@@ -117,13 +123,14 @@ impl ChildProcess {
         status
     }
 
-    /// The first line of its output, past or to come, that `wanted` accepts; `None` when there is
-    /// none within `limit` or before its end.
+    /// Returns the first line of output, past or to come, that `wanted` accepts.
+    ///
+    /// `None` when there is no such line within `limit` or before the process ends.
     pub fn line(&self, limit: Duration, wanted: impl Fn(&str) -> bool) -> Option<String> {
         self.output.line(limit, wanted)
     }
 
-    /// What it has written so far, to stdout and stderr.
+    /// Returns the output so far, of stdout and stderr.
     pub fn output(&self) -> String {
         self.output.tail(LINES_KEPT)
     }
@@ -137,7 +144,7 @@ impl Drop for ChildProcess {
     fn drop(&mut self) {
         self.kill();
         if std::thread::panicking() {
-            eprintln!("--- the end of what {} wrote ---", self.name);
+            eprintln!("--- the end of the output of {} ---", self.name);
             eprintln!("{}", self.output.tail(LINES_SHOWN));
         }
     }

@@ -1,4 +1,4 @@
-//! Peers that speak the protocol badly, or not at all.
+//! Runs peers that speak the protocol badly, or not at all.
 
 mod answer;
 mod request;
@@ -17,10 +17,10 @@ pub use answer::Answer;
 use request::Requests;
 pub(crate) use request::first as first_request;
 
-/// A server on a loopback port that gives one and the same answer to everything it is asked.
+/// A server on a loopback port that gives the same answer to every request.
 ///
-/// Faults that a real server can be brought to show, such as a frozen process, too little memory or
-/// a forbidden command, are better shown by a [`RedisServer`](crate::RedisServer).
+/// A real [`RedisServer`](crate::RedisServer) shows some faults better: a frozen process, too
+/// little memory, a forbidden command.
 #[derive(Debug)]
 pub struct FakeServer {
     answer: watch::Sender<Answer>,
@@ -30,43 +30,45 @@ pub struct FakeServer {
 }
 
 impl FakeServer {
-    /// Gives `answer` from the first byte on: a client does not get past its handshake.
+    /// Starts a server that gives `answer` from the first byte on, so that no client gets past its
+    /// handshake.
     ///
     /// # Panics
     ///
-    /// When no port can be had.
+    /// When no port is free.
     #[track_caller]
     pub fn start(answer: Answer) -> FakeServer {
         FakeServer::listen(answer, Handshake::Answered)
     }
 
-    /// Greets like a Redis 7 (HELLO, AUTH, CLIENT, SELECT, SUBSCRIBE and PING succeed) and gives
-    /// `answer` to everything else.
+    /// Starts a server that greets like Redis 7 and gives `answer` to everything else.
+    ///
+    /// HELLO, AUTH, CLIENT, SELECT, SUBSCRIBE and PING succeed.
     ///
     /// # Panics
     ///
-    /// When no port can be had.
+    /// When no port is free.
     #[track_caller]
     pub fn after_handshake(answer: Answer) -> FakeServer {
         FakeServer::listen(answer, Handshake::Succeeds)
     }
 
-    /// Gives another answer from now on, to live connections too.
+    /// Gives another answer from now on, also on live connections.
     pub fn set(&self, answer: Answer) {
         self.answer.send_replace(answer);
     }
 
-    /// `redis://127.0.0.1:<port>`.
+    /// Returns `redis://127.0.0.1:<port>`.
     pub fn url(&self) -> String {
         format!("redis://{}", self.address())
     }
 
-    /// Where it listens.
+    /// Returns the address that the server listens on.
     pub fn address(&self) -> SocketAddr {
         self.port.address()
     }
 
-    /// The names of all commands received, in upper case, in their order.
+    /// Returns the names of all commands received, in upper case and in their order.
     pub fn commands(&self) -> Vec<String> {
         self.commands
             .lock()

@@ -1,5 +1,5 @@
-//! Seeded faults: each row of `tests/faults/rows.toml` makes the kit wrong in one way, and names the tests
-//! that must fail by it.
+//! Reads seeded faults: each row of `tests/faults/rows.toml` breaks the kit in one way and names the tests that
+//! must then fail.
 //!
 //! ```toml
 //! [[fault]]
@@ -8,8 +8,8 @@
 //! must_fail = ["redis::slow::the_delay_of_the_answers_is_taken_off_the_lease"]
 //! [[fault.edit]]
 //! file = "lock-core/src/lease.rs"
-//! text = '''the lines as they are; they occur exactly once'''
-//! becomes = '''the lines as the fault has them'''
+//! text = '''the present lines; they occur exactly once in the file'''
+//! becomes = '''the faulty lines'''
 //! ```
 
 use std::collections::BTreeMap;
@@ -18,10 +18,10 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-/// Where the rows stand, from the root of the workspace.
+/// The path of the rows from the root of the workspace.
 pub const ROWS: &str = "tests/faults/rows.toml";
 
-/// One way to make the kit wrong.
+/// One way to break the kit.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
@@ -37,15 +37,15 @@ pub struct Fault {
     pub edits: Vec<Edit>,
 }
 
-/// One change of one file.
+/// One change to one file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
-    /// Its path from the root of the workspace.
+    /// The path of the file from the root of the workspace.
     pub file: String,
-    /// Lines that occur once in it.
+    /// Lines that occur exactly once in the file.
     pub text: String,
-    /// The lines in their place.
+    /// The lines that replace them.
     pub becomes: String,
 }
 
@@ -59,11 +59,11 @@ fn default_suite() -> String {
     "lock-tests it".to_owned()
 }
 
-/// The rows of a workspace, in their order.
+/// Reads the rows of a workspace, in their order.
 ///
 /// # Errors
 ///
-/// If the file cannot be read, or a row has not the form that is shown above.
+/// If the file cannot be read, or a row does not have the form shown above.
 pub fn read(workspace: &Path) -> Result<Vec<Fault>, String> {
     let path = workspace.join(ROWS);
     let text = fs::read_to_string(&path).map_err(|error| format!("{ROWS}: {error}"))?;
@@ -72,7 +72,7 @@ pub fn read(workspace: &Path) -> Result<Vec<Fault>, String> {
 }
 
 impl Fault {
-    /// The files that the fault changes, each with its faulty content.
+    /// Returns the files that the fault changes, each with its faulty content.
     ///
     /// # Errors
     ///
@@ -93,7 +93,7 @@ impl Fault {
             let count = content.matches(text.as_str()).count();
             if count != 1 {
                 return Err(format!(
-                    "{}: its text occurs {count} times in {file}; write the row anew against the \
+                    "{}: the text of an edit occurs {count} times in {file}; rewrite the row against the \
                      present source",
                     self.name
                 ));
@@ -103,7 +103,7 @@ impl Fault {
         Ok(faulty)
     }
 
-    /// The cargo package and the test binary that the tests are in.
+    /// Returns the cargo package and the test binary of the tests.
     ///
     /// # Errors
     ///

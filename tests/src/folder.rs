@@ -1,8 +1,8 @@
-//! Temporary folders with a name by which what a killed test left behind can be told.
+//! Makes temporary folders whose name identifies those that a killed test left behind.
 
 use tempfile::TempDir;
 
-/// An empty folder, removed when this is dropped.
+/// Makes an empty folder that is removed when the value is dropped.
 pub(crate) fn temporary() -> TempDir {
     tempfile::Builder::new()
         .prefix("lock-tests-")

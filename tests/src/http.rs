@@ -1,5 +1,7 @@
-//! One HTTP/1.1 request on one connection of its own: what a browser's click is to a server, with
-//! nothing in between that pools, retries or follows.
+//! Sends one HTTP/1.1 request on a connection of its own.
+//!
+//! A server sees the same bytes as from a click in a browser, because no client in between pools,
+//! retries or follows redirects.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,26 +14,26 @@ use tokio::net::TcpStream;
 pub struct Response {
     /// The status code.
     pub status: u16,
-    /// The headers, names in lower case; of a repeated one the last.
+    /// The headers, with names in lower case; of a repeated header, the last value.
     pub headers: BTreeMap<String, String>,
     /// The body, as text.
     pub body: String,
 }
 
-/// `GET` of a path from 127.0.0.1:`port`.
+/// Sends `GET` for a path to 127.0.0.1:`port`.
 ///
 /// # Errors
 ///
-/// No connection, or no whole answer.
+/// If there is no connection, or no complete answer.
 pub async fn get(port: u16, path: &str) -> io::Result<Response> {
     request(port, "GET", path, &[], "").await
 }
 
-/// `POST` of a JSON body, with further headers.
+/// Sends `POST` with a JSON body and further headers.
 ///
 /// # Errors
 ///
-/// No connection, or no whole answer.
+/// If there is no connection, or no complete answer.
 pub async fn post(
     port: u16,
     path: &str,
@@ -42,11 +44,11 @@ pub async fn post(
     request(port, "POST", path, &headers, json).await
 }
 
-/// Any request.
+/// Sends any request.
 ///
 /// # Errors
 ///
-/// No connection, or no whole answer.
+/// If there is no connection, or no complete answer.
 pub async fn request(
     port: u16,
     method: &str,
@@ -58,11 +60,11 @@ pub async fn request(
     request_on(stream, method, path, headers, body).await
 }
 
-/// Any request, on a connection that the test has made.
+/// Sends any request on a connection that the test has made.
 ///
 /// # Errors
 ///
-/// No whole answer.
+/// If there is no complete answer.
 pub async fn request_on(
     mut stream: TcpStream,
     method: &str,
@@ -80,7 +82,7 @@ pub async fn request_on(
     parse(&answer).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, answer.into_owned()))
 }
 
-/// The request's bytes, for tests that send only a part of them or hang up.
+/// Encodes a request, for tests that send only a part of it or hang up.
 pub fn encode(port: u16, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> String {
     let own: String = headers
         .iter()
@@ -117,7 +119,7 @@ fn parse(answer: &str) -> Option<Response> {
     })
 }
 
-/// `None` unless the last chunk, the empty one, has arrived.
+/// Joins the chunks; `None` unless the last chunk, which is empty, has arrived.
 fn join_chunks(mut rest: &str) -> Option<String> {
     let mut body = String::new();
     loop {

@@ -1,5 +1,5 @@
-//! HTTP/2 with prior knowledge: many requests on one connection, and every stream of it in the
-//! test's hand.
+//! Speaks HTTP/2 with prior knowledge: many requests on one connection, each stream controlled by the
+//! test.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,27 +18,27 @@ use crate::http::Response;
 #[derive(Debug)]
 pub struct Connection {
     requests: SendRequest<Bytes>,
-    /// The same socket, to be ended under the protocol's feet.
+    /// The same socket, so that a test can close the connection below HTTP/2.
     socket: std::net::TcpStream,
     driver: JoinHandle<()>,
     authority: String,
 }
 
 impl Connection {
-    /// To 127.0.0.1:`port`.
+    /// Connects to 127.0.0.1:`port`.
     ///
     /// # Errors
     ///
-    /// No connection, or no HTTP/2 behind it.
+    /// If there is no connection, or the server does not speak HTTP/2.
     pub async fn open(port: u16) -> io::Result<Connection> {
         Connection::on(TcpStream::connect(("127.0.0.1", port)).await?).await
     }
 
-    /// On a socket that the test has connected.
+    /// Speaks HTTP/2 on a socket that the test has connected.
     ///
     /// # Errors
     ///
-    /// No HTTP/2 behind it.
+    /// If the server does not speak HTTP/2.
     pub async fn on(stream: TcpStream) -> io::Result<Connection> {
         let port = stream.peer_addr()?.port();
         stream.set_nodelay(true)?;
@@ -49,18 +49,18 @@ impl Connection {
             requests,
             socket,
             driver: tokio::spawn(async move {
-                // Its end shows in the answers that do not come.
+                // Tests notice the end of the connection by the answers that do not come.
                 let _ = connection.await;
             }),
             authority: format!("127.0.0.1:{port}"),
         })
     }
 
-    /// A whole request, and its whole answer.
+    /// Sends a complete request and returns its complete answer.
     ///
     /// # Errors
     ///
-    /// No whole answer.
+    /// If there is no complete answer.
     pub async fn request(
         &self,
         method: &str,
@@ -73,7 +73,8 @@ impl Connection {
             return stream.answer().await?.whole().await;
         }
         let mut stream = self.begin(method, path, headers, Body::ToCome).await?;
-        // A server may answer before it has read all, and stop the rest: the answer counts.
+        // A server may answer before it has read the whole request and reject the rest. The answer
+        // decides.
         let sent = stream.send(body, true);
         match stream.answer().await {
             Ok(answer) => answer.whole().await,
@@ -81,11 +82,11 @@ impl Connection {
         }
     }
 
-    /// The head of a request, and, without a body, all of it.
+    /// Sends the head of a request; without a body, that is the whole request.
     ///
     /// # Errors
     ///
-    /// The connection has ended.
+    /// If the connection has ended.
     pub async fn begin(
         &self,
         method: &str,
@@ -108,10 +109,10 @@ impl Connection {
         Ok(Stream { answer, body })
     }
 
-    /// Ends the connection under all its streams, without a word of HTTP/2: FIN.
+    /// Ends the connection under all its streams with a FIN and without an HTTP/2 message.
     pub fn close(&self) {
         self.driver.abort();
-        // Fails only when the server was faster.
+        // The call fails only when the server has closed the socket first.
         let _ = self.socket.shutdown(Shutdown::Both);
     }
 }
@@ -122,19 +123,19 @@ impl Drop for Connection {
     }
 }
 
-/// What comes after the head of a request.
+/// Says whether a body follows the head of a request.
 ///
-/// None is not the same as an empty last part: before that comes, the server may have answered and ended
-/// the stream.
+/// No body differs from an empty last part: before that part arrives, the server may have answered and
+/// ended the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Body {
-    /// Nothing.
+    /// No body follows.
     None,
-    /// Parts of it, to be sent.
+    /// The test sends the body in parts.
     ToCome,
 }
 
-/// A request under way. Dropped before its answer has come, it is reset.
+/// A request under way, which is reset if it is dropped before its answer has come.
 #[derive(Debug)]
 pub struct Stream {
     answer: ResponseFuture,
@@ -142,26 +143,26 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A part of the request's body, or the last one.
+    /// Sends a part of the request's body, which may be the last one.
     ///
     /// # Errors
     ///
-    /// The stream has ended.
+    /// If the stream has ended.
     pub fn send(&mut self, part: &str, last: bool) -> io::Result<()> {
         let part = Bytes::copy_from_slice(part.as_bytes());
         self.body.send_data(part, last).map_err(failed)
     }
 
-    /// RST_STREAM with CANCEL: what a browser sends when its user goes elsewhere.
+    /// Sends RST_STREAM with CANCEL, as a browser does when its user leaves the page.
     pub fn reset(mut self) {
         self.body.send_reset(Reason::CANCEL);
     }
 
-    /// The head of the answer.
+    /// Waits for the head of the answer.
     ///
     /// # Errors
     ///
-    /// The stream was reset, or the connection has ended.
+    /// If the stream was reset, or the connection has ended.
     pub async fn answer(self) -> io::Result<Answer> {
         let (head, body) = self.answer.await.map_err(failed)?.into_parts();
         Ok(Answer {
@@ -173,23 +174,23 @@ impl Stream {
     }
 }
 
-/// An answer whose body is still to come. Dropped before that, its stream is reset.
+/// An answer whose body is still to come. Its stream is reset if the answer is dropped before that.
 #[derive(Debug)]
 pub struct Answer {
     /// The status code.
     pub status: u16,
-    /// The headers, names in lower case; of a repeated one the last.
+    /// The headers, with names in lower case; of a repeated header, the last value.
     pub headers: BTreeMap<String, String>,
     body: RecvStream,
     reset: SendStream<Bytes>,
 }
 
 impl Answer {
-    /// The next piece of the body; `None` at its end.
+    /// Waits for the next piece of the body; `None` at its end.
     ///
     /// # Errors
     ///
-    /// The stream was reset, or the connection has ended.
+    /// If the stream was reset, or the connection has ended.
     pub async fn piece(&mut self) -> io::Result<Option<String>> {
         let Some(piece) = self.body.data().await else {
             return Ok(None);
@@ -202,7 +203,7 @@ impl Answer {
         Ok(Some(String::from_utf8_lossy(&piece).into_owned()))
     }
 
-    /// All of it.
+    /// Waits for the complete answer.
     ///
     /// # Errors
     ///
@@ -219,7 +220,7 @@ impl Answer {
         })
     }
 
-    /// RST_STREAM with CANCEL, in the middle of the body.
+    /// Sends RST_STREAM with CANCEL in the middle of the body.
     pub fn reset(mut self) {
         self.reset.send_reset(Reason::CANCEL);
     }

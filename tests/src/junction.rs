@@ -1,4 +1,4 @@
-//! One port, several ways: where a connection leads is told by what it says first.
+//! Routes the connections to one port to several addresses, by the first bytes of each connection.
 
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
@@ -9,8 +9,10 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::Port;
 use crate::thread::NetworkThread;
 
-/// Listens on a port, and joins each connection with the address that it is for. On a thread of its
-/// own, as a [`Proxy`](crate::Proxy): one may stand on each way.
+/// Listens on a port and joins each connection with the address that it is for.
+///
+/// A junction runs on a thread of its own, as a [`Proxy`](crate::Proxy) does, because a proxy may
+/// stand behind it.
 #[derive(Debug)]
 pub(crate) struct Junction {
     _port: Port,
@@ -18,11 +20,14 @@ pub(crate) struct Junction {
 }
 
 impl Junction {
-    /// `way`: from the first bytes of a connection to where it leads; `None`: they do not tell yet.
+    /// Listens on `port`.
+    ///
+    /// `way` maps the first bytes of a connection to its address; `None` means that it needs more
+    /// bytes.
     ///
     /// # Panics
     ///
-    /// When the port cannot be had.
+    /// When the port is taken.
     #[track_caller]
     pub(crate) fn at(
         port: Port,
@@ -46,7 +51,7 @@ async fn accept_all(listener: StdListener, way: Arc<Way>) {
     }
 }
 
-/// Until both sides have said their last word, or one of them is gone.
+/// Copies bytes until both sides have ended their stream, or one of them has gone.
 async fn join(mut from: TcpStream, way: Arc<Way>) {
     let mut said = Vec::new();
     let address = loop {

@@ -1,27 +1,28 @@
-//! What the tests of the workspace stand on: real servers, a network that fails on command, real
+//! The harness of the workspace's tests: real servers, a network that fails on command, real
 //! processes and a real browser.
 //!
-//! - [`RedisServer`]: a redis-server of its own, in a folder of its own, that can be stopped, killed
-//!   and brought back on the same port.
-//! - [`ReplicaSet`], [`Sentinels`] and [`RedisCluster`]: several of them, one taking another's place.
-//! - [`Tls`]: certificates, for servers that speak it.
-//! - [`ServerClock`]: a time of day for servers, that steps on command.
-//! - [`SplitCluster`]: a cluster that can be parted in two.
+//! - [`RedisServer`]: a redis-server with a folder of its own. A test can stop it, kill it and start
+//! it again on the same port.
+//! - [`ReplicaSet`], [`Sentinels`] and [`RedisCluster`]: several servers, of which one can replace
+//! another.
+//! - [`Tls`]: certificates, for servers that speak TLS.
+//! - [`ServerClock`]: a clock for servers, which steps on command.
+//! - [`SplitCluster`]: a cluster that a test can part in two.
 //! - [`Proxy`]: a TCP proxy that holds, delays, replaces and cuts what passes through it.
 //! - [`FakeServer`]: a peer that speaks the protocol badly, or not at all.
-//! - [`ChildProcess`] and [`ShopProcess`]: processes that end with the test, however the test ends.
+//! - [`ChildProcess`] and [`ShopProcess`]: processes that always end with the test.
 //! - [`Browser`]: a headless browser with real pointer events.
-//! - [`needs!`]: how a test says that it could not run, and why.
+//! - [`needs!`]: reports that a test could not run, and why.
 //!
 //! Everything listens and connects on loopback only.
 //!
 //! # Panics
 //!
-//! A harness that cannot do what a test asks for panics with the reason: there is nothing a test
-//! could do about it, and the panic names the line in the test.
+//! A harness that cannot do what a test asks for panics with the reason. A test could not handle the
+//! failure, and the panic names the line of the test.
 #![allow(
     clippy::disallowed_methods,
-    reason = "tests watch real servers: they read the real clock"
+    reason = "tests watch real servers and therefore read the real clock"
 )]
 #![allow(
     clippy::exhaustive_enums,

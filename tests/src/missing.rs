@@ -1,4 +1,4 @@
-//! How a test says that it could not run.
+//! Reports tests that could not run.
 
 use std::any::type_name_of_val;
 use std::env;
@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Returns from the test when a part of the machine is missing, after writing down that it did not
-/// run and why: `needs!(redis)`, `needs!(browser)`.
+/// Returns from the test when a part of the machine is missing, and records the test and the reason.
 ///
-/// The names are those of the functions of [`missing`](crate::missing) that look for the part. The
-/// test command counts what was written down and fails: a test that did not run has not passed.
+/// Use: `needs!(redis)`, `needs!(browser)`.
+///
+/// The names are those of the functions of [`missing`](crate::missing) that look for the part. The test command
+/// counts the records and fails, because a test that did not run has not passed.
 #[macro_export]
 macro_rules! needs {
     ($part:ident) => {
@@ -23,24 +24,24 @@ macro_rules! needs {
     };
 }
 
-/// The redis-server to start: `$REDIS_SERVER`, else the one on the search path.
+/// Finds the redis-server to start: `$REDIS_SERVER`, else the one on the search path.
 ///
 /// # Errors
 ///
-/// What is missing, in words.
+/// Names the missing part.
 pub fn redis() -> Result<PathBuf, String> {
     chosen_or_found("REDIS_SERVER", &["redis-server"])
 }
 
-/// Whether the redis-server speaks TLS, which not every one was built with.
+/// Checks that redis-server speaks TLS, because some builds do not.
 ///
 /// # Errors
 ///
-/// What is missing, in words.
+/// Names the missing part.
 pub fn redis_with_tls() -> Result<(), String> {
     static SPEAKS: OnceLock<Result<(), String>> = OnceLock::new();
     let look = || {
-        // It ends at once, in both cases: there is no certificate.
+        // The server ends at once in both cases, because it has no certificate.
         let ended = Command::new(redis()?)
             .args(["--port", "0", "--tls-port", "1"])
             .output();
@@ -54,35 +55,36 @@ pub fn redis_with_tls() -> Result<(), String> {
     SPEAKS.get_or_init(look).clone()
 }
 
-/// The C compiler that makes a server's clock step: see [`ServerClock`](crate::ServerClock). Elsewhere than on Linux
-/// servers cannot be given another clock.
+/// Finds the C compiler that builds the stepping clock of a [`ServerClock`](crate::ServerClock).
+///
+/// Only on Linux can a server have another clock.
 ///
 /// # Errors
 ///
-/// What is missing, in words.
+/// Names the missing part.
 pub fn server_clock() -> Result<PathBuf, String> {
     if !cfg!(target_os = "linux") {
-        return Err("no way to a clock of a server's own but on Linux".to_owned());
+        return Err("a server can have a clock of its own on Linux only".to_owned());
     }
     let compilers = ["cc", "gcc", "clang"];
     let found = compilers.iter().find_map(|name| on_search_path(name));
     found.ok_or_else(|| "no C compiler".to_owned())
 }
 
-/// Whether there are a browser and a driver for it: see [`chromium`] and [`chromedriver`].
+/// Checks that there are a browser and a driver for it: see [`chromium`] and [`chromedriver`].
 ///
 /// # Errors
 ///
-/// What is missing, in words.
+/// Names the missing part.
 pub fn browser() -> Result<(), String> {
     chromium().and(chromedriver()).map(drop)
 }
 
-/// The Chromium to drive: `$CHROMIUM`, else the first one found.
+/// Finds the Chromium to drive: `$CHROMIUM`, else the first one found.
 ///
 /// # Errors
 ///
-/// What is missing, in words.
+/// Names the missing part.
 pub fn chromium() -> Result<PathBuf, String> {
     const NAMES: [&str; 7] = [
         "chromium",
@@ -96,28 +98,28 @@ pub fn chromium() -> Result<PathBuf, String> {
     chosen_or_found("CHROMIUM", &NAMES)
 }
 
-/// The driver for it: `$CHROMEDRIVER`, else the one on the search path.
+/// Finds the driver for Chromium: `$CHROMEDRIVER`, else the one on the search path.
 ///
 /// # Errors
 ///
-/// What is missing, in words.
+/// Names the missing part.
 pub fn chromedriver() -> Result<PathBuf, String> {
     chosen_or_found("CHROMEDRIVER", &["chromedriver"])
 }
 
-/// Writes down that the test which made `here` did not run. [`needs!`](crate::needs) calls it.
+/// Records that the test which made `here` did not run. [`needs!`](crate::needs) calls it.
 ///
 /// # Panics
 ///
-/// When the line cannot be written: a test must not pass by losing its own excuse.
+/// When the line cannot be written, because a test that could not run must not pass unnoticed.
 pub fn not_run(here: &impl Fn(), why: &str) {
     let line = format!("{}: {why}\n", test_name(type_name_of_val(here)));
-    // The handle, unlike `eprintln!`, is not captured for a test that passes.
+    // libtest captures `eprintln!` of a test that passes, but not this handle.
     let _ = std::io::stderr().write_all(format!("NOT RUN {line}").as_bytes());
 
     if let Some(file) = env::var_os("LOCK_TESTS_NOT_RUN") {
         let appended = OpenOptions::new().create(true).append(true).open(&file);
-        // One write, so that the lines of tests that run at once stay whole.
+        // One write keeps the lines of concurrent tests whole.
         appended
             .and_then(|mut file| file.write_all(line.as_bytes()))
             .unwrap_or_else(|error| panic!("{} cannot be written: {error}", file.display()));
@@ -125,7 +127,7 @@ pub fn not_run(here: &impl Fn(), why: &str) {
 }
 
 fn test_name(closure: &str) -> &str {
-    // An async test's body is a closure itself.
+    // The body of an async test is itself a closure.
     closure.trim_end_matches("::{{closure}}")
 }
 

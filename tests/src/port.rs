@@ -1,4 +1,4 @@
-//! Loopback ports that stay ours while nothing listens on them.
+//! Reserves loopback ports, also while no server listens on them.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -6,19 +6,20 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use tokio::net::TcpSocket;
 
-/// Below the ranges from which Linux and macOS take the ports of outgoing connections, so that no
-/// connection of anybody sits on the port of a server that is down for a moment.
+/// The first port. It is below the ranges from which Linux and macOS take the ports of outgoing
+/// connections. So no outgoing connection takes the port of a server that is down for a moment.
 const FIRST: u16 = 12_000;
 const COUNT: u16 = 10_000;
 
 static NEXT: AtomicU16 = AtomicU16::new(0);
 
-/// A free TCP port on 127.0.0.1, reserved among all users of this harness on this machine until it
-/// is dropped.
+/// A free TCP port on 127.0.0.1.
 ///
-/// A server that is killed and started again needs its port to be free in between. The reservation
-/// is a UDP socket bound to the same number: the two kinds of port do not disturb one another, a
-/// bind is atomic across processes, and the reservation ends with the process.
+/// The port is reserved among all users of this harness on this machine until the value is dropped.
+///
+/// A server that is killed and started again needs its port to stay free in between. The reservation is
+/// a UDP socket bound to the same number. TCP and UDP ports do not conflict, a bind is atomic across
+/// processes, and the reservation ends with the process.
 #[derive(Debug)]
 pub struct Port {
     number: u16,
@@ -26,21 +27,22 @@ pub struct Port {
 }
 
 impl Port {
-    /// Reserves a port that nobody listens on.
+    /// Reserves a port on which no process listens.
     ///
     /// # Panics
     ///
-    /// When ten thousand ports are all taken.
+    /// When all ten thousand ports are taken.
     pub fn free() -> Port {
         Port::first(|_| true)
     }
 
-    /// Reserves a port that nobody listens on, nor on the one ten thousand above it, where a node of
-    /// a Redis cluster talks with the others. The harness gives that one to nobody.
+    /// Reserves a port for a node of a Redis cluster, which also needs the port ten thousand above it.
+    ///
+    /// No process listens on either port. The harness never hands out the upper one.
     ///
     /// # Panics
     ///
-    /// When ten thousand ports are all taken.
+    /// When all ten thousand ports are taken.
     pub fn free_with_bus() -> Port {
         Port::first(|number| nobody_listens(number + 10_000).is_ok())
     }
@@ -59,19 +61,19 @@ impl Port {
         panic!("no free port on 127.0.0.1 from {FIRST} on");
     }
 
-    /// The port's number.
+    /// Returns the port's number.
     pub fn number(&self) -> u16 {
         self.number
     }
 
-    /// The port on 127.0.0.1.
+    /// Returns the port's address on 127.0.0.1.
     pub fn address(&self) -> SocketAddr {
         loopback(self.number)
     }
 
     fn reserve(number: u16) -> Option<Port> {
         let reservation = UdpSocket::bind(loopback(number)).ok()?;
-        // Somebody outside this harness may be listening.
+        // A process outside this harness may be listening.
         nobody_listens(number).ok()?;
         Some(Port {
             number,
@@ -80,8 +82,10 @@ impl Port {
     }
 }
 
-/// Looks without listening. A process that another test starts at this moment holds, until it is what
-/// it is to be, a copy of the socket: one that listened would keep the port from its owner for so long.
+/// Checks that no process listens, by a bind without a listen.
+///
+/// A process that another test forks at this moment holds a copy of the socket until its exec. A
+/// listening copy would keep the port from its owner for that time.
 fn nobody_listens(port: u16) -> io::Result<()> {
     let socket = TcpSocket::new_v4()?;
     socket.set_reuseaddr(true)?;

@@ -1,4 +1,4 @@
-//! A network that fails on command.
+//! Runs a network that fails on command.
 
 mod load;
 mod pump;
@@ -18,8 +18,8 @@ pub use rule::{Direction, Flow};
 
 /// A TCP proxy on a loopback port of its own, in front of one address.
 ///
-/// Every command holds for live and later connections alike, and from its return on: no byte passes
-/// after it that the new rule forbids. It runs on a thread of its own, so that a test may block,
+/// Every command holds for live and later connections alike, and from its return on: after it, no byte
+/// passes that the new rule forbids. The proxy runs on a thread of its own, so that a test may block,
 /// pause or end its own runtime.
 #[derive(Debug)]
 pub struct Proxy {
@@ -29,11 +29,11 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// A proxy to `upstream` that passes everything.
+    /// Starts a proxy to `upstream` that passes everything.
     ///
     /// # Panics
     ///
-    /// When no port can be had.
+    /// When no port is free.
     #[track_caller]
     pub fn to(upstream: SocketAddr) -> Proxy {
         let port = Port::free();
@@ -47,27 +47,27 @@ impl Proxy {
         }
     }
 
-    /// Where it listens.
+    /// Returns the address that the proxy listens on.
     pub fn address(&self) -> SocketAddr {
         self.port.address()
     }
 
-    /// The port it listens on.
+    /// Returns the port that the proxy listens on.
     pub fn port(&self) -> u16 {
         self.port.number()
     }
 
-    /// `redis://127.0.0.1:<port>`.
+    /// Returns `redis://127.0.0.1:<port>`.
     pub fn redis_url(&self) -> String {
         format!("redis://{}", self.address())
     }
 
-    /// Sets what happens to the bytes of one direction.
+    /// Sets the rule for the bytes of one direction.
     pub fn set(&self, direction: Direction, flow: Flow) {
         self.plan.send_modify(|plan| plan.set(direction, flow));
     }
 
-    /// Everything passes again, in both directions: first what was held, in its order.
+    /// Lets everything pass again in both directions, first the held bytes in their order.
     pub fn pass(&self) {
         self.plan.send_modify(|plan| {
             plan.set(Direction::Requests, Flow::Pass);
@@ -75,8 +75,9 @@ impl Proxy {
         });
     }
 
-    /// Nothing passes, in either direction, and nobody is told: no FIN, no RST. Connections are
-    /// still accepted.
+    /// Holds all bytes in both directions without a FIN or RST to either side.
+    ///
+    /// The proxy still accepts connections.
     pub fn black_hole(&self) {
         self.plan.send_modify(|plan| {
             plan.set(Direction::Requests, Flow::Hold);
@@ -84,15 +85,18 @@ impl Proxy {
         });
     }
 
-    /// Nothing passes on the connections there are now, in either direction, until [`Proxy::thaw`];
-    /// later connections are not concerned. What an old connection carried then arrives late, after
-    /// what newer ones did.
+    /// Holds all bytes of the present connections, in both directions, until [`Proxy::thaw`].
+    ///
+    /// Later connections are not affected. The bytes of an old connection can therefore arrive after
+    /// those of newer connections.
     pub fn freeze(&self) {
         self.plan.send_modify(Plan::freeze);
     }
 
-    /// As [`Proxy::freeze`], and the clients are told that those connections have ended (FIN): a proxy
-    /// that outlives its clients' side. What they have sent reaches the server after [`Proxy::thaw`].
+    /// Freezes the present connections as [`Proxy::freeze`] does, and ends them for the clients (FIN).
+    ///
+    /// So the proxy outlives the clients' side. The bytes that the clients have sent reach the server
+    /// after [`Proxy::thaw`].
     pub fn outlive_clients(&self) {
         self.plan.send_modify(|plan| {
             plan.freeze();
@@ -105,12 +109,13 @@ impl Proxy {
         self.plan.send_modify(|plan| plan.frozen_before = 0);
     }
 
-    /// Resets every live connection on both of its sides (RST); what was held is lost. Returns
-    /// when they are gone. New connections are accepted as before.
+    /// Resets every live connection on both of its sides (RST) and returns when they have gone.
+    ///
+    /// Held bytes are lost. The proxy accepts new connections as before.
     ///
     /// # Panics
     ///
-    /// When they do not go.
+    /// When the connections do not end.
     #[track_caller]
     pub fn cut(&self) {
         let mut gone = Arc::new(());
@@ -119,7 +124,7 @@ impl Proxy {
         wait::until("the connections are cut", || Arc::strong_count(&gone) == 1);
     }
 
-    /// Refuses new connections, as a port nobody listens on does. Live ones stay.
+    /// Refuses new connections, as a port does on which no process listens. Live ones stay.
     ///
     /// # Panics
     ///
@@ -141,23 +146,24 @@ impl Proxy {
         wait::until("the port is open", || self.plan.borrow().listening);
     }
 
-    /// How many connections are open through it now.
+    /// Counts the open connections.
     pub fn connections(&self) -> usize {
-        // The plan itself holds one.
+        // The plan itself holds one reference.
         Arc::strong_count(&self.plan.borrow().generation) - 1
     }
 
-    /// How many bytes have passed in one direction, over all connections.
+    /// Counts the bytes that have passed in one direction, over all connections.
     pub fn bytes(&self, direction: Direction) -> u64 {
         self.exact(|plan| plan.lane(direction).passed())
     }
 
-    /// How many bytes are held back at this moment in one direction, over all live connections.
+    /// Counts the bytes that are held at this moment in one direction, over all live connections.
     pub fn held(&self, direction: Direction) -> u64 {
         self.exact(|plan| plan.lane(direction).held())
     }
 
-    /// Reads with the plan's lock held alone: between no connection's write and its count.
+    /// Reads under the plan's lock, so that the read never falls between a connection's write and its
+    /// count.
     fn exact(&self, read: impl FnOnce(&Plan) -> u64) -> u64 {
         let mut number = 0;
         self.plan.send_if_modified(|plan| {

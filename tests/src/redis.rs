@@ -1,4 +1,4 @@
-//! A real redis-server for each test that wants one.
+//! Starts a real redis-server for each test that needs one.
 
 mod ask;
 mod clock;
@@ -28,33 +28,34 @@ pub use sentinels::Sentinels;
 pub use split::SplitCluster;
 pub use tls::{Authority, Certificate, Tls};
 
-/// A redis-server process on a loopback port of its own, ended when this is dropped.
+/// A redis-server process on a loopback port of its own. The server ends when this value is
+/// dropped.
 ///
-/// It keeps no data over a restart unless [`RedisOptions::append_only`] says so.
+/// The server keeps no data over a restart unless [`RedisOptions::append_only`] is set.
 #[derive(Debug)]
 pub struct RedisServer {
     process: Mutex<Option<ChildProcess>>,
     options: RedisOptions,
     port: Port,
-    /// Where it speaks TLS, if it does.
+    /// The port on which the server speaks TLS, if it does.
     tls_port: Option<Port>,
     folder: TempDir,
     frozen: AtomicBool,
 }
 
 impl RedisServer {
-    /// A server with nothing special about it; panics as [`RedisOptions::start`] does.
+    /// Starts a server with default options; panics as [`RedisOptions::start`] does.
     #[track_caller]
     pub fn start() -> RedisServer {
         RedisServer::options().start()
     }
 
-    /// The way to a server with something special about it.
+    /// Returns options for a server that differs from the default.
     pub fn options() -> RedisOptions {
         RedisOptions::default()
     }
 
-    /// `redis://127.0.0.1:<port>`, with the password if there is one.
+    /// Returns `redis://127.0.0.1:<port>`, with the password if there is one.
     pub fn url(&self) -> String {
         let user_info = self
             .options
@@ -64,11 +65,11 @@ impl RedisServer {
         format!("redis://{user_info}{}", self.address())
     }
 
-    /// `rediss://127.0.0.1:<port>`, with the password if there is one.
+    /// Returns `rediss://127.0.0.1:<port>`, with the password if there is one.
     ///
     /// # Panics
     ///
-    /// When it does not speak TLS.
+    /// When the server does not speak TLS.
     #[track_caller]
     pub fn tls_url(&self) -> String {
         let port = self.tls_port.as_ref().expect("a server that speaks TLS");
@@ -76,61 +77,61 @@ impl RedisServer {
         plain.replace(&self.address().to_string(), &port.address().to_string())
     }
 
-    /// `rediss` if it speaks TLS.
+    /// Returns `rediss` if the server speaks TLS, else `redis`.
     fn scheme(&self) -> &'static str {
         self.tls_port.as_ref().map_or("redis", |_| "rediss")
     }
 
-    /// The port by which other servers and clients find it: that for TLS, if there is one.
+    /// Returns the port for other servers and clients: the TLS port, if there is one.
     pub(super) fn port_of_others(&self) -> u16 {
         self.tls_port.as_ref().map_or(self.port(), Port::number)
     }
 
-    /// `unix://<path>` of the socket the server listens on too.
+    /// Returns the `unix://<path>` URL of the socket that the server also listens on.
     pub fn socket_url(&self) -> String {
         format!("unix://{}", self.socket())
     }
 
-    /// Where it listens.
+    /// Returns the address that the server listens on.
     pub fn address(&self) -> SocketAddr {
         self.port.address()
     }
 
-    /// The port it listens on.
+    /// Returns the port that the server listens on.
     pub fn port(&self) -> u16 {
         self.port.number()
     }
 
-    /// Its process's id.
+    /// Returns the id of the server's process.
     ///
     /// # Panics
     ///
-    /// When it is down.
+    /// When the server is down.
     #[track_caller]
     pub fn pid(&self) -> u32 {
         self.process().as_ref().expect("a running server").pid()
     }
 
-    /// Whether it can answer: it was not killed, and is not frozen.
+    /// Returns whether the server can answer: it is neither killed nor frozen.
     pub fn is_up(&self) -> bool {
         self.process().is_some() && !self.frozen.load(Ordering::SeqCst)
     }
 
-    /// `kill -9`; the port stays reserved.
+    /// Kills the server with `kill -9`; the port stays reserved.
     pub fn kill(&self) {
         *self.process() = None;
         self.frozen.store(false, Ordering::SeqCst);
     }
 
-    /// Starts a killed server again: same port, same folder.
+    /// Starts a killed server again on the same port and in the same folder.
     ///
     /// # Panics
     ///
-    /// When it runs, or does not come up.
+    /// When the server is running, or does not come up.
     #[track_caller]
     pub fn start_again(&self) {
         let mut process = self.process();
-        assert!(process.is_none(), "the server runs already");
+        assert!(process.is_none(), "the server is already running");
         self.write_file();
         let child = process.insert(ChildProcess::spawn(self.command()));
         let up = wait::holds_within(wait::PATIENCE, || self.answers() || !child.is_running());
@@ -141,14 +142,15 @@ impl RedisServer {
         );
     }
 
-    /// `kill -9`, then started again.
+    /// Kills the server with `kill -9` and starts it again.
     #[track_caller]
     pub fn restart(&self) {
         self.kill();
         self.start_again();
     }
 
-    /// `kill -9`, then started again on an empty folder: everything is lost, whatever the options.
+    /// Kills the server and starts it on an empty folder, so that it loses all data with any
+    /// options.
     ///
     /// # Panics
     ///
@@ -161,22 +163,22 @@ impl RedisServer {
         self.start_again();
     }
 
-    /// Freezes the process (SIGSTOP): it accepts connections, and answers nothing.
+    /// Freezes the process (SIGSTOP), which then accepts connections and answers nothing.
     ///
     /// # Panics
     ///
-    /// When it is down.
+    /// When the server is down.
     #[track_caller]
     pub fn stop(&self) {
         self.process().as_ref().expect("a running server").stop();
         self.frozen.store(true, Ordering::SeqCst);
     }
 
-    /// Lets a frozen process go on (SIGCONT): it answers what was sent meanwhile.
+    /// Lets a frozen process go on (SIGCONT), which then answers the requests of the meantime.
     ///
     /// # Panics
     ///
-    /// When it is down.
+    /// When the server is down.
     #[track_caller]
     pub fn cont(&self) {
         self.process().as_ref().expect("a running server").cont();
@@ -207,7 +209,8 @@ impl RedisServer {
         command
     }
 
-    /// What a server has written into its file since is kept over a restart.
+    /// Writes the server's file unless it exists, because a restart keeps the lines that the
+    /// server has written since.
     fn write_file(&self) {
         if let Some(text) = &self.options.file
             && !self.file().exists()

@@ -1,5 +1,7 @@
-//! A blocking Redis client of a hundred lines, so that what a test sees of a server does not pass
-//! through the client it tests, and adds nothing to the server's statistics but the command itself.
+//! A small blocking Redis client.
+//!
+//! A test observes a server by it and not by the client under test. The only command that it adds
+//! to the server's statistics is the command itself.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -9,12 +11,12 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) struct Connection(BufReader<TcpStream>);
 
-/// A reply as text: arrays have one element a line, nil is `(nil)`, as redis-cli prints it.
-/// An error reply is the `Err` of it.
+/// A reply as text: arrays have one element a line, and nil is `(nil)`, as redis-cli prints it. An
+/// error reply is `Err`.
 pub(crate) type Reply = Result<String, String>;
 
 impl Connection {
-    /// Connects; every later read is bounded by `timeout` too.
+    /// Connects. The same `timeout` bounds every later read.
     pub(crate) fn open(address: SocketAddr, timeout: Duration) -> io::Result<Connection> {
         let stream = TcpStream::connect_timeout(&address, timeout)?;
         stream.set_nodelay(true)?;
@@ -56,7 +58,7 @@ impl Connection {
         }
         let mut lines = Vec::new();
         for _ in 0..length {
-            // An error inside an array is a value there: EXEC answers so.
+            // An error inside an array is a value there, for example in an answer to EXEC.
             lines.push(self.read_reply()?.unwrap_or_else(|error| error));
         }
         Ok(Ok(lines.join("\n")))

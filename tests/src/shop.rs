@@ -1,4 +1,4 @@
-//! The example shop as a process: what `cargo run --example shop` starts.
+//! Runs the example shop as a process, as `cargo run --example shop` does.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use crate::{ChildProcess, wait};
 
-/// How to start the shop; [`ShopProcess::options`] makes one.
+/// Options for the start of the shop; [`ShopProcess::options`] makes them.
 #[derive(Debug, Clone, Default)]
 pub struct ShopOptions {
     arguments: Vec<String>,
@@ -15,21 +15,23 @@ pub struct ShopOptions {
 }
 
 impl ShopOptions {
-    /// An argument, as `--pair`.
+    /// Adds an argument, for example `--pair`.
     #[must_use]
     pub fn arg(mut self, argument: &str) -> Self {
         self.arguments.push(argument.to_owned());
         self
     }
 
-    /// A variable in its environment. `PORT` is 0 unless set here, and `REDIS_URL` is unset.
+    /// Sets a variable in the shop's environment. `PORT` is 0 unless set here, and `REDIS_URL` is
+    /// unset.
     #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Starts the shop and waits for nothing: it may be one that must not come up.
+    /// Starts the shop and does not wait for it, because a test may expect that it fails to
+    /// start.
     ///
     /// # Panics
     ///
@@ -50,7 +52,7 @@ impl ShopOptions {
     ///
     /// # Panics
     ///
-    /// When the example cannot be built, ends at once or does not say where it listens.
+    /// When the example cannot be built, ends at once or does not print its address.
     #[track_caller]
     pub fn start(self) -> ShopProcess {
         let child = self.spawn();
@@ -64,7 +66,7 @@ impl ShopOptions {
     }
 }
 
-/// A running shop, ended with its own children when this is dropped.
+/// A running shop, which ends with its own children when this value is dropped.
 #[derive(Debug)]
 pub struct ShopProcess {
     child: ChildProcess,
@@ -73,44 +75,44 @@ pub struct ShopProcess {
 }
 
 impl ShopProcess {
-    /// A shop on its embedded store; panics as [`ShopOptions::start`] does.
+    /// Starts a shop on its embedded store; panics as [`ShopOptions::start`] does.
     #[track_caller]
     pub fn start() -> ShopProcess {
         ShopProcess::options().start()
     }
 
-    /// The way to a shop with arguments or an environment.
+    /// Returns options for a shop with arguments or an environment.
     pub fn options() -> ShopOptions {
         ShopOptions::default()
     }
 
-    /// The line it opened with.
+    /// Returns the opening line of the shop.
     pub fn opening(&self) -> &str {
         &self.opening
     }
 
-    /// The port it listens on; the first, if its opening line names several.
+    /// Returns the port that the shop listens on; the first, if its opening line names several.
     pub fn port(&self) -> u16 {
         self.ports[0]
     }
 
-    /// All ports its opening line names.
+    /// Returns all ports that the opening line names.
     pub fn ports(&self) -> &[u16] {
         &self.ports
     }
 
-    /// `http://127.0.0.1:<port>`.
+    /// Returns `http://127.0.0.1:<port>`.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port())
     }
 
-    /// Its process, to be killed, asked to end, frozen or read from.
+    /// Returns the process, for tests that kill, end, freeze or read it.
     pub fn process(&mut self) -> &mut ChildProcess {
         &mut self.child
     }
 }
 
-/// The numbers after `http://<host>:` in a line.
+/// Returns the numbers after `http://<host>:` in a line.
 fn ports_in(line: &str) -> Vec<u16> {
     let port = |after: &str| {
         let authority = after.split(['/', ' ']).next()?;
@@ -123,16 +125,17 @@ fn ports_in(line: &str) -> Vec<u16> {
     line.split("http://").skip(1).filter_map(port).collect()
 }
 
-/// The built example, from the source as it is now.
+/// Builds the example from the present source and returns its path.
 ///
-/// Cargo builds examples along with the tests of their own package only; a test of this one must
-/// not drive a shop of last week. The build is asked for as the test command asks for it, so that
-/// there it has nothing to do.
+/// Cargo builds examples only along with the tests of their own package, and a test here must not
+/// drive an outdated shop. The build uses the flags of the test command, so that after that
+/// command nothing is left to build.
 fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
         let profile_folder = profile_folder();
-        // Cargo tells the tests that it runs where it is; without it, there is what there is.
+        // Cargo sets `CARGO` for the tests that it runs. Without it, the test uses the existing
+        // binary.
         if let Some(cargo) = env::var_os("CARGO") {
             build(Command::new(cargo), &profile_folder);
         }
@@ -142,7 +145,7 @@ fn binary() -> &'static Path {
     })
 }
 
-/// `target/debug`, from the path of this test: `target/debug/deps/it-<hash>`.
+/// Derives `target/debug` from the path of this test: `target/debug/deps/it-<hash>`.
 fn profile_folder() -> PathBuf {
     let this = env::current_exe().expect("the test's own path");
     let folder = this.ancestors().nth(2).expect("a folder above deps");

@@ -1,13 +1,12 @@
-//! A runtime of its own for the parts of the network that a test plays.
+//! Runs the parts of the network that a test plays on a runtime of their own.
 
 use std::thread::JoinHandle;
 
 use tokio::sync::oneshot;
 
-/// A future on a thread and runtime of its own, ended when this is dropped.
+/// A future on a thread and runtime of its own, which end when this value is dropped.
 ///
-/// The test's own runtime may be blocked, paused or shut down: that is what many tests are about,
-/// and the network must not notice.
+/// Many tests block, pause or shut down their own runtime, and the network must not notice.
 #[derive(Debug)]
 pub(crate) struct NetworkThread {
     stop: Option<oneshot::Sender<()>>,

@@ -1,8 +1,8 @@
-//! Waiting for a state, instead of sleeping and hoping.
+//! Waits for a state instead of sleeping.
 
 use std::time::{Duration, Instant};
 
-/// Long enough for a loaded machine with two cores: reached only when something is broken.
+/// The longest wait. Only a defect reaches it, also on a loaded machine with two cores.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 const PAUSE: Duration = Duration::from_millis(2);
@@ -11,7 +11,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 ///
 /// # Panics
 ///
-/// After [`PATIENCE`], naming `what` was waited for.
+/// After [`PATIENCE`], with `what` in the message.
 #[track_caller]
 pub fn until(what: &str, mut state: impl FnMut() -> bool) {
     assert!(
@@ -20,7 +20,7 @@ pub fn until(what: &str, mut state: impl FnMut() -> bool) {
     );
 }
 
-/// Blocks until `state` holds or `limit` is over, and says which.
+/// Blocks until `state` holds or `limit` is over, and returns whether it holds.
 pub fn holds_within(limit: Duration, mut state: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     loop {
@@ -38,7 +38,7 @@ pub fn holds_within(limit: Duration, mut state: impl FnMut() -> bool) -> bool {
 ///
 /// # Panics
 ///
-/// After [`PATIENCE`], naming `what` was waited for.
+/// After [`PATIENCE`], with `what` in the message.
 pub async fn eventually(what: &str, mut state: impl AsyncFnMut() -> bool) {
     let start = Instant::now();
     while !state().await {

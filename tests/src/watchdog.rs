@@ -1,13 +1,13 @@
-//! Ends a child when its test process is killed and cannot do so itself.
+//! Ends a child when its test process is killed and cannot end the child itself.
 
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// The first line names the process group to guard, the second the folder it works in. There is no
-/// third one: the pipe's end means that whoever held the other side is gone, and cannot remove the
-/// folder either if it is one of this harness.
+/// The first line names the process group to guard, the second the folder that it works in. There
+/// is no third line: the end of the pipe means that the test process has gone. That process cannot
+/// remove the folder then, so the script removes it if it is one of this harness.
 const SCRIPT: &str = r#"read -r group || exit 0
 read -r folder || exit 0
 read -r _
@@ -16,13 +16,13 @@ case "$folder" in */lock-tests-*) rm -rf -- "$folder" ;; esac"#;
 
 /// A shell that waits on a pipe from this process and kills a process group when the pipe ends.
 ///
-/// A pipe ends with its holder for every reason there is, `kill -9` included, on every Unix, and
-/// without unsafe code; Linux's parent-death signal has none of these three.
+/// A pipe ends with its holder in every case, `kill -9` included, on every Unix, and without
+/// unsafe code. Linux's parent-death signal fulfils none of these three.
 #[derive(Debug)]
 pub(crate) struct Watchdog(Child);
 
 impl Watchdog {
-    /// Starts the shell, before the child, so that the child is unguarded for one write only.
+    /// Starts the shell before the child, so that the child is unguarded for one write only.
     pub(crate) fn start() -> io::Result<Watchdog> {
         let shell = Command::new("sh")
             .args(["-c", SCRIPT])
@@ -44,7 +44,7 @@ impl Watchdog {
 }
 
 impl Drop for Watchdog {
-    /// Called off: the shell is killed before its pipe ends.
+    /// Calls the watchdog off, by killing the shell before its pipe ends.
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

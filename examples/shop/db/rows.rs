@@ -1,9 +1,9 @@
-//! What the tables hold, as the rest of the shop sees it.
+//! Maps the rows of the tables to types.
 
 use rusqlite::Row;
 use serde::Serialize;
 
-/// Each lane has shelves and orders of its own.
+/// One of the two lanes. Each has shelves and orders of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
     Plain,
@@ -18,7 +18,7 @@ pub(crate) struct Product {
     pub(crate) fence: i64,
 }
 
-/// A sale to be written: the order, and what the writer believes is left after it.
+/// A sale to write: the order, and the stock that the writer expects after it.
 #[derive(Clone, Debug)]
 pub(crate) struct Sale {
     pub(crate) lane: Lane,
@@ -42,7 +42,7 @@ pub(crate) struct Order {
     created_at: String,
 }
 
-/// One shelf: what is left by the stock column, and what the orders say was sold.
+/// One shelf: the stock by its column, and the number sold according to the orders.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Shelf {
     pub(crate) lane: String,
@@ -53,7 +53,8 @@ pub(crate) struct Shelf {
     pub(crate) stock: i64,
     pub(crate) sold: i64,
     pub(crate) orders: i64,
-    /// Sold beyond what there ever was. Anything but 0 is a customer without a mug.
+    /// The number sold beyond the initial stock. Any other number than 0 leaves a customer
+    /// without a mug.
     pub(crate) oversold: i64,
 }
 

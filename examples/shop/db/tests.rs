@@ -42,9 +42,7 @@ async fn a_sale_writes_the_stock_the_fence_and_the_order() {
 #[tokio::test]
 async fn a_write_with_an_older_fence_is_refused_and_leaves_nothing() {
     let (db, _file) = fresh().await;
-    db.sell(sale(9, 200))
-        .await
-        .expect("the newer holder's sale");
+    db.sell(sale(9, 200)).await.expect("the newer owner's sale");
     let late = db.sell(sale(3, 199)).await;
     assert!(
         matches!(
@@ -61,7 +59,7 @@ async fn a_write_with_an_older_fence_is_refused_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn one_holder_may_write_twice_with_its_fence() {
+async fn one_owner_may_write_twice_with_its_fence() {
     let (db, _file) = fresh().await;
     db.sell(sale(9, 100)).await.expect("the first");
     db.sell(sale(8, 100)).await.expect("the second");
@@ -98,12 +96,12 @@ async fn an_unknown_product_is_told_apart_from_a_stale_fence() {
 }
 
 #[tokio::test]
-async fn a_shelf_counts_what_was_sold_beyond_its_stock() {
+async fn a_shelf_counts_the_number_sold_beyond_its_stock() {
     let (db, _file) = fresh().await;
     for _ in 0..12 {
         db.sell(sale(9, 1))
             .await
-            .expect("a sale of a mug that was counted once");
+            .expect("a sale that counts a mug once");
     }
     let shelves = db.shelves().await.expect("shelves");
     let mug = shelves
@@ -129,7 +127,7 @@ async fn opening_one_file_many_times_at_once_gives_one_schema_and_one_stock() {
 }
 
 #[tokio::test]
-async fn writes_from_two_openings_of_one_file_wait_for_one_another() {
+async fn writes_through_two_openings_of_one_file_wait_for_each_other() {
     let (first, file) = fresh().await;
     let second = Db::open(file.path().to_owned())
         .await

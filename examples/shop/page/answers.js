@@ -1,12 +1,12 @@
-// One card for each click: sent, then what came back.
+// Shows one card for each click: first that it was sent, then the answer.
 
 const KEPT = 60;
 const TITLES = {
-  0: "No answer", 201: "Order placed", 401: "Who are you?", 404: "No such product",
-  422: "Sold out", 500: "Failed", 503: "Locks out of reach",
+  0: "No answer", 201: "Order placed", 401: "No user given", 404: "No such product",
+  422: "Sold out", 500: "Failed", 503: "The store of the locks does not answer",
 };
 
-/** Puts a waiting card at the head of the list and gives back what fills it. */
+/** Puts a waiting card at the head of the list and returns the card and a function that fills it. */
 export function card(list, user, server, size = "") {
   const item = document.createElement("li");
   item.className = `card ${size}`;
@@ -23,7 +23,7 @@ export function markDuplicate(item) {
   wrong(item, ": charged twice");
 }
 
-/** Marks the orders that were accepted when there was nothing left to sell. */
+/** Marks the orders that were accepted when the shelf was empty. */
 export function markOversold(list, ids) {
   for (const item of list.children) if (ids.has(item.dataset.order)) wrong(item, ": none left");
 }
@@ -34,7 +34,7 @@ function wrong(item, why) {
   item.querySelector(".what").textContent = item.querySelector(".what").textContent.replace(" placed", "") + why;
 }
 
-/** The card in one sentence, for readers by ear. */
+/** Returns the card in one sentence, for screen readers. */
 export function spoken({ dataset, children }) {
   return `${dataset.status}: ${children[1].textContent}, for ${dataset.user}.`;
 }
@@ -56,7 +56,7 @@ function sentence(status, body) {
   if (status === 409) {
     const why = { stale_fencing_token: "Refused: stale token" }[body.code];
     if (why) return why;
-    return /cool/.test(body.code ?? "") ? "Refused: one was placed a moment ago" : "Refused: the first one is still under way";
+    return /cool/.test(body.code ?? "") ? "Refused: an order was placed a moment ago" : "Refused: the first order is still under way";
   }
   return TITLES[status] ?? body.detail ?? body.title ?? "An unexpected answer";
 }

@@ -1,4 +1,4 @@
-// What the buttons do. Each click is one real request, whatever the button's state.
+// Handles the buttons. Each click is one real request in every state of the button.
 
 import { card, markDuplicate, part, spoken } from "/page/answers.js";
 import { colour, copyButton, curl } from "/page/code.js";
@@ -62,16 +62,16 @@ byId("freeze").addEventListener("click", async ({ currentTarget: button }) => {
   const list = byId("answers-freeze");
   button.setAttribute("aria-disabled", "true");
   underWay += 1;
-  list.replaceChildren(part("li", "step", "A holder has the lock and has read the stock. It freezes for 3 s …"));
+  list.replaceChildren(part("li", "step", "An owner has the lock and has read the stock. It freezes for 3 s …"));
   const { status, body } = await post("/freeze").catch(() => ({ status: 0, body: {} }));
   underWay -= 1;
   button.removeAttribute("aria-disabled");
   list.replaceChildren();
   if (body.sold_meanwhile) {
     list.append(
-      part("li", "step", `It held the lock with token ${body.fencing_token} and froze for ${body.frozen_ms / 1000} s.`),
-      part("li", "step", `After ${body.ttl_ms / 1000} s the lock ran out. The next customer got it with token ${body.sold_meanwhile.fencing_token}, and order ${body.sold_meanwhile.id}.`),
-      part("li", "step", "It woke up and wrote with its old token:"));
+      part("li", "step", `The owner held the lock with token ${body.fencing_token} and froze for ${body.frozen_ms / 1000} s.`),
+      part("li", "step", `After ${body.ttl_ms / 1000} s the lock ran out. The next customer got it with token ${body.sold_meanwhile.fencing_token} and placed order ${body.sold_meanwhile.id}.`),
+      part("li", "step", "The frozen owner woke up and wrote with its old token:"));
   }
   const { answer } = card(list, "frozen", { name: "" });
   answer({ status, ms: body.frozen_ms ?? 0, body });
@@ -81,7 +81,7 @@ byId("freeze").addEventListener("click", async ({ currentTarget: button }) => {
 
 byId("reset").addEventListener("click", async ({ currentTarget: button }) => {
   if (button.hasAttribute("aria-disabled")) return;
-  // Orders that are still on their way would be the first ones of the new stock.
+  // Orders that are still under way would otherwise take from the new stock.
   button.setAttribute("aria-disabled", "true");
   while (underWay > 0) await new Promise((later) => setTimeout(later, 50));
   const { status } = await post("/reset").catch(() => ({ status: 0 }));
@@ -103,7 +103,7 @@ function refreshSoon() {
   }, 60);
 }
 
-// Often while something happens, seldom otherwise; never two at once.
+// Asks often while orders run or locks are held, and seldom otherwise; one request at a time.
 async function watchLocks() {
   const held = document.hidden ? 0 : await showLocks().catch(() => 0);
   const lively = underWay > 0 || held > 0 || performance.now() < busyUntil;
@@ -122,7 +122,7 @@ function showCurl() {
 
 byId("slow-ms").textContent = `${settings.slow_ms} ms`;
 byId("where").textContent = `Locks ${settings.store}. ` +
-  (servers.length > 1 ? `Two processes, ${servers.map((s) => s.name).join(" and ")}, take the clicks in turn.` : "One process; start it with --pair to see two.");
+  (servers.length > 1 ? `Two processes, ${servers.map((s) => s.name).join(" and ")}, take the clicks in turn.` : "One process serves the page; start the shop with --pair to see two.");
 byId("slow-payment").addEventListener("change", showCurl);
 copyButton(byId("copy-curl"), () => byId("curl").textContent);
 document.querySelectorAll("code.rust").forEach(colour);

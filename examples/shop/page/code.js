@@ -1,4 +1,4 @@
-// Colours for the Rust on the page, and the curl with its copy button.
+// Colours the Rust on the page, and makes the curl command and its copy button.
 
 const RUST = /(?<comment>\/\/[^\n]*)|(?<attribute>#\[|^\)\]|\)\](?=\n))|(?<string>"(?:[^"\\]|\\.)*")|(?<keyword>\b(?:async|await|fn|let|pub|crate|self|Ok|Err|return|match|if|mut|move|for|in|impl)\b)|(?<type>\b[A-Z]\w*)|(?<name>\bdistributed_lock\b)/gm;
 
@@ -32,7 +32,7 @@ export function copyButton(button, text) {
     let done = true;
     try { await navigator.clipboard.writeText(text()); } catch { done = false; }
     if (!done) getSelection()?.selectAllChildren(button.previousElementSibling);
-    button.textContent = done ? "Copied" : "Selected: copy it";
+    button.textContent = done ? "Copied" : "Selected; copy the text";
     setTimeout(() => { button.textContent = "Copy"; }, 2000);
   });
 }

@@ -1,4 +1,4 @@
-// Who gets the next click: this server, or, in a pair, this one and its twin in turn.
+// Chooses the server of the next click: this server, or in a pair this one and its twin in turn.
 
 export const settings = JSON.parse(document.getElementById("settings").textContent);
 
@@ -19,7 +19,7 @@ export function nextServer() {
   return servers[turn++ % servers.length];
 }
 
-/** Sends an order when the server has a place for it; `ms` counts from then. */
+/** Sends an order as soon as the server has a free connection; `ms` counts from then. */
 export async function order(server, path, user) {
   await place(server);
   const sent = performance.now();
@@ -45,7 +45,7 @@ export async function post(path) {
   return { status: response.status, body: json(await response.text()) };
 }
 
-/** The answers of all servers that give one. */
+/** Returns the answers of all servers that answer. */
 export async function everywhere(path) {
   const answers = await Promise.allSettled(servers.map(async (server) => {
     const response = await fetch(server.base + path, { signal: AbortSignal.timeout(2000) });
@@ -59,7 +59,7 @@ export async function anywhere(path) {
     try {
       const response = await fetch(server.base + path, { signal: AbortSignal.timeout(2000) });
       if (response.ok) return await response.json();
-    } catch { /* the twin may know */ }
+    } catch { /* the twin may answer */ }
   }
   return null;
 }

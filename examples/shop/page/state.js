@@ -1,4 +1,4 @@
-// The live view: shelves, orders, and the locks held now.
+// Shows the live view: shelves, orders, and the locks held now.
 
 import { anywhere, everywhere } from "/page/servers.js";
 import { markOversold, part } from "/page/answers.js";
@@ -18,7 +18,7 @@ export async function showShelvesAndOrders() {
   }
 }
 
-/** The ids of the orders, oldest first, for which there was never any stock. */
+/** Returns the ids of the orders beyond the initial stock, oldest first. */
 function beyond(orders, initial) {
   let total = 0;
   return new Set(orders.toReversed().filter((o) => (total += o.quantity) > initial).map((o) => String(o.id)));
@@ -54,7 +54,7 @@ function showOrders(lane, orders) {
   if (!orders.length) byId(`orders-${lane}`).replaceChildren(part("li", "none", "None yet."));
 }
 
-// The longest time left that was seen of a hold is its full bar.
+// The longest time left that the page has seen of a lock. It is the lock's full bar.
 const longest = new Map();
 
 export async function showLocks() {
@@ -72,7 +72,7 @@ export async function showLocks() {
   }
   for (const row of [...list.children]) if (!seen.has(row.dataset.id)) row.remove();
   for (const id of [...longest.keys()]) if (!seen.has(id)) longest.delete(id);
-  if (!list.children.length) list.append(part("li", "none", "None. A lock lives as long as its work."));
+  if (!list.children.length) list.append(part("li", "none", "None. A lock is held only while its work runs."));
   return rows.length;
 }
 

@@ -6,8 +6,8 @@ use lock_tests::{Browser, RedisServer, ShopProcess, needs};
 
 use super::{APART, answers, data_until, id, on_the_page, watch, without_slow_payment};
 
-const UNDER_WAY: &str = "Refused: the first one is still under way";
-const A_MOMENT_AGO: &str = "Refused: one was placed a moment ago";
+const UNDER_WAY: &str = "Refused: the first order is still under way";
+const A_MOMENT_AGO: &str = "Refused: an order was placed a moment ago";
 
 /// The one card that says so.
 #[track_caller]

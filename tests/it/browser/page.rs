@@ -34,7 +34,10 @@ async fn a_frozen_holder_is_refused_for_its_stale_token() {
             .texts_until(&id("answers-freeze", " > li"), refused)
             .await;
         let told = steps.join("\n");
-        assert!(told.contains("It held the lock with token "), "{told}");
+        assert!(
+            told.contains("The owner held the lock with token "),
+            "{told}"
+        );
         assert!(told.contains("stale_fencing_token"), "{told}");
     })
     .await;

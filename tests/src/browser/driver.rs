@@ -1,4 +1,4 @@
-//! chromedriver, and how the browser it starts is set up.
+//! Starts chromedriver and sets up the browser that it starts.
 
 use std::process::Command;
 
@@ -12,12 +12,13 @@ use crate::{ChildProcess, folder, missing, wait};
 
 const FLAGS: [&str; 14] = [
     "--headless=new",
-    // Containers and root have no sandbox, and small shared memory.
+    // Containers and root have no sandbox. Containers have little shared memory.
     "--no-sandbox",
     "--disable-dev-shm-usage",
     "--disable-gpu",
     "--window-size=1280,1600",
-    // Loopback only: no name but those of this machine resolves, and nothing asks for any.
+    // Loopback only: only names of this machine resolve, and the browser sends no request of
+    // its own.
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost",
     "--no-proxy-server",
     "--disable-quic",
@@ -32,7 +33,7 @@ const FLAGS: [&str; 14] = [
 /// A driver process and the folder of its browser's profile.
 #[derive(Debug)]
 pub(super) struct Driver {
-    // Ended before its folder is removed.
+    // The process ends before its folder is removed.
     process: ChildProcess,
     port: u16,
     profile: TempDir,
@@ -43,7 +44,7 @@ impl Driver {
         let program = missing::chromedriver().unwrap_or_else(|why| panic!("{why}"));
         let profile = folder::temporary();
         let mut command = Command::new(program);
-        // Port 0: it takes a free one itself and says which.
+        // With port 0 the driver takes a free port itself and prints it.
         command
             .arg("--port=0")
             .env("TMPDIR", profile.path())
@@ -78,7 +79,7 @@ impl Driver {
     }
 }
 
-/// From `ChromeDriver was started successfully on port 40123.`
+/// Reads the port from `ChromeDriver was started successfully on port 40123.`
 fn port_in(line: &str) -> Option<u16> {
     let (_, port) = line.split_once("started successfully on port ")?;
     port.trim_end_matches('.').parse().ok()

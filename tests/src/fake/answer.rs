@@ -1,41 +1,41 @@
-//! What a fake server says.
+//! Encodes the answers of a fake server.
 
 /// The one answer of a [`FakeServer`](crate::FakeServer).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// None, ever; the connection stays open.
+    /// No answer, ever; the connection stays open.
     Silence,
     /// A server that reads its data after a restart.
     Loading,
     /// A replica, or a primary that has just become one.
     ReadOnly,
-    /// Something that is not this protocol: a web server on the wrong port.
+    /// Bytes of another protocol, as from a web server on the wrong port.
     Garbage,
-    /// An error line of one's own, without the leading `-`.
+    /// An error line that the test chooses, without the leading `-`.
     Error(String),
     /// Any bytes.
     Raw(Vec<u8>),
-    /// A sentinel that knows a master on this machine by its port, and the epoch of its configuration.
+    /// A sentinel that knows the port of a master on this machine and the epoch of its configuration.
     Master {
-        /// Where the master listens.
+        /// The port that the master listens on.
         port: u16,
         /// Raised by every failover.
         epoch: u64,
     },
-    /// A node of a cluster that knows one master on this machine, which has all slots, and the epoch of the
-    /// cluster.
+    /// A node of a cluster that knows the cluster's epoch and one master on this machine, which has all
+    /// slots.
     Slots {
-        /// Where the master listens.
+        /// The port that the master listens on.
         port: u16,
         /// Raised by every failover.
         epoch: u64,
     },
-    /// The connection is closed.
+    /// The server closes the connection.
     HangUp,
 }
 
 impl Answer {
-    /// What to write in answer to a request; `None` hangs up.
+    /// Returns the bytes to write in answer to a request; `None` hangs up.
     pub(super) fn bytes(&self, request: &[String]) -> Option<Vec<u8>> {
         let error = |line: &str| format!("-{line}\r\n").into_bytes();
         Some(match self {
@@ -54,7 +54,7 @@ impl Answer {
     }
 }
 
-/// The answer to `SENTINEL GET-MASTER-ADDR-BY-NAME`, or to `SENTINEL MASTER`.
+/// Encodes the answer to `SENTINEL GET-MASTER-ADDR-BY-NAME` or `SENTINEL MASTER`.
 fn master(request: &[String], port: u16, epoch: u64) -> Vec<u8> {
     let (port, epoch) = (port.to_string(), epoch.to_string());
     let words = if asks_for(request, "GET-MASTER-ADDR-BY-NAME") {
@@ -66,7 +66,7 @@ fn master(request: &[String], port: u16, epoch: u64) -> Vec<u8> {
     format!("*{}\r\n{}", words.len(), texts.collect::<String>()).into_bytes()
 }
 
-/// The answer to `CLUSTER SLOTS`, or to `CLUSTER INFO`.
+/// Encodes the answer to `CLUSTER SLOTS` or `CLUSTER INFO`.
 fn slots(request: &[String], port: u16, epoch: u64) -> Vec<u8> {
     let answer = if asks_for(request, "SLOTS") {
         let host = bulk("127.0.0.1");
@@ -88,7 +88,7 @@ fn bulk(text: &str) -> String {
     format!("${}\r\n{text}\r\n", text.len())
 }
 
-/// A good server's answer to the commands that open a connection.
+/// Encodes a good server's answer to the commands that open a connection.
 pub(super) fn greeting(request: &[String]) -> Option<Vec<u8>> {
     let answer = match request[0].to_ascii_uppercase().as_str() {
         "HELLO" => hello(),

@@ -1,16 +1,17 @@
-//! Reads requests, as clients write them: arrays of bulk strings.
+//! Reads requests in the form that clients write: arrays of bulk strings.
 
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
-/// What a client has sent and nobody has looked at yet.
+/// The bytes that a client has sent and that have not been parsed yet.
 #[derive(Default)]
 pub(super) struct Requests {
     bytes: Vec<u8>,
 }
 
 impl Requests {
-    /// The next command and its arguments; `None` when the client is gone or makes no sense.
+    /// Reads the next command and its arguments; `None` when the client has gone or sends no valid
+    /// request.
     pub(super) async fn next(&mut self, stream: &mut TcpStream) -> Option<Vec<String>> {
         loop {
             match parse(&self.bytes) {
@@ -29,8 +30,9 @@ impl Requests {
     }
 }
 
-/// The request at the beginning of what a client has sent; `None`: not all of it is there yet. What is
-/// no request has no words.
+/// Returns the first request among the bytes that a client has sent.
+///
+/// `None` when the request is not complete yet. Bytes that are no request give an empty list.
 pub(crate) fn first(bytes: &[u8]) -> Option<Vec<String>> {
     match parse(bytes) {
         Parsed::Request(words, _) => Some(words),

@@ -1,10 +1,10 @@
-//! Bytes under way, counted as long as they are.
+//! Counts bytes for as long as they are held.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What is left to deliver of a piece that arrived. However its connection ends, the count of held
-/// bytes is right afterwards.
+/// The undelivered rest of a piece that arrived. When its connection ends in any way, the count of
+/// held bytes stays right.
 pub(super) struct Load {
     bytes: Vec<u8>,
     start: usize,
@@ -32,8 +32,10 @@ impl Load {
         self.held.fetch_sub(by as u64, Ordering::Relaxed);
     }
 
-    /// Puts other bytes in its place. They pass whole, whatever rule comes next: half a piece of
-    /// garbage is no fault that a test could name.
+    /// Replaces the bytes of the piece.
+    ///
+    /// The new bytes pass whole under every later rule, because half a piece of garbage is no
+    /// fault that a test could name.
     pub(super) fn replace(&mut self, bytes: &[u8]) {
         *self = Load::new(bytes.to_vec(), &self.held);
         self.replaced = true;

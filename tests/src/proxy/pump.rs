@@ -1,4 +1,4 @@
-//! Moves the bytes of one direction of one connection, as far as its rule lets them.
+//! Moves the bytes of one direction of one connection, as far as its rule lets them pass.
 
 use std::io;
 use std::time::Instant;
@@ -10,11 +10,13 @@ use tokio::sync::{mpsc, watch};
 use super::load::Load;
 use super::rule::{Direction, Plan, Verdict};
 
-/// Pieces that wait for their time; beyond them the sender feels the back-pressure of a full pipe.
+/// The number of pieces that wait for their time. Beyond it the sender meets the back-pressure of a
+/// full pipe.
 const PIECES: usize = 256;
 const PIECE_BYTES: usize = 16 * 1024;
 
-/// Runs until the stream's end was handed on (`Ok`), or its reset, or until a write fails (`Err`).
+/// Runs until it has passed on the stream's end (`Ok`) or its reset, or until a write fails
+/// (`Err`).
 pub(super) async fn pump(
     from: &mut OwnedReadHalf,
     to: &mut OwnedWriteHalf,
@@ -50,8 +52,8 @@ pub(super) async fn pump(
     }
 }
 
-/// Something that arrived: bytes, or how the stream ended. An end is subject to the rules too: a
-/// partition lets no FIN and no RST through.
+/// An event of a stream: bytes, or its end. The rules apply to an end too, because a partition lets
+/// no FIN and no RST through.
 struct Piece {
     arrived: Instant,
     content: Content,
@@ -63,7 +65,7 @@ enum Content {
     Reset(io::Error),
 }
 
-/// Reads to the end, and then leaves it to the writer to say when the pump is done.
+/// Reads to the end. The writer then decides when the pump is done.
 async fn read_all(
     from: &mut OwnedReadHalf,
     pieces: mpsc::Sender<Piece>,
@@ -88,7 +90,7 @@ async fn read_all(
     std::future::pending().await
 }
 
-/// Stands between what arrived and the other side.
+/// Applies the rule to pieces on their way to the other side.
 struct Gate {
     changes: watch::Receiver<Plan>,
     direction: Direction,
@@ -132,8 +134,8 @@ impl Gate {
         }
     }
 
-    /// Asks and writes in one step under the plan's lock: a rule that has been set is kept by every
-    /// byte from then on.
+    /// Asks the plan and writes in one step under the plan's lock, so that no byte escapes a rule
+    /// once it is set.
     fn write_some(
         &mut self,
         arrived: Instant,
@@ -170,7 +172,7 @@ impl Gate {
 
     async fn wait(&mut self, until: Option<Instant>) {
         let changed = async {
-            // The plan outlives the connections: its sender stands on the same thread.
+            // The plan outlives the connections, because its sender is on the same thread.
             if self.changes.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }

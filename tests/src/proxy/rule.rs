@@ -1,4 +1,4 @@
-//! What may pass: the state that a test sets and every connection reads before each byte.
+//! Holds the rules that a test sets and that every connection reads before each byte.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::load::Load;
 
-/// One of the two ways through a proxy.
+/// One of the two directions through a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// From the client to the server.
@@ -15,25 +15,24 @@ pub enum Direction {
     Replies,
 }
 
-/// What happens to the bytes of one direction.
+/// The rule for the bytes of one direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Flow {
-    /// They pass.
+    /// The bytes pass.
     Pass,
-    /// They are kept back, the end of the connection included, until another flow is set: a
-    /// partition that heals delivers late.
+    /// The proxy holds the bytes, and the end of the connection, until the test sets another flow. A
+    /// partition that heals delivers its bytes late in the same way.
     Hold,
-    /// They pass that much later.
+    /// The bytes pass after this delay.
     Delay(Duration),
-    /// That many more pass, counted over all connections; the rest is kept back.
+    /// This many more bytes pass, counted over all connections; the proxy holds the rest.
     HoldAfter(u64),
-    /// Each piece that arrives is replaced by these bytes: a peer that talks garbage.
+    /// The proxy replaces each piece that arrives by these bytes, as a peer that sends garbage.
     Replace(Vec<u8>),
-    /// They pass, but what a server says of its clock (`TIME`) is that much later, from what arrives now
-    /// on. Of whole seconds.
+    /// The bytes pass, but the answers to `TIME` that arrive from now on are later by this many whole
+    /// seconds.
     ClockAhead(Duration),
-    /// They pass, but the server does not know the options that a `SET` has at once since Redis 7.0: `NX` and
-    /// `GET`.
+    /// The bytes pass, but the server rejects `SET` with both `NX` and `GET`, as Redis did before 7.0.
     SetWithoutGet,
 }
 
@@ -42,17 +41,17 @@ pub enum Flow {
 pub(super) struct Plan {
     requests: Lane,
     replies: Lane,
-    /// Shared by the live connections; a cut puts another in its place.
+    /// A reference that the live connections share. A cut replaces it.
     pub(super) generation: Arc<()>,
     /// Whether new connections are to be refused.
     pub(super) refusing: bool,
     /// Whether the port is open.
     pub(super) listening: bool,
-    /// How often the live connections were frozen so far: a connection's age is counted in it.
+    /// The number of freezes so far. The age of a connection is the number at its accept.
     pub(super) age: u64,
     /// Connections accepted before this age stand still.
     pub(super) frozen_before: u64,
-    /// Connections accepted before this age have ended for their clients.
+    /// For the clients, connections accepted before this age have ended.
     pub(super) without_clients_before: u64,
 }
 
@@ -69,13 +68,13 @@ impl Plan {
         lane.flow = flow;
     }
 
-    /// Freezes every connection there is; those to come are of the next age.
+    /// Freezes every present connection. Later connections have the next age.
     pub(super) fn freeze(&mut self) {
         self.age += 1;
         self.frozen_before = self.age;
     }
 
-    /// Whether a connection of that age stands still.
+    /// Returns whether a connection of that age is frozen.
     pub(super) fn is_frozen(&self, age: u64) -> bool {
         age < self.frozen_before
     }
@@ -97,15 +96,15 @@ pub(super) struct Lane {
     held: Arc<AtomicU64>,
 }
 
-/// What a lane says about a piece that arrived some time ago.
+/// The rule's decision about a piece that arrived at a given time.
 pub(super) enum Verdict<'a> {
-    /// That many of its bytes may pass now (and its end, if it is one).
+    /// That many of its bytes may pass now, and the end of the stream if the piece is one.
     Pass(usize),
-    /// These bytes pass in its place.
+    /// These bytes pass in place of the piece.
     Instead(&'a [u8]),
-    /// Nothing before that instant.
+    /// No byte passes before that instant.
     Later(Instant),
-    /// Nothing under this rule.
+    /// No byte passes under this rule.
     Never,
 }
 
@@ -124,7 +123,7 @@ impl Lane {
         }
     }
 
-    /// Takes in what has arrived.
+    /// Takes over bytes that have arrived.
     pub(super) fn load(&self, mut bytes: Vec<u8>) -> Load {
         match self.flow {
             Flow::ClockAhead(by) => set_ahead(&mut bytes, by),
@@ -134,11 +133,11 @@ impl Lane {
         Load::new(bytes, &self.held)
     }
 
-    /// Counts what went out.
+    /// Counts bytes that have passed.
     pub(super) fn count_passed(&self, bytes: usize) {
         self.passed.fetch_add(bytes as u64, Ordering::Relaxed);
         if let Flow::HoldAfter(_) = self.flow {
-            // One thread runs all connections, so that nobody else has taken from it meanwhile.
+            // One thread runs all connections, so no other connection can use the budget in between.
             self.budget.fetch_sub(bytes as u64, Ordering::Relaxed);
         }
     }
@@ -152,7 +151,8 @@ impl Lane {
     }
 }
 
-/// The answers to `TIME` among these: the seconds and the microseconds, each as text.
+/// Sets the answers to `TIME` among these bytes ahead. An answer is the seconds and the microseconds, each as
+/// text.
 fn set_ahead(bytes: &mut [u8], by: Duration) {
     const BEFORE: &[u8] = b"*2\r\n$10\r\n";
     const AFTER: &[u8] = b"\r\n$";
@@ -171,7 +171,7 @@ fn set_ahead(bytes: &mut [u8], by: Duration) {
     }
 }
 
-/// The `GET` of every `SET … NX GET` among these is an option that no server knows.
+/// Renames the `GET` of every `SET … NX GET` among these bytes to an option that no server knows.
 fn make_unknown(bytes: &mut [u8]) {
     const NX: &[u8] = b"$2\r\nNX\r\n$3\r\n";
     const OPTION: &[u8] = b"GET";

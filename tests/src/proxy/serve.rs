@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::pump::pump;
 use super::rule::{Direction, Plan};
 
-/// Listens while the plan says so.
+/// Listens while the plan allows it.
 pub(super) async fn run(
     first: std::net::TcpListener,
     upstream: SocketAddr,
@@ -30,8 +30,9 @@ pub(super) async fn run(
             () = accept_all(bound, upstream, &plan) => {}
             _ = changes.wait_for(|plan| plan.refusing) => {}
         }
-        // The select has dropped the listener, but a process that is being started may have a copy of
-        // it still: this closes the port for good. Where that cannot be done, it is not needed.
+        // The select has dropped the listener, but a process that is just being started may still
+        // hold a copy. The shutdown closes the port for that copy too. Where it fails, no copy is
+        // left.
         let _ = rustix::net::shutdown(&same, rustix::net::Shutdown::Both);
         drop(same);
         set_listening(&plan, false);
@@ -51,7 +52,8 @@ async fn accept_all(
     listener.set_nonblocking(true).expect("a socket");
     let listener = TcpListener::from_std(listener).expect("a runtime");
     while let Ok((client, _)) = listener.accept().await {
-        // Taken here and not in the task, so that a cut right after the accept is for it too.
+        // The connection takes both here and not in its task, so that a cut right after the accept
+        // affects it.
         let (generation, age) = {
             let plan = plan.borrow();
             (Arc::clone(&plan.generation), plan.age)
@@ -66,7 +68,8 @@ async fn accept_all(
     }
 }
 
-/// Ends in order when both sides have said their last word, and by RST to both otherwise.
+/// Serves one connection. It ends in order when both sides have ended their stream, and by RST to
+/// both otherwise.
 async fn connection(
     client: TcpStream,
     upstream: SocketAddr,
@@ -83,12 +86,13 @@ async fn connection(
     let (mut server_read, mut server_write) = server.into_split();
     let mut changes = plan.subscribe();
     let mut endings = plan.subscribe();
-    // The same socket: the halves are the pumps'.
+    // This is the same socket, because the pumps own the halves.
     let socket = client_write.as_ref().as_fd().try_clone_to_owned();
     let without_client = async {
         let ended = endings.wait_for(|plan| age < plan.without_clients_before);
         if ended.await.is_ok() {
-            // The client reads an end, and what it has sent is followed by one.
+            // The client reads the end of the stream, and the proxy reads an end after the client's
+            // bytes.
             let _ = socket.map(|it| rustix::net::shutdown(it, rustix::net::Shutdown::Both));
         }
         std::future::pending::<()>().await;
@@ -118,14 +122,16 @@ async fn connection(
         () = without_client => true,
         _ = cut => false,
     };
-    // Closed before the generation is let go of, which tells whoever cut that it is done.
+    // The sockets close before the generation is dropped, because that drop tells `cut` that it is
+    // done.
     close(client_read, client_write, ended_in_order);
     close(server_read, server_write, ended_in_order);
     drop(generation);
 }
 
 fn close(read: OwnedReadHalf, write: OwnedWriteHalf, in_order: bool) {
-    // A write half that is dropped alone sends a FIN first: the peer would take a cut for an end.
+    // A write half that is dropped alone sends a FIN first, and the peer would take the cut for an
+    // orderly end.
     let stream = read.reunite(write).expect("two halves of one stream");
     if !in_order {
         let _ = stream.set_zero_linger();

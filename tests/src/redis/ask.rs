@@ -1,4 +1,4 @@
-//! What a test asks a server itself, beside the client it tests.
+//! Asks a server directly, on a connection beside the client under test.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,22 +11,23 @@ use crate::resp::{Connection, Reply};
 const ANSWER: Duration = Duration::from_secs(10);
 
 impl RedisServer {
-    /// One command, on a connection of its own; the answer as redis-cli prints it to a pipe.
+    /// Runs one command on a connection of its own and returns the answer as redis-cli prints it to a
+    /// pipe.
     ///
     /// # Panics
     ///
-    /// When there is no answer, or it is an error.
+    /// When there is no answer, or the answer is an error.
     #[track_caller]
     pub fn cli(&self, arguments: &[&str]) -> String {
         self.try_cli(arguments)
             .unwrap_or_else(|error| panic!("{}: {error}", arguments[0]))
     }
 
-    /// As [`RedisServer::cli`], for a command that may be refused.
+    /// Runs one command as [`RedisServer::cli`] does, for a command that the server may refuse.
     ///
     /// # Errors
     ///
-    /// The server's error line.
+    /// Returns the server's error line.
     ///
     /// # Panics
     ///
@@ -37,8 +38,9 @@ impl RedisServer {
             .unwrap_or_else(|error| panic!("{} is not answered: {error}", arguments[0]))
     }
 
-    /// As [`RedisServer::cli`], for a command that changes nothing: once more where the connection is
-    /// closed on the way. Sentinels close all of a server's connections when they reconfigure it.
+    /// Runs a command that changes nothing, and repeats it once if the connection closes on the way.
+    ///
+    /// Sentinels close all connections of a server when they reconfigure it.
     #[track_caller]
     pub(super) fn read(&self, arguments: &[&str]) -> String {
         let answer = self.ask(arguments).or_else(|_| self.ask(arguments));
@@ -51,7 +53,7 @@ impl RedisServer {
         self.connect()?.command(arguments)
     }
 
-    /// The value of a string key.
+    /// Returns the value of a string key.
     #[track_caller]
     pub fn get(&self, key: &str) -> Option<String> {
         if self.cli(&["EXISTS", key]) == "0" {
@@ -60,7 +62,7 @@ impl RedisServer {
         Some(self.cli(&["GET", key])).filter(|value| value != "(nil)")
     }
 
-    /// All keys there are, sorted.
+    /// Returns all keys, sorted.
     #[track_caller]
     pub fn keys(&self) -> Vec<String> {
         let mut keys: Vec<_> = self
@@ -72,7 +74,7 @@ impl RedisServer {
         keys
     }
 
-    /// How long `key` will still live; `None` when it does not exist or lives for ever.
+    /// Returns how long `key` will live; `None` when it does not exist or never expires.
     #[track_caller]
     pub fn time_to_live(&self, key: &str) -> Option<Duration> {
         self.cli(&["PTTL", key])
@@ -81,7 +83,7 @@ impl RedisServer {
             .map(Duration::from_millis)
     }
 
-    /// A section of INFO, by field.
+    /// Returns a section of INFO, by field.
     #[track_caller]
     pub fn info(&self, section: &str) -> BTreeMap<String, String> {
         let text = self.read(&["INFO", section]);
@@ -93,12 +95,13 @@ impl RedisServer {
             .collect()
     }
 
-    /// How often each command was called since the start or [`RedisServer::reset_stats`], by its
-    /// name in lower case (`"set"`, `"config|get"`); `info` is what this harness asks with.
+    /// Returns how often each command was called since the start or [`RedisServer::reset_stats`].
+    ///
+    /// The names are in lower case (`"set"`, `"config|get"`). The harness itself calls `info` to ask.
     ///
     /// # Panics
     ///
-    /// When the server's answer is not what it is known to be.
+    /// When the server's answer does not have the known form.
     #[track_caller]
     pub fn commandstats(&self) -> BTreeMap<String, u64> {
         let calls = |value: &str| {
@@ -120,7 +123,7 @@ impl RedisServer {
             .collect()
     }
 
-    /// Sets the counts of [`RedisServer::commandstats`] back to nothing.
+    /// Sets the counts of [`RedisServer::commandstats`] to zero.
     #[track_caller]
     pub fn reset_stats(&self) {
         self.cli(&["CONFIG", "RESETSTAT"]);
@@ -136,7 +139,7 @@ impl RedisServer {
     fn connect(&self) -> io::Result<Connection> {
         let mut connection = Connection::open(self.address(), ANSWER)?;
         if let Some(password) = &self.options.password {
-            // A refusal shows in the command's own answer.
+            // The answer to the command itself shows a refusal.
             let _ = connection.command(&["AUTH", password])?;
         }
         Ok(connection)

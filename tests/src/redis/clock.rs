@@ -1,4 +1,4 @@
-//! A clock of a server's own, which a test can step.
+//! Gives servers a clock that a test can step.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -12,25 +12,26 @@ use tempfile::TempDir;
 
 use crate::{RedisOptions, folder, missing};
 
-/// The time of day as the servers see it that were started with [`RedisOptions::clock`]: that of the machine, until
-/// a test steps it. Say [`needs!(server_clock)`](crate::needs) first.
+/// The time of day of the servers that were started with [`RedisOptions::clock`].
+///
+/// The clock is that of the machine until a test steps it. Say [`needs!(server_clock)`](crate::needs) first.
 #[derive(Debug, Clone)]
 pub struct ServerClock(Arc<Clock>);
 
 #[derive(Debug)]
 struct Clock {
     folder: TempDir,
-    /// Eight bytes, which the servers read in place.
+    /// A file of eight bytes, which the servers map.
     file: File,
     ahead: AtomicI64,
 }
 
 impl ServerClock {
-    /// One that is right.
+    /// Makes a clock that is right.
     ///
     /// # Panics
     ///
-    /// When the part that the servers load cannot be compiled.
+    /// When the library that the servers load cannot be compiled.
     #[track_caller]
     pub fn new() -> ServerClock {
         let compiler = missing::server_clock().unwrap_or_else(|why| panic!("{why}"));
@@ -46,7 +47,7 @@ impl ServerClock {
         let said = String::from_utf8_lossy(&compiled.stderr);
         assert!(
             compiled.status.success(),
-            "clock.c is not compiled:\n{said}"
+            "clock.c does not compile:\n{said}"
         );
         let file = File::create(folder.path().join("step")).expect("a folder to write in");
         let clock = ServerClock(Arc::new(Clock {
@@ -58,12 +59,12 @@ impl ServerClock {
         clock
     }
 
-    /// The clock steps forward.
+    /// Steps the clock forward.
     pub fn step_ahead(&self, by: Duration) {
         self.step(i64::try_from(by.as_micros()).expect("a step of less than an age"));
     }
 
-    /// The clock steps back.
+    /// Steps the clock back.
     pub fn step_back(&self, by: Duration) {
         self.step(-i64::try_from(by.as_micros()).expect("a step of less than an age"));
     }
@@ -87,7 +88,7 @@ impl Default for ServerClock {
 }
 
 impl RedisOptions {
-    /// Has its time from this clock.
+    /// Makes the server take its time from this clock.
     #[must_use]
     pub fn clock(mut self, clock: &ServerClock) -> Self {
         self = self.env("LD_PRELOAD", &clock.path("clock.so").display().to_string());

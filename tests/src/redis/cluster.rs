@@ -1,4 +1,4 @@
-//! A Redis cluster: masters that share the keys, and their replicas.
+//! Runs a Redis cluster: masters that share the keys, and their replicas.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -8,8 +8,10 @@ use crate::{RedisOptions, RedisServer, wait};
 
 const SLOTS: u16 = 16_384;
 
-/// Nodes of one cluster: first the masters, each with a third of the slots, then a replica for each
-/// of them in the same order. A failover makes a replica a master.
+/// Nodes of one cluster: first the masters, each with an equal share of the slots, then a replica for each
+/// master in the same order.
+///
+/// A failover makes a replica a master.
 #[derive(Debug)]
 pub struct RedisCluster {
     nodes: Vec<RedisServer>,
@@ -17,8 +19,9 @@ pub struct RedisCluster {
 }
 
 impl RedisCluster {
-    /// Three masters and a replica for each, in which a node that does not answer for `timeout` is
-    /// taken for dead.
+    /// Starts three masters, each with a replica.
+    ///
+    /// The nodes take a node for dead that does not answer for `timeout`.
     ///
     /// # Panics
     ///
@@ -28,7 +31,8 @@ impl RedisCluster {
         RedisCluster::with(&RedisServer::options(), 3, timeout)
     }
 
-    /// As [`RedisCluster::start`], with so many masters, and each node with these options.
+    /// Starts a cluster as [`RedisCluster::start`] does, with so many masters, and each node with these
+    /// options.
     ///
     /// # Panics
     ///
@@ -39,14 +43,14 @@ impl RedisCluster {
         RedisCluster::joined(RedisCluster::nodes_of(options, timeout))
     }
 
-    /// Nodes that do not know each other yet, each with options of its own.
+    /// Starts nodes that do not know each other yet, each with options of its own.
     #[track_caller]
     pub(super) fn nodes_of(options: Vec<RedisOptions>, timeout: Duration) -> Vec<RedisServer> {
         let nodes = options.into_iter().map(|options| node(options, timeout));
         nodes.collect()
     }
 
-    /// A cluster of such nodes: first the masters, then a replica for each of them.
+    /// Joins such nodes to a cluster: first the masters, then a replica for each of them.
     #[track_caller]
     pub(super) fn joined(nodes: Vec<RedisServer>) -> RedisCluster {
         let masters = nodes.len() / 2;
@@ -58,7 +62,7 @@ impl RedisCluster {
     #[track_caller]
     fn join(&self) {
         for (index, node) in self.nodes.iter().enumerate() {
-            // Two nodes that begin with one epoch would have to settle which is the elder.
+            // Two nodes that begin with the same epoch would have to resolve the conflict first.
             node.cli(&["CLUSTER", "SET-CONFIG-EPOCH", &(index + 1).to_string()]);
             if index < self.masters {
                 node.cli(
@@ -87,7 +91,7 @@ impl RedisCluster {
         self.is_whole();
     }
 
-    /// The command that gives a master its slots.
+    /// Returns the command that gives a master its slots.
     fn share(&self, index: usize) -> Vec<String> {
         let of = |index: usize| usize::from(SLOTS) * index / self.masters;
         let slots = of(index)..of(index + 1);
@@ -100,17 +104,20 @@ impl RedisCluster {
     ///
     /// # Panics
     ///
-    /// When it does not come to that.
+    /// When the cluster does not become whole.
     #[track_caller]
     pub fn is_whole(&self) {
         wait::until("the cluster is whole", || self.looks_whole());
     }
 
-    /// Whether all nodes that are up say that every slot is served, and agree by whom and since which
-    /// epoch, no two masters' epochs are the same, and every replica among them follows its master.
+    /// Returns whether all nodes that are up agree on a complete and settled cluster.
     ///
-    /// Of a slot that two nodes claim, the one with the higher epoch gets it, and of two with the same epoch
-    /// one raises its own. So nothing is about to change hands by itself in a cluster that looks whole.
+    /// * Every slot is served, and the nodes agree by which master and since which epoch.
+    /// * No two masters have the same epoch.
+    /// * Every replica follows its master.
+    ///
+    /// Two nodes that claim one slot resolve it by the higher epoch, and of two masters with the same epoch
+    /// one raises its own. So no slot is about to change its master by itself in a cluster that looks whole.
     pub fn looks_whole(&self) -> bool {
         let serves = |node: &RedisServer| {
             let info = node.info("replication");
@@ -134,23 +141,23 @@ impl RedisCluster {
             && self.up().all(|node| serves(node) && shares(node) == agreed)
     }
 
-    /// All nodes: the first masters, then their replicas.
+    /// Returns all nodes: first the masters, then their replicas.
     pub fn nodes(&self) -> &[RedisServer] {
         &self.nodes
     }
 
-    /// The nodes that are up.
+    /// Returns the nodes that are up.
     pub fn up(&self) -> impl Iterator<Item = &RedisServer> {
         self.nodes.iter().filter(|node| node.is_up())
     }
 
-    /// The nodes that are up and take themselves for masters.
+    /// Returns the nodes that are up and call themselves masters.
     #[track_caller]
     pub fn masters(&self) -> Vec<&RedisServer> {
         self.up().filter(|node| node.role() == "master").collect()
     }
 
-    /// The slot of a key.
+    /// Returns the slot of a key.
     ///
     /// # Panics
     ///
@@ -162,21 +169,22 @@ impl RedisCluster {
         slot.parse().expect("a slot")
     }
 
-    /// The master that holds a key's slot, as it says itself.
+    /// Returns the master that says that it holds a key's slot.
     ///
     /// # Panics
     ///
-    /// When no node, or more than one, says so.
+    /// When no node, or more than one, says that.
     #[track_caller]
     pub fn master_of(&self, key: &str) -> &RedisServer {
         let mut masters = self.masters();
-        // Asked for a key of another's slot, a node says whose it is.
+        // A node that is asked for a key of a foreign slot answers with a redirection, which is an error.
         masters.retain(|node| node.try_cli(&["EXISTS", key]).is_ok());
         assert_eq!(masters.len(), 1, "one master has the key");
         masters[0]
     }
 
-    /// One command about a key, put to the node that has it; the answer as redis-cli prints it.
+    /// Sends a command about a key to the node that has the key, and returns the answer as redis-cli prints
+    /// it.
     ///
     /// # Panics
     ///
@@ -190,12 +198,12 @@ impl RedisCluster {
         answer.unwrap_or_else(|error| panic!("{} {key}: {error}", arguments[0]))
     }
 
-    /// `redis-cluster://<host:port>,…`, of all nodes, `rediss-` if they speak TLS.
+    /// Returns `redis-cluster://<host:port>,…` of all nodes, or `rediss-cluster://…` if they speak TLS.
     pub fn url(&self) -> String {
         format!("{}-cluster://{}", self.nodes[0].scheme(), self.hosts())
     }
 
-    /// `<host:port>,…`, of all nodes, as they are announced.
+    /// Returns `<host:port>,…` of all nodes, as they are announced.
     pub(super) fn hosts(&self) -> String {
         let ports = self.nodes.iter().map(|node| node.announced().0);
         let hosts = ports.map(|port| format!("127.0.0.1:{port}"));
@@ -209,7 +217,7 @@ fn node(options: RedisOptions, timeout: Duration) -> RedisServer {
         .config("cluster-enabled", "yes")
         .config("cluster-config-file", "nodes.conf")
         .config("cluster-node-timeout", &timeout.as_millis().to_string())
-        // However long a replica has been without its master, it may take its place.
+        // A replica may take its master's place even after a long time without it.
         .config("cluster-replica-validity-factor", "0")
         .config("repl-diskless-sync-delay", "0")
         .config("repl-ping-replica-period", "1");
@@ -222,7 +230,7 @@ fn node(options: RedisOptions, timeout: Duration) -> RedisServer {
     options.start()
 }
 
-/// What a node knows of a master.
+/// A node's knowledge of a master.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Share {
     id: String,
@@ -230,7 +238,7 @@ struct Share {
     slots: String,
 }
 
-/// Of a line of CLUSTER NODES: a master that has slots, but for those that are on their way.
+/// Parses a line of CLUSTER NODES: a master that has slots, without the slots that are migrating.
 fn share_of(line: &str) -> Option<Share> {
     let fields: Vec<_> = line.split(' ').collect();
     let (flags, epoch, slots) = (fields.get(2)?, fields.get(6)?, fields.get(8..)?);
@@ -247,17 +255,17 @@ fn share_of(line: &str) -> Option<Share> {
 }
 
 impl RedisServer {
-    /// This node's id in its cluster.
+    /// Returns this node's id in its cluster.
     ///
     /// # Panics
     ///
-    /// When it is no node of one.
+    /// When the server is no node of a cluster.
     #[track_caller]
     pub fn id(&self) -> String {
         self.cli(&["CLUSTER", "MYID"])
     }
 
-    /// The ports by which others find this node of a cluster, and its bus.
+    /// Returns the ports at which others find this node and its bus.
     fn announced(&self) -> (u16, u16) {
         let port = self.port_of_others();
         let own = (port, bus_of(port));
@@ -265,7 +273,7 @@ impl RedisServer {
     }
 }
 
-/// Where a node that listens on `port` talks with the others.
+/// Returns the port of the bus on which a node that listens on `port` talks to the others.
 pub(super) fn bus_of(port: u16) -> u16 {
     port + 10_000
 }

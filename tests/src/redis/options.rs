@@ -1,4 +1,4 @@
-//! How a server is to be started.
+//! Describes how to start a server.
 
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -7,29 +7,29 @@ use super::clock::ServerClock;
 use super::tls::Tls;
 use crate::{Port, RedisServer, folder};
 
-/// How to start a server; [`RedisServer::options`] makes one.
+/// Options for the start of a server; [`RedisServer::options`] makes them.
 #[derive(Debug, Clone, Default)]
 pub struct RedisOptions {
     pub(super) arguments: Vec<String>,
     pub(super) environment: Vec<(String, String)>,
     pub(super) password: Option<String>,
-    /// What stands in the server's own file at first, if it is to have one.
+    /// The first content of the server's own file, if it has one.
     pub(super) file: Option<String>,
     pub(super) port: PortKind,
-    /// Where the others of a cluster and its clients find it, if not where it listens: its port, and
-    /// that of the bus.
+    /// The port at which the other nodes of a cluster and its clients find the server, and that of
+    /// the bus, if these are not the server's own.
     pub(super) announced: Option<(u16, u16)>,
     pub(super) tls: Option<Tls>,
-    /// Kept for as long as the server may be started.
+    /// The options keep the clock for as long as the server may be started.
     pub(super) clock: Option<ServerClock>,
 }
 
-/// Which ports beside its own a server listens on.
+/// The ports that a server listens on beside its own.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) enum PortKind {
     #[default]
     Alone,
-    /// That of the cluster's bus, ten thousand above.
+    /// The port of the cluster's bus, ten thousand above.
     WithBus,
 }
 
@@ -41,8 +41,9 @@ impl RedisOptions {
             .config("appendfsync", "always")
     }
 
-    /// Asks for a password (letters and digits: it becomes part of a URL), and gives it to any master
-    /// that it follows.
+    /// Requires a password, and sends the same password to any master that the server follows.
+    ///
+    /// The password has letters and digits only, because it becomes part of a URL.
     #[must_use]
     pub fn password(mut self, password: &str) -> Self {
         self.password = Some(password.to_owned());
@@ -50,21 +51,21 @@ impl RedisOptions {
             .config("masterauth", password)
     }
 
-    /// Refuses writes beyond that much memory, as `"1mb"`.
+    /// Refuses writes beyond this much memory, for example `"1mb"`.
     #[must_use]
     pub fn max_memory(self, size: &str) -> Self {
         self.config("maxmemory", size)
             .config("maxmemory-policy", "noeviction")
     }
 
-    /// Speaks TLS on a port of its own, with other servers too; the harness asks on the plain one.
+    /// Speaks TLS on a port of its own, also with other servers. The harness asks on the plain port.
     #[must_use]
     pub fn tls(mut self, tls: &Tls) -> Self {
         self.tls = Some(tls.clone());
         self
     }
 
-    /// Follows `master`, whose password it takes to be its own.
+    /// Follows `master`, which is expected to have the same password.
     #[must_use]
     pub fn replica_of(mut self, master: &RedisServer) -> Self {
         let port = master.port_of_others().to_string();
@@ -73,7 +74,7 @@ impl RedisOptions {
         self
     }
 
-    /// Any directive of redis.conf.
+    /// Sets any directive of redis.conf.
     #[must_use]
     pub fn config(mut self, directive: &str, value: &str) -> Self {
         self.arguments
@@ -81,7 +82,7 @@ impl RedisOptions {
         self
     }
 
-    /// A variable in the server's environment.
+    /// Sets a variable in the server's environment.
     #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
@@ -92,8 +93,8 @@ impl RedisOptions {
     ///
     /// # Panics
     ///
-    /// When there is no redis-server (say [`needs!(redis)`](crate::needs) first) or it does not
-    /// answer.
+    /// When there is no redis-server (say [`needs!(redis)`](crate::needs) first), or the server does
+    /// not answer.
     #[track_caller]
     pub fn start(self) -> RedisServer {
         let port = || match self.port {

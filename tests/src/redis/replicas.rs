@@ -1,17 +1,17 @@
-//! A master and its replicas.
+//! Runs a master and its replicas.
 
 use std::net::SocketAddr;
 
 use crate::{RedisOptions, RedisServer, wait};
 
-/// A master and its replicas, each as itself sees it: after a failover another server is the master.
+/// A master and its replicas. After a failover another server is the master.
 #[derive(Debug)]
 pub struct ReplicaSet {
     servers: Vec<RedisServer>,
 }
 
 impl ReplicaSet {
-    /// A master and so many replicas, which have caught up with it.
+    /// Starts a master and so many replicas, and waits until these have caught up.
     ///
     /// # Panics
     ///
@@ -21,15 +21,15 @@ impl ReplicaSet {
         ReplicaSet::with(&RedisServer::options(), replicas)
     }
 
-    /// As [`ReplicaSet::start`], each of them with these options.
+    /// Starts a set as [`ReplicaSet::start`] does, each server with these options.
     ///
     /// # Panics
     ///
     /// As [`ReplicaSet::start`].
     #[track_caller]
     pub fn with(options: &RedisOptions, replicas: usize) -> ReplicaSet {
-        // A replica that comes late, or comes again, has what it needs at once; one that is cut off
-        // is noticed within a second.
+        // A replica that joins late or again is synchronised at once. A replica that is cut off is
+        // noticed within a second.
         let options = options
             .clone()
             .config("repl-diskless-sync-delay", "0")
@@ -44,16 +44,16 @@ impl ReplicaSet {
         set
     }
 
-    /// All of them, the first master first.
+    /// Returns all servers, the first master first.
     pub fn servers(&self) -> &[RedisServer] {
         &self.servers
     }
 
-    /// The server that listens there.
+    /// Returns the server that listens at this address.
     ///
     /// # Panics
     ///
-    /// When it is none of these.
+    /// When no server of the set listens there.
     #[track_caller]
     pub fn at(&self, address: SocketAddr) -> &RedisServer {
         let mut servers = self.servers.iter();
@@ -61,7 +61,7 @@ impl ReplicaSet {
         found.expect("one of these servers")
     }
 
-    /// The first server of the set that is up and takes itself for the master.
+    /// Returns the first server of the set that is up and calls itself the master.
     ///
     /// # Panics
     ///
@@ -73,18 +73,18 @@ impl ReplicaSet {
         found.expect("a master")
     }
 
-    /// Those that are up and take themselves for replicas.
+    /// Returns the servers that are up and call themselves replicas.
     #[track_caller]
     pub fn replicas(&self) -> Vec<&RedisServer> {
         let up = self.servers.iter().filter(|server| server.is_up());
         up.filter(|server| server.role() == "slave").collect()
     }
 
-    /// Waits until every replica that is up follows its master and has all that the master has.
+    /// Waits until every replica that is up follows its master and has all data of the master.
     ///
     /// # Panics
     ///
-    /// When one does not.
+    /// When a replica does not catch up.
     #[track_caller]
     pub fn caught_up(&self) {
         wait::until("the replicas have caught up", || {
@@ -106,7 +106,7 @@ impl ReplicaSet {
 }
 
 impl RedisServer {
-    /// `master`, `slave` or `sentinel`.
+    /// Returns `master`, `slave` or `sentinel`.
     ///
     /// # Panics
     ///

@@ -1,11 +1,11 @@
-//! Sentinels: they watch a master and its replicas, and promote a replica.
+//! Runs sentinels, which watch a master and its replicas and promote a replica.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::{RedisOptions, RedisServer, ReplicaSet, wait};
 
-/// Several sentinels that watch one [`ReplicaSet`], all but at once ready to replace its master.
+/// Several sentinels that watch one [`ReplicaSet`] and are soon ready to replace its master.
 #[derive(Debug)]
 pub struct Sentinels {
     servers: Vec<RedisServer>,
@@ -15,21 +15,21 @@ impl Sentinels {
     /// The name of the master, as sentinels and URLs call it.
     pub const SERVICE: &str = "mymaster";
 
-    /// After so long without an answer a sentinel takes a server for dead.
+    /// The time without an answer after which a sentinel takes a server for dead.
     pub const DOWN_AFTER: Duration = Duration::from_millis(500);
 
-    /// So many sentinels, which know the set and each other.
+    /// Starts so many sentinels, which know the set and each other.
     ///
     /// # Panics
     ///
-    /// As [`RedisOptions::start`], and when they do not find all that is there.
+    /// As [`RedisOptions::start`], and when the sentinels do not find all servers.
     #[track_caller]
     pub fn watch(set: &ReplicaSet, count: usize) -> Sentinels {
         Sentinels::with(&RedisServer::options(), set, count, Sentinels::DOWN_AFTER)
     }
 
-    /// As [`Sentinels::watch`], each of them with these options, and with so much patience for a
-    /// server that does not answer.
+    /// Starts sentinels as [`Sentinels::watch`] does, each with these options and this much patience
+    /// for a server that does not answer.
     ///
     /// # Panics
     ///
@@ -55,8 +55,8 @@ impl Sentinels {
         sentinels
     }
 
-    /// As [`Sentinels::watch`], of a master that is known by another port than its own: that of a
-    /// proxy.
+    /// Starts sentinels as [`Sentinels::watch`] does, for a master that they reach at another port,
+    /// that of a proxy.
     ///
     /// # Panics
     ///
@@ -76,11 +76,11 @@ impl Sentinels {
         sentinels
     }
 
-    /// Waits until each of those that are up knows the others, and so many replicas, as good ones.
+    /// Waits until each sentinel that is up sees the others and so many replicas in good health.
     ///
     /// # Panics
     ///
-    /// When one does not.
+    /// When a sentinel does not see them.
     #[track_caller]
     pub fn know_all(&self, replicas: usize) {
         let others = self.up().count() - 1;
@@ -101,27 +101,27 @@ impl Sentinels {
         });
     }
 
-    /// All of them.
+    /// Returns all sentinels.
     pub fn servers(&self) -> &[RedisServer] {
         &self.servers
     }
 
-    /// Where the first of them that is up says that the master is.
+    /// Returns the address of the master according to the first sentinel that is up.
     ///
     /// # Panics
     ///
-    /// When none is up.
+    /// When no sentinel is up.
     #[track_caller]
     pub fn master(&self) -> SocketAddr {
         let sentinel = self.up().next().expect("a sentinel that is up");
         sentinel.master_of(Sentinels::SERVICE)
     }
 
-    /// Where the one with the newest configuration, of those that are up, says that the master is.
+    /// Returns the address of the master according to the sentinel with the newest configuration.
     ///
     /// # Panics
     ///
-    /// When none is up.
+    /// When no sentinel is up.
     #[track_caller]
     pub fn newest_master(&self) -> SocketAddr {
         let epoch = |sentinel: &&RedisServer| {
@@ -133,14 +133,14 @@ impl Sentinels {
         newest.master_of(Sentinels::SERVICE)
     }
 
-    /// Has a replica take the master's place while the master lives.
+    /// Makes a replica take the master's place while the master lives.
     #[track_caller]
     pub fn fail_over(&self) {
         let sentinel = self.up().next().expect("a sentinel that is up");
         sentinel.cli(&["SENTINEL", "FAILOVER", Sentinels::SERVICE]);
     }
 
-    /// `redis-sentinel://<host:port>,…/0?service=mymaster`, `rediss-` if they speak TLS.
+    /// Returns `redis-sentinel://<host:port>,…/0?service=mymaster`, or `rediss-sentinel://…` with TLS.
     pub fn url(&self) -> String {
         let hosts = self.servers.iter().map(RedisServer::port_of_others);
         let hosts = hosts.map(|port| format!("127.0.0.1:{port}"));
@@ -156,8 +156,9 @@ impl Sentinels {
 }
 
 impl RedisOptions {
-    /// A sentinel that watches the master at a port under the name of `service`, and takes it for dead
-    /// with `quorum` others that do.
+    /// Makes the server a sentinel that watches the master at a port under the name of `service`.
+    ///
+    /// The sentinel takes the master for dead when `quorum` sentinels in all do.
     #[must_use]
     pub fn sentinel_of(
         mut self,
@@ -173,7 +174,7 @@ impl RedisOptions {
                 "sentinel down-after-milliseconds {service} {}",
                 down_after.as_millis()
             ),
-            // Another attempt follows one that has failed after twice as long.
+            // After twice this time a sentinel tries a failed failover again.
             format!("sentinel failover-timeout {service} 2000"),
             format!("sentinel parallel-syncs {service} 8"),
         ];
@@ -187,11 +188,11 @@ impl RedisOptions {
 }
 
 impl RedisServer {
-    /// Where this sentinel says that the master of a service is.
+    /// Returns the address of a service's master according to this sentinel.
     ///
     /// # Panics
     ///
-    /// When it does not know.
+    /// When the sentinel does not know the master.
     #[track_caller]
     pub fn master_of(&self, service: &str) -> SocketAddr {
         let answer = self.cli(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", service]);

@@ -1,4 +1,4 @@
-//! A cluster that can be parted: what leads from one part to the other passes through proxies.
+//! Runs a cluster that a test can part: the connections between the parts pass through proxies.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -8,18 +8,19 @@ use crate::fake::first_request;
 use crate::junction::Junction;
 use crate::{Port, Proxy, RedisCluster, RedisOptions, RedisServer};
 
-/// Three masters and a replica for each, of which the first master can be cut off from the others, and
-/// clients from it.
+/// A cluster whose first master can be cut off from the other nodes, and from clients.
 ///
-/// The nodes and their clients know each other by ports where a junction stands, which tells by the
-/// first words of a connection from which part it comes: a node says on the bus who it is, a client by
-/// its user.
+/// The cluster has three masters and a replica for each.
+///
+/// The nodes and their clients know each other by ports on which a junction listens. The junction
+/// tells from the first bytes of a connection from which part it comes. A node names itself on the
+/// bus, and a client by its user.
 #[derive(Debug)]
 pub struct SplitCluster {
     cluster: RedisCluster,
-    /// From the nodes to the first master, from it to them, and from its clients to them.
+    /// The proxies from the nodes to the first master, from it to them, and from its clients to them.
     between_parts: Vec<Proxy>,
-    /// From the clients of the others to the first master.
+    /// The proxy from the clients of the others to the first master.
     from_clients: Proxy,
     _junctions: Vec<Junction>,
 }
@@ -30,8 +31,9 @@ const INSIDE: &str = "inside";
 const NODES: usize = 6;
 
 impl SplitCluster {
-    /// A cluster in which a node that does not answer for `timeout` is taken for dead. A node that
-    /// takes the cluster for dead tells what it has all the same.
+    /// Starts a cluster whose nodes take a node for dead that does not answer for `timeout`.
+    ///
+    /// A node that takes the cluster for dead still answers reads.
     ///
     /// # Panics
     ///
@@ -44,7 +46,7 @@ impl SplitCluster {
             announced: Some((port.number(), bus.number())),
             ..RedisServer::options().config("cluster-allow-reads-when-down", "yes")
         });
-        // What is behind the doors is known once the servers have ports.
+        // The addresses behind the junctions are known once the servers have ports.
         let nodes = RedisCluster::nodes_of(options.collect(), timeout);
 
         let from_clients = Proxy::to(nodes[0].address());
@@ -81,33 +83,32 @@ impl SplitCluster {
         }
     }
 
-    /// All of it.
+    /// Returns the cluster with all its nodes.
     pub fn cluster(&self) -> &RedisCluster {
         &self.cluster
     }
 
-    /// The master that can be cut off.
+    /// Returns the master that can be cut off.
     pub fn first(&self) -> &RedisServer {
         &self.cluster.nodes()[0]
     }
 
-    /// The replica that takes its place.
+    /// Returns the replica that takes its place.
     pub fn replica(&self) -> &RedisServer {
         &self.cluster.nodes()[NODES / 2]
     }
 
-    /// `redis-cluster://…`, for a client that is on the side of the others.
+    /// Returns `redis-cluster://…` for a client on the side of the other nodes.
     pub fn url(&self) -> String {
         self.cluster.url()
     }
 
-    /// `redis-cluster://…`, for a client that is on the side of the first master.
+    /// Returns `redis-cluster://…` for a client on the side of the first master.
     pub fn inside_url(&self) -> String {
         format!("redis-cluster://{INSIDE}:{INSIDE}@{}", self.cluster.hosts())
     }
 
-    /// The first master and its clients on one side, all others on the other: no byte passes between
-    /// them, and nobody is told.
+    /// Parts the first master and its clients from all others, without a FIN or RST.
     pub fn part(&self) {
         self.from_clients.black_hole();
         for way in &self.between_parts {
@@ -115,12 +116,12 @@ impl SplitCluster {
         }
     }
 
-    /// The nodes see each other, but the clients of the others do not see the first master.
+    /// Cuts the clients of the others off from the first master, while the nodes still see each other.
     pub fn part_clients(&self) {
         self.from_clients.black_hole();
     }
 
-    /// All is as it was. What was held arrives late.
+    /// Ends the partition. Held bytes arrive late.
     pub fn heal(&self) {
         self.from_clients.pass();
         for way in &self.between_parts {
@@ -129,7 +130,7 @@ impl SplitCluster {
     }
 }
 
-/// Where the connections to a node's own port lead.
+/// The addresses to which the connections to a node's own port lead.
 struct Ways {
     open: SocketAddr,
     between: SocketAddr,
@@ -139,7 +140,7 @@ struct Ways {
 impl Ways {
     fn of(&self, request: &[String], to_first: bool) -> SocketAddr {
         let inside = request.iter().any(|word| word == INSIDE);
-        // A replica begins with this; a client with who it is.
+        // A replica begins with `PING`; a client begins with its user.
         let node = request.len() == 1 && request[0] == "PING";
         match (to_first, inside, node) {
             (true, true, _) | (false, false, _) => self.open,
@@ -153,10 +154,10 @@ fn bus_address(node: &RedisServer) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, bus_of(node.port())))
 }
 
-/// The announced port of the node that begins to talk on the bus.
+/// Returns the announced port of the node that begins to talk on the bus.
 fn sender(said: &[u8]) -> Option<u16> {
     let header: &[u8; 12] = said.first_chunk()?;
-    // Its kind, its length and its version stand before that.
-    assert_eq!(&header[..4], b"RCmb", "what nodes say to each other");
+    // The kind, the length and the version of the message come before the port.
+    assert_eq!(&header[..4], b"RCmb", "a message of the cluster's bus");
     Some(u16::from_be_bytes([header[10], header[11]]))
 }

@@ -1,4 +1,4 @@
-//! Certificates, and servers that show them.
+//! Makes certificates, and options for servers that use them.
 
 use std::fs;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::folder;
 
-/// Signs certificates, and is trusted by nobody unless a test says so.
+/// A certificate authority, which clients trust only if a test says so.
 #[derive(Debug)]
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
@@ -26,13 +26,14 @@ pub struct Certificate {
 }
 
 impl Authority {
-    /// One with a key of its own.
+    /// Makes an authority with a key of its own.
     ///
     /// # Panics
     ///
-    /// When no certificate can be made, which is not to be expected.
+    /// When no certificate can be made, which is not expected.
     pub fn new() -> Authority {
-        // Two of one name would be taken for each other, and their signatures for forged ones.
+        // Two authorities of one name would be confused, and the signatures of one would look
+        // forged.
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let name = format!("authority {}", NUMBER.fetch_add(1, Ordering::Relaxed));
         let mut params = CertificateParams::default();
@@ -46,17 +47,17 @@ impl Authority {
         }
     }
 
-    /// Its own certificate, for those who are to trust it.
+    /// Returns the authority's own certificate, for the peers that are to trust it.
     pub fn pem(&self) -> Vec<u8> {
         self.pem.clone().into_bytes()
     }
 
-    /// A certificate for a host, or for an address as `"127.0.0.1"`.
+    /// Makes a certificate for a host, or for an address such as `"127.0.0.1"`.
     pub fn certificate(&self, host: &str) -> Certificate {
         self.sign(params(host))
     }
 
-    /// One that was good for a year long ago.
+    /// Makes a certificate that expired long ago.
     pub fn expired_certificate(&self, host: &str) -> Certificate {
         let mut params = params(host);
         params.not_before = date_time_ymd(2001, 1, 1);
@@ -84,16 +85,16 @@ fn params(host: &str) -> CertificateParams {
     CertificateParams::new([host.to_owned()]).expect("a name")
 }
 
-/// How a server speaks TLS.
+/// The TLS settings of a server.
 #[derive(Debug, Clone)]
 pub struct Tls {
-    /// Where the files are.
+    /// The folder of the files.
     folder: Arc<TempDir>,
     asks_clients: bool,
 }
 
 impl Tls {
-    /// Shows this certificate, and trusts those whom this authority has signed.
+    /// Shows this certificate, and trusts peers whose certificate this authority has signed.
     ///
     /// # Panics
     ///
@@ -112,7 +113,7 @@ impl Tls {
         }
     }
 
-    /// Lets only clients in that show a certificate too.
+    /// Admits only clients that show a certificate too.
     #[must_use]
     pub fn asking_clients(self) -> Self {
         Tls {
