@@ -79,8 +79,7 @@
 //! # Features
 //!
 //! * `macros` (default): the attribute and [`lock_key!`].
-//! * `redis` (default): the Redis store, and the `redis` crate re-exported.
-//! * `sentinel`, `cluster` (default): `redis-sentinel://` and `redis-cluster://`.
+//! * `redis` (default): `redis://`, `redis-sentinel://` and `redis-cluster://`, and the `redis` crate re-exported.
 //! * `axum`: [`Error`] as an axum response.
 //! * `tls-rustls`: TLS, as `rediss://`, `rediss-sentinel://`, `rediss-cluster://` and `redlocks://`.
 //! * `test-util`: an embedded store that fails on command, and a clock to move by hand.

@@ -32,14 +32,10 @@ impl Target {
             "memory" => Ok(Target::Memory {
                 name: Some(rest.to_owned()),
             }),
-            "redis" | "rediss" | "valkey" | "valkeys" | "redis+unix" | "unix" => {
+            "redis" | "rediss" | "valkey" | "valkeys" | "redis+unix" | "unix"
+            | "redis-sentinel" | "rediss-sentinel" | "valkey-sentinel" | "valkeys-sentinel"
+            | "redis-cluster" | "rediss-cluster" | "valkey-cluster" | "valkeys-cluster" => {
                 Self::redis(scheme, url)
-            }
-            "redis-sentinel" | "rediss-sentinel" | "valkey-sentinel" | "valkeys-sentinel" => {
-                Self::sentinel(url)
-            }
-            "redis-cluster" | "rediss-cluster" | "valkey-cluster" | "valkeys-cluster" => {
-                Self::cluster(url)
             }
             "redlock" | "redlocks" => Err(Error::invalid(
                 "a node of a quorum is a server of its own, as redis://host:port",
@@ -53,6 +49,16 @@ impl Target {
 
     #[cfg(feature = "redis")]
     fn redis(scheme: &str, url: &str) -> Result<Self, Error> {
+        let servers = match scheme.rsplit_once('-') {
+            Some((_, "sentinel")) => Servers::sentinel(url),
+            Some((_, "cluster")) => Servers::cluster(url),
+            _ => Self::single(scheme, url),
+        };
+        servers.map(Self::redis_on)
+    }
+
+    #[cfg(feature = "redis")]
+    fn single(scheme: &str, url: &str) -> Result<Servers, Error> {
         check_parameters(scheme, url)?;
         // The parser's own words are not passed on: they may repeat the URL, and with it a password.
         let client = redis::Client::open(url).map_err(|_| {
@@ -72,7 +78,7 @@ impl Target {
                  redis://user:password@host, or unix:///path?user=…&pass=…",
             ));
         }
-        Servers::single(&client).map(Self::redis_on)
+        Servers::single(&client)
     }
 
     /// The same, spoken to with these certificates.
@@ -97,30 +103,6 @@ impl Target {
     #[cfg(feature = "redis")]
     pub(crate) fn redis_on(servers: Servers) -> Self {
         Target::Redis(Box::new(servers))
-    }
-
-    #[cfg(feature = "sentinel")]
-    fn sentinel(url: &str) -> Result<Self, Error> {
-        Servers::sentinel(url).map(Self::redis_on)
-    }
-
-    #[cfg(not(feature = "sentinel"))]
-    fn sentinel(_: &str) -> Result<Self, Error> {
-        Err(Error::invalid(
-            "`redis-sentinel:` needs the feature `sentinel` of lock-core",
-        ))
-    }
-
-    #[cfg(feature = "cluster")]
-    fn cluster(url: &str) -> Result<Self, Error> {
-        Servers::cluster(url).map(Self::redis_on)
-    }
-
-    #[cfg(not(feature = "cluster"))]
-    fn cluster(_: &str) -> Result<Self, Error> {
-        Err(Error::invalid(
-            "`redis-cluster:` needs the feature `cluster` of lock-core",
-        ))
     }
 
     #[cfg(not(feature = "redis"))]
@@ -267,30 +249,19 @@ mod tests {
         }
     }
 
-    #[cfg(not(all(feature = "sentinel", feature = "cluster")))]
+    #[cfg(not(feature = "redis"))]
     #[test]
-    fn servers_without_their_feature_name_the_feature() {
-        for (url, feature, is_on) in [
-            (
-                "redis-sentinel://:sesame@a?service=b",
-                "`sentinel`",
-                cfg!(feature = "sentinel"),
-            ),
-            (
-                "redis-cluster://:sesame@a",
-                "`cluster`",
-                cfg!(feature = "cluster"),
-            ),
+    fn every_kind_of_server_names_the_feature_that_is_missing() {
+        for url in [
+            "redis://:sesame@a",
+            "redis-sentinel://:sesame@a?service=b",
+            "redis-cluster://:sesame@a",
         ] {
-            if !is_on {
-                let error = LockManager::connect_lazy(url).unwrap_err();
-                assert_eq!(error.kind(), ErrorKind::Invalid);
-                let shown = error.to_string();
-                assert!(
-                    shown.contains(feature) && !shown.contains("sesame"),
-                    "{shown}"
-                );
-            }
+            let error = LockManager::connect_lazy(url).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid, "{url}");
+            let shown = error.to_string();
+            assert!(shown.contains("feature `redis`"), "{shown}");
+            assert!(!shown.contains("sesame"), "{shown}");
         }
     }
 

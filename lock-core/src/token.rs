@@ -36,7 +36,7 @@ impl Address {
     }
 
     /// A number by which managers can be spread over servers.
-    #[cfg(feature = "cluster")]
+    #[cfg(feature = "redis")]
     pub(crate) fn spread(self) -> usize {
         // Of 32 bits at least, and cut to them: the same on every machine.
         (self.0 >> 32) as usize

@@ -73,7 +73,6 @@ impl<K: Copy + Eq + Send + 'static> Survey<K> {
     }
 
     /// Forgets the others, except those that owe an answer.
-    #[cfg(feature = "cluster")]
     pub(super) fn keep(&mut self, wanted: &[K]) {
         let keep = |server: &Server<K>| server.owes.is_some() || wanted.contains(&server.key);
         self.servers.retain(keep);
@@ -126,7 +125,6 @@ impl<K: Copy + Eq + Send + 'static> Survey<K> {
     }
 
     /// The next answer that comes too late for its round.
-    #[cfg(feature = "sentinel")]
     pub(super) async fn late(&mut self) -> (K, Answers) {
         loop {
             let Some(done) = self.asked.join_next().await else {
@@ -157,7 +155,6 @@ impl<K: Copy + Eq + Send + 'static> Survey<K> {
 }
 
 /// Asks one server, once.
-#[cfg(feature = "sentinel")]
 pub(super) async fn ask_once(client: Client, questions: &Pipeline) -> Answers {
     let asked = timeout(FIRST_ANSWER, ask(client, None, questions)).await;
     let (_, answers) = asked.unwrap_or_else(|_| Err(no_answer()))?;

@@ -52,7 +52,6 @@ pub(super) struct Connection {
     batches: bool,
     /// Whether each command is to say that it was sent here from the node that is giving up its slot,
     /// and the mark that was seen there.
-    #[cfg(feature = "cluster")]
     asking: Option<u64>,
 }
 
@@ -91,7 +90,6 @@ impl Connection {
         Ok(Self {
             shared,
             batches: true,
-            #[cfg(feature = "cluster")]
             asking: None,
         })
     }
@@ -131,7 +129,6 @@ impl Connection {
     }
 
     /// For a cluster: keys of different slots are never sent in one script.
-    #[cfg(feature = "cluster")]
     pub(super) fn one_by_one(self) -> Self {
         Self {
             batches: false,
@@ -141,7 +138,6 @@ impl Connection {
 
     /// For what another node has sent here, which is giving up the slot to this one and has said that
     /// the mark stands at `mark`.
-    #[cfg(feature = "cluster")]
     pub(super) fn asking(self, mark: u64) -> Self {
         Self {
             asking: Some(mark),
@@ -151,7 +147,6 @@ impl Connection {
 
     /// The least that the mark can be, whatever this node says.
     pub(super) fn least_mark(&self) -> u64 {
-        #[cfg(feature = "cluster")]
         if let Some(mark) = self.asking {
             return mark;
         }
@@ -178,7 +173,6 @@ impl Connection {
     }
 
     pub(super) async fn send(&self, command: &Cmd) -> Result<Value, Trouble> {
-        #[cfg(feature = "cluster")]
         if self.asking.is_some() {
             let mut commands = Pipeline::with_capacity(1);
             commands.add_command(command.clone());
@@ -215,7 +209,6 @@ impl Connection {
         commands: &Pipeline,
         count: usize,
     ) -> Result<Vec<Value>, Trouble> {
-        #[cfg(feature = "cluster")]
         if self.asking.is_some() {
             let mut asking = Pipeline::with_capacity(2 * count);
             for command in commands.cmd_iter() {
@@ -255,7 +248,6 @@ impl Connection {
 }
 
 /// Whether the answer to `ROLE` is that of a master.
-#[cfg(feature = "sentinel")]
 pub(super) fn is_master(role: Option<&Value>) -> Result<(), Failure> {
     let role = match role {
         Some(Value::Array(role)) => role.first().and_then(super::answers::text),

@@ -205,7 +205,6 @@ pub(super) fn to_be_undone(failure: Failure) -> Failure {
 /// Another node has the lock, and may not have the mark yet: what it is goes along.
 pub(super) fn elsewhere(trouble: Trouble, mark: &Value) -> Trouble {
     match trouble {
-        #[cfg(feature = "cluster")]
         Trouble::Elsewhere(elsewhere) => {
             Trouble::Elsewhere(elsewhere.with_mark(super::answers::number(mark)))
         }

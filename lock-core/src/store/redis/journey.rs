@@ -10,7 +10,6 @@ use std::time::Duration;
 use super::RedisStore;
 use super::connection::Connection;
 use super::topology::Node;
-#[cfg(feature = "cluster")]
 use super::trouble::Elsewhere;
 use super::trouble::Trouble;
 use crate::clock::{Clock, Moment};
@@ -21,7 +20,6 @@ use crate::store::{Acquire, BoxFuture, Failure, Lane, Operation, Outcome, Refusa
 pub(super) enum Errand {
     Whole(Operation),
     /// A part of an operation, about one key.
-    #[cfg(feature = "cluster")]
     Part(super::cluster::parts::Part),
 }
 
@@ -29,7 +27,6 @@ impl Errand {
     fn key(&self) -> &str {
         match self {
             Errand::Whole(operation) => operation.key(),
-            #[cfg(feature = "cluster")]
             Errand::Part(part) => part.key(),
         }
     }
@@ -38,7 +35,6 @@ impl Errand {
         match self {
             Errand::Whole(Operation::Acquire(acquire)) => Some(acquire),
             Errand::Whole(_) => None,
-            #[cfg(feature = "cluster")]
             Errand::Part(part) => part.acquire(),
         }
     }
@@ -61,10 +57,8 @@ pub(super) struct Journey {
     patience: Duration,
     trouble_since: Option<Moment>,
     /// How often another node was named.
-    #[cfg(feature = "cluster")]
     redirected: u32,
     /// The node that has the key although its slot is another's still, and the mark there.
-    #[cfg(feature = "cluster")]
     asking: Option<(Node, u64)>,
 }
 
@@ -106,7 +100,6 @@ impl RedisStore {
         met: Option<(Trouble, Node, Connection)>,
     ) -> Outcome {
         let mut journey = Journey::new(lane, self.patience);
-        #[cfg(feature = "cluster")]
         if self.topology.is_cluster() {
             return self.ask_cluster(operation, &mut journey).await;
         }
@@ -162,7 +155,6 @@ impl RedisStore {
     ) -> Result<Outcome, Trouble> {
         let outcome = match errand {
             Errand::Whole(operation) => self.send(operation, on).await?,
-            #[cfg(feature = "cluster")]
             Errand::Part(part) => Box::pin(self.send_part(part, on)).await?,
         };
         match (&self.replicas, lane) {
@@ -197,7 +189,6 @@ impl RedisStore {
     }
 
     fn there_again(&self, lock: &str, journey: &Journey) -> Option<(Node, Connection)> {
-        #[cfg(feature = "cluster")]
         if journey.asking.is_some() {
             return None;
         }
@@ -210,7 +201,6 @@ impl RedisStore {
         lock: &str,
         journey: &mut Journey,
     ) -> Result<Option<(Node, Connection)>, Trouble> {
-        #[cfg(feature = "cluster")]
         if let Some((node, mark)) = journey.asking.take() {
             return match self.connection_at_hand(journey.lane, node).await {
                 Ok(connection) => Ok(Some((node, connection.asking(mark)))),
@@ -239,7 +229,6 @@ impl RedisStore {
         }
     }
 
-    #[cfg(feature = "cluster")]
     async fn connection_at_hand(&self, lane: Lane, node: Node) -> Result<Connection, Failure> {
         match self.open_connection(lane, node) {
             Some(connection) => Ok(connection),
@@ -280,7 +269,6 @@ impl RedisStore {
                 }
                 self.rest(Trouble::Unfit(failure), journey).await
             }
-            #[cfg(feature = "cluster")]
             Trouble::Elsewhere(elsewhere) => self.follow(elsewhere, node, journey).await,
             trouble => Err(trouble),
         }
@@ -306,7 +294,6 @@ impl RedisStore {
     }
 }
 
-#[cfg(feature = "cluster")]
 impl RedisStore {
     /// Another node has the key: for good, or until its slot has moved as a whole.
     async fn follow(
@@ -340,7 +327,6 @@ impl RedisStore {
     }
 }
 
-#[cfg(feature = "cluster")]
 fn at_odds() -> Failure {
     Failure::refused("the nodes of the cluster do not agree which of them has the key's slot")
 }
@@ -352,9 +338,7 @@ impl Journey {
             again: false,
             patience,
             trouble_since: None,
-            #[cfg(feature = "cluster")]
             redirected: 0,
-            #[cfg(feature = "cluster")]
             asking: None,
         }
     }

@@ -64,7 +64,6 @@ impl Lookout {
     }
 
     /// As [`Lookout::look_again`], where nothing is amiss.
-    #[cfg(feature = "sentinel")]
     pub(super) async fn look(&self) {
         self.fulfilled(self.wish()).await;
     }

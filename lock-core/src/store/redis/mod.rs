@@ -3,11 +3,9 @@
 
 mod acquire;
 mod answers;
-#[cfg(any(feature = "sentinel", feature = "cluster"))]
 mod asking;
 mod audit;
 mod batch;
-#[cfg(feature = "cluster")]
 mod cluster;
 mod connection;
 mod departure;
@@ -19,21 +17,17 @@ mod journey;
 mod keeper_link;
 mod links;
 mod look;
-#[cfg(any(feature = "sentinel", feature = "cluster"))]
 mod lookout;
 mod names;
-#[cfg(any(feature = "sentinel", feature = "cluster"))]
 mod nodes;
 mod probe;
 mod quick;
 mod replicas;
 mod scripts;
-#[cfg(feature = "sentinel")]
 mod sentinel;
 mod tls;
 mod topology;
 mod trouble;
-#[cfg(any(feature = "sentinel", feature = "cluster"))]
 mod url;
 mod vote;
 mod wait;
@@ -97,7 +91,6 @@ impl RedisStore {
         let Servers(topology) = servers;
         let topology = Arc::new(topology);
         let (names, scripts) = (Names::checked(namespace)?, &scripts::ON_ONE_SERVER);
-        #[cfg(feature = "cluster")]
         let (names, scripts) = match topology.cluster() {
             Some(_) => (names.in_slots()?, &scripts::ON_A_NODE),
             None => (names, scripts),
@@ -341,7 +334,6 @@ impl Store for RedisStore {
         })
     }
 
-    #[cfg(feature = "cluster")]
     fn shard(&self, key: &str) -> u32 {
         self.topology.cluster().map_or(0, |cluster| {
             let slot = cluster::slots::Slot::of(&self.names.lock(key));

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use redis::Cmd;
 
-#[cfg(feature = "cluster")]
 use super::cluster::slots::Slot;
 use super::scripts::push;
 use crate::Error;
@@ -34,7 +33,6 @@ pub(super) struct Names {
     tagged: bool,
     mark: String,
     registers: String,
-    #[cfg(feature = "cluster")]
     in_slots: bool,
     channels: String,
 }
@@ -61,7 +59,6 @@ impl Names {
             namespace,
             mark,
             registers,
-            #[cfg(feature = "cluster")]
             in_slots: false,
             channels,
         }
@@ -72,7 +69,6 @@ impl Names {
     /// # Errors
     ///
     /// For a namespace with braces that are no hash tag: see [`Names::check`].
-    #[cfg(feature = "cluster")]
     pub(super) fn in_slots(self) -> Result<Self, Error> {
         let tagged = self.tagged;
         if self.namespace.contains(['{', '}']) && !tagged {
@@ -93,7 +89,6 @@ impl Names {
     /// # Errors
     ///
     /// For a key with braces that are no hash tag: no other key can be made to stand beside it.
-    #[cfg(feature = "cluster")]
     pub(super) fn check(&self, key: &str) -> Result<(), Error> {
         if self.in_slots && key.contains(['{', '}']) && !has_hash_tag(key) {
             return Err(Error::invalid(
@@ -133,34 +128,27 @@ impl Names {
         let tagged = self.tagged || has_hash_tag(key);
         let (open, close) = if tagged { ("!qt:", "") } else { ("!q:{", "}") };
         // A cluster hashes the lock's whole name, where it has no tag.
-        #[cfg(feature = "cluster")]
         let hashed = if self.in_slots && !tagged {
             self.namespace.as_str()
         } else {
             ""
         };
-        #[cfg(not(feature = "cluster"))]
-        let hashed = "";
         [&self.namespace, open, hashed, key, close]
     }
 
     /// The mark that belongs to a lock, by its full name.
     pub(super) fn mark(&self, lock: &str) -> Cow<'_, str> {
-        #[cfg(feature = "cluster")]
         if self.in_slots {
             return self.mark_of(Slot::of(lock)).into();
         }
-        let _ = lock;
         self.mark.as_str().into()
     }
 
     /// The mark that belongs to the lock of a key.
     pub(super) fn mark_for(&self, key: &str) -> Cow<'_, str> {
-        #[cfg(feature = "cluster")]
         if self.in_slots {
             return self.mark(&self.lock(key)).into_owned().into();
         }
-        let _ = key;
         self.mark.as_str().into()
     }
 
@@ -183,7 +171,6 @@ impl Names {
         &self.registers
     }
 
-    #[cfg(feature = "cluster")]
     fn mark_of(&self, slot: Slot) -> String {
         format!("{}:{{{}}}", self.mark, slot.tag())
     }
@@ -236,7 +223,6 @@ mod tests {
         assert_eq!(names.queue("{}x"), "lockkit:!q:{{}x}");
     }
 
-    #[cfg(feature = "cluster")]
     #[test]
     fn in_a_cluster_all_that_belongs_to_a_lock_stands_in_its_slot() {
         for namespace in ["lockkit:", "", "{app}:", "a{b}c}:"] {
@@ -250,7 +236,6 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "cluster")]
     #[test]
     fn a_key_whose_companions_would_stand_elsewhere_is_invalid_and_says_what_to_write() {
         let names = Names::new("lockkit:".to_owned()).in_slots().unwrap();

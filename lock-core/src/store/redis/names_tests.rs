@@ -40,7 +40,6 @@ fn keys(namespace: &str) -> Vec<String> {
 /// One server, and a cluster, for those that can be used there.
 fn modes(namespace: &str) -> Vec<Names> {
     let names = Names::checked(namespace.to_owned()).expect("no `!`");
-    #[cfg(feature = "cluster")]
     if let Ok(in_slots) = names.clone().in_slots() {
         return vec![names, in_slots];
     }
@@ -48,13 +47,7 @@ fn modes(namespace: &str) -> Vec<Names> {
 }
 
 fn takes(names: &Names, key: &str) -> bool {
-    #[cfg(feature = "cluster")]
-    return names.check(key).is_ok();
-    #[cfg(not(feature = "cluster"))]
-    {
-        let _ = (names, key);
-        true
-    }
+    names.check(key).is_ok()
 }
 
 /// Its companions that belong to no key alone.

@@ -27,7 +27,7 @@ impl Nodes {
     }
 
     /// How servers are spoken to; its address is none.
-    #[cfg(all(feature = "tls-rustls", feature = "sentinel"))]
+    #[cfg(feature = "tls-rustls")]
     pub(super) fn settings(&self) -> &ConnectionInfo {
         &self.settings
     }
@@ -64,7 +64,6 @@ impl Nodes {
         format!("{host}:{port}")
     }
 
-    #[cfg(feature = "cluster")]
     pub(super) fn address(&self, node: Node) -> Address {
         lock(&self.known)[node.0 as usize].0.clone()
     }

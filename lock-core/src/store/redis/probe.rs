@@ -4,7 +4,6 @@ use redis::{Pipeline, ServerError, Value, cmd};
 
 use super::answers::text;
 use super::connection::Connection;
-#[cfg(feature = "sentinel")]
 use super::connection::is_master;
 use super::names::Names;
 use super::scripts;
@@ -21,10 +20,8 @@ const COMMANDS: [&str; 4] = ["TIME", "GET", "EVALSHA", "EVAL"];
 pub(super) enum Probe {
     Server,
     /// That it is a master, too.
-    #[cfg(feature = "sentinel")]
     Master,
     /// Of a cluster: it need not have the slot that is asked about.
-    #[cfg(feature = "cluster")]
     Node,
 }
 
@@ -32,15 +29,12 @@ impl Probe {
     fn asks_role(self) -> bool {
         match self {
             Probe::Server => false,
-            #[cfg(feature = "sentinel")]
             Probe::Master => true,
-            #[cfg(feature = "cluster")]
             Probe::Node => false,
         }
     }
 
     fn is_node(self) -> bool {
-        #[cfg(feature = "cluster")]
         if self == Probe::Node {
             return true;
         }
@@ -68,7 +62,6 @@ impl Connection {
         let answers = self.send_many(&commands, commands.len()).await;
         let answers = answers.map_err(Trouble::into_failure)?;
         judge(&answers, probe)?;
-        #[cfg(feature = "sentinel")]
         if probe == Probe::Master {
             return is_master(answers.last());
         }
@@ -86,7 +79,6 @@ fn judge(answers: &[Value], probe: Probe) -> Result<(), Failure> {
             _ => match Trouble::of(answer) {
                 None | Some(Trouble::NoScript) => {}
                 // What is forbidden is forbidden wherever the key is: it may.
-                #[cfg(feature = "cluster")]
                 Some(Trouble::Elsewhere(_) | Trouble::Moving(_)) if probe.is_node() => {}
                 Some(trouble) => return Err(trouble.into_failure()),
             },

@@ -55,7 +55,6 @@ script!(
 );
 script!(SET_ASIDE, "set_aside.lua");
 
-#[cfg(feature = "cluster")]
 script!(
     ACQUIRE_ON_A_NODE,
     "cluster.lua",
@@ -63,7 +62,6 @@ script!(
     "stand_in_line.lua",
     "acquire.lua"
 );
-#[cfg(feature = "cluster")]
 script!(
     RELEASE_ON_A_NODE,
     "cluster.lua",
@@ -71,17 +69,12 @@ script!(
     "common.lua",
     "release.lua"
 );
-#[cfg(feature = "cluster")]
 script!(COOL_ON_A_NODE, "cluster.lua", "common.lua", "cool.lua");
-#[cfg(feature = "cluster")]
 script!(VACATE_ON_A_NODE, "cluster.lua", "common.lua", "vacate.lua");
 
 // About one key each, for a lock whose keys are on their way to another node.
-#[cfg(feature = "cluster")]
 script!(FREE, "free.lua");
-#[cfg(feature = "cluster")]
 script!(RAISE, "raise.lua");
-#[cfg(feature = "cluster")]
 script!(TELL, "cluster.lua", "common.lua", "tell.lua");
 
 /// The scripts about one lock and what belongs to it.
@@ -99,7 +92,6 @@ pub(super) static ON_ONE_SERVER: Scripts = Scripts {
     vacate: &VACATE,
 };
 
-#[cfg(feature = "cluster")]
 pub(super) static ON_A_NODE: Scripts = Scripts {
     acquire: &ACQUIRE_ON_A_NODE,
     release: &RELEASE_ON_A_NODE,

@@ -21,7 +21,6 @@ pub(super) fn refusal(error: &RedisError) -> Option<&'static str> {
 }
 
 /// Whether it was TLS because of which a connection did not come about.
-#[cfg(feature = "sentinel")]
 pub(super) fn is_refusal(failure: &crate::store::Failure) -> bool {
     let source = std::error::Error::source(&failure.error);
     let source = source.and_then(|source| source.downcast_ref::<RedisError>());

@@ -5,18 +5,14 @@ use std::sync::Arc;
 
 use redis::Client;
 
-#[cfg(feature = "cluster")]
 use super::cluster::{Cluster, slots::Slot};
 use super::connection::{Connection, prepared};
 use super::inbox::Inbox;
-#[cfg(any(feature = "sentinel", feature = "cluster"))]
 use super::lookout::Lookout;
 use super::names::Names;
 use super::probe::Probe;
-#[cfg(feature = "sentinel")]
 use super::sentinel::Sentinel;
 use super::tls;
-#[cfg(any(feature = "sentinel", feature = "cluster"))]
 use super::url;
 use crate::error::Error;
 use crate::store::Failure;
@@ -27,10 +23,8 @@ pub(super) enum Topology {
     /// One server, the same for good.
     Single(Client),
     /// One server at a time: the master that sentinels know.
-    #[cfg(feature = "sentinel")]
     Sentinel(Sentinel),
     /// Nodes that share the keys.
-    #[cfg(feature = "cluster")]
     Cluster(Cluster),
 }
 
@@ -63,18 +57,15 @@ impl Servers {
                     .to_string()
                     .to_lowercase(),
             ),
-            #[cfg(any(feature = "sentinel", feature = "cluster"))]
             _ => None,
         }
     }
 
-    #[cfg(feature = "sentinel")]
     pub(crate) fn sentinel(url: &str) -> Result<Self, Error> {
         let sentinel = Sentinel::new(url::sentinel(url)?)?;
         Ok(Self(Topology::Sentinel(sentinel)))
     }
 
-    #[cfg(feature = "cluster")]
     pub(crate) fn cluster(url: &str) -> Result<Self, Error> {
         let cluster = Cluster::new(url::cluster(url)?)?;
         Ok(Self(Topology::Cluster(cluster)))
@@ -95,9 +86,7 @@ impl Servers {
                 let client = prepared(info).map_err(|error| super::trouble::failure(error).error);
                 Topology::Single(client?)
             }
-            #[cfg(feature = "sentinel")]
             Topology::Sentinel(sentinel) => Topology::Sentinel(sentinel.spoken_to(with)?),
-            #[cfg(feature = "cluster")]
             Topology::Cluster(cluster) => Topology::Cluster(cluster.spoken_to(with)?),
         }))
     }
@@ -106,72 +95,54 @@ impl Servers {
 impl Topology {
     /// The server to ask about a lock, by its full name, where that is known.
     pub(super) fn known_node_of(&self, lock: &str) -> Option<Node> {
-        let _ = lock;
         match self {
             Topology::Single(_) => Some(Node::ONLY),
-            #[cfg(feature = "sentinel")]
             Topology::Sentinel(sentinel) => sentinel.known_master(),
-            #[cfg(feature = "cluster")]
             Topology::Cluster(cluster) => cluster.known_owner(Slot::of(lock)),
         }
     }
 
     /// The server to ask about a lock, by its full name.
     pub(super) async fn node_of(&self, lock: &str) -> Result<Node, Failure> {
-        let _ = lock;
         match self {
             Topology::Single(_) => Ok(Node::ONLY),
-            #[cfg(feature = "sentinel")]
             Topology::Sentinel(sentinel) => sentinel.master().await,
-            #[cfg(feature = "cluster")]
             Topology::Cluster(cluster) => cluster.owner(Slot::of(lock)).await,
         }
     }
 
     /// Until another server than `from` is to be asked about a lock.
     pub(super) async fn departure(&self, lock: &str, from: Node) {
-        let _ = (lock, from);
         match self {
             Topology::Single(_) => pending().await,
-            #[cfg(feature = "sentinel")]
             Topology::Sentinel(sentinel) => sentinel.departure(from).await,
-            #[cfg(feature = "cluster")]
             Topology::Cluster(cluster) => cluster.departure(Slot::of(lock), from).await,
         }
     }
 
     /// The server on which a manager listens for its pushes.
     pub(super) async fn home(&self, manager: Address) -> Result<Node, Failure> {
-        let _ = manager;
         match self {
             Topology::Single(_) => Ok(Node::ONLY),
-            #[cfg(feature = "sentinel")]
             Topology::Sentinel(sentinel) => sentinel.home().await,
-            #[cfg(feature = "cluster")]
             Topology::Cluster(cluster) => cluster.home(manager).await,
         }
     }
 
     /// Until a manager should listen on another server.
     pub(super) async fn move_out(&self, home: Node) {
-        let _ = home;
         match self {
             Topology::Single(_) => pending().await,
-            #[cfg(feature = "sentinel")]
             Topology::Sentinel(sentinel) => sentinel.departure(home).await,
-            #[cfg(feature = "cluster")]
             Topology::Cluster(cluster) => cluster.expulsion(home).await,
         }
     }
 
     /// Whether any lock is kept there, as far as is known.
     pub(super) fn uses(&self, node: Node) -> bool {
-        let _ = node;
         match self {
             Topology::Single(_) => true,
-            #[cfg(feature = "sentinel")]
             Topology::Sentinel(sentinel) => sentinel.uses(node),
-            #[cfg(feature = "cluster")]
             Topology::Cluster(cluster) => cluster.uses(node),
         }
     }
@@ -198,14 +169,11 @@ impl Topology {
     pub(super) fn is_cluster(&self) -> bool {
         match self {
             Topology::Single(_) => false,
-            #[cfg(feature = "sentinel")]
             Topology::Sentinel(_) => false,
-            #[cfg(feature = "cluster")]
             Topology::Cluster(_) => true,
         }
     }
 
-    #[cfg(feature = "cluster")]
     pub(super) fn cluster(&self) -> Option<&Cluster> {
         match self {
             Topology::Cluster(cluster) => Some(cluster),
@@ -215,7 +183,6 @@ impl Topology {
 
     /// A server is not what it was taken for, or does not answer: looked at soon.
     pub(super) fn doubt(&self) {
-        #[cfg(any(feature = "sentinel", feature = "cluster"))]
         if let Some(lookout) = self.lookout() {
             lookout.ring();
         }
@@ -226,7 +193,6 @@ impl Topology {
     /// And where a connection does not come about, another server may have its place.
     pub(super) async fn prepare_to_connect(&self) {
         match self {
-            #[cfg(feature = "sentinel")]
             Topology::Sentinel(sentinel) => sentinel.lookout().look().await,
             _ => self.doubt(),
         }
@@ -234,19 +200,15 @@ impl Topology {
 
     /// Until the servers have been looked at again.
     pub(super) async fn look_again(&self) {
-        #[cfg(any(feature = "sentinel", feature = "cluster"))]
         if let Some(lookout) = self.lookout() {
             lookout.look_again().await;
         }
     }
 
-    #[cfg(any(feature = "sentinel", feature = "cluster"))]
     fn lookout(&self) -> Option<&Lookout> {
         match self {
             Topology::Single(_) => None,
-            #[cfg(feature = "sentinel")]
             Topology::Sentinel(sentinel) => Some(sentinel.lookout()),
-            #[cfg(feature = "cluster")]
             Topology::Cluster(cluster) => Some(cluster.lookout()),
         }
     }
@@ -254,7 +216,6 @@ impl Topology {
     /// Until waiters may have lost their places, without the connection on which they listen.
     pub(super) async fn change(&self) {
         match self {
-            #[cfg(feature = "cluster")]
             Topology::Cluster(cluster) => cluster.change().await,
             _ => pending().await,
         }
@@ -263,9 +224,7 @@ impl Topology {
     /// Until a server does not answer on this connection, or is cut off from the others. Where a lock's
     /// commands go by another connection, nothing else would tell.
     pub(super) async fn silence(&self, on: &Connection) {
-        let _ = on;
         match self {
-            #[cfg(feature = "cluster")]
             Topology::Cluster(_) => super::cluster::silence(on).await,
             _ => pending().await,
         }
@@ -275,9 +234,7 @@ impl Topology {
     pub(super) async fn watch(&self) {
         match self {
             Topology::Single(_) => pending().await,
-            #[cfg(feature = "sentinel")]
             Topology::Sentinel(sentinel) => sentinel.watch().await,
-            #[cfg(feature = "cluster")]
             Topology::Cluster(cluster) => cluster.watch().await,
         }
     }
@@ -290,16 +247,13 @@ impl Topology {
         names: &Names,
         inbox: Option<&Arc<Inbox>>,
     ) -> Result<Connection, Failure> {
-        let _ = node;
         let connection = match self {
             Topology::Single(client) => {
                 let connection = Connection::open(client, inbox).await?;
                 connection.probe(names, Probe::Server).await?;
                 connection
             }
-            #[cfg(feature = "sentinel")]
             Topology::Sentinel(sentinel) => sentinel.open(node, names, inbox).await?,
-            #[cfg(feature = "cluster")]
             Topology::Cluster(cluster) => cluster.open(node, names, inbox).await?,
         };
         connection.listen().await?;
@@ -309,15 +263,12 @@ impl Topology {
     /// The others that keep the locks of this one, or take its place one day. `followers`: where its
     /// replicas are, as it says itself.
     pub(super) fn others(&self, than: Node, followers: &[(String, u16)]) -> Vec<Node> {
-        let _ = (than, followers);
         match self {
             Topology::Single(_) => Vec::new(),
-            #[cfg(feature = "sentinel")]
             Topology::Sentinel(sentinel) => followers
                 .iter()
                 .filter_map(|(host, port)| sentinel.nodes().at(host, *port).ok())
                 .collect(),
-            #[cfg(feature = "cluster")]
             Topology::Cluster(cluster) => {
                 let mut nodes = cluster.live();
                 nodes.retain(|node| *node != than);
@@ -330,23 +281,17 @@ impl Topology {
     pub(super) async fn open_whatever_it_is(&self, node: Node) -> Result<Connection, Failure> {
         let client = match self {
             Topology::Single(client) => client.clone(),
-            #[cfg(feature = "sentinel")]
             Topology::Sentinel(sentinel) => sentinel.nodes().client(node),
-            #[cfg(feature = "cluster")]
             Topology::Cluster(cluster) => cluster.nodes().client(node),
         };
-        let _ = node;
         Connection::open(&client, None).await
     }
 
     /// Where a server is, without user and password.
     pub(super) fn address_of(&self, node: Node) -> String {
-        let _ = node;
         match self {
             Topology::Single(_) => self.address(),
-            #[cfg(feature = "sentinel")]
             Topology::Sentinel(sentinel) => sentinel.nodes().name(node),
-            #[cfg(feature = "cluster")]
             Topology::Cluster(cluster) => cluster.nodes().name(node),
         }
     }
@@ -355,9 +300,7 @@ impl Topology {
     pub(super) fn address(&self) -> String {
         match self {
             Topology::Single(client) => client.get_connection_info().addr().to_string(),
-            #[cfg(feature = "sentinel")]
             Topology::Sentinel(sentinel) => sentinel.addresses(),
-            #[cfg(feature = "cluster")]
             Topology::Cluster(cluster) => cluster.addresses(),
         }
     }

@@ -28,20 +28,14 @@ pub(super) struct Elsewhere {
     pub(super) error: RedisError,
     /// The mark that was read there before the answer: the node that has the key may not have the
     /// mark yet.
-    #[cfg(feature = "cluster")]
     pub(super) mark: u64,
 }
 
 impl Elsewhere {
     fn new(error: RedisError) -> Self {
-        Self {
-            error,
-            #[cfg(feature = "cluster")]
-            mark: 0,
-        }
+        Self { error, mark: 0 }
     }
 
-    #[cfg(feature = "cluster")]
     pub(super) fn with_mark(self, mark: Option<u64>) -> Self {
         Self {
             mark: mark.unwrap_or(0),

@@ -23,7 +23,6 @@ struct Parts<'a> {
     scheme: &'static str,
 }
 
-#[cfg(feature = "sentinel")]
 #[derive(Debug)]
 pub(super) struct SentinelUrl {
     pub(super) sentinels: Vec<ConnectionInfo>,
@@ -32,7 +31,6 @@ pub(super) struct SentinelUrl {
     pub(super) master: ConnectionInfo,
 }
 
-#[cfg(feature = "sentinel")]
 pub(super) fn sentinel(url: &str) -> Result<SentinelUrl, Error> {
     let unreadable = || {
         unreadable(
@@ -88,7 +86,6 @@ pub(super) fn sentinel(url: &str) -> Result<SentinelUrl, Error> {
     })
 }
 
-#[cfg(feature = "cluster")]
 pub(super) fn cluster(url: &str) -> Result<Vec<ConnectionInfo>, Error> {
     let unreadable = || {
         unreadable(
@@ -187,7 +184,6 @@ mod tests {
         format!("{host}:{port}")
     }
 
-    #[cfg(feature = "sentinel")]
     #[test]
     fn the_users_of_sentinels_and_of_their_master_are_told_apart() {
         let url = sentinel(
@@ -207,7 +203,6 @@ mod tests {
         assert_eq!(url.master.redis_settings().db(), 3);
     }
 
-    #[cfg(feature = "sentinel")]
     #[test]
     fn a_sentinel_url_without_what_it_needs_says_what_to_write() {
         for url in [
@@ -232,7 +227,6 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "cluster")]
     #[test]
     fn the_nodes_of_a_cluster_share_one_user() {
         let seeds = cluster("redis-cluster://:s%2Csam@one:7000,two/0").unwrap();
@@ -243,7 +237,6 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "cluster")]
     #[test]
     fn a_cluster_url_with_more_than_it_takes_says_what_to_write() {
         for url in [
@@ -261,7 +254,6 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "cluster")]
     #[test]
     fn tls_is_for_all_nodes_or_names_its_feature() {
         match cluster("rediss-cluster://:sesame@one,two") {
