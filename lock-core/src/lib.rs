@@ -88,8 +88,8 @@
 //! [`LockGuard`].
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod acks;
-mod acquire;
+mod active;
+mod api;
 #[cfg_attr(
     not(feature = "redis"),
     allow(
@@ -99,38 +99,17 @@ mod acquire;
     )
 )]
 mod audit;
-mod body;
-mod builder;
-mod clock;
-mod cohort;
-mod courtesy;
-mod deadline;
-mod default_manager;
-mod error;
-mod fence;
-mod from_error;
-mod guard;
-mod handle;
-mod hold;
-#[cfg(feature = "axum")]
-mod http;
-mod inventory;
+#[cfg_attr(
+    not(feature = "redis"),
+    allow(dead_code, reason = "only a server's answers have tokens to read")
+)]
+mod base;
+mod engine;
 mod keeper;
-mod key;
 mod lease;
-mod local;
-mod manager;
 #[cfg(test)]
 mod model;
-mod options;
-mod parameters;
-mod pending;
-mod redlock_url;
-mod reentry;
-mod release;
-mod request;
-mod retry;
-mod run;
+mod queue;
 #[cfg_attr(
     not(feature = "redis"),
     allow(
@@ -139,33 +118,23 @@ mod run;
     )
 )]
 mod store;
-mod sync;
-mod taking;
-mod target;
-mod tenure;
-#[cfg(feature = "test-util")]
-pub mod test_util;
-#[cfg_attr(
-    not(feature = "redis"),
-    allow(dead_code, reason = "only a server's answers have tokens to read")
-)]
-mod token;
 
 #[doc(hidden)]
-#[path = "private.rs"]
-pub mod __private;
+pub use api::private as __private;
+#[cfg(feature = "test-util")]
+pub use api::test_util;
 
-pub use acks::Acks;
+pub use api::builder::ManagerBuilder;
+pub use api::from_error::FromLockError;
+pub use api::guard::LockGuard;
+pub use api::handle::LockHandle;
+pub use api::held_lock::{Drained, HeldLock};
+pub use api::installed::{AsLockManager, Scope};
 pub use audit::{Finding, FindingKind};
-pub use builder::ManagerBuilder;
-pub use default_manager::{AsLockManager, Scope};
-pub use error::{Error, ErrorKind};
-pub use fence::FencingToken;
-pub use from_error::FromLockError;
-pub use guard::LockGuard;
-pub use handle::LockHandle;
-pub use inventory::{Drained, HeldLock};
-pub use key::{KeyValue, LockKey};
+pub use base::acks::Acks;
+pub use base::error::{Error, ErrorKind};
+pub use base::fence::FencingToken;
+pub use base::key::{KeyValue, LockKey};
 #[cfg(feature = "macros")]
 #[doc = include_str!("docs/distributed_lock.md")]
 pub use lock_macros::distributed_lock;
@@ -176,11 +145,11 @@ pub use lock_macros::lock_key;
 #[cfg(all(doc, feature = "macros"))]
 #[doc = include_str!("docs/attribute_errors.md")]
 pub mod _attribute_errors {}
-pub use manager::LockManager;
-pub use options::{Fairness, Interop, OnLost, Reentrancy, ReleaseMode, Renew, Wait};
+pub use api::acquiring::{Acquire, TryAcquire};
+pub use api::manager::LockManager;
+pub use api::request::LockRequest;
+pub use api::run::Run;
+pub use base::options::{Fairness, Interop, OnLost, Reentrancy, ReleaseMode, Renew, Wait};
+pub use engine::reentry::LockScope;
 #[cfg(feature = "redis")]
 pub use redis;
-pub use reentry::LockScope;
-pub use request::LockRequest;
-pub use run::Run;
-pub use taking::{Acquire, TryAcquire};

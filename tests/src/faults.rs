@@ -7,7 +7,7 @@
 //! suite = "lock-tests it"                  # package and test binary; `lib` for unit tests; this is the default
 //! must_fail = ["redis::slow::the_delay_of_the_answers_is_taken_off_the_lease"]
 //! [[fault.edit]]
-//! file = "lock-core/src/lease.rs"
+//! file = "lock-core/src/lease/state.rs"
 //! text = '''the present lines; they occur exactly once in the file'''
 //! becomes = '''the faulty lines'''
 //! ```

@@ -13,9 +13,9 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 
 use super::{Job, Keeper};
-use crate::clock::Moment;
+use crate::base::clock::Moment;
+use crate::base::sync::lock;
 use crate::store::{Lane, Outcome};
-use crate::sync::lock;
 
 /// Longer than most answers take, so that few releases are sent twice; not long for who wants the lock.
 const PATIENCE: Duration = Duration::from_millis(100);

@@ -6,12 +6,12 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 use super::Keeper;
-use crate::hold::{Ending, Hold};
-use crate::local::look;
-use crate::manager::Core;
-use crate::retry::{pause_after_failure, pause_after_refusal};
+use crate::active::{Ending, Hold};
+use crate::base::token::Token;
+use crate::engine::Core;
+use crate::lease::backoff::{pause_after_failure, pause_after_refusal};
+use crate::queue::look;
 use crate::store::{Lane, Operation, Outcome, Release, Store};
-use crate::token::Token;
 
 /// A command that was sent and not answered has arrived by then or never will: the redis store's
 /// sockets give up on unacknowledged data after 5 s (`TCP_USER_TIMEOUT`).

@@ -18,10 +18,10 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use crate::clock::{Clock, Moment};
-use crate::hold::Hold;
+use crate::active::Hold;
+use crate::base::clock::{Clock, Moment};
+use crate::base::sync::{WakerSet, lock, wake_all};
 use crate::store::{BoxFuture, Store};
-use crate::sync::{WakerSet, lock, wake_all};
 
 use errand::Errands;
 pub(crate) use errand::{Errand, Start};

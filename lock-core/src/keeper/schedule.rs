@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
 
-use crate::clock::Moment;
-use crate::hold::Hold;
+use crate::active::Hold;
+use crate::base::clock::Moment;
 
 /// Ordered by time; a hold is told apart by its address, which its entry keeps alive.
 #[derive(Default)]

@@ -8,11 +8,11 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 
 use super::{Keeper, jobs};
-use crate::clock::{Clock, Moment};
-use crate::hold::Hold;
+use crate::active::Hold;
+use crate::base::clock::{Clock, Moment};
+use crate::base::sync::lock;
 use crate::lease::{Action, Renewal};
 use crate::store::{BoxFuture, Extended, Extension, Lane, Operation, Outcome, Store};
-use crate::sync::lock;
 
 /// Keys in one renewal: few enough that nobody else on the server waits long behind the script.
 const BATCH: usize = 100;

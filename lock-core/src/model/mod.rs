@@ -4,7 +4,7 @@
 //! A world is a server, some processes, and messages between them that arrive at any time, in any
 //! order, or not at all. A process that does nothing for a while is one that was stopped. The server
 //! is the scripts, transcribed; when and for how long a lease counts is decided by the real
-//! [`Lease`](crate::lease::Lease) and the real [`Anchor`](crate::deadline::Anchor). Its clock runs
+//! [`Lease`](crate::lease::Lease) and the real [`Anchor`](crate::lease::deadline::Anchor). Its clock runs
 //! faster or slower than the processes' by 1 %.
 //!
 //! In every state: at most one tenure has an open window, and the server's key is that tenure's;

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use super::fault::Fault;
 use super::server::{Answer, Push, Value};
-use crate::clock::{Moment, ServerTime};
-use crate::deadline::{Anchor, GRANT};
+use crate::base::clock::{Moment, ServerTime};
+use crate::base::token::Token;
+use crate::lease::backoff::{LONGEST, ask_again_after};
+use crate::lease::deadline::{Anchor, GRANT};
 use crate::lease::{Lease, Terms};
-use crate::retry::{LONGEST, ask_again_after};
 use crate::store::Refusal;
-use crate::token::Token;
 
 /// One count of a cohort: so many passes, within so long. In earnest there are more passes in less
 /// time, and a bound on all counts together.

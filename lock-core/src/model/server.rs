@@ -2,7 +2,7 @@
 
 use super::fault::Fault;
 use super::process::MOST;
-use crate::cohort::GAP;
+use crate::lease::cohort::GAP;
 
 /// What stands in a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

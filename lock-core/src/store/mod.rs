@@ -11,25 +11,22 @@ mod redis;
 mod vote;
 
 use std::fmt::Debug;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use self::vote::{VoteOperation, VoteOutcome};
-use crate::acks::Acks;
 use crate::audit::Finding;
-use crate::clock::ServerTime;
-use crate::fence::FencingToken;
-use crate::token::{Address, Token};
-use crate::{Error, ErrorKind};
+pub(crate) use crate::base::BoxFuture;
+use crate::base::acks::Acks;
+use crate::base::clock::ServerTime;
+use crate::base::error::{Error, ErrorKind};
+use crate::base::fence::FencingToken;
+use crate::base::token::{Address, Token};
 
 #[cfg(feature = "redis")]
 pub(crate) use self::redis::{RedisStore, ReplicaAcks, Servers};
 pub(crate) use memory::MemoryStore;
 pub(crate) use quorum::{MOST_NODES, QuorumNode, QuorumSettings, QuorumStore};
-
-pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Where locks live. Private until 1.0: the operations are still growing.
 ///
@@ -129,7 +126,7 @@ pub(crate) enum Operation {
     /// free to the next one.
     Release(Release),
     /// As [`Release`](Operation::Release), but the key is given to no waiter: it is left free for
-    /// [`GAP`](crate::cohort::GAP), and those who wait first ask after that.
+    /// [`GAP`](crate::lease::cohort::GAP), and those who wait first ask after that.
     Vacate(Release),
     /// Leaves the queue of waiters, and gives a key that is free to the next one. Never deletes it.
     Leave(Release),
@@ -137,7 +134,7 @@ pub(crate) enum Operation {
     /// the cooldown; in the way of [`Release`](Operation::Release) otherwise.
     Cool(Release, Duration),
     /// Whether anybody stands in the queue of waiters. The lease goes on from task to task of its
-    /// process, up to [`MOST`](crate::cohort::MOST) times more from the answer on: no fencing token
+    /// process, up to [`MOST`](crate::lease::cohort::MOST) times more from the answer on: no fencing token
     /// that it takes on the way may be another's.
     Look(Release),
     /// Asked of one node of a quorum.

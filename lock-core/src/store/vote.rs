@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Acquire, Refusal, Release, Released};
-use crate::clock::ServerTime;
-use crate::token::Token;
+use crate::base::clock::ServerTime;
+use crate::base::token::Token;
 
 #[derive(Clone, Debug)]
 pub(crate) enum VoteOperation {
@@ -66,7 +66,7 @@ pub(crate) struct Propose {
 pub(crate) enum Withdrawal {
     /// It is over: whoever waits is told.
     Over,
-    /// As `Over`, and whoever waits is told to leave the key to others for [`GAP`](crate::cohort::GAP).
+    /// As `Over`, and whoever waits is told to leave the key to others for [`GAP`](crate::lease::cohort::GAP).
     Gap,
     /// It is over, and was never more than a place in the queue.
     Leave,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::fault::Fault;
 use super::process::{Name, Process};
 use super::server::{Answer, Ask, Push, Server};
-use crate::clock::Moment;
+use crate::base::clock::Moment;
 use crate::lease::Terms;
 
 /// The processes' clock moves by a second at a time; the server's by 1 % more or less.

@@ -1,7 +1,7 @@
 //! What arrives, at the server and from it.
 
 use super::{Cooling, GIVEN, LATE_TWIN, Limits, Message, World, Wrong};
-use crate::clock::Moment;
+use crate::base::clock::Moment;
 use crate::lease::Renewal;
 use crate::model::fault::Fault;
 use crate::model::process::{Name, Twin};

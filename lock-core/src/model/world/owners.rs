@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Cooling, LATE_TWIN, Limits, Message, World, Wrong};
-use crate::clock::Moment;
+use crate::base::clock::Moment;
 use crate::lease::{Action, Loss, Phase, Renewal};
 use crate::model::fault::Fault;
 use crate::model::process::{LONGEST_COHORT, MOST, Name, Tenure, Twin};

@@ -16,9 +16,9 @@ use std::time::Duration;
 use self::state::Owner;
 use self::state::{State, Wake};
 use super::{BoxFuture, Events, Failure, Lane, Operation, Outcome, Store};
-use crate::clock::Clock;
-use crate::sync::lock;
-use crate::token::Address;
+use crate::base::clock::Clock;
+use crate::base::sync::lock;
+use crate::base::token::Address;
 
 /// A store of its own (`memory:`), or one that the process shares by name (`memory:name`).
 pub(crate) struct MemoryStore {

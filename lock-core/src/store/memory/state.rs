@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::vote::Registers;
-use crate::clock::Moment;
-use crate::cohort::{GAP, MOST_IN_ALL};
-use crate::deadline::GRANT;
-use crate::fence::FencingToken;
+use crate::base::clock::Moment;
+use crate::base::fence::FencingToken;
+use crate::base::token::{Address, Token};
+use crate::lease::cohort::{GAP, MOST_IN_ALL};
+use crate::lease::deadline::GRANT;
 use crate::store::{
     Acquire, Event, Events, Extended, Extension, Failure, News, Outcome, Refusal, Release, Released,
 };
-use crate::token::{Address, Token};
 
 /// How long a released key is kept for the first waiter: without it, an owner that takes the key
 /// again at once would always come before whom it has just woken.
@@ -337,7 +337,7 @@ fn refusal(cooling: bool, remaining: Duration, of: &Acquire) -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::token::TokenSource;
+    use crate::base::token::TokenSource;
 
     fn fence(outcome: &Outcome) -> u64 {
         match outcome {

@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::state::{Owner, State, Wake};
-use crate::clock::{Moment, ServerTime};
-use crate::cohort::GAP;
-use crate::deadline::GRANT;
-use crate::store::quorum::numbers::accepts;
+use crate::base::clock::{Moment, ServerTime};
+use crate::base::token::Token;
+use crate::lease::cohort::GAP;
+use crate::lease::deadline::GRANT;
+use crate::store::quorum::proposal_number::accepts;
 use crate::store::vote::{
     Joined, Propose, Reserve, Reserved, UpTo, Vote, VoteOperation, VoteOutcome, Withdrawal,
 };
 use crate::store::{Event, News, Outcome, Refusal, Release, Released};
-use crate::token::Token;
 
 /// The highest number accepted in each register, and for which lease.
 #[derive(Default)]

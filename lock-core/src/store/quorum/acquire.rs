@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::Quorum;
-use super::count::{self, Decision};
-use super::numbers;
-use super::split::{self, Rival};
-use super::spread::Spread;
+use super::proposal_number;
+use super::split_vote::{self, Rival};
+use super::tally::{self, Decision};
 use super::undo::Undoing;
-use crate::clock::Moment;
+use super::vote_ledger::Spread;
+use crate::base::clock::Moment;
 use crate::store::vote::Withdrawal;
 use crate::store::{Acquire, Failure, Lane, Outcome, Refusal};
 
@@ -28,7 +28,7 @@ impl Quorum {
                 .await;
         }
         let mut attempt = Attempt {
-            register: numbers::register_of(&acquire.key),
+            register: proposal_number::register_of(&acquire.key),
             spread: self.leases.begin(acquire.token),
             // Its caller waits for no longer than that, and would take the split for an outage.
             give_up: clock.now() + self.patience(acquire.ttl),
@@ -56,10 +56,10 @@ impl Quorum {
             self.numbers.saw(attempt.register, highest);
             let number = self.numbers.propose(attempt.register, sent);
             let round = self.round(attempt, number, sent).await;
-            highest = count::highest(&round.ballots);
+            highest = tally::highest(&round.ballots);
             match round.decision {
                 Decision::Granted => {
-                    let Some(fence) = numbers::first_fence(number) else {
+                    let Some(fence) = proposal_number::first_fence(number) else {
                         break;
                     };
                     attempt.spread.note_number(number);
@@ -80,7 +80,7 @@ impl Quorum {
                 Decision::Split | Decision::Yielded | Decision::Contested => {
                     self.undo(attempt, Withdrawal::Pause).await;
                     let stays = round.decision == Decision::Contested
-                        && attempt.rival.stays(count::foremost_owner(&round.ballots));
+                        && attempt.rival.stays(tally::foremost_owner(&round.ballots));
                     if !stays && self.pauses(attempt, sent).await {
                         continue;
                     }
@@ -88,13 +88,13 @@ impl Quorum {
                     // Nobody has it for sure, so that nobody may say when it is free: look.
                     let refusal = Refusal {
                         pushed: false,
-                        ..count::refusal(&round.ballots)
+                        ..tally::refusal(&round.ballots)
                     };
                     return Outcome::Busy(refusal);
                 }
                 Decision::Busy => {
                     self.give_up(attempt).await;
-                    return Outcome::Busy(count::refusal(&round.ballots));
+                    return Outcome::Busy(tally::refusal(&round.ballots));
                 }
                 Decision::Unavailable | Decision::Wait => {}
             }
@@ -104,7 +104,7 @@ impl Quorum {
             {
                 return Outcome::Failed(failure);
             }
-            return Outcome::Failed(self.too_few(count::opens_in(&round.ballots)));
+            return Outcome::Failed(self.too_few(tally::opens_in(&round.ballots)));
         }
         self.give_up(attempt).await;
         Outcome::Failed(Failure::refused(
@@ -115,7 +115,7 @@ impl Quorum {
     /// Until it is time to ask once more. `false`: it is not worth it.
     async fn pauses(&self, attempt: &mut Attempt, sent: Moment) -> bool {
         let now = self.keeper.clock.now();
-        let pause = split::pause(attempt.acquire.token, attempt.repetitions, now.since(sent));
+        let pause = split_vote::pause(attempt.acquire.token, attempt.repetitions, now.since(sent));
         attempt.repetitions += 1;
         let until = pause.map(|pause| now + pause);
         let Some(until) = until.filter(|until| *until < attempt.give_up) else {

@@ -7,13 +7,13 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
-use super::numbers::register_of;
+use super::proposal_number::register_of;
 use super::test_nodes::{Between, manager_on, take};
-use crate::clock::Clock;
+use crate::base::clock::Clock;
+use crate::base::sync::lock;
+use crate::base::token::{Address, Token, TokenSource};
 use crate::store::vote::{Propose, Vote, VoteOperation, VoteOutcome, Withdrawal};
 use crate::store::{Acquire, Lane, MemoryStore, Operation, Outcome, Release, Store};
-use crate::sync::lock;
-use crate::token::{Address, Token, TokenSource};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const TTL: Duration = Duration::from_secs(60);

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::Quorum;
-use super::count;
 use super::fan_out::FanOut;
 use super::rejoin;
-use super::spread::{Nodes, Spread, contains};
+use super::tally;
 use super::undo::Undoing;
+use super::vote_ledger::{Nodes, Spread, contains};
 use crate::store::{Extended, Extension, Lane, Operation, Outcome};
 
 impl Quorum {
@@ -126,12 +126,12 @@ impl Renewal {
     }
 
     fn is_decided(&self, open: usize) -> bool {
-        let decided = |one: &One| count::extended(&one.answers, open).is_some();
+        let decided = |one: &One| tally::extended(&one.answers, open).is_some();
         self.leases.iter().all(decided)
     }
 
     fn extended(&self) -> Vec<Extended> {
-        let answer = |one: &One| count::extended(&one.answers, 0).unwrap_or(Extended::Unknown);
+        let answer = |one: &One| tally::extended(&one.answers, 0).unwrap_or(Extended::Unknown);
         self.leases.iter().map(answer).collect()
     }
 
@@ -140,7 +140,7 @@ impl Renewal {
         let held = self
             .leases
             .iter()
-            .filter(|one| count::extended(&one.answers, 0) == Some(Extended::Yes));
+            .filter(|one| tally::extended(&one.answers, 0) == Some(Extended::Yes));
         let missing = held.flat_map(|one| {
             let places = one.answers.iter().enumerate();
             let without = places.filter(|(_, answer)| **answer == Some(Extended::NotOurs));

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::clock::Moment;
+use crate::base::clock::Moment;
 use crate::keeper::{Keeper, Timer};
 use crate::store::{BoxFuture, Outcome};
 

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Quorum;
-use super::count;
 use super::fan_out::FanOut;
-use super::numbers;
-use super::spread::contains;
+use super::proposal_number;
+use super::tally;
 use super::undo::Undoing;
-use crate::retry::jitter;
+use super::vote_ledger::contains;
+use crate::lease::backoff::jitter;
 use crate::store::vote::{Reserve, Reserved, VoteOperation, VoteOutcome, Withdrawal};
 use crate::store::{Failure, Lane, Operation, Outcome, Release, Released};
 
@@ -80,7 +80,7 @@ impl Quorum {
         let mut answers = FanOut::new(asked).until(&self.keeper, overdue);
         let mut confirmed = false;
         let outcome = loop {
-            let decided = count::given_back(&giving_back.answers, answers.open());
+            let decided = tally::given_back(&giving_back.answers, answers.open());
             if let Some(released) = decided {
                 if answers.open() == 0 {
                     break Some(released);
@@ -92,7 +92,7 @@ impl Quorum {
             }
             match answers.next().await {
                 Some((place, outcome)) => giving_back.came(place, &outcome),
-                None => break count::given_back(&giving_back.answers, 0),
+                None => break tally::given_back(&giving_back.answers, 0),
             }
         };
         while let Some((place, outcome)) = answers.at_hand() {
@@ -124,8 +124,8 @@ impl Quorum {
                 "a lease without a fencing token cannot go on",
             ));
         };
-        let register = numbers::register_of(&release.key);
-        let number = numbers::reserved(fence);
+        let register = proposal_number::register_of(&release.key);
+        let number = proposal_number::reserved(fence);
         self.numbers.saw(register, number);
         if let Some(spread) = self.leases.of(release.token) {
             spread.note_number(number);

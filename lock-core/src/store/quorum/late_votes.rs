@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::Quorum;
 use super::fan_out::FanOut;
-use super::spread::{Late, contains};
 use super::undo::Undoing;
-use crate::clock::Moment;
+use super::vote_ledger::{Late, contains};
+use crate::base::clock::Moment;
 use crate::store::Outcome;
 use crate::store::vote::{Vote, VoteOutcome};
 

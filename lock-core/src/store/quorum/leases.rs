@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use super::spread::Spread;
-use crate::acks::Acks;
-use crate::sync::lock;
-use crate::token::Token;
+use super::vote_ledger::Spread;
+use crate::base::acks::Acks;
+use crate::base::sync::lock;
+use crate::base::token::Token;
 
 /// The leases of a manager that are asked for or held.
 #[derive(Default)]
@@ -70,7 +70,7 @@ impl Leases {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::token::{Address, TokenSource};
+    use crate::base::token::{Address, TokenSource};
 
     #[test]
     fn a_late_vote_counts_for_a_lease_that_is_wanted_and_for_no_other() {

@@ -16,26 +16,26 @@
 mod acquire;
 #[cfg(all(test, feature = "test-util"))]
 mod asked_tests;
-mod count;
+mod bootstrap;
 mod extend;
 mod fan_out;
 mod give_back;
+mod hinted_handoff;
 mod late_votes;
 mod leases;
-mod left_over;
 #[cfg(test)]
 mod model;
 mod node;
-pub(crate) mod numbers;
-mod opening;
+mod node_monitor;
+pub(crate) mod proposal_number;
 #[cfg(test)]
 mod ready_tests;
 mod rejoin;
 #[cfg(all(test, feature = "test-util"))]
 mod repeated_tests;
 mod round;
-mod split;
-mod spread;
+mod split_vote;
+mod tally;
 #[cfg(all(test, feature = "test-util"))]
 mod test_nodes;
 #[cfg(all(test, feature = "test-util"))]
@@ -43,7 +43,7 @@ mod too_low_tests;
 mod undo;
 #[cfg(all(test, feature = "test-util"))]
 mod undoing_tests;
-mod watch;
+mod vote_ledger;
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -52,18 +52,18 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch as changes};
 
+use self::bootstrap::Opening;
 use self::leases::Leases;
 use self::node::{Census, Node};
-use self::numbers::Numbers;
-use self::opening::Opening;
+use self::proposal_number::Numbers;
 use super::{BoxFuture, Events, Failure, Lane, Operation, Outcome, Store};
-use crate::acks::Acks;
 use crate::audit::Finding;
-use crate::courtesy::Courtesy;
-use crate::error::Error;
+use crate::base::acks::Acks;
+use crate::base::error::Error;
+use crate::base::sync::lock;
+use crate::base::token::{Token, TokenSource};
+use crate::engine::yield_turn::Courtesy;
 use crate::keeper::Keeper;
-use crate::sync::lock;
-use crate::token::{Token, TokenSource};
 
 /// More nodes than anybody needs; a place in the list is a bit of a number.
 pub(crate) const MOST_NODES: usize = 15;
@@ -187,7 +187,7 @@ impl Store for QuorumStore {
                 tokio::spawn(store);
             }
             for node in 0..quorum.nodes.len() {
-                tokio::spawn(watch::watch(Arc::clone(&quorum), node));
+                tokio::spawn(node_monitor::watch(Arc::clone(&quorum), node));
             }
             if let Some(mut chores) = chores {
                 while let Some(chore) = chores.recv().await {
@@ -227,7 +227,7 @@ impl Store for QuorumStore {
 
 impl Quorum {
     fn quorum(&self) -> usize {
-        count::quorum(self.nodes.len())
+        tally::quorum(self.nodes.len())
     }
 
     /// How long a node may take: small against the ttl, and less than its caller waits for all of them.

@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::{Notify, watch};
 
 use super::QuorumNode;
-use super::left_over::LeftOvers;
+use super::hinted_handoff::LeftOvers;
+use crate::base::sync::lock;
 use crate::store::{BoxFuture, Failure, Lane, Operation, Outcome, Store};
-use crate::sync::lock;
 
 /// Not heard of yet.
 const NEW: u8 = 0;

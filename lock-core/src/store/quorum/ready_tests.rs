@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::{QuorumNode, QuorumSettings, QuorumStore};
-use crate::clock::Clock;
+use crate::base::clock::Clock;
+use crate::base::token::{Address, TokenSource};
 use crate::keeper::Keeper;
 use crate::store::{MemoryStore, Store};
-use crate::token::{Address, TokenSource};
 
 /// So many that it looks in the very moment in which the last node comes up.
 const ROUNDS: usize = 200_000;

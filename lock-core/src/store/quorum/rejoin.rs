@@ -11,9 +11,9 @@ use super::Quorum;
 use super::fan_out::FanOut;
 use super::late_votes::LateVotes;
 use super::node::Node;
-use super::numbers;
-use super::spread::Spread;
+use super::proposal_number;
 use super::undo::Undoing;
+use super::vote_ledger::Spread;
 use crate::store::vote::{Propose, Reserve, Vote, VoteOperation, VoteOutcome};
 use crate::store::{Acquire, Extension, Lane, Operation, Outcome};
 
@@ -45,7 +45,7 @@ impl Quorum {
                 replaces: None,
                 repeated: false,
             },
-            register: numbers::register_of(&extension.key),
+            register: proposal_number::register_of(&extension.key),
             number,
             max_ttl: self.settings.max_ttl,
         };

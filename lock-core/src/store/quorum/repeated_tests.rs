@@ -7,14 +7,14 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::test_nodes::{Between, manager_on, take};
-use crate::clock::Clock;
-use crate::error::ErrorKind;
-use crate::manager::LockManager;
-use crate::options::Wait;
+use crate::api::manager::LockManager;
+use crate::base::clock::Clock;
+use crate::base::error::ErrorKind;
+use crate::base::options::Wait;
+use crate::base::sync::lock;
+use crate::base::token::{Address, Token, TokenSource};
 use crate::store::vote::{Vote, VoteOperation, VoteOutcome};
 use crate::store::{Lane, MemoryStore, Operation, Outcome, Release, Store};
-use crate::sync::lock;
-use crate::token::{Address, Token, TokenSource};
 
 const TTL: Duration = Duration::from_secs(60);
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::Quorum;
 use super::acquire::Attempt;
-use super::count::{Ballot, Decision, decide};
 use super::fan_out::FanOut;
 use super::late_votes::LateVotes;
-use super::spread::Spread;
-use crate::clock::Moment;
+use super::tally::{Ballot, Decision, decide};
+use super::vote_ledger::Spread;
+use crate::base::clock::Moment;
 use crate::store::vote::{Propose, Vote, VoteOperation, VoteOutcome};
 use crate::store::{BoxFuture, Operation, Outcome};
 

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::QuorumNode;
-use crate::clock::Clock;
-use crate::manager::{LockManager, Settings};
-use crate::options::Wait;
+use crate::api::manager::LockManager;
+use crate::base::clock::Clock;
+use crate::base::options::Wait;
+use crate::base::settings::Settings;
+use crate::base::token::Token;
+use crate::engine::Core;
 use crate::store::{
     Acquire, BoxFuture, Events, Failure, Lane, MemoryStore, Operation, Outcome, Store,
 };
-use crate::token::Token;
 
 /// An embedded node, and what a test makes of the operations on their way to it.
 pub(super) trait Between: Debug + Send + Sync {
@@ -48,7 +50,7 @@ pub(super) async fn manager_on(stores: Vec<Arc<dyn Store>>, ttl: Duration) -> Lo
         shown: place.to_string(),
     };
     let quorum = stores.into_iter().enumerate().map(named).collect();
-    let locks = LockManager::start_quorum(quorum, settings).expect("a manager");
+    let locks = LockManager::of(Core::start_quorum(quorum, settings).expect("a manager"));
     locks.ready().await.expect("nodes that answer");
     locks
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::test_nodes::{Between, manager_on};
-use crate::clock::Clock;
-use crate::options::Wait;
+use crate::base::clock::Clock;
+use crate::base::options::Wait;
 use crate::store::vote::{Vote, VoteOperation, VoteOutcome};
 use crate::store::{Lane, MemoryStore, Operation, Outcome, Store};
 

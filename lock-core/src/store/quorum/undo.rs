@@ -6,11 +6,11 @@ use std::time::Duration;
 use super::Quorum;
 use super::acquire::Attempt;
 use super::fan_out::FanOut;
-use super::numbers;
-use super::spread::{Spread, contains};
+use super::proposal_number;
+use super::vote_ledger::{Spread, contains};
+use crate::base::token::Token;
 use crate::store::vote::{UpTo, VoteOperation, Withdrawal};
 use crate::store::{Extension, Lane, Operation, Outcome, Release};
-use crate::token::Token;
 
 /// What it takes to take a vote back.
 #[derive(Clone)]
@@ -31,7 +31,7 @@ impl Undoing {
         lane: Lane,
     ) -> Self {
         let up_to = UpTo {
-            register: numbers::register_of(key),
+            register: proposal_number::register_of(key),
             number: spread.proposed(),
         };
         Self {

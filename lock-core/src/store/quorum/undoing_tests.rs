@@ -6,14 +6,14 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::test_nodes::{Between, manager_on, take};
-use crate::clock::Clock;
-use crate::guard::LockGuard;
-use crate::manager::LockManager;
-use crate::options::Wait;
+use crate::api::guard::LockGuard;
+use crate::api::manager::LockManager;
+use crate::base::clock::Clock;
+use crate::base::options::Wait;
+use crate::base::sync::lock;
+use crate::base::token::{Address, Token, TokenSource};
 use crate::store::vote::{VoteOperation, VoteOutcome};
 use crate::store::{Failure, Lane, MemoryStore, Operation, Outcome, Release, Released, Store};
-use crate::sync::lock;
-use crate::token::{Address, Token, TokenSource};
 
 /// What becomes of the first undoing that is sent to a node.
 #[derive(Clone, Copy, Debug, PartialEq)]

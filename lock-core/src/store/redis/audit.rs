@@ -7,13 +7,13 @@ use std::time::Duration;
 use redis::{Pipeline, Value, cmd};
 use tokio::time::timeout;
 
-use super::answers::{number, text};
 use super::connection::Connection;
-use super::names::Names;
+use super::keyspace::Names;
+use super::reply::{number, text};
+use super::send_error::Trouble;
 use super::topology::{Node, Topology};
-use super::trouble::Trouble;
 use crate::audit::{Facts, Finding, Persistence, Reading, Role, disagreements};
-use crate::clock::Clock;
+use crate::base::clock::Clock;
 use crate::store::Failure;
 
 /// A look at one server that takes longer is given up.

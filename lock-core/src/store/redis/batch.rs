@@ -13,13 +13,13 @@ use std::task::{Context, Poll, Waker};
 use redis::Value;
 use tokio::runtime::Handle;
 
+use super::batch_flush::Departure;
 use super::connection::Connection;
-use super::departure::Departure;
-use super::names::Names;
-use super::trouble::Trouble;
+use super::keyspace::Names;
+use super::send_error::Trouble;
 use super::wait::NextWait;
+use crate::base::sync::lock;
 use crate::store::{Acquire, Release};
-use crate::sync::lock;
 
 /// Few enough that client and server work at the same time, and that nobody waits long behind one.
 const LARGEST: usize = 16;

@@ -12,10 +12,10 @@ use redis::{
 
 use super::batch::Batch;
 use super::health::{Health, Question};
-use super::inbox::Inbox;
-use super::trouble::{Trouble, failure, not_connected, trouble};
+use super::push::Inbox;
+use super::send_error::{Trouble, failure, not_connected, trouble};
+use crate::base::token::Token;
 use crate::store::Failure;
-use crate::token::Token;
 
 /// Data that the server's machine does not acknowledge for this long ends a connection.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
@@ -250,9 +250,9 @@ impl Connection {
 /// Whether the answer to `ROLE` is that of a master.
 pub(super) fn is_master(role: Option<&Value>) -> Result<(), Failure> {
     let role = match role {
-        Some(Value::Array(role)) => role.first().and_then(super::answers::text),
+        Some(Value::Array(role)) => role.first().and_then(super::reply::text),
         Some(Value::ServerError(error)) => {
-            return Err(super::trouble::failure(error.clone().into()));
+            return Err(super::send_error::failure(error.clone().into()));
         }
         _ => None,
     };

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use redis::RedisError;
 
-use super::trouble::{Trouble, trouble};
-use crate::clock::{Clock, Moment};
+use super::send_error::{Trouble, trouble};
+use crate::base::clock::{Clock, Moment};
 
 /// A connection that has left questions unanswered for this long is replaced by a new one.
 const SILENT: Duration = Duration::from_millis(500);

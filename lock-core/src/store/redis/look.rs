@@ -2,11 +2,11 @@
 
 use redis::{Pipeline, Value, cmd};
 
-use super::answers::{self, time_above};
 use super::connection::Connection;
-use super::trouble::Trouble;
+use super::reply::{self, time_above};
+use super::send_error::Trouble;
 use super::{RedisStore, scripts};
-use crate::cohort::MOST;
+use crate::lease::cohort::MOST;
 use crate::store::{Outcome, Release};
 
 impl RedisStore {
@@ -29,7 +29,7 @@ impl RedisStore {
         if time_above(&mark, &time, on.least_mark()).is_none() {
             self.reserve(lease, &mark_name, on).await?;
         }
-        Ok(answers::waiting(&exists))
+        Ok(reply::waiting(&exists))
     }
 
     /// The clock stands behind the mark: what the lease may use until the next look, and on its way

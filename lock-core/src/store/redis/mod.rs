@@ -1,33 +1,33 @@
 //! Locks on Redis: on one server, on the master that sentinels know, or on a cluster. All that the kit
 //! knows of Redis is in this folder and in `scripts/`.
 
-mod acquire;
-mod answers;
-mod asking;
 mod audit;
 mod batch;
+mod batch_flush;
 mod cluster;
 mod connection;
-mod departure;
-mod first;
-mod given;
+mod connections;
+mod dispatch;
+mod fast_path;
+mod handed_off;
 mod health;
-mod inbox;
-mod journey;
-mod keeper_link;
-mod links;
+mod keeper_connection;
+mod keyspace;
 mod look;
-mod lookout;
-mod names;
+mod native_acquire;
 mod nodes;
+mod poll;
 mod probe;
-mod quick;
+mod push;
+mod refresh;
 mod replicas;
+mod reply;
+mod script_acquire;
 mod scripts;
+mod send_error;
 mod sentinel;
 mod tls;
 mod topology;
-mod trouble;
 mod url;
 mod vote;
 mod wait;
@@ -43,23 +43,23 @@ use tokio::sync::SetOnce;
 
 use self::audit::Auditor;
 use self::connection::Connection;
-use self::given::Given;
-use self::keeper_link::KeeperLink;
-use self::links::Links;
-use self::names::Names;
+use self::connections::Links;
+use self::handed_off::Given;
+use self::keeper_connection::KeeperLink;
+use self::keyspace::Names;
 pub(crate) use self::replicas::ReplicaAcks;
 use self::replicas::Replicas;
 use self::scripts::Scripts;
+use self::send_error::Trouble;
 pub(crate) use self::topology::Servers;
 use self::topology::{Node, Topology};
-use self::trouble::Trouble;
 use super::{BoxFuture, Events, Extension, Failure, Lane, Operation, Outcome, Release, Store};
 use crate::audit::Finding;
-use crate::cohort::GAP;
-use crate::deadline::GRANT;
-use crate::error::Error;
-use crate::manager::Settings;
-use crate::token::{Address, Token};
+use crate::base::error::Error;
+use crate::base::settings::Settings;
+use crate::base::token::{Address, Token};
+use crate::lease::cohort::GAP;
+use crate::lease::deadline::GRANT;
 
 pub(crate) struct RedisStore {
     topology: Arc<Topology>,
@@ -182,7 +182,7 @@ impl RedisStore {
             arguments.push("write");
         }
         let answer = scripts::EXTEND.run(on, &keys, &arguments).await?;
-        Ok(answers::extended(&answer))
+        Ok(reply::extended(&answer))
     }
 
     async fn give_back(
@@ -192,7 +192,7 @@ impl RedisStore {
         on: &Connection,
     ) -> Result<Outcome, Trouble> {
         let answer = self.ask_back(release, ending, on).await?;
-        if answers::has_more(&answer) {
+        if reply::has_more(&answer) {
             return Ok(Box::pin(self.go_on_giving_back(release, ending, answer, on)).await);
         }
         Ok(self.given_back(release, &answer))
@@ -228,13 +228,13 @@ impl RedisStore {
         answer: Value,
         on: &Connection,
     ) -> Outcome {
-        let outcome = answers::released(&answer);
+        let outcome = reply::released(&answer);
         let ending = match ending {
             Ending::Free => Ending::Leave,
             ending => ending,
         };
         let mut answer = answer;
-        while answers::has_more(&answer) {
+        while reply::has_more(&answer) {
             match self.ask_back(release, ending, on).await {
                 Ok(next) => answer = next,
                 // The lease has ended all the same: the keeper asks for the rest.
@@ -244,17 +244,17 @@ impl RedisStore {
                 }
             }
         }
-        if answers::was_given(&answer) {
+        if reply::was_given(&answer) {
             self.given.note(release);
         }
         outcome
     }
 
     fn given_back(&self, release: &Release, answer: &Value) -> Outcome {
-        if answers::was_given(answer) {
+        if reply::was_given(answer) {
             self.given.note(release);
         }
-        answers::released(answer)
+        reply::released(answer)
     }
 }
 

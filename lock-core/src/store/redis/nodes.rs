@@ -6,7 +6,7 @@ use redis::{Client, ConnectionAddr, ConnectionInfo, RedisError};
 
 use super::connection::prepared;
 use super::topology::Node;
-use crate::sync::lock;
+use crate::base::sync::lock;
 
 /// Where a server is: host and port.
 pub(super) type Address = (String, u16);

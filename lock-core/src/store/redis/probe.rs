@@ -2,12 +2,12 @@
 
 use redis::{Pipeline, ServerError, Value, cmd};
 
-use super::answers::text;
 use super::connection::Connection;
 use super::connection::is_master;
-use super::names::Names;
+use super::keyspace::Names;
+use super::reply::text;
 use super::scripts;
-use super::trouble::{Trouble, forbidden, is_forbidden};
+use super::send_error::{Trouble, forbidden, is_forbidden};
 use crate::store::Failure;
 
 /// The hash of no script.

@@ -12,11 +12,11 @@ use tokio::sync::SetOnce;
 
 use super::RedisStore;
 use super::connection::Connection;
-use super::links::Links;
-use super::names::Names;
+use super::connections::Links;
+use super::keyspace::Names;
+use super::send_error::Trouble;
 use super::topology::{Node, Topology};
-use super::trouble::Trouble;
-use crate::fence::FencingToken;
+use crate::base::fence::FencingToken;
 use crate::store::{Acquire, Extended, Failure, Operation, Outcome, Refusal, Release, Released};
 
 /// How many replicas are to acknowledge a lock, and how long the server waits for them.

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use redis::{Arg, Cmd, Pipeline, RedisWrite, Script, Value};
 
 use super::connection::Connection;
-use super::trouble::Trouble;
+use super::send_error::Trouble;
 use crate::store::Failure;
 
 macro_rules! script {
@@ -37,7 +37,7 @@ script!(VACATE, "one_server.lua", "common.lua", "vacate.lua");
 script!(EXTEND, "extend.lua");
 script!(BATCH, "one_server.lua", "common.lua", "batch.lua");
 script!(RESERVE, "one_server.lua", "common.lua", "reserve.lua");
-script!(JOIN, "join.lua");
+script!(JOIN, "register_node.lua");
 script!(
     PROPOSE,
     "propose_first.lua",
@@ -73,9 +73,9 @@ script!(COOL_ON_A_NODE, "cluster.lua", "common.lua", "cool.lua");
 script!(VACATE_ON_A_NODE, "cluster.lua", "common.lua", "vacate.lua");
 
 // About one key each, for a lock whose keys are on their way to another node.
-script!(FREE, "free.lua");
+script!(FREE, "delete_owned.lua");
 script!(RAISE, "raise.lua");
-script!(TELL, "cluster.lua", "common.lua", "tell.lua");
+script!(TELL, "cluster.lua", "common.lua", "notify.lua");
 
 /// The scripts about one lock and what belongs to it.
 pub(super) struct Scripts {
@@ -209,7 +209,7 @@ pub(super) fn push(command: &mut Cmd, pieces: &[&str]) {
 
 #[cfg(test)]
 mod tests {
-    use crate::cohort::MOST;
+    use crate::lease::cohort::MOST;
 
     #[test]
     fn the_scripts_know_how_often_a_lease_is_passed_on() {

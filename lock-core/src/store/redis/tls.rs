@@ -40,7 +40,7 @@ mod with_rustls {
     use rustls::crypto::{CryptoProvider, ring};
     use rustls::{AlertDescription, CertificateError, Error as TlsError};
 
-    use crate::error::Error;
+    use crate::base::error::Error;
 
     /// An application may have several kinds of cryptography built in, by other libraries of its own:
     /// then rustls does not choose one, and panics when a connection is made.

@@ -7,16 +7,16 @@ use redis::Client;
 
 use super::cluster::{Cluster, slots::Slot};
 use super::connection::{Connection, prepared};
-use super::inbox::Inbox;
-use super::lookout::Lookout;
-use super::names::Names;
+use super::keyspace::Names;
 use super::probe::Probe;
+use super::push::Inbox;
+use super::refresh::Lookout;
 use super::sentinel::Sentinel;
 use super::tls;
 use super::url;
-use crate::error::Error;
+use crate::base::error::Error;
+use crate::base::token::Address;
 use crate::store::Failure;
-use crate::token::Address;
 
 /// The servers that keep the locks.
 pub(super) enum Topology {
@@ -43,7 +43,7 @@ pub(crate) struct Servers(pub(super) Topology);
 impl Servers {
     pub(crate) fn single(client: &Client) -> Result<Self, Error> {
         let client = prepared(client.get_connection_info().clone());
-        let client = client.map_err(|error| super::trouble::failure(error).error)?;
+        let client = client.map_err(|error| super::send_error::failure(error).error)?;
         Ok(Self(Topology::Single(client)))
     }
 
@@ -83,7 +83,8 @@ impl Servers {
         Ok(Self(match self.0 {
             Topology::Single(client) => {
                 let info = with(client.get_connection_info().clone())?;
-                let client = prepared(info).map_err(|error| super::trouble::failure(error).error);
+                let client =
+                    prepared(info).map_err(|error| super::send_error::failure(error).error);
                 Topology::Single(client?)
             }
             Topology::Sentinel(sentinel) => Topology::Sentinel(sentinel.spoken_to(with)?),

@@ -9,7 +9,8 @@
 
 use redis::{ConnectionInfo, IntoConnectionInfo};
 
-use crate::{Error, parameters};
+use crate::base::error::Error;
+use crate::base::url_query;
 
 /// What all hosts of a URL have in common, and the hosts.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,7 +44,7 @@ pub(super) fn sentinel(url: &str) -> Result<SentinelUrl, Error> {
     };
     let parts = Parts::of(url).ok_or_else(unreadable)?;
     let (mut service, mut user, mut password) = (None, "", None);
-    let query = parameters::known(
+    let query = url_query::known(
         parts.query,
         &["service", "sentinel_username", "sentinel_password"],
         "a redis-sentinel:// URL takes `service`, `sentinel_username`, `sentinel_password` and \
@@ -100,7 +101,7 @@ pub(super) fn cluster(url: &str) -> Result<Vec<ConnectionInfo>, Error> {
             "a cluster has one database, 0; write redis-cluster://host:port,host:port",
         ));
     }
-    parameters::known(
+    url_query::known(
         parts.query,
         &[],
         "a redis-cluster:// URL takes `replica_acks`",

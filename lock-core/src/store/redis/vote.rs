@@ -2,13 +2,13 @@
 
 use redis::Value;
 
-use super::answers::{number, owner, refusal, text};
 use super::connection::Connection;
-use super::trouble::Trouble;
+use super::reply::{number, owner, refusal, text};
+use super::send_error::Trouble;
 use super::{RedisStore, grant, millis, scripts};
-use crate::clock::ServerTime;
-use crate::cohort::GAP;
-use crate::store::quorum::numbers::BLOCK;
+use crate::base::clock::ServerTime;
+use crate::lease::cohort::GAP;
+use crate::store::quorum::proposal_number::BLOCK;
 use crate::store::vote::{
     Join, Joined, Propose, Reserve, Reserved, UpTo, Vote, VoteOperation, VoteOutcome, Welcome,
     Withdrawal,

@@ -7,11 +7,11 @@ use redis::{Value, cmd};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use super::answers::number;
 use super::connection::Connection;
-use super::trouble::Trouble;
+use super::reply::number;
+use super::send_error::Trouble;
+use crate::base::sync::lock;
 use crate::store::Failure;
-use crate::sync::lock;
 
 type Answer = watch::Receiver<Option<Result<u64, Trouble>>>;
 

@@ -12,8 +12,8 @@
 //! In every state: nobody is granted a lock that another still counts on; the tokens of a grant, those
 //! that its tasks may use included, are above all that any grant before it may have used.
 //!
-//! The client decides by the kit's own code: [`decide`](super::count::decide) counts the ballots,
-//! [`next`](super::numbers::next) makes the numbers, [`accepts`](super::numbers::accepts) is a node's
+//! The client decides by the kit's own code: [`decide`](super::tally::decide) counts the ballots,
+//! [`next`](super::proposal_number::next) makes the numbers, [`accepts`](super::proposal_number::accepts) is a node's
 //! rule. The node is the embedded store's, told in fewer words; `node_tests.rs` holds the two against
 //! each other, operation by operation.
 //!
@@ -21,7 +21,7 @@
 //! counts; cooldowns, which are keys that nobody owns; keys that share a register, which only makes
 //! their numbers higher. Of the questions of a client that nobody waits for any more, one at a time
 //! may still arrive. What a client takes for the time is one of a few numbers; it is only believed to
-//! be above all earlier ones where a server has lost its data ([`watch`](super::watch)). Nodes are
+//! be above all earlier ones where a server has lost its data ([`watch`](super::node_monitor)). Nodes are
 //! alike, and so are clients that want the lock as often: worlds that differ in their names are one.
 //!
 //! The same explorer is shown the naive rule, the highest of what a majority of the nodes have counted:

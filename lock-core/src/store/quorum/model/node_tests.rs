@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use super::node::{Answer, Node, Token};
 use super::worlds::PLAIN;
-use crate::clock::Clock;
+use crate::base::clock::Clock;
+use crate::base::token::{Address, TokenSource};
 use crate::store::vote::{
     Propose, Reserve, Reserved, Vote, VoteOperation, VoteOutcome, Withdrawal,
 };
 use crate::store::{Acquire, Lane, MemoryStore, Operation, Outcome, Release, Store};
-use crate::token::{Address, TokenSource};
 
 const TTL: Duration = Duration::from_secs(60);
 /// Operations in one go.
@@ -48,7 +48,11 @@ fn of_the_model(node: &mut Node, client: usize, asked: Asked) -> String {
     }
 }
 
-async fn of_the_store(node: &Arc<MemoryStore>, token: crate::token::Token, asked: Asked) -> String {
+async fn of_the_store(
+    node: &Arc<MemoryStore>,
+    token: crate::base::token::Token,
+    asked: Asked,
+) -> String {
     let key: Arc<str> = "k".into();
     let operation = match asked {
         Asked::Propose(number) => VoteOperation::Propose(Propose {

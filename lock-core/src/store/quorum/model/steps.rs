@@ -3,7 +3,7 @@
 use super::fault::Fault;
 use super::node::{Token, Way};
 use super::world::{CLIENTS, Era, Limits, NODES, Phase, World};
-use crate::store::quorum::count::Decision;
+use crate::store::quorum::tally::Decision;
 
 /// One thing that happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use super::fault::Fault;
 use super::node::{Answer, Lock, Straggler, Token, Way, block};
 use super::steps::Step;
 use super::world::{Client, Era, Limits, NODES, Phase, World, Wrong};
-use crate::store::quorum::count::quorum;
-use crate::store::quorum::numbers;
+use crate::store::quorum::proposal_number;
+use crate::store::quorum::tally::quorum;
 
 fn current(client: usize) -> Token {
     Token::Current(u8::try_from(client).expect("small"))
@@ -17,7 +17,7 @@ fn late(client: usize) -> Token {
 
 /// The number to propose, as the kit makes it.
 fn next_number(time: u16, highest: u16) -> u16 {
-    let number = numbers::next(u64::from(time), u64::from(highest));
+    let number = proposal_number::next(u64::from(time), u64::from(highest));
     u16::try_from(number).expect("small")
 }
 

@@ -3,8 +3,8 @@
 use super::fault::{Fault, Rule};
 use super::node::{Answer, Node, Token, Way, block};
 use crate::store::Refusal;
-use crate::store::quorum::count::{self, Ballot, Decision, decide};
-use crate::store::quorum::numbers;
+use crate::store::quorum::proposal_number;
+use crate::store::quorum::tally::{self, Ballot, Decision, decide};
 use crate::store::vote::Vote;
 
 pub(super) const NODES: usize = 3;
@@ -168,7 +168,7 @@ impl World {
         };
         let nodes = self.nodes.iter().enumerate();
         let having = nodes.filter(|(place, node)| *place != without && counts(node));
-        having.count() >= count::quorum(NODES)
+        having.count() >= tally::quorum(NODES)
     }
 
     /// The client has a majority. Its token must be above all others, and nobody else's may count.
@@ -179,11 +179,11 @@ impl World {
         }
         let number = match limits.rule {
             Rule::ClientsPropose => self.clients[client].number,
-            _ => u16::try_from(count::highest(&self.ballots(client, true))).expect("small"),
+            _ => u16::try_from(tally::highest(&self.ballots(client, true))).expect("small"),
         };
         let first = match limits.rule {
             Rule::ClientsPropose => {
-                let fence = numbers::first_fence(u64::from(number)).expect("in range");
+                let fence = proposal_number::first_fence(u64::from(number)).expect("in range");
                 u16::try_from(u64::from(fence)).expect("small")
             }
             _ => number,

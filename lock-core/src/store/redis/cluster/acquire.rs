@@ -3,10 +3,10 @@
 
 use redis::Value;
 
-use crate::store::redis::answers::{owner, refusal, time_above};
 use crate::store::redis::connection::Connection;
-use crate::store::redis::first::{Set, another_owner, elsewhere, to_be_undone};
-use crate::store::redis::trouble::{Trouble, trouble};
+use crate::store::redis::native_acquire::{Set, another_owner, elsewhere, to_be_undone};
+use crate::store::redis::reply::{owner, refusal, time_above};
+use crate::store::redis::send_error::{Trouble, trouble};
 use crate::store::redis::{RedisStore, millis, scripts};
 use crate::store::{Acquire, Failure, Outcome};
 

@@ -3,12 +3,12 @@
 use redis::Value;
 
 use super::slots::Slot;
-use crate::clock::Moment;
+use crate::base::clock::Moment;
 use crate::store::Failure;
-use crate::store::redis::answers::{number, text};
-use crate::store::redis::lookout::FORGOTTEN;
+use crate::store::redis::refresh::FORGOTTEN;
+use crate::store::redis::reply::{number, text};
+use crate::store::redis::send_error::failure;
 use crate::store::redis::topology::Node;
-use crate::store::redis::trouble::failure;
 
 #[derive(Clone)]
 pub(super) struct Map {

@@ -20,19 +20,19 @@ use tokio::time::{sleep, timeout};
 
 use self::map::{Map, Newest, Said, Share, said};
 use self::slots::Slot;
-use super::asking::{FIRST_ANSWER, Survey};
 use super::connection::Connection;
-use super::inbox::Inbox;
-use super::lookout::Lookout;
-use super::names::Names;
+use super::keyspace::Names;
 use super::nodes::Nodes;
+use super::poll::{FIRST_ANSWER, Survey};
 use super::probe::Probe;
+use super::push::Inbox;
+use super::refresh::Lookout;
+use super::send_error::failure;
 use super::topology::Node;
-use super::trouble::failure;
-use crate::clock::Clock;
-use crate::error::Error;
+use crate::base::clock::Clock;
+use crate::base::error::Error;
+use crate::base::token::Address;
 use crate::store::Failure;
-use crate::token::Address;
 
 /// What changes is told by the nodes themselves, to whoever asks the wrong one. Who only waits asks
 /// nobody.

@@ -6,10 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::store::redis::answers;
 use crate::store::redis::connection::Connection;
-use crate::store::redis::journey::{Errand, Journey};
-use crate::store::redis::trouble::Trouble;
+use crate::store::redis::dispatch::{Errand, Journey};
+use crate::store::redis::reply;
+use crate::store::redis::send_error::Trouble;
 use crate::store::redis::{RedisStore, grant, millis, scripts};
 use crate::store::{Acquire, Failure, Operation, Outcome, Release, Released};
 
@@ -88,7 +88,7 @@ impl RedisStore {
             }
             // About one key as they are.
             Operation::Look(_) | Operation::Extend(_) | Operation::Vote(_) => {
-                Ok(answers::not_understood())
+                Ok(reply::not_understood())
             }
         }
     }
@@ -154,7 +154,7 @@ impl RedisStore {
                 let token = release.token.text();
                 let arguments = [token.as_str(), &cooldown];
                 let answer = scripts::FREE.run(on, &[&lock], &arguments).await?;
-                Ok(answers::released(&answer))
+                Ok(reply::released(&answer))
             }
             Part::Tell(release, free_after) => {
                 let lock = self.names.lock(&release.key);

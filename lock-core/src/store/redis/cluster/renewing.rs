@@ -3,11 +3,11 @@
 use redis::{Pipeline, Value};
 
 use super::slots::Slot;
-use crate::store::redis::answers;
 use crate::store::redis::connection::Connection;
-use crate::store::redis::journey::{Errand, Journey};
+use crate::store::redis::dispatch::{Errand, Journey};
+use crate::store::redis::reply;
+use crate::store::redis::send_error::Trouble;
 use crate::store::redis::topology::Node;
-use crate::store::redis::trouble::Trouble;
 use crate::store::redis::{RedisStore, millis, scripts};
 use crate::store::{Extended, Extension, Operation, Outcome};
 
@@ -136,7 +136,7 @@ fn one(answer: &Value) -> Option<Extended> {
     match Trouble::of(answer) {
         Some(Trouble::Elsewhere(_) | Trouble::NoScript) => None,
         Some(_) => Some(Extended::Unknown),
-        None => match answers::extended(answer) {
+        None => match reply::extended(answer) {
             Outcome::Extended(answers) => answers.first().copied(),
             _ => Some(Extended::Unknown),
         },

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use crate::store::redis::names::hash_tag;
+use crate::store::redis::keyspace::hash_tag;
 
 /// One of the parts that a cluster's keys are shared out by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

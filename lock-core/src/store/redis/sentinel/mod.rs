@@ -17,18 +17,18 @@ use redis::{Client, Pipeline, cmd};
 use tokio::sync::watch;
 
 use self::said::{Said, newest, not_let_in, said, unreachable};
-use super::asking::{Answers, FIRST_ANSWER, Survey, ask_once};
 use super::connection::{Connection, prepared};
-use super::inbox::Inbox;
-use super::lookout::{ANSWER, FORGOTTEN, Lookout};
-use super::names::Names;
+use super::keyspace::Names;
 use super::nodes::Nodes;
+use super::poll::{Answers, FIRST_ANSWER, Survey, ask_once};
 use super::probe::Probe;
+use super::push::Inbox;
+use super::refresh::{ANSWER, FORGOTTEN, Lookout};
+use super::send_error::failure;
 use super::topology::Node;
-use super::trouble::failure;
 use super::url::SentinelUrl;
-use crate::clock::{Clock, Moment};
-use crate::error::Error;
+use crate::base::clock::{Clock, Moment};
+use crate::base::error::Error;
 use crate::store::Failure;
 
 /// A master that was replaced while it lives on, cut off from its sentinels, is left within this.

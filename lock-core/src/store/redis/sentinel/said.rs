@@ -3,9 +3,9 @@
 use redis::Value;
 
 use crate::store::Failure;
-use crate::store::redis::answers::{number, text};
+use crate::store::redis::reply::{number, text};
+use crate::store::redis::send_error::failure;
 use crate::store::redis::tls;
-use crate::store::redis::trouble::failure;
 
 /// What a sentinel says.
 #[derive(Clone, Debug, PartialEq, Eq)]

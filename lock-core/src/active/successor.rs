@@ -1,0 +1,79 @@
+//! A lease that goes on from one tenure to the next inside its process, and for how long.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+
+use super::{Hold, State};
+use crate::base::clock::Moment;
+use crate::base::sync::{WakerSet, lock, wake_all};
+use crate::lease::Terms;
+
+impl Hold {
+    /// The lease goes on as another tenure's: same token, the next fencing token, a window, a limit
+    /// and a cooldown of its own. `None`: it must not.
+    pub(crate) fn succeeded_by(self: &Arc<Self>, terms: Terms) -> Option<Arc<Self>> {
+        let now = self.now();
+        let mut state = lock(&self.state);
+        let nested = state.nested.as_ref().is_some_and(|nested| nested.is_open());
+        let fence = state.fence?.next()?;
+        let cohort = state.cohort.passed(now)?;
+        if nested || state.leaves_a_gap(now) {
+            return None;
+        }
+        let lease = state.lease.pass(terms, now)?;
+        Some(Arc::new(Self {
+            core: Arc::clone(&self.core),
+            key: Arc::clone(&self.key),
+            token: self.token,
+            state: Mutex::new(State {
+                lease,
+                fence: Some(fence),
+                granted_at: now,
+                cohort,
+                unfair: terms.is_unfair(),
+                gap: false,
+                cooldown_millis: 0,
+                late_twin: state.late_twin,
+                silent: false,
+                on_its_way: true,
+                waiting: WakerSet::default(),
+                nested: None,
+                watch: None,
+            }),
+            scheduled: AtomicU64::new(Moment::FAR.0),
+        }))
+    }
+
+    /// It is picked up, or taken back: by the first who says so.
+    #[must_use]
+    pub(crate) fn arrives(&self) -> bool {
+        std::mem::take(&mut lock(&self.state).on_its_way)
+    }
+
+    /// When it was passed on, if it has not been picked up.
+    pub(crate) fn on_its_way_since(&self) -> Option<Moment> {
+        let state = lock(&self.state);
+        state.on_its_way.then_some(state.granted_at)
+    }
+
+    /// Whether to look now for whoever else wants the key: once before each end of the cohort.
+    #[must_use]
+    pub(crate) fn looks_around(&self) -> bool {
+        let now = self.now();
+        lock(&self.state).cohort.looks_around(now)
+    }
+
+    /// At some time after `then` it was looked whether anybody else waits.
+    pub(crate) fn has_looked(&self, then: Moment, somebody_waits: bool) {
+        let mut state = lock(&self.state);
+        if !somebody_waits || state.unfair {
+            state.cohort.begins_anew(then);
+        }
+    }
+
+    /// Those who watch it find out that its tenure is over.
+    pub(crate) fn wake_waiting(&self) {
+        let waiting = lock(&self.state).waiting.take();
+        wake_all(waiting);
+    }
+}

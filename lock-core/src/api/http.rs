@@ -1,0 +1,197 @@
+//! `Error` as an HTTP answer (feature `axum`: axum-core and http, not axum).
+
+use std::time::Duration;
+
+use axum_core::body::Body;
+use axum_core::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
+
+use crate::api::from_error::FromLockError;
+use crate::base::error::{Error, ErrorKind};
+
+/// 409, 503 or 500 as [`Error::problem`] says it, with the kit's own type URIs.
+impl IntoResponse for Error {
+    fn into_response(self) -> Response {
+        self.problem("urn:lockkit:problem:")
+    }
+}
+
+/// As an HTTP answer (feature `axum`).
+impl Error {
+    /// The answer as `application/problem+json` (RFC 9457).
+    ///
+    /// | member | value |
+    /// | --- | --- |
+    /// | `type` | `types` followed by the [code](Self::code) |
+    /// | `title`, `detail` | a few words, and a sentence or two, for a person |
+    /// | `status` | [409, 503 or 500](Self::http_status) |
+    /// | `code` | the [code](Self::code) |
+    /// | `retry_after_ms` | in milliseconds, as the header `Retry-After` says it in seconds |
+    ///
+    /// `types` is where the service documents its problems, such as
+    /// `https://shop.example/problems/`. Without this method the `type` is
+    /// `urn:lockkit:problem:` and the code: a name, and no place to look it up. Characters that no
+    /// URI holds are left out of it.
+    ///
+    /// `Retry-After` is in whole seconds, rounded up and never 0: exact while a key cools down, and
+    /// 1 while it is held, as nothing says when its owner is done. A script of another origin reads
+    /// the header only if `Access-Control-Expose-Headers` names it; the body it reads anyway.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use axum_core::response::{IntoResponse, Response};
+    ///
+    /// enum ShopError { Lock(lock_core::Error) }
+    ///
+    /// impl IntoResponse for ShopError {
+    ///     fn into_response(self) -> Response {
+    ///         match self {
+    ///             Self::Lock(error) => error.problem("https://shop.example/problems/"),
+    ///         }
+    ///     }
+    /// }
+    /// # let error = |error| ShopError::Lock(error).into_response();
+    /// # let _ = error;
+    /// ```
+    #[must_use]
+    pub fn problem(&self, types: &str) -> Response {
+        let status = StatusCode::from(self);
+        let (title, detail) = words(self);
+        let wait = retry_after(self);
+        let again = wait.map_or(String::new(), |wait| {
+            format!(r#","retry_after_ms":{}"#, rounded_up(wait, 1_000_000))
+        });
+        let types: String = types
+            .chars()
+            .filter(|c| c.is_ascii_graphic() && !matches!(c, '"' | '\\'))
+            .collect();
+        let code = self.code();
+        let body = format!(
+            r#"{{"type":"{types}{code}","title":"{title}","status":{},"detail":"{detail}","code":"{code}"{again}}}"#,
+            status.as_u16(),
+        );
+        let mut response = Response::new(Body::from(body));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/problem+json"),
+        );
+        if let Some(wait) = wait {
+            headers.insert(header::RETRY_AFTER, rounded_up(wait, 1_000_000_000).into());
+        }
+        response
+    }
+}
+
+/// What is left of a cooldown is known. What is left of a lease is not when its owner is done: most
+/// work takes far less than a ttl.
+fn retry_after(error: &Error) -> Option<Duration> {
+    let hint = Duration::from_secs(1);
+    match error.kind() {
+        ErrorKind::Busy if error.is_cooling_down() => error.retry_after().or(Some(hint)),
+        ErrorKind::Busy => Some(hint),
+        _ => error.retry_after(),
+    }
+}
+
+/// Never 0, which would mean "at once".
+fn rounded_up(wait: Duration, unit: u128) -> u64 {
+    let units = wait.as_nanos().div_ceil(unit).max(1);
+    u64::try_from(units).unwrap_or(u64::MAX)
+}
+
+/// A title and a detail for a client: what happened, nothing about the set-up. The layer has the same.
+fn words(error: &Error) -> (&'static str, &'static str) {
+    match error.kind() {
+        ErrorKind::Busy if error.is_cooling_down() => (
+            "Already done",
+            "The first request succeeded a moment ago. There is no need to send it again.",
+        ),
+        ErrorKind::Busy => (
+            "Already in progress",
+            "The first request is still in progress. There is no need to send it again.",
+        ),
+        ErrorKind::Unavailable => (
+            "Lock service unavailable",
+            "The lock service gave no answer. Nothing was done. Please try again in a moment.",
+        ),
+        ErrorKind::Lost => (
+            "Lock lost",
+            "The lock was lost while the work ran. The work may be half done.",
+        ),
+        ErrorKind::Misconfigured | ErrorKind::Invalid => (
+            "Locks not set up correctly",
+            "Nothing was done. The fault is on the server's side; please try again later.",
+        ),
+    }
+}
+
+impl From<&Error> for StatusCode {
+    fn from(error: &Error) -> StatusCode {
+        StatusCode::from_u16(error.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+}
+
+impl From<Error> for StatusCode {
+    fn from(error: Error) -> StatusCode {
+        StatusCode::from(&error)
+    }
+}
+
+impl From<Error> for (StatusCode, String) {
+    fn from(error: Error) -> (StatusCode, String) {
+        (StatusCode::from(&error), words(&error).1.to_owned())
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl FromLockError for Response {
+    fn from_lock_error(error: Error) -> Self {
+        error.into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_is_whole_seconds_and_never_zero() {
+        let after = |wait| {
+            let response = Error::busy(true, Some(wait)).into_response();
+            response.headers()[header::RETRY_AFTER]
+                .to_str()
+                .unwrap()
+                .to_owned()
+        };
+        assert_eq!(after(Duration::ZERO), "1");
+        assert_eq!(after(Duration::from_millis(1001)), "2");
+    }
+
+    #[test]
+    fn a_refusal_that_knows_no_end_says_when_to_try_again_all_the_same() {
+        let response = Error::busy(false, None).into_response();
+        assert_eq!(response.headers()[header::RETRY_AFTER], "1");
+        let response = Error::invalid("no use").into_response();
+        assert!(!response.headers().contains_key(header::RETRY_AFTER));
+    }
+
+    /// Up to 30 s would be left of a lease whose owner needs 800 ms.
+    #[test]
+    fn while_the_key_is_held_retry_after_is_a_hint_and_no_lease() {
+        let response = Error::busy(false, Some(Duration::from_secs(30))).into_response();
+        assert_eq!(response.headers()[header::RETRY_AFTER], "1");
+    }
+
+    #[test]
+    fn a_dead_store_is_a_503() {
+        let response = Error::unavailable("no answer").into_response();
+        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(
+            response.headers()[header::CONTENT_TYPE],
+            "application/problem+json"
+        );
+    }
+}

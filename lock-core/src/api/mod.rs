@@ -1,0 +1,21 @@
+//! The public face: verbs, guards, handles and the manager.
+
+pub(crate) mod acquiring;
+pub(crate) mod body;
+pub(crate) mod builder;
+pub(crate) mod from_error;
+pub(crate) mod guard;
+pub(crate) mod handle;
+pub(crate) mod held_lock;
+#[cfg(feature = "axum")]
+mod http;
+pub(crate) mod installed;
+pub(crate) mod manager;
+pub(crate) mod ownership;
+#[doc(hidden)]
+pub mod private;
+pub(crate) mod request;
+pub(crate) mod run;
+#[cfg(feature = "test-util")]
+pub mod test_util;
+mod url;

@@ -1,0 +1,232 @@
+//! What the attribute's expansion and the layer call. Not for anybody else: it changes with them.
+
+use std::future::Future;
+use std::sync::Weak;
+use std::time::Duration;
+
+use crate::{Error, LockGuard, LockHandle, LockKey, LockManager, LockRequest, Run, Wait};
+
+pub use crate::active::HeldLong;
+pub use crate::api::body::Body;
+pub use crate::base::key::KeyBuilder;
+
+pub fn installed_request(key: LockKey) -> LockRequest {
+    let manager = LockManager::installed();
+    LockRequest::new(manager.as_ref().map_err(Clone::clone), key)
+}
+
+/// `Into<LockKey>`, with words for what is not.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a lock key",
+    label = "`key = …` takes a template, a `String`, a `&str` or a `LockKey`",
+    note = "write a template, as in `key = \"order:<id>\"`: it takes any value that has a `Display`"
+)]
+pub trait IntoKey {
+    fn into_key(self) -> LockKey;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Into<LockKey>> IntoKey for T {
+    fn into_key(self) -> LockKey {
+        self.into()
+    }
+}
+
+/// By one name each: of a path through an enum that is not there some compilers say more than that.
+pub const NO_WAIT: Wait = Wait::None;
+pub const FOREVER: Wait = Wait::Forever;
+
+/// `Into<Wait>`, with words for what is not.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a time to wait",
+    label = "`wait = …` takes a text such as `\"2s\"`, `none`, `forever`, a `Duration` or a `Wait`"
+)]
+pub trait IntoWait {
+    fn into_wait(self) -> Wait;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Into<Wait>> IntoWait for T {
+    fn into_wait(self) -> Wait {
+        self.into()
+    }
+}
+
+/// Gives a closure its types.
+pub fn on_error<R, F: FnOnce(Error) -> R>(on_error: F) -> F {
+    on_error
+}
+
+pub fn answer<R>(error: Error, on_error: impl FnOnce(Error) -> R) -> R {
+    on_error(error)
+}
+
+/// Calls it. What is lent to the arguments of the attribute is lent inside, and so not kept by the
+/// function around it for as long as the body runs.
+pub fn prepare<T>(arguments: impl FnOnce() -> T) -> T {
+    arguments()
+}
+
+/// The body with its arguments, on the heap.
+pub fn body<C, F>(body: C) -> Body<C, F>
+where
+    C: FnOnce(LockHandle) -> F,
+    F: Future,
+{
+    Body::new(body)
+}
+
+pub fn run<C, F>(request: LockRequest, body: Body<C, F>) -> Run<C, F>
+where
+    C: FnOnce(LockHandle) -> F,
+    F: Future,
+{
+    request.run_body(body, |_| true)
+}
+
+/// As [`run`], with a cooldown after work that succeeded.
+pub fn run_cooling<C, F>(
+    request: LockRequest,
+    body: Body<C, F>,
+    cooldown: Duration,
+    succeeded: fn(&F::Output) -> bool,
+) -> Run<C, F>
+where
+    C: FnOnce(LockHandle) -> F,
+    F: Future,
+{
+    request.cooldown(cooldown).run_body(body, succeeded)
+}
+
+/// Whether it is the lock of this key of this manager, held or not.
+#[must_use]
+pub fn is_lock_of(lock: &LockHandle, manager: &LockManager, key: &LockKey) -> bool {
+    lock.is_of(manager.core()) && key.as_str() == Some(lock.key())
+}
+
+/// Whether it gives out no more locks, though its store may answer.
+#[must_use]
+pub fn is_draining(manager: &LockManager) -> bool {
+    manager.core().is_draining()
+}
+
+/// Who says whose lock it is when it is held for very long, in place of the kit's own warning.
+pub fn on_held_long(lock: &LockHandle, watch: Weak<dyn HeldLong>) {
+    lock.hold.watch(watch);
+}
+
+/// What is wrong with a setting that lock-core does not know.
+#[must_use]
+pub fn invalid(message: &'static str) -> Error {
+    Error::invalid(message)
+}
+
+/// Gives a lock back, for the layer. `None`: the store took longer than that to say so, and the release
+/// goes on in the background, as it does if this is dropped.
+pub fn release_within(
+    lock: LockGuard,
+    patience: Duration,
+) -> impl Future<Output = Option<Result<(), Error>>> {
+    lock.release_within(patience)
+}
+
+/// Whether a function's return value says that its work succeeded: what a `cooldown` follows.
+///
+/// By method resolution, not by a trait bound, so that any return type will do: `Result` by itself,
+/// axum's `Response` by its status, everything else counts as success. The method has a name that no
+/// trait of the user's will have.
+#[derive(Debug)]
+#[expect(clippy::exhaustive_structs, reason = "the expansion makes it")]
+pub struct Outcome<'a, T>(pub &'a T);
+
+pub trait OutcomeOfResult {
+    fn __lock_succeeded(&self) -> bool;
+}
+
+impl<T, E> OutcomeOfResult for Outcome<'_, Result<T, E>> {
+    fn __lock_succeeded(&self) -> bool {
+        self.0.is_ok()
+    }
+}
+
+#[cfg(feature = "axum")]
+impl OutcomeOfResult for Outcome<'_, axum_core::response::Response> {
+    fn __lock_succeeded(&self) -> bool {
+        // 303 is how a form's handler says "done, look there".
+        self.0.status().is_success() || self.0.status() == http::StatusCode::SEE_OTHER
+    }
+}
+
+pub trait OutcomeOfAny {
+    fn __lock_succeeded(&self) -> bool;
+}
+
+impl<T> OutcomeOfAny for &Outcome<'_, T> {
+    fn __lock_succeeded(&self) -> bool {
+        true
+    }
+}
+
+/// What the arguments of the attribute see of a parameter that is taken apart inside the body: a
+/// value that can be copied as itself, as they would see a plain parameter; any other by reference.
+#[derive(Debug)]
+#[expect(clippy::exhaustive_structs, reason = "the expansion makes it")]
+pub struct View<'a, T: ?Sized>(pub &'a T);
+
+pub trait ViewByValue {
+    type Seen;
+
+    fn __lock_view(&self) -> Self::Seen;
+}
+
+impl<T: Copy> ViewByValue for View<'_, T> {
+    type Seen = T;
+
+    fn __lock_view(&self) -> T {
+        *self.0
+    }
+}
+
+pub trait ViewByReference {
+    type Seen;
+
+    fn __lock_view(&self) -> Self::Seen;
+}
+
+impl<'a, T: ?Sized> ViewByReference for &View<'a, T> {
+    type Seen = &'a T;
+
+    fn __lock_view(&self) -> &'a T {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[expect(
+        clippy::needless_borrow,
+        reason = "the borrow is what the expansion writes"
+    )]
+    fn a_failed_result_is_no_success_and_any_other_value_is() {
+        assert!((&Outcome(&Ok::<_, ()>(1))).__lock_succeeded());
+        assert!(!(&Outcome(&Err::<(), _>(1))).__lock_succeeded());
+        assert!((&Outcome(&false)).__lock_succeeded());
+        assert!((&Outcome(&None::<u8>)).__lock_succeeded());
+    }
+
+    #[test]
+    #[expect(
+        clippy::needless_borrow,
+        reason = "the borrow is what the expansion writes"
+    )]
+    fn what_can_be_copied_is_seen_by_value_and_the_rest_by_reference() {
+        let number: u64 = (&View(&7_u64)).__lock_view();
+        let owned = String::from("a");
+        let text: &String = (&View(&owned)).__lock_view();
+        let slice: &[u64] = (&View(&[1_u64, 2][..])).__lock_view();
+        assert_eq!((number, text.as_str(), slice.len()), (7, "a", 2));
+    }
+}

@@ -1,0 +1,208 @@
+//! Running a body under a lock.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use crate::api::acquiring::Taking;
+use crate::api::body::Body;
+use crate::api::handle::LockHandle;
+use crate::api::ownership::Tenure;
+use crate::base::BoxFuture;
+use crate::base::error::Error;
+use crate::base::options::{OnLost, ReleaseMode};
+use crate::engine::reentry::Level;
+use crate::lease::Loss;
+
+/// The future of [`LockRequest::run`](crate::LockRequest::run) and
+/// [`run_with`](crate::LockRequest::run_with): acquires, polls the body, releases.
+///
+/// The body, its arguments and its output are on the heap, in two allocations, so this future stays
+/// small and a large body needs no more stack than without the lock.
+///
+/// # Cancel safety
+///
+/// Dropped at any point, the body is dropped first and the lock given back after it, in the
+/// background.
+#[must_use = "futures do nothing unless polled"]
+pub struct Run<C, F: Future> {
+    // Before the state, which has the tenure: that is the order in which they are dropped.
+    body: Body<C, F>,
+    state: State,
+    // Whether the output says that the work is done, and a cooldown counts.
+    succeeded: fn(&F::Output) -> bool,
+    on_lost: OnLost,
+    release: ReleaseMode,
+}
+
+enum State {
+    Taking(Taking<Tenure>),
+    Running(Running),
+    Releasing(BoxFuture<'static, Result<(), Error>>),
+    Done,
+}
+
+/// The lock that the body runs under.
+struct Running {
+    tenure: Tenure,
+    level: Arc<Level>,
+    lost_seat: Option<u32>,
+}
+
+impl<C, F: Future> Run<C, F> {
+    pub(crate) fn new(
+        taking: Taking<Tenure>,
+        body: Body<C, F>,
+        succeeded: fn(&F::Output) -> bool,
+        on_lost: OnLost,
+        release: ReleaseMode,
+    ) -> Self {
+        Self {
+            body,
+            state: State::Taking(taking),
+            succeeded,
+            on_lost,
+            release,
+        }
+    }
+}
+
+impl<C, F: Future> Run<C, F> {
+    /// Applies the request's [`cooldown`](crate::LockRequest::cooldown) only if `succeeded` says of the
+    /// body's output that the work is done. Without it every body that has ended has succeeded, also one
+    /// that returned an `Err`: `run` takes bodies of any type.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), lock_core::Error> {
+    /// # let locks = lock_core::LockManager::in_memory();
+    /// use std::time::Duration;
+    ///
+    /// let pay = || locks.lock("pay:42").cooldown(Duration::from_secs(60));
+    /// let declined = pay().run(async { Err::<(), _>("declined") }).cooldown_if(Result::is_ok).await?;
+    /// assert!(declined.is_err());
+    /// // The user may try another card at once.
+    /// let paid = pay().run(async { Ok::<_, &str>(()) }).cooldown_if(Result::is_ok).await?;
+    /// assert!(paid.is_ok());
+    /// assert!(pay().try_acquire().await?.is_none());
+    /// # Ok(()) }
+    /// ```
+    pub fn cooldown_if(mut self, succeeded: fn(&F::Output) -> bool) -> Self {
+        self.succeeded = succeeded;
+        self
+    }
+}
+
+impl<C, F> Future for Run<C, F>
+where
+    C: FnOnce(LockHandle) -> F,
+    F: Future,
+{
+    type Output = Result<F::Output, Error>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        loop {
+            match &mut this.state {
+                State::Taking(taking) => match ready!(taking.poll(context)) {
+                    Ok(tenure) => {
+                        let level = tenure.level();
+                        level.within(|| this.body.start(tenure.handle()));
+                        this.state = State::Running(Running {
+                            tenure,
+                            level,
+                            lost_seat: None,
+                        });
+                    }
+                    Err(error) => {
+                        // The arguments of the body go before the caller hears of it.
+                        this.body.discard();
+                        this.state = State::Done;
+                        return Poll::Ready(Err(error));
+                    }
+                },
+                State::Running(running) => {
+                    let (body, succeeded) = (&mut this.body, this.succeeded);
+                    let outcome = ready!(running.poll(body, this.on_lost, succeeded, context));
+                    let State::Running(Running { tenure, .. }) =
+                        std::mem::replace(&mut this.state, State::Done)
+                    else {
+                        unreachable!("the state is looked at above");
+                    };
+                    match outcome {
+                        Err(loss) => return Poll::Ready(Err(tenure.loss_error(loss))),
+                        Ok(succeeded) => match tenure.end(succeeded, this.release) {
+                            Some(release) => this.state = State::Releasing(release),
+                            None => return Poll::Ready(Ok(this.body.take_output())),
+                        },
+                    }
+                }
+                State::Releasing(release) => {
+                    if let Err(error) = ready!(release.as_mut().poll(context)) {
+                        // The work is done: nothing that happens to the release changes its result.
+                        tell_of(&error);
+                    }
+                    this.state = State::Done;
+                    return Poll::Ready(Ok(this.body.take_output()));
+                }
+                State::Done => panic!("`Run` was polled after it was done"),
+            }
+        }
+    }
+}
+
+/// Apart, so that it is compiled once and not for every body.
+#[cold]
+fn tell_of(error: &Error) {
+    tracing::warn!(%error, "a lock was not released as it should be");
+}
+
+impl Running {
+    /// Polls the body, having looked at the clock first. Whatever the outcome is, the body is dropped
+    /// when this answers it, and `Ok` says whether its output counts as success.
+    fn poll<C, F: Future>(
+        &mut self,
+        body: &mut Body<C, F>,
+        on_lost: OnLost,
+        succeeded: fn(&F::Output) -> bool,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<bool, Loss>> {
+        let lost = self.tenure.poll_lost(&mut self.lost_seat, context);
+        // A hold that reached its limit ends whatever `on_lost` says: that is what the limit is for.
+        if let Some(loss) = lost.filter(|loss| on_lost == OnLost::Cancel || *loss == Loss::MaxHold)
+        {
+            let _in_span = self.tenure.enter_span();
+            body.discard();
+            return Poll::Ready(Err(loss));
+        }
+        let _in_span = self.tenure.enter_span();
+        // Entered by hand and not by closures: those would be compiled anew, and several times, for
+        // every body there is.
+        let output = {
+            let _inside = self.level.enter();
+            ready!(body.poll(context))
+        };
+        let succeeded = succeeded(&output);
+        // Before the lock is given back, always.
+        body.end(output);
+        self.tenure.forget_waker(self.lost_seat.take());
+        Poll::Ready(Ok(succeeded))
+    }
+}
+
+impl<C, F: Future> fmt::Debug for Run<C, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match &self.state {
+            State::Taking(_) => "taking",
+            State::Running(_) => "running",
+            State::Releasing(_) => "releasing",
+            State::Done => "done",
+        };
+        f.debug_struct("Run")
+            .field("state", &state)
+            .finish_non_exhaustive()
+    }
+}

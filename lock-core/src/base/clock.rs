@@ -1,0 +1,126 @@
+//! The clock every deadline is read from.
+//!
+//! A lease runs on while the machine sleeps, and must not care for somebody setting the wall clock.
+//! So time is `CLOCK_BOOTTIME` where there is one (Linux, Android), `CLOCK_MONOTONIC` on other Unix
+//! systems (which on macOS counts sleep too), and `std`'s monotonic clock on Windows.
+
+use std::ops::Add;
+use std::time::{Duration, SystemTime};
+
+#[cfg(feature = "test-util")]
+use super::manual_clock::ManualClock;
+
+/// A point in time on the server's clock, in microseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(test, derive(Hash))]
+pub(crate) struct ServerTime(pub(crate) u64);
+
+/// A point in time on the manager's clock, in nanoseconds since an arbitrary start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(test, derive(Hash))]
+pub(crate) struct Moment(pub(crate) u64);
+
+impl Moment {
+    pub(crate) const FAR: Moment = Moment(u64::MAX);
+
+    /// How long after `earlier` this is; zero if it is not.
+    pub(crate) fn since(self, earlier: Moment) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for Moment {
+    type Output = Moment;
+
+    fn add(self, span: Duration) -> Moment {
+        let nanos = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        Moment(self.0.saturating_add(nanos))
+    }
+}
+
+/// Where a manager reads the time.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Clock {
+    #[default]
+    System,
+    #[cfg(feature = "test-util")]
+    Manual(ManualClock),
+}
+
+impl Clock {
+    pub(crate) fn now(&self) -> Moment {
+        match self {
+            Clock::System => Moment(system_nanos()),
+            #[cfg(feature = "test-util")]
+            Clock::Manual(clock) => clock.now(),
+        }
+    }
+
+    /// Microseconds of Unix time: what the embedded store counts its fencing tokens from.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "this is the one place that reads the wall clock"
+    )]
+    pub(crate) fn unix_micros(&self) -> u64 {
+        let since_epoch = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        u64::try_from(since_epoch.as_micros()).unwrap_or(0)
+    }
+}
+
+#[cfg(unix)]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "this is the one place that reads the monotonic clock"
+)]
+fn system_nanos() -> u64 {
+    use rustix::time::{ClockId, clock_gettime};
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    const CLOCK: ClockId = ClockId::Boottime;
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    const CLOCK: ClockId = ClockId::Monotonic;
+
+    let time = clock_gettime(CLOCK);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let nanos = u64::try_from(time.tv_nsec).unwrap_or(0);
+    seconds * 1_000_000_000 + nanos
+}
+
+#[cfg(not(unix))]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "this is the one place that reads the monotonic clock"
+)]
+fn system_nanos() -> u64 {
+    use std::sync::LazyLock;
+    use std::time::Instant;
+
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    // Never zero, so that "a little before now" can be expressed.
+    u64::try_from(START.elapsed().as_nanos()).unwrap_or(u64::MAX) + 1_000_000_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_system_clock_moves_forward() {
+        let clock = Clock::default();
+        let first = clock.now();
+        let second = clock.now();
+        assert!(second >= first);
+    }
+
+    #[test]
+    fn adding_the_longest_duration_saturates() {
+        assert_eq!(Moment(5) + Duration::MAX, Moment::FAR);
+    }
+
+    #[test]
+    fn since_a_later_moment_is_zero() {
+        assert_eq!(Moment(5).since(Moment(9)), Duration::ZERO);
+    }
+}

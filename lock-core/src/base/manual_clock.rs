@@ -1,0 +1,70 @@
+//! A clock that stands still until a test moves it.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use super::clock::Moment;
+use super::sync::lock;
+
+/// A clock that a test moves: give it to [`ManagerBuilder::clock`](crate::ManagerBuilder::clock).
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), lock_core::Error> {
+/// use std::time::Duration;
+/// use lock_core::{LockManager, Renew, test_util::ManualClock};
+///
+/// let clock = ManualClock::new();
+/// let locks = LockManager::builder("memory:").clock(clock.clone()).connect().await?;
+/// let guard = locks.lock("k").ttl(Duration::from_secs(10)).renew(Renew::Off).acquire().await?;
+/// clock.advance(Duration::from_secs(10));
+/// assert!(!guard.is_valid());
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Default)]
+pub struct ManualClock(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    nanos: AtomicU64,
+    bells: Mutex<Vec<Weak<Notify>>>,
+}
+
+impl ManualClock {
+    /// A clock that stands still.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Moves the clock; what is due by then happens now.
+    pub fn advance(&self, span: Duration) {
+        let nanos = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        self.0.nanos.fetch_add(nanos, Ordering::SeqCst);
+        lock(&self.0.bells).retain(|bell| {
+            let bell = bell.upgrade();
+            bell.iter().for_each(|bell| bell.notify_one());
+            bell.is_some()
+        });
+    }
+
+    pub(crate) fn now(&self) -> Moment {
+        // An hour after the start, so that "before" has a meaning.
+        Moment(self.0.nanos.load(Ordering::SeqCst)) + Duration::from_secs(3600)
+    }
+
+    pub(crate) fn ring_on_change(&self, bell: &Arc<Notify>) {
+        lock(&self.0.bells).push(Arc::downgrade(bell));
+    }
+}
+
+impl fmt::Debug for ManualClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ManualClock").field(&self.now()).finish()
+    }
+}

@@ -1,0 +1,19 @@
+//! The values and small tools that every other folder is built from.
+
+pub(crate) mod acks;
+pub(crate) mod clock;
+pub(crate) mod error;
+pub(crate) mod fence;
+pub(crate) mod key;
+#[cfg(feature = "test-util")]
+pub(crate) mod manual_clock;
+pub(crate) mod options;
+pub(crate) mod settings;
+pub(crate) mod sync;
+pub(crate) mod token;
+pub(crate) mod url_query;
+
+use std::future::Future;
+use std::pin::Pin;
+
+pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

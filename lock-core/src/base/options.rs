@@ -1,0 +1,292 @@
+//! The choices of a lock request, and their bounds.
+
+use std::time::Duration;
+
+use crate::Error;
+
+/// What to do while another owner holds the key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Wait {
+    /// Fail at once with `Busy`.
+    #[default]
+    None,
+    /// Wait this long in total, in the order of arrival within this process. Zero is `None`. The wait
+    /// ends earlier, with `Unavailable`, if the store [does not answer](crate::LockRequest::wait).
+    For(Duration),
+    /// Wait until the lock is there, or the store [does not answer](crate::LockRequest::wait).
+    Forever,
+}
+
+impl Wait {
+    /// Waiting for no time is not waiting.
+    pub(crate) fn normal(self) -> Self {
+        match self {
+            Wait::For(Duration::ZERO) => Wait::None,
+            wait => wait,
+        }
+    }
+}
+
+impl From<Duration> for Wait {
+    fn from(span: Duration) -> Self {
+        Wait::For(span).normal()
+    }
+}
+
+/// Whether the lease is extended while the lock is held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Renew {
+    /// Extended every third of the ttl (at most every 10 s) until it is released.
+    #[default]
+    Auto,
+    /// Never: the lock is lost when its ttl has run out.
+    Off,
+}
+
+/// Whose turn it is when tasks of several processes wait for one key.
+///
+/// Within a process they are served in the order of their arrival either way, and between processes
+/// whoever is given the lock was there first. What differs is for how long a lock goes from task to
+/// task of one process before it goes on to the next: that costs nothing, and a change of process
+/// costs a script and a push.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fairness {
+    /// At most 32 times and 20 ms while another process waits. The first of a process's tasks waits
+    /// no longer than (processes ahead) × (20 ms and one hold).
+    #[default]
+    Fair,
+    /// Up to 1 000 times and 1 s, whoever waits: more throughput where locks are held for
+    /// microseconds. The first of another process's tasks waits up to (processes ahead) × (1 s and
+    /// one hold). What counts is what the tasks that pass it on have asked for, not those that wait
+    /// elsewhere.
+    Unfair,
+}
+
+#[doc = include_str!("../docs/interop.md")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Interop {
+    /// Only this kit locks the key: a waiter is given it by the release before, without a moment in which
+    /// it is free.
+    #[default]
+    Off,
+    /// Clients of other libraries lock the key too: about once a second it is left free for 50 ms.
+    On,
+}
+
+/// What happens to a running body when its lock is lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnLost {
+    /// The body is dropped at its next await, and the caller gets `Lost`.
+    #[default]
+    Cancel,
+    /// The body runs to its end; it can ask its handle. Its result is the result.
+    Ignore,
+}
+
+/// What `run`, `run_with` and the attribute do when the calling code runs under the same lock
+/// already: the same key, asked of the same manager.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reentrancy {
+    /// The body enters the outer lock: same lease, same fencing token, one body at a time.
+    #[default]
+    Enter,
+    /// The call is `Invalid` at once: it would wait for itself.
+    Refuse,
+}
+
+/// Whether the caller waits for the release.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReleaseMode {
+    /// The call returns when the store has answered: the next caller finds the lock free.
+    #[default]
+    Await,
+    /// The call returns at once; the release is sent, and repeated if need be, in the background.
+    Background,
+}
+
+/// The shortest ttl.
+pub(crate) const MIN_TTL: Duration = Duration::from_millis(10);
+/// The longest ttl and cooldown.
+pub(crate) const MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The spans of a request, as they were asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Spans {
+    pub(crate) ttl: Duration,
+    pub(crate) cooldown: Duration,
+    pub(crate) max_hold: Option<Duration>,
+    pub(crate) acquire_timeout: Option<Duration>,
+}
+
+impl Spans {
+    /// The ttl in whole milliseconds, if every span is within its bounds.
+    pub(crate) fn checked(self, max_ttl: Duration) -> Result<Duration, Error> {
+        let ttl = checked_ttl(self.ttl, max_ttl)?;
+        checked_cooldown(self.cooldown, max_ttl)?;
+        if self.max_hold.is_some_and(|longest| longest.is_zero()) {
+            return Err(Error::invalid(
+                "a max_hold of zero leaves no time for any work",
+            ));
+        }
+        if self.acquire_timeout.is_some_and(|time| time.is_zero()) {
+            return Err(Error::invalid(
+                "an acquire_timeout of zero leaves no time for any answer",
+            ));
+        }
+        Ok(ttl)
+    }
+}
+
+/// The ttl in whole milliseconds, rounded up, or what is wrong with it.
+pub(crate) fn checked_ttl(ttl: Duration, longest: Duration) -> Result<Duration, Error> {
+    if ttl < MIN_TTL {
+        return Err(Error::invalid(format!(
+            "a ttl of {ttl:?} is too short; the shortest is 10ms"
+        )));
+    }
+    if ttl > longest {
+        return Err(Error::invalid(format!(
+            "a ttl of {ttl:?} is too long; the longest is {}",
+            shown(longest)
+        )));
+    }
+    Ok(whole_millis(ttl))
+}
+
+/// A cooldown that all servers of the manager can keep, or what is wrong with it. A day is as long as
+/// any: longer ones are cut.
+pub(crate) fn checked_cooldown(cooldown: Duration, longest: Duration) -> Result<(), Error> {
+    if cooldown.min(MAX_TTL) > longest {
+        return Err(Error::invalid(format!(
+            "a cooldown of {cooldown:?} is longer than the manager's max_ttl of {}",
+            shown(longest)
+        )));
+    }
+    Ok(())
+}
+
+fn shown(longest: Duration) -> String {
+    if longest == MAX_TTL {
+        "24h".to_owned()
+    } else {
+        format!("{longest:?} (`max_ttl`)")
+    }
+}
+
+/// A cooldown in whole milliseconds, rounded up. It saturates: longer than a day is a day.
+pub(crate) fn cooldown_millis(cooldown: Duration) -> u32 {
+    let millis = whole_millis(cooldown.min(MAX_TTL)).as_millis();
+    u32::try_from(millis).unwrap_or(u32::MAX)
+}
+
+fn whole_millis(span: Duration) -> Duration {
+    let millis = span.as_nanos().div_ceil(1_000_000);
+    Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ttl_outside_its_bounds_names_the_bound() {
+        for (ttl, bound) in [
+            (Duration::ZERO, "10ms"),
+            (Duration::from_micros(900), "10ms"),
+            (Duration::from_secs(3 * 365 * 86_400), "24h"),
+            (Duration::MAX, "24h"),
+        ] {
+            let error = checked_ttl(ttl, MAX_TTL).unwrap_err();
+            assert_eq!(error.kind(), crate::ErrorKind::Invalid);
+            assert!(error.to_string().contains(bound), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_ttl_is_rounded_up_to_whole_milliseconds() {
+        assert_eq!(
+            checked_ttl(Duration::from_micros(10_001), MAX_TTL).unwrap(),
+            Duration::from_millis(11)
+        );
+    }
+
+    #[test]
+    fn what_is_longer_than_max_ttl_is_invalid_and_names_it() {
+        let longest = Duration::from_secs(60);
+        let longer = Duration::from_secs(61);
+        assert!(
+            checked_ttl(longest, longest).is_ok() && checked_cooldown(longest, longest).is_ok()
+        );
+        for error in [
+            checked_ttl(longer, longest).unwrap_err(),
+            checked_cooldown(longer, longest).unwrap_err(),
+        ] {
+            assert_eq!(error.kind(), crate::ErrorKind::Invalid);
+            assert!(error.to_string().contains("max_ttl"), "{error}");
+        }
+        assert!(
+            checked_cooldown(Duration::MAX, MAX_TTL).is_ok(),
+            "it is cut to a day"
+        );
+    }
+
+    #[test]
+    fn a_request_with_one_span_out_of_bounds_is_invalid() {
+        let second = Duration::from_secs(1);
+        let spans = Spans {
+            ttl: second,
+            cooldown: second,
+            max_hold: Some(second),
+            acquire_timeout: Some(second),
+        };
+        assert_eq!(spans.checked(second).unwrap(), second);
+        let zero = Some(Duration::ZERO);
+        for (spans, name) in [
+            (
+                Spans {
+                    ttl: second * 2,
+                    ..spans
+                },
+                "ttl",
+            ),
+            (
+                Spans {
+                    cooldown: second * 2,
+                    ..spans
+                },
+                "cooldown",
+            ),
+            (
+                Spans {
+                    max_hold: zero,
+                    ..spans
+                },
+                "max_hold",
+            ),
+            (
+                Spans {
+                    acquire_timeout: zero,
+                    ..spans
+                },
+                "acquire_timeout",
+            ),
+        ] {
+            let error = spans.checked(second).unwrap_err();
+            assert_eq!(error.kind(), crate::ErrorKind::Invalid);
+            assert!(error.to_string().contains(name), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_endless_cooldown_is_a_day() {
+        assert_eq!(cooldown_millis(Duration::MAX), 86_400_000);
+        assert_eq!(cooldown_millis(Duration::from_nanos(1)), 1);
+    }
+}

@@ -1,0 +1,18 @@
+//! The settings of a manager.
+
+use std::time::Duration;
+
+use super::clock::Clock;
+use super::options::Wait;
+
+/// What a manager is made of, beside its store.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) clock: Clock,
+    pub(crate) operation_timeout: Duration,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) defaults: (Duration, Wait),
+    pub(crate) max_ttl: Option<Duration>,
+    /// Of a quorum: whether nodes that are all without data are new.
+    pub(crate) assume_fresh: bool,
+}

@@ -1,0 +1,339 @@
+//! Lease tokens: what stands in Redis as the lock's value.
+
+use std::fmt;
+#[cfg(feature = "redis")]
+use std::hash::{Hash, Hasher};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use crate::base::clock::Moment;
+use crate::base::sync::lock;
+
+/// Whom a store tells what becomes of a waiter: a manager, or one of the runtimes that it is used on.
+/// Names its push channel. Not the process: two managers of one process must not take each other's
+/// pushes for their own.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Address(u64);
+
+impl Address {
+    pub(crate) fn random() -> Self {
+        let mut bytes = [0; 8];
+        fill(&mut bytes);
+        Self(u64::from_be_bytes(bytes))
+    }
+
+    /// That of the same manager on one of the application's runtimes: another one for each.
+    #[cfg(feature = "redis")]
+    pub(crate) fn on(self, runtime: tokio::runtime::Id) -> Self {
+        let mut number = NumberOf(0);
+        runtime.hash(&mut number);
+        // Odd, so that different numbers stay different; large, so that they do not stay close to each
+        // other. No runtime has the number 0, which would make it the manager's own.
+        Self(
+            self.0
+                .wrapping_add(number.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+        )
+    }
+
+    /// A number by which managers can be spread over servers.
+    #[cfg(feature = "redis")]
+    pub(crate) fn spread(self) -> usize {
+        // Of 32 bits at least, and cut to them: the same on every machine.
+        (self.0 >> 32) as usize
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Address(..)")
+    }
+}
+
+/// The number that somebody hashes, to tell ids from each other that do not say theirs.
+#[cfg(feature = "redis")]
+struct NumberOf(u64);
+
+#[cfg(feature = "redis")]
+impl Hasher for NumberOf {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.wrapping_mul(257).wrapping_add(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// The value of a held lock: `<address, 16 hex digits>/<128 random bits, 32 hex digits>`, fresh for
+/// every lease and compared whole. ASCII, because values pass through clients as UTF-8.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Token {
+    address: Address,
+    lease: [u64; 2],
+}
+
+impl Token {
+    /// The length of the text.
+    pub(crate) const LENGTH: usize = 16 + 1 + 32;
+
+    pub(crate) fn address(&self) -> Address {
+        self.address
+    }
+
+    /// A random number that is this lease's own.
+    pub(crate) fn seed(&self) -> u64 {
+        self.lease[0]
+    }
+
+    /// The token of a text that a manager of this kit wrote; `None` for a stranger's.
+    pub(crate) fn parse(text: &str) -> Option<Token> {
+        let (address, lease) = text.split_once('/')?;
+        if text.len() != Self::LENGTH
+            || address.len() != 16
+            || !is_lower_hex(address)
+            || !is_lower_hex(lease)
+        {
+            return None;
+        }
+        Some(Token {
+            address: Address(u64::from_str_radix(address, 16).ok()?),
+            lease: [
+                u64::from_str_radix(&lease[..16], 16).ok()?,
+                u64::from_str_radix(&lease[16..], 16).ok()?,
+            ],
+        })
+    }
+}
+
+fn is_lower_hex(text: &str) -> bool {
+    text.bytes()
+        .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+impl Token {
+    /// The text, without an allocation.
+    pub(crate) fn text(&self) -> TokenText {
+        let mut text = TokenText([b'/'; Self::LENGTH]);
+        write_hex(&mut text.0[..16], self.address.0);
+        write_hex(&mut text.0[17..33], self.lease[0]);
+        write_hex(&mut text.0[33..], self.lease[1]);
+        text
+    }
+}
+
+/// Fills `text` with the sixteen digits of `number`.
+fn write_hex(text: &mut [u8], number: u64) {
+    let (high, low) = text.split_at_mut(8);
+    high.copy_from_slice(&eight_digits(number >> 32));
+    low.copy_from_slice(&eight_digits(number & 0xffff_ffff));
+}
+
+/// The digits of a number of 32 bits, all eight at once: every lock writes a hundred of them.
+fn eight_digits(number: u64) -> [u8; 8] {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    // Four bits to a byte.
+    let bits = (number | number << 16) & 0x0000_ffff_0000_ffff;
+    let bits = (bits | bits << 8) & 0x00ff_00ff_00ff_00ff;
+    let bits = (bits | bits << 4) & (0x0f * EACH);
+    // 1 in each byte above 9: those are letters.
+    let letters = ((bits + 6 * EACH) >> 4) & EACH;
+    let digits = bits + u64::from(b'0') * EACH + letters * u64::from(b'a' - b'0' - 10);
+    digits.to_be_bytes()
+}
+
+/// The text of a [`Token`].
+pub(crate) struct TokenText([u8; Token::LENGTH]);
+
+impl TokenText {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("hex digits and a slash are ASCII")
+    }
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text().as_str())
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(..)")
+    }
+}
+
+/// Makes the tokens of one manager.
+///
+/// The bytes of a lease come from the operating system. Where many leases are made at once, a few are drawn together
+/// and used within [`AHEAD`]. So a copy of the process, by `fork` or as a snapshot of its machine that is resumed
+/// twice, shares tokens with the other copy for leases of that very moment at most. It shares those that are held
+/// or asked for at that moment anyway. The operating system must not repeat its bytes either: Linux draws anew when
+/// the hypervisor tells it of the copy (VM generation id).
+pub(crate) struct TokenSource {
+    /// The manager's own address.
+    manager: Address,
+    drawn: Mutex<Drawn>,
+}
+
+/// How long bytes that were drawn together may be used.
+const AHEAD: Duration = Duration::from_micros(100);
+/// For how many leases they are drawn together.
+const TOGETHER: usize = 16;
+
+#[derive(Clone, Copy)]
+struct Drawn {
+    bytes: [[u8; 16]; TOGETHER],
+    left: usize,
+    at: Moment,
+}
+
+impl TokenSource {
+    pub(crate) fn new(manager: Address) -> Self {
+        let drawn = Drawn {
+            bytes: [[0; 16]; TOGETHER],
+            left: 0,
+            at: Moment(0),
+        };
+        Self {
+            manager,
+            drawn: Mutex::new(drawn),
+        }
+    }
+
+    /// A token of the manager's own address.
+    pub(crate) fn fresh(&self) -> Token {
+        let mut bytes = [0; 16];
+        fill(&mut bytes);
+        Token::of(self.manager, bytes)
+    }
+
+    pub(crate) fn manager(&self) -> Address {
+        self.manager
+    }
+
+    /// For a lease whose waiter is told at `address`.
+    pub(crate) fn fresh_at(&self, address: Address, now: Moment) -> Token {
+        let mut drawn = lock(&self.drawn);
+        let soon = now.since(drawn.at) < AHEAD;
+        if drawn.left == 0 || !soon {
+            // The first after a while may be the only one.
+            let count = if soon { TOGETHER } else { 1 };
+            fill(drawn.bytes[..count].as_flattened_mut());
+            drawn.left = count;
+            drawn.at = now;
+        }
+        drawn.left -= 1;
+        Token::of(address, drawn.bytes[drawn.left])
+    }
+}
+
+impl Token {
+    fn of(address: Address, bytes: [u8; 16]) -> Self {
+        let number = u128::from_ne_bytes(bytes);
+        Self {
+            address,
+            lease: [(number >> 64) as u64, number as u64],
+        }
+    }
+}
+
+/// Without randomness two owners could share a token; there is no safe way to go on.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "this is the one place that reads randomness"
+)]
+fn fill(bytes: &mut [u8]) {
+    getrandom::fill(bytes).expect("the operating system gives no random bytes");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_reads_back_and_names_its_manager() {
+        let manager = Address::random();
+        let token = TokenSource::new(manager).fresh();
+        let text = token.to_string();
+        assert_eq!(text.len(), Token::LENGTH);
+        assert!(text.starts_with(&manager.to_string()));
+        assert_eq!(Token::parse(&text), Some(token));
+    }
+
+    #[test]
+    fn a_number_is_written_in_sixteen_digits_of_hex() {
+        for number in [
+            0,
+            9,
+            10,
+            15,
+            16,
+            0x0123_4567_89ab_cdef,
+            0xfedc_ba98_7654_3210,
+            u64::MAX,
+        ] {
+            let mut text = [0; 16];
+            write_hex(&mut text, number);
+            assert_eq!(std::str::from_utf8(&text), Ok(&*format!("{number:016x}")));
+        }
+    }
+
+    #[test]
+    fn strangers_values_are_not_tokens() {
+        let token = TokenSource::new(Address::random()).fresh().to_string();
+        for text in [
+            "",
+            "1",
+            "cooling/abc",
+            &token[1..],
+            &token.to_uppercase().replace('A', "G"),
+            &format!("{token}0"),
+        ] {
+            assert_eq!(Token::parse(text), None);
+        }
+    }
+
+    #[test]
+    fn a_thousand_leases_have_a_thousand_tokens() {
+        let source = TokenSource::new(Address::random());
+        let tokens: std::collections::HashSet<_> = (0..1000).map(|_| source.fresh()).collect();
+        assert_eq!(tokens.len(), 1000);
+    }
+
+    #[test]
+    fn a_copy_of_the_process_repeats_no_token() {
+        let address = Address::random();
+        let source = TokenSource::new(address);
+        let now = Moment(1_000_000_000);
+        // Several at one moment: some are left.
+        for _ in 0..3 {
+            source.fresh_at(address, now);
+        }
+        let copy = TokenSource {
+            manager: address,
+            drawn: Mutex::new(*lock(&source.drawn)),
+        };
+        let drawn = [copy, source].map(|source| {
+            let later = |index| now + Duration::from_millis(1) + Duration::from_micros(index);
+            (0..100).map(move |index| source.fresh_at(address, later(index)))
+        });
+        let different: std::collections::HashSet<_> = drawn.into_iter().flatten().collect();
+        assert_eq!(different.len(), 200);
+    }
+}

@@ -1,0 +1,136 @@
+//! How long a waiter waits before it asks again: pure decisions.
+
+use std::time::Duration;
+
+use crate::base::token::Token;
+use crate::store::Refusal;
+
+/// A waiter asks again after this long at the latest, whatever it was told: a lost push, a key
+/// deleted by hand, or processes before it that were told and never come, cost no more.
+pub(crate) const LONGEST: Duration = Duration::from_secs(30);
+/// How often a waiter looks at a lock whose release is not pushed to it: the owner is a client of another
+/// library, the waiter stands in no queue, or its connection gets no pushes. At random, so that several
+/// processes do not look at the same moment, and a client that takes the lock again and again in the same
+/// rhythm does not hide it. As often after an hour as at first: otherwise a newcomer would come before a
+/// waiter that has waited long. All waiters of a process look together, 20 times a second.
+const SHORTEST_LOOK: Duration = Duration::from_millis(25);
+const LONGEST_LOOK: Duration = Duration::from_millis(75);
+/// A waiter gives up when questions have failed for this long, counted from the end of the first that failed.
+pub(crate) const OUTAGE: Duration = Duration::from_secs(1);
+
+/// When the waiter with this token asks again after the `round`-th refusal in a row, if no push comes first.
+pub(crate) fn ask_again_after(refusal: &Refusal, token: Token, round: u32) -> Duration {
+    let lease_end = refusal
+        .remaining
+        .map(|left| left + Duration::from_millis(1));
+    let longest = if refusal.pushed {
+        LONGEST
+    } else {
+        SHORTEST_LOOK + jitter(token, round, LONGEST_LOOK - SHORTEST_LOOK)
+    };
+    lease_end.unwrap_or(longest).min(longest)
+}
+
+/// How long to pause after the `failures`-th attempt without an answer (from 1).
+pub(crate) fn pause_after_failure(failures: u32) -> Duration {
+    doubled(failures).min(Duration::from_millis(250))
+}
+
+/// How long to pause after the `refusals`-th answer (from 1) that a person has to do something about.
+pub(crate) fn pause_after_refusal(refusals: u32) -> Duration {
+    doubled(refusals).min(Duration::from_secs(5))
+}
+
+fn doubled(times: u32) -> Duration {
+    Duration::from_millis(10).saturating_mul(1 << times.saturating_sub(1).min(9))
+}
+
+/// A span between nothing and `bound`. A lease's token is random, and so is the span: no two leases have
+/// the same ones.
+pub(crate) fn jitter(token: Token, round: u32, bound: Duration) -> Duration {
+    let mut hash = token.seed() ^ u64::from(round).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^= hash >> 31;
+    bound.mul_f64((hash >> 11) as f64 / (1_u64 << 53) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::token::{Address, TokenSource};
+
+    fn token() -> Token {
+        TokenSource::new(Address::random()).fresh()
+    }
+
+    fn refusal(remaining: Option<u64>, pushed: bool) -> Refusal {
+        Refusal {
+            cooling: false,
+            remaining: remaining.map(Duration::from_millis),
+            pushed,
+            server_time: None,
+        }
+    }
+
+    #[test]
+    fn a_crashed_owner_is_noticed_when_its_lease_has_run_out() {
+        assert_eq!(
+            ask_again_after(&refusal(Some(4_000), true), token(), 0),
+            Duration::from_millis(4_001)
+        );
+    }
+
+    #[test]
+    fn a_long_lease_is_looked_at_every_half_minute() {
+        let refusal = refusal(Some(3_600_000), true);
+        assert_eq!(ask_again_after(&refusal, token(), 9), LONGEST);
+    }
+
+    #[test]
+    fn a_waiter_that_is_told_nothing_looks_as_often_after_an_hour_as_at_first() {
+        let (refusal, token) = (refusal(None, false), token());
+        let mean = |rounds: std::ops::Range<u32>| {
+            let looks = rounds.map(|round| ask_again_after(&refusal, token, round));
+            let looks: Vec<_> = looks.collect();
+            assert!(
+                looks
+                    .iter()
+                    .all(|look| *look >= SHORTEST_LOOK && *look < LONGEST_LOOK)
+            );
+            looks.iter().sum::<Duration>() / 1_000
+        };
+        let (first, last) = (mean(0..1_000), mean(72_000..73_000));
+        for mean in [first, last] {
+            assert!(
+                mean.abs_diff(Duration::from_millis(50)) < Duration::from_millis(5),
+                "{mean:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_lease_that_ends_before_the_next_look_is_looked_at_when_it_ends() {
+        assert_eq!(
+            ask_again_after(&refusal(Some(20), false), token(), 9),
+            Duration::from_millis(21)
+        );
+    }
+
+    #[test]
+    fn pauses_after_failures_grow_to_a_bound() {
+        let pauses: Vec<_> = (1..8)
+            .map(|failures| pause_after_failure(failures).as_millis())
+            .collect();
+        assert_eq!(pauses, [10, 20, 40, 80, 160, 250, 250]);
+    }
+
+    #[test]
+    fn pauses_after_refusals_grow_to_seconds() {
+        let pauses: Vec<_> = (1..12)
+            .map(|refusals| pause_after_refusal(refusals).as_millis())
+            .collect();
+        let grown = [10, 20, 40, 80, 160, 320, 640, 1_280, 2_560, 5_000, 5_000];
+        assert_eq!(pauses, grown);
+    }
+}

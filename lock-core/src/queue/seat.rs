@@ -1,0 +1,285 @@
+//! The seat of the one that asks the store, and the places of those behind it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use tokio::sync::oneshot;
+
+use super::slot::{Before, Slot, Standing, Told, held_fact};
+use super::stalled::look_at;
+use super::{Patience, Verdict, promote};
+use crate::active::Hold;
+use crate::base::clock::Moment;
+use crate::base::error::Error;
+use crate::base::sync::lock;
+use crate::engine::Core;
+use crate::keeper::Errand;
+use crate::store::{Lane, News, Refusal};
+
+/// Another waiter of this process has taken the seat, because its contender was not polled.
+#[derive(Debug)]
+pub(crate) struct Unseated;
+
+/// The right to ask the store about a key, for one at a time. Dropping it passes it on.
+pub(crate) struct Seat {
+    core: Arc<Core>,
+    key: Arc<str>,
+    id: u64,
+    seated: bool,
+}
+
+impl Seat {
+    /// The slot has this contender by now.
+    pub(super) fn new(core: &Arc<Core>, key: &Arc<str>, id: u64) -> Self {
+        Self {
+            core: Arc::clone(core),
+            key: Arc::clone(key),
+            id,
+            seated: true,
+        }
+    }
+
+    fn with_slot<T>(&self, act: impl FnOnce(&mut Slot) -> T) -> Option<T> {
+        let mut slots = lock(&self.core.local.slots);
+        let slot = slots.active.get_mut(&self.key)?;
+        slot.is_contender(self.id).then(|| act(slot))
+    }
+
+    /// The store is about to be asked for this lease by `lane`; pushes for it count from here on. Answers
+    /// the lease of this process that may be stepped over, unless its release goes before by the same lane
+    /// and that is enough.
+    ///
+    /// # Errors
+    ///
+    /// Another waiter has taken the seat.
+    pub(crate) fn asking(
+        &self,
+        hold: &Arc<Hold>,
+        lane: Lane,
+        goes_behind: Option<Lane>,
+        now: Moment,
+    ) -> Result<Option<Before>, Unseated> {
+        let before = self.with_slot(|slot| {
+            let before = slot.to_step_over();
+            let behind = before.is_some_and(|before| before.is_on(goes_behind));
+            if let Some(contender) = &mut slot.contender {
+                contender.asks_for = Some((Arc::clone(hold), lane));
+                contender.in_flight = true;
+                contender.due = now;
+                contender.news = None;
+                let named = before.filter(|_| !behind);
+                contender.steps_over = named.map(|before| before.lease.token);
+            }
+            before
+        });
+        before.ok_or(Unseated)
+    }
+
+    /// Nothing more is to be done before `due`, unless a push comes.
+    pub(crate) fn waits(&self, due: Moment) {
+        let now = self.core.keeper.clock.now();
+        self.with_slot(|slot| slot.is_answered(now, due));
+    }
+
+    /// The store said no; it will be asked again at `until`, and the wait is over at `give_up`.
+    pub(crate) fn refused(&self, refusal: &Refusal, until: Moment, give_up: Moment) {
+        let told = self.told(refusal);
+        self.has_stepped_over_nothing();
+        let impatient = self.with_slot(|slot| {
+            slot.is_answered(told.at, until.min(give_up));
+            // A push that overtook the answer: it is about to be asked again.
+            let contender = slot.contender.as_ref();
+            if contender.is_none_or(|contender| contender.news.is_none()) {
+                slot.standing = Standing::Refused { told, until };
+            }
+            slot.impatient()
+        });
+        tell_busy(impatient, refusal);
+    }
+
+    /// A release that was left out for this contender's sake is sent after all.
+    fn has_stepped_over_nothing(&self) {
+        if let Some(Some(errand)) = self.with_slot(Slot::steps_over_nothing) {
+            errand.hurry();
+        }
+    }
+
+    fn told(&self, refusal: &Refusal) -> Told {
+        Told {
+            refusal: refusal.clone(),
+            at: self.core.keeper.clock.now(),
+        }
+    }
+
+    /// The store gave no answer; it will be asked again at `until`.
+    pub(crate) fn unanswered(&self, error: &Error, until: Moment) {
+        self.has_stepped_over_nothing();
+        let now = self.core.keeper.clock.now();
+        let impatient = self.with_slot(|slot| {
+            slot.standing = Standing::Unknown;
+            slot.is_answered(now, until);
+            slot.impatient()
+        });
+        for verdict in impatient.into_iter().flatten() {
+            drop(verdict.send(Verdict::Failed(error.clone())));
+        }
+    }
+
+    /// Resolves when there is a push for this contender.
+    pub(crate) fn poll_news(&self, context: &mut Context<'_>) -> Poll<News> {
+        let news = self.with_slot(|slot| {
+            let Some(contender) = &mut slot.contender else {
+                return Some(News::Ask);
+            };
+            let news = contender.news.take();
+            if news.is_none() {
+                contender.waker = Some(context.waker().clone());
+            }
+            news
+        });
+        news.unwrap_or(Some(News::Ask))
+            .map_or(Poll::Pending, Poll::Ready)
+    }
+
+    /// The store said yes. `false`: it comes too late, as another waiter has taken the seat.
+    #[must_use]
+    pub(crate) fn granted(mut self, hold: &Arc<Hold>) -> bool {
+        self.seated = false;
+        let mut slots = lock(&self.core.local.slots);
+        let slot = slots.active.get_mut(&self.key);
+        let Some(slot) = slot.filter(|slot| slot.is_contender(self.id)) else {
+            return false;
+        };
+        let contender = slot.contender.take();
+        // Either stepped over, or gone before: the grant proves it.
+        let superseded = slot.forget_all();
+        let impatient = slot.impatient();
+        if slot.is_quiet() && impatient.is_empty() {
+            // The usual case, and there may be very many: as little as possible is kept.
+            slots.forget(&self.key);
+            slots.quiet.insert(Arc::clone(&self.key), Arc::clone(hold));
+            drop(slots);
+            drop(contender);
+            tell_superseded(&superseded);
+            return true;
+        }
+        let refusal = Refusal {
+            cooling: false,
+            remaining: Some(hold.remaining()),
+            pushed: true,
+            server_time: None,
+        };
+        slot.standing = Standing::Held(Arc::clone(hold));
+        drop(slots);
+        drop(contender);
+        tell_superseded(&superseded);
+        tell_busy(Some(impatient), &refusal);
+        true
+    }
+
+    /// The contender gives up on a refusal; those who do not wait share it.
+    pub(crate) fn gives_up(self, refusal: &Refusal) {
+        let impatient = self.with_slot(|slot| {
+            slot.standing = Standing::Unknown;
+            slot.impatient()
+        });
+        tell_busy(impatient, refusal);
+    }
+
+    /// The store gave no answer for too long: that is the answer for all who wait behind.
+    pub(crate) fn failed(self, error: &Error) {
+        let waiting = self.with_slot(|slot| {
+            slot.standing = Standing::Unknown;
+            std::mem::take(&mut slot.queue)
+        });
+        for waiter in waiting.into_iter().flatten().map(|(_, waiter)| waiter) {
+            drop(waiter.verdict.send(Verdict::Failed(error.clone())));
+        }
+    }
+}
+
+fn tell_superseded(errands: &[Arc<Errand>]) {
+    for errand in errands {
+        errand.is_superseded();
+    }
+}
+
+fn tell_busy(impatient: Option<Vec<oneshot::Sender<Verdict>>>, refusal: &Refusal) {
+    for verdict in impatient.into_iter().flatten() {
+        drop(verdict.send(Verdict::Busy(refusal.clone())));
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        if !self.seated {
+            return;
+        }
+        self.has_stepped_over_nothing();
+        let slots = lock(&self.core.local.slots);
+        let slot = slots.active.get(&self.key);
+        if slot.is_some_and(|slot| slot.is_contender(self.id)) {
+            promote(slots, &self.core, &self.key);
+        }
+    }
+}
+
+/// A place in the queue. Dropping it leaves the queue.
+pub(crate) struct Place {
+    pub(super) core: Arc<Core>,
+    pub(super) key: Arc<str>,
+    pub(super) ticket: u64,
+    pub(super) answer: oneshot::Receiver<Verdict>,
+}
+
+impl Place {
+    pub(crate) fn poll_verdict(&mut self, context: &mut Context<'_>) -> Poll<Verdict> {
+        match Pin::new(&mut self.answer).poll(context) {
+            // A slot never drops a waiter without a word; if it did, nothing is known.
+            Poll::Ready(verdict) => Poll::Ready(verdict.unwrap_or_else(|_| {
+                Verdict::Failed(Error::unavailable("the wait ended without an answer"))
+            })),
+            Poll::Pending => self
+                .take_from_the_stalled(context)
+                .map_or(Poll::Pending, Poll::Ready),
+        }
+    }
+}
+
+impl Place {
+    /// The wait of this place is over: from here on it shares the next answer, and the contender asks for it
+    /// now. Answers the refusal if no question is needed: this process holds the key.
+    pub(crate) fn asks_at_last(&self) -> Option<Refusal> {
+        let now = self.core.keeper.clock.now();
+        let mut slots = lock(&self.core.local.slots);
+        let slot = slots.active.get_mut(&self.key)?;
+        if let Standing::Held(hold) = &slot.standing
+            && let Some(held) = held_fact(hold, now)
+        {
+            return Some(held);
+        }
+        if let Some(waiter) = slot.queue.get_mut(&self.ticket) {
+            waiter.patience = Patience::None;
+        }
+        let waker = slot.asks_now(now);
+        let look = slot.plan_look();
+        drop(slots);
+        waker.into_iter().for_each(Waker::wake);
+        look_at(&self.core, &self.key, look);
+        None
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut slots = lock(&self.core.local.slots);
+        let slot = slots.active.get_mut(&self.key);
+        let left = slot.and_then(|slot| slot.queue.remove(&self.ticket));
+        slots.tidy(&self.key);
+        drop(slots);
+        drop(left);
+        // A seat that was handed over at this very moment passes itself on when the answer drops.
+    }
+}

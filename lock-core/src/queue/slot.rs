@@ -1,0 +1,306 @@
+//! What is known about one key, and who stands before it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::{Patience, Verdict};
+use crate::active::Hold;
+use crate::base::clock::Moment;
+use crate::base::token::Token;
+use crate::keeper::Errand;
+use crate::lease::Terms;
+use crate::store::{Lane, News, Refusal, Replaced};
+
+#[derive(Default)]
+pub(super) struct Slot {
+    pub(super) standing: Standing,
+    /// Who asks the store.
+    pub(super) contender: Option<Contender>,
+    /// In the order of arrival.
+    pub(super) queue: BTreeMap<u64, Waiter>,
+    /// When the keeper looks for stalled waiters, if that is planned.
+    pub(super) next_look: Option<Moment>,
+    /// The newest last.
+    unreleased: Vec<Unreleased>,
+}
+
+/// A lease of this process that has ended, and that whoever asks next may step over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Before {
+    pub(crate) lease: Replaced,
+    /// The lane on which its release comes before whatever is sent from now on.
+    pub(crate) sent: Option<Lane>,
+}
+
+impl Before {
+    /// Whether its release goes before whatever is sent by this lane.
+    pub(crate) fn is_on(self, lane: Option<Lane>) -> bool {
+        self.sent.is_some() && self.sent == lane
+    }
+}
+
+/// What a tenure that is over may have left in the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// Nothing that anybody has to hear of.
+    Nothing,
+    /// Something that its owner, or a job, still sees to: a late push for it is not to be undone by
+    /// whoever hears it, who knows of no fencing token and no cooldown.
+    Known,
+    /// The same, and the next one may step over it: its release is under way, and nothing is to stay
+    /// behind it.
+    Steppable,
+}
+
+/// A lease of this process that is over, and not yet given back as far as is known.
+pub(super) struct Unreleased {
+    lease: Replaced,
+    steppable: bool,
+    /// The lane by which its release has been sent: what follows there finds the key free.
+    sent: Option<Lane>,
+    /// Its release, if it may be left out.
+    errand: Option<Arc<Errand>>,
+}
+
+/// A refusal, and when it was told.
+#[derive(Clone)]
+pub(super) struct Told {
+    pub(super) refusal: Refusal,
+    pub(super) at: Moment,
+}
+
+impl Told {
+    /// The refusal as it reads now.
+    pub(super) fn now(&self, now: Moment) -> Refusal {
+        let passed = now.since(self.at);
+        let left = |span: Duration| span.saturating_sub(passed);
+        Refusal {
+            remaining: self.refusal.remaining.map(left),
+            ..self.refusal.clone()
+        }
+    }
+}
+
+/// What is known about the key.
+#[derive(Default)]
+pub(super) enum Standing {
+    #[default]
+    Unknown,
+    /// Refused by the store; to be asked again at `until`, or when a push comes.
+    Refused { told: Told, until: Moment },
+    /// Held by this process.
+    Held(Arc<Hold>),
+}
+
+pub(super) struct Contender {
+    pub(super) id: u64,
+    /// The lease that it asks for, and the lane of its questions.
+    pub(super) asks_for: Option<(Arc<Hold>, Lane)>,
+    /// Whether a question waits for its answer.
+    pub(super) in_flight: bool,
+    /// When it has something to do; of a question in flight, when it was last known to be polled.
+    pub(super) due: Moment,
+    /// The lease of this process that its question names.
+    pub(super) steps_over: Option<Token>,
+    pub(super) news: Option<News>,
+    pub(super) waker: Option<Waker>,
+}
+
+pub(super) struct Waiter {
+    pub(super) patience: Patience,
+    pub(super) terms: Terms,
+    pub(super) verdict: oneshot::Sender<Verdict>,
+    /// Woken when a waiter before this one is stalled.
+    pub(super) waker: Option<Waker>,
+}
+
+impl Contender {
+    pub(super) fn token(&self) -> Option<Token> {
+        self.asks_for.as_ref().map(|(hold, _)| hold.token)
+    }
+}
+
+impl Slot {
+    /// Whether the release of this token is under way.
+    pub(super) fn is_giving_back(&self, token: Token) -> bool {
+        self.unreleased.iter().any(|one| one.lease.token == token)
+    }
+
+    /// The lease that whoever asks next may step over: of several the last one, which was told of
+    /// those before it.
+    pub(super) fn to_step_over(&self) -> Option<Before> {
+        let last = self.unreleased.last().filter(|last| last.steppable)?;
+        // Those before it may go another way.
+        let only = self.unreleased.len() == 1;
+        Some(Before {
+            lease: last.lease,
+            sent: last.sent.filter(|_| only),
+        })
+    }
+
+    pub(super) fn leaves(&mut self, lease: Replaced, left: Left) {
+        self.leaves_with(lease, left, None);
+    }
+
+    pub(super) fn leaves_with(&mut self, lease: Replaced, left: Left, errand: Option<Arc<Errand>>) {
+        self.forget(lease.token);
+        if left != Left::Nothing {
+            self.unreleased.push(Unreleased {
+                lease,
+                steppable: left == Left::Steppable,
+                sent: None,
+                errand,
+            });
+        }
+    }
+
+    /// The release of this token is about to be sent. `false`: it is not to be, as it has been forgotten,
+    /// or the contender is stepping over it at this moment.
+    pub(super) fn sends(&mut self, token: Token, lane: Lane) -> bool {
+        let contender = self.contender.as_ref();
+        if contender.is_some_and(|contender| contender.steps_over == Some(token)) {
+            return false;
+        }
+        let mut unreleased = self.unreleased.iter_mut();
+        match unreleased.find(|one| one.lease.token == token) {
+            Some(one) => {
+                one.sent = Some(lane);
+                true
+            }
+            None => false,
+        }
+    }
+
+    pub(super) fn forget(&mut self, token: Token) {
+        self.unreleased.retain(|one| one.lease.token != token);
+    }
+
+    /// A grant proves of all leases before it that they have ended. Answers the releases that need not be
+    /// sent any more, to be told so outside of the lock.
+    #[must_use]
+    pub(super) fn forget_all(&mut self) -> Vec<Arc<Errand>> {
+        let forgotten = std::mem::take(&mut self.unreleased);
+        forgotten.into_iter().filter_map(|one| one.errand).collect()
+    }
+
+    /// The contender has stepped over nothing, as far as is known. Answers the release that has been left
+    /// out for it, to be sent after all.
+    #[must_use]
+    pub(super) fn steps_over_nothing(&mut self) -> Option<Arc<Errand>> {
+        let token = self.contender.as_mut()?.steps_over.take()?;
+        let mut unreleased = self.unreleased.iter_mut();
+        let one = unreleased.find(|one| one.lease.token == token)?;
+        // What has been sent is answered.
+        one.errand.take().filter(|_| one.sent.is_none())
+    }
+
+    /// A refusal is told from a fact only: a valid lease, or an answer that still stands. An answer stands while
+    /// its end would be pushed; the end of any other answer goes unnoticed.
+    pub(super) fn fact(&self, now: Moment) -> Option<Refusal> {
+        match &self.standing {
+            // One that is left alone on its way to a waiter is to be had.
+            Standing::Held(hold) => held_fact(hold, now).filter(|_| !self.is_left_alone(now)),
+            Standing::Refused { told, until } if told.refusal.pushed && now < *until => {
+                Some(told.now(now))
+            }
+            _ => None,
+        }
+    }
+
+    /// The contender asks now, if it rests after a refusal: the caller shares the answer. Answers its waker, to be
+    /// woken outside of the lock.
+    #[must_use]
+    pub(super) fn asks_now(&mut self, now: Moment) -> Option<Waker> {
+        let contender = self.contender.as_mut()?;
+        if !matches!(self.standing, Standing::Refused { .. }) {
+            return None;
+        }
+        self.standing = Standing::Unknown;
+        if !matches!(contender.news, Some(News::Given(_))) {
+            contender.news = Some(News::Ask);
+            contender.due = contender.due.min(now);
+        }
+        contender.waker.take()
+    }
+
+    pub(super) fn is_held(&self, now: Moment) -> bool {
+        matches!(&self.standing, Standing::Held(hold) if hold.remaining_at(now) > Duration::ZERO)
+    }
+
+    pub(super) fn is_contender(&self, id: u64) -> bool {
+        let contender = self.contender.as_ref();
+        contender.is_some_and(|contender| contender.id == id)
+    }
+
+    /// The contender's question has its answer, and nothing is to be done before `due`; unless a push has
+    /// overtaken the answer.
+    pub(super) fn is_answered(&mut self, now: Moment, due: Moment) {
+        if let Some(contender) = &mut self.contender {
+            contender.in_flight = false;
+            contender.due = contender.news.map_or(due, |_| now);
+        }
+    }
+
+    pub(super) fn is_held_by(&self, hold: &Hold) -> bool {
+        matches!(&self.standing, Standing::Held(held) if std::ptr::eq(&raw const **held, hold))
+    }
+
+    /// Seats a contender.
+    pub(super) fn seat(&mut self, id: u64, now: Moment) {
+        // A lease that ran out unnoticed is nobody's any more, and one whose owner waits for its
+        // release will be.
+        if let Standing::Held(hold) = std::mem::take(&mut self.standing) {
+            self.leaves(hold.replaced(), Left::Known);
+        }
+        self.contender = Some(Contender {
+            id,
+            asks_for: None,
+            in_flight: false,
+            due: now,
+            steps_over: None,
+            news: None,
+            waker: None,
+        });
+    }
+
+    /// Whether there is nothing to know.
+    pub(super) fn is_idle(&self) -> bool {
+        self.is_quiet() && !matches!(self.standing, Standing::Held(_))
+    }
+
+    /// Whether nobody but a holder has to do with it.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.contender.is_none() && self.queue.is_empty() && self.unreleased.is_empty()
+    }
+
+    /// Those who do not wait, for the answer to be told to them.
+    pub(super) fn impatient(&mut self) -> Vec<oneshot::Sender<Verdict>> {
+        if self.queue.is_empty() {
+            return Vec::new();
+        }
+        let (impatient, patient): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            std::mem::take(&mut self.queue)
+                .into_iter()
+                .partition(|(_, waiter)| waiter.patience == Patience::None);
+        self.queue = patient;
+        impatient
+            .into_values()
+            .map(|waiter| waiter.verdict)
+            .collect()
+    }
+}
+
+/// What a lease of this process says of its key, while it is valid.
+pub(crate) fn held_fact(hold: &Hold, now: Moment) -> Option<Refusal> {
+    let remaining = hold.remaining_at(now);
+    (!remaining.is_zero()).then_some(Refusal {
+        cooling: false,
+        remaining: Some(remaining),
+        pushed: true,
+        server_time: None,
+    })
+}

@@ -1,0 +1,151 @@
+//! What a node that was out has still to be told: leases that are over.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::undo::Undoing;
+use super::vote_ledger::Spread;
+use crate::base::clock::Moment;
+use crate::base::sync::lock;
+use crate::store::Release;
+use crate::store::vote::{UpTo, VoteOperation, Withdrawal};
+
+/// A command that was sent on a link that never answered has arrived by then or never will.
+const LATE_TWIN: Duration = Duration::from_secs(6);
+/// What does not find room ends by its ttl.
+const MOST: usize = 100_000;
+
+#[derive(Default)]
+pub(super) struct LeftOvers(Mutex<Vec<LeftOver>>);
+
+#[derive(Clone)]
+pub(super) struct LeftOver {
+    release: Release,
+    up_to: Option<UpTo>,
+    /// To note that it is done.
+    spread: Arc<Spread>,
+    /// Not before: nothing that was sent earlier may come later.
+    at: Moment,
+    /// It has run out by itself.
+    until: Moment,
+    /// Whether an acquire of it may still arrive.
+    doubtful: bool,
+}
+
+impl LeftOver {
+    pub(super) fn withdraw(&self) -> VoteOperation {
+        VoteOperation::Withdraw(self.release.clone(), Withdrawal::Over, self.up_to)
+    }
+
+    /// Something of it may still arrive.
+    pub(super) fn in_doubt_if(self, doubtful: bool) -> Self {
+        Self {
+            doubtful: self.doubtful || doubtful,
+            ..self
+        }
+    }
+}
+
+impl LeftOvers {
+    /// A question of it was sent and not answered, and may still arrive.
+    pub(super) fn add(&self, undoing: &Undoing, now: Moment) {
+        let until = now + undoing.release.ttl + LATE_TWIN;
+        let mut all = lock(&self.0);
+        if all.len() >= MOST {
+            all.retain(|left| left.until > now);
+        }
+        if all.len() < MOST {
+            all.push(LeftOver {
+                release: undoing.release.clone(),
+                up_to: undoing.up_to,
+                spread: Arc::clone(&undoing.spread),
+                doubtful: true,
+                at: now,
+                until,
+            });
+        }
+    }
+
+    /// What is due. Whoever takes it puts back what fails.
+    pub(super) fn take(&self, now: Moment) -> Vec<LeftOver> {
+        let mut due = Vec::new();
+        lock(&self.0).retain(|left| {
+            if left.at <= now && left.until > now {
+                due.push(left.clone());
+            }
+            left.at > now
+        });
+        due
+    }
+
+    pub(super) fn put_back(&self, left: LeftOver) {
+        lock(&self.0).push(left);
+    }
+
+    /// The node has been told. What may still arrive is looked after once more.
+    pub(super) fn told(&self, place: usize, left: LeftOver, now: Moment) {
+        if !left.doubtful {
+            left.spread.resolved(place);
+        } else {
+            self.put_back(LeftOver {
+                at: now + LATE_TWIN,
+                doubtful: false,
+                ..left
+            });
+        }
+    }
+
+    /// When there is something to do next.
+    pub(super) fn due(&self) -> Option<Moment> {
+        lock(&self.0).iter().map(|left| left.at).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::token::{Address, TokenSource};
+    use crate::store::Lane;
+
+    const NOW: Moment = Moment(1_000_000_000);
+
+    fn undoing(spread: &Arc<Spread>) -> Undoing {
+        let token = TokenSource::new(Address::random()).fresh();
+        Undoing::new(
+            &"k".into(),
+            token,
+            Duration::from_secs(10),
+            spread,
+            Lane::Keeper,
+        )
+    }
+
+    #[test]
+    fn what_may_arrive_late_is_undone_twice() {
+        let left_overs = LeftOvers::default();
+        let spread = Arc::new(Spread::default());
+        assert!(spread.claim(0));
+        left_overs.add(&undoing(&spread), NOW);
+        let due = left_overs.take(NOW);
+        assert_eq!((due.len(), left_overs.due()), (1, None));
+        for left in due {
+            left_overs.told(0, left, NOW);
+        }
+        assert!(left_overs.take(NOW).is_empty());
+        assert!(!spread.may_ask(0));
+        assert_eq!(left_overs.due(), Some(NOW + LATE_TWIN));
+        for left in left_overs.take(NOW + LATE_TWIN) {
+            left_overs.told(0, left, NOW + LATE_TWIN);
+        }
+        assert_eq!(left_overs.due(), None);
+        assert!(spread.may_ask(0), "nothing more can arrive");
+    }
+
+    #[test]
+    fn what_has_run_out_is_forgotten() {
+        let left_overs = LeftOvers::default();
+        left_overs.add(&undoing(&Arc::default()), NOW);
+        assert!(left_overs.take(NOW + Duration::from_secs(16)).is_empty());
+        assert_eq!(left_overs.due(), None);
+    }
+}

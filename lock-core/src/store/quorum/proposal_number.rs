@@ -1,0 +1,179 @@
+//! Fencing tokens over servers that know nothing of one another: pure.
+//!
+//! Counters on each node, or the maximum of them, repeat numbers; nodes' clocks never agree on one.
+//! So the *client proposes* the number, and each node keeps what it accepted in a register: it
+//! accepts what is above it. A quorum that accepted the number is met by every later quorum in at
+//! least one node, and that node refuses everything that is not higher: tokens are unique and rise,
+//! whatever the clocks and the clients do, as long as the registers are kept. A node that forgot
+//! them does not vote for a while (see [`watch`](super::node_monitor)); against that the numbers are like
+//! the time, so that they are above those of before without any memory.
+//!
+//! Keys share registers, [`REGISTERS`] of them: a register for each key would have to be kept for a
+//! day after the key's last use. Two keys of one register cost each other a second round trip when
+//! both are taken within a moment, and no more: a number that is above the other key's is above the
+//! own key's too.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use crate::base::clock::{Moment, ServerTime};
+use crate::base::fence::FencingToken;
+use crate::lease::cohort;
+
+/// How many registers a node has.
+pub(super) const REGISTERS: u16 = 4_096;
+
+/// Each grant takes a number and so many before it: a lease that goes from task to task within its
+/// process gets a fencing token for each of them, without a word to the nodes.
+pub(crate) const BLOCK: u64 = cohort::MOST as u64;
+
+/// The register of a key: a hash that every version of the kit must make alike (FNV-1a).
+pub(super) fn register_of(key: &str) -> u16 {
+    let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    (hash % u64::from(REGISTERS)) as u16
+}
+
+/// Whether a node accepts a number: it is above all that its register has seen, with the block that
+/// goes with it, or the very one that this lease has had accepted already. The script `propose.lua`
+/// says the same.
+pub(crate) fn accepts(register: Option<(u64, bool)>, number: u64) -> bool {
+    match register {
+        None => true,
+        Some((highest, own)) => number > highest + BLOCK || (own && number == highest),
+    }
+}
+
+/// The number to propose at a time of the servers' clocks, when `highest` is the highest that was seen.
+pub(super) fn next(time: u64, highest: u64) -> u64 {
+    (time + BLOCK).max(highest + BLOCK + 1)
+}
+
+/// The fencing token of the first tenure of a lease with this number.
+pub(super) fn first_fence(number: u64) -> Option<FencingToken> {
+    FencingToken::new(number.checked_sub(BLOCK)?)
+}
+
+/// Up to where tokens are set aside when the lease at `fence` may go on within its process: the rest
+/// of this count, and another one.
+pub(super) fn reserved(fence: FencingToken) -> u64 {
+    u64::from(fence) + 2 * BLOCK
+}
+
+/// What one manager knows of numbers.
+pub(super) struct Numbers {
+    /// From this process's clock in microseconds to the servers'.
+    offset: AtomicI64,
+    /// The highest number that was seen in each register.
+    highest: Box<[AtomicU64]>,
+}
+
+impl Numbers {
+    pub(super) fn new() -> Self {
+        Self {
+            offset: AtomicI64::new(0),
+            highest: (0..REGISTERS).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    /// A number to propose: like the time, and above all that was seen.
+    pub(super) fn propose(&self, register: u16, now: Moment) -> u64 {
+        let offset = self.offset.load(Ordering::Relaxed);
+        let time = micros(now).saturating_add_signed(offset);
+        let highest = &self.highest[usize::from(register)];
+        let update = highest.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |highest| {
+            Some(next(time, highest))
+        });
+        next(time, update.unwrap_or_else(|highest| highest))
+    }
+
+    pub(super) fn saw(&self, register: u16, number: u64) {
+        self.highest[usize::from(register)].fetch_max(number, Ordering::Relaxed);
+    }
+
+    /// Sets the clock by the nodes'. By the one in the middle: a minority that is wrong moves nothing.
+    pub(super) fn set_clock(&self, mut offsets: Vec<i64>) {
+        offsets.sort_unstable();
+        if let Some(middle) = offsets.get(offsets.len().saturating_sub(1) / 2) {
+            self.offset.store(*middle, Ordering::Relaxed);
+        }
+    }
+}
+
+/// How far the server's clock is ahead of this process's, by an answer to a question of `sent`.
+pub(super) fn offset(sent: Moment, server: ServerTime) -> i64 {
+    server.0.cast_signed() - micros(sent).cast_signed()
+}
+
+fn micros(moment: Moment) -> u64 {
+    moment.0 / 1_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    const NOW: Moment = Moment(5_000_000_000);
+
+    #[test]
+    fn a_number_must_be_above_all_that_a_register_has_seen_with_its_whole_block() {
+        assert!(accepts(None, 1));
+        assert!(accepts(Some((1_000, false)), 1_001 + BLOCK));
+        assert!(
+            !accepts(Some((1_000, false)), 1_000 + BLOCK),
+            "its first token was another's last"
+        );
+        assert!(!accepts(Some((1_000, false)), 1_000));
+        assert!(!accepts(Some((1_000, false)), 999));
+    }
+
+    #[test]
+    fn the_same_lease_has_the_same_number_accepted_twice() {
+        assert!(accepts(Some((1_000, true)), 1_000));
+        assert!(!accepts(Some((1_000, true)), 1_001));
+        assert!(!accepts(Some((1_000, true)), 999));
+    }
+
+    #[test]
+    fn proposals_are_like_the_time_and_rise() {
+        let numbers = Numbers::new();
+        numbers.set_clock(vec![1_700_000_000_000_000]);
+        let first = numbers.propose(7, NOW);
+        assert_eq!(first, 1_700_000_005_000_000 + BLOCK);
+        assert_eq!(
+            first_fence(first).map(u64::from),
+            Some(1_700_000_005_000_000)
+        );
+        let second = numbers.propose(7, NOW);
+        assert!(accepts(Some((first, false)), second));
+        assert_eq!(numbers.propose(8, NOW), first, "another register");
+        numbers.saw(7, second + 1_000_000);
+        assert!(numbers.propose(7, NOW + Duration::from_millis(1)) > second + 1_000_000 + BLOCK);
+    }
+
+    #[test]
+    fn a_minority_of_wrong_clocks_moves_nothing() {
+        let numbers = Numbers::new();
+        let year = 365 * 86_400 * 1_000_000;
+        numbers.set_clock(vec![1_000, 1_005, year, 995, -year]);
+        assert_eq!(numbers.propose(0, NOW), 5_000_000 + 1_000 + BLOCK);
+    }
+
+    #[test]
+    fn what_a_lease_sets_aside_covers_two_counts_of_its_process() {
+        let fence = FencingToken::new(1_000).unwrap();
+        assert_eq!(reserved(fence), 1_000 + 2 * BLOCK);
+    }
+
+    #[test]
+    fn a_keys_register_never_changes() {
+        // Written down: managers of different versions must agree.
+        assert_eq!(register_of(""), 805);
+        assert_eq!(register_of("order:42"), register_of("order:42"));
+        let used: std::collections::HashSet<_> = (0..10_000)
+            .map(|id| register_of(&format!("order:{id}")))
+            .collect();
+        assert!(used.len() > 3_500, "{}", used.len());
+    }
+}

@@ -1,0 +1,235 @@
+//! Counting votes: pure. Always over all n nodes, those that are out included.
+
+use std::time::Duration;
+
+use crate::store::vote::Vote;
+use crate::store::{Extended, Refusal, Released};
+
+/// More than half.
+pub(super) fn quorum(nodes: usize) -> usize {
+    nodes / 2 + 1
+}
+
+/// What is known of one node's vote.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Ballot {
+    /// It may still answer.
+    #[default]
+    Open,
+    /// It gives no answer that counts.
+    Dead,
+    Answered(Vote),
+}
+
+/// What the votes amount to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Decision {
+    /// Not yet clear.
+    Wait,
+    /// The lease and its number.
+    Granted,
+    /// The lease, but not its number: a higher one is to be proposed.
+    TooLow,
+    /// Somebody else has the key.
+    Busy,
+    /// Several have some nodes each, and none of them can have enough.
+    Split,
+    /// As a split among the nodes that answer, which are enough; but with those that do not, one of the
+    /// others may have a majority.
+    Contested,
+    /// It was left to others who have waited.
+    Yielded,
+    Unavailable,
+}
+
+pub(super) fn decide(ballots: &[Ballot]) -> Decision {
+    let quorum = quorum(ballots.len());
+    let count = Count::of(ballots);
+    if count.accepted >= quorum {
+        return Decision::Granted;
+    }
+    if count.yes >= quorum && count.accepted + count.open < quorum {
+        return Decision::TooLow;
+    }
+    // That many leave no majority for anybody else.
+    let against = ballots.len() - quorum;
+    if count.taken > against {
+        let most = foremost(ballots).map_or(0, |(nodes, _)| nodes);
+        return if most >= quorum {
+            Decision::Busy
+        } else if count.open > 0 {
+            Decision::Wait
+        } else if most + count.out < quorum {
+            Decision::Split
+        } else {
+            // Somebody may have the others, which do not answer.
+            Decision::Busy
+        };
+    }
+    let answer = count.yes + count.taken + count.yields;
+    let enough = answer >= quorum;
+    let undecided = count.yes + count.open >= quorum
+        || count.taken + count.open > against
+        || (!enough && answer + count.open >= quorum);
+    if count.open > 0 && undecided {
+        Decision::Wait
+    } else if count.yields > 0 {
+        Decision::Yielded
+    } else if count.taken > 0 && enough {
+        // Were it not for the others, this would be granted: that is no outage.
+        Decision::Contested
+    } else {
+        Decision::Unavailable
+    }
+}
+
+#[derive(Default)]
+struct Count {
+    open: usize,
+    /// Dead, or kept out.
+    out: usize,
+    yes: usize,
+    accepted: usize,
+    taken: usize,
+    yields: usize,
+}
+
+impl Count {
+    fn of(ballots: &[Ballot]) -> Self {
+        let mut count = Self::default();
+        for ballot in ballots {
+            match ballot {
+                Ballot::Open => count.open += 1,
+                Ballot::Dead | Ballot::Answered(Vote::Empty(_)) => count.out += 1,
+                Ballot::Answered(Vote::Yes { accepted, .. }) => {
+                    count.yes += 1;
+                    count.accepted += usize::from(*accepted);
+                }
+                Ballot::Answered(Vote::Taken { .. }) => count.taken += 1,
+                Ballot::Answered(Vote::Yields) => count.yields += 1,
+            }
+        }
+        count
+    }
+}
+
+fn owner(ballot: &Ballot) -> Option<&str> {
+    match ballot {
+        Ballot::Answered(Vote::Taken { owner, .. }) => Some(owner),
+        _ => None,
+    }
+}
+
+/// Who else stands on the most nodes, and on how many.
+fn foremost(ballots: &[Ballot]) -> Option<(usize, &str)> {
+    let owners = || ballots.iter().filter_map(owner);
+    let nodes_of = |wanted: &str| owners().filter(|owner| *owner == wanted).count();
+    owners().map(|owner| (nodes_of(owner), owner)).max()
+}
+
+/// Who else stands on the most nodes.
+pub(super) fn foremost_owner(ballots: &[Ballot]) -> Option<&str> {
+    foremost(ballots).map(|(_, owner)| owner)
+}
+
+/// The highest number that any node has seen.
+pub(super) fn highest(ballots: &[Ballot]) -> u64 {
+    let numbers = ballots.iter().filter_map(|ballot| match ballot {
+        Ballot::Answered(Vote::Yes { highest, .. } | Vote::Taken { highest, .. }) => Some(*highest),
+        _ => None,
+    });
+    numbers.max().unwrap_or(0)
+}
+
+/// How long the first node that is kept out will be.
+pub(super) fn opens_in(ballots: &[Ballot]) -> Option<(usize, Duration)> {
+    let waits = ballots.iter().filter_map(|ballot| match ballot {
+        Ballot::Answered(Vote::Empty(wait)) => Some(*wait),
+        _ => None,
+    });
+    let (count, longest) = waits.fold((0, Duration::ZERO), |(count, longest), wait| {
+        (count + 1, longest.max(wait))
+    });
+    (count > 0).then_some((count, longest))
+}
+
+/// What the nodes' refusals say together: for how long there is no majority to be had, if nobody
+/// extends, and whether its end will be heard of.
+pub(super) fn refusal(ballots: &[Ballot]) -> Refusal {
+    let quorum = quorum(ballots.len());
+    let taken = || {
+        ballots.iter().filter_map(|ballot| match ballot {
+            Ballot::Answered(Vote::Taken { refusal, .. }) => Some(refusal),
+            _ => None,
+        })
+    };
+    let free = ballots
+        .iter()
+        .filter(|ballot| matches!(ballot, Ballot::Answered(Vote::Yes { .. })));
+    let mut ends: Vec<Option<Duration>> = free.map(|_| Some(Duration::ZERO)).collect();
+    ends.extend(taken().map(|refusal| refusal.remaining));
+    // Those without an end come last.
+    ends.sort_by_key(|end| (end.is_none(), *end));
+    let last = ends.get(quorum - 1).or(ends.last()).copied().flatten();
+    // A release reaches a majority of the nodes, and so does the waiter's place in their queues: they
+    // meet in one.
+    let pushed = taken().filter(|refusal| refusal.pushed).count() >= quorum;
+    Refusal {
+        cooling: taken().filter(|refusal| refusal.cooling).count() * 2 > taken().count(),
+        remaining: last,
+        pushed,
+        server_time: None,
+    }
+}
+
+/// What giving back amounts to; `None`: not yet clear. `open` may still answer.
+pub(super) fn given_back(answers: &[Option<Released>], open: usize) -> Option<Released> {
+    let quorum = quorum(answers.len());
+    let count = |wanted: Released| {
+        answers
+            .iter()
+            .filter(|answer| **answer == Some(wanted))
+            .count()
+    };
+    let (yes, absent, other) = (
+        count(Released::Yes),
+        count(Released::Absent),
+        count(Released::Other),
+    );
+    if yes >= quorum {
+        return Some(Released::Yes);
+    }
+    if absent + other > answers.len() - quorum {
+        return Some(if other > 0 {
+            Released::Other
+        } else {
+            Released::Absent
+        });
+    }
+    // Whoever did not answer may have had it.
+    (open == 0 && yes + absent + other >= quorum).then_some(Released::Yes)
+}
+
+/// What a renewal amounts to; `None`: not yet clear. `open` may still answer.
+pub(super) fn extended(answers: &[Option<Extended>], open: usize) -> Option<Extended> {
+    let quorum = quorum(answers.len());
+    let count = |wanted: Extended| {
+        answers
+            .iter()
+            .filter(|answer| **answer == Some(wanted))
+            .count()
+    };
+    if count(Extended::Yes) >= quorum {
+        Some(Extended::Yes)
+    } else if count(Extended::NotOurs) > answers.len() - quorum {
+        Some(Extended::NotOurs)
+    } else if open == 0 {
+        Some(Extended::Unknown)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+#[path = "tally_tests.rs"]
+mod tests;

@@ -1,0 +1,152 @@
+//! The usual case: a first attempt on a lock, or its release. As little as possible is done for it.
+
+use redis::{Cmd, Pipeline};
+
+use super::batch::{Item, Ride, is_alone};
+use super::connection::Connection;
+use super::reply::{acquired_by_a_step, acquired_in_batch, has_more};
+use super::scripts::{self, Lua};
+use super::send_error::Trouble;
+use super::{Ending, RedisStore, grant_in_millis, in_millis};
+use crate::base::fence::FencingToken;
+use crate::base::token::Token;
+use crate::store::{Acquire, Operation, Outcome, Release, Replaced};
+
+/// What is asked in the usual case, before it is sent.
+pub(super) enum Quick {
+    /// With others, in one script.
+    Together(Ride),
+    /// By itself, a first attempt.
+    First(Pipeline),
+    /// By itself.
+    Alone(&'static Lua, Cmd),
+    /// By itself, and whoever is given the lock hears of it first.
+    Behind(&'static Lua, Cmd),
+}
+
+impl RedisStore {
+    /// How to ask about an operation in the usual way, if that will do.
+    pub(super) fn quick(&self, operation: &Operation, on: &Connection) -> Option<Quick> {
+        match operation {
+            Operation::Acquire(acquire) if acquire.is_first() => {
+                if on.is_busy()
+                    && let Some(ride) = on.ride(&self.names, Item::Acquire(acquire.clone()))
+                {
+                    return Some(Quick::Together(ride));
+                }
+                Some(Quick::First(self.first_attempt(acquire)))
+            }
+            // What it steps over is told apart on one server only.
+            Operation::Acquire(acquire)
+                if !acquire.queue && !acquire.repeated && !self.topology.is_cluster() =>
+            {
+                let before = acquire.replaces?;
+                Some(Quick::Alone(
+                    &scripts::STEP,
+                    self.stepping_over(acquire, before),
+                ))
+            }
+            Operation::Release(release) => {
+                if on.is_busy()
+                    && let Some(ride) = on.ride(&self.names, Item::Release(release.clone()))
+                {
+                    return Some(Quick::Together(ride));
+                }
+                let script = self.scripts.release;
+                let command = self.releasing(script, release);
+                Some(if self.given.has(&release.key) {
+                    Quick::Behind(script, command)
+                } else {
+                    Quick::Alone(script, command)
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// Sends it, and understands the answer.
+    pub(super) async fn ask_quickly(
+        &self,
+        quick: Quick,
+        operation: &Operation,
+        on: &Connection,
+    ) -> Result<Outcome, Trouble> {
+        let (answer, together) = match quick {
+            Quick::Together(ride) => (ride.await?, true),
+            Quick::First(commands) => {
+                let Operation::Acquire(acquire) = operation else {
+                    unreachable!("nothing else is a first attempt")
+                };
+                return self.attempt(acquire, &commands, on).await;
+            }
+            Quick::Alone(script, command) => (script.ask(on, command).await?, false),
+            Quick::Behind(script, command) => {
+                (Box::pin(script.ask_behind(on, command)).await?, false)
+            }
+        };
+        if is_alone(&answer) {
+            return Box::pin(self.ask_at_length(operation, on)).await;
+        }
+        if let Operation::Release(release) = operation
+            && has_more(&answer)
+        {
+            return Ok(Box::pin(self.go_on_giving_back(release, Ending::Free, answer, on)).await);
+        }
+        Ok(match operation {
+            Operation::Acquire(_) if together => acquired_in_batch(&answer),
+            Operation::Acquire(_) => acquired_by_a_step(&answer),
+            Operation::Release(release) => self.given_back(release, &answer),
+            _ => unreachable!("nothing else is asked in short"),
+        })
+    }
+
+    /// What the short way has left to the long one.
+    async fn ask_at_length(
+        &self,
+        operation: &Operation,
+        on: &Connection,
+    ) -> Result<Outcome, Trouble> {
+        match operation {
+            Operation::Acquire(acquire) => self.acquire_by_script(acquire, on).await,
+            Operation::Release(release) => self.give_back(release, Ending::Free, on).await,
+            _ => unreachable!("nothing else is asked in short"),
+        }
+    }
+
+    fn stepping_over(&self, acquire: &Acquire, before: Replaced) -> Cmd {
+        let mark = self.names.only_mark();
+        let bytes = 3 * mark.len() + 2 * acquire.key.len() + 2 * Token::LENGTH + 32;
+        let mut command = scripts::STEP.command(3, 4, bytes);
+        self.names.push_lock(&acquire.key, &mut command);
+        command.arg(mark);
+        self.names.push_queue(&acquire.key, &mut command);
+        command.arg(acquire.token.text().as_bytes());
+        command.arg(in_millis(acquire.ttl));
+        command.arg(before.token.text().as_bytes());
+        push_fence(before.fence, &mut command);
+        command
+    }
+
+    /// The keys and arguments of the scripts that end a lease, but for those that not all of them take.
+    pub(super) fn releasing(&self, script: &Lua, release: &Release) -> Cmd {
+        let mark = self.names.mark_for(&release.key);
+        let channels = self.names.channels();
+        let bytes = 2 * (mark.len() + channels.len() + release.key.len()) + Token::LENGTH + 32;
+        let mut command = script.command(3, 5, bytes);
+        self.names.push_lock(&release.key, &mut command);
+        command.arg(&*mark);
+        self.names.push_queue(&release.key, &mut command);
+        command.arg(release.token.text().as_bytes());
+        push_fence(release.fence, &mut command);
+        command.arg(channels).arg(grant_in_millis(release.ttl));
+        command
+    }
+}
+
+/// A fencing token as the scripts take it: nothing, where none was given.
+pub(super) fn push_fence(fence: Option<FencingToken>, command: &mut Cmd) {
+    match fence {
+        Some(fence) => command.arg(u64::from(fence)),
+        None => command.arg(""),
+    };
+}

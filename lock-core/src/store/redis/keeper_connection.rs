@@ -1,0 +1,277 @@
+//! The keeper's own connection: renewals, releases in the background, and the pushes for waiters.
+
+use std::fmt;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use redis::{Value, cmd};
+use tokio::sync::{Notify, watch};
+use tokio::time::{sleep, timeout};
+
+use super::audit::Auditor;
+use super::connection::Connection;
+use super::keyspace::Names;
+use super::push::Inbox;
+use super::reply::text;
+use super::send_error::{Trouble, failure};
+use super::topology::{Node, Topology};
+use crate::audit::Finding;
+use crate::base::sync::lock;
+use crate::lease::backoff::pause_after_failure;
+use crate::store::{Event, Events, Failure};
+
+/// How long one of several servers may take to be connected to.
+const ELSEWHERE: Duration = Duration::from_secs(1);
+/// How long whoever connects waits for the servers' settings to be looked at.
+const AUDIT: Duration = Duration::from_millis(250);
+
+pub(super) struct KeeperLink {
+    state: watch::Sender<State>,
+    /// Rung by whoever finds the connection silent.
+    replace: Notify,
+    /// What no other server is called, if this user may ask.
+    run_id: Mutex<Option<String>>,
+    connect_timeout: Duration,
+    auditor: Arc<Auditor>,
+    /// Whether the log knows what is wrong with the servers' settings, or will one day.
+    audited: watch::Sender<bool>,
+}
+
+#[derive(Clone)]
+enum State {
+    Connecting,
+    Ready(Connection, Node),
+    Down(Failure),
+}
+
+impl KeeperLink {
+    pub(super) fn new(connect_timeout: Duration, auditor: Auditor) -> Self {
+        Self {
+            state: watch::Sender::new(State::Connecting),
+            replace: Notify::new(),
+            run_id: Mutex::default(),
+            connect_timeout,
+            auditor: Arc::new(auditor),
+            audited: watch::Sender::new(false),
+        }
+    }
+
+    /// The connection, or why there is none at the moment.
+    pub(super) async fn connection(&self) -> Result<Connection, Failure> {
+        let ready = self.connection_if(|_| true).await?;
+        Ok(ready.0)
+    }
+
+    /// As [`KeeperLink::connection`], to that server only: another one is left for it.
+    pub(super) async fn connection_to(&self, node: Node) -> Result<Connection, Failure> {
+        let ready = self.connection_if(|home| home == node).await?;
+        Ok(ready.0)
+    }
+
+    /// The connection to that server, if it is there and alive.
+    pub(super) fn open_connection(&self, node: Node) -> Option<Connection> {
+        match &*self.state.borrow() {
+            State::Ready(connection, home) if connection.is_usable() && *home == node => {
+                Some(connection.clone())
+            }
+            _ => None,
+        }
+    }
+
+    async fn connection_if(
+        &self,
+        fits: impl Fn(Node) -> bool,
+    ) -> Result<(Connection, Node), Failure> {
+        let mut state = self.state.subscribe();
+        loop {
+            match &*state.borrow_and_update() {
+                State::Ready(connection, home) if connection.is_usable() && fits(*home) => {
+                    return Ok((connection.clone(), *home));
+                }
+                State::Ready(..) => self.replace.notify_one(),
+                State::Down(failure) => return Err(failure.clone()),
+                State::Connecting => {}
+            }
+            if state.changed().await.is_err() {
+                return Err(Failure::refused("the lock manager has ended"));
+            }
+        }
+    }
+
+    /// What is wrong with the server's settings.
+    pub(super) async fn findings(&self) -> Result<Vec<Finding>, Failure> {
+        let (connection, home) = self.connection_if(|_| true).await?;
+        let findings = self
+            .auditor
+            .findings(home, &connection, self.is_listening());
+        findings.await
+    }
+
+    /// Until the log knows what is wrong with the server's settings: soon after it is connected.
+    pub(super) async fn audited(&self) {
+        let mut audited = self.audited.subscribe();
+        let _ = audited.wait_for(|audited| *audited).await;
+    }
+
+    async fn audit(self: Arc<Self>, home: Node, on: Connection) {
+        let telling = self.auditor.tell(home, &on, self.is_listening());
+        let mut telling = pin!(telling);
+        let limit = AUDIT.min(self.connect_timeout / 4);
+        let told = timeout(limit, telling.as_mut()).await.is_ok();
+        self.audited.send_replace(true);
+        if !told {
+            telling.await;
+        }
+    }
+
+    /// Whether what is pushed to the manager's own address arrives at the moment.
+    pub(super) fn is_listening(&self) -> bool {
+        match &*self.state.borrow() {
+            State::Ready(connection, _) => connection.is_listening(),
+            State::Connecting | State::Down(_) => false,
+        }
+    }
+
+    pub(super) fn run_id(&self) -> Option<String> {
+        lock(&self.run_id).clone()
+    }
+
+    /// Connects, listens, and connects again, for as long as the keeper runs.
+    pub(super) async fn run(
+        self: Arc<Self>,
+        topology: Arc<Topology>,
+        names: Arc<Names>,
+        events: Events,
+    ) {
+        let mut failures = 0;
+        let mut audited = false;
+        let mut begins = true;
+        loop {
+            let inbox = Inbox::new(events.manager, &names, &events);
+            let limit = if std::mem::take(&mut begins) || topology.is_one_server() {
+                // Less than whoever waits for it has: what is said here says more. Who connects waits for
+                // the first time only, and is told of its failure at once.
+                self.connect_timeout * 9 / 10
+            } else {
+                // Another one may answer.
+                self.connect_timeout.min(ELSEWHERE)
+            };
+            let opened = timeout(limit, self.open(&topology, &names, &inbox)).await;
+            let opened = opened.unwrap_or_else(|_| Err(Failure::refused(topology.silent())));
+            match opened {
+                Ok((connection, home)) => {
+                    failures = 0;
+                    self.state
+                        .send_replace(State::Ready(connection.clone(), home));
+                    if !audited {
+                        audited = true;
+                        tokio::spawn(Arc::clone(&self).audit(home, connection.clone()));
+                    }
+                    // What was pushed while nobody listened is lost: every waiter asks again.
+                    events.tell(Event::Interrupted);
+                    let changes = async {
+                        loop {
+                            topology.change().await;
+                            events.tell(Event::Interrupted);
+                        }
+                    };
+                    tokio::select! {
+                        () = inbox.ended() => {}
+                        () = self.replace.notified() => {}
+                        () = topology.move_out(home) => {}
+                        () = topology.silence(&connection) => {}
+                        () = changes => {}
+                    }
+                    topology.doubt();
+                    self.state.send_replace(State::Connecting);
+                    events.tell(Event::Interrupted);
+                }
+                Err(failure) => {
+                    failures += 1;
+                    topology.doubt();
+                    self.state.send_replace(State::Down(failure));
+                    sleep(pause_after_failure(failures)).await;
+                }
+            }
+        }
+    }
+
+    async fn open(
+        &self,
+        topology: &Topology,
+        names: &Names,
+        inbox: &Arc<Inbox>,
+    ) -> Result<(Connection, Node), Failure> {
+        let home = topology.home(inbox.address()).await?;
+        let connection = tokio::select! {
+            opened = topology.open(home, names, Some(inbox)) => opened?,
+            () = topology.move_out(home) => {
+                return Err(Failure::refused("another server has taken its place"));
+            }
+        };
+        let info = ask_info(&connection).await?;
+        check_version(info.as_ref())?;
+        *lock(&self.run_id) = info.as_ref().and_then(|info| field(info, "run_id"));
+        Ok((connection, home))
+    }
+}
+
+/// What the server says of itself; nothing to a user that may not ask.
+async fn ask_info(connection: &Connection) -> Result<Option<Value>, Failure> {
+    match connection.send(&cmd("INFO").arg("server").take()).await {
+        Ok(info) => Ok(Some(info)),
+        Err(Trouble::Broken(error)) => Err(failure(error)),
+        Err(_) => Ok(None),
+    }
+}
+
+/// The scripts need `SET … PXAT`, of Redis 6.2. A user that may not ask is believed.
+fn check_version(info: Option<&Value>) -> Result<(), Failure> {
+    match info.and_then(version) {
+        Some(version) if version < (6, 2) => Err(Failure::misconfigured(format!(
+            "the server is Redis {}.{}; use 6.2 or later, or Valkey",
+            version.0, version.1
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn field(info: &Value, name: &str) -> Option<String> {
+    let text = match info {
+        Value::VerbatimString { text, .. } => text,
+        other => text(other)?,
+    };
+    let mut fields = text.lines().filter_map(|line| line.split_once(':'));
+    let (_, value) = fields.find(|(field, _)| *field == name)?;
+    Some(value.trim_end().to_owned())
+}
+
+fn version(info: &Value) -> Option<(u32, u32)> {
+    let version = field(info, "redis_version")?;
+    let mut numbers = version.split('.').map_while(|number| number.parse().ok());
+    Some((numbers.next()?, numbers.next()?))
+}
+
+impl fmt::Debug for KeeperLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeeperLink")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_read_from_info() {
+        let info = Value::BulkString(
+            b"# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n".to_vec(),
+        );
+        assert_eq!(version(&info), Some((7, 0)));
+        assert_eq!(
+            version(&Value::BulkString(b"redis_version:unstable".to_vec())),
+            None
+        );
+    }
+}

@@ -1,0 +1,254 @@
+//! How a lock's data is called in Redis.
+
+use std::borrow::Cow;
+
+use redis::Cmd;
+
+use super::cluster::slots::Slot;
+use super::scripts::push;
+use crate::Error;
+use crate::base::token::Address;
+
+/// A namespace and what stands in it:
+///
+/// * `<namespace><key>`: the lock, a plain string, so that clients of other libraries on the same
+///   key exclude us and are excluded;
+/// * `<namespace>!q:{<key>}`: the queue of waiting tokens; in a cluster `<namespace>!q:{<lock>}`, so
+///   that it stands in the lock's slot; expires;
+/// * `<namespace>!qt:<key>`: the queue where the key or the namespace has a hash tag already, which
+///   decides the slot. The prefix differs so that the keys `a` and `{a}` have different queues;
+/// * `<namespace>!f`: the mark, the highest fencing token that the clock does not vouch for; in a
+///   cluster one for each slot, `<namespace>!f:{<number>}`, of the smallest number that belongs to it,
+///   so that there are never more of them than slots;
+/// * `<namespace>!r`: where the server is a node of a quorum, its name, when it votes, and its registers;
+/// * `<namespace>!m:<address>`: the push channel of a manager, or of one of its runtimes.
+///
+/// Users' keys do not begin with `!`, and a namespace does not contain it. So no two keys share a name, nor
+/// do companions of two namespaces. A lock has the name of a companion, or of a lock, of another namespace
+/// only where the one namespace begins with the other: `""` with the key `lockkit:x` is `lockkit:` with `x`.
+#[derive(Clone, Debug)]
+pub(super) struct Names {
+    namespace: String,
+    /// Whether it decides about the slot of whatever stands in it.
+    tagged: bool,
+    mark: String,
+    registers: String,
+    in_slots: bool,
+    channels: String,
+}
+
+impl Names {
+    /// # Errors
+    ///
+    /// For a namespace whose locks could have the names of another one's queues.
+    pub(super) fn checked(namespace: String) -> Result<Self, Error> {
+        if namespace.contains('!') {
+            return Err(Error::invalid(
+                "the namespace contains `!`, where the kit keeps its own data; leave it out",
+            ));
+        }
+        Ok(Self::new(namespace))
+    }
+
+    pub(super) fn new(namespace: String) -> Self {
+        let mark = [namespace.as_str(), "!f"].concat();
+        let registers = [namespace.as_str(), "!r"].concat();
+        let channels = [namespace.as_str(), "!m:"].concat();
+        Self {
+            tagged: has_hash_tag(&namespace),
+            namespace,
+            mark,
+            registers,
+            in_slots: false,
+            channels,
+        }
+    }
+
+    /// For a cluster: all that belongs to a lock stands in its slot.
+    ///
+    /// # Errors
+    ///
+    /// For a namespace with braces that are no hash tag: see [`Names::check`].
+    pub(super) fn in_slots(self) -> Result<Self, Error> {
+        let tagged = self.tagged;
+        if self.namespace.contains(['{', '}']) && !tagged {
+            return Err(Error::invalid(
+                "the namespace has a brace but no hash tag; for a cluster write `{tag}` with \
+                 something in it, or leave the braces out",
+            ));
+        }
+        Ok(Self {
+            // A tag in the namespace: one slot for all.
+            in_slots: !tagged,
+            ..self
+        })
+    }
+
+    /// Whether all that belongs to the lock can stand in its slot.
+    ///
+    /// # Errors
+    ///
+    /// For a key with braces that are no hash tag: no other key can be made to stand beside it.
+    pub(super) fn check(&self, key: &str) -> Result<(), Error> {
+        if self.in_slots && key.contains(['{', '}']) && !has_hash_tag(key) {
+            return Err(Error::invalid(
+                "the key has a brace but no hash tag, and cannot be locked on a cluster; write \
+                 `{tag}` with something in it, as in `order:{42}`, or leave the braces out",
+            ));
+        }
+        Ok(())
+    }
+
+    pub(super) fn lock(&self, key: &str) -> String {
+        self.lock_pieces(key).concat()
+    }
+
+    pub(super) fn push_lock(&self, key: &str, command: &mut Cmd) {
+        push(command, &self.lock_pieces(key));
+    }
+
+    fn lock_pieces<'a>(&'a self, key: &'a str) -> [&'a str; 2] {
+        [&self.namespace, key]
+    }
+
+    /// The user's key of a lock's full name.
+    pub(super) fn key<'a>(&self, lock: &'a str) -> Option<&'a str> {
+        lock.strip_prefix(self.namespace.as_str())
+    }
+
+    pub(super) fn queue(&self, key: &str) -> String {
+        self.queue_pieces(key).concat()
+    }
+
+    pub(super) fn push_queue(&self, key: &str, command: &mut Cmd) {
+        push(command, &self.queue_pieces(key));
+    }
+
+    fn queue_pieces<'a>(&'a self, key: &'a str) -> [&'a str; 5] {
+        let tagged = self.tagged || has_hash_tag(key);
+        let (open, close) = if tagged { ("!qt:", "") } else { ("!q:{", "}") };
+        // A cluster hashes the lock's whole name, where it has no tag.
+        let hashed = if self.in_slots && !tagged {
+            self.namespace.as_str()
+        } else {
+            ""
+        };
+        [&self.namespace, open, hashed, key, close]
+    }
+
+    /// The mark that belongs to a lock, by its full name.
+    pub(super) fn mark(&self, lock: &str) -> Cow<'_, str> {
+        if self.in_slots {
+            return self.mark_of(Slot::of(lock)).into();
+        }
+        self.mark.as_str().into()
+    }
+
+    /// The mark that belongs to the lock of a key.
+    pub(super) fn mark_for(&self, key: &str) -> Cow<'_, str> {
+        if self.in_slots {
+            return self.mark(&self.lock(key)).into_owned().into();
+        }
+        self.mark.as_str().into()
+    }
+
+    /// A mark, whichever: all of them are alike to a server.
+    pub(super) fn any_mark(&self) -> Cow<'_, str> {
+        self.mark("")
+    }
+
+    /// A queue in which nothing ever stands: no user's key begins with `!`.
+    pub(super) fn queue_of_no_lock(&self) -> String {
+        self.queue("!")
+    }
+
+    /// Where there is but one.
+    pub(super) fn only_mark(&self) -> &str {
+        &self.mark
+    }
+
+    pub(super) fn registers(&self) -> &str {
+        &self.registers
+    }
+
+    fn mark_of(&self, slot: Slot) -> String {
+        format!("{}:{{{}}}", self.mark, slot.tag())
+    }
+
+    /// What every channel begins with.
+    pub(super) fn channels(&self) -> &str {
+        &self.channels
+    }
+
+    pub(super) fn channel(&self, address: Address) -> String {
+        format!("{}{address}", self.channels)
+    }
+}
+
+/// Whether a cluster hashes only a part of the key.
+fn has_hash_tag(key: &str) -> bool {
+    hash_tag(key).is_some()
+}
+
+/// The part of a name that a cluster hashes, if it is not the whole: the first `{…}`, if there is
+/// something in it.
+pub(super) fn hash_tag(name: &str) -> Option<&str> {
+    let (_, rest) = name.split_once('{')?;
+    let (tag, _) = rest.split_once('}')?;
+    (!tag.is_empty()).then_some(tag)
+}
+
+#[cfg(test)]
+#[path = "keyspace_tests.rs"]
+mod no_two_share_a_name;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_its_key_in_the_namespace() {
+        let names = Names::new("lockkit:".to_owned());
+        assert_eq!(names.lock("order:42"), "lockkit:order:42");
+        assert_eq!(names.key("lockkit:order:42"), Some("order:42"));
+        assert_eq!(names.key("other:order:42"), None);
+        assert_eq!(Names::new(String::new()).lock("order:42"), "order:42");
+    }
+
+    #[test]
+    fn a_queue_stands_in_the_slot_of_its_lock() {
+        let names = Names::new("lockkit:".to_owned());
+        assert_eq!(names.queue("order:42"), "lockkit:!q:{order:42}");
+        assert_eq!(names.queue("order:{42}:x"), "lockkit:!qt:order:{42}:x");
+        assert_eq!(names.queue("{}x"), "lockkit:!q:{{}x}");
+    }
+
+    #[test]
+    fn in_a_cluster_all_that_belongs_to_a_lock_stands_in_its_slot() {
+        for namespace in ["lockkit:", "", "{app}:", "a{b}c}:"] {
+            let names = Names::new(namespace.to_owned()).in_slots().unwrap();
+            for key in ["order:42", "order:{42}:x", "{a}b}", "x{y}{z}"] {
+                names.check(key).unwrap();
+                let lock = names.lock(key);
+                assert_eq!(Slot::of(&names.queue(key)), Slot::of(&lock), "{lock}");
+                assert_eq!(Slot::of(&names.mark(&lock)), Slot::of(&lock), "{lock}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_whose_companions_would_stand_elsewhere_is_invalid_and_says_what_to_write() {
+        let names = Names::new("lockkit:".to_owned()).in_slots().unwrap();
+        for key in ["{}x", "a}b", "a{b", "}a{", "{}{a}"] {
+            let error = names.check(key).unwrap_err();
+            assert_eq!(error.kind(), crate::ErrorKind::Invalid);
+            assert!(error.to_string().contains("order:{42}"), "{error}");
+        }
+        // The namespace's tag decides.
+        let names = Names::new("{app}".to_owned()).in_slots().unwrap();
+        assert!(names.check("a}b").is_ok());
+        for namespace in ["a{b", "a}b:", "{}"] {
+            assert!(Names::new(namespace.to_owned()).in_slots().is_err());
+        }
+    }
+}

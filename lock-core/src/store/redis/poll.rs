@@ -1,0 +1,188 @@
+//! Asking servers about servers: each on a connection of its own, all at once, for a bounded time.
+//!
+//! Questions and connections live on from one round to the next. A server that hangs is waited for in
+//! one round only, and holds up no later one; the answer of a server that is far away comes late, and
+//! is heard all the same.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, Pipeline, Value};
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{sleep, timeout};
+
+use super::refresh::ANSWER;
+use super::send_error::{failure, not_connected};
+use crate::base::clock::{Clock, Moment};
+use crate::store::Failure;
+
+/// How long the first answer may take: a connection to be made first takes several trips, over a long way or by
+/// a busy machine.
+pub(super) const FIRST_ANSWER: Duration = Duration::from_secs(1);
+/// A question that is unanswered for this long is given up, and its connection with it.
+const GIVEN_UP: Duration = Duration::from_secs(5);
+
+/// The answers to all questions; they may be server errors.
+pub(super) type Answers = Result<Vec<Value>, Failure>;
+
+/// Servers that are asked the same questions from time to time, each known by a key.
+pub(super) struct Survey<K> {
+    questions: Arc<Pipeline>,
+    servers: Vec<Server<K>>,
+    asked: JoinSet<(K, Option<MultiplexedConnection>, Answers)>,
+    round: u64,
+    /// When the first answer of this round came.
+    first_answer: Option<Moment>,
+}
+
+struct Server<K> {
+    key: K,
+    client: Client,
+    /// While no question is under way.
+    connection: Option<MultiplexedConnection>,
+    /// The round of the question that is under way.
+    owes: Option<u64>,
+    /// Whether it answered its last question in time, so that a round waits for it.
+    is_prompt: bool,
+}
+
+impl<K: Copy + Eq + Send + 'static> Survey<K> {
+    pub(super) fn new(questions: Pipeline) -> Self {
+        Self {
+            questions: Arc::new(questions),
+            servers: Vec::new(),
+            asked: JoinSet::new(),
+            round: 0,
+            first_answer: None,
+        }
+    }
+
+    /// One more server, unless it is known.
+    pub(super) fn add(&mut self, key: K, client: impl FnOnce() -> Client) {
+        if self.servers.iter().all(|server| server.key != key) {
+            self.servers.push(Server {
+                key,
+                client: client(),
+                connection: None,
+                owes: None,
+                is_prompt: true,
+            });
+        }
+    }
+
+    /// Forgets the others, except those that owe an answer.
+    pub(super) fn keep(&mut self, wanted: &[K]) {
+        let keep = |server: &Server<K>| server.owes.is_some() || wanted.contains(&server.key);
+        self.servers.retain(keep);
+    }
+
+    /// Asks all servers that owe no answer. Answers what came since the last round, and what comes soon:
+    /// the first answer within `patience`, the others soon after it.
+    pub(super) async fn ask(&mut self, patience: Duration) -> Vec<(K, Answers)> {
+        self.round += 1;
+        self.first_answer = None;
+        for server in self.servers.iter_mut().filter(|it| it.owes.is_none()) {
+            server.owes = Some(self.round);
+            let (key, client) = (server.key, server.client.clone());
+            let connection = server.connection.take();
+            let questions = Arc::clone(&self.questions);
+            self.asked.spawn(async move {
+                let asked = timeout(GIVEN_UP, ask(client, connection, &questions)).await;
+                match asked {
+                    Ok(Ok((connection, answers))) => (key, Some(connection), Ok(answers)),
+                    Ok(Err(failure)) => (key, None, Err(failure)),
+                    Err(_) => (key, None, Err(no_answer())),
+                }
+            });
+        }
+        let mut told = Vec::with_capacity(self.servers.len());
+        let mut time_is_up = pin!(sleep(patience));
+        let mut is_answered = false;
+        loop {
+            while let Some(done) = self.asked.try_join_next() {
+                told.extend(self.take(done));
+            }
+            let mut servers = self.servers.iter();
+            if !servers.any(|server| server.is_prompt && server.owes.is_some()) {
+                break;
+            }
+            if self.first_answer.is_some() && !std::mem::replace(&mut is_answered, true) {
+                // Whoever is as near has answered by then.
+                time_is_up.set(sleep(ANSWER));
+            }
+            tokio::select! {
+                biased;
+                Some(done) = self.asked.join_next() => told.extend(self.take(done)),
+                () = &mut time_is_up => break,
+            }
+        }
+        for server in self.servers.iter_mut().filter(|it| it.owes.is_some()) {
+            server.is_prompt = false;
+        }
+        told
+    }
+
+    /// The next answer that comes too late for its round.
+    pub(super) async fn late(&mut self) -> (K, Answers) {
+        loop {
+            let Some(done) = self.asked.join_next().await else {
+                return std::future::pending().await;
+            };
+            if let Some(told) = self.take(done) {
+                return told;
+            }
+        }
+    }
+
+    fn take(
+        &mut self,
+        done: Result<(K, Option<MultiplexedConnection>, Answers), JoinError>,
+    ) -> Option<(K, Answers)> {
+        let (key, connection, answers) = done.ok()?;
+        let server = self.servers.iter_mut().find(|server| server.key == key)?;
+        server.connection = connection;
+        let of_this_round = server.owes.take() == Some(self.round);
+        server.is_prompt = of_this_round;
+        if of_this_round && answers.is_ok() {
+            let now = Clock::System.now();
+            let first = *self.first_answer.get_or_insert(now);
+            server.is_prompt = now.since(first) < ANSWER;
+        }
+        Some((key, answers))
+    }
+}
+
+/// Asks one server, once.
+pub(super) async fn ask_once(client: Client, questions: &Pipeline) -> Answers {
+    let asked = timeout(FIRST_ANSWER, ask(client, None, questions)).await;
+    let (_, answers) = asked.unwrap_or_else(|_| Err(no_answer()))?;
+    Ok(answers)
+}
+
+async fn ask(
+    client: Client,
+    connection: Option<MultiplexedConnection>,
+    questions: &Pipeline,
+) -> Result<(MultiplexedConnection, Vec<Value>), Failure> {
+    let mut connection = match connection {
+        Some(connection) => connection,
+        None => connect(&client).await?,
+    };
+    let count = questions.cmd_iter().count();
+    let answers = connection.send_packed_commands(questions, 0, count).await;
+    Ok((connection, answers.map_err(failure)?))
+}
+
+async fn connect(client: &Client) -> Result<MultiplexedConnection, Failure> {
+    let config = AsyncConnectionConfig::new()
+        .set_response_timeout(None)
+        .set_connection_timeout(None);
+    let connected = client.get_multiplexed_async_connection_with_config(&config);
+    connected.await.map_err(not_connected)
+}
+
+fn no_answer() -> Failure {
+    Failure::unanswered("a server gave no answer in time")
+}

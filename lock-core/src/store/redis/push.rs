@@ -1,0 +1,140 @@
+//! What a server pushes on one connection, and who hears it.
+//!
+//! The connection's driver hands a push on itself, where it is driven: a waiter on the same runtime is
+//! woken without a detour over another thread.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use redis::{PushInfo, PushKind, Value};
+use tokio::sync::Notify;
+
+use super::keyspace::Names;
+use super::reply::text;
+use crate::base::clock::ServerTime;
+use crate::base::fence::FencingToken;
+use crate::base::token::{Address, Token};
+use crate::store::{Event, Events, Grant, News};
+
+/// Of one connection: where it is listened for what becomes of the waiters of an address.
+pub(super) struct Inbox {
+    address: Address,
+    names: Arc<Names>,
+    events: Events,
+    listening: AtomicBool,
+    ended: Notify,
+}
+
+impl Inbox {
+    pub(super) fn new(address: Address, names: &Arc<Names>, events: &Events) -> Arc<Self> {
+        Arc::new(Self {
+            address,
+            names: Arc::clone(names),
+            events: events.clone(),
+            listening: AtomicBool::new(false),
+            ended: Notify::new(),
+        })
+    }
+
+    pub(super) fn address(&self) -> Address {
+        self.address
+    }
+
+    pub(super) fn channel(&self) -> String {
+        self.names.channel(self.address)
+    }
+
+    /// The server has accepted it: from here on nothing is missed until the connection ends.
+    pub(super) fn open(&self) {
+        self.listening.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether what is pushed arrives at the moment.
+    pub(super) fn is_open(&self) -> bool {
+        self.listening.load(Ordering::Relaxed)
+    }
+
+    /// Until the connection has ended.
+    pub(super) async fn ended(&self) {
+        self.ended.notified().await;
+    }
+
+    pub(super) fn take(&self, push: &PushInfo) {
+        match push.kind {
+            PushKind::Message => {
+                if let Some(event) = told(&self.names, push) {
+                    self.events.tell(event);
+                }
+            }
+            PushKind::Invalidate if push.data.first() == Some(&Value::Nil) => {
+                self.events.tell(Event::Flushed);
+            }
+            PushKind::Disconnection => {
+                let listened = self.listening.swap(false, Ordering::Relaxed);
+                self.ended.notify_one();
+                if listened {
+                    // What is pushed from now on is lost: every waiter asks again.
+                    self.events.tell(Event::Interrupted);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A message of the scripts: `g <token> <s> <us> <grant in ms> <fence> <lock>`, or
+/// `n <token> <grant in ms> <ms> <lock>`.
+fn told(names: &Names, push: &PushInfo) -> Option<Event> {
+    let [_channel, message] = push.data.as_slice() else {
+        return None;
+    };
+    let (kind, rest) = text(message)?.split_once(' ')?;
+    let (token, rest) = rest.split_once(' ')?;
+    let (news, lasts, lock) = match kind {
+        "g" => {
+            let (grant, lasts, lock) = given(rest)?;
+            (News::Given(grant), lasts, lock)
+        }
+        "n" => {
+            let (lasts, rest) = rest.split_once(' ')?;
+            let (after, lock) = rest.split_once(' ')?;
+            let after = Duration::from_millis(after.parse().ok()?);
+            (News::Next(after), lasts.parse().ok()?, lock)
+        }
+        _ => return None,
+    };
+    Some(Event::News {
+        key: names.key(lock)?.into(),
+        token: Token::parse(token)?,
+        grant: Duration::from_millis(lasts),
+        news,
+    })
+}
+
+/// `<s> <us> <grant in ms> <fence> <lock>`: from when, for how long, and what it is fenced with, which
+/// is that time where it says `-`.
+fn given(rest: &str) -> Option<(Grant, u64, &str)> {
+    let mut words = rest.splitn(5, ' ');
+    let mut number = || words.next()?.parse::<u64>().ok();
+    let (seconds, micros, lasts) = (number()?, number()?, number()?);
+    let now = seconds.checked_mul(1_000_000)?.checked_add(micros)?;
+    let fence = match words.next()? {
+        "-" => now,
+        fence => fence.parse().ok()?,
+    };
+    // A key ends at a whole millisecond, counted from the last one.
+    let ends = lasts.checked_add(now / 1_000)?.checked_mul(1_000)?;
+    let grant = Grant {
+        fence: FencingToken::new(fence)?,
+        ends: ServerTime(ends),
+    };
+    Some((grant, lasts, words.next()?))
+}
+
+impl fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Inbox")
+    }
+}

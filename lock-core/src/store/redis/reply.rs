@@ -1,0 +1,222 @@
+//! What a server's answers mean. An answer that is not understood is never a grant.
+
+use std::borrow::Cow;
+use std::str;
+use std::time::Duration;
+
+use redis::Value;
+
+use crate::base::clock::ServerTime;
+use crate::base::fence::FencingToken;
+use crate::base::token::Token;
+use crate::store::{Extended, Failure, Outcome, Refusal, Released};
+
+/// The answer of a batch to one acquire: a grant is told by its fencing token alone.
+pub(super) fn acquired_in_batch(answer: &Value) -> Outcome {
+    match answer {
+        Value::Int(_) => match number(answer).and_then(FencingToken::new) {
+            Some(fence) => Outcome::Granted(fence),
+            None => not_understood(),
+        },
+        // No other answer of a batch is a grant.
+        Value::Array(parts) => match parts.as_slice() {
+            [Value::Int(0), value, Value::Int(left)] => match owner(value) {
+                // A batch lets no waiter stand in a queue.
+                Some(owner) => Outcome::Busy(refusal(&owner, *left, false)),
+                None => not_understood(),
+            },
+            _ => not_understood(),
+        },
+        _ => not_understood(),
+    }
+}
+
+/// The answer of a batch in which all were released and granted: the fencing token of those that were.
+pub(super) fn as_usual(answer: &Value) -> Option<i64> {
+    let Value::BulkString(text) = answer else {
+        return None;
+    };
+    i64::try_from(instant(text.strip_prefix(b"all ")?)?).ok()
+}
+
+/// No fencing token that is the time of a server is lower, and no other number that a script answers is as high.
+const EARLIEST: u64 = 1_000_000_000_000_000;
+
+/// The answer of the script that steps over a lease: the fencing token.
+pub(super) fn acquired_by_a_step(answer: &Value) -> Outcome {
+    let fence = number(answer).filter(|fence| *fence >= EARLIEST);
+    match (answer, fence.and_then(FencingToken::new)) {
+        (Value::Int(_), Some(fence)) => Outcome::Granted(fence),
+        _ => not_understood(),
+    }
+}
+
+/// The answer of the acquire script. `hears`: whether a push to this waiter arrives.
+pub(super) fn acquired(answer: &Value, hears: bool) -> Outcome {
+    let Value::Array(parts) = answer else {
+        return not_understood();
+    };
+    match parts.as_slice() {
+        [Value::Int(1), fence] => match number(fence).and_then(FencingToken::new) {
+            Some(fence) => Outcome::Granted(fence),
+            None => not_understood(),
+        },
+        [
+            Value::Int(0),
+            value,
+            Value::Int(left),
+            time,
+            Value::Int(stands @ (0 | 1)),
+        ] => match owner(value) {
+            Some(owner) => Outcome::Busy(Refusal {
+                server_time: number(time).map(ServerTime),
+                ..refusal(&owner, *left, hears && *stands == 1)
+            }),
+            None => not_understood(),
+        },
+        _ => not_understood(),
+    }
+}
+
+/// What stands in a key. A stranger's value may be any bytes; ours is ASCII, so that nothing else
+/// reads like it.
+pub(super) fn owner(value: &Value) -> Option<Cow<'_, str>> {
+    match value {
+        Value::BulkString(bytes) => Some(String::from_utf8_lossy(bytes)),
+        _ => None,
+    }
+}
+
+/// `value` stands in the key, for `left` milliseconds. `pushed`: the waiter stands in the queue, and hears pushes.
+pub(super) fn refusal(value: &str, left: i64, pushed: bool) -> Refusal {
+    let (cooling, owner) = match value.strip_prefix("cooling/") {
+        Some(owner) => (true, owner),
+        None => (false, value),
+    };
+    let ours = Token::parse(owner).is_some();
+    Refusal {
+        cooling: cooling && ours,
+        remaining: millis(left),
+        // Clients of other libraries push nothing when they release, nor does a key without expiry.
+        pushed: pushed && left >= 0 && ours,
+        server_time: None,
+    }
+}
+
+/// A `PTTL`; negative: there is no end.
+fn millis(left: i64) -> Option<Duration> {
+    u64::try_from(left).ok().map(Duration::from_millis)
+}
+
+/// Whether there is a queue: it is gone when its last waiter is.
+pub(super) fn waiting(answer: &Value) -> Outcome {
+    match answer {
+        Value::Int(0) => Outcome::Waiting(false),
+        Value::Int(1) => Outcome::Waiting(true),
+        _ => not_understood(),
+    }
+}
+
+/// Whether a release has given the key to a waiter.
+pub(super) fn was_given(answer: &Value) -> bool {
+    matches!(answer, Value::Int(3 | 4))
+}
+
+/// Whether a release, or what begins a cooldown, has found more dead waiters than one call removes.
+pub(super) fn has_more(answer: &Value) -> bool {
+    matches!(answer, Value::Int(5 | 6))
+}
+
+pub(super) fn released(answer: &Value) -> Outcome {
+    match answer {
+        Value::Int(1 | 4 | 6) => Outcome::Released(Released::Yes),
+        Value::Int(0 | 3 | 5) => Outcome::Released(Released::Absent),
+        Value::Int(2) => Outcome::Released(Released::Other),
+        _ => not_understood(),
+    }
+}
+
+pub(super) fn extended(answer: &Value) -> Outcome {
+    let Value::Array(parts) = answer else {
+        return not_understood();
+    };
+    let answers = parts.iter().map(|part| match part {
+        Value::Int(1) => Extended::Yes,
+        Value::Int(0 | 2) => Extended::NotOurs,
+        _ => Extended::Unknown,
+    });
+    Outcome::Extended(answers.collect())
+}
+
+pub(super) fn not_understood() -> Outcome {
+    Outcome::Failed(Failure::not_understood())
+}
+
+pub(super) fn text(value: &Value) -> Option<&str> {
+    match value {
+        Value::BulkString(bytes) => str::from_utf8(bytes).ok(),
+        Value::SimpleString(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// A non-negative decimal number, exact in a double.
+pub(super) fn number(value: &Value) -> Option<u64> {
+    let number = match value {
+        Value::Int(number) => u64::try_from(*number).ok()?,
+        _ => digits(text(value)?.as_bytes())?,
+    };
+    (number < FencingToken::LIMIT).then_some(number)
+}
+
+/// A time in microseconds, of its seconds and microseconds with a space between.
+fn instant(text: &[u8]) -> Option<u64> {
+    let space = text.iter().position(|byte| *byte == b' ')?;
+    let (seconds, micros) = (digits(&text[..space])?, digits(&text[space + 1..])?);
+    let whole = micros < 1_000_000;
+    whole.then(|| seconds.checked_mul(1_000_000)?.checked_add(micros))?
+}
+
+/// A number in plain digits.
+fn digits(text: &[u8]) -> Option<u64> {
+    if text.is_empty() || text.len() > 19 {
+        return None;
+    }
+    text.iter().try_fold(0_u64, |number, digit| {
+        let digit = digit.checked_sub(b'0').filter(|digit| *digit < 10)?;
+        Some(number * 10 + u64::from(digit))
+    })
+}
+
+/// The number of a mark, by the rule of `count` in `common.lua`: 0 for none.
+fn counted(mark: &Value) -> Option<u64> {
+    let Value::BulkString(digits) = mark else {
+        return matches!(mark, Value::Nil).then_some(0);
+    };
+    let number = number(mark).filter(|_| digits.len() <= 16);
+    number.filter(|number| *number < FencingToken::MARK_LIMIT)
+}
+
+/// The server's time in microseconds, if it is above the mark, which is `least` at the least: a fencing
+/// token.
+pub(super) fn time_above(mark: &Value, time: &Value, least: u64) -> Option<FencingToken> {
+    let mark = counted(mark)?.max(least);
+    let Value::Array(time) = time else {
+        return None;
+    };
+    let [seconds, micros] = time.as_slice() else {
+        return None;
+    };
+    let now = number(seconds)?
+        .checked_mul(1_000_000)?
+        .checked_add(number(micros)?)?;
+    if now > mark {
+        FencingToken::new(now)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+#[path = "reply_tests.rs"]
+mod tests;
