@@ -1,17 +1,18 @@
-//! Pages that say which test covers what, and whether they are true of the names.
+//! Checks pages that list the tests of each topic against the names of the tests.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The tests that a page quotes: what stands in backquotes and has a module.
+/// Returns the tests that a page quotes: names in backquotes that have a module.
 pub(crate) fn named(page: &str) -> BTreeSet<String> {
     let quoted = page.split('`').skip(1).step_by(2);
     let names = quoted.filter(|name| name.contains("::") && *name != "file::test");
     names.map(str::to_owned).collect()
 }
 
-/// The tests of a folder of the workspace and of what is under it, as `module::function`, without those
-/// that are only started by others.
+/// Returns the tests of a folder of the workspace and its subfolders, as `module::function`.
+///
+/// Tests that only other tests start are left out.
 pub(crate) fn tests_in(folder: &str) -> BTreeSet<String> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut tests = BTreeSet::new();
@@ -48,7 +49,7 @@ fn functions(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The cases that are a test on each store: `theme::case`.
+/// Returns the cases that are a test on each store: `theme::case`.
 pub(crate) fn cases() -> BTreeSet<String> {
     let list = include_str!("conformance/mod.rs");
     let (_, list) = list.split_once("\non_every_store! {\n").expect("the list");

@@ -1,5 +1,5 @@
-//! The face of the kit: what its documentation shows, written by somebody who depends on it.
-//! Every line runs on both stores.
+//! Uses the public interface as the documentation shows it, like a user of the crates. Every
+//! line runs on both stores.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -29,7 +29,7 @@ async fn the_attribute_the_library_and_the_layer_on_redis() {
     assert_eq!(
         left,
         ["lockkit:!f", "lockkit:submit:ada:POST:/orders"],
-        "the mark, and a cooldown"
+        "the high-water mark, and a cooldown"
     );
 }
 
@@ -44,7 +44,7 @@ async fn all_of_it(locks: LockManager) {
 
 #[derive(Debug)]
 enum ShopError {
-    #[expect(dead_code, reason = "printed where a test fails")]
+    #[expect(dead_code, reason = "printed when a test fails")]
     Lock(Error),
     SoldOut,
 }
@@ -68,7 +68,7 @@ async fn place_order(uid: u64, cart: Cart) -> Result<usize, ShopError> {
         let stranger = tokio::spawn(locks.lock(lock_key!("order:<uid>")).acquire()).await;
         let refused = stranger.unwrap().map(drop).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Busy);
-        // What this body calls itself is inside its lock.
+        // A call that this body makes itself is inside its lock.
         let inside = Box::pin(place_order(uid, Cart(vec!["tea".to_owned()]))).await;
         assert_eq!(inside.unwrap(), 1);
     }

@@ -1,4 +1,5 @@
-//! The seeded faults fit the present source. `cargo run -p lock-tests --bin faults` runs them.
+//! Checks that the seeded faults fit the present source. `cargo run -p lock-tests --bin
+//! faults` runs them.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,15 +16,17 @@ fn every_seeded_fault_applies_exactly_once() {
     let mut names = BTreeSet::new();
     for fault in &rows {
         if !names.insert(&fault.name) {
-            problems.push(format!("{}: the name is used twice", fault.name));
+            problems.push(format!("{}: another fault has the same name", fault.name));
         }
         if fault.must_fail.is_empty() || fault.edits.is_empty() {
-            problems.push(format!("{}: without a test or an edit", fault.name));
+            problems.push(format!("{}: the fault has no test or no edit", fault.name));
         }
         problems.extend(fault.suite().err());
         problems.extend(fault.applied_to(&workspace).err());
         let same = fault.edits.iter().find(|edit| edit.text == edit.becomes);
-        problems.extend(same.map(|edit| format!("{}: {} stays as it is", fault.name, edit.file)));
+        problems.extend(
+            same.map(|edit| format!("{}: {} is not changed by an edit", fault.name, edit.file)),
+        );
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
@@ -42,7 +45,7 @@ fn every_test_that_must_notice_a_fault_exists() {
             (package, binary) => format!("{package}/tests/{binary}"),
         };
         let tests = tests_in(&folder);
-        // A module inside a file is not seen there.
+        // The search does not see a module inside a file.
         let inline = |name: &str| name.replace("::tests::", "::");
         for name in fault.must_fail {
             let of_a_store = name.starts_with("conformance::")

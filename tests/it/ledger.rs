@@ -1,8 +1,8 @@
-//! Who says that it holds the lock, and when: written down outside of the store, and compared at the end.
+//! Records outside the store which owner claims the lock and when, and compares the claims at the end.
 //!
-//! A claim is a span of time at whose beginning the lock had been granted and at whose end, read before
-//! the lock was looked at, it was still valid. So the claim was true for all of the span, wherever its
-//! process was stopped or killed, and two that overlap are two that held the lock at once.
+//! A claim is a span of time. At its beginning the lock had been granted. Its end was read before a check
+//! that found the lock still valid. So the claim is true for the whole span, even if its process was
+//! stopped or killed at any point. Two claims that overlap are two owners at once.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -13,21 +13,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use lock_core::LockGuard;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Nanoseconds of a clock that all processes share and nobody sets.
+/// Returns the nanoseconds of a clock that all processes share and that is never set.
 pub(crate) fn now() -> u64 {
     let time = clock_gettime(ClockId::Boottime);
     let nanos = time.tv_sec * 1_000_000_000 + time.tv_nsec;
     u64::try_from(nanos).expect("after the start")
 }
 
-/// A line of a file for each claim: written at once, after whatever others have written.
+/// A file with a line for each claim. A line is written at once, behind the lines of other processes.
 pub(crate) struct Ledger {
     file: File,
     path: PathBuf,
     last: AtomicU64,
 }
 
-/// What somebody who holds the lock claims, ever longer.
+/// The claim of an owner, which it extends again and again.
 pub(crate) struct Claim<'a> {
     ledger: &'a Ledger,
     tenure: String,
@@ -46,7 +46,8 @@ impl Ledger {
         }
     }
 
-    /// Begins to claim, if the lock is still valid; a fencing token of 0 is that of a stranger.
+    /// Begins a claim if the lock is still valid. The fencing token 0 stands for a client of another
+    /// library.
     pub(crate) fn claim(&self, fence: u64, is_valid: impl FnOnce() -> bool) -> Option<Claim<'_>> {
         let from = now();
         let number = self.last.fetch_add(1, Ordering::Relaxed);
@@ -62,7 +63,7 @@ impl Ledger {
         })
     }
 
-    /// Compares all claims, of all processes. Answers how many there were.
+    /// Compares the claims of all processes and returns their number.
     pub(crate) fn check(&self) -> usize {
         let text = std::fs::read_to_string(&self.path).expect("a ledger");
         let mut tenures: HashMap<&str, [u64; 3]> = HashMap::new();
@@ -84,7 +85,7 @@ impl Ledger {
             let (_, [from, _, fence]) = this;
             assert!(
                 before.1[1] <= *from,
-                "two held it at once: {before:?}, {this:?}"
+                "two owners at once: {before:?}, {this:?}"
             );
             if *fence > 0 {
                 assert!(
@@ -100,7 +101,7 @@ impl Ledger {
 }
 
 impl Claim<'_> {
-    /// Still, if it is so.
+    /// Extends the claim if the lock is still valid.
     pub(crate) fn goes_on(&self, is_valid: impl FnOnce() -> bool) -> bool {
         let until = now();
         let valid = is_valid();
@@ -124,13 +125,13 @@ impl Claim<'_> {
     }
 }
 
-/// As a guard claims.
+/// Begins a claim for a guard.
 pub(crate) fn claim<'a>(ledger: &'a Ledger, guard: &LockGuard) -> Option<Claim<'a>> {
     ledger.claim(u64::from(guard.fencing_token()), || guard.is_valid())
 }
 
 #[test]
-fn the_ledger_sees_two_that_hold_at_once_and_a_token_that_falls() {
+fn the_ledger_finds_two_owners_at_once_and_a_token_that_falls() {
     let at_once = [(1, true), (2, true)];
     let falling = [(2, false), (1, false)];
     for (claims, rightly) in [

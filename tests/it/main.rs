@@ -1,7 +1,7 @@
-//! Everything that needs a real server, a second process or a browser.
+//! Runs all tests that need a real server, a second process or a browser.
 #![allow(
     clippy::disallowed_methods,
-    reason = "tests watch real servers: they read the real clock"
+    reason = "tests watch real servers and therefore read the real clock"
 )]
 
 mod audit;

@@ -1,4 +1,4 @@
-//! Steps that many tests take, whatever the servers are.
+//! Offers steps that many tests take, for every kind of server.
 
 use std::time::Duration;
 
@@ -7,42 +7,44 @@ use lock_tests::{RedisServer, wait};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// Somebody who waits for a lock.
+/// A task that waits for a lock.
 pub(crate) type Waiter = JoinHandle<Result<LockGuard, Error>>;
 
-/// Long enough never to run out in a test that is not about time.
+/// Returns a ttl that never runs out in a test that is not about time.
 pub(crate) fn long() -> Duration {
     Duration::from_secs(60)
 }
 
-/// Patient enough for a machine that is busy with the other tests.
+/// Makes a manager that is patient enough for a machine that is busy with other tests.
 pub(crate) async fn manager(url: &str) -> LockManager {
     let builder = LockManager::builder(url).operation_timeout(Duration::from_secs(5));
     builder.connect().await.expect("a manager")
 }
 
-/// Takes a lock that nobody has.
+/// Takes a lock that is free.
 pub(crate) async fn taken(locks: &LockManager, key: &str, ttl: Duration) -> LockGuard {
     let request = locks.lock(key).ttl(ttl);
     request.acquire().await.expect("free")
 }
 
-/// The lock, of which its waiter was told in time.
+/// Returns the lock of a waiter, which must have been told in time.
 pub(crate) async fn its_turn(waiter: Waiter) -> LockGuard {
     let guard = timeout(wait::PATIENCE, waiter).await;
-    let guard = guard.expect("not missed").expect("no panic");
+    let guard = guard.expect("the waiter is told").expect("no panic");
     guard.expect("its turn")
 }
 
-/// What was asked from this runtime before is answered: its connection has answered what came behind it.
-/// That somebody stands in the queue says only that the server has heard of it.
+/// Waits until earlier requests of this runtime are answered, by a later request on the same connection.
+///
+/// A ticket in the queue proves only that the server has processed the request.
 pub(crate) async fn all_is_answered(locks: &LockManager) {
     let guard = taken(locks, "behind", long()).await;
     guard.release().await.expect("held");
 }
 
-/// No manager comes of this URL, which holds the password `sesame`: soon, for this reason, and without
-/// a secret.
+/// Checks that no manager can connect to this URL, whose password is `sesame`.
+///
+/// The error must come soon, give this reason and contain no secret.
 pub(crate) async fn refused(url: &str, why: &str) -> Error {
     let connect = LockManager::builder(url).connect_timeout(Duration::from_secs(2));
     let error = timeout(wait::PATIENCE, connect.connect()).await;
@@ -53,7 +55,7 @@ pub(crate) async fn refused(url: &str, why: &str) -> Error {
     error
 }
 
-/// The kind of what went wrong; panics if nothing did.
+/// Returns the kind of the error; panics if there is none.
 #[track_caller]
 pub(crate) fn kind<T>(result: Result<T, Error>) -> ErrorKind {
     match result {
@@ -62,7 +64,7 @@ pub(crate) fn kind<T>(result: Result<T, Error>) -> ErrorKind {
     }
 }
 
-/// The keys of locks and their queues; the mark stays for ever.
+/// Returns the keys of locks and their queues, without the high-water mark, which stays for ever.
 pub(crate) fn keys(server: &RedisServer) -> Vec<String> {
     let mut keys = server.keys();
     keys.retain(|key| key != "lockkit:!f");

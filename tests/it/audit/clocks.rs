@@ -1,4 +1,5 @@
-//! Clocks that are apart, on real servers behind a proxy that shows theirs ahead.
+//! Tests the audit of clocks that differ, on real servers behind a proxy that sets their
+//! answers ahead.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use super::{audit, well_kept};
 
 const MINUTE: Flow = Flow::ClockAhead(Duration::from_secs(60));
 
-/// What is wrong with clocks is wrong with this server's, and says what to run.
+/// Checks that all findings are about this server's clock and name the program to run.
 #[track_caller]
 fn only_about(proxy: &Proxy, findings: &[Finding], kinds: &[FindingKind]) {
     let found: Vec<_> = findings.iter().map(Finding::kind).collect();
@@ -29,12 +30,15 @@ async fn the_node_of_a_quorum_whose_clock_is_a_minute_ahead_is_found_and_named()
     let urls = [servers[0].url(), ahead.redis_url(), servers[2].url()];
     let locks = LockManager::quorum(urls).assume_fresh();
     let locks = locks.connect().await.expect("a manager");
-    wait::eventually("all three are met and well kept", async || {
-        let guard = locks.lock("met").acquire().await.expect("free");
-        let all = guard.acks().granted() == 3;
-        guard.release().await.expect("held");
-        all && locks.audit().await.expect("an answer").is_empty()
-    })
+    wait::eventually(
+        "the manager has met all three, and their settings are right",
+        async || {
+            let guard = locks.lock("met").acquire().await.expect("free");
+            let all = guard.acks().granted() == 3;
+            guard.release().await.expect("held");
+            all && locks.audit().await.expect("an answer").is_empty()
+        },
+    )
     .await;
     ahead.set(Direction::Replies, MINUTE);
     let findings = locks.audit().await.expect("an answer");
@@ -50,7 +54,7 @@ async fn a_replica_whose_clock_is_apart_from_its_masters_is_found_and_named() {
     let port = ahead.port().to_string();
     replica.cli(&["CONFIG", "SET", "replica-announce-port", &port]);
     replica.cli(&["CLIENT", "KILL", "TYPE", "master"]);
-    wait::until("the master knows it behind the proxy", || {
+    wait::until("the master knows the replica behind the proxy", || {
         let info = set.master().info("replication");
         let replica = info.get("slave0").cloned().unwrap_or_default();
         replica.contains(&format!("port={port},state=online"))

@@ -1,4 +1,4 @@
-//! The warnings of this process, for tests to read.
+//! Collects the warnings of this process for tests.
 
 use std::fmt::{self, Debug};
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -8,12 +8,12 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
 static WARNINGS: LazyLock<Mutex<Vec<Warning>>> = LazyLock::new(|| {
-    // Nothing else of this process has a subscriber for all threads.
-    tracing::subscriber::set_global_default(Warnings).expect("the first");
+    // No other code of this process sets a subscriber for all threads.
+    tracing::subscriber::set_global_default(Warnings).expect("the first global subscriber");
     Mutex::default()
 });
 
-/// One line, by its fields.
+/// One warning, by its fields.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Warning {
     pub(super) code: String,
@@ -21,12 +21,12 @@ pub(super) struct Warning {
     pub(super) message: String,
 }
 
-/// Begins to listen. Call it before what is to be heard.
+/// Begins to listen. A test calls it before the warnings that it expects.
 pub(super) fn listen() {
     LazyLock::force(&WARNINGS);
 }
 
-/// The findings that were logged about a server.
+/// Returns the findings that were logged about a server.
 pub(super) fn of(server: &str) -> Vec<Warning> {
     let warnings = WARNINGS.lock().unwrap_or_else(PoisonError::into_inner);
     let of = warnings.iter().filter(|warning| warning.server == server);

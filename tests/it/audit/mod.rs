@@ -1,4 +1,4 @@
-//! What is wrong with a server's settings, as the kit finds it.
+//! Tests the audit of a server's settings.
 
 mod clocks;
 mod log;
@@ -10,7 +10,7 @@ mod telling;
 use lock_core::{Finding, LockManager};
 use lock_tests::{RedisOptions, RedisServer};
 
-/// A server with which nothing is wrong.
+/// Returns options for a server that has no findings.
 fn well_kept() -> RedisOptions {
     RedisServer::options()
         .config("appendonly", "yes")

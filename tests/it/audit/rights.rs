@@ -1,11 +1,11 @@
-//! Users that may do less than a lock can use.
+//! Tests the audit of users that lack rights which a lock can use.
 
 use lock_core::{ErrorKind, Finding, LockManager};
 use lock_tests::{RedisServer, needs};
 
 use super::{codes, well_kept};
 
-/// Of a user that may do as it says.
+/// Returns the findings for a user with these rights.
 async fn findings(server: &RedisServer, replica_acks: u16, may: &[&str]) -> Vec<Finding> {
     let user = ["ACL", "SETUSER", "alice", "reset", "on", ">sesame"];
     server.cli(&[&user[..], may].concat());
@@ -14,7 +14,7 @@ async fn findings(server: &RedisServer, replica_acks: u16, may: &[&str]) -> Vec<
     let locks = builder
         .connect()
         .await
-        .expect("what is missing is no error");
+        .expect("a missing optional right is no error");
     let findings = locks.audit().await.expect("an answer");
     for finding in &findings {
         let shown = format!("{finding} {finding:?}");
@@ -34,7 +34,7 @@ const LEAST: [&str; 6] = [
 ];
 
 #[tokio::test]
-async fn a_user_that_may_do_what_is_advised_misses_nothing_though_it_may_not_see_the_settings() {
+async fn a_user_with_the_advised_rights_has_no_findings_though_it_may_not_see_the_settings() {
     needs!(redis);
     let server = well_kept().start();
     let advised = ["+publish", "+subscribe", "+info", "&lockkit:!m:*"];
@@ -66,7 +66,7 @@ async fn channels_of_another_name_are_no_channels() {
 }
 
 #[tokio::test]
-async fn a_user_that_may_not_wait_is_found_where_replicas_have_to_acknowledge() {
+async fn a_user_without_the_right_to_wait_is_found_where_replicas_have_to_acknowledge() {
     needs!(redis);
     let server = well_kept().start();
     let may = ["+@all", "~*", "&*", "-wait"];
@@ -77,7 +77,11 @@ async fn a_user_that_may_not_wait_is_found_where_replicas_have_to_acknowledge() 
     let locks = locks.replica_acks(1).connect().await.expect("a manager");
     let error = locks.lock("k").acquire().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Misconfigured);
-    assert_eq!(server.get("lockkit:k"), None, "given back");
+    assert_eq!(
+        server.get("lockkit:k"),
+        None,
+        "the manager releases the lock"
+    );
 }
 
 #[tokio::test]

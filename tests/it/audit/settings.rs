@@ -1,11 +1,12 @@
-//! Settings that endanger locks, each on a server that has it.
+//! Tests the findings about settings that endanger locks, each on a server that has the
+//! setting.
 
 use lock_core::{FindingKind, LockManager};
 use lock_tests::{ReplicaSet, needs, wait};
 
 use super::{audit, codes, well_kept};
 
-/// The one finding on a server whose settings are these, beside those of a well-kept one.
+/// Returns the only finding on a well-kept server with these settings changed.
 async fn found(settings: &[[&str; 2]]) -> (FindingKind, String) {
     let server = well_kept().start();
     for [setting, value] in settings {
@@ -59,7 +60,7 @@ async fn memory_that_is_nearly_used_up_is_found() {
 }
 
 #[tokio::test]
-async fn a_server_that_forgets_is_found_by_what_it_forgets() {
+async fn a_server_that_loses_data_is_found_and_its_loss_is_described() {
     needs!(redis);
     let log_off = ["appendonly", "no"];
     let (kind, text) = found(&[log_off, ["save", ""]]).await;

@@ -1,4 +1,4 @@
-//! Several servers: each is looked at, by its own name.
+//! Tests the audit of several servers: each is audited and named.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use lock_tests::{RedisCluster, RedisServer, ReplicaSet, Sentinels, needs, wait};
 
 use super::{audit, codes, well_kept};
 
-/// The one finding is about this server.
+/// Checks that there is one finding and that it is about this server.
 #[track_caller]
 fn only_about(server: &RedisServer, findings: &[Finding]) {
     let [finding] = findings else {
@@ -17,7 +17,7 @@ fn only_about(server: &RedisServer, findings: &[Finding]) {
     assert_eq!(finding.server(), Some(address.as_str()));
 }
 
-/// It forgets everything.
+/// Makes the server lose all its data at a restart.
 fn neglect(server: &RedisServer) {
     server.cli(&["CONFIG", "SET", "appendonly", "no"]);
     server.cli(&["CONFIG", "SET", "save", ""]);
@@ -39,7 +39,7 @@ async fn a_replica_that_may_be_promoted_is_looked_at_as_its_master_is() {
     let findings = audit(&sentinels.url()).await;
     assert_eq!(codes(&findings), ["no_persistence"]);
     only_about(&set.servers()[2], &findings);
-    // One that does not answer is not judged, and holds up nobody.
+    // A server that does not answer has no findings and delays no other.
     set.servers()[2].stop();
     assert_eq!(audit(&sentinels.url()).await, []);
     set.servers()[2].cont();
@@ -55,7 +55,7 @@ async fn every_node_of_a_cluster_is_looked_at() {
     let locks = LockManager::connect(&cluster.url())
         .await
         .expect("a manager");
-    wait::eventually("all of them are well kept", async || {
+    wait::eventually("the audit finds nothing on any node", async || {
         locks.audit().await.expect("an answer").is_empty()
     })
     .await;

@@ -1,4 +1,4 @@
-//! What is found stands in the log, once, and holds up nobody.
+//! Tests that findings are logged once, and that the audit delays no caller.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ async fn what_is_found_is_logged_once_for_each_manager_and_not_again_after_a_rec
         .expect("a manager");
     let logged = log::of(&address);
     let [warning] = logged.as_slice() else {
-        panic!("one warning, by the time it is connected: {logged:?}");
+        panic!("one warning when the manager is connected: {logged:?}");
     };
     assert_eq!(warning.code, "no_persistence");
     assert!(
@@ -26,22 +26,22 @@ async fn what_is_found_is_logged_once_for_each_manager_and_not_again_after_a_rec
         "{warning:?}"
     );
     server.restart();
-    wait::eventually("it listens again", async || {
+    wait::eventually("the manager listens again", async || {
         !server
             .cli(&["PUBSUB", "CHANNELS", "lockkit:!m:*"])
             .is_empty()
     })
     .await;
     drop(locks.lock("k").acquire().await.expect("free"));
-    // What the keeper sends comes behind what it would have asked.
+    // The keeper sends this after any questions of a second audit.
     let left = locks.drain(wait::PATIENCE).await;
     assert!(left.is_complete());
     let asked = server.commandstats();
     assert!(!asked.contains_key("config|get"), "{asked:?}");
-    // Another manager is told too.
+    // Another manager logs the finding too.
     let lazy = LockManager::connect_lazy(&server.url()).expect("a manager");
     drop(lazy.lock("k2").acquire().await.expect("free"));
-    wait::eventually("the lazy one is told too", async || {
+    wait::eventually("the lazy manager logs the finding too", async || {
         log::of(&address).len() == 2
     })
     .await;
@@ -49,7 +49,7 @@ async fn what_is_found_is_logged_once_for_each_manager_and_not_again_after_a_rec
     assert_eq!(
         log::of(&address).len(),
         2,
-        "asked for, it is an answer and no log line"
+        "an audit that the caller asks for answers and logs nothing"
     );
 }
 
@@ -66,13 +66,13 @@ async fn nothing_is_logged_about_a_server_that_is_well_kept() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_answer_the_audit_is_connected_all_the_same() {
+async fn a_manager_connects_to_a_server_that_does_not_answer_the_audit() {
     needs!(redis);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
     let url = proxy.redis_url();
     drop(LockManager::connect(&url).await.expect("a manager"));
-    // The same answers again, but for the last of them.
+    // The proxy passes the same answers again, except for the last one.
     let all = proxy.bytes(Direction::Replies);
     proxy.set(Direction::Replies, Flow::HoldAfter(all - 200));
     let locks = LockManager::connect(&url)

@@ -1,4 +1,4 @@
-//! Two clicks, twenty clicks, a key: what comes of them on the screen.
+//! Tests double clicks, bursts and keys by the text on the screen.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{APART, answers, data_until, id, on_the_page, watch, without_slow_pay
 const UNDER_WAY: &str = "Refused: the first order is still under way";
 const A_MOMENT_AGO: &str = "Refused: an order was placed a moment ago";
 
-/// The one card that says so.
+/// Returns the only card with this status and these words.
 #[track_caller]
 fn one_that_says<'a>(cards: &'a [String], status: &str, words: &str) -> &'a str {
     let mut saying = cards
@@ -27,7 +27,7 @@ async fn double_click(browser: &Browser, button: &str) {
 }
 
 #[tokio::test]
-async fn of_a_double_click_with_slow_payment_one_is_placed_and_one_is_refused_as_under_way() {
+async fn a_double_click_with_slow_payment_places_one_order_and_refuses_one_as_under_way() {
     needs!(browser);
     let shop = ShopProcess::start();
     on_the_page(&shop, async |browser| {
@@ -51,7 +51,7 @@ async fn of_a_double_click_with_slow_payment_one_is_placed_and_one_is_refused_as
 }
 
 #[tokio::test]
-async fn of_a_double_click_with_fast_payment_one_is_placed_and_one_is_refused() {
+async fn a_double_click_with_fast_payment_places_one_order_and_refuses_one() {
     needs!(browser);
     let shop = ShopProcess::start();
     on_the_page(&shop, async |browser| {
@@ -59,7 +59,8 @@ async fn of_a_double_click_with_fast_payment_one_is_placed_and_one_is_refused() 
         double_click(browser, "buy-locked").await;
         let cards = answers(browser, "answers-locked", 2).await;
         one_that_says(&cards, "201", "Order 1 placed");
-        // Nearly always the first one is done by then; a machine that was busy says so.
+        // Nearly always the first order is done by then. On a busy machine it may still be
+        // under way.
         let refused = one_that_says(&cards, "409", "Refused: ");
         let words = if refused.contains("lock_cooling_down") {
             A_MOMENT_AGO
@@ -83,19 +84,20 @@ async fn a_click_after_the_order_is_refused_as_done_a_moment_ago_and_retry_after
         without_slow_payment(browser).await;
         let retry = id("answers-locked", " .retry");
         watch::texts(browser, &retry).await;
-        // The second one when the first is placed, and before it was two seconds ago.
+        // The second click comes when the first order is placed, and less than two seconds
+        // after it.
         let apart = Duration::from_secs(1);
         browser.clicks(&id("buy-locked", ""), 2, apart).await;
         let cards = answers(browser, "answers-locked", 2).await;
         one_that_says(&cards, "201", "Order 1 placed");
         let refused = one_that_says(&cards, "409", A_MOMENT_AGO);
         assert!(refused.contains("lock_cooling_down"), "{refused}");
-        // It counts from above.
+        // The count starts from above.
         watch::seen(browser, &retry, |text| text.contains("s left")).await;
         let over = |texts: &[String]| texts.len() == 1 && texts[0].contains("may try again");
         browser.texts_until(&retry, over).await;
 
-        // It says the truth.
+        // The card is right: the customer may try again.
         browser.click(&id("buy-locked", "")).await;
         let cards = answers(browser, "answers-locked", 3).await;
         one_that_says(&cards, "201", "Order 2 placed");
@@ -104,7 +106,7 @@ async fn a_click_after_the_order_is_refused_as_done_a_moment_ago_and_retry_after
 }
 
 #[tokio::test]
-async fn without_the_kit_a_double_click_is_two_orders_and_the_page_says_so() {
+async fn without_the_kit_a_double_click_places_two_orders_and_the_page_says_so() {
     needs!(browser);
     let shop = ShopProcess::start();
     on_the_page(&shop, async |browser| {
@@ -121,7 +123,7 @@ async fn without_the_kit_a_double_click_is_two_orders_and_the_page_says_so() {
 }
 
 #[tokio::test]
-async fn of_twenty_at_once_only_the_lane_without_the_kit_sells_what_it_has_not() {
+async fn with_twenty_customers_at_once_only_the_lane_without_the_kit_oversells() {
     needs!(browser);
     let shop = ShopProcess::start();
     on_the_page(&shop, async |browser| {
@@ -146,7 +148,7 @@ async fn of_twenty_at_once_only_the_lane_without_the_kit_sells_what_it_has_not()
 }
 
 #[tokio::test]
-async fn another_customer_buys_while_the_first_ones_order_is_under_way() {
+async fn another_customer_buys_while_the_first_order_is_under_way() {
     needs!(browser);
     let shop = ShopProcess::start();
     on_the_page(&shop, async |browser| {
@@ -174,7 +176,7 @@ async fn enter_on_the_focused_button_buys() {
 }
 
 #[tokio::test]
-async fn of_a_double_click_on_a_pair_one_goes_to_each_process_and_one_is_refused() {
+async fn a_double_click_on_a_pair_sends_one_click_to_each_process_and_one_is_refused() {
     needs!(redis);
     needs!(browser);
     let redis = RedisServer::start();

@@ -1,4 +1,4 @@
-//! The shop's page in a real browser, with real clicks: what a person sees.
+//! Tests the shop's page in a real browser, with real clicks, by its visible text.
 
 mod clicks;
 mod page;
@@ -8,17 +8,18 @@ use std::time::Duration;
 
 use lock_tests::{Browser, ShopProcess};
 
-/// Between the two clicks of a person's double click.
+/// The time between the two clicks of a person's double click.
 const APART: Duration = Duration::from_millis(150);
 
-/// Opens the page, checks that it has come up, and runs `test`; afterwards nothing may have gone
-/// wrong in the page, and nothing may have been asked of anybody but the shop.
+/// Opens the page, checks that it has loaded, and runs `test`.
+///
+/// Afterwards the page must have no errors and must have sent requests to the shop only.
 async fn on_the_page(shop: &ShopProcess, test: impl AsyncFnOnce(&Browser)) {
     let shop_ports = shop.ports();
     Browser::session(async |browser| {
         watch::errors(browser).await;
         browser.open(&shop.url()).await;
-        // Filled by the last lines of its script.
+        // The last lines of the page's script fill it.
         browser
             .texts_until("[data-testid=curl]", |texts| texts[0].contains("curl"))
             .await;
@@ -29,13 +30,14 @@ async fn on_the_page(shop: &ShopProcess, test: impl AsyncFnOnce(&Browser)) {
     .await;
 }
 
-/// The selector of an element by its test id, and what is inside it.
+/// Builds the selector of an element by its test id, and of elements inside it.
 fn id(id: &str, inside: &str) -> String {
     format!("[data-testid={id}]{inside}")
 }
 
-/// What the cards of a list say, in the words on the screen, the newest first: as soon as there are
-/// so many and all are answered.
+/// Returns the visible texts of a list's cards, the newest first.
+///
+/// The function waits until there are `count` cards and all are answered.
 async fn answers(browser: &Browser, list: &str, count: usize) -> Vec<String> {
     let cards = id(list, " > li");
     browser
@@ -51,7 +53,7 @@ async fn without_slow_payment(browser: &Browser) {
     assert!(!selected.is_selected().await.expect("a checkbox"));
 }
 
-/// What a data attribute of an element says, as soon as `wanted` accepts it.
+/// Waits until `wanted` accepts a data attribute of an element.
 async fn data_until(browser: &Browser, css: &str, name: &str, wanted: impl Fn(i64) -> bool) {
     let what = format!("{name} of {css} is as wanted");
     lock_tests::wait::eventually(&what, async || {

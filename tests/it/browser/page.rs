@@ -1,4 +1,4 @@
-//! The rest of the page: the locks, the frozen holder, the shelves, the code.
+//! Tests the rest of the page: the locks, the frozen owner, the shelves, the code.
 
 use lock_tests::{ShopProcess, needs};
 
@@ -21,7 +21,7 @@ async fn the_locks_of_an_order_are_shown_while_it_is_under_way_and_gone_with_it(
 }
 
 #[tokio::test]
-async fn a_frozen_holder_is_refused_for_its_stale_token() {
+async fn the_write_of_a_frozen_owner_is_refused_for_its_stale_token() {
     needs!(browser);
     let shop = ShopProcess::start();
     on_the_page(&shop, async |browser| {
@@ -60,7 +60,7 @@ async fn the_shelves_can_be_filled_again() {
 }
 
 #[tokio::test]
-async fn the_page_shows_the_lines_that_do_it_and_the_command_to_paste() {
+async fn the_page_shows_the_code_of_both_lanes_and_the_command_to_paste() {
     needs!(browser);
     let shop = ShopProcess::start();
     on_the_page(&shop, async |browser| {

@@ -1,5 +1,5 @@
-//! What a test would miss that looks at the page now and then: what goes wrong without a word on the
-//! screen, and words that are there for a moment.
+//! Records events that a test would miss between two looks at the page: silent errors, and texts
+//! that are visible for a moment only.
 
 use http::Method;
 use lock_tests::browser::fantoccini::wd::WebDriverCompatibleCommand;
@@ -7,7 +7,7 @@ use lock_tests::{Browser, wait};
 use serde_json::{Value, json};
 use url::{ParseError, Url};
 
-/// Runs in every new document before the page's own scripts.
+/// A script that runs in every new document before the page's own scripts.
 const LISTEN: &str = "
     window.errorsSeen = [];
     const seen = (kind, what) => window.errorsSeen.push(`${kind}: ${what}`);
@@ -19,11 +19,11 @@ const LISTEN: &str = "
         const original = console[level];
         console[level] = (...words) => { seen(level, words.join(' ')); original(...words); };
     }
-    // The list of what was asked for is kept whole: by itself it ends after 250 entries.
+    // By default the list of requests ends after 250 entries.
     performance.setResourceTimingBufferSize(100000);
 ";
 
-/// Keeps every text that an element with this selector shows from now on.
+/// A script that keeps every text that an element with this selector shows from now on.
 const KEEP: &str = "
     const [css] = arguments;
     const texts = (window.textsSeen ??= {})[css] = [];
@@ -35,7 +35,7 @@ const KEEP: &str = "
     new MutationObserver(look).observe(document.body, { childList: true, characterData: true, subtree: true });
 ";
 
-/// Has the browser keep all errors of pages that are opened from now on.
+/// Makes the browser keep all errors of pages that are opened from now on.
 pub(super) async fn errors(browser: &Browser) {
     let command = DevTools {
         name: "Page.addScriptToEvaluateOnNewDocument",
@@ -50,13 +50,13 @@ pub(super) async fn errors_so_far(browser: &Browser) -> Vec<String> {
     serde_json::from_value(seen).expect("the list set up before the page")
 }
 
-/// Everything that the page has loaded and sent went to one of these ports of this machine.
+/// Checks that the page has loaded and sent everything from and to these ports of this machine.
 pub(super) async fn only_asked(browser: &Browser, ports: &[u16]) {
     let script = "return performance.getEntries().map(entry => entry.name)
         .filter(name => name.includes(':'))";
     let asked = execute(browser, script, []).await;
     let asked: Vec<String> = serde_json::from_value(asked).expect("names");
-    // The page, its style, its five scripts, stock, orders and locks.
+    // The entries are the page, its style, its five scripts, stock, orders and locks.
     assert!(asked.len() >= 10, "{asked:?}");
     for url in asked {
         let of_shop = |port: &u16| url.starts_with(&format!("http://127.0.0.1:{port}/"));
@@ -64,14 +64,14 @@ pub(super) async fn only_asked(browser: &Browser, ports: &[u16]) {
     }
 }
 
-/// Has the page keep all that such elements show from now on, for however short a time.
+/// Makes the page keep all texts that such elements show from now on, even for a moment.
 pub(super) async fn texts(browser: &Browser, css: &str) {
     execute(browser, KEEP, [css]).await;
 }
 
-/// Waits until `wanted` accepts one of the texts that the page was told to keep.
+/// Waits until `wanted` accepts one of the texts that the page keeps.
 pub(super) async fn seen(browser: &Browser, css: &str, wanted: impl Fn(&str) -> bool) {
-    wait::eventually(&format!("{css} has said what is wanted"), async || {
+    wait::eventually(&format!("{css} has shown the expected text"), async || {
         let kept = execute(browser, "return textsSeen[arguments[0]]", [css]).await;
         let kept: Vec<String> = serde_json::from_value(kept).expect("the list set up before");
         kept.iter().any(|text| wanted(text))

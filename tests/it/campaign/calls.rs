@@ -1,24 +1,24 @@
-//! From the lines of a journal to the calls that they tell of.
+//! Reads calls from the lines of a journal.
 
 use std::collections::BTreeMap;
 
 use super::journal::{Entry, Who};
 
-/// What became of a question for a lock.
+/// The outcome of a request for a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// None, as its process was killed, or the round ended.
+    /// No answer, because the process was killed or the round ended.
     None,
-    /// The lock, if only for a moment.
+    /// The lock was granted, if only for a moment.
     Granted,
     Busy,
     Lost,
     Cancelled,
-    /// The kind of the error, and its words.
+    /// The kind and the text of the error.
     Refused(String),
 }
 
-/// The time for which an owner says that it had the lock.
+/// The time for which an owner claims to have had the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Claim {
     pub(super) from: u64,
@@ -32,30 +32,30 @@ pub(super) struct Call {
     pub(super) who: Who,
     pub(super) number: u64,
     pub(super) key: usize,
-    /// In nanoseconds, as all times.
+    /// The ttl in nanoseconds, as all times.
     pub(super) ttl: u64,
-    /// `None` waits for ever.
+    /// The wait; `None` waits for ever.
     pub(super) wait: Option<u64>,
     pub(super) cooldown: u64,
     pub(super) asked: u64,
     pub(super) answered: Option<u64>,
     pub(super) answer: Answer,
     pub(super) claim: Option<Claim>,
-    /// When the owner saw that the lock was lost.
+    /// The time at which the owner saw that the lock was lost.
     pub(super) lost: Option<u64>,
-    /// When the owner began to give it back.
+    /// The time at which the owner began to release the lock.
     pub(super) out: Option<u64>,
-    /// When the release was answered by a yes.
+    /// The time at which the release was confirmed.
     pub(super) released: Option<u64>,
-    /// The words of a release that failed.
+    /// The text of a release that failed.
     pub(super) release_failed: Option<String>,
-    /// The last that is known of it.
+    /// The time of the last line about the call.
     pub(super) last: u64,
 }
 
 const MILLI: u64 = 1_000_000;
 
-/// All calls, in the order in which they were asked.
+/// Returns all calls, in the order of their requests.
 pub(super) fn of(entries: &[Entry]) -> Vec<Call> {
     let mut calls: BTreeMap<(Who, u64), Call> = BTreeMap::new();
     for entry in entries {
@@ -130,7 +130,7 @@ impl Call {
             "busy" => Answer::Busy,
             "cancelled" => Answer::Cancelled,
             "refused" => Answer::Refused(entry.words[1..].join(" ")),
-            word => panic!("a word that nobody says: {word}"),
+            word => panic!("an unknown word in the journal: {word}"),
         };
         if self.answer == Answer::None {
             self.answer = answer;
@@ -138,9 +138,10 @@ impl Call {
         }
     }
 
-    /// Until when the key may be taken because of this call, as far as it says.
+    /// Returns the time until which the key may be taken because of this call, by its own lines.
     pub(super) fn may_be_taken_until(&self) -> u64 {
-        // A grant that was not taken lasts two seconds; a lock that was not given back its ttl.
+        // A grant that its waiter did not take lasts two seconds; a lock that was not released
+        // lasts its ttl.
         let runs_out = self.ttl.max(2_000 * MILLI) + 500 * MILLI;
         match (self.released, &self.answer) {
             (Some(released), _) => released + self.cooldown + 500 * MILLI,

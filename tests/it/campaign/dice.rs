@@ -1,10 +1,10 @@
-//! Numbers that look random and are a pure function of a seed.
+//! Makes numbers that look random and are a pure function of a seed.
 
-/// SplitMix64: small, and the same on every machine.
+/// The SplitMix64 generator, which is small and gives the same numbers on every machine.
 pub(super) struct Dice(u64);
 
 impl Dice {
-    /// Dice that fall in the same way for the same numbers.
+    /// Makes dice that always give the same numbers for the same seed.
     pub(super) fn of(numbers: &[u64]) -> Dice {
         let mut dice = Dice(0);
         for number in numbers {
@@ -22,12 +22,12 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from `least` to `most`, both included.
+    /// Draws a number from `least` to `most`, both included.
     pub(super) fn between(&mut self, least: u64, most: u64) -> u64 {
         least + self.next() % (most - least + 1)
     }
 
-    /// An index of a list that has `count` elements.
+    /// Draws an index of a list that has `count` elements.
     pub(super) fn index(&mut self, count: usize) -> usize {
         usize::try_from(self.next() % count as u64).expect("an index")
     }
@@ -36,7 +36,7 @@ impl Dice {
         all[self.index(all.len())]
     }
 
-    /// True in so many cases of a hundred.
+    /// Draws true in this many cases of a hundred.
     pub(super) fn percent(&mut self, percent: u64) -> bool {
         self.next() % 100 < percent
     }

@@ -1,72 +1,73 @@
-//! The faults of a round, and whom each of them concerns.
+//! Lists the faults of a round and the parties that each of them affects.
 
 use std::fmt;
 
-/// Something that goes wrong: from a time of the plan on, for a time.
+/// A fault of a plan, which begins at a time and lasts for a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The bytes between a worker and a server arrive that many milliseconds later.
+    /// The bytes between a worker and a server arrive this many milliseconds later.
     Slow { worker: usize, node: usize, by: u64 },
     /// The connections between a worker and a server are reset.
     Cut { worker: usize, node: usize },
-    /// No byte passes between a worker and a server, and neither is told.
+    /// No byte passes between a worker and a server, and neither gets a FIN or RST.
     BlackHole { worker: usize, node: usize },
-    /// The connections that a worker has at the beginning stand still, and deliver at the end, after newer ones.
+    /// The connections that a worker has at the beginning stand still. They deliver at the end, after newer
+    /// ones.
     Late { worker: usize, node: usize },
-    /// The server receives once more what it has received from a worker, connection by connection.
+    /// The server receives all requests of a worker again, connection by connection.
     Twice { worker: usize, node: usize },
-    /// SIGSTOP.
+    /// The worker is stopped by SIGSTOP.
     StopWorker { worker: usize },
-    /// `kill -9`, and another worker in its place.
+    /// The worker is killed by `kill -9`, and another worker takes its place.
     KillWorker { worker: usize },
-    /// SIGSTOP.
+    /// The server is stopped by SIGSTOP.
     StopServer { node: usize },
-    /// SIGSTOP.
+    /// The sentinel is stopped by SIGSTOP.
     StopSentinel { index: usize },
-    /// `CLIENT PAUSE`.
+    /// The server delays its clients by `CLIENT PAUSE`.
     Pause { node: usize },
-    /// `CLIENT KILL`.
+    /// The server closes all connections by `CLIENT KILL`.
     KillClients { node: usize },
-    /// `SCRIPT FLUSH`.
+    /// The server forgets its scripts by `SCRIPT FLUSH`.
     ForgetScripts { node: usize },
-    /// `maxmemory`: OOM.
+    /// The server has no memory left by `maxmemory`: OOM.
     Full { node: usize },
-    /// `min-replicas-to-write`: NOREPLICAS.
+    /// The server lacks replicas by `min-replicas-to-write`: NOREPLICAS.
     NoReplicas { node: usize },
-    /// `REPLICAOF` a server that does not exist: READONLY.
+    /// The server becomes a replica of a server that does not exist: READONLY.
     ReadOnly { node: usize },
-    /// A snapshot has failed: MISCONF.
+    /// A snapshot of the server has failed: MISCONF.
     SnapshotFailed { node: usize },
-    /// The user of the kit may not call a command: NOPERM.
+    /// The user of the kit has no right to a command: NOPERM.
     NoRight { node: usize, command: &'static str },
-    /// A script that runs long: BUSY.
+    /// A script blocks the server: BUSY.
     BusyScript { node: usize },
-    /// The server's clock steps back by that many milliseconds, for good.
+    /// The server's clock steps back by this many milliseconds, for good.
     ClockBack { node: usize, by: u64 },
-    /// The server's clock steps ahead by that many milliseconds, for good.
+    /// The server's clock steps ahead by this many milliseconds, for good.
     ClockAhead { node: usize, by: u64 },
-    /// `FLUSHALL` by a stranger.
+    /// Another client sends `FLUSHALL`.
     Flush { node: usize },
-    /// `DEL` of a lock by a stranger.
+    /// Another client deletes a lock by `DEL`.
     DeleteLock { node: usize, key: usize },
-    /// `DEL` of all queues by a stranger.
+    /// Another client deletes all queues by `DEL`.
     DeleteQueues { node: usize },
-    /// `kill -9` of a server, which starts again without its data.
+    /// The server is killed by `kill -9` and starts again without its data.
     Restart { node: usize },
-    /// A replica takes the place of the master, without cause.
+    /// A replica takes the place of the master without a cause.
     FailOver,
 }
 
-/// Whom a fault may keep from its work.
+/// The parties that a fault may keep from their work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// No worker may notice.
+    /// No worker may notice the fault.
     Nobody,
-    /// One worker, in all that it does.
+    /// One worker, in all its work.
     Worker(usize),
-    /// One worker, where it talks with one server.
+    /// One worker, in its messages to one server.
     Link(usize, usize),
-    /// All that talk with one server.
+    /// All workers, in their messages to one server.
     Node(usize),
 }
 
@@ -78,13 +79,13 @@ impl Fault {
             | Fault::BlackHole { worker, node }
             | Fault::Late { worker, node } => Scope::Link(worker, node),
             Fault::StopWorker { worker } | Fault::KillWorker { worker } => Scope::Worker(worker),
-            // What a server hears twice is to change nothing, nor is a sentinel that hangs, a script that is not
-            // known, or a clock that is behind.
+            // None of these faults may change anything: a server that receives requests twice, a sentinel that
+            // hangs, a script that the server does not know, and a clock that is behind.
             Fault::Twice { .. }
             | Fault::StopSentinel { .. }
             | Fault::ForgetScripts { .. }
             | Fault::ClockBack { .. }
-            // Who loses a lock by these is told so, and is not refused.
+            // An owner that loses a lock by one of these faults is told of the loss, and no request is refused.
             | Fault::ClockAhead { .. }
             | Fault::Flush { .. }
             | Fault::DeleteLock { .. }
@@ -103,7 +104,7 @@ impl Fault {
         }
     }
 
-    /// What it takes for itself: two faults of one resource are never at once.
+    /// Returns the resource of the fault, because two faults of one resource are never at once.
     pub(super) fn resource(self) -> (u8, usize, usize) {
         match self {
             Fault::Slow { worker, node, .. }
@@ -136,7 +137,7 @@ impl Fault {
         matches!(self, Fault::ClockBack { .. } | Fault::ClockAhead { .. })
     }
 
-    /// Whether two owners of a lock are possible by it, as README says.
+    /// Returns whether the fault allows two owners of a lock, according to README.
     pub(super) fn loses_locks(self) -> bool {
         matches!(
             self,
@@ -148,7 +149,7 @@ impl Fault {
         )
     }
 
-    /// Whether a stranger takes away what waiters rely on.
+    /// Returns whether the fault removes queues that waiters rely on.
     pub(super) fn loses_queues(self) -> bool {
         self.loses_locks() || matches!(self, Fault::DeleteQueues { .. })
     }

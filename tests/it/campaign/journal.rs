@@ -1,7 +1,7 @@
-//! What workers say about themselves: lines of a file that all of them append to.
+//! Writes the workers' journal: lines of a file to which all workers append.
 //!
-//! `<time> <worker> <life> <task> <call> <word> <arguments…>`. The times are of a clock that all processes
-//! share and no fault steps.
+//! A line is `<time> <worker> <life> <task> <call> <word> <arguments…>`. All processes share the clock of the
+//! times, and no fault steps it.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::ledger::now;
 
-/// Which task of which worker does something. A worker that takes the place of a killed one has another life.
+/// A task of a worker. A worker that replaces a killed one has another life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Who {
     pub(super) worker: usize,
@@ -29,21 +29,21 @@ impl Journal {
         Journal(file.expect("a journal"))
     }
 
-    /// Says that something happened at that time.
+    /// Writes that something happened at that time.
     pub(super) fn say_of(&self, time: u64, who: Who, call: u64, words: &str) {
         let Who { worker, life, task } = who;
         let line = format!("{time} {worker} {life} {task} {call} {words}\n");
-        // One write, so that lines of several processes stay whole.
+        // One write keeps the lines of concurrent processes whole.
         (&self.0).write_all(line.as_bytes()).expect("a journal");
     }
 
-    /// Says that something happens now.
+    /// Writes that something happens now.
     pub(super) fn say(&self, who: Who, call: u64, words: &str) {
         self.say_of(now(), who, call, words);
     }
 }
 
-/// A line.
+/// A line of the journal.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) time: u64,
@@ -77,7 +77,7 @@ impl Entry {
     }
 }
 
-/// All lines so far; one that is being written is left out.
+/// Reads all lines so far, without a line that is still being written.
 pub(super) fn read(folder: &Path) -> Vec<Entry> {
     let text = std::fs::read_to_string(folder.join("journal")).expect("a journal");
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);

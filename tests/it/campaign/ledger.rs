@@ -1,5 +1,7 @@
-//! What is promised, compared with what happened. It knows when each call was asked and answered, when an owner
-//! said that it had the lock, which keys were there and which faults there were, and nothing of locks.
+//! Compares the promises with the events of a round.
+//!
+//! The ledger knows when each call was asked and answered, when an owner claimed the lock, which keys existed
+//! and which faults there were. It knows nothing else about locks.
 
 mod claims;
 mod refusals;
@@ -14,14 +16,14 @@ use super::journal::Entry;
 use super::plan::{Plan, Topology};
 use super::watch::Look;
 
-/// What a busy machine may add to any time.
+/// The time that a busy machine may add to any time.
 const SLACK: u64 = 1_000 * MILLI;
-/// So long after a fault a worker may still be coming back: connections are made anew, and an outage is
-/// remembered for a while.
+/// The time after a fault in which a worker may still be recovering. Connections are made again, and a worker
+/// remembers an outage for a while.
 const RECOVERY: u64 = 2_500 * MILLI;
 const MILLI: u64 = 1_000_000;
 
-/// A fault and when it was.
+/// A fault and its time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
     pub(super) from: u64,
@@ -37,7 +39,7 @@ struct Hiccup {
     until: u64,
 }
 
-/// All that is known of a round.
+/// All records of a round.
 pub(super) struct Account {
     plan: Plan,
     begin: u64,
@@ -72,13 +74,13 @@ impl Account {
         }
     }
 
-    /// How often a lock was asked for, and granted.
+    /// Counts the requests for a lock and the grants.
     pub(super) fn counts(&self) -> (usize, usize) {
         let granted = self.calls.iter().filter(|call| call.claim.is_some());
         (self.calls.len(), granted.count())
     }
 
-    /// Everything that is not as promised, in words.
+    /// Describes every violation of a promise.
     pub(super) fn check(&self) -> Vec<String> {
         let mut wrong = Vec::new();
         for key in 0..self.plan.keys.len() {
@@ -91,7 +93,7 @@ impl Account {
         wrong
     }
 
-    /// Whether a fault, or the machine, may have kept the worker from its work between two times.
+    /// Returns whether a fault or the machine may have kept the worker from its work between two times.
     fn is_disturbed(&self, worker: usize, from: u64, until: u64) -> bool {
         let hiccup = self
             .hiccups
@@ -100,7 +102,7 @@ impl Account {
         hiccup || self.is_faulty(worker, from, until)
     }
 
-    /// Whether a fault may have, until it is recovered from.
+    /// Returns whether a fault may have kept the worker from its work, including the time of its recovery.
     fn is_faulty(&self, worker: usize, from: u64, until: u64) -> bool {
         let now = |span: &&Span| span.from <= until && from <= span.until + RECOVERY;
         let mut nodes = Vec::new();
@@ -110,7 +112,7 @@ impl Account {
                 Scope::Worker(of) if of != worker => {}
                 Scope::Link(of, _) if of != worker => {}
                 Scope::Worker(_) => return true,
-                // The replica matters only to those that wait for it.
+                // The replica matters only to workers that wait for it.
                 Scope::Node(1)
                     if self.plan.topology == Topology::Replicas && self.plan.replica_acks == 0 => {}
                 Scope::Node(node) | Scope::Link(_, node) => nodes.push(node),
@@ -127,7 +129,7 @@ impl Account {
             }
     }
 
-    /// A time, as the plan counts.
+    /// Formats a time relative to the plan.
     fn at(&self, time: u64) -> String {
         format!(
             "{} ms",
@@ -164,7 +166,7 @@ impl Account {
         )
     }
 
-    /// A span of time in words.
+    /// Formats a span of time.
     fn lasting(&self, from: u64, until: u64) -> String {
         format!(
             "from {} to {}, {:?}",

@@ -1,10 +1,12 @@
-//! A random campaign: faults of the network, of processes and of servers, in all combinations, against what
-//! README says that one can rely on. Workers are processes of their own; what they say is compared with what the
-//! servers had, by a ledger that knows nothing of locks.
+//! Runs a random campaign: faults of the network, of processes and of servers, in all combinations, against the
+//! promises of README.
 //!
-//! `LOCK_TESTS_CAMPAIGN` says for how many seconds. Everything that it does follows from a seed, which it prints:
-//! `LOCK_TESTS_CAMPAIGN_SEED=<seed>` does the same again, `<seed>:<round>` one round of it, and
-//! `<seed>:<round>:<fault>,<fault>…` that with some of its faults only.
+//! Workers are separate processes. A ledger compares their journal with the keys of the servers, and knows
+//! nothing else about locks.
+//!
+//! `LOCK_TESTS_CAMPAIGN` sets the length in seconds. The whole campaign follows from a seed, which it prints.
+//! `LOCK_TESTS_CAMPAIGN_SEED=<seed>` repeats it, `<seed>:<round>` repeats one round, and
+//! `<seed>:<round>:<fault>,<fault>…` repeats the round with these faults only.
 
 mod calls;
 mod dice;
@@ -29,10 +31,10 @@ use lock_tests::{missing, needs};
 use plan::Plan;
 
 const USUAL: Duration = Duration::from_secs(40);
-/// At once: those of one server, and all others.
+/// The number of rounds at once: one on a single server, and one on another topology.
 const LANES: u64 = 2;
 
-/// Which rounds are to be run.
+/// The rounds to run.
 struct Campaign {
     seed: u64,
     only: Option<u64>,
@@ -62,7 +64,7 @@ impl Campaign {
         }
     }
 
-    /// Every second round, as long as there is time to begin one.
+    /// Runs every second round, as long as there is time to begin one.
     fn run_lane(&self, lane: u64, failed: &Mutex<Vec<String>>) {
         let start = Instant::now();
         for number in (lane..).step_by(usize::try_from(LANES).expect("few")) {
@@ -114,10 +116,13 @@ fn any_seed() -> u64 {
 }
 
 #[test]
-fn nothing_that_is_promised_breaks_whatever_goes_wrong_at_once() {
+fn no_promise_breaks_under_any_combination_of_faults() {
     needs!(redis);
     if let Err(why) = missing::server_clock() {
-        missing::not_run(&|| (), &format!("no clock of a server steps: {why}"));
+        missing::not_run(
+            &|| (),
+            &format!("the clocks of servers cannot be stepped: {why}"),
+        );
     }
     let campaign = Campaign::wanted();
     println!("LOCK_TESTS_CAMPAIGN_SEED={}", campaign.seed);

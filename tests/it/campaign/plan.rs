@@ -1,4 +1,4 @@
-//! What a round does: a pure function of the seed and the round's number.
+//! Plans a round as a pure function of the seed and the round's number.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use super::dice::Dice;
 use super::fault::Fault;
 
-/// Faults begin and end within this time of a round.
+/// The time of a round within which faults begin and end.
 pub(super) const STORM: Duration = Duration::from_millis(4_500);
-/// So long workers take locks.
+/// The time for which workers take locks.
 pub(super) const WORK: Duration = Duration::from_millis(7_500);
-/// Waiters that would wait for ever give up at this time.
+/// The time at which waiters without a limit give up.
 pub(super) const LAST_CALL: Duration = Duration::from_millis(11_500);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(super) enum Topology {
 }
 
 impl Topology {
-    /// How many servers a fault can be about.
+    /// Returns the number of servers that a fault can affect.
     pub(super) fn nodes(self) -> usize {
         match self {
             Topology::One => 1,
@@ -32,14 +32,16 @@ impl Topology {
         }
     }
 
-    /// Whether a proxy stands between each worker and each server. Sentinels and clusters tell the clients
-    /// the addresses of the servers themselves.
+    /// Returns whether a proxy stands between each worker and each server.
+    ///
+    /// Sentinels and clusters tell clients the addresses of the servers themselves, so no proxy is
+    /// possible there.
     pub(super) fn has_proxies(self) -> bool {
         matches!(self, Topology::One | Topology::Replicas | Topology::Redlock)
     }
 }
 
-/// A lock, by the namespace of its manager and its own name there.
+/// A lock, by the namespace of its manager and its name there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Key {
     pub(super) namespace: &'static str,
@@ -47,7 +49,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// As Redis knows it.
+    /// Returns the lock's key in Redis.
     pub(super) fn in_redis(self) -> String {
         format!("{}{}", self.namespace, self.name)
     }
@@ -67,18 +69,18 @@ pub(super) struct Plan {
     pub(super) topology: Topology,
     /// Whether a fault of this round may make two owners.
     pub(super) loses_locks: bool,
-    /// Whether the ttls are short: where a lock may have to run out.
+    /// Whether the ttls are short, for rounds in which a lock may have to run out.
     pub(super) short_ttls: bool,
     pub(super) replica_acks: u16,
     pub(super) workers: usize,
-    /// The first is taken by one owner and one waiter only, and free for long times.
+    /// The keys. Only one owner and one waiter take the first one, which is free for long times.
     pub(super) keys: Vec<Key>,
     pub(super) faults: Vec<Scheduled>,
 }
 
 const OURS: &str = "lockkit:";
 
-/// Names that resemble the kit's own, and each other.
+/// Names that resemble each other and the keys that the kit keeps for itself.
 const NAMES: [Key; 8] = [
     Key::of(OURS, "a"),
     Key::of(OURS, "{a}"),
@@ -96,7 +98,7 @@ impl Key {
     }
 }
 
-/// What is wrong with the servers in a round, beside the network and the workers.
+/// The kind of a round: its faults beside those of the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Weather {
     /// No data is lost, and every worker lives.
@@ -155,7 +157,7 @@ impl Plan {
             let at = dice.between(200, 3_800);
             let fault = plan.fault(&mut dice, weather);
             let lasts = match fault {
-                // A stopped node must not be replaced where that is not what the round is about.
+                // A stopped node must not be replaced in a round whose topology replaces servers.
                 Fault::StopServer { .. }
                     if !matches!(topology, Topology::One | Topology::Redlock) =>
                 {
@@ -173,7 +175,7 @@ impl Plan {
             });
         }
         plan.faults.sort_by_key(|it| it.at);
-        // A minority of a quorum may lose all it has.
+        // A minority of a quorum may lose all its data.
         plan.loses_locks =
             topology != Topology::Redlock && plan.faults.iter().any(|it| it.fault.loses_locks());
         plan
@@ -183,7 +185,7 @@ impl Plan {
         self.faults.iter().any(|it| it.fault == fault)
     }
 
-    /// Leaves out what would come between another fault of the same resource and its end.
+    /// Adds a fault unless it would overlap another fault of the same resource.
     fn add(&mut self, new: Scheduled) {
         let apart = Duration::from_millis(50);
         let at_once = |old: &Scheduled| {
@@ -231,7 +233,7 @@ impl Plan {
         ];
         let index = dice.index(3);
         match self.topology {
-            // The clocks of a quorum's nodes may differ; one server has one.
+            // The clocks of a quorum's nodes may differ, and one server has only one clock.
             Topology::One => match dice.between(0, 9) {
                 0..3 => dice.one_of(&network),
                 3..6 => dice.one_of(&refusals),
@@ -244,7 +246,7 @@ impl Plan {
                 _ => dice.one_of(&server),
             },
             Topology::Replicas => match dice.between(0, 9) {
-                // The workers know the master only.
+                // The workers know only the master.
                 0..4 => match dice.one_of(&network[..4]) {
                     Fault::Slow { worker, by, .. } => Fault::Slow {
                         worker,
@@ -271,7 +273,7 @@ impl Plan {
         }
     }
 
-    /// A loss of data that the topology promises to tell of.
+    /// Draws a loss of data that the promises for the topology cover.
     fn loss(&self, dice: &mut Dice, node: usize, key: usize) -> Fault {
         match self.topology {
             Topology::One => dice.one_of(&[
@@ -318,7 +320,7 @@ impl fmt::Display for Plan {
 }
 
 #[test]
-fn a_seed_says_all_that_a_round_does() {
+fn a_seed_determines_a_whole_round() {
     for number in 0..50 {
         let (plan, again) = (Plan::of(7, number), Plan::of(7, number));
         assert_eq!(plan, again);

@@ -1,4 +1,4 @@
-//! One round: servers and workers are started, the faults come and go, and what everybody said is compared.
+//! Runs one round: starts servers and workers, applies the faults, and compares the records.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -16,17 +16,17 @@ use super::watch::Watch;
 use super::worker::{self, ITSELF};
 use crate::ledger::now;
 
-/// From the start of the workers to their first question.
+/// The time from the start of the workers to their first request.
 const WARM_UP: Duration = Duration::from_millis(800);
-/// For what a busy machine may add.
+/// The patience for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(25);
-/// What was sent on a connection that never answered is undone within this time.
+/// The time within which a request on a connection that never answered is undone.
 const LATE: Duration = Duration::from_secs(8);
 
-/// A worker and how often one in its place was killed.
+/// Each worker, with the number of its predecessors that were killed.
 type Workers = Vec<(u64, ChildProcess)>;
 
-/// Runs a round. Answers what it counted, and all that was not as promised.
+/// Runs a round. Returns its account and all violations.
 pub(super) fn run(plan: &Plan) -> (Account, Vec<String>) {
     let stage = Stage::start(plan);
     let folder = tempfile::tempdir().expect("a folder");
@@ -85,10 +85,7 @@ pub(super) fn run(plan: &Plan) -> (Account, Vec<String>) {
     std::fs::write(folder.join("end"), "").expect("a folder");
     for (worker, (_, process)) in workers.iter_mut().enumerate() {
         if !process.wait(PATIENCE).is_some_and(|it| it.success()) {
-            wrong.push(format!(
-                "worker {worker} does not end well:\n{}",
-                process.output()
-            ));
+            wrong.push(format!("worker {worker} fails:\n{}", process.output()));
         }
     }
     let entries = journal::read(folder);
@@ -106,7 +103,7 @@ pub(super) fn run(plan: &Plan) -> (Account, Vec<String>) {
     (account, wrong)
 }
 
-/// Resolves when every worker has done all its work.
+/// Waits until every worker has done all its work.
 fn rest(folder: &Path, workers: &mut Workers) -> Vec<String> {
     let rested = |entries: &[Entry], worker: usize, life: u64| {
         let mut of_it = entries
@@ -125,11 +122,11 @@ fn rest(folder: &Path, workers: &mut Workers) -> Vec<String> {
     if all {
         Vec::new()
     } else {
-        vec!["a worker does not come to an end of its work".to_owned()]
+        vec!["a worker does not finish its work".to_owned()]
     }
 }
 
-/// No lock outlives those who asked for it, but for what is documented.
+/// Checks that no lock outlives its clients, except as documented.
 fn nothing_is_left(plan: &Plan, stage: &Stage) -> Vec<String> {
     let any = |which: fn(&Fault) -> bool| plan.faults.iter().any(|it| which(&it.fault));
     let twice = any(|it| matches!(it, Fault::Twice { .. }));
@@ -147,19 +144,19 @@ fn nothing_is_left(plan: &Plan, stage: &Stage) -> Vec<String> {
     }
     let left = left
         .into_iter()
-        .map(|key| format!("nobody asks any more, and {key} is there"));
+        .map(|key| format!("no client is left, and {key} still exists"));
     let endless = stage
         .without_end()
         .into_iter()
-        .map(|key| format!("{key} has no end"));
+        .map(|key| format!("{key} never expires"));
     left.chain(endless).collect()
 }
 
-/// The journal of a round that failed stays for whoever looks into it.
+/// Keeps the journal of a failed round for its analysis.
 fn keep(folder: &Path, plan: &Plan) {
     let kept = std::env::temp_dir().join(format!("campaign-{}-{}.journal", plan.seed, plan.number));
     if std::fs::copy(folder.join("journal"), &kept).is_ok() {
-        println!("the journal is kept: {}", kept.display());
+        println!("the journal is in {}", kept.display());
     }
 }
 

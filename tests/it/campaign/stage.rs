@@ -1,4 +1,4 @@
-//! The servers of a round, the ways to them, and the faults.
+//! Starts the servers of a round and the ways to them, and applies the faults.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use super::fault::Fault;
 use super::plan::{Plan, Topology};
 use super::twice::Recorder;
 
-/// Longer than any fault, so that no fault makes a server be replaced.
+/// A time longer than any fault, so that no fault makes a server be replaced.
 const DOWN_AFTER: Duration = Duration::from_secs(4);
 
 pub(super) struct Stage {
     servers: Servers,
-    /// That of all servers, where it steps.
+    /// The clock of all servers, if the plan steps it.
     clock: Option<ServerClock>,
     ways: Vec<Way>,
 }
@@ -29,7 +29,7 @@ enum Servers {
     Cluster(RedisCluster),
 }
 
-/// From a worker to a server.
+/// The way from a worker to a server.
 struct Way {
     worker: usize,
     node: usize,
@@ -77,13 +77,13 @@ impl Stage {
         }
     }
 
-    /// As a worker reaches the servers.
+    /// Returns the URL at which a worker reaches the servers.
     pub(super) fn url(&self, worker: usize) -> String {
         let ways = self.ways.iter().filter(|way| way.worker == worker);
         let mut urls = ways.map(|way| format!("redis://kit:kit@{}", way.proxy.address()));
         match &self.servers {
             Servers::Independent(_) => urls.collect::<Vec<_>>().join(","),
-            Servers::Replicas(_) => urls.next().expect("that to the master"),
+            Servers::Replicas(_) => urls.next().expect("the way to the master"),
             Servers::Sentinel(_, sentinels) => sentinels.url(),
             Servers::Cluster(cluster) => cluster.url(),
         }
@@ -123,13 +123,13 @@ impl Stage {
         }
     }
 
-    /// The locks that are there. Queues, marks and registers are left out.
+    /// Returns the locks that exist, without queues, high-water marks and registers.
     pub(super) fn locks(&self) -> Vec<String> {
         let keys = self.masters().flat_map(RedisServer::keys);
         keys.filter(|key| !is_ours(key, "!")).collect()
     }
 
-    /// Keys that would stay for ever, other than marks and registers.
+    /// Returns keys that would stay for ever, without high-water marks and registers.
     pub(super) fn without_end(&self) -> Vec<String> {
         let endless = |node: &RedisServer| {
             let keys = node.keys().into_iter();
@@ -140,7 +140,8 @@ impl Stage {
         self.masters().flat_map(endless).collect()
     }
 
-    /// Begins a fault of the servers or of the network; those of workers are not of the stage.
+    /// Begins a fault of the servers or of the network. The round itself applies the faults of
+    /// workers.
     pub(super) fn begin(&self, plan: &Plan, fault: Fault, lasts: Duration) {
         let millis = lasts.as_millis().to_string();
         match fault {
@@ -155,7 +156,7 @@ impl Stage {
             Fault::Late { worker, node } => self.way(worker, node).proxy.freeze(),
             Fault::Twice { worker, node } => {
                 let recorder = self.way(worker, node).recorder.as_ref();
-                recorder.expect("one that was planned").replay();
+                recorder.expect("a planned recorder").replay();
             }
             Fault::StopServer { node } => self.node(node).stop(),
             Fault::StopSentinel { index } => self.sentinels().servers()[index].stop(),
@@ -205,12 +206,12 @@ impl Stage {
                     .for_each(|it| it.step_ahead(Duration::from_millis(by)));
             }
             Fault::StopWorker { .. } | Fault::KillWorker { .. } => {
-                unreachable!("no part of the stage")
+                unreachable!("a fault of a worker")
             }
         }
     }
 
-    /// Ends what does not end by itself.
+    /// Ends a fault that does not end by itself.
     pub(super) fn end(&self, fault: Fault) {
         match fault {
             Fault::Slow { worker, node, .. } | Fault::BlackHole { worker, node } => {
@@ -218,7 +219,8 @@ impl Stage {
             }
             Fault::Late { worker, node } => self.way(worker, node).proxy.thaw(),
             Fault::StopServer { node } => self.node(node).cont(),
-            // A clock that is set back meanwhile prolongs it: the server answers when it is over.
+            // A clock that is set back meanwhile prolongs the pause. The server answers when the
+            // pause is over.
             Fault::Pause { node } => self.say(node, &["PING"]),
             Fault::StopSentinel { index } => self.sentinels().servers()[index].cont(),
             Fault::Full { node } => self.set(node, "maxmemory", "0"),
@@ -232,7 +234,7 @@ impl Stage {
         }
     }
 
-    /// A refusal is no matter: what counts is what the workers see.
+    /// Sends a command and ignores a refusal, because only the observations of the workers count.
     fn say(&self, node: usize, words: &[&str]) {
         let _ = self.node(node).try_cli(words);
     }
@@ -241,7 +243,7 @@ impl Stage {
         self.say(node, &["CONFIG", "SET", directive, value]);
     }
 
-    /// A replica takes its master's place, where one can.
+    /// Makes a replica take its master's place, if one can.
     fn fail_over(&self) {
         match &self.servers {
             Servers::Sentinel(_, sentinels) => {
@@ -252,7 +254,7 @@ impl Stage {
                 let replica = cluster.up().find(|node| node.role() == "slave");
                 let _ = replica.map(|it| it.try_cli(&["CLUSTER", "FAILOVER"]));
             }
-            _ => unreachable!("nothing that could take its place"),
+            _ => unreachable!("a topology without a failover"),
         }
     }
 }
@@ -284,19 +286,20 @@ impl Servers {
     }
 }
 
-/// Whether it is one of those that the kit keeps beside its locks, in one of the two namespaces.
+/// Returns whether the key is one that the kit keeps beside its locks, in one of the two
+/// namespaces.
 fn is_ours(key: &str, kind: &str) -> bool {
     key.strip_prefix("lockkit:")
         .unwrap_or(key)
         .starts_with(kind)
 }
 
-/// The user that the kit is, whose rights can be taken without taking those of the test.
+/// Makes the user of the kit, so that a fault can take its rights without those of the test.
 fn allow(server: &RedisServer) {
     server.cli(&["ACL", "SETUSER", "kit", "on", ">kit", "~*", "&*", "+@all"]);
 }
 
-/// From now on the server's last snapshot has failed: where its file would be is a folder.
+/// Makes the server's last snapshot a failed one, because a folder is in the place of its file.
 fn fails_to_save(server: &RedisServer) {
     let folder = server.cli(&["CONFIG", "GET", "dir"]);
     let folder = folder.lines().last().expect("a folder");

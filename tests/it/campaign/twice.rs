@@ -1,4 +1,4 @@
-//! A way to a server that remembers what went through it, and can send it once more.
+//! Records the requests on the way to a server, and can send them again.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -7,9 +7,9 @@ use std::time::Duration;
 
 type Requests = Arc<Mutex<Vec<u8>>>;
 
-/// More of a connection is not remembered.
+/// The number of bytes of a connection that are recorded.
 const MOST: usize = 512 * 1024;
-/// A server that hears a connection once more may say something for so long.
+/// The time that a server has to answer repeated requests.
 const ANSWERS: Duration = Duration::from_millis(300);
 
 #[derive(Debug)]
@@ -20,7 +20,8 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    /// Its threads end with the connections, and that for new ones with the process.
+    /// Starts the recorder. Its threads end with their connections, and the accepting one with
+    /// the process.
     pub(super) fn to(server: SocketAddr) -> Recorder {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let address = listener.local_addr().expect("bound");
@@ -52,7 +53,7 @@ impl Recorder {
         self.address
     }
 
-    /// Sends all that each connection has carried so far, each on a connection of its own.
+    /// Sends all recorded requests, those of each connection on a connection of their own.
     pub(super) fn replay(&self) {
         let all: Vec<_> = locked(&self.connections)
             .iter()
@@ -78,7 +79,7 @@ fn send(server: SocketAddr, requests: &[u8]) -> io::Result<()> {
     written
 }
 
-/// Until one of the two ends; then both do.
+/// Copies until one of the two ends, and then ends both.
 fn copy(mut from: TcpStream, mut to: TcpStream, requests: Option<&Requests>) {
     let _ = (from.set_nodelay(true), to.set_nodelay(true));
     let mut some = [0; 16 * 1024];

@@ -12,7 +12,8 @@ use crate::ledger::now;
 const BETWEEN: Duration = Duration::from_millis(20);
 const ANSWER: Duration = Duration::from_millis(100);
 
-/// A look at a key: begun and ended at these times. No answer of any server is `None`.
+/// A look at a key, with the times of its begin and end. `taken` is `None` if no server
+/// answers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Look {
     pub(super) begun: u64,
@@ -26,7 +27,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// A key is taken where any of these servers has it.
+    /// Starts to look. A key is taken if any of these servers has it.
     pub(super) fn begin(servers: Vec<SocketAddr>, keys: Vec<String>) -> Watch {
         let ends = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&ends);
@@ -63,7 +64,7 @@ impl Watch {
         }
     }
 
-    /// All looks at each key.
+    /// Returns all looks at each key.
     pub(super) fn end(mut self) -> Vec<Vec<Look>> {
         self.ends.store(true, Ordering::SeqCst);
         self.thread.take().expect("once").join().expect("no panic")
@@ -82,7 +83,8 @@ struct Server {
 }
 
 impl Server {
-    /// `None` from a server that has another's keys, or none at the moment.
+    /// Returns whether the server has the key; `None` from a server that has other slots, or
+    /// no keys at the moment.
     fn has(&mut self, key: &str) -> io::Result<Option<bool>> {
         let mut stream = match self.stream.take() {
             Some(stream) => stream,

@@ -1,4 +1,4 @@
-//! What a task of a worker does: a pure function of the seed, the round and the task.
+//! Plans a task of a worker as a pure function of the seed, the round and the task.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use lock_core::Wait;
 use super::dice::Dice;
 use super::plan::Plan;
 
-/// Of each worker.
+/// The number of tasks of each worker.
 pub(super) const TASKS: usize = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) enum End {
 /// One use of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Step {
-    /// Before it asks.
+    /// The pause before the request.
     pub(super) pause: Duration,
     pub(super) key: usize,
     pub(super) verb: Verb,
@@ -36,11 +36,11 @@ pub(super) struct Step {
     pub(super) hold: Duration,
     pub(super) cooldown: Duration,
     pub(super) end: End,
-    /// The acquire is dropped if it has not ended by then.
+    /// The time after which the acquire is dropped if it has not ended.
     pub(super) cancel: Option<Duration>,
 }
 
-/// The task's steps, for as long as it goes on.
+/// Returns the task's steps for the time of its work.
 pub(super) fn steps(
     plan: &Plan,
     worker: usize,
@@ -95,7 +95,7 @@ fn any(dice: &mut Dice, keys: usize, ttl: Duration) -> Step {
     }
 }
 
-/// Holds the first key for a while, and leaves it alone for a longer one.
+/// Holds the first key for a while, and then leaves it free for a longer time.
 fn quiet_owner(step: Step, dice: &mut Dice) -> Step {
     Step {
         pause: Duration::from_millis(dice.between(300, 2_500)),
@@ -109,7 +109,7 @@ fn quiet_owner(step: Step, dice: &mut Dice) -> Step {
     }
 }
 
-/// Waits for the first key, for long.
+/// Waits a long time for the first key.
 fn quiet_waiter(step: Step, dice: &mut Dice) -> Step {
     Step {
         pause: Duration::from_millis(dice.between(0, 500)),
@@ -124,7 +124,7 @@ fn quiet_waiter(step: Step, dice: &mut Dice) -> Step {
 }
 
 #[test]
-fn a_seed_says_all_that_a_task_does() {
+fn a_seed_determines_a_whole_task() {
     let plan = Plan::of(7, 0);
     let some = |seed_of: &Plan, life| steps(seed_of, 2, life, 1).take(50).collect::<Vec<_>>();
     assert_eq!(some(&plan, 0), some(&plan, 0));

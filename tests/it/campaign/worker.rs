@@ -1,5 +1,6 @@
-//! A worker: a process with a manager for each namespace, whose tasks take locks as the plan says and write
-//! down what they were told.
+//! Runs a worker: a process with a manager for each namespace.
+//!
+//! Its tasks take locks as the plan says and write their outcomes into the journal.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -22,14 +23,14 @@ const WHICH: &str = "LOCK_TESTS_CAMPAIGN_WORKER";
 const URL: &str = "LOCK_TESTS_CAMPAIGN_URL";
 const FOLDER: &str = "LOCK_TESTS_CAMPAIGN_FOLDER";
 
-/// Between two looks of an owner whether it still has the lock.
+/// The time between two checks of an owner that it still has the lock.
 const LOOK: Duration = Duration::from_millis(10);
-/// A task that wakes so much later than it wanted to was kept from running.
+/// The delay of a wake-up from which on a task counts as kept from running.
 const HICCUP: Duration = Duration::from_millis(100);
-/// Of a worker, for what no task of it says.
+/// The task number for lines about the worker itself.
 pub(super) const ITSELF: usize = 99;
 
-/// This binary again, as a worker that begins at that time of the shared clock.
+/// Starts this binary again, as a worker that begins at that time of the shared clock.
 pub(super) fn start(
     plan: &Plan,
     worker: usize,
@@ -93,7 +94,7 @@ async fn works_as_planned() {
         task: ITSELF,
     };
     journal.say(myself, 0, "rested");
-    // Its parent ends it in any case.
+    // The parent ends this process in any case.
     while !folder.join("end").exists() {
         sleep(LOOK).await;
     }
@@ -122,7 +123,7 @@ fn manager(plan: &Plan, url: &str, namespace: &str) -> LockManager {
     builder.namespace(namespace).connect_lazy().expect("a URL")
 }
 
-/// Says when this process did not run.
+/// Records the times in which this process did not run.
 async fn beat(journal: Arc<Journal>, who: Who) {
     loop {
         let asleep = now();
@@ -242,9 +243,11 @@ impl Worker {
         self.say(call, &words);
     }
 
-    /// Claims the lock for as long as it is to be held and stays valid. Answers whether it still is.
+    /// Claims the lock while it is valid, at most for the time of the step. Returns whether it is still
+    /// valid.
     async fn claim(&self, call: u64, step: &Step, fence: u64, is_valid: impl Fn() -> bool) -> bool {
-        // Read before the lock is looked at: it was valid at that time, wherever this process is stopped.
+        // The clock is read before the lock is checked. So the lock was valid at that time, even if this
+        // process is stopped in between.
         let mut time = now();
         let from = time;
         let mut word = format!("inside {fence}");
@@ -297,7 +300,7 @@ impl Worker {
         let ended = tokio::select! { ended = &mut run => Some(ended), () = sleep(cancel) => None };
         match ended {
             None if !entered.load(Ordering::SeqCst) => self.say(call, "cancelled"),
-            // A body that is dropped ends its lock.
+            // A body that is dropped releases its lock.
             None => self.say(call, "dropped"),
             Some(Ok(())) => self.say(call, "released"),
             Some(Err(error))

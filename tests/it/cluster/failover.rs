@@ -1,11 +1,11 @@
-//! A replica becomes the master of some slots.
+//! Tests a replica that becomes the master of some slots.
 
 use lock_tests::{RedisCluster, RedisServer, needs, wait};
 
 use super::{IMPATIENT, manager, taken};
 use crate::failover::{Fate, Load, TTL, service_goes_on};
 
-/// The replica of a master, as the cluster was started.
+/// Returns the replica of a master, as the cluster was started.
 fn replica_of<'a>(cluster: &'a RedisCluster, master: &RedisServer) -> &'a RedisServer {
     let nodes = cluster.nodes();
     let index = nodes.iter().position(|node| node.port() == master.port());
@@ -14,7 +14,7 @@ fn replica_of<'a>(cluster: &'a RedisCluster, master: &RedisServer) -> &'a RedisS
 
 async fn goes_on(fate: Fate) {
     let cluster = RedisCluster::start(IMPATIENT);
-    // All on the one that fails.
+    // All keys of the load are on the master that fails.
     let load = Load::start(&cluster.url(), "{load}").await;
     let first = cluster.master_of("lockkit:{load}");
     let replica = replica_of(&cluster, first);
@@ -30,19 +30,19 @@ async fn goes_on(fate: Fate) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn when_a_master_is_killed_its_locks_are_had_again_as_soon_as_there_is_another() {
+async fn when_a_master_is_killed_its_locks_can_be_taken_as_soon_as_there_is_another() {
     needs!(redis);
     goes_on(Fate::Killed).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn when_a_master_is_frozen_its_locks_are_had_again_as_soon_as_there_is_another() {
+async fn when_a_master_is_frozen_its_locks_can_be_taken_as_soon_as_there_is_another() {
     needs!(redis);
     goes_on(Fate::Frozen).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn when_a_master_gives_way_its_locks_are_had_again_at_once() {
+async fn when_a_master_gives_way_its_locks_can_be_taken_at_once() {
     needs!(redis);
     goes_on(Fate::Replaced).await;
 }
@@ -64,17 +64,20 @@ async fn while_one_master_is_frozen_the_locks_of_the_others_are_renewed() {
     let (lost, kept): (Vec<_>, Vec<_>) = guards
         .into_iter()
         .partition(|(key, _)| cluster.master_of(&format!("lockkit:{key}")).port() == frozen.port());
-    assert!(lost.len() > 5 && kept.len() > 5, "on every node some");
+    assert!(
+        lost.len() > 5 && kept.len() > 5,
+        "there are locks on every node"
+    );
     frozen.stop();
     for (_, guard) in &lost {
         guard.lost().await;
     }
-    // Well past the time at which they would have been lost too.
+    // The loop ends well past the time at which these locks would have been lost too.
     for _ in 0..3 {
         let (key, _) = &kept[0];
         let ends = || cluster.cli(key, &["PEXPIRETIME", &format!("lockkit:{key}")]);
         let before = ends();
-        wait::eventually("it is renewed", async || ends() != before).await;
+        wait::eventually("the lock is renewed", async || ends() != before).await;
     }
     assert!(kept.iter().all(|(_, guard)| guard.is_valid()));
     frozen.cont();
@@ -89,10 +92,13 @@ async fn a_lock_that_the_new_master_knows_is_kept_and_renewed_there() {
     let first = cluster.master_of("lockkit:k");
     let replica = replica_of(&cluster, first);
     replica.cli(&["CLUSTER", "FAILOVER"]);
-    wait::eventually("it has given way", async || replica.role() == "master").await;
+    wait::eventually("the master has given way", async || {
+        replica.role() == "master"
+    })
+    .await;
     let ends = || replica.cli(&["PEXPIRETIME", "lockkit:k"]);
     let before = ends();
-    wait::eventually("it is renewed", async || ends() != before).await;
+    wait::eventually("the lock is renewed", async || ends() != before).await;
     guard.release().await.expect("held");
     assert_eq!(replica.get("lockkit:k"), None);
 }

@@ -1,4 +1,5 @@
-//! Nodes that hang, or know less than others, while the node that has the key is well.
+//! Tests nodes that hang, or have missed a failover, while the node that has the key is
+//! healthy.
 
 use std::thread;
 use std::time::Duration;
@@ -22,7 +23,7 @@ fn on_a_new_runtime(locks: &LockManager, key: &str) -> Result<(), Error> {
     thread.join().expect("no panic")
 }
 
-/// Keys whose slots this node has.
+/// Returns keys whose slots this node has.
 fn keys_on(cluster: &RedisCluster, node: &RedisServer, count: usize) -> Vec<String> {
     let keys = (0..).map(|number| format!("k{number}"));
     let there = |key: &String| cluster.master_of(&format!("lockkit:{key}")).port() == node.port();
@@ -30,7 +31,7 @@ fn keys_on(cluster: &RedisCluster, node: &RedisServer, count: usize) -> Vec<Stri
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_others_that_hang_cost_nothing_while_the_node_of_the_keys_is_well() {
+async fn other_nodes_that_hang_cost_nothing_while_the_node_of_the_keys_is_healthy() {
     needs!(redis);
     let cluster = RedisCluster::start(PATIENT);
     let [well, others @ ..] = cluster.nodes() else {
@@ -54,7 +55,7 @@ async fn all_others_that_hang_cost_nothing_while_the_node_of_the_keys_is_well() 
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    // One that begins now is told by the one that is well.
+    // A manager that starts now learns the map from the healthy node.
     let other = builder().connect().await.expect("a manager");
     taken(&other, &free[0], long())
         .await
@@ -63,13 +64,13 @@ async fn all_others_that_hang_cost_nothing_while_the_node_of_the_keys_is_well() 
         .expect("held");
     let ends = || well.cli(&["PEXPIRETIME", &format!("lockkit:{}", held[0])]);
     let before = ends();
-    wait::eventually("it is renewed", async || ends() != before).await;
+    wait::eventually("the lock is renewed", async || ends() != before).await;
     assert!(guards.iter().all(|guard| guard.is_valid()));
     others.iter().for_each(RedisServer::cont);
 }
 
 #[tokio::test]
-async fn a_node_that_has_missed_a_failover_is_not_believed_where_it_alone_is_heard() {
+async fn a_node_that_has_missed_a_failover_is_not_believed_when_it_alone_answers() {
     needs!(redis);
     let servers = [RedisServer::start(), RedisServer::start()];
     let [old, new] = &servers;
@@ -88,7 +89,10 @@ async fn a_node_that_has_missed_a_failover_is_not_believed_where_it_alone_is_hea
         commands.iter().filter(|name| *name == "CLUSTER").count() / 2
     };
     let before = looks();
-    wait::eventually("it is asked", async || looks() > before + 4).await;
+    wait::eventually("the manager asks the stale node", async || {
+        looks() > before + 4
+    })
+    .await;
     let other = taken(&locks, "other", long()).await;
     assert_eq!(old.keys(), Vec::<String>::new());
     other.release().await.expect("held");

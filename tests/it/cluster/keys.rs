@@ -1,4 +1,4 @@
-//! Which keys there are, and where they stand.
+//! Tests which keys there are in a cluster, and in which slots.
 
 use std::collections::BTreeSet;
 
@@ -75,7 +75,7 @@ async fn locks_on_all_nodes_are_renewed_together() {
     };
     let before: Vec<_> = guards.iter().map(|(key, _)| (key, ends(key))).collect();
     for (key, before) in &before {
-        wait::eventually("it is renewed", async || ends(key) != *before).await;
+        wait::eventually("the lock is renewed", async || ends(key) != *before).await;
     }
     assert!(guards.iter().all(|(_, guard)| guard.is_valid()));
     for node in cluster.masters() {
@@ -88,7 +88,7 @@ async fn locks_on_all_nodes_are_renewed_together() {
 }
 
 #[tokio::test]
-async fn fencing_tokens_rise_on_every_node_and_over_a_mark_that_is_ahead_of_the_clock() {
+async fn fencing_tokens_rise_on_every_node_and_above_a_mark_that_is_ahead_of_the_clock() {
     needs!(redis);
     let cluster = shared_cluster();
     let builder = LockManager::builder(&cluster.url()).namespace("ahead:");

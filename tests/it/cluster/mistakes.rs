@@ -1,4 +1,5 @@
-//! What is wrong with the URL or the nodes, each by its kind, soon, and without a secret.
+//! Tests mistakes in the URL or the nodes: each has its kind of error, soon, and shows no
+//! secret.
 
 use std::time::Duration;
 
@@ -49,7 +50,7 @@ async fn a_node_that_has_all_slots_is_no_server_of_its_own_either() {
     let guard = locks.lock("k").acquire().await.expect("free");
     guard.release().await.expect("held");
 
-    // A right that is missing is found there, too, whichever slots the node has.
+    // A missing right is found there too, for any slots of the node.
     let user = ["ACL", "SETUSER", "alice", "on", ">sesame"];
     let rights = ["+@all", "-zpopmin", "~*", "&*"];
     for node in cluster.nodes() {
@@ -91,10 +92,10 @@ async fn a_cluster_that_has_lost_slots_is_an_outage_and_a_wrong_password_a_mista
         .expect("a manager");
     assert!(!format!("{locks:?}").contains("ofthe"));
     drop(locks.lock("k").acquire().await.expect("free"));
-    // A master, and the replica that would take its place.
+    // The test kills a master and the replica that would take its place.
     cluster.nodes()[3].kill();
     cluster.nodes()[0].kill();
-    wait::eventually("the others give up", async || {
+    wait::eventually("the other nodes report the cluster as down", async || {
         cluster.nodes()[1]
             .cli(&["CLUSTER", "INFO"])
             .contains("cluster_state:fail")
@@ -107,16 +108,16 @@ async fn a_cluster_that_has_lost_slots_is_an_outage_and_a_wrong_password_a_mista
     }
     let error = refused(&url("ofthecluster"), "").await;
     assert_eq!(error.kind(), ErrorKind::Unavailable);
-    // And it comes back.
+    // The locks come back when the master is back.
     cluster.nodes()[0].start_again();
-    wait::eventually("locks are had again", async || {
+    wait::eventually("locks can be taken again", async || {
         locks.lock("k").acquire().await.is_ok()
     })
     .await;
 }
 
 #[tokio::test]
-async fn nodes_that_send_one_to_each_other_are_an_outage() {
+async fn nodes_that_redirect_to_each_other_are_an_outage() {
     needs!(redis);
     let cluster = RedisCluster::start(PATIENT);
     let builder = LockManager::builder(&cluster.url()).operation_timeout(Duration::from_secs(1));
@@ -125,7 +126,7 @@ async fn nodes_that_send_one_to_each_other_are_an_outage() {
     let nodes = cluster.nodes()[..3].iter();
     let mut others = nodes.filter(|node| node.port() != owner.port());
     let other = others.next().expect("another master");
-    // The one has given the slot away, and the other knows nothing of it.
+    // The owner has given the slot away, and the other node knows nothing of it.
     let slot = cluster.slot("lockkit:k").to_string();
     let given = ["CLUSTER", "SETSLOT", &slot, "NODE", &other.id()];
     owner.cli(&given);
@@ -133,7 +134,7 @@ async fn nodes_that_send_one_to_each_other_are_an_outage() {
     let error = error.expect("in bounded time").expect_err("no lock");
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     other.cli(&given);
-    wait::eventually("locks are had again", async || {
+    wait::eventually("locks can be taken again", async || {
         locks.lock("k").acquire().await.is_ok()
     })
     .await;

@@ -1,5 +1,4 @@
-//! A cluster of Redis nodes: what becomes of locks, of those who wait, and of those who ask meanwhile,
-//! when slots and nodes move.
+//! Tests a cluster of Redis nodes: locks, waiters and new requests while slots and nodes move.
 
 mod failover;
 mod hanging;
@@ -17,9 +16,9 @@ use lock_tests::RedisCluster;
 
 use crate::steps::{self, Waiter, its_turn, long, refused, taken};
 
-/// For tests in which a node fails: it is taken for dead soon.
+/// The node timeout for tests in which a node fails, so that it is soon taken for dead.
 const IMPATIENT: Duration = Duration::from_secs(1);
-/// For the others, on a machine that is busy with other tests.
+/// The node timeout for the other tests, on a machine that is busy with tests.
 const PATIENT: Duration = Duration::from_secs(15);
 
 async fn manager(cluster: &RedisCluster) -> LockManager {

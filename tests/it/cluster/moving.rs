@@ -1,4 +1,4 @@
-//! A slot on its way from one node to another.
+//! Tests a slot on its way from one node to another.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -11,7 +11,7 @@ use super::{its_turn, long, manager, taken};
 use crate::conformance::shared_cluster;
 use crate::failover::{Load, TTL};
 
-/// All keys of the tag's slot, from the node that has it to another.
+/// The migration of all keys of the tag's slot from their node to another.
 struct Move<'a> {
     cluster: &'a RedisCluster,
     slot: String,
@@ -20,7 +20,7 @@ struct Move<'a> {
 }
 
 impl<'a> Move<'a> {
-    /// Both nodes know that the slot is on its way; all its keys are where they were.
+    /// Begins the migration: both nodes know of it, and no key has moved yet.
     fn begin(cluster: &'a RedisCluster, tag: &str) -> Self {
         let from = cluster.master_of(tag);
         let masters = cluster.masters();
@@ -44,7 +44,7 @@ impl<'a> Move<'a> {
         keys.lines().map(str::to_owned).collect()
     }
 
-    /// The keys that begin so are moved.
+    /// Moves the keys that begin with `prefix`.
     fn keys_move(&self, prefix: &str) {
         let port = self.to.port().to_string();
         for key in self.keys() {
@@ -55,18 +55,21 @@ impl<'a> Move<'a> {
         }
     }
 
-    /// The rest of the keys, and the slot itself.
+    /// Moves the rest of the keys, and the slot itself.
     ///
-    /// One move at a time: where one ends, the epoch of its node rises, and with it all that this node still
-    /// claims. Were that a slot which another move has just taken from it, it would get it back, and the
-    /// other node would delete the slot's keys.
+    /// Only one migration ends at a time.
+    ///
+    /// At its end the epoch of the target node rises, for all slots that this node still claims. Among them
+    /// could be a slot that another migration has just taken from it. The node would get that slot back, and
+    /// the other node would delete the slot's keys.
     fn end(self) {
         static ENDING: Mutex<()> = Mutex::new(());
         let _alone = ENDING.lock().unwrap_or_else(PoisonError::into_inner);
         let id = self.to.id();
         let given = ["CLUSTER", "SETSLOT", &self.slot, "NODE", &id];
         let is_told = |node: &RedisServer| node.try_cli(&given).is_ok();
-        // Told again until all agree: what a node said before it was told may arrive behind it.
+        // The command is repeated until all nodes agree, because an older message of a node may arrive after
+        // it.
         wait::until(
             "the slot is where it should be, and the cluster whole",
             || {
@@ -81,7 +84,7 @@ impl<'a> Move<'a> {
     }
 }
 
-/// Takes the lock and gives it back.
+/// Takes the lock and releases it.
 async fn once(locks: &LockManager, key: &str) -> FencingToken {
     let guard = locks.lock(key).ttl(long()).acquire().await.expect("free");
     let fence = guard.fencing_token();
@@ -104,24 +107,27 @@ async fn a_slot_that_has_moved_is_followed() {
     let ends = || cluster.cli(name, &["PEXPIRETIME", name]);
     let first = ends();
     assert_ne!(first, "-2", "the lock has moved with its slot");
-    wait::eventually("it is renewed where it is now", async || ends() != first).await;
+    wait::eventually("the lock is renewed on the new node", async || {
+        ends() != first
+    })
+    .await;
     guard.release().await.expect("held");
     assert_eq!(cluster.cli(name, &["EXISTS", name]), "0");
 }
 
 #[tokio::test]
-async fn while_its_slot_is_on_its_way_a_lock_is_taken_renewed_refused_and_given_back() {
+async fn while_its_slot_moves_a_lock_is_taken_renewed_refused_and_released() {
     needs!(redis);
     let cluster = shared_cluster();
     let (locks, other) = (manager(cluster).await, manager(cluster).await);
-    // A mark, and locks that are held, of one slot.
+    // The slot has a high-water mark and locks that are held.
     let mut last = once(&locks, "{moving}").await;
     let held = taken(&locks, "{moving}:held", TTL).await;
     let gone = taken(&locks, "{moving}:gone", TTL).await;
     let cooled = taken(&locks, "{moving}:cooled", TTL).await;
     let began = Instant::now();
     let moving = Move::begin(cluster, "lockkit:{moving}");
-    // The keys are on both sides, then with the mark on the other, then with none on this one.
+    // The keys are first on both nodes, then the mark is on the target, then no key is left on the source.
     for moves in [
         "lockkit:{moving}:gone",
         "lockkit:!f:",
@@ -153,10 +159,10 @@ async fn while_its_slot_is_on_its_way_a_lock_is_taken_renewed_refused_and_given_
         .lock("{moving}:cooled")
         .acquire()
         .await
-        .expect_err("it cools down");
+        .expect_err("the lock cools down");
     assert!(error.is_cooling_down());
-    // Both have been renewed meanwhile, on either side.
-    wait::eventually("they outlive their ttl", async || {
+    // Both locks have been renewed meanwhile, on either node.
+    wait::eventually("the locks outlive their ttl", async || {
         began.elapsed() > TTL * 2 || !held.is_valid() || !gone.is_valid()
     })
     .await;
@@ -170,7 +176,7 @@ async fn while_its_slot_is_on_its_way_a_lock_is_taken_renewed_refused_and_given_
 }
 
 #[tokio::test]
-async fn who_waits_for_a_lock_on_its_way_is_told_of_the_release() {
+async fn a_waiter_for_a_lock_whose_slot_moves_is_told_of_the_release() {
     needs!(redis);
     let cluster = shared_cluster();
     let (locks, other) = (manager(cluster).await, manager(cluster).await);
@@ -183,7 +189,7 @@ async fn who_waits_for_a_lock_on_its_way_is_told_of_the_release() {
             .acquire(),
     );
     let queue = "lockkit:!qt:{awaited}";
-    wait::eventually("it is queued", async || {
+    wait::eventually("the waiter is queued", async || {
         cluster.cli(queue, &["EXISTS", queue]) == "1"
     })
     .await;
@@ -196,7 +202,7 @@ async fn who_waits_for_a_lock_on_its_way_is_told_of_the_release() {
 }
 
 #[tokio::test]
-async fn who_waits_asks_again_where_its_place_may_have_been_lost() {
+async fn a_waiter_asks_again_when_its_ticket_may_have_been_lost() {
     needs!(redis);
     let cluster = shared_cluster();
     let (locks, other) = (manager(cluster).await, manager(cluster).await);
@@ -205,23 +211,25 @@ async fn who_waits_asks_again_where_its_place_may_have_been_lost() {
     let waiter = other.lock("{lost}").ttl(long()).wait(Wait::Forever);
     let waiter = tokio::spawn(waiter.acquire());
     let queue = "lockkit:!qt:{lost}";
-    wait::eventually("it is queued", async || {
+    wait::eventually("the waiter is queued", async || {
         cluster.cli(queue, &["EXISTS", queue]) == "1"
     })
     .await;
-    // As if a new master had never heard of them.
+    // The deletion plays a new master that knows neither the waiter nor the lock.
     cluster.cli(queue, &["DEL", queue, "lockkit:{lost}"]);
     Move::begin(cluster, "lockkit:{lost}").end();
-    // Somebody of its process finds out.
+    // Another call of its process notices the move.
     once(&other, "{lost}:other").await;
-    let next = timeout(wait::PATIENCE, waiter).await.expect("it asks");
+    let next = timeout(wait::PATIENCE, waiter)
+        .await
+        .expect("the waiter asks");
     let next = next.expect("no panic").expect("free");
     drop(guard);
     next.release().await.expect("held");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn under_load_slots_move_and_nobody_notices() {
+async fn under_load_slots_move_without_a_failed_call() {
     needs!(redis);
     let cluster = shared_cluster();
     let load = Load::start(&cluster.url(), "{moving load}").await;
@@ -229,13 +237,13 @@ async fn under_load_slots_move_and_nobody_notices() {
     for _ in 0..3 {
         let moving = tokio::task::block_in_place(|| Move::begin(cluster, "lockkit:{moving load}"));
         let before = load.granted();
-        wait::eventually("locks are taken on the way", async || {
+        wait::eventually("locks are taken while the slot moves", async || {
             load.granted() > before + 20
         })
         .await;
         tokio::task::block_in_place(|| moving.end());
         let before = load.granted();
-        wait::eventually("locks are taken where it is", async || {
+        wait::eventually("locks are taken on the new node", async || {
             load.granted() > before + 20
         })
         .await;
@@ -249,7 +257,7 @@ async fn a_mark_that_has_not_moved_yet_counts_where_the_lock_is_taken() {
     let cluster = shared_cluster();
     let locks = manager(cluster).await;
     once(&locks, "{ahead}").await;
-    // The clock passes it in a moment; until then it could only be counted on from by a script.
+    // The clock passes the mark in a moment. Until then, only a script could count on from it.
     let slot = cluster.slot("lockkit:{ahead}");
     let from = cluster.master_of("lockkit:{ahead}");
     let marks = from

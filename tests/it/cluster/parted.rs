@@ -1,4 +1,4 @@
-//! A master that lives on, cut off from the other nodes, or from clients alone.
+//! Tests a master that lives on, cut off from the other nodes or only from clients.
 
 use std::time::Instant;
 
@@ -10,15 +10,17 @@ use super::{IMPATIENT, PATIENT, its_turn, long, taken};
 use crate::failover::{Load, TTL, service_goes_on};
 use crate::steps::manager;
 
-/// A hash tag of which this node has the slot.
+/// Returns a hash tag whose slot this node has.
 fn tag_on(split: &SplitCluster, node: &RedisServer) -> String {
     let mut tags = (0..).map(|number| format!("{{tag {number}}}"));
     let found = tags.find(|tag| split.cluster().master_of(tag).port() == node.port());
     found.expect("a tag")
 }
 
-/// Looks at the server and then at the guard until the guard is lost. Whenever the server has given
-/// the key away, the guard, asked after it, must know.
+/// Watches the server and the guard until the guard is lost.
+///
+/// Whenever the server has given the key away, the guard must already know when it is asked after
+/// the server.
 async fn is_told_in_time(server: &RedisServer, guard: &LockGuard) {
     let name = format!("lockkit:{}", guard.key());
     let began = Instant::now();
@@ -28,20 +30,20 @@ async fn is_told_in_time(server: &RedisServer, guard: &LockGuard) {
             if !guard.is_valid() {
                 break;
             }
-            assert!(there, "the key is gone, and its owner believes in it");
-            assert!(began.elapsed() < wait::PATIENCE, "it is never lost");
+            assert!(there, "the key is gone, and the guard is still valid");
+            assert!(began.elapsed() < wait::PATIENCE, "the guard is never lost");
         }
     });
     let lost = timeout(wait::PATIENCE, guard.lost()).await;
-    lost.expect("whoever waits for it is told");
+    lost.expect("the guard's `lost` resolves");
 }
 
-/// Somebody else waits for the lock, and is given it.
+/// Makes another manager wait for the lock, and hands the lock over to it.
 async fn handed_over(split: &SplitCluster, guard: LockGuard, to: &LockManager) -> LockGuard {
     let waiter = to.lock(guard.key()).ttl(long()).wait(Wait::Forever);
     let waiter = tokio::spawn(waiter.acquire());
     let queue = format!("lockkit:!qt:{}", guard.key());
-    wait::eventually("it is queued", async || {
+    wait::eventually("the waiter is queued", async || {
         split.cluster().cli(&queue, &["EXISTS", &queue]) == "1"
     })
     .await;
@@ -56,8 +58,9 @@ async fn outage(locks: &LockManager, key: &str) {
     assert_eq!(error.kind(), ErrorKind::Unavailable);
 }
 
-/// Asks until it is granted, and until then is told nothing but that it is held, or that there is no
-/// answer.
+/// Asks until the lock is granted.
+///
+/// Until then every answer must be that the lock is held, or that there is no answer.
 async fn at_last(locks: &LockManager, key: &str) -> LockGuard {
     let mut granted = None;
     wait::eventually("the lock is granted", async || {
@@ -75,11 +78,12 @@ async fn at_last(locks: &LockManager, key: &str) -> LockGuard {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn when_a_master_is_cut_off_its_locks_are_had_again_as_soon_as_there_is_another() {
+async fn when_a_master_is_cut_off_its_locks_can_be_taken_as_soon_as_there_is_another() {
     needs!(redis);
     let split = SplitCluster::start(IMPATIENT);
     let tag = tag_on(&split, split.first());
-    // On both sides. Who is on the first master's side goes on there until it stops by itself.
+    // There is load on both sides. Clients on the first master's side continue there until it stops
+    // by itself.
     let (url, inside) = (split.url(), split.inside_url());
     let load = Load::from_all([&url, &url, &inside], &tag).await;
     let serves = || {
@@ -90,7 +94,7 @@ async fn when_a_master_is_cut_off_its_locks_are_had_again_as_soon_as_there_is_an
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_is_cut_off_with_a_master_is_told_of_the_loss_before_its_lease_ends_there() {
+async fn an_owner_that_is_cut_off_with_a_master_is_told_of_the_loss_before_its_lease_ends_there() {
     needs!(redis);
     let split = SplitCluster::start(IMPATIENT);
     let key = tag_on(&split, split.first());
@@ -99,17 +103,17 @@ async fn who_is_cut_off_with_a_master_is_told_of_the_loss_before_its_lease_ends_
     let guard = taken(&inside, &key, TTL).await;
     split.part();
     is_told_in_time(split.first(), &guard).await;
-    // The others go on with the replica, and with higher fencing tokens.
+    // The other clients continue with the replica, with higher fencing tokens.
     let next = at_last(&outside, &key).await;
     assert!(next.fencing_token() > guard.fencing_token());
-    // Two masters of the same slots, as far as they know themselves.
+    // Two masters claim the same slots.
     assert_eq!(split.first().role(), "master");
     assert_eq!(split.replica().role(), "master");
     outage(&inside, &key).await;
     outage(&inside, &tag_on_other(&split)).await;
     drop(guard);
     next.release().await.expect("held");
-    // When it heals, both sides mean the same master.
+    // After the partition, both sides have the same master.
     split.heal();
     let guard = at_last(&inside, &key).await;
     assert!(guard.is_valid());
@@ -118,7 +122,7 @@ async fn who_is_cut_off_with_a_master_is_told_of_the_loss_before_its_lease_ends_
     guard.release().await.expect("held");
 }
 
-/// A hash tag of a slot that stays where it is.
+/// Returns a hash tag of a slot that stays where it is.
 fn tag_on_other(split: &SplitCluster) -> String {
     let mut tags = (0..).map(|number| format!("{{other {number}}}"));
     let replica = split.replica().port();
@@ -132,7 +136,7 @@ fn tag_on_other(split: &SplitCluster) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_that_do_not_see_a_master_lose_its_locks_alone_and_nobody_takes_its_place() {
+async fn clients_that_do_not_see_a_master_lose_only_its_locks_and_no_replica_replaces_it() {
     needs!(redis);
     let split = SplitCluster::start(PATIENT);
     let on = |index: usize| tag_on(&split, &split.cluster().nodes()[index]);
@@ -147,17 +151,18 @@ async fn clients_that_do_not_see_a_master_lose_its_locks_alone_and_nobody_takes_
     split.part_clients();
     is_told_in_time(split.first(), &lost).await;
     outage(&outside, &unseen).await;
-    // Who sees it goes on with it, as nothing has changed for the nodes.
+    // Clients that see the master continue with it, because nothing has changed for the nodes.
     let next = at_last(&inside, &unseen).await;
     assert!(next.fencing_token() > lost.fencing_token());
     next.release().await.expect("held");
     assert_eq!(split.first().role(), "master");
-    // The others are renewed meanwhile, and handed over wherever the managers listen.
+    // The other locks are renewed meanwhile, and handed over on any node that the managers listen
+    // on.
     for (key, guard) in seen.iter().zip(kept) {
         let name = format!("lockkit:{key}");
         let ends = || split.cluster().cli(&name, &["PEXPIRETIME", &name]);
         let before = ends();
-        wait::eventually("it is renewed", async || ends() != before).await;
+        wait::eventually("the lock is renewed", async || ends() != before).await;
         let guard = handed_over(&split, guard, &inside).await;
         let guard = handed_over(&split, guard, &outside).await;
         guard.release().await.expect("held");

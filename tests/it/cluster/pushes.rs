@@ -1,4 +1,4 @@
-//! Those who wait are told, wherever they and the lock are.
+//! Tests that waiters get their pushes, on any node and for a lock on any node.
 
 use lock_core::{LockManager, Wait};
 use lock_tests::{RedisCluster, RedisServer, needs, wait};
@@ -6,18 +6,18 @@ use lock_tests::{RedisCluster, RedisServer, needs, wait};
 use super::{IMPATIENT, Waiter, its_turn, long, manager, taken};
 use crate::conformance::shared_cluster;
 
-/// Waits for a key, and has its place in the queue when this returns.
+/// Waits for a key, and returns when the waiter is in the queue.
 async fn waits(cluster: &RedisCluster, locks: &LockManager, key: &str) -> Waiter {
     let waiter = tokio::spawn(locks.lock(key).ttl(long()).wait(Wait::Forever).acquire());
     let queue = format!("lockkit:!q:{{lockkit:{key}}}");
-    wait::eventually("it is queued", async || {
+    wait::eventually("the waiter is queued", async || {
         cluster.cli(&queue, &["EXISTS", &queue]) == "1"
     })
     .await;
     waiter
 }
 
-/// A key on each of the masters.
+/// Returns a key on each of the masters.
 fn one_on_each(cluster: &RedisCluster, prefix: &str) -> Vec<String> {
     let masters = cluster.masters();
     let on = |master: &RedisServer| {
@@ -27,7 +27,7 @@ fn one_on_each(cluster: &RedisCluster, prefix: &str) -> Vec<String> {
     masters.into_iter().filter_map(on).collect()
 }
 
-/// Where somebody listens to releases.
+/// Returns the nodes on which a manager listens to releases.
 fn listening(cluster: &RedisCluster) -> Vec<&RedisServer> {
     let nodes = cluster.up();
     let listens =
@@ -36,7 +36,7 @@ fn listening(cluster: &RedisCluster) -> Vec<&RedisServer> {
 }
 
 #[tokio::test]
-async fn a_release_on_any_node_is_heard_at_once_by_whoever_listens_on_another() {
+async fn a_release_on_any_node_is_heard_at_once_by_a_waiter_that_listens_on_another() {
     needs!(redis);
     let cluster = shared_cluster();
     let (locks, other) = (manager(cluster).await, manager(cluster).await);
@@ -46,7 +46,8 @@ async fn a_release_on_any_node_is_heard_at_once_by_whoever_listens_on_another() 
         let waiter = waits(cluster, &other, key).await;
         guard.release().await.expect("held");
         let next = its_turn(waiter).await;
-        // It asked, as another node's clock says nothing: so it has its whole ttl.
+        // The waiter has its whole ttl, because it asked: the clock of another node proves nothing
+        // to it.
         assert!(next.remaining() > long() * 9 / 10);
         next.release().await.expect("held");
     }
@@ -69,7 +70,7 @@ async fn when_the_node_that_a_manager_listens_on_is_killed_it_listens_on_another
         .find(|key| cluster.master_of(&format!("lockkit:{key}")).port() == killed.port());
     let lost = lost.cloned();
     killed.kill();
-    wait::eventually("both listen elsewhere", async || {
+    wait::eventually("both managers listen elsewhere", async || {
         let nodes = cluster.up();
         let channels = nodes.map(|node| node.cli(&["PUBSUB", "CHANNELS", "lockkit:!m:*"]));
         channels
@@ -80,7 +81,7 @@ async fn when_the_node_that_a_manager_listens_on_is_killed_it_listens_on_another
     .await;
     for (key, guard, waiter) in waiting {
         if Some(key) == lost.as_ref() {
-            // Those who wait for a key of the node that is gone are told so.
+            // Waiters for a key of the killed node get an error.
             waiter.abort();
             continue;
         }
@@ -96,7 +97,7 @@ async fn when_the_node_that_a_manager_listens_on_is_frozen_it_listens_on_another
     let locks = manager(&cluster).await;
     let frozen = listening(&cluster)[0];
     frozen.stop();
-    wait::eventually("it listens elsewhere", async || {
+    wait::eventually("the manager listens elsewhere", async || {
         !listening(&cluster).is_empty()
     })
     .await;
@@ -110,7 +111,8 @@ async fn a_waiter_that_is_dead_costs_its_grant_and_no_more() {
     let cluster = shared_cluster();
     let (locks, other) = (manager(cluster).await, manager(cluster).await);
     let guard = taken(&locks, "dead", long()).await;
-    // Whoever hears a push may be connected to another node: that nobody here does proves nothing.
+    // A listener may be connected to another node, so PUBLISH without a receiver on this node
+    // proves nothing.
     let queue = "lockkit:!q:{lockkit:dead}";
     let dead = "0123456789abcdef/0123456789abcdef0123456789abcdef 1500";
     cluster.cli(queue, &["ZADD", queue, "1", dead]);

@@ -1,4 +1,4 @@
-//! Locks that replicas acknowledge, in a cluster.
+//! Tests locks that replicas acknowledge, in a cluster.
 
 use lock_core::{ErrorKind, LockManager};
 use lock_tests::{needs, wait};
@@ -8,7 +8,7 @@ use crate::failover::TTL;
 
 async fn manager(acks: u16) -> LockManager {
     let builder = LockManager::builder(&shared_cluster().url()).replica_acks(acks);
-    // A quarter of it is for the replicas.
+    // The replicas get a quarter of this time.
     let builder = builder.operation_timeout(std::time::Duration::from_secs(5));
     builder
         .namespace("acks:")
@@ -30,7 +30,7 @@ async fn on_every_node_locks_are_acknowledged_and_renewed_by_its_replica() {
     let ends = |name: &String| shared_cluster().cli(name, &["PEXPIRETIME", name]);
     let before: Vec<_> = guards.iter().map(|(name, _)| ends(name)).collect();
     for ((name, _), before) in guards.iter().zip(before) {
-        wait::eventually("it is renewed", async || ends(name) != before).await;
+        wait::eventually("the lock is renewed", async || ends(name) != before).await;
     }
     for (_, guard) in guards {
         assert!(guard.is_valid());
@@ -39,15 +39,15 @@ async fn on_every_node_locks_are_acknowledged_and_renewed_by_its_replica() {
 }
 
 #[tokio::test]
-async fn a_lock_that_too_few_replicas_of_its_node_have_is_given_back() {
+async fn a_lock_that_too_few_replicas_of_its_node_have_is_released() {
     needs!(redis);
-    // Each master has one.
+    // Each master has one replica.
     let locks = manager(2).await;
     for key in ["few:a", "few:b", "few:c"] {
         let error = locks.lock(key).acquire().await.expect_err("too few");
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         let name = format!("acks:{key}");
-        wait::eventually("it is given back", async || {
+        wait::eventually("the lock is released", async || {
             shared_cluster().cli(&name, &["EXISTS", &name]) == "0"
         })
         .await;

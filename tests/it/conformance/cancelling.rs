@@ -1,4 +1,4 @@
-//! Dropping any future of the kit, after any number of polls, leaves nothing behind.
+//! Tests that dropping any future of the kit, after any number of polls, leaves nothing behind.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -11,16 +11,16 @@ use tokio::time::timeout;
 
 use super::{Fixture, long};
 
-/// When a future that has been polled often enough is dropped.
+/// The moment at which a future is dropped after its last poll.
 #[derive(Clone, Copy)]
 enum Dropped {
-    /// Right after the poll: what it sent is on its way.
+    /// Right after the poll, when its request is on its way.
     AtOnce,
-    /// When it wants to be polled again: what it waited for is there, and nobody has looked.
+    /// When the future is woken again: the answer has arrived, and the future has not read it.
     WhenWoken,
 }
 
-/// Polls `future` at most `polls` times; its output, if that was enough.
+/// Polls `future` at most `polls` times; returns its output, if that was enough.
 async fn polled<F: Future>(future: F, polls: usize, dropped: Dropped) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut left = polls;
@@ -35,14 +35,15 @@ async fn polled<F: Future>(future: F, polls: usize, dropped: Dropped) -> Option<
             Poll::Pending => Poll::Pending,
         }
     });
-    // A waiter that is not woken is dropped in its sleep.
+    // A waiter that is not woken is dropped while it sleeps.
     timeout(Duration::from_millis(100), limited)
         .await
         .unwrap_or_default()
 }
 
-/// Calls `attempt` with every number of polls from none to the first that suffices; a future that
-/// nobody wakes is not polled more often than it was.
+/// Calls `attempt` with every number of polls, from zero to the first that suffices.
+///
+/// A future that is not woken is not polled more often.
 async fn after_every_number_of_polls(
     most: usize,
     mut attempt: impl AsyncFnMut(usize, Dropped) -> bool,
@@ -58,7 +59,7 @@ async fn after_every_number_of_polls(
 
 async fn nothing_is_left(store: &Fixture, locks: &LockManager) {
     assert!(locks.held().is_empty());
-    wait::eventually("nothing is taken, nobody is queued", async || {
+    wait::eventually("no key is taken and no waiter is queued", async || {
         store.taken() == 0 && store.waiting() == 0
     })
     .await;
@@ -66,7 +67,7 @@ async fn nothing_is_left(store: &Fixture, locks: &LockManager) {
 
 pub(super) async fn an_acquire_dropped_after_any_number_of_polls_leaves_nothing(store: &Fixture) {
     after_every_number_of_polls(30, async |polls, dropped| {
-        // A manager of its own: the connection is made anew under the attempt, in every round.
+        // Each round has a manager of its own, so that the attempt makes a new connection.
         let locks = store.manager().await;
         let acquire = locks.lock("k").ttl(long()).acquire();
         let done = polled(acquire, polls, dropped).await.is_some();
@@ -88,7 +89,7 @@ pub(super) async fn a_waiting_acquire_dropped_after_any_number_of_polls_leaves_n
         let first = owner.lock("k").ttl(long()).acquire().await.expect("free");
         let acquire = locks.lock("k").ttl(long()).wait(Wait::Forever).acquire();
         assert!(polled(acquire, polls, dropped).await.is_none(), "held");
-        wait::eventually("nobody is queued", async || store.waiting() == 0).await;
+        wait::eventually("no waiter is queued", async || store.waiting() == 0).await;
         assert!(locks.held().is_empty());
         first.release().await.expect("held");
         nothing_is_left(store, &owner).await;
@@ -123,9 +124,11 @@ pub(super) async fn a_release_dropped_after_any_number_of_polls_goes_on(store: &
     .await;
 }
 
-pub(super) async fn an_acquire_cancelled_in_flight_is_not_in_its_own_way(store: &Fixture) {
+pub(super) async fn an_acquire_cancelled_in_flight_does_not_block_the_next_one_of_its_manager(
+    store: &Fixture,
+) {
     let locks = store.manager().await;
-    // The connection is there, so that the attempt is soon on its way.
+    // The connection exists already, so that the attempt is soon on its way.
     let first = locks.lock("k").ttl(long()).acquire().await.expect("free");
     first.release().await.expect("held");
     for polls in 1..5 {
@@ -137,7 +140,7 @@ pub(super) async fn an_acquire_cancelled_in_flight_is_not_in_its_own_way(store: 
         .await;
         drop(cancelled);
         let next = locks.lock("k").ttl(long()).acquire().await;
-        next.expect("nobody holds it")
+        next.expect("the lock is free")
             .release()
             .await
             .expect("held");

@@ -1,4 +1,4 @@
-//! Guards that end in unusual places, and managers that end in order.
+//! Tests guards that end in unusual places, and managers that drain.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use tokio::runtime::Builder;
 
 use super::{Fixture, kind, long, short};
 
-pub(super) async fn a_guard_dropped_outside_a_runtime_gives_back(store: &Fixture) {
+pub(super) async fn a_guard_dropped_outside_a_runtime_is_released(store: &Fixture) {
     let guard = store.lock("k").await.acquire().await.expect("free");
     std::thread::spawn(move || drop(guard))
         .join()
@@ -16,17 +16,17 @@ pub(super) async fn a_guard_dropped_outside_a_runtime_gives_back(store: &Fixture
     store.is_left_clean().await;
 }
 
-pub(super) async fn a_guard_dropped_in_a_panic_gives_back(store: &Fixture) {
+pub(super) async fn a_guard_dropped_in_a_panic_is_released(store: &Fixture) {
     let guard = store.lock("k").await.acquire().await.expect("free");
     let panicked = std::thread::spawn(move || {
         let _guard = guard;
         panic!("on purpose");
     });
-    panicked.join().expect_err("it panicked");
+    panicked.join().expect_err("the thread panicked");
     store.is_left_clean().await;
 }
 
-pub(super) async fn a_guard_dropped_while_its_runtime_shuts_down_gives_back(store: &Fixture) {
+pub(super) async fn a_guard_dropped_while_its_runtime_shuts_down_is_released(store: &Fixture) {
     let locks = store.manager().await;
     std::thread::spawn(move || {
         for builder in [
@@ -42,7 +42,7 @@ pub(super) async fn a_guard_dropped_while_its_runtime_shuts_down_gives_back(stor
             let request = locks.lock("k").ttl(long()).wait(Wait::Forever);
             let task = async move {
                 let guard = request.acquire().await.expect("free");
-                entered.send(()).expect("somebody listens");
+                entered.send(()).expect("the receiver lives");
                 std::future::pending::<()>().await;
                 drop(guard);
             };
@@ -52,7 +52,7 @@ pub(super) async fn a_guard_dropped_while_its_runtime_shuts_down_gives_back(stor
                     tokio::task::yield_now().await;
                 }
             });
-            // Its task, and with it the guard, goes with the runtime.
+            // The runtime drops its task, and with it the guard.
             drop(runtime);
             assert!(handle.is_finished());
         }
@@ -67,12 +67,12 @@ pub(super) async fn a_guard_outlives_its_manager(store: &Fixture) {
     let guard = locks.lock("k").ttl(short()).acquire().await.expect("free");
     drop(locks);
     let lost = tokio::time::timeout(short() * 2, guard.lost()).await;
-    assert!(lost.is_err(), "it is still renewed");
+    assert!(lost.is_err(), "the lock is still renewed");
     drop(guard);
     store.is_left_clean().await;
 }
 
-pub(super) async fn a_drained_manager_gives_out_nothing(store: &Fixture) {
+pub(super) async fn a_drained_manager_grants_no_lock(store: &Fixture) {
     let locks = store.manager().await;
     let left = locks.drain(Duration::ZERO).await;
     assert_eq!((left.held(), left.releasing()), (0, 0));
@@ -89,7 +89,7 @@ pub(super) async fn a_drained_manager_gives_out_nothing(store: &Fixture) {
         ErrorKind::Unavailable
     );
     let others = store.lock("k").await.acquire().await;
-    drop(others.expect("others go on"));
+    drop(others.expect("other managers still lock"));
 }
 
 pub(super) async fn draining_waits_for_guards_and_releases(store: &Fixture) {
@@ -98,11 +98,11 @@ pub(super) async fn draining_waits_for_guards_and_releases(store: &Fixture) {
     let (started, draining) = std::sync::mpsc::channel();
     let manager = locks.clone();
     let drained = tokio::spawn(async move {
-        started.send(()).expect("somebody listens");
+        started.send(()).expect("the receiver lives");
         manager.drain(long()).await
     });
     tokio::task::yield_now().await;
-    draining.recv().expect("it drains");
+    draining.recv().expect("the drain has begun");
     assert!(!drained.is_finished());
     assert!(guard.is_valid());
     drop(guard);
@@ -122,13 +122,13 @@ pub(super) async fn draining_says_what_is_left_when_time_is_up(store: &Fixture) 
     assert_eq!((left.held(), left.releasing()), (0, 0));
 }
 
-pub(super) async fn draining_does_not_wait_for_those_who_only_wait(store: &Fixture) {
+pub(super) async fn draining_does_not_wait_for_waiters(store: &Fixture) {
     let owner = store.lock("k").await.acquire().await.expect("free");
     let locks = store.manager().await;
     let waiters: Vec<_> = (0..3)
         .map(|_| tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire()))
         .collect();
-    wait::eventually("they wait", async || store.waiting() == 1).await;
+    wait::eventually("the waiter waits", async || store.waiting() == 1).await;
     let left = locks.drain(wait::PATIENCE).await;
     assert_eq!(left.held(), 0, "nothing is held");
     for waiter in waiters {
@@ -141,20 +141,21 @@ pub(super) async fn draining_does_not_wait_for_those_who_only_wait(store: &Fixtu
     drop(owner);
 }
 
-/// How often to race: `LOCK_TESTS_RACES=10000` for the whole night.
+/// Returns the number of races: 300, or that of `LOCK_TESTS_RACES`.
 fn races() -> u32 {
     let chosen = std::env::var("LOCK_TESTS_RACES").ok();
     chosen.map_or(300, |text| text.parse().expect("a number"))
 }
 
-/// Holds for about as long as it takes to the renewal, a little more in every round.
+/// Holds each lock for about the time until its renewal, a little longer in every round.
 async fn race(locks: &LockManager, rounds: u32) {
     let ttl = Duration::from_millis(12);
     for round in 0..rounds {
-        // A key of its own, so that what is left of one round cannot be taken for the next one's.
+        // Each round has a key of its own, so that the key of one round cannot be taken for the
+        // next one's.
         let guard = match locks.lock(format!("k{round}")).ttl(ttl).acquire().await {
             Ok(guard) => guard,
-            // This machine was busy elsewhere for longer than the ttl.
+            // The machine was busy elsewhere for longer than the ttl.
             Err(error) if error.kind() == ErrorKind::Unavailable => continue,
             Err(error) => panic!("{error}"),
         };
@@ -166,7 +167,7 @@ async fn race(locks: &LockManager, rounds: u32) {
         match round % 3 {
             0 => drop(guard),
             1 => guard.release_in_background(),
-            // Lost, if this machine was busy elsewhere for the length of the ttl.
+            // The lock is lost if the machine was busy elsewhere for the length of the ttl.
             _ => drop(guard.release().await),
         }
     }
@@ -177,7 +178,7 @@ pub(super) async fn releases_that_race_renewals_leave_nothing(store: &Fixture) {
     race(&locks, races()).await;
     assert!(locks.held().is_empty());
     store.is_left_clean().await;
-    // Longer than any ttl: what renews itself for ever would be there still.
+    // This is longer than any ttl, so that only a lock that is still renewed would be left.
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(store.taken(), 0);
 }

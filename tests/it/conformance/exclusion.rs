@@ -1,4 +1,4 @@
-//! One owner at a time, and what the others are told.
+//! Tests that there is one owner at a time, and the answers that other callers get.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,7 +22,7 @@ pub(super) async fn a_second_owner_is_refused_while_the_first_holds(store: &Fixt
     first.release().await.expect("held");
 }
 
-pub(super) async fn trying_once_is_none_while_somebody_holds(store: &Fixture) {
+pub(super) async fn trying_once_is_none_while_the_lock_is_held(store: &Fixture) {
     let first = store.lock("k").await.acquire().await.expect("free");
     let other = store.manager().await;
     assert!(
@@ -33,7 +33,7 @@ pub(super) async fn trying_once_is_none_while_somebody_holds(store: &Fixture) {
             .expect("an answer")
             .is_none()
     );
-    // Whatever the request says about waiting.
+    // `try_acquire` ignores the wait of the request.
     let patient = other.lock("k").wait(Wait::Forever).try_acquire().await;
     assert!(patient.expect("an answer").is_none());
     first.release().await.expect("held");
@@ -83,17 +83,17 @@ pub(super) async fn after_the_release_the_key_is_free(store: &Fixture) {
     }
 }
 
-pub(super) async fn a_dropped_guard_gives_the_lock_back(store: &Fixture) {
+pub(super) async fn a_dropped_guard_releases_the_lock(store: &Fixture) {
     let locks = store.manager().await;
     drop(locks.lock("k").ttl(long()).acquire().await.expect("free"));
-    // Its own process steps over the release that is still under way.
+    // The next acquire of the same process supersedes the release that is still under way.
     drop(locks.lock("k").ttl(long()).acquire().await.expect("free"));
     wait::until("the key is free", || store.taken() == 0);
     let left = locks.drain(wait::PATIENCE).await;
     assert_eq!((left.held(), left.releasing()), (0, 0));
 }
 
-pub(super) async fn of_two_tasks_on_one_thread_one_enters(store: &Fixture) {
+pub(super) async fn only_one_of_two_tasks_on_one_thread_enters(store: &Fixture) {
     let locks = store.manager().await;
     let request = || locks.lock("k").ttl(long()).try_acquire();
     let (one, two) = tokio::join!(request(), request());
@@ -101,7 +101,7 @@ pub(super) async fn of_two_tasks_on_one_thread_one_enters(store: &Fixture) {
     assert!(one.is_some() != two.is_some());
 }
 
-pub(super) async fn of_fifty_tasks_one_is_inside_at_a_time(store: &Fixture) {
+pub(super) async fn only_one_of_fifty_tasks_is_inside_at_a_time(store: &Fixture) {
     let inside = Arc::new(AtomicUsize::new(0));
     let mut managers = Vec::new();
     for _ in 0..3 {
@@ -139,7 +139,7 @@ pub(super) async fn two_managers_exclude_one_another(store: &Fixture) {
     }
 }
 
-pub(super) async fn while_it_cools_down_the_key_is_refused_as_such_and_to_the_millisecond(
+pub(super) async fn a_key_that_cools_down_is_refused_as_cooling_down_and_to_the_millisecond(
     store: &Fixture,
 ) {
     let cooldown = Duration::from_secs(60);
@@ -152,8 +152,8 @@ pub(super) async fn while_it_cools_down_the_key_is_refused_as_such_and_to_the_mi
         assert_eq!(error.kind(), ErrorKind::Busy);
         assert!(error.is_cooling_down());
         assert_eq!(error.code(), "lock_cooling_down");
-        let left = error.retry_after().expect("it is exact");
-        // Between "counted from the release" and "counted from its answer", whole milliseconds.
+        let left = error.retry_after().expect("a cooldown has an exact end");
+        // The count begins between the release and its answer, in whole milliseconds.
         assert!(left <= cooldown, "{left:?}");
         assert!(
             left + before.elapsed() + Duration::from_millis(2) >= cooldown,
@@ -164,7 +164,7 @@ pub(super) async fn while_it_cools_down_the_key_is_refused_as_such_and_to_the_mi
     assert_eq!(locks.held().len(), 0);
 }
 
-pub(super) async fn a_handles_cooldown_counts_for_a_dropped_guard_too(store: &Fixture) {
+pub(super) async fn the_cooldown_of_a_handle_counts_for_a_dropped_guard_too(store: &Fixture) {
     let locks = store.manager().await;
     let guard = locks.lock("k").acquire().await.expect("free");
     guard.cooldown(Duration::from_secs(60));
@@ -176,7 +176,7 @@ pub(super) async fn a_handles_cooldown_counts_for_a_dropped_guard_too(store: &Fi
     assert!(error.retry_after() > Some(Duration::from_secs(30)));
 }
 
-pub(super) async fn a_requests_cooldown_does_not_count_for_a_dropped_guard(store: &Fixture) {
+pub(super) async fn the_cooldown_of_a_request_does_not_count_for_a_dropped_guard(store: &Fixture) {
     let locks = store.manager().await;
     drop(
         locks
@@ -189,21 +189,23 @@ pub(super) async fn a_requests_cooldown_does_not_count_for_a_dropped_guard(store
     store.is_left_clean().await;
 }
 
-pub(super) async fn a_long_cooldown_is_told_exactly_while_somebody_waits_for_it(store: &Fixture) {
+pub(super) async fn a_long_cooldown_has_an_exact_retry_after_while_a_waiter_waits_for_it(
+    store: &Fixture,
+) {
     let cooldown = Duration::from_secs(600);
     let locks = store.manager().await;
     let guard = locks.lock("k").cooldown(cooldown).acquire().await;
     guard.expect("free").release().await.expect("held");
     let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
-    wait::eventually("it waits", async || store.waiting() == 1).await;
+    wait::eventually("the waiter waits", async || store.waiting() == 1).await;
     let error = locks.lock("k").acquire().await.expect_err("cooling");
     assert!(error.is_cooling_down());
-    let left = error.retry_after().expect("it is exact");
+    let left = error.retry_after().expect("a cooldown has an exact end");
     assert!(left > cooldown - wait::PATIENCE, "{left:?}");
     waiter.abort();
 }
 
-pub(super) async fn what_is_held_is_listed_without_asking_the_store(store: &Fixture) {
+pub(super) async fn held_locks_are_listed_without_asking_the_store(store: &Fixture) {
     let locks = store.manager().await;
     assert!(locks.held().is_empty());
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");

@@ -1,4 +1,4 @@
-//! The newer owner's number is the higher, however the older one ended.
+//! Tests that a newer owner has a higher fencing token after any end of the older owner.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub(super) async fn tokens_rise_over_an_expiry(store: &Fixture) {
     let guard = request.acquire().await.expect("free");
     guard.lost().await;
     let waiting = store.lock("k").await.wait(long()).acquire().await;
-    assert!(waiting.expect("it ran out").fencing_token() > guard.fencing_token());
+    assert!(waiting.expect("the lease ran out").fencing_token() > guard.fencing_token());
 }
 
 pub(super) async fn tokens_rise_over_a_deletion(store: &Fixture) {
@@ -45,10 +45,10 @@ pub(super) async fn tokens_rise_over_a_cooldown(store: &Fixture) {
     let token = guard.fencing_token();
     guard.release().await.expect("held");
     let next = locks.lock("k").wait(long()).acquire().await;
-    assert!(next.expect("it has cooled down").fencing_token() > token);
+    assert!(next.expect("the cooldown is over").fencing_token() > token);
 }
 
-pub(super) async fn tokens_rise_over_a_step_over_an_unsent_release(store: &Fixture) {
+pub(super) async fn tokens_rise_when_an_acquire_supersedes_an_unsent_release(store: &Fixture) {
     let locks = store.manager().await;
     let mut last = None;
     for _ in 0..50 {
@@ -57,7 +57,7 @@ pub(super) async fn tokens_rise_over_a_step_over_an_unsent_release(store: &Fixtu
             .ttl(long())
             .acquire()
             .await
-            .expect("its own is no hindrance");
+            .expect("the acquire supersedes the unsent release");
         assert!(Some(guard.fencing_token()) > last);
         last = Some(guard.fencing_token());
     }

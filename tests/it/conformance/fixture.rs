@@ -1,4 +1,4 @@
-//! Managers on one store, and what happens to the store behind their backs.
+//! Makes managers on one store, and changes the store without them.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,12 +11,12 @@ use lock_tests::{RedisCluster, RedisServer, ReplicaSet, Sentinels, wait};
 use super::long;
 use super::several::Several;
 
-/// Renewed every 400 ms: short enough to wait for, long enough for a busy machine.
+/// A ttl with a renewal every 400 ms: short enough to wait for, long enough for a busy machine.
 pub(crate) fn short() -> Duration {
     Duration::from_millis(1200)
 }
 
-/// One store of a test's own.
+/// A store for one test.
 #[derive(Debug)]
 pub(crate) struct Fixture {
     store: Store,
@@ -30,20 +30,21 @@ enum Store {
     },
     Redis(Box<RedisServer>),
     Several(Several),
-    /// In a namespace of its own: the servers are there once for all tests.
+    /// A namespace of its own, because all tests share the servers.
     Sentinel(&'static Watched, String),
     Cluster(&'static RedisCluster, String),
 }
 
-/// A master, two replicas and three sentinels, as a user has them.
+/// A master, two replicas and three sentinels, as a user would run them.
 #[derive(Debug)]
 pub(crate) struct Watched {
     pub(crate) set: ReplicaSet,
     pub(crate) sentinels: Sentinels,
 }
 
-/// Those of all tests that change nothing about them. Nothing fails there, and nobody who is slow is to
-/// be taken for dead.
+/// Returns the servers of all tests that change nothing about them.
+///
+/// No server fails there, and the sentinels must not take a slow server for dead.
 pub(crate) fn shared_watched() -> &'static Watched {
     static WATCHED: LazyLock<Watched> = LazyLock::new(|| {
         let set = ReplicaSet::start(2);
@@ -54,14 +55,14 @@ pub(crate) fn shared_watched() -> &'static Watched {
     &WATCHED
 }
 
-/// The cluster of all tests that change nothing about it; its nodes are patient.
+/// Returns the cluster of all tests that change nothing about it. Its nodes have a long timeout.
 pub(crate) fn shared_cluster() -> &'static RedisCluster {
     static CLUSTER: LazyLock<RedisCluster> =
         LazyLock::new(|| RedisCluster::start(Duration::from_secs(15)));
     &CLUSTER
 }
 
-/// A store of the process that no other test has.
+/// Makes an embedded store that no other test has.
 fn embedded() -> (String, TestStore) {
     static LAST: AtomicU32 = AtomicU32::new(0);
     let number = LAST.fetch_add(1, Ordering::Relaxed);
@@ -71,7 +72,7 @@ fn embedded() -> (String, TestStore) {
     (url, commands)
 }
 
-/// The namespace of the next test.
+/// Returns the namespace of the next test.
 fn next_namespace() -> String {
     static LAST: AtomicU32 = AtomicU32::new(0);
     format!("c{}:", LAST.fetch_add(1, Ordering::Relaxed))
@@ -116,12 +117,12 @@ impl Fixture {
         }
     }
 
-    /// One more manager on the store.
+    /// Makes another manager on the store.
     pub(crate) async fn manager(&self) -> LockManager {
         self.connected(self.builder()).await
     }
 
-    /// One more, whose clock the test moves; the store's is that of the machine.
+    /// Makes another manager, whose clock the test moves; the store keeps the clock of the machine.
     pub(crate) async fn manager_by(&self, clock: &ManualClock) -> LockManager {
         self.connected(self.builder().clock(clock.clone())).await
     }
@@ -141,14 +142,15 @@ impl Fixture {
     }
 
     async fn connected(&self, builder: ManagerBuilder) -> LockManager {
-        // A machine that is busy with the other tests is not a store that does not answer.
+        // A machine that is busy with other tests must not look like a store that does not answer.
         let builder = builder.operation_timeout(Duration::from_secs(5));
         let builder = builder.connect_timeout(wait::PATIENCE);
         builder.connect().await.expect("a manager")
     }
 
-    /// A ttl for a lock that has to be renewed in time. Each of several servers has an eighth of it to
-    /// answer, or is taken for dead.
+    /// Returns a ttl for a lock that must be renewed in time.
+    ///
+    /// Each of several servers has an eighth of it to answer, or is taken for dead.
     pub(crate) fn renewable(&self) -> Duration {
         if self.is_of_several() {
             short() * 3
@@ -157,17 +159,17 @@ impl Fixture {
         }
     }
 
-    /// Whether a majority decides.
+    /// Returns whether a majority of several stores decides.
     pub(crate) fn is_of_several(&self) -> bool {
         matches!(self.store, Store::Several(_))
     }
 
-    /// A ttl for a lock that is to run out: not before a busy machine has heard that it has it.
+    /// Returns a ttl for a lock that is to run out, but not before a busy machine has read the grant.
     pub(crate) fn soon_over(&self) -> Duration {
         self.renewable() / 2
     }
 
-    /// Whether the store takes such a key at all: in a cluster a brace belongs to a hash tag.
+    /// Returns whether the store accepts such a key. In a cluster a brace belongs to a hash tag.
     pub(crate) fn takes(&self, key: &str) -> bool {
         let tagged = key
             .split_once('{')
@@ -176,21 +178,21 @@ impl Fixture {
         tagged || !key.contains(['{', '}']) || !matches!(self.store, Store::Cluster(..))
     }
 
-    /// A lock that nothing is to be seen of but its holding.
+    /// Makes a request on a new manager, for a test that needs no other manager of it.
     pub(crate) async fn lock(&self, key: &str) -> LockRequest {
         self.manager().await.lock(key).ttl(long())
     }
 
-    /// The key disappears, as by a DEL from outside.
+    /// Deletes the key, as a DEL from outside does.
     pub(crate) fn delete(&self, key: &str) {
         match &self.store {
-            Store::Memory { commands, .. } => assert!(commands.lose(key), "it was there"),
+            Store::Memory { commands, .. } => assert!(commands.lose(key), "the key existed"),
             Store::Several(several) => several.delete(key),
             _ => assert_eq!(self.cli(key, &["DEL", &self.name(key)]), "1"),
         }
     }
 
-    /// A stranger has the key from now on, for a minute.
+    /// Gives the key to another client for a minute.
     pub(crate) fn overwrite(&self, key: &str) {
         match &self.store {
             Store::Memory { commands, .. } => commands.seize(key, Duration::from_secs(60)),
@@ -202,7 +204,7 @@ impl Fixture {
         }
     }
 
-    /// How many keys are taken, as the store sees it.
+    /// Counts the keys that are taken, according to the store.
     pub(crate) fn taken(&self) -> usize {
         match &self.store {
             Store::Memory { commands, .. } => commands.taken(),
@@ -211,7 +213,7 @@ impl Fixture {
         }
     }
 
-    /// How many stand in the store's queues.
+    /// Counts the waiters in the store's queues.
     pub(crate) fn waiting(&self) -> usize {
         match &self.store {
             Store::Memory { commands, .. } => commands.waiting(),
@@ -220,19 +222,20 @@ impl Fixture {
         }
     }
 
-    /// Nothing is taken, nobody waits, and the managers have nothing left to do. Leaves the runtime to
-    /// others meanwhile: what a server of several answers late is undone where it was asked.
+    /// Waits until no key is taken, no waiter is queued and the managers have nothing left to do.
+    ///
+    /// The wait yields to the runtime, because the managers undo late answers of servers there.
     pub(crate) async fn is_left_clean(&self) {
         let clean = async || {
             let clean = self.taken() == 0 && self.waiting() == 0;
             clean && !matches!(&self.store, Store::Several(several) if !several.is_clean())
         };
-        wait::eventually("no key is taken and nobody is queued", clean).await;
+        wait::eventually("no key is taken and no waiter is queued", clean).await;
     }
 }
 
 impl Fixture {
-    /// One command about a key, behind the managers' backs.
+    /// Sends a command about a key without the managers.
     fn cli(&self, key: &str, arguments: &[&str]) -> String {
         match &self.store {
             Store::Cluster(cluster, _) => cluster.cli(key, arguments),
@@ -240,7 +243,7 @@ impl Fixture {
         }
     }
 
-    /// Whoever has keys of its own.
+    /// Returns the servers that have keys of the test.
     fn servers(&self) -> Vec<&RedisServer> {
         match &self.store {
             Store::Memory { .. } | Store::Several(_) => Vec::new(),
@@ -261,7 +264,7 @@ impl Fixture {
         }
     }
 
-    /// Counted by the servers: a key may hold anything, line ends too.
+    /// The servers count, because a key may contain anything, line ends too.
     fn count(&self, script: &str) -> usize {
         let counts = self.servers().into_iter().map(|server| {
             let count = server.cli(&["EVAL", script, "0", self.namespace()]);

@@ -1,4 +1,4 @@
-//! What cannot be asked for, and how that is said.
+//! Tests input that is invalid, and the errors for it.
 
 use std::time::Duration;
 
@@ -8,11 +8,7 @@ use lock_tests::wait;
 use super::{Fixture, long};
 
 async fn invalid(locks: &LockManager, key: impl Into<LockKey>) -> Error {
-    let error = locks
-        .lock(key)
-        .acquire()
-        .await
-        .expect_err("it cannot be used");
+    let error = locks.lock(key).acquire().await.expect_err("an invalid key");
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert_eq!((error.http_status(), error.code()), (500, "lock_invalid"));
     error
@@ -51,12 +47,12 @@ pub(super) async fn a_key_that_looks_like_a_template_is_invalid_unless_exact(sto
             .lock(LockKey::exact(key))
             .acquire()
             .await
-            .expect("meant so");
+            .expect("an exact key");
         assert_eq!(guard.key(), key);
     }
 }
 
-pub(super) async fn a_key_where_the_kit_keeps_its_own_is_invalid(store: &Fixture) {
+pub(super) async fn a_key_in_the_range_of_the_kits_own_keys_is_invalid(store: &Fixture) {
     let locks = store.manager().await;
     for key in ["!f", "!q:k", "!"] {
         invalid(&locks, key).await;
@@ -64,7 +60,7 @@ pub(super) async fn a_key_where_the_kit_keeps_its_own_is_invalid(store: &Fixture
     }
 }
 
-pub(super) async fn any_characters_make_a_key(store: &Fixture) {
+pub(super) async fn a_key_may_have_any_characters(store: &Fixture) {
     let (locks, other) = (store.manager().await, store.manager().await);
     let keys = [
         " ",
@@ -158,9 +154,9 @@ pub(super) async fn endless_waits_and_cooldowns_saturate(store: &Fixture) {
     assert_eq!((left.held(), left.releasing()), (0, 0));
 }
 
-pub(super) async fn a_max_hold_of_nothing_is_invalid(store: &Fixture) {
+pub(super) async fn a_max_hold_of_zero_is_invalid(store: &Fixture) {
     let request = store.lock("k").await.max_hold(Duration::ZERO);
-    let error = request.run(async {}).await.expect_err("no time");
+    let error = request.run(async {}).await.expect_err("a max_hold of zero");
     assert_eq!(error.kind(), ErrorKind::Invalid);
     says(&error, "max_hold");
 }

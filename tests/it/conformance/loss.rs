@@ -1,4 +1,5 @@
-//! A lock that is gone is noticed in time, and what its old owner does late has no effect.
+//! Tests that an owner notices a lost lock in time, and that late actions of the old owner have
+//! no effect.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,13 +11,15 @@ use tokio::time::timeout;
 
 use super::{Fixture, kind, long, short};
 
-/// A renewal comes every third of the ttl; the rest is for a machine that is busy. It must stay
-/// below what would have been noticed at the deadline.
+/// Returns a time in which a renewal must have noticed the loss, on a busy machine too.
+///
+/// A renewal comes every third of the ttl. The limit stays below the deadline, so that the
+/// deadline cannot have noticed the loss.
 fn a_third_and_slack() -> Duration {
     noticed_by_renewal() / 2
 }
 
-/// A ttl at which a renewal comes after 1 s, and the deadline after 2.97 s.
+/// Returns a ttl at which a renewal comes after 1 s, and the deadline after 2.97 s.
 fn noticed_by_renewal() -> Duration {
     Duration::from_secs(3)
 }
@@ -48,8 +51,11 @@ pub(super) async fn without_renewing_it_is_lost_at_its_deadline_and_not_later_th
     while guard.is_valid() {
         tokio::task::yield_now().await;
     }
-    // The margin to the server's own expiry, which counts from after `before`.
-    assert!(before.elapsed() >= ttl / 2, "not for nothing");
+    // The margin before the server's own expiry, which counts from a time after `before`.
+    assert!(
+        before.elapsed() >= ttl / 2,
+        "the lease lasted for at least half its ttl"
+    );
     guard.lost().await;
     assert_eq!(guard.remaining(), Duration::ZERO);
     assert_eq!(kind(guard.release().await), ErrorKind::Lost);
@@ -73,7 +79,7 @@ pub(super) async fn an_overwritten_lock_is_noticed_at_the_next_renewal(store: &F
         .await
         .expect("noticed");
     assert_eq!(kind(guard.release().await), ErrorKind::Lost);
-    assert_eq!(store.taken(), 1, "the stranger's");
+    assert_eq!(store.taken(), 1, "the other client has the key");
 }
 
 pub(super) async fn a_body_is_dropped_when_its_lock_is_deleted(store: &Fixture) {
@@ -91,7 +97,7 @@ async fn dropped_when(store: &Fixture, taken_away: impl FnOnce()) {
     let (entered, inside) = tokio::sync::oneshot::channel();
     let body = async move {
         let _flag = flag;
-        entered.send(()).expect("somebody listens");
+        entered.send(()).expect("the receiver lives");
         std::future::pending::<()>().await;
     };
     let task = tokio::spawn(request.run(body));
@@ -118,7 +124,7 @@ pub(super) async fn the_release_of_a_lost_lock_says_lost_and_leaves_the_new_owne
     let old = held(store).await;
     store.delete("k");
     let new = store.lock("k").await.acquire().await.expect("free");
-    // Before any renewal has noticed: the store itself says so.
+    // No renewal has noticed the loss yet, so the store itself reports it.
     assert_eq!(kind(old.release().await), ErrorKind::Lost);
     assert_eq!(store.taken(), 1);
     assert_eq!(kind(store.lock("k").await.acquire().await), ErrorKind::Busy);
@@ -129,24 +135,24 @@ pub(super) async fn a_late_release_has_no_effect_on_the_next_owner(store: &Fixtu
     let locks = store.manager().await;
     let request = locks.lock("k").ttl(store.soon_over()).renew(Renew::Off);
     let old = request.acquire().await.expect("free");
-    // The same process and key, the next attempt.
+    // The next attempt is in the same process and for the same key.
     let new = locks
         .lock("k")
         .ttl(short())
         .wait(long())
         .acquire()
         .await
-        .expect("it ran out");
+        .expect("the lease ran out");
     assert_eq!(kind(old.release().await), ErrorKind::Lost);
     let left = locks.drain(Duration::ZERO).await;
     assert_eq!(left.held(), 1);
-    wait::eventually("nothing is left to be sent", async || {
+    wait::eventually("the manager has nothing left to send", async || {
         locks.drain(Duration::ZERO).await.releasing() == 0
     })
     .await;
     assert!(
         timeout(short(), new.lost()).await.is_err(),
-        "its renewals work"
+        "the new lease is renewed"
     );
     assert_eq!(store.taken(), 1);
     new.release().await.expect("untouched");

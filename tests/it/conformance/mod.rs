@@ -1,7 +1,7 @@
-//! One suite for every store: what a lock is, whatever it is kept in.
+//! Runs one suite against every store, with the properties that a lock has in each of them.
 //!
 //! A case is an async function that takes a [`Fixture`]: managers on one store, and the means to
-//! take a lock away behind their backs. Each case is a test of its own for each store.
+//! take a lock away without them. Each case is one test for each store.
 
 mod cancelling;
 mod ending;
@@ -23,7 +23,7 @@ mod waiting_for_time;
 pub(crate) use crate::steps::{kind, long};
 pub(crate) use fixture::{Fixture, Watched, shared_cluster, shared_watched, short};
 
-/// Each `theme::case` as a test, on each store.
+/// Makes a test of each `theme::case` on each store.
 macro_rules! on_every_store {
     ($($theme:ident { $($case:ident),* $(,)? })*) => {
         mod memory {
@@ -89,26 +89,26 @@ macro_rules! on_every_store {
 on_every_store! {
     exclusion {
         a_second_owner_is_refused_while_the_first_holds,
-        trying_once_is_none_while_somebody_holds,
+        trying_once_is_none_while_the_lock_is_held,
         busy_says_when_to_try_again,
         another_key_is_another_lock,
         after_the_release_the_key_is_free,
-        a_dropped_guard_gives_the_lock_back,
-        of_two_tasks_on_one_thread_one_enters,
-        of_fifty_tasks_one_is_inside_at_a_time,
+        a_dropped_guard_releases_the_lock,
+        only_one_of_two_tasks_on_one_thread_enters,
+        only_one_of_fifty_tasks_is_inside_at_a_time,
         two_managers_exclude_one_another,
-        while_it_cools_down_the_key_is_refused_as_such_and_to_the_millisecond,
-        a_handles_cooldown_counts_for_a_dropped_guard_too,
-        a_requests_cooldown_does_not_count_for_a_dropped_guard,
-        a_long_cooldown_is_told_exactly_while_somebody_waits_for_it,
-        what_is_held_is_listed_without_asking_the_store,
+        a_key_that_cools_down_is_refused_as_cooling_down_and_to_the_millisecond,
+        the_cooldown_of_a_handle_counts_for_a_dropped_guard_too,
+        the_cooldown_of_a_request_does_not_count_for_a_dropped_guard,
+        a_long_cooldown_has_an_exact_retry_after_while_a_waiter_waits_for_it,
+        held_locks_are_listed_without_asking_the_store,
     }
     fencing {
         tokens_rise_over_releases,
         tokens_rise_over_an_expiry,
         tokens_rise_over_a_deletion,
         tokens_rise_over_a_cooldown,
-        tokens_rise_over_a_step_over_an_unsent_release,
+        tokens_rise_when_an_acquire_supersedes_an_unsent_release,
         a_token_stays_the_same_while_the_lock_is_renewed,
         a_token_is_below_two_to_the_53rd,
     }
@@ -129,52 +129,52 @@ on_every_store! {
     }
     waiting {
         a_waiter_gets_the_lock_when_it_is_released,
-        tasks_of_one_manager_are_served_in_the_order_they_came,
+        tasks_of_one_manager_are_served_in_the_order_of_their_arrival,
         a_waiter_of_another_manager_is_told_of_the_release,
         a_waiter_of_another_manager_is_told_of_a_release_in_the_background,
-        waiters_of_two_managers_all_come_through,
-        a_cancelled_waiter_leaves_nothing_and_blocks_nobody,
-        a_cancelled_head_of_another_manager_blocks_nobody,
+        all_waiters_of_two_managers_get_the_lock,
+        a_cancelled_waiter_leaves_nothing_and_blocks_no_other,
+        a_cancelled_first_waiter_of_another_manager_blocks_no_other,
         a_waiter_cancelled_at_the_moment_of_its_grant_passes_the_lock_on,
-        a_thousand_waiters_come_through,
+        a_thousand_waiters_get_the_lock,
         a_thousand_cancelled_waiters_leave_nothing,
-        somebody_who_does_not_wait_is_told_busy_while_others_wait,
-        a_waiter_is_not_starved_by_another_manager_that_takes_it_again_at_once,
+        a_caller_that_does_not_wait_gets_busy_while_others_wait,
+        a_waiter_is_not_starved_by_another_manager_that_takes_the_lock_again_at_once,
         a_waiter_is_not_starved_by_a_manager_that_drops_its_guards,
     }
     waiting_for_time {
-        a_lock_whose_owner_died_is_had_when_it_has_run_out,
-        no_wait_is_an_answer_at_once,
-        a_wait_of_nothing_is_no_wait,
+        a_lock_whose_owner_died_can_be_taken_when_it_has_run_out,
+        without_a_wait_the_answer_comes_at_once,
+        a_wait_of_zero_is_no_wait,
         short_waits_end_when_they_should,
         a_wait_for_a_cooldown_ends_with_it,
-        a_wait_is_for_the_whole_queue_not_for_each_place,
+        a_wait_covers_the_whole_queue_and_not_each_place,
     }
     gaps {
-        in_a_gap_a_key_that_a_waiter_stands_before_is_anybodys,
-        in_a_gap_the_next_task_of_the_same_process_stands_back,
+        in_a_gap_any_client_can_take_a_key_that_a_waiter_waits_for,
+        in_a_gap_the_next_task_of_the_same_process_yields,
     }
     unpolled {
-        a_waiter_that_is_not_polled_keeps_no_newcomer_from_a_lock_that_is_given_to_it,
-        a_waiter_that_is_not_polled_keeps_nobody_behind_it_waiting,
-        a_lease_that_is_passed_to_a_waiter_that_is_not_polled_goes_on,
+        a_waiter_that_is_not_polled_and_is_given_the_lock_does_not_block_a_newcomer,
+        a_waiter_that_is_not_polled_does_not_block_the_waiters_behind_it,
+        a_lease_that_is_passed_to_a_waiter_that_is_not_polled_is_passed_on,
         a_lease_that_no_waiter_picks_up_goes_back_to_the_store,
-        a_question_that_is_not_polled_keeps_nobody_of_its_manager_waiting,
-        a_question_that_is_not_polled_is_undone_for_other_managers,
-        many_waiters_that_are_not_polled_keep_nobody_waiting,
-        a_waiter_that_was_not_polled_stands_in_line_again_where_it_stood,
-        a_wait_that_ended_unpolled_keeps_nobody_behind_it_waiting,
-        draining_takes_back_what_waiters_that_are_not_polled_have,
+        a_request_that_is_not_polled_does_not_block_callers_of_its_manager,
+        a_request_that_is_not_polled_is_undone_for_other_managers,
+        many_waiters_that_are_not_polled_block_no_caller,
+        a_waiter_that_was_not_polled_keeps_its_place_in_the_queue,
+        a_wait_that_ended_unpolled_does_not_block_the_waiters_behind_it,
+        draining_takes_locks_back_from_waiters_that_are_not_polled,
     }
     passing {
         each_owner_has_a_window_and_a_token_of_its_own,
-        the_loss_reaches_the_owner_and_not_the_one_before_it,
+        the_loss_reaches_the_owner_and_not_its_predecessor,
         a_lease_that_was_passed_on_is_still_renewed,
-        a_waiter_that_is_gone_when_it_is_given_the_lock_passes_it_on,
-        the_last_waiter_that_is_gone_leaves_the_lock_free,
+        a_waiter_that_is_aborted_when_it_is_given_the_lock_passes_it_on,
+        the_last_waiter_that_is_aborted_leaves_the_lock_free,
         a_cooldown_is_not_passed_over,
         a_lease_of_another_length_is_not_passed_on,
-        while_nobody_else_waits_a_lease_stays_in_its_process,
+        while_no_other_process_waits_a_lease_stays_in_its_process,
         no_process_starves_behind_the_tasks_of_another,
         an_unfair_lock_stays_with_the_tasks_of_its_process_for_longer,
     }
@@ -182,60 +182,60 @@ on_every_store! {
         a_nested_body_runs_under_the_same_lease,
         bodies_nest_as_deep_as_they_are_called,
         between_two_calls_for_one_key_another_key_may_be_taken,
-        two_branches_of_a_join_exclude_one_another,
+        two_branches_of_a_join_exclude_each_other,
         a_branch_that_does_not_wait_is_refused_while_another_is_inside,
-        a_branch_waits_no_longer_than_it_says,
+        a_branch_waits_no_longer_than_its_wait,
         a_nested_body_that_is_dropped_lets_the_next_one_in,
         a_spawned_task_is_not_inside,
         a_task_that_a_body_happens_to_poll_is_not_inside,
         a_scope_takes_a_spawned_task_inside,
-        a_spawned_scope_and_its_parent_exclude_one_another,
+        a_spawned_scope_and_its_parent_exclude_each_other,
         a_guard_opens_a_scope_by_hand,
-        another_manager_is_a_stranger,
-        who_refuses_to_enter_is_told_so_instead_of_waiting_for_itself,
+        another_manager_does_not_enter,
+        a_call_that_must_not_enter_is_refused_instead_of_waiting_for_itself,
         acquiring_never_enters_and_does_not_wait_for_itself,
-        the_loss_of_the_outer_lock_is_the_inner_bodys_too,
+        the_loss_of_the_outer_lock_ends_the_inner_body_too,
         a_nested_limit_ends_the_nested_body_only,
         a_nested_cooldown_is_applied_when_the_outer_lock_is_released,
         a_nested_body_lengthens_a_lease_that_is_too_short_for_it,
-        a_lease_that_nobody_renewed_is_renewed_while_a_nested_body_wants_it,
+        a_lease_without_renewal_is_renewed_while_a_nested_body_needs_it,
         a_body_that_outlives_its_owner_keeps_the_lock_to_its_end,
-        once_the_lock_is_given_back_its_scope_is_nobodys,
+        once_the_lock_is_released_its_scope_has_no_lock,
         a_panic_in_a_nested_body_lets_the_next_one_in,
     }
     running {
         the_body_runs_under_the_lock_and_its_result_is_the_result,
         the_body_does_not_run_without_the_lock,
-        the_locals_of_a_body_are_gone_before_the_release,
-        the_locals_of_a_cancelled_body_are_gone_before_the_release,
-        the_locals_of_a_panicking_body_are_gone_before_the_release,
-        the_locals_of_a_body_that_lost_its_lock_are_gone_when_the_caller_hears_of_it,
-        what_a_refused_body_holds_is_dropped,
-        a_body_that_holds_too_long_is_dropped_and_then_the_lock_given_back,
+        the_locals_of_a_body_are_dropped_before_the_release,
+        the_locals_of_a_cancelled_body_are_dropped_before_the_release,
+        the_locals_of_a_panicking_body_are_dropped_before_the_release,
+        the_locals_of_a_body_that_lost_its_lock_are_dropped_before_the_caller_gets_the_loss,
+        the_captures_of_a_refused_body_are_dropped,
+        a_body_that_holds_too_long_is_dropped_before_the_lock_is_released,
         max_hold_ends_a_body_that_ignores_loss_too,
         a_guard_that_holds_too_long_is_lost_and_its_key_stays_taken,
         a_body_that_ignores_loss_runs_to_its_end,
-        a_release_in_the_background_comes_too,
-        a_body_that_lost_its_lock_unnoticed_keeps_its_result,
+        a_release_in_the_background_arrives_too,
+        a_body_whose_loss_was_not_noticed_keeps_its_result,
         a_cooldown_follows_the_body,
-        after_an_err_a_run_cools_down_only_if_it_is_told_to,
+        after_an_err_a_run_cools_down_only_if_its_condition_accepts_it,
     }
     cancelling {
         an_acquire_dropped_after_any_number_of_polls_leaves_nothing,
         a_waiting_acquire_dropped_after_any_number_of_polls_leaves_nothing,
         a_run_dropped_after_any_number_of_polls_leaves_nothing,
         a_release_dropped_after_any_number_of_polls_goes_on,
-        an_acquire_cancelled_in_flight_is_not_in_its_own_way,
+        an_acquire_cancelled_in_flight_does_not_block_the_next_one_of_its_manager,
     }
     ending {
-        a_guard_dropped_outside_a_runtime_gives_back,
-        a_guard_dropped_in_a_panic_gives_back,
-        a_guard_dropped_while_its_runtime_shuts_down_gives_back,
+        a_guard_dropped_outside_a_runtime_is_released,
+        a_guard_dropped_in_a_panic_is_released,
+        a_guard_dropped_while_its_runtime_shuts_down_is_released,
         a_guard_outlives_its_manager,
-        a_drained_manager_gives_out_nothing,
+        a_drained_manager_grants_no_lock,
         draining_waits_for_guards_and_releases,
         draining_says_what_is_left_when_time_is_up,
-        draining_does_not_wait_for_those_who_only_wait,
+        draining_does_not_wait_for_waiters,
         releases_that_race_renewals_leave_nothing,
         a_drain_after_many_races_does_not_wait_for_closed_leases,
     }
@@ -244,12 +244,12 @@ on_every_store! {
         a_key_of_ten_thousand_bytes_is_invalid_and_names_the_bound,
         a_key_of_the_longest_length_works,
         a_key_that_looks_like_a_template_is_invalid_unless_exact,
-        a_key_where_the_kit_keeps_its_own_is_invalid,
-        any_characters_make_a_key,
+        a_key_in_the_range_of_the_kits_own_keys_is_invalid,
+        a_key_may_have_any_characters,
         a_ttl_out_of_bounds_is_invalid_and_names_the_bound,
         the_bounds_of_the_ttl_themselves_work,
         endless_waits_and_cooldowns_saturate,
-        a_max_hold_of_nothing_is_invalid,
+        a_max_hold_of_zero_is_invalid,
         errors_and_managers_show_no_key,
     }
 }

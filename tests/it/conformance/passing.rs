@@ -1,4 +1,4 @@
-//! A lock that goes from task to task of one process.
+//! Tests a lock that goes from task to task of one process.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,8 @@ use tokio::time::timeout;
 use super::{Fixture, kind, long, short};
 use crate::steps::{Waiter, its_turn};
 
-/// Waits in the queue of its process when this returns: tasks of one thread run in order.
+/// Starts a waiter, which is in the queue of its process when this returns. Tasks of one thread
+/// run in order.
 async fn waits(locks: &LockManager) -> Waiter {
     let request = locks.lock("k").ttl(long()).wait(Wait::Forever);
     let waiter = tokio::spawn(request.acquire());
@@ -27,7 +28,7 @@ pub(super) async fn each_owner_has_a_window_and_a_token_of_its_own(store: &Fixtu
     first.release().await.expect("held");
     let second = its_turn(waiter).await;
     assert!(second.is_valid());
-    assert!(!before.is_valid(), "that window is over");
+    assert!(!before.is_valid(), "the first owner's window is over");
     assert_eq!(before.remaining(), Duration::ZERO);
     assert!(second.fencing_token() > before.fencing_token());
     assert_eq!(locks.held().len(), 1);
@@ -35,7 +36,7 @@ pub(super) async fn each_owner_has_a_window_and_a_token_of_its_own(store: &Fixtu
     store.is_left_clean().await;
 }
 
-pub(super) async fn the_loss_reaches_the_owner_and_not_the_one_before_it(store: &Fixture) {
+pub(super) async fn the_loss_reaches_the_owner_and_not_its_predecessor(store: &Fixture) {
     let locks = store.manager().await;
     let request = || locks.lock("k").ttl(short()).wait(Wait::Forever);
     let first = request().acquire().await.expect("free");
@@ -48,7 +49,10 @@ pub(super) async fn the_loss_reaches_the_owner_and_not_the_one_before_it(store: 
     timeout(wait::PATIENCE, second.lost()).await.expect("lost");
     assert_eq!(kind(second.release().await), ErrorKind::Lost);
     let never = timeout(Duration::from_millis(20), before.lost()).await;
-    assert!(never.is_err(), "it gave its lock back in time");
+    assert!(
+        never.is_err(),
+        "the predecessor released its lock before the loss"
+    );
 }
 
 pub(super) async fn a_lease_that_was_passed_on_is_still_renewed(store: &Fixture) {
@@ -66,12 +70,14 @@ pub(super) async fn a_lease_that_was_passed_on_is_still_renewed(store: &Fixture)
     store.is_left_clean().await;
 }
 
-pub(super) async fn a_waiter_that_is_gone_when_it_is_given_the_lock_passes_it_on(store: &Fixture) {
+pub(super) async fn a_waiter_that_is_aborted_when_it_is_given_the_lock_passes_it_on(
+    store: &Fixture,
+) {
     let locks = store.manager().await;
     let first = locks.lock("k").ttl(long()).acquire().await.expect("free");
     let gone = waits(&locks).await;
     let next = waits(&locks).await;
-    // Given the lock, and aborted before it has run again.
+    // The waiter is given the lock, and is aborted before it has run again.
     drop(first);
     gone.abort();
     assert!(gone.await.is_err_and(|error| error.is_cancelled()));
@@ -79,7 +85,7 @@ pub(super) async fn a_waiter_that_is_gone_when_it_is_given_the_lock_passes_it_on
     store.is_left_clean().await;
 }
 
-pub(super) async fn the_last_waiter_that_is_gone_leaves_the_lock_free(store: &Fixture) {
+pub(super) async fn the_last_waiter_that_is_aborted_leaves_the_lock_free(store: &Fixture) {
     let locks = store.manager().await;
     let first = locks.lock("k").ttl(long()).acquire().await.expect("free");
     let gone = waits(&locks).await;
@@ -99,7 +105,10 @@ pub(super) async fn a_cooldown_is_not_passed_over(store: &Fixture) {
     let waiter = tokio::spawn(waiter.acquire());
     tokio::task::yield_now().await;
     first.release().await.expect("held");
-    let refused = waiter.await.expect("no panic").expect_err("it cools down");
+    let refused = waiter
+        .await
+        .expect("no panic")
+        .expect_err("the lock cools down");
     assert_eq!(refused.kind(), ErrorKind::Busy);
 }
 
@@ -112,20 +121,23 @@ pub(super) async fn a_lease_of_another_length_is_not_passed_on(store: &Fixture) 
         tokio::task::yield_now().await;
         first.release().await.expect("held");
         let second = its_turn(waiter).await;
-        assert!(second.remaining() <= ttl, "its own ttl, from now on");
+        assert!(
+            second.remaining() <= ttl,
+            "the second lease has a ttl of its own"
+        );
         second.release().await.expect("held");
     }
     store.is_left_clean().await;
 }
 
-pub(super) async fn while_nobody_else_waits_a_lease_stays_in_its_process(store: &Fixture) {
+pub(super) async fn while_no_other_process_waits_a_lease_stays_in_its_process(store: &Fixture) {
     let locks = store.manager().await;
     let tokens = Arc::new(Mutex::new(Vec::new()));
     let task = |_| {
         let (locks, tokens) = (locks.clone(), Arc::clone(&tokens));
         tokio::spawn(async move {
             let request = || locks.lock("k").ttl(long()).wait(Wait::Forever);
-            // Until the manager is drained.
+            // The loop ends when the manager is drained.
             while let Ok(guard) = request().acquire().await {
                 let token = u64::from(guard.fencing_token());
                 tokens.lock().expect("no panic").push(token);
@@ -134,7 +146,8 @@ pub(super) async fn while_nobody_else_waits_a_lease_stays_in_its_process(store: 
         })
     };
     let tasks: Vec<_> = (0..8).map(task).collect();
-    // Passed on, a lease counts its tokens; given back, it gets one of the clock. A count is 32.
+    // Tokens rise by one while a lease is passed on. A released lease gets its next token from
+    // the clock. A cohort has 32 passes.
     let longest_run = || {
         let tokens = tokens.lock().expect("no panic");
         let (mut run, mut longest) = (0, 0);
@@ -144,7 +157,7 @@ pub(super) async fn while_nobody_else_waits_a_lease_stays_in_its_process(store: 
         }
         longest
     };
-    wait::eventually("a lease is passed on beyond a count", async || {
+    wait::eventually("a lease is passed on more than 32 times", async || {
         longest_run() > 64
     })
     .await;
@@ -191,7 +204,7 @@ pub(super) async fn an_unfair_lock_stays_with_the_tasks_of_its_process_for_longe
         tokio::spawn(async move {
             let request = || locks.lock("k").ttl(long()).wait(Wait::Forever);
             let request = || request().fairness(Fairness::Unfair);
-            // Until the manager is drained.
+            // The loop ends when the manager is drained.
             while let Ok(guard) = request().acquire().await {
                 let token = u64::from(guard.fencing_token());
                 tokens.lock().expect("no panic").push(token);
@@ -202,16 +215,16 @@ pub(super) async fn an_unfair_lock_stays_with_the_tasks_of_its_process_for_longe
     let tasks: Vec<_> = (0..8).map(task).collect();
     let mut passed = 0;
     wait::eventually(
-        "passed on beyond two counts while somebody waits",
+        "passed on more than 64 times while another process waits",
         async || {
             let mut waiter =
                 tokio::spawn(other.lock("k").ttl(long()).wait(Wait::Forever).acquire());
-            wait::eventually("it stands in the queue, or has its turn", async || {
+            wait::eventually("the waiter is queued, or has its turn", async || {
                 store.waiting() >= 1 || waiter.is_finished()
             })
             .await;
             let before = tokens.lock().expect("no panic").len();
-            // Its turn comes, in any case.
+            // The waiter gets its turn in any case.
             let guard = (&mut waiter).await.expect("no panic").expect("its turn");
             let tokens = tokens.lock().expect("no panic").split_off(before);
             let in_a_row = tokens.windows(2).take_while(|pair| pair[1] == pair[0] + 1);

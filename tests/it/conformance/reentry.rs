@@ -1,4 +1,4 @@
-//! A lock that is asked for again by what runs under it.
+//! Tests code that asks again for the lock that it runs under.
 
 use std::future::{pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use super::{Fixture, kind, long, short};
 
-/// How many are inside, and the most there ever were.
+/// Counts the bodies inside, and the most there ever were.
 #[derive(Default)]
 struct Inside {
     now: AtomicUsize,
@@ -43,7 +43,10 @@ pub(super) async fn a_nested_body_runs_under_the_same_lease(store: &Fixture) {
                 inner.fencing_token()
             })
             .await;
-        assert!(outer.is_valid(), "the outer lock is not left by it");
+        assert!(
+            outer.is_valid(),
+            "the inner body does not end the outer lock"
+        );
         (outer.fencing_token(), inner.expect("inside"))
     });
     let (outer, inner) = tokens.await.expect("the lock is free");
@@ -73,7 +76,7 @@ pub(super) async fn between_two_calls_for_one_key_another_key_may_be_taken(store
     store.is_left_clean().await;
 }
 
-pub(super) async fn two_branches_of_a_join_exclude_one_another(store: &Fixture) {
+pub(super) async fn two_branches_of_a_join_exclude_each_other(store: &Fixture) {
     let locks = store.manager().await;
     let inside = Inside::default();
     let branch = || {
@@ -101,13 +104,13 @@ pub(super) async fn a_branch_that_does_not_wait_is_refused_while_another_is_insi
         )
     });
     let (first, second) = branches.await.expect("the lock is free");
-    first.expect("nobody was inside");
-    let refused = second.expect_err("somebody was");
+    first.expect("no other body was inside");
+    let refused = second.expect_err("another body was inside");
     assert_eq!(refused.kind(), ErrorKind::Busy);
     assert!(refused.retry_after().is_some());
 }
 
-pub(super) async fn a_branch_waits_no_longer_than_it_says(store: &Fixture) {
+pub(super) async fn a_branch_waits_no_longer_than_its_wait(store: &Fixture) {
     let locks = store.manager().await;
     let outer = locks.lock("k").ttl(long()).run(async {
         let endless = locks.lock("k").run(pending::<()>());
@@ -117,7 +120,7 @@ pub(super) async fn a_branch_waits_no_longer_than_it_says(store: &Fixture) {
             .run(async {});
         tokio::select! {
             biased;
-            _ = endless => unreachable!("it has no end"),
+            _ = endless => unreachable!("the branch never ends"),
             refused = waiting => kind(refused),
         }
     });
@@ -129,7 +132,7 @@ pub(super) async fn a_nested_body_that_is_dropped_lets_the_next_one_in(store: &F
     let outer = locks.lock("k").run(async {
         {
             let mut dropped = pin!(locks.lock("k").run(pending::<()>()));
-            assert!(is_pending(dropped.as_mut()).await, "it is inside");
+            assert!(is_pending(dropped.as_mut()).await, "the body is inside");
             assert_eq!(kind(locks.lock("k").run(async {}).await), ErrorKind::Busy);
         }
         locks.lock("k").run(async { "next" }).await
@@ -141,7 +144,7 @@ pub(super) async fn a_nested_body_that_is_dropped_lets_the_next_one_in(store: &F
     store.is_left_clean().await;
 }
 
-/// Whether one poll leaves the future pending.
+/// Returns whether one poll leaves the future pending.
 async fn is_pending<F: Future>(mut future: Pin<&mut F>) -> bool {
     poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_pending())).await
 }
@@ -183,7 +186,7 @@ pub(super) async fn a_scope_takes_a_spawned_task_inside(store: &Fixture) {
     store.is_left_clean().await;
 }
 
-pub(super) async fn a_spawned_scope_and_its_parent_exclude_one_another(store: &Fixture) {
+pub(super) async fn a_spawned_scope_and_its_parent_exclude_each_other(store: &Fixture) {
     let locks = store.manager().await;
     let inside = Arc::new(Inside::default());
     let branch = || {
@@ -215,7 +218,7 @@ pub(super) async fn a_guard_opens_a_scope_by_hand(store: &Fixture) {
     store.is_left_clean().await;
 }
 
-pub(super) async fn another_manager_is_a_stranger(store: &Fixture) {
+pub(super) async fn another_manager_does_not_enter(store: &Fixture) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let outer = locks
         .lock("k")
@@ -227,34 +230,39 @@ pub(super) async fn another_manager_is_a_stranger(store: &Fixture) {
     );
 }
 
-pub(super) async fn who_refuses_to_enter_is_told_so_instead_of_waiting_for_itself(store: &Fixture) {
+pub(super) async fn a_call_that_must_not_enter_is_refused_instead_of_waiting_for_itself(
+    store: &Fixture,
+) {
     let locks = store.manager().await;
     let outer = locks.lock("k").run(async {
         let request = locks.lock("k").wait(Wait::Forever);
         request.reentrant(Reentrancy::Refuse).run(async {}).await
     });
-    let refused = outer.await.expect("the lock is free").expect_err("itself");
+    let refused = outer
+        .await
+        .expect("the lock is free")
+        .expect_err("the call would wait for itself");
     assert_eq!(refused.kind(), ErrorKind::Invalid);
     assert_eq!(refused.key(), Some("k"));
     let alone = locks
         .lock("k")
         .reentrant(Reentrancy::Refuse)
         .run(async { 7 });
-    assert_eq!(alone.await.expect("nobody is inside"), 7);
+    assert_eq!(alone.await.expect("no other body is inside"), 7);
 }
 
 pub(super) async fn acquiring_never_enters_and_does_not_wait_for_itself(store: &Fixture) {
     let locks = store.manager().await;
     let outer = locks.lock("k").ttl(long()).run(async {
         let once = locks.lock("k").try_acquire().await.expect("an answer");
-        assert!(once.is_none(), "somebody holds it");
+        assert!(once.is_none(), "the outer body holds the lock");
         let waiting = locks.lock("k").wait(Wait::Forever).acquire().await;
         assert_eq!(kind(waiting), ErrorKind::Invalid);
     });
     outer.await.expect("the lock is free");
 }
 
-pub(super) async fn the_loss_of_the_outer_lock_is_the_inner_bodys_too(store: &Fixture) {
+pub(super) async fn the_loss_of_the_outer_lock_ends_the_inner_body_too(store: &Fixture) {
     let locks = store.manager().await;
     let outer = locks
         .lock("k")
@@ -267,7 +275,7 @@ pub(super) async fn the_loss_of_the_outer_lock_is_the_inner_bodys_too(store: &Fi
             });
             assert_eq!(kind(inner.await), ErrorKind::Lost);
             let late = locks.lock("k").run(async {}).await;
-            assert_eq!(kind(late), ErrorKind::Lost, "nobody enters a lost lock");
+            assert_eq!(kind(late), ErrorKind::Lost, "no body enters a lost lock");
             "to its end"
         });
     assert_eq!(outer.await.expect("the loss is ignored"), "to its end");
@@ -296,7 +304,11 @@ pub(super) async fn a_nested_cooldown_is_applied_when_the_outer_lock_is_released
         locks.lock("k").run(async {}).await.expect("still inside");
     });
     outer.await.expect("the lock is free");
-    let refused = locks.lock("k").acquire().await.expect_err("it cools down");
+    let refused = locks
+        .lock("k")
+        .acquire()
+        .await
+        .expect_err("the lock cools down");
     assert!(refused.retry_after().expect("exact") > long() / 2);
 }
 
@@ -314,7 +326,7 @@ pub(super) async fn a_nested_body_lengthens_a_lease_that_is_too_short_for_it(sto
     lengthened.await.expect("not lost").expect("not lost");
 }
 
-pub(super) async fn a_lease_that_nobody_renewed_is_renewed_while_a_nested_body_wants_it(
+pub(super) async fn a_lease_without_renewal_is_renewed_while_a_nested_body_needs_it(
     store: &Fixture,
 ) {
     let locks = store.manager().await;
@@ -327,7 +339,11 @@ pub(super) async fn a_lease_that_nobody_renewed_is_renewed_while_a_nested_body_w
         inner.await.expect("renewed");
         pending::<()>().await;
     });
-    assert_eq!(kind(outcome.await), ErrorKind::Lost, "and not after it");
+    assert_eq!(
+        kind(outcome.await),
+        ErrorKind::Lost,
+        "the lease is not renewed after the nested body"
+    );
 }
 
 pub(super) async fn a_body_that_outlives_its_owner_keeps_the_lock_to_its_end(store: &Fixture) {
@@ -339,7 +355,7 @@ pub(super) async fn a_body_that_outlives_its_owner_keeps_the_lock_to_its_end(sto
         .ttl(long())
         .run_with(async |lock: LockHandle| {
             entered.send(()).expect("the owner listens");
-            ends.await.expect("it is told");
+            ends.await.expect("the test ends the body");
             assert!(lock.is_valid());
         });
     let owner = locks
@@ -347,19 +363,22 @@ pub(super) async fn a_body_that_outlives_its_owner_keeps_the_lock_to_its_end(sto
         .ttl(long())
         .run_with(async |lock: LockHandle| {
             let task = tokio::spawn(async move { lock.scope(nested).await });
-            has_entered.await.expect("it enters");
+            has_entered.await.expect("the body enters");
             (task,)
         });
     let (task,) = owner.await.expect("the lock is free");
     assert_eq!(kind(locks.lock("k").acquire().await), ErrorKind::Busy);
     let left = locks.drain(Duration::from_millis(20)).await;
-    assert!(!left.is_complete(), "drain waits for it: {left:?}");
-    end.send(()).expect("it waits");
-    task.await.expect("no panic").expect("it ends");
+    assert!(
+        !left.is_complete(),
+        "the drain waits for the body: {left:?}"
+    );
+    end.send(()).expect("the body waits");
+    task.await.expect("no panic").expect("the body ends");
     store.is_left_clean().await;
 }
 
-pub(super) async fn once_the_lock_is_given_back_its_scope_is_nobodys(store: &Fixture) {
+pub(super) async fn once_the_lock_is_released_its_scope_has_no_lock(store: &Fixture) {
     let locks = store.manager().await;
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
     let handle = guard.handle();
@@ -368,7 +387,7 @@ pub(super) async fn once_the_lock_is_given_back_its_scope_is_nobodys(store: &Fix
     let late = handle.scope(locks.lock("k").run(async {
         assert_eq!(kind(other.lock("k").acquire().await), ErrorKind::Busy);
     }));
-    late.await.expect("a lock like any other");
+    late.await.expect("the late call takes a lock of its own");
     store.is_left_clean().await;
 }
 

@@ -1,4 +1,5 @@
-//! Running a body under the lock: in which order things end, and what the caller hears.
+//! Tests a body that runs under the lock: the order in which things end, and the caller's
+//! result.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::{Fixture, kind, long, short};
 
-/// A local of a body: when it goes, it looks whether the lock is still there.
+/// A local of a body. When it is dropped, it checks that the lock is still held.
 struct Witness {
     store: Arc<dyn Fn() -> usize + Send + Sync>,
     taken: Arc<AtomicUsize>,
@@ -20,7 +21,7 @@ struct Witness {
 const STILL_ALIVE: usize = usize::MAX;
 
 impl Witness {
-    /// Counts the keys that are taken by asking for the lock with a manager of its own.
+    /// Makes a witness that counts taken keys by an attempt with a manager of its own.
     fn of(other: LockManager) -> (Witness, Arc<AtomicUsize>) {
         let taken = Arc::new(AtomicUsize::new(STILL_ALIVE));
         let look = move || {
@@ -56,7 +57,7 @@ fn went_under_the_lock(taken: &AtomicUsize) {
     assert_eq!(
         taken.load(Ordering::SeqCst),
         1,
-        "gone while the lock was held"
+        "the local was dropped while the lock was held"
     );
 }
 
@@ -72,7 +73,7 @@ pub(super) async fn the_body_runs_under_the_lock_and_its_result_is_the_result(st
             u64::from(lock.fencing_token())
         })
         .await;
-    assert!(answer.expect("it ran") > 0);
+    assert!(answer.expect("the body ran") > 0);
     assert_eq!(store.taken(), 0, "released when the call returns");
 }
 
@@ -86,25 +87,30 @@ pub(super) async fn the_body_does_not_run_without_the_lock(store: &Fixture) {
     drop(first);
 }
 
-pub(super) async fn the_locals_of_a_body_are_gone_before_the_release(store: &Fixture) {
+pub(super) async fn the_locals_of_a_body_are_dropped_before_the_release(store: &Fixture) {
     for release in [ReleaseMode::Await, ReleaseMode::Background] {
         let (witness, taken) = Witness::of(store.manager().await);
         let request = store.lock("k").await.release(release);
-        // Captured and never named: arguments live as long as the body too.
+        // The body captures the witness and never names it, because arguments live as long as
+        // the body too.
         let body = async move {
             let _ = &witness;
         };
-        request.wait(Wait::Forever).run(body).await.expect("it ran");
+        request
+            .wait(Wait::Forever)
+            .run(body)
+            .await
+            .expect("the body ran");
         went_under_the_lock(&taken);
     }
 }
 
-pub(super) async fn the_locals_of_a_cancelled_body_are_gone_before_the_release(store: &Fixture) {
+pub(super) async fn the_locals_of_a_cancelled_body_are_dropped_before_the_release(store: &Fixture) {
     let (witness, taken) = Witness::of(store.manager().await);
     let (entered, inside) = oneshot::channel();
     let body = async move {
         let _witness = witness;
-        entered.send(()).expect("somebody listens");
+        entered.send(()).expect("the receiver lives");
         std::future::pending::<()>().await;
     };
     let task = tokio::spawn(store.lock("k").await.run(body));
@@ -115,26 +121,26 @@ pub(super) async fn the_locals_of_a_cancelled_body_are_gone_before_the_release(s
     store.is_left_clean().await;
 }
 
-pub(super) async fn the_locals_of_a_panicking_body_are_gone_before_the_release(store: &Fixture) {
+pub(super) async fn the_locals_of_a_panicking_body_are_dropped_before_the_release(store: &Fixture) {
     let (witness, taken) = Witness::of(store.manager().await);
     let body = async move {
         let _witness = AssertUnwindSafe(witness);
         panic!("on purpose");
     };
     let task = tokio::spawn(store.lock("k").await.run(body));
-    assert!(task.await.expect_err("it panicked").is_panic());
+    assert!(task.await.expect_err("the body panicked").is_panic());
     went_under_the_lock(&taken);
     store.is_left_clean().await;
 }
 
-pub(super) async fn the_locals_of_a_body_that_lost_its_lock_are_gone_when_the_caller_hears_of_it(
+pub(super) async fn the_locals_of_a_body_that_lost_its_lock_are_dropped_before_the_caller_gets_the_loss(
     store: &Fixture,
 ) {
     let (witness, taken) = Witness::of(store.manager().await);
     let (entered, inside) = oneshot::channel();
     let body = async move {
         let _witness = witness;
-        entered.send(()).expect("somebody listens");
+        entered.send(()).expect("the receiver lives");
         std::future::pending::<()>().await;
     };
     let task = tokio::spawn(store.lock("k").await.ttl(short()).run(body));
@@ -142,10 +148,10 @@ pub(super) async fn the_locals_of_a_body_that_lost_its_lock_are_gone_when_the_ca
     store.overwrite("k");
     assert_eq!(kind(task.await.expect("no panic")), ErrorKind::Lost);
     assert_ne!(taken.load(Ordering::SeqCst), STILL_ALIVE);
-    assert_eq!(store.taken(), 1, "the stranger's");
+    assert_eq!(store.taken(), 1, "the other client has the key");
 }
 
-pub(super) async fn what_a_refused_body_holds_is_dropped(store: &Fixture) {
+pub(super) async fn the_captures_of_a_refused_body_are_dropped(store: &Fixture) {
     let first = store.lock("k").await.acquire().await.expect("free");
     let held = Arc::new(());
     let argument = Arc::clone(&held);
@@ -160,7 +166,7 @@ pub(super) async fn what_a_refused_body_holds_is_dropped(store: &Fixture) {
     drop(first);
 }
 
-pub(super) async fn a_body_that_holds_too_long_is_dropped_and_then_the_lock_given_back(
+pub(super) async fn a_body_that_holds_too_long_is_dropped_before_the_lock_is_released(
     store: &Fixture,
 ) {
     let (witness, taken) = Witness::of(store.manager().await);
@@ -192,7 +198,8 @@ pub(super) async fn a_guard_that_holds_too_long_is_lost_and_its_key_stays_taken(
     let guard = request.acquire().await.expect("free");
     guard.lost().await;
     assert!(!guard.is_valid());
-    // Nobody can drop the work of a bare guard: the key must not be given away under it.
+    // The kit cannot drop the work of a bare guard, so it must not release the key under that
+    // work.
     assert_eq!(store.taken(), 1);
     assert_eq!(kind(store.lock("k").await.acquire().await), ErrorKind::Busy);
     let error = guard.release().await.expect_err("too long");
@@ -204,7 +211,7 @@ pub(super) async fn a_body_that_ignores_loss_runs_to_its_end(store: &Fixture) {
     let request = store.lock("k").await.ttl(short()).on_lost(OnLost::Ignore);
     let (entered, inside) = oneshot::channel();
     let task = tokio::spawn(request.run_with(|lock| async move {
-        entered.send(()).expect("somebody listens");
+        entered.send(()).expect("the receiver lives");
         lock.lost().await;
         assert!(!lock.is_valid());
         tokio::task::yield_now().await;
@@ -216,26 +223,26 @@ pub(super) async fn a_body_that_ignores_loss_runs_to_its_end(store: &Fixture) {
         task.await.expect("no panic").expect("ignored"),
         "to the end"
     );
-    assert_eq!(store.taken(), 1, "the stranger's");
+    assert_eq!(store.taken(), 1, "the other client has the key");
 }
 
-pub(super) async fn a_release_in_the_background_comes_too(store: &Fixture) {
+pub(super) async fn a_release_in_the_background_arrives_too(store: &Fixture) {
     let request = store.lock("k").await.release(ReleaseMode::Background);
-    assert_eq!(request.run(async { 7 }).await.expect("it ran"), 7);
+    assert_eq!(request.run(async { 7 }).await.expect("the body ran"), 7);
     store.is_left_clean().await;
 }
 
-pub(super) async fn a_body_that_lost_its_lock_unnoticed_keeps_its_result(store: &Fixture) {
+pub(super) async fn a_body_whose_loss_was_not_noticed_keeps_its_result(store: &Fixture) {
     let body = async {
         store.overwrite("k");
         "done"
     };
-    // Its release is refused by the store; the work is done all the same.
+    // The store refuses the release, but the work is done.
     assert_eq!(
-        store.lock("k").await.run(body).await.expect("it ran"),
+        store.lock("k").await.run(body).await.expect("the body ran"),
         "done"
     );
-    assert_eq!(store.taken(), 1, "the stranger's");
+    assert_eq!(store.taken(), 1, "the other client has the key");
 }
 
 pub(super) async fn a_cooldown_follows_the_body(store: &Fixture) {
@@ -245,7 +252,7 @@ pub(super) async fn a_cooldown_follows_the_body(store: &Fixture) {
             .lock("k")
             .cooldown(Duration::from_secs(60))
             .release(release);
-        request.run(async {}).await.expect("it ran");
+        request.run(async {}).await.expect("the body ran");
         locks.drain(wait::PATIENCE).await;
         let error = store.lock("k").await.acquire().await.expect_err("cooling");
         assert!(error.is_cooling_down());
@@ -253,7 +260,9 @@ pub(super) async fn a_cooldown_follows_the_body(store: &Fixture) {
     }
 }
 
-pub(super) async fn after_an_err_a_run_cools_down_only_if_it_is_told_to(store: &Fixture) {
+pub(super) async fn after_an_err_a_run_cools_down_only_if_its_condition_accepts_it(
+    store: &Fixture,
+) {
     let locks = store.manager().await;
     let request = || locks.lock("k").cooldown(Duration::from_secs(60));
     let failed = async || Err::<(), _>("declined");
@@ -261,7 +270,7 @@ pub(super) async fn after_an_err_a_run_cools_down_only_if_it_is_told_to(store: &
         let ran = request().run(failed()).cooldown_if(Result::is_ok).await;
         assert!(ran.expect("free").is_err());
     }
-    // The same for a body that is inside the lock already.
+    // The same holds for a body that is inside the lock already.
     let nested = request().run(failed()).cooldown_if(Result::is_ok);
     let ran = locks.lock("k").run(nested).await.expect("free");
     assert!(ran.expect("inside").is_err());

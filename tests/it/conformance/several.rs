@@ -1,4 +1,4 @@
-//! Three stores that know nothing of one another, as one.
+//! Makes managers over three independent stores.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -8,11 +8,11 @@ use lock_core::test_util::TestStore;
 use lock_core::{LockManager, ManagerBuilder};
 use lock_tests::RedisServer;
 
-/// What the managers of one test have their locks in.
+/// The stores of one test's managers.
 #[derive(Debug)]
 pub(super) enum Several {
     Stores(Vec<String>, Vec<TestStore>),
-    /// In a namespace of its own: the servers are there once for all tests.
+    /// A namespace of its own, because all tests share the servers.
     Servers(&'static [RedisServer], String),
 }
 
@@ -62,7 +62,7 @@ impl Several {
         }
     }
 
-    /// How many keys are taken on more than half of them.
+    /// Counts the keys that are taken on more than half of the stores.
     pub(super) fn taken(&self) -> usize {
         match self {
             Several::Stores(_, stores) => middle(stores, TestStore::taken),
@@ -70,7 +70,7 @@ impl Several {
         }
     }
 
-    /// How many stand in the queues of more than half of them.
+    /// Counts the waiters that are queued on more than half of the stores.
     pub(super) fn waiting(&self) -> usize {
         match self {
             Several::Stores(_, stores) => middle(stores, TestStore::waiting),
@@ -78,7 +78,7 @@ impl Several {
         }
     }
 
-    /// Whether nothing is left on any of them.
+    /// Returns whether nothing is left on any store.
     pub(super) fn is_clean(&self) -> bool {
         match self {
             Several::Stores(_, stores) => {
@@ -91,7 +91,8 @@ impl Several {
         }
     }
 
-    /// On how many servers each thing is that the script lists: a lease's token stands for it.
+    /// Counts the servers on which each listed item exists. A lease is identified by its
+    /// token.
     fn listed(&self, script: &str) -> HashMap<String, usize> {
         let mut seen = HashMap::new();
         if let Several::Servers(servers, namespace) = self {

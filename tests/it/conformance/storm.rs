@@ -1,5 +1,7 @@
-//! Everything at once: many takers on many threads who wait, give up, drop, release and cool down,
-//! in every mixture. What must hold always is looked at under every lock.
+//! Tests everything at once: many takers on many threads wait, give up, drop, release and cool
+//! down in every mixture.
+//!
+//! Every taker checks the invariants under its lock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,7 +17,7 @@ const TAKERS: u64 = 12;
 const ROUNDS: u64 = 150;
 const KEYS: usize = 2;
 
-/// What the locks guard.
+/// The data under the locks.
 #[derive(Default)]
 struct Guarded {
     inside: AtomicBool,
@@ -23,7 +25,7 @@ struct Guarded {
     entered: AtomicU64,
 }
 
-/// A dice that falls the same way every time.
+/// Dice that fall the same way in every run.
 struct Dice(u64);
 
 impl Dice {
@@ -49,16 +51,16 @@ async fn taker(locks: LockManager, guarded: Arc<[Guarded; KEYS]>, seed: u64) {
             .ttl(long())
             .wait(wait)
             .acquire();
-        // Often given up in the middle.
+        // The patience is often too short, so that the taker gives up.
         let patience = match dice.throw(10) {
-            // However slow the machine is.
+            // This one suffices on a slow machine too.
             9 => long(),
             shift => Duration::from_micros(50 << shift),
         };
         let guard = match timeout(patience, acquire).await {
             Ok(Ok(guard)) => guard,
             Ok(Err(error)) if error.kind() == ErrorKind::Busy => continue,
-            // A short wait that ended before the store had said anything.
+            // A short wait ended before the store had answered.
             Ok(Err(error)) if wait != Wait::None && error.kind() == ErrorKind::Unavailable => {
                 continue;
             }
@@ -70,7 +72,7 @@ async fn taker(locks: LockManager, guarded: Arc<[Guarded; KEYS]>, seed: u64) {
         let fence = u64::from(guard.fencing_token());
         assert!(
             this.highest_fence.swap(fence, Ordering::SeqCst) < fence,
-            "fences rise"
+            "fencing tokens rise"
         );
         this.entered.fetch_add(1, Ordering::SeqCst);
         match dice.throw(3) {
@@ -107,7 +109,7 @@ async fn storm(store: &Fixture) {
         .collect();
     for taker in takers {
         let taker = timeout(wait::PATIENCE * 2, taker).await;
-        taker.expect("nobody waits for ever").expect("no panic");
+        taker.expect("every taker ends").expect("no panic");
     }
     for locks in &managers {
         let left = locks.drain(wait::PATIENCE).await;
@@ -117,12 +119,12 @@ async fn storm(store: &Fixture) {
     if !store.is_of_several() {
         managers.clear();
     }
-    // A server of several that was slow is told the rest by the managers.
+    // The managers still undo the votes of a slow server.
     store.is_left_clean().await;
     for key in &*guarded {
         assert!(
             key.entered.load(Ordering::SeqCst) > ROUNDS / 10,
-            "it was a storm"
+            "there were many grants"
         );
     }
 }

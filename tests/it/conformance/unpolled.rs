@@ -1,5 +1,7 @@
-//! Futures that are polled for a while and then left alone, as in a `select!` whose other branch runs:
-//! none of them is needed for others to go on.
+//! Tests futures that are polled for a while and then left alone, as in a `select!` whose other branch
+//! runs.
+//!
+//! No other caller may depend on such a future.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -16,22 +18,22 @@ use super::{Fixture, kind, long};
 type Future<T> = Pin<Box<dyn std::future::Future<Output = T> + Send>>;
 type Waiting = Future<Result<LockGuard, Error>>;
 
-/// Polls it once; it is not done.
+/// Polls the future once and checks that it is pending.
 async fn polled<T>(future: &mut Future<T>) {
     let pending = poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_pending())).await;
-    assert!(pending, "it has to wait");
+    assert!(pending, "the future is pending");
 }
 
-/// A waiter that stands in the store's queue, and is left alone there.
+/// Makes a waiter that is queued in the store and then not polled.
 async fn left_in_the_queue(store: &Fixture, locks: &LockManager) -> Waiting {
     let waiter = locks.lock("k").ttl(long()).wait(Wait::Forever).acquire();
     let mut waiter: Waiting = Box::pin(waiter);
-    wait::eventually("it stands in the store's queue", async || {
+    wait::eventually("the waiter is queued in the store", async || {
         polled(&mut waiter).await;
         store.waiting() == 1
     })
     .await;
-    // It has heard that it was refused.
+    // By now the waiter has read its refusal.
     for _ in 0..20 {
         polled(&mut waiter).await;
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -39,7 +41,7 @@ async fn left_in_the_queue(store: &Fixture, locks: &LockManager) -> Waiting {
     waiter
 }
 
-/// A waiter behind others of its process, left alone there.
+/// Makes a waiter that queues behind others of its process and is then not polled.
 async fn left_behind_others(locks: &LockManager) -> Waiting {
     let waiter = locks.lock("k").ttl(long()).wait(Wait::Forever).acquire();
     let mut waiter: Waiting = Box::pin(waiter);
@@ -47,9 +49,9 @@ async fn left_behind_others(locks: &LockManager) -> Waiting {
     waiter
 }
 
-/// A question for a free lock that is left alone once it has been sent. `None`: the store answers at once.
+/// Makes a request for a free lock that is not polled once it is sent. `None`: the store answers at once.
 async fn left_with_a_question(store: &Fixture, locks: &LockManager) -> Option<Waiting> {
-    // The connection is there, so that one poll sends it.
+    // The connection exists already, so that one poll sends the request.
     held(locks).await.release().await.expect("held");
     store.is_left_clean().await;
     let request = locks.lock("k").ttl(long()).wait(Wait::Forever);
@@ -59,11 +61,12 @@ async fn left_with_a_question(store: &Fixture, locks: &LockManager) -> Option<Wa
     if now.is_ready() {
         return None;
     }
-    wait::eventually("the store has granted it", async || store.taken() > 0).await;
+    wait::eventually("the store has granted the lock", async || store.taken() > 0).await;
     Some(question)
 }
 
-/// A request that does not wait until what is left alone is given back for the sake of other processes.
+/// Makes a request whose limit is below the time after which an unpolled future's lock goes to other
+/// processes.
 fn soon(locks: &LockManager) -> LockRequest {
     let request = locks.lock("k").ttl(long());
     request.acquire_timeout(Duration::from_millis(1_500))
@@ -74,7 +77,7 @@ async fn held(locks: &LockManager) -> LockGuard {
     request.acquire().await.expect("free")
 }
 
-/// A waiter that is polled.
+/// Starts a waiter that is polled.
 async fn waits(locks: &LockManager) -> JoinHandle<Result<LockGuard, Error>> {
     let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
     yield_now().await;
@@ -87,14 +90,14 @@ async fn served(waiter: JoinHandle<Result<LockGuard, Error>>) -> LockGuard {
     guard.expect("its turn")
 }
 
-pub(super) async fn a_waiter_that_is_not_polled_keeps_no_newcomer_from_a_lock_that_is_given_to_it(
+pub(super) async fn a_waiter_that_is_not_polled_and_is_given_the_lock_does_not_block_a_newcomer(
     store: &Fixture,
 ) {
     let (owner, locks) = (store.manager().await, store.manager().await);
     let first = held(&owner).await;
     let waiter = left_in_the_queue(store, &locks).await;
     first.release().await.expect("held");
-    wait::eventually("a newcomer has it", async || {
+    wait::eventually("a newcomer gets the lock", async || {
         let attempt = soon(&locks).try_acquire().await;
         attempt.expect("the store answers").is_some()
     })
@@ -103,7 +106,9 @@ pub(super) async fn a_waiter_that_is_not_polled_keeps_no_newcomer_from_a_lock_th
     store.is_left_clean().await;
 }
 
-pub(super) async fn a_waiter_that_is_not_polled_keeps_nobody_behind_it_waiting(store: &Fixture) {
+pub(super) async fn a_waiter_that_is_not_polled_does_not_block_the_waiters_behind_it(
+    store: &Fixture,
+) {
     let (owner, locks) = (store.manager().await, store.manager().await);
     let first = held(&owner).await;
     let waiter = left_in_the_queue(store, &locks).await;
@@ -114,7 +119,9 @@ pub(super) async fn a_waiter_that_is_not_polled_keeps_nobody_behind_it_waiting(s
     store.is_left_clean().await;
 }
 
-pub(super) async fn a_lease_that_is_passed_to_a_waiter_that_is_not_polled_goes_on(store: &Fixture) {
+pub(super) async fn a_lease_that_is_passed_to_a_waiter_that_is_not_polled_is_passed_on(
+    store: &Fixture,
+) {
     let locks = store.manager().await;
     let first = held(&locks).await;
     let waiter = left_behind_others(&locks).await;
@@ -139,19 +146,21 @@ pub(super) async fn a_lease_that_no_waiter_picks_up_goes_back_to_the_store(store
     store.is_left_clean().await;
 }
 
-pub(super) async fn a_question_that_is_not_polled_keeps_nobody_of_its_manager_waiting(
+pub(super) async fn a_request_that_is_not_polled_does_not_block_callers_of_its_manager(
     store: &Fixture,
 ) {
     let locks = store.manager().await;
     let question = left_with_a_question(store, &locks).await;
     let attempt = soon(&locks).try_acquire().await;
-    let guard = attempt.expect("the store answers").expect("nobody has it");
+    let guard = attempt
+        .expect("the store answers")
+        .expect("the lock is free");
     guard.release().await.expect("held");
     drop(question);
     store.is_left_clean().await;
 }
 
-pub(super) async fn a_question_that_is_not_polled_is_undone_for_other_managers(store: &Fixture) {
+pub(super) async fn a_request_that_is_not_polled_is_undone_for_other_managers(store: &Fixture) {
     let (locks, other) = (store.manager().await, store.manager().await);
     let Some(question) = left_with_a_question(store, &locks).await else {
         return;
@@ -163,7 +172,7 @@ pub(super) async fn a_question_that_is_not_polled_is_undone_for_other_managers(s
     store.is_left_clean().await;
 }
 
-pub(super) async fn many_waiters_that_are_not_polled_keep_nobody_waiting(store: &Fixture) {
+pub(super) async fn many_waiters_that_are_not_polled_block_no_caller(store: &Fixture) {
     let (owner, locks) = (store.manager().await, store.manager().await);
     let first = held(&owner).await;
     let mut waiters = vec![left_in_the_queue(store, &locks).await];
@@ -173,7 +182,8 @@ pub(super) async fn many_waiters_that_are_not_polled_keep_nobody_waiting(store: 
     let behind = waits(&locks).await;
     first.release().await.expect("held");
     served(behind).await.release().await.expect("held");
-    // The lock has been passed to one of them, or lies in the store: all are served once they are polled.
+    // One of them has been passed the lock, or the lock is free in the store. All are served once they are
+    // polled.
     for waiter in waiters {
         let guard = timeout(wait::PATIENCE, waiter).await;
         let guard = guard.expect("its turn comes").expect("its turn");
@@ -182,9 +192,7 @@ pub(super) async fn many_waiters_that_are_not_polled_keep_nobody_waiting(store: 
     store.is_left_clean().await;
 }
 
-pub(super) async fn a_waiter_that_was_not_polled_stands_in_line_again_where_it_stood(
-    store: &Fixture,
-) {
+pub(super) async fn a_waiter_that_was_not_polled_keeps_its_place_in_the_queue(store: &Fixture) {
     let (owner, locks) = (store.manager().await, store.manager().await);
     let first = held(&owner).await;
     let mut waiter = left_in_the_queue(store, &locks).await;
@@ -200,7 +208,9 @@ pub(super) async fn a_waiter_that_was_not_polled_stands_in_line_again_where_it_s
     assert!(fence < served(last).await.fencing_token());
 }
 
-pub(super) async fn a_wait_that_ended_unpolled_keeps_nobody_behind_it_waiting(store: &Fixture) {
+pub(super) async fn a_wait_that_ended_unpolled_does_not_block_the_waiters_behind_it(
+    store: &Fixture,
+) {
     let (owner, locks) = (store.manager().await, store.manager().await);
     let first = held(&owner).await;
     let wait = Duration::from_millis(200);
@@ -218,7 +228,7 @@ pub(super) async fn a_wait_that_ended_unpolled_keeps_nobody_behind_it_waiting(st
     store.is_left_clean().await;
 }
 
-pub(super) async fn draining_takes_back_what_waiters_that_are_not_polled_have(store: &Fixture) {
+pub(super) async fn draining_takes_locks_back_from_waiters_that_are_not_polled(store: &Fixture) {
     let owner = store.manager().await;
     let first = held(&owner).await;
     let given = store.manager().await;

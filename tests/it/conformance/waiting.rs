@@ -1,4 +1,4 @@
-//! Waiting one's turn, and being told when it comes.
+//! Tests waiters and the push that tells them that it is their turn.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,13 +10,14 @@ use tokio::time::timeout;
 
 use super::{Fixture, kind, long};
 
-/// Below every time after which a waiter looks by itself: whoever is served by then was told.
+/// Waits for less than any time after which a waiter asks by itself, so that only a push can end the
+/// wait.
 async fn told<T>(future: impl Future<Output = T>) -> T {
     let soon = timeout(Duration::from_secs(3), future).await;
     soon.expect("told of the release")
 }
 
-/// One of a crowd, whose turn may take a while.
+/// Waits for one of many waiters, whose turn may take a while.
 async fn served<T>(future: impl Future<Output = T>) -> T {
     timeout(wait::PATIENCE, future)
         .await
@@ -24,10 +25,7 @@ async fn served<T>(future: impl Future<Output = T>) -> T {
 }
 
 async fn queued(store: &Fixture, count: usize) {
-    wait::eventually("the waiters stand in the queue", async || {
-        store.waiting() == count
-    })
-    .await;
+    wait::eventually("the waiters are queued", async || store.waiting() == count).await;
 }
 
 pub(super) async fn a_waiter_gets_the_lock_when_it_is_released(store: &Fixture) {
@@ -41,7 +39,7 @@ pub(super) async fn a_waiter_gets_the_lock_when_it_is_released(store: &Fixture) 
     store.is_left_clean().await;
 }
 
-pub(super) async fn tasks_of_one_manager_are_served_in_the_order_they_came(store: &Fixture) {
+pub(super) async fn tasks_of_one_manager_are_served_in_the_order_of_their_arrival(store: &Fixture) {
     let locks = store.manager().await;
     let first = locks.lock("k").ttl(long()).acquire().await.expect("free");
     let order = Arc::new(Mutex::new(Vec::new()));
@@ -53,7 +51,7 @@ pub(super) async fn tasks_of_one_manager_are_served_in_the_order_they_came(store
             tokio::task::yield_now().await;
         };
         tasks.push(tokio::spawn(locks.lock("k").wait(Wait::Forever).run(body)));
-        // Polled once before the next one comes: the runtime has one thread.
+        // The task is polled once before the next one starts, because the runtime has one thread.
         tokio::task::yield_now().await;
     }
     first.release().await.expect("held");
@@ -88,7 +86,7 @@ pub(super) async fn a_waiter_of_another_manager_is_told_of_a_release_in_the_back
     drop(told(waiter).await.expect("no panic").expect("its turn"));
 }
 
-pub(super) async fn waiters_of_two_managers_all_come_through(store: &Fixture) {
+pub(super) async fn all_waiters_of_two_managers_get_the_lock(store: &Fixture) {
     let managers = [store.manager().await, store.manager().await];
     let first = managers[0]
         .lock("k")
@@ -105,7 +103,7 @@ pub(super) async fn waiters_of_two_managers_all_come_through(store: &Fixture) {
             tokio::spawn(request.run(tokio::task::yield_now()))
         })
         .collect();
-    // The first manager's own waiters stand behind its own lock, not in the store.
+    // The first manager's own waiters queue behind its own lock, and not in the store.
     queued(store, 1).await;
     first.release().await.expect("held");
     for task in tasks {
@@ -114,7 +112,7 @@ pub(super) async fn waiters_of_two_managers_all_come_through(store: &Fixture) {
     store.is_left_clean().await;
 }
 
-pub(super) async fn a_cancelled_waiter_leaves_nothing_and_blocks_nobody(store: &Fixture) {
+pub(super) async fn a_cancelled_waiter_leaves_nothing_and_blocks_no_other(store: &Fixture) {
     let locks = store.manager().await;
     let first = locks.lock("k").ttl(long()).acquire().await.expect("free");
     let gone: Vec<_> = (0..3)
@@ -133,7 +131,7 @@ pub(super) async fn a_cancelled_waiter_leaves_nothing_and_blocks_nobody(store: &
     store.is_left_clean().await;
 }
 
-pub(super) async fn a_cancelled_head_of_another_manager_blocks_nobody(store: &Fixture) {
+pub(super) async fn a_cancelled_first_waiter_of_another_manager_blocks_no_other(store: &Fixture) {
     let first = store.lock("k").await.acquire().await.expect("free");
     let head_manager = store.manager().await;
     let head = tokio::spawn(head_manager.lock("k").wait(Wait::Forever).acquire());
@@ -159,7 +157,7 @@ pub(super) async fn a_waiter_cancelled_at_the_moment_of_its_grant_passes_the_loc
         let last = tokio::spawn(other.lock("k").ttl(long()).wait(Wait::Forever).acquire());
         queued(store, 2).await;
         first.release_in_background();
-        // Somewhere between the push and the grant, another place in every round.
+        // The abort comes between the push and the grant, at another point in every round.
         for _ in 0..round {
             tokio::task::yield_now().await;
         }
@@ -187,7 +185,7 @@ async fn a_thousand(store: &Fixture) -> Vec<tokio::task::JoinHandle<Result<(), l
     waiters.collect()
 }
 
-pub(super) async fn a_thousand_waiters_come_through(store: &Fixture) {
+pub(super) async fn a_thousand_waiters_get_the_lock(store: &Fixture) {
     let first = store.lock("k").await.acquire().await.expect("free");
     let waiters = a_thousand(store).await;
     queued(store, 4).await;
@@ -214,7 +212,7 @@ pub(super) async fn a_thousand_cancelled_waiters_leave_nothing(store: &Fixture) 
     store.is_left_clean().await;
 }
 
-pub(super) async fn somebody_who_does_not_wait_is_told_busy_while_others_wait(store: &Fixture) {
+pub(super) async fn a_caller_that_does_not_wait_gets_busy_while_others_wait(store: &Fixture) {
     let first = store.lock("k").await.acquire().await.expect("free");
     let locks = store.manager().await;
     let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
@@ -226,7 +224,7 @@ pub(super) async fn somebody_who_does_not_wait_is_told_busy_while_others_wait(st
     drop(told(waiter).await.expect("no panic").expect("its turn"));
 }
 
-pub(super) async fn a_waiter_is_not_starved_by_another_manager_that_takes_it_again_at_once(
+pub(super) async fn a_waiter_is_not_starved_by_another_manager_that_takes_the_lock_again_at_once(
     store: &Fixture,
 ) {
     served_while(store, async |guard| guard.release().await.expect("held")).await;
@@ -236,8 +234,10 @@ pub(super) async fn a_waiter_is_not_starved_by_a_manager_that_drops_its_guards(s
     served_while(store, async |guard| drop(guard)).await;
 }
 
-/// Hundreds of takings later a waiter must have been served at least once. The greedy one has a
-/// thread of its own, as a process would: it is never late because the waiter is about to be served.
+/// Checks that a waiter is served while another manager takes the lock hundreds of times.
+///
+/// The greedy manager has a thread of its own, as a process would, so that it is never late because
+/// the waiter is about to be served.
 async fn served_while(store: &Fixture, end: impl AsyncFn(LockGuard) + Send + Copy + 'static) {
     let greedy = store.manager().await;
     let first = greedy.lock("k").ttl(long()).acquire().await.expect("free");
@@ -266,5 +266,8 @@ async fn served_while(store: &Fixture, end: impl AsyncFn(LockGuard) + Send + Cop
     over.store(true, Ordering::SeqCst);
     guard.release().await.expect("held");
     let takings = taking.join().expect("no panic");
-    assert!(takings < 500, "served only when the other one had enough");
+    assert!(
+        takings < 500,
+        "the waiter was served only when the other manager had finished"
+    );
 }

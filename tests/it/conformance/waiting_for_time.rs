@@ -1,4 +1,4 @@
-//! How long a wait is, and what it ends with.
+//! Tests how long a wait is, and how it ends.
 
 use std::time::{Duration, Instant};
 
@@ -8,21 +8,24 @@ use tokio::time::timeout;
 
 use super::{Fixture, kind, long};
 
-pub(super) async fn a_lock_whose_owner_died_is_had_when_it_has_run_out(store: &Fixture) {
+pub(super) async fn a_lock_whose_owner_died_can_be_taken_when_it_has_run_out(store: &Fixture) {
     let request = store.lock("k").await.ttl(store.soon_over());
     let request = request.renew(Renew::Off);
     let dead = request.acquire().await.expect("free");
     let lost_at = dead.remaining();
     let before = Instant::now();
-    // Nobody tells: the guard is neither dropped nor released.
+    // No push comes, because the guard is neither dropped nor released.
     let waiting = store.lock("k").await.wait(Wait::Forever).acquire();
     let guard = timeout(wait::PATIENCE, waiting).await;
-    drop(guard.expect("in time").expect("it ran out"));
-    assert!(before.elapsed() >= lost_at, "never before");
+    drop(guard.expect("in time").expect("the lease ran out"));
+    assert!(
+        before.elapsed() >= lost_at,
+        "the waiter got the lock only after the deadline"
+    );
     assert!(!dead.is_valid());
 }
 
-pub(super) async fn no_wait_is_an_answer_at_once(store: &Fixture) {
+pub(super) async fn without_a_wait_the_answer_comes_at_once(store: &Fixture) {
     let first = store.lock("k").await.acquire().await.expect("free");
     for other in [store.manager().await, store.manager().await] {
         let request = other.lock("k").wait(Wait::None).acquire();
@@ -32,9 +35,9 @@ pub(super) async fn no_wait_is_an_answer_at_once(store: &Fixture) {
     drop(first);
 }
 
-pub(super) async fn a_wait_of_nothing_is_no_wait(store: &Fixture) {
+pub(super) async fn a_wait_of_zero_is_no_wait(store: &Fixture) {
     let locks = store.manager().await;
-    // One asks; the answer to it is the answer to the others, whichever way they say "at once".
+    // One task asks, and its answer is also that of the others, for each way to say "at once".
     let ask = |wait: Wait| locks.lock("k").ttl(long()).wait(wait).acquire();
     let first = store.lock("k").await.acquire().await.expect("free");
     let (one, two, three) = tokio::join!(
@@ -83,16 +86,16 @@ pub(super) async fn a_wait_for_a_cooldown_ends_with_it(store: &Fixture) {
         .await
         .expect("free");
     let waiter = tokio::spawn(store.lock("k").await.wait(Wait::Forever).acquire());
-    wait::eventually("it waits", async || store.waiting() == 1).await;
+    wait::eventually("the waiter waits", async || store.waiting() == 1).await;
     let before = Instant::now();
     first.release().await.expect("held");
-    // The holder's lease would have lasted a minute: it was told that the end is another.
+    // The owner's lease would have lasted a minute, so the waiter was told the new end.
     let guard = timeout(wait::PATIENCE, waiter).await.expect("in time");
     drop(guard.expect("no panic").expect("its turn"));
     assert!(before.elapsed() >= cooldown - Duration::from_millis(2));
 }
 
-pub(super) async fn a_wait_is_for_the_whole_queue_not_for_each_place(store: &Fixture) {
+pub(super) async fn a_wait_covers_the_whole_queue_and_not_each_place(store: &Fixture) {
     let first = store.lock("k").await.acquire().await.expect("free");
     let locks = store.manager().await;
     let before = Instant::now();

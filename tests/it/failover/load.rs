@@ -1,4 +1,5 @@
-//! Two hundred acquisitions a second, and owners that keep what they have for as long as they may.
+//! Makes a load of two hundred acquisitions a second, and owners that keep their locks as long as
+//! possible.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,15 +12,15 @@ use tokio::time::{Instant as TokioInstant, MissedTickBehavior, interval_at, time
 
 use super::windows::Guarded;
 
-/// Of every lock.
+/// The ttl of every lock.
 pub(crate) const TTL: Duration = Duration::from_millis(1200);
 const TAKERS: u32 = 10;
-/// Of each taker: ten of them make 200 a second.
+/// The period of each taker. Ten takers make 200 acquisitions a second.
 const PERIOD: Duration = Duration::from_millis(50);
-/// Between two writes of an owner that keeps its lock.
+/// The time between two writes of an owner that keeps its lock.
 const BETWEEN_WRITES: Duration = Duration::from_millis(5);
 
-/// Tasks that take and give back, until told to end.
+/// Tasks that acquire and release locks until they are told to end.
 pub(crate) struct Load {
     shared: Arc<Shared>,
     tasks: Vec<JoinHandle<()>>,
@@ -27,20 +28,22 @@ pub(crate) struct Load {
 }
 
 struct Shared {
-    /// Taken and given back again; the last one is kept.
+    /// The guarded resources. Takers acquire and release all but the last, which an owner keeps.
     guarded: Vec<Guarded>,
     granted: AtomicU64,
     ending: AtomicBool,
 }
 
 impl Load {
-    /// On two managers, and keys that begin with `prefix`.
+    /// Starts a load on two managers, with keys that begin with `prefix`.
     pub(crate) async fn start(url: &str, prefix: &str) -> Load {
         Load::from_all([url, url], prefix).await
     }
 
-    /// As [`Load::start`], with a manager for each URL: the takers are shared out, and each has an
-    /// owner that keeps.
+    /// Starts a load as [`Load::start`] does, with a manager for each URL.
+    ///
+    /// The takers are shared out among the managers, and each manager has an owner that keeps its
+    /// lock.
     pub(crate) async fn from_all<const N: usize>(urls: [&str; N], prefix: &str) -> Load {
         let keys = (0..6).map(|number| Guarded::new(format!("{prefix}{number}")));
         let shared = Arc::new(Shared {
@@ -67,12 +70,12 @@ impl Load {
         }
     }
 
-    /// How many locks were taken so far, to be given back.
+    /// Returns how many locks were granted so far to takers.
     pub(crate) fn granted(&self) -> u64 {
         self.shared.granted.load(Ordering::SeqCst)
     }
 
-    /// When the first lock was granted to somebody who asked after `instant`.
+    /// Waits for the first grant of a request made after `instant`, and returns its time.
     pub(crate) async fn granted_after(&self, instant: Instant) -> Instant {
         let first = || {
             let all = self.shared.guarded.iter();
@@ -83,13 +86,13 @@ impl Load {
         first().expect("a grant")
     }
 
-    /// Everybody comes to an end, and all that happened was right. Answers for how long two held one
-    /// lock at most.
+    /// Ends all tasks and checks all windows. Returns the longest time for which two owners held one
+    /// lock.
     pub(crate) async fn end(self) -> Duration {
         self.shared.ending.store(true, Ordering::SeqCst);
         for task in self.tasks {
             let task = timeout(wait::PATIENCE, task).await;
-            task.expect("nobody hangs").expect("no panic");
+            task.expect("every task ends").expect("no panic");
         }
         for locks in self.managers {
             let left = locks.drain(wait::PATIENCE).await;
@@ -135,7 +138,7 @@ async fn take(locks: LockManager, shared: Arc<Shared>, number: u32) {
             tokio::task::yield_now().await;
         }
         shared.granted.fetch_add(1, Ordering::SeqCst);
-        // The server may be gone by now: then it is given back in the background.
+        // The server may be gone by now. The lock is then released in the background.
         drop(
             timeout(wait::PATIENCE, guard.release())
                 .await
@@ -144,7 +147,7 @@ async fn take(locks: LockManager, shared: Arc<Shared>, number: u32) {
     }
 }
 
-/// Holds the last key until it is lost, and takes it again: several of them are always at it.
+/// Holds the last key until it is lost, and takes it again. Several tasks always compete for it.
 async fn keep(locks: LockManager, shared: Arc<Shared>) {
     let guarded = shared.guarded.last().expect("a key");
     while !shared.is_ending() {

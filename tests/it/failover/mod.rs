@@ -1,5 +1,5 @@
-//! Servers that take each other's place while many ask them for locks: the load, and what is checked of
-//! it, whatever the servers are.
+//! Tests servers that take each other's place under load: makes the load and checks its invariants for
+//! every kind of server.
 
 mod load;
 mod windows;
@@ -10,22 +10,23 @@ use lock_tests::wait;
 
 pub(crate) use load::{Load, TTL};
 
-/// How long a client may need, after the servers have settled it among them.
+/// The time that a client may need after the servers have agreed.
 const AFTER_THE_SERVERS: Duration = Duration::from_secs(1);
 
-/// What happens to the one that has the locks.
+/// The fate of the server that has the locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// `kill -9`.
+    /// The server is killed by `kill -9`.
     Killed,
-    /// SIGSTOP: its connections stay open, and nothing is ever answered.
+    /// The server is stopped by SIGSTOP, so that its connections stay open and it answers nothing.
     Frozen,
-    /// It is told to give way, and lives on as a replica.
+    /// The server is told to give way, and lives on as a replica.
     Replaced,
 }
 
-/// Breaks the service under load, and sees to it that it is back as soon as can be, and that nothing
-/// went wrong meanwhile. `serves` asks the servers themselves, by a plain write.
+/// Breaks the service under load, and checks that it returns soon and without a violation.
+///
+/// `serves` asks the servers themselves by a plain write.
 pub(crate) async fn service_goes_on(
     load: Load,
     break_it: impl FnOnce(),
@@ -45,7 +46,7 @@ pub(crate) async fn service_goes_on(
         clients <= servers + AFTER_THE_SERVERS,
         "the servers were back after {servers:?}, the locks after {clients:?} only"
     );
-    // And not by chance.
+    // The load continues, so the first grant was not chance.
     let before = load.granted();
     wait::eventually("the load runs", async || load.granted() > before + 20).await;
     load.end().await;

@@ -1,4 +1,5 @@
-//! When who believed to hold a lock, and what a resource that checks fencing tokens let through.
+//! Records which owner held a lock at which time, and which writes a resource accepted by their fencing
+//! tokens.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -7,7 +8,7 @@ use lock_core::FencingToken;
 
 use super::TTL;
 
-/// What a lock is for: it takes a write only from the highest fencing token that it has seen.
+/// A guarded resource, which accepts a write only from the highest fencing token that it has seen.
 pub(super) struct Guarded {
     key: String,
     state: Mutex<State>,
@@ -17,12 +18,13 @@ pub(super) struct Guarded {
 struct State {
     windows: Vec<Window>,
     highest: u64,
-    /// Fencing tokens of the writes that were taken, in their order.
+    /// The fencing tokens of the accepted writes, in their order.
     taken: Vec<u64>,
     refused: usize,
 }
 
-/// One owner's: from when its acquire returned to the last moment at which it held, as it saw it.
+/// The window of one owner: from the return of its acquire to the last moment at which it saw its lock
+/// valid.
 struct Window {
     asked: Instant,
     from: Instant,
@@ -42,7 +44,7 @@ impl Guarded {
         &self.key
     }
 
-    /// Somebody holds the lock from now on. Answers the window's number.
+    /// Begins the window of an owner and returns the window's number.
     pub(super) fn enter(&self, asked: Instant, fence: FencingToken) -> usize {
         let from = Instant::now();
         let mut state = self.state();
@@ -55,7 +57,7 @@ impl Guarded {
         state.windows.len() - 1
     }
 
-    /// It held the lock at `now` still, and writes.
+    /// Writes for an owner that still held the lock at `now`.
     pub(super) fn write(&self, window: usize, now: Instant) {
         let mut state = self.state();
         state.windows[window].until = now;
@@ -77,15 +79,17 @@ impl Guarded {
         later.map(|window| window.from).min()
     }
 
-    /// Nobody's fencing token is that of another; who held later has a higher one; two hold at once for
-    /// no longer than a ttl, and then the writes of the first are refused from the first one of the
-    /// second on. Answers how long that was.
+    /// Checks all windows and returns the longest time for which two owners held the lock.
+    ///
+    /// * No fencing token is given twice, and a later owner has a higher one.
+    /// * Two owners hold at once for a ttl at most.
+    /// * Writes of the first owner are refused from the first write of the second on.
     pub(super) fn check(&self) -> Duration {
         let state = self.state();
         let mut both = Duration::ZERO;
         for (index, one) in state.windows.iter().enumerate() {
             for other in &state.windows[index + 1..] {
-                assert_ne!(one.fence, other.fence, "a fencing token is given once");
+                assert_ne!(one.fence, other.fence, "a fencing token is granted once");
                 let (first, second) = if one.from <= other.from {
                     (one, other)
                 } else {
@@ -97,10 +101,13 @@ impl Guarded {
                 both = both.max(first.until.saturating_duration_since(second.from));
             }
         }
-        assert!(both <= TTL, "two held it for {both:?}");
+        assert!(both <= TTL, "two owners held the lock for {both:?}");
         assert!(state.taken.is_sorted(), "a late write came through");
         if !both.is_zero() {
-            println!("two held it for {both:?}; {} writes refused", state.refused);
+            println!(
+                "two owners held the lock for {both:?}; {} writes were refused",
+                state.refused
+            );
         }
         both
     }

@@ -5,7 +5,7 @@ use lock_tests::{Browser, needs};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-/// A page whose button writes down how it was clicked.
+/// A page whose button records each click.
 const PAGE: &str = "<!doctype html><title>t</title><div style='height:3000px'></div>
     <button>order</button><ol></ol><script>
     let last = 0;
@@ -51,7 +51,8 @@ async fn two_clicks_are_real_and_as_far_apart_as_asked() {
         .parse()
         .expect("ms");
     assert!(texts[0].starts_with("true "), "{texts:?}");
-    // A click that comes early would prove less than the test says; late ones are the machine's.
+    // A click that comes too early would make the test prove less. A late click is caused by the
+    // machine.
     assert!(apart >= 145.0, "{apart} ms");
 }
 

@@ -11,7 +11,7 @@ fn shell(script: &str) -> ChildProcess {
 }
 
 #[test]
-fn a_line_of_output_is_waited_for_and_kept() {
+fn a_test_can_wait_for_a_line_of_output_and_the_output_is_kept() {
     let child = shell("echo first; echo second >&2; sleep 60");
     assert_eq!(
         child
@@ -35,7 +35,7 @@ fn waiting_for_a_line_ends_with_the_output() {
 }
 
 #[test]
-fn a_child_that_is_asked_to_end_ends_and_tells_its_status() {
+fn a_child_that_is_asked_to_end_ends_with_its_status() {
     let mut child = shell("trap 'exit 7' TERM; echo ready; while :; do sleep 0.01; done");
     child
         .line(wait::PATIENCE, |line| line == "ready")
@@ -70,13 +70,14 @@ fn a_test_that_panics_leaves_no_server() {
         panic!("on purpose");
     }));
     assert!(panicked.is_err());
-    TcpStream::connect(address.expect("it was started")).expect_err("nobody listens");
+    TcpStream::connect(address.expect("the server was started")).expect_err("no process listens");
 }
 
 #[test]
 fn a_test_process_that_is_killed_leaves_no_server() {
     needs!(redis);
-    // What the victim cannot remove any more is removed with this.
+    // This folder holds the files that the killed process cannot remove, and is removed with
+    // the value.
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut command = Command::new(std::env::current_exe().expect("this binary"));
     command
@@ -94,7 +95,8 @@ fn a_test_process_that_is_killed_leaves_no_server() {
     let address = line["holding ".len()..].parse().expect("an address");
     TcpStream::connect::<std::net::SocketAddr>(address).expect("the server listens");
 
-    // Kills the test process only: its server is in a process group of its own.
+    // The kill ends the test process only, because its server is in a process group of its
+    // own.
     victim.kill();
     wait::until("the server is gone", || {
         TcpStream::connect(address).is_err()

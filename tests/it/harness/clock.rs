@@ -9,7 +9,7 @@ fn seconds(server: &RedisServer) -> u64 {
 }
 
 #[test]
-fn a_servers_clock_steps_as_it_is_told_and_its_keys_end_by_it() {
+fn the_clock_of_a_server_steps_on_command_and_its_keys_expire_by_it() {
     needs!(redis);
     needs!(server_clock);
     let clock = ServerClock::new();

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use lock_tests::{RedisCluster, needs, wait};
 
-/// Short, for a machine that is not too busy to answer within it.
+/// A short timeout, for a machine that is not too busy to answer within it.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
 #[test]
@@ -17,7 +17,7 @@ fn a_cluster_serves_every_slot_at_one_master() {
         .iter()
         .filter(|it| it.port() != holder.port());
     for other in others {
-        let moved = other.try_cli(&["GET", "a"]).expect_err("not here");
+        let moved = other.try_cli(&["GET", "a"]).expect_err("a redirection");
         assert_eq!(
             moved,
             format!("MOVED {} {}", cluster.slot("a"), holder.address())
@@ -26,15 +26,16 @@ fn a_cluster_serves_every_slot_at_one_master() {
 }
 
 #[test]
-fn a_cluster_is_whole_when_every_node_has_heard_of_its_newest_epoch() {
+fn a_cluster_is_whole_when_every_node_knows_its_newest_epoch() {
     needs!(redis);
     let cluster = RedisCluster::start(TIMEOUT);
-    // As at the end of a slot's move, which it would tell all others of at once.
+    // The epoch rises as at the end of a slot's migration. There the node would announce it to
+    // all others at once; here it does not.
     let raised = cluster.masters().into_iter().find_map(|master| {
         let answer = master.cli(&["CLUSTER", "BUMPEPOCH"]);
         Some((master.id(), answer.strip_prefix("BUMPED ")?.to_owned()))
     });
-    let (id, epoch) = raised.expect("not all have the newest");
+    let (id, epoch) = raised.expect("a master without the newest epoch");
     cluster.is_whole();
     for node in cluster.nodes() {
         let told = node.cli(&["CLUSTER", "NODES"]);
@@ -50,8 +51,9 @@ fn a_replica_takes_the_place_of_a_master_that_was_killed() {
     let cluster = RedisCluster::start(TIMEOUT);
     let first = cluster.master_of("a");
     first.cli(&["SET", "a", "1"]);
-    // Every call is a connection of its own, whose WAIT would wait for its own writes only.
-    wait::until("its replica has it", || {
+    // Every call has a connection of its own, and a WAIT there would wait for the writes of
+    // that connection only.
+    wait::until("its replica has the key", || {
         let holds = |node: &&lock_tests::RedisServer| {
             node.role() == "slave" && node.cli(&["DBSIZE"]) == "1"
         };

@@ -19,7 +19,7 @@ const HELLO: &str = "*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n";
 const GET: &str = "*2\r\n$3\r\nget\r\n$1\r\na\r\n";
 
 #[tokio::test]
-async fn everything_is_answered_alike_and_another_answer_counts_at_once() {
+async fn every_request_gets_the_same_answer_and_a_new_answer_counts_at_once() {
     let fake = FakeServer::start(Answer::Loading);
     let mut stream = TcpStream::connect(fake.address())
         .await
@@ -49,14 +49,15 @@ async fn the_handshake_succeeds_when_asked_to() {
 }
 
 #[tokio::test]
-async fn silence_is_an_open_connection_that_takes_everything() {
+async fn a_silent_server_keeps_the_connection_open_and_reads_all_requests() {
     let fake = FakeServer::start(Answer::Silence);
     let mut stream = TcpStream::connect(fake.address())
         .await
         .expect("a connection");
     let answer = timeout(Duration::from_millis(100), ask(&mut stream, GET)).await;
     answer.expect_err("no answer");
-    // Not alone, perhaps: the port may have been another server's, whose clients look for it still.
+    // Other commands may be there too, because the port may have been another server's, whose
+    // clients still look for it.
     assert!(fake.commands().contains(&"GET".to_owned()));
 }
 

@@ -4,7 +4,7 @@ use lock_tests::http;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-/// Answers one request with `answer`; returns the port, and later what was asked.
+/// Answers one request with `answer`; returns the port, and later the request.
 async fn answering(answer: &'static str) -> (u16, tokio::task::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("a bound listener").port();
@@ -22,7 +22,7 @@ async fn answering(answer: &'static str) -> (u16, tokio::task::JoinHandle<String
 }
 
 #[tokio::test]
-async fn a_request_is_sent_whole_and_its_answer_is_read() {
+async fn a_complete_request_is_sent_and_its_answer_is_read() {
     let (port, asked) =
         answering("HTTP/1.1 409 Conflict\r\nRetry-After: 2\r\nContent-Length: 4\r\n\r\nbusy").await;
     let answer = http::post(port, "/orders", &[("x-user-id", "7")], "{}")
@@ -41,7 +41,10 @@ async fn chunks_are_joined() {
     let answer =
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
     let (port, _asked) = answering(answer).await;
-    assert_eq!(http::get(port, "/").await.expect("whole").body, "abcde");
+    assert_eq!(
+        http::get(port, "/").await.expect("a complete answer").body,
+        "abcde"
+    );
 }
 
 #[tokio::test]

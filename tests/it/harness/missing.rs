@@ -1,6 +1,6 @@
 use std::process::Command;
 
-/// Runs one test of this binary with a search path on which there is nothing.
+/// Runs one test of this binary with a search path that has no programs.
 fn run_without_parts(test: &str, list: &std::path::Path) -> std::process::Output {
     Command::new(std::env::current_exe().expect("this binary"))
         .args(["--exact", test])
@@ -12,10 +12,10 @@ fn run_without_parts(test: &str, list: &std::path::Path) -> std::process::Output
 }
 
 #[test]
-fn a_test_without_its_server_writes_down_that_it_did_not_run() {
+fn a_test_without_its_server_records_that_it_did_not_run() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let list = folder.path().join("not-run");
-    let test = "harness::redis::a_dropped_server_listens_no_more";
+    let test = "harness::redis::a_dropped_server_no_longer_listens";
     let line = format!("it::{test}: no redis-server\n");
 
     let output = run_without_parts(test, &list);
@@ -36,8 +36,8 @@ fn an_async_test_goes_by_its_own_name() {
 }
 
 #[test]
-fn a_test_that_cannot_write_its_excuse_fails() {
-    let test = "harness::redis::a_dropped_server_listens_no_more";
+fn a_test_that_cannot_record_that_it_did_not_run_fails() {
+    let test = "harness::redis::a_dropped_server_no_longer_listens";
     let output = run_without_parts(test, "/nowhere/not-run".as_ref());
     assert!(!output.status.success());
 }

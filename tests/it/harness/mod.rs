@@ -1,4 +1,4 @@
-//! The harness itself: what other tests conclude from it must be so.
+//! Tests the harness itself, because other tests rely on its behaviour.
 
 mod browser;
 mod child;

@@ -14,27 +14,29 @@ fn reserved_ports_differ() {
 }
 
 #[test]
-fn a_port_that_somebody_listens_on_is_given_to_nobody() {
+fn a_port_with_a_listener_is_never_handed_out() {
     let port = Port::free();
     let number = port.number();
     let _listener = TcpListener::bind(port.address()).expect("the reserved port");
     drop(port);
-    // All of them in turn.
+    // The loop gets all ports in turn.
     for _ in 0..10_000 {
         assert_ne!(Port::free().number(), number);
     }
 }
 
-/// Each of these holds, from its fork to its exec, a copy of every socket there is.
+/// The number of processes. Each holds, from its fork to its exec, a copy of every socket.
 const PROCESSES: usize = 100;
 
 #[test]
-fn a_reserved_port_can_be_listened_on_at_once_while_other_tests_start_processes() {
+fn a_server_can_listen_on_a_reserved_port_while_other_tests_start_processes() {
     let started = AtomicUsize::new(0);
     let refused = thread::scope(|scope| {
         scope.spawn(|| {
             while started.load(Ordering::SeqCst) < PROCESSES {
-                Command::new("true").status().expect("it is everywhere");
+                Command::new("true")
+                    .status()
+                    .expect("`true` exists on every system");
                 started.fetch_add(1, Ordering::SeqCst);
             }
         });

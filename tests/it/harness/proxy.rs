@@ -50,10 +50,10 @@ async fn held_requests_arrive_when_they_pass_again() {
 
     proxy.black_hole();
     stream.write_all(SET).await.expect("the proxy takes it");
-    wait::until("it is held", || {
+    wait::until("the request is held", || {
         proxy.held(Direction::Requests) == SET.len() as u64
     });
-    // The client gives up; neither its bytes nor its end get through.
+    // The client gives up. Neither its bytes nor its end pass the proxy.
     drop(stream);
     assert_eq!(server.get("a"), None);
     assert_eq!(proxy.connections(), 1);
@@ -94,7 +94,7 @@ async fn a_black_hole_takes_new_connections_too() {
     proxy.black_hole();
     let mut stream = connect(&proxy).await;
     stream.write_all(PING).await.expect("the proxy takes it");
-    wait::until("it is held", || {
+    wait::until("the request is held", || {
         proxy.held(Direction::Requests) == PING.len() as u64
     });
     proxy.pass();
@@ -105,7 +105,7 @@ async fn a_black_hole_takes_new_connections_too() {
 }
 
 #[tokio::test]
-async fn a_reply_is_cut_off_after_so_many_bytes() {
+async fn a_reply_is_held_after_the_given_number_of_bytes() {
     needs!(redis);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
@@ -137,7 +137,7 @@ async fn a_delay_is_added_to_each_direction_and_ends_at_once() {
 
     proxy.set(Direction::Requests, Flow::Delay(Duration::from_secs(3600)));
     stream.write_all(PING).await.expect("the proxy takes it");
-    wait::until("it is delayed", || {
+    wait::until("the request is delayed", || {
         proxy.held(Direction::Requests) == PING.len() as u64
     });
     proxy.pass();
@@ -167,14 +167,16 @@ async fn a_cut_resets_live_connections_and_new_ones_work() {
 }
 
 #[tokio::test]
-async fn what_was_held_is_lost_in_a_cut() {
+async fn held_bytes_are_lost_in_a_cut() {
     needs!(redis);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
     let mut stream = connect(&proxy).await;
     proxy.black_hole();
     stream.write_all(SET).await.expect("the proxy takes it");
-    wait::until("it is held", || proxy.held(Direction::Requests) > 0);
+    wait::until("the request is held", || {
+        proxy.held(Direction::Requests) > 0
+    });
     proxy.cut();
     proxy.pass();
     assert_eq!(
@@ -225,9 +227,10 @@ async fn a_dead_upstream_resets_the_client() {
     ping(&mut stream).await.expect("an answer");
     server.kill();
     read(&mut stream, 1).await.expect_err("no more answers");
-    // Accepted and dropped at once: it depends on the moment at which call the client sees it.
+    // The connection is accepted and dropped at once. Depending on the moment, the client sees
+    // that in one call or another.
     let answer = async { ping(&mut TcpStream::connect(proxy.address()).await?).await };
-    answer.await.expect_err("nobody behind the proxy");
+    answer.await.expect_err("no server behind the proxy");
     server.start_again();
     assert_eq!(
         ping(&mut connect(&proxy).await).await.expect("an answer"),
@@ -254,7 +257,7 @@ async fn large_amounts_pass_whole_and_in_order() {
 }
 
 #[tokio::test]
-async fn what_a_frozen_connection_carries_arrives_after_what_newer_ones_did() {
+async fn the_bytes_of_a_frozen_connection_arrive_after_those_of_newer_ones() {
     needs!(redis);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
@@ -262,7 +265,7 @@ async fn what_a_frozen_connection_carries_arrives_after_what_newer_ones_did() {
     ping(&mut old).await.expect("an answer");
     proxy.freeze();
     old.write_all(SET).await.expect("the proxy takes it");
-    // Given up, like by a client that has waited long enough.
+    // The client gives up, like one that has waited long enough.
     drop(old);
     let mut new = connect(&proxy).await;
     ping(&mut new).await.expect("an answer");
@@ -275,7 +278,7 @@ async fn what_a_frozen_connection_carries_arrives_after_what_newer_ones_did() {
 }
 
 #[tokio::test]
-async fn what_a_proxy_that_outlives_its_clients_holds_arrives_when_it_thaws() {
+async fn bytes_held_by_a_proxy_that_outlives_its_clients_arrive_when_it_thaws() {
     needs!(redis);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
@@ -283,15 +286,17 @@ async fn what_a_proxy_that_outlives_its_clients_holds_arrives_when_it_thaws() {
     ping(&mut stream).await.expect("an answer");
     proxy.freeze();
     stream.write_all(SET).await.expect("the proxy takes it");
-    wait::until("it is held", || {
+    wait::until("the request is held", || {
         proxy.held(Direction::Requests) == SET.len() as u64
     });
     proxy.outlive_clients();
     assert_eq!(stream.read(&mut [0]).await.expect("an end"), 0);
-    // A connection that comes later is not concerned.
+    // A later connection is not affected.
     let mut later = connect(&proxy).await;
     assert_eq!(ping(&mut later).await.expect("an answer"), PONG);
     assert_eq!(server.get("a"), None);
     proxy.thaw();
-    wait::until("it has arrived", || server.get("a").as_deref() == Some("1"));
+    wait::until("the request has arrived", || {
+        server.get("a").as_deref() == Some("1")
+    });
 }

@@ -20,19 +20,19 @@ fn a_server_answers_and_has_its_own_data() {
     );
     assert_eq!(
         one.try_cli(&["INCR", "a", "b"])
-            .expect_err("too many")
+            .expect_err("an error")
             .get(..3),
         Some("ERR")
     );
 }
 
 #[test]
-fn a_dropped_server_listens_no_more() {
+fn a_dropped_server_no_longer_listens() {
     needs!(redis);
     let server = RedisServer::start();
     let address = server.address();
     drop(server);
-    TcpStream::connect(address).expect_err("nobody listens");
+    TcpStream::connect(address).expect_err("no process listens");
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_killed_server_is_down_until_it_is_started_again() {
     needs!(redis);
     let server = RedisServer::start();
     server.kill();
-    TcpStream::connect(server.address()).expect_err("nobody listens");
+    TcpStream::connect(server.address()).expect_err("no process listens");
     server.start_again();
     assert_eq!(server.cli(&["PING"]), "PONG");
 }
@@ -75,7 +75,7 @@ fn a_frozen_server_answers_nothing_until_it_goes_on() {
     server.stop();
     std::thread::scope(|scope| {
         let ping = scope.spawn(|| server.cli(&["PING"]));
-        // A frozen process cannot be seen not to answer, but for a while.
+        // A test cannot prove that a frozen process never answers, so it watches for a while.
         assert!(!wait::holds_within(Duration::from_millis(200), || ping.is_finished()));
         server.cont();
         assert_eq!(ping.join().expect("an answer"), "PONG");
@@ -83,7 +83,7 @@ fn a_frozen_server_answers_nothing_until_it_goes_on() {
 }
 
 #[test]
-fn a_password_is_asked_for_and_is_in_the_url() {
+fn a_server_with_a_password_requires_it_and_has_it_in_its_url() {
     needs!(redis);
     let server = RedisServer::options().password("secret1").start();
     assert_eq!(server.cli(&["PING"]), "PONG");

@@ -1,7 +1,7 @@
 use lock_tests::{RedisServer, ReplicaSet, Sentinels, needs, wait};
 
 #[test]
-fn a_replica_has_what_its_master_has() {
+fn a_replica_has_the_data_of_its_master() {
     needs!(redis);
     let set = ReplicaSet::with(&RedisServer::options().password("secret1"), 2);
     assert_eq!(set.master().port(), set.servers()[0].port());
@@ -36,10 +36,12 @@ fn sentinels_promote_a_replica_when_the_master_is_killed_and_demote_the_master_t
     let first = set.master().address();
     assert_eq!(sentinels.master(), first);
     set.at(first).kill();
-    wait::until("another is the master", || sentinels.master() != first);
+    wait::until("another server is the master", || {
+        sentinels.master() != first
+    });
     assert_eq!(set.master().address(), sentinels.master());
     set.at(first).start_again();
-    wait::until("the old one follows", || set.at(first).role() == "slave");
+    wait::until("the old master follows", || set.at(first).role() == "slave");
 }
 
 #[test]
@@ -49,6 +51,8 @@ fn sentinels_replace_a_living_master_when_they_are_told_to() {
     let sentinels = Sentinels::watch(&set, 3);
     let first = sentinels.master();
     sentinels.fail_over();
-    wait::until("another is the master", || sentinels.master() != first);
+    wait::until("another server is the master", || {
+        sentinels.master() != first
+    });
     assert_eq!(set.at(sentinels.master()).role(), "master");
 }

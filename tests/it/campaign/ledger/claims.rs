@@ -1,11 +1,11 @@
-//! One owner at a time, tokens that rise, and locks that are not lost without a cause.
+//! Checks that there is one owner at a time, that tokens rise, and that no lock is lost without a cause.
 
 use super::{Account, MILLI, SLACK};
 use crate::campaign::calls::{Call, Claim};
 use crate::campaign::fault::Fault;
 
 impl Account {
-    /// The claims on a key, in the order of their beginnings.
+    /// Returns the claims on a key, in the order of their beginnings.
     fn claims(&self, key: usize) -> Vec<(&Call, Claim)> {
         let calls = self.calls.iter().filter(|call| call.key == key);
         let mut claims: Vec<_> = calls.filter_map(|call| Some((call, call.claim?))).collect();
@@ -13,8 +13,10 @@ impl Account {
         claims
     }
 
-    /// Two that claim a key at once. Where a fault may have made two owners, the later one has the higher token, and
-    /// the older one is told in time.
+    /// Finds two claims on a key at the same time.
+    ///
+    /// Where a fault may have made two owners, the later one must have the higher token, and the older one must be
+    /// told in time.
     pub(super) fn two_at_once(&self, key: usize) -> Vec<String> {
         let mut wrong = Vec::new();
         let claims = self.claims(key);
@@ -28,7 +30,7 @@ impl Account {
                     wrong.push(format!("two owners at once:\n    {both}"));
                 } else if claim.fence <= before.fence && !self.is_undercut(older, *claim) {
                     wrong.push(format!(
-                        "two owners, and the newer one's token is not higher:\n    {both}"
+                        "two owners, and the newer one has no higher token:\n    {both}"
                     ));
                 } else if before.until > claim.from + self.until_told(older, claim.from) {
                     let both_for = self.lasting(claim.from, before.until);
@@ -41,8 +43,9 @@ impl Account {
         wrong
     }
 
-    /// How long an owner may take to hear that its lock is another's since `time`: a third of its ttl, or all of it
-    /// where its renewals are not answered.
+    /// Returns the time after which an owner must know that another client has had its lock since `time`.
+    ///
+    /// That is a third of its ttl, or its whole ttl if its renewals are not answered.
     fn until_told(&self, owner: &Call, time: u64) -> u64 {
         let third = (owner.ttl / 3).min(10_000 * MILLI) + SLACK;
         if self.is_disturbed(owner.who.worker, time, time + third) {
@@ -64,8 +67,9 @@ impl Account {
         told.collect()
     }
 
-    /// A lock that ran out leaves no mark, and a loss of data takes the mark along: a clock that steps back may
-    /// then give a lower token.
+    /// Returns whether a clock that stepped back may have given `later` a lower token.
+    ///
+    /// A lock that ran out leaves no high-water mark, and a loss of data loses the mark.
     fn is_undercut(&self, older: &Call, later: Claim) -> bool {
         let before = |which: fn(&Fault) -> bool| {
             let mut spans = self.spans.iter();
@@ -76,7 +80,7 @@ impl Account {
         before(|it| matches!(it, Fault::ClockBack { .. })) && without_a_mark
     }
 
-    /// Locks that were lost while nothing had kept their owners from renewing them, and releases that failed so.
+    /// Finds locks that were lost, and releases that failed, although no fault disturbed their owners.
     pub(super) fn losses(&self) -> Vec<String> {
         if self.plan.loses_locks {
             return Vec::new();
@@ -94,7 +98,7 @@ impl Account {
             ) {
                 let why = call.release_failed.as_deref().unwrap_or("lost");
                 wrong.push(format!(
-                    "lost, or not given back, without a fault ({why}):\n    {}",
+                    "lost, or not released, without a fault ({why}):\n    {}",
                     self.show(call)
                 ));
             }

@@ -1,10 +1,10 @@
-//! `Busy` is a fact, and every other refusal has a fault for its cause.
+//! Checks that `Busy` is a fact, and that every other refusal has a fault as its cause.
 
 use super::{Account, MILLI, SLACK};
 use crate::campaign::calls::{Answer, Call};
 use crate::campaign::fault::Fault;
 
-/// How long a grant may be on its way to the owner's journal, on a machine that is busy.
+/// The longest time from a grant to its line in the owner's journal, on a busy machine.
 const UNSAID: u64 = 100 * MILLI;
 
 impl Account {
@@ -25,7 +25,7 @@ impl Account {
                     let from = call.asked.max(answered.saturating_sub(3 * SLACK));
                     let possible =
                         why.starts_with("Unavailable") || why.starts_with("Misconfigured");
-                    // Replicas have 125 ms, which is less than a busy machine may take from them.
+                    // Replicas have 125 ms to acknowledge, and a busy machine may need longer.
                     let hurried = why.contains("`replica_acks`");
                     let disturbed = hurried || self.is_disturbed(call.who.worker, from, answered);
                     if !possible || !disturbed {
@@ -38,7 +38,8 @@ impl Account {
         wrong
     }
 
-    /// Whether a copy of an old acquire, which no client knows of, may have the key.
+    /// Returns whether a duplicate of an old acquire, which no client knows of, may have taken
+    /// the key.
     fn may_be_a_copys(&self, call: &Call, answered: u64) -> bool {
         let ttl = if self.plan.short_ttls { 2_000 } else { 30_000 } * MILLI;
         let mut copies = self
@@ -48,7 +49,7 @@ impl Account {
         copies.any(|it| it.from <= answered && call.asked <= it.until + ttl + SLACK)
     }
 
-    /// Whether another had the key, or may have had it, at some time of the call.
+    /// Returns whether another call had the key, or may have had it, at some time of this call.
     fn was_taken(&self, index: usize, call: &Call, answered: u64) -> bool {
         if self.may_be_a_copys(call, answered) {
             return true;
@@ -66,7 +67,7 @@ impl Account {
             .iter()
             .filter(|it| it.key == call.key)
             .filter_map(|it| it.claim);
-        // An owner had the key at the server before it could say so.
+        // An owner had the key at the server before it could write its line.
         let owned = owners.any(|claim| {
             claim.from.saturating_sub(UNSAID) <= answered && call.asked <= claim.until
         });
@@ -74,7 +75,8 @@ impl Account {
         let mut during = looks
             .iter()
             .filter(|look| look.begun <= answered && call.asked <= look.ended);
-        // A call that is shorter than the time between two looks may have met what no look has.
+        // A call that is shorter than the time between two looks may have met an owner that no
+        // look has seen.
         owned || during.clone().count() < 3 || during.any(|look| look.taken != Some(false))
     }
 }

@@ -1,4 +1,4 @@
-//! The ledger sees each thing that is not as promised, and nothing where all is well.
+//! Tests that the ledger finds each violation, and finds nothing in a correct round.
 
 use super::{Account, MILLI, Span};
 use crate::campaign::fault::Fault;
@@ -6,8 +6,9 @@ use crate::campaign::journal::Entry;
 use crate::campaign::plan::Plan;
 use crate::campaign::watch::Look;
 
-/// What the ledger has to say of such lines, each of which begins with a time in ms, the worker and the call. Every key is
-/// taken at the times that owners claim it, and at no other.
+/// Returns the ledger's verdict on lines that begin with a time in ms, the worker and the call.
+///
+/// Every key is taken exactly at the times that owners claim it.
 #[track_caller]
 fn verdict(lines: &[&str], faults: &[(u64, u64, Fault)]) -> Vec<String> {
     let mut plan = Plan::of(0, 0);
@@ -48,7 +49,7 @@ fn verdict(lines: &[&str], faults: &[(u64, u64, Fault)]) -> Vec<String> {
     account(looks.collect()).check()
 }
 
-/// Exactly one thing is wrong, and it is this.
+/// Checks that the ledger finds exactly one violation, and that it is this one.
 #[track_caller]
 fn sees(what: &str, lines: &[&str], faults: &[(u64, u64, Fault)]) {
     let verdict = verdict(lines, faults);
@@ -68,7 +69,7 @@ const FLUSH: Fault = Fault::Flush { node: 0 };
 const STOP: Fault = Fault::StopServer { node: 0 };
 
 #[test]
-fn nothing_is_wrong_where_all_goes_well() {
+fn a_correct_round_has_no_violations() {
     sees_nothing(
         &[
             "0 0 0 asked 1 1000 0 0",
@@ -164,7 +165,7 @@ fn a_refusal_and_a_loss_without_a_cause_are_seen() {
         "900 0 0 lost",
         "901 0 0 out",
     ];
-    sees("lost, or not given back, without a fault", &lost, &[]);
+    sees("lost, or not released, without a fault", &lost, &[]);
     sees_nothing(&lost, &[(400, 450, STOP)]);
 }
 

@@ -1,20 +1,21 @@
-//! No waiter sleeps beside a free key of a server that serves, and every call comes to an end.
+//! Checks that no waiter waits beside a free key of a healthy server, and that every call ends.
 
 use super::{Account, MILLI, SLACK};
 use crate::campaign::calls::Call;
 use crate::campaign::fault::{Fault, Scope};
 
-/// A waiter takes a key that is free within this time.
+/// The time within which a waiter takes a free key.
 const LONGEST: u64 = 2_000 * MILLI;
-/// Two looks that are further apart than this say nothing of the time between them.
+/// Two looks that are further apart prove nothing about the time between them.
 const APART: u64 = 300 * MILLI;
-/// Beyond the wait, a call may ask once at its beginning and once at its end, and wait out an outage in between.
+/// The time beyond its wait that a call may need: a request at its beginning, one at its end, and an outage in
+/// between.
 const QUESTIONS: u64 = 5_000 * MILLI;
 
 impl Account {
     pub(super) fn waits(&self) -> Vec<String> {
         let mut wrong = Vec::new();
-        // A lock that ran out with its process is free by the store's word only.
+        // A lock that ran out with its killed process is free only when the store says so.
         let killed = self
             .spans
             .iter()
@@ -47,7 +48,7 @@ impl Account {
         wrong
     }
 
-    /// For how long a worker did not run, in this time.
+    /// Returns how long a worker did not run in this time.
     fn stood(&self, worker: usize, from: u64, until: u64) -> u64 {
         let hiccups = self.hiccups.iter().filter(|it| it.worker == worker);
         hiccups
@@ -55,8 +56,9 @@ impl Account {
             .sum()
     }
 
-    /// The longest time within the call in which the key was free, no other had it, all workers ran, and no
-    /// fault was there.
+    /// Returns the longest time within the call in which the key was free.
+    ///
+    /// In that time no other call had the key, all workers ran, and there was no fault.
     fn free(&self, call: &Call, answered: u64) -> Option<(u64, u64)> {
         let others = self
             .calls
