@@ -79,7 +79,7 @@ impl Ledger {
         }
         let mut tenures: Vec<_> = tenures.into_iter().collect();
         tenures.sort_by_key(|(_, [from, ..])| *from);
-        let mut before = ("nobody", [0, 0, 0]);
+        let mut before = ("none", [0, 0, 0]);
         let mut highest = 0;
         for this in &tenures {
             let (_, [from, _, fence]) = this;

@@ -76,7 +76,7 @@ async fn retry_after_is_exact_rounded_up_and_never_zero() {
 }
 
 #[tokio::test]
-async fn a_handler_slower_than_the_cooldown_is_followed_by_all_of_it() {
+async fn a_handler_slower_than_the_cooldown_is_followed_by_the_whole_cooldown() {
     let (locks, clock) = with_clock().await;
     let slow = clock.clone();
     let service = cooling(&locks).layer(service_fn(move |_| {

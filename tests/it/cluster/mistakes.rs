@@ -66,9 +66,9 @@ async fn a_node_that_has_all_slots_is_no_server_of_its_own_either() {
 async fn one_node_of_the_url_is_enough() {
     needs!(redis);
     let cluster = shared_cluster();
-    let nobody = Port::free();
+    let closed = Port::free();
     let replica = cluster.nodes()[4].address();
-    let url = format!("redis-cluster://{},{replica}", nobody.address());
+    let url = format!("redis-cluster://{},{replica}", closed.address());
     let locks = LockManager::connect(&url).await.expect("a manager");
     for key in ["one:a", "one:b", "one:c", "one:d"] {
         let guard = locks.lock(key).acquire().await.expect("free");

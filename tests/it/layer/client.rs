@@ -1,4 +1,4 @@
-//! Clients of both versions of HTTP, and how they go away.
+//! Makes clients of both versions of HTTP, and the ways in which they go away.
 
 use std::io;
 use std::net::Shutdown;
@@ -20,7 +20,7 @@ pub(super) enum Version {
 pub(super) const VERSIONS: [Version; 2] = [Version::Http1, Version::Http2];
 
 impl Version {
-    /// A request on a connection of its own, and its answer.
+    /// Sends a request on a connection of its own and returns the answer.
     pub(super) async fn request(
         self,
         server: &Server,
@@ -34,7 +34,7 @@ impl Version {
             .unwrap_or_else(|error| panic!("no answer to {method} {path}: {error}"))
     }
 
-    /// To whatever listens there.
+    /// Sends a request to any port.
     pub(super) async fn request_at(
         self,
         port: u16,
@@ -53,10 +53,10 @@ impl Version {
             }
         };
         let answer = timeout(wait::PATIENCE, answer).await;
-        answer.unwrap_or_else(|_| panic!("{method} {path} waits for ever: {self:?}"))
+        answer.unwrap_or_else(|_| panic!("{method} {path} is not answered: {self:?}"))
     }
 
-    /// One user's click on "place the order".
+    /// Sends one user's click on "place the order".
     pub(super) async fn click(self, server: &Server, user: &str) -> Response {
         self.post(server, &[("x-user-id", user)]).await
     }
@@ -66,16 +66,16 @@ impl Version {
     }
 }
 
-/// The ways a client goes.
+/// The ways in which a client goes away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leaves {
     WithFin,
     WithReset,
-    /// It sends no more and still listens, as `nc` does at the end of its input.
+    /// The client sends nothing more and still listens, as `nc` does at the end of its input.
     HalfClosed,
-    /// RST_STREAM; the connection stays.
+    /// The client sends RST_STREAM, and the connection stays.
     ResettingItsStream,
-    /// FIN under an HTTP/2 connection.
+    /// The client sends FIN under an HTTP/2 connection.
     ClosingHttp2,
 }
 
@@ -87,7 +87,7 @@ pub(super) const WAYS: [Leaves; 5] = [
     Leaves::ClosingHttp2,
 ];
 
-/// A request whose client can go.
+/// A request whose client can go away.
 pub(super) struct Leaver {
     how: Leaves,
     wire: Wire,
@@ -99,13 +99,13 @@ enum Wire {
 }
 
 impl Leaves {
-    /// A whole click.
+    /// Sends a complete click.
     pub(super) async fn click(self, server: &Server, user: &str) -> Leaver {
         self.begin(server, "/orders", &[("x-user-id", user)], "", 0)
             .await
     }
 
-    /// The beginning of a request whose body will be so long.
+    /// Sends the beginning of a request whose body has the announced length.
     pub(super) async fn begin(
         self,
         server: &Server,
@@ -118,23 +118,32 @@ impl Leaves {
         let wire = match self {
             Leaves::WithFin | Leaves::WithReset | Leaves::HalfClosed => {
                 let address = ("127.0.0.1", port);
-                let mut stream = TcpStream::connect(address).await.expect("it listens");
+                let mut stream = TcpStream::connect(address)
+                    .await
+                    .expect("the server listens");
                 let text = http::encode(port, "POST", path, headers, &" ".repeat(length));
                 let head = text.len() - length;
                 let text = format!("{}{part}", &text[..head]);
-                stream.write_all(text.as_bytes()).await.expect("it reads");
+                stream
+                    .write_all(text.as_bytes())
+                    .await
+                    .expect("the server reads");
                 Wire::Http1(stream)
             }
             Leaves::ResettingItsStream | Leaves::ClosingHttp2 => {
-                let connection = http2::Connection::open(port).await.expect("it listens");
+                let connection = http2::Connection::open(port)
+                    .await
+                    .expect("the server listens");
                 let body = match length {
                     0 => http2::Body::None,
                     _ => http2::Body::ToCome,
                 };
                 let begun = connection.begin("POST", path, headers, body).await;
-                let mut stream = begun.expect("it reads");
+                let mut stream = begun.expect("the server reads");
                 if body == http2::Body::ToCome {
-                    stream.send(part, part.len() == length).expect("it reads");
+                    stream
+                        .send(part, part.len() == length)
+                        .expect("the server reads");
                 }
                 Wire::Http2(connection, stream)
             }
@@ -143,7 +152,7 @@ impl Leaves {
     }
 }
 
-/// What is left of a client.
+/// The part of a client that is left after it went away.
 pub(super) enum Rest {
     Nothing,
     Listens(TcpStream),

@@ -1,4 +1,4 @@
-//! For how long a key stays taken after an answer.
+//! Tests how long a key stays taken after an answer.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::client::{VERSIONS, Version};
 use super::{Gate, Server, key, layer, nothing_is_left};
 use crate::shop::{code, retry_after};
 
-/// Two servers with the same layer, whose handlers pass the gate.
+/// Starts two servers with the same layer, whose handlers wait at the gate.
 async fn pair(
     redis: &RedisServer,
     gate: &Gate,
@@ -31,7 +31,7 @@ async fn answered(version: Version, server: &Server, user: &str, answer: &str) -
 }
 
 #[tokio::test]
-async fn only_success_is_followed_by_a_cooldown_and_only_it_keeps_the_other_server_out() {
+async fn only_success_is_followed_by_a_cooldown_and_only_a_cooldown_blocks_the_other_server() {
     needs!(redis);
     let redis = RedisServer::start();
     let gate = Gate::open();
@@ -55,8 +55,11 @@ async fn only_success_is_followed_by_a_cooldown_and_only_it_keeps_the_other_serv
             let expected = status.parse().unwrap_or(500);
             assert_eq!(first.status, expected, "{first:?}");
             if status == "panic" {
-                // Given back as the task unwinds, beside the answer.
-                wait::eventually("given back", async || redis.get(&key(&user)).is_none()).await;
+                // The task releases the lock as it unwinds, at about the time of the answer.
+                wait::eventually("the lock is released", async || {
+                    redis.get(&key(&user)).is_none()
+                })
+                .await;
             }
             let next = answered(version, &servers[1], &user, "201").await;
             if cools {
@@ -71,7 +74,7 @@ async fn only_success_is_followed_by_a_cooldown_and_only_it_keeps_the_other_serv
 }
 
 #[tokio::test]
-async fn a_handler_slower_than_the_cooldown_is_followed_by_all_of_it() {
+async fn a_handler_slower_than_the_cooldown_is_followed_by_the_whole_cooldown() {
     needs!(redis);
     let redis = RedisServer::start();
     let gate = Gate::closed();
@@ -81,16 +84,16 @@ async fn a_handler_slower_than_the_cooldown_is_followed_by_all_of_it() {
     let began = std::time::Instant::now();
     let (order, ()) = tokio::join!(answered(Version::Http1, &servers[0], "42", "201"), async {
         gate.entered(1).await;
-        wait::eventually("longer than the cooldown", async || {
+        wait::eventually("the handler has run longer than the cooldown", async || {
             began.elapsed() > cooldown
         })
         .await;
         gate.let_through(1);
     });
     assert_eq!(order.status, 201);
-    // The last millisecond counts as a whole second, and there is no zero.
+    // The last millisecond counts as a whole second, so `Retry-After` is never 0.
     gate.let_through(1);
-    wait::eventually("it has cooled down", async || {
+    wait::eventually("the cooldown is over", async || {
         let next = answered(Version::Http2, &servers[1], "42", "201").await;
         if next.status == 409 {
             assert_eq!(
@@ -116,12 +119,15 @@ async fn an_interval_counts_from_the_grant() {
     let (order, ()) = tokio::join!(answered(Version::Http2, &servers[0], "42", "201"), async {
         let lock = gate.entered(1).await;
         let began = std::time::Instant::now();
-        wait::eventually("it has worked", async || began.elapsed() > worked).await;
+        wait::eventually("the handler has run for its time", async || {
+            began.elapsed() > worked
+        })
+        .await;
         assert!(lock.is_valid());
         gate.let_through(1);
     });
     assert_eq!(order.status, 201);
-    let left = redis.time_to_live(&key("42")).expect("it cools down");
+    let left = redis.time_to_live(&key("42")).expect("the key cools down");
     assert!(left <= interval - worked, "{left:?}");
     let next = answered(Version::Http1, &servers[1], "42", "201").await;
     assert_eq!((next.status, &*code(&next)), (409, "lock_cooling_down"));
@@ -155,7 +161,7 @@ async fn a_function_of_the_answer_decides_alone() {
 }
 
 #[tokio::test]
-async fn what_a_handler_says_of_its_lock_counts_on_the_other_server() {
+async fn the_cooldowns_and_releases_of_a_handler_count_on_the_other_server() {
     needs!(redis);
     let redis = RedisServer::start();
     let minute = Duration::from_secs(60);
@@ -178,7 +184,8 @@ async fn what_a_handler_says_of_its_lock_counts_on_the_other_server() {
         });
         assert_eq!(made.status, 201);
 
-        // Released in the middle of the handler: the next one need not wait for its end.
+        // The handler releases its lock in the middle, so the next one need not wait for the
+        // handler's end.
         let (first, next) = tokio::join!(answered(version, &servers[0], "43", "201"), async {
             let lock = gate.entered(3).await;
             lock.release_now().await.expect("held");

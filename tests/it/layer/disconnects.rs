@@ -1,4 +1,4 @@
-//! Clients that go away in the middle.
+//! Tests clients that go away in the middle of a request.
 
 use std::time::Duration;
 
@@ -56,7 +56,10 @@ async fn the_order_of_a_client_that_left_outlives_the_ttl_of_its_lock() {
     client.leave();
     let start = std::time::Instant::now();
     wait::eventually("three ttls have passed", async || {
-        assert!(lock.is_valid(), "it is renewed while the handler runs");
+        assert!(
+            lock.is_valid(),
+            "the lock is renewed while the handler runs"
+        );
         start.elapsed() > ttl * 3
     })
     .await;
@@ -75,7 +78,7 @@ async fn a_client_that_left_before_the_lock_was_there_gets_no_order_and_leaves_n
         let gate = Gate::open();
         let builder = LockManager::builder(&proxy.redis_url());
         let locks = builder.connect().await.expect("a manager");
-        // Nobody but the client ends this acquire.
+        // Only the client can end this acquire.
         let layer = layer(&locks).acquire_timeout(wait::PATIENCE);
         let server = Server::start(locks, layer, &gate).await;
         for user in ["warm", "warmer"] {
@@ -83,14 +86,18 @@ async fn a_client_that_left_before_the_lock_was_there_gets_no_order_and_leaves_n
         }
         proxy.set(Direction::Replies, Flow::Hold);
         let client = how.click(&server, "42").await;
-        wait::eventually("Redis has granted it", async || {
+        wait::eventually("Redis has granted the lock", async || {
             redis.get(&key("42")).is_some()
         })
         .await;
         let rest = client.leave();
         server.left(1).await;
-        // The grant is undone, by a request whose answer is held back like the grant's own.
-        wait::eventually("it is taken back", async || redis.get(&key("42")).is_none()).await;
+        // A request undoes the grant. The proxy holds its answer back, as it does with that of
+        // the grant.
+        wait::eventually("the grant is undone", async || {
+            redis.get(&key("42")).is_none()
+        })
+        .await;
         drop(rest);
         proxy.pass();
         assert_eq!(gate.counts(), (2, 2), "{how:?}");
@@ -100,7 +107,7 @@ async fn a_client_that_left_before_the_lock_was_there_gets_no_order_and_leaves_n
 }
 
 #[tokio::test]
-async fn a_client_that_left_while_its_lock_was_given_back_has_its_order_and_no_lock() {
+async fn a_client_that_left_while_its_lock_was_released_has_its_order_and_no_lock() {
     needs!(redis);
     for how in WAYS {
         let redis = RedisServer::start();
@@ -109,7 +116,7 @@ async fn a_client_that_left_while_its_lock_was_given_back_has_its_order_and_no_l
         let locks = LockManager::connect(&proxy.redis_url())
             .await
             .expect("a manager");
-        // Nobody but the client ends this release.
+        // Only the client can end this release.
         let layer = layer(&locks).release_timeout(wait::PATIENCE);
         let server = Server::start(locks, layer, &gate).await;
         gate.let_through(2);
@@ -120,7 +127,7 @@ async fn a_client_that_left_while_its_lock_was_given_back_has_its_order_and_no_l
         gate.entered(3).await;
         proxy.set(Direction::Replies, Flow::Hold);
         gate.let_through(1);
-        wait::eventually("Redis has released it", async || {
+        wait::eventually("Redis has released the lock", async || {
             redis.get(&key("42")).is_none()
         })
         .await;
@@ -134,7 +141,7 @@ async fn a_client_that_left_while_its_lock_was_given_back_has_its_order_and_no_l
 }
 
 #[tokio::test]
-async fn a_client_that_left_in_the_middle_of_the_body_that_names_its_key_gets_no_order() {
+async fn a_client_that_left_in_the_middle_of_the_body_with_its_key_gets_no_order() {
     needs!(redis);
     for how in WAYS {
         let redis = RedisServer::start();
@@ -151,7 +158,7 @@ async fn a_client_that_left_in_the_middle_of_the_body_that_names_its_key_gets_no
             .begin(&server, "/pay", &headers, r#"{"sku":"#, 100)
             .await;
         redis.reset_stats();
-        // The half of a body is on its way or there: neither makes a difference to what follows.
+        // Half of the body is on its way or has arrived. Both cases have the same outcome.
         let rest = client.leave();
         drop(rest);
         let next = super::client::Version::Http1
@@ -164,7 +171,7 @@ async fn a_client_that_left_in_the_middle_of_the_body_that_names_its_key_gets_no
 }
 
 #[tokio::test]
-async fn a_dropped_handlers_key_is_free_or_kept_for_the_ttl_as_the_layer_was_told() {
+async fn the_key_of_a_dropped_handler_is_free_or_kept_for_the_ttl_as_configured() {
     needs!(redis);
     for how in WAYS {
         for told in [Disconnect::Release, Disconnect::HoldUntilTtl] {
@@ -194,7 +201,7 @@ async fn a_dropped_handlers_key_is_free_or_kept_for_the_ttl_as_the_layer_was_tol
                     assert!(left > ttl / 2 && left <= ttl, "{left:?}");
                 }
             }
-            // The first handler was dropped where it stood.
+            // The first handler was dropped at the gate.
             let ended = usize::from(told == Disconnect::Release);
             assert_eq!(gate.counts(), (1 + ended, ended), "{how:?}");
         }

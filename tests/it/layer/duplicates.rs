@@ -1,4 +1,4 @@
-//! Clicks that come twice, on one server or on two.
+//! Tests double clicks, on one server or on two.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::{Gate, Server, click, key, layer, nothing_is_left, server_on};
 use crate::shop::{code, retry_after};
 
 #[tokio::test]
-async fn of_fifty_clicks_on_one_server_or_two_one_runs() {
+async fn only_one_of_fifty_clicks_runs_on_one_server_or_two() {
     needs!(redis);
     let redis = RedisServer::start();
     for count in [1, 2] {
@@ -31,7 +31,7 @@ async fn one_of_fifty_runs(redis: &RedisServer, count: usize) {
             tokio::spawn(async move { version.click(&servers[number % count], "42").await })
         })
         .collect();
-    // The one that runs stays inside until all others have been answered.
+    // The click that runs stays inside until all others have been answered.
     let refused = || clicks.iter().filter(|click| click.is_finished()).count();
     wait::eventually("all others are answered", async || refused() == 49).await;
     gate.let_through(1);
@@ -76,7 +76,7 @@ async fn fifty_users_run_at_once_on_two_servers() {
 }
 
 #[tokio::test]
-async fn who_has_read_an_answer_finds_the_lock_free_on_the_other_server() {
+async fn after_a_client_has_read_an_answer_the_lock_is_free_on_the_other_server() {
     needs!(redis);
     let redis = RedisServer::start();
     let gate = Gate::open();
@@ -92,7 +92,7 @@ async fn who_has_read_an_answer_finds_the_lock_free_on_the_other_server() {
 }
 
 #[tokio::test]
-async fn after_the_answer_the_other_server_refuses_until_it_has_cooled_down() {
+async fn after_the_answer_the_other_server_refuses_until_the_cooldown_is_over() {
     needs!(redis);
     let redis = RedisServer::start();
     let gate = Gate::open();
@@ -104,14 +104,14 @@ async fn after_the_answer_the_other_server_refuses_until_it_has_cooled_down() {
         servers.push(Server::start(locks, layer, &gate).await);
     }
     assert_eq!(click(&servers[0], "42").await.status, 201);
-    let left = redis.time_to_live(&key("42")).expect("it cools down");
+    let left = redis.time_to_live(&key("42")).expect("the key cools down");
     assert!(left <= cooldown, "{left:?}");
     for (server, version) in servers.iter().zip(VERSIONS) {
         let answer = version.click(server, "42").await;
         assert_eq!((answer.status, &*code(&answer)), (409, "lock_cooling_down"));
         assert!((1..=2).contains(&retry_after(&answer)));
     }
-    wait::eventually("it has cooled down", async || {
+    wait::eventually("the cooldown is over", async || {
         click(&servers[1], "42").await.status == 201
     })
     .await;
@@ -119,7 +119,7 @@ async fn after_the_answer_the_other_server_refuses_until_it_has_cooled_down() {
 }
 
 #[tokio::test]
-async fn reading_passes_a_click_under_way_and_asks_redis_nothing() {
+async fn a_get_passes_a_click_under_way_and_sends_redis_nothing() {
     needs!(redis);
     let redis = RedisServer::start();
     let gate = Gate::closed();

@@ -1,4 +1,4 @@
-//! Who excludes whom.
+//! Tests which requests exclude each other.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::{Gate, Server, layer, nothing_is_left, server_on};
 use crate::shop::code;
 
 #[tokio::test]
-async fn of_two_clicks_one_runs_and_another_user_or_route_runs_too() {
+async fn only_one_of_two_clicks_runs_and_another_user_or_route_runs_too() {
     needs!(redis);
     for version in VERSIONS {
         let redis = RedisServer::start();
@@ -55,7 +55,7 @@ async fn by_tenant(redis: &RedisServer, gate: &Gate) -> Server {
 }
 
 #[tokio::test]
-async fn another_tenants_user_runs_and_values_that_hold_the_separator_do_not_collide() {
+async fn the_user_of_another_tenant_runs_and_values_with_the_separator_do_not_collide() {
     needs!(redis);
     for version in VERSIONS {
         let redis = RedisServer::start();
@@ -103,7 +103,10 @@ async fn two_requests_without_a_key_are_both_refused_or_run_both() {
         let layer = layer(&locks).on_missing_key(MissingKey::Pass);
         let passing = Server::start(locks, layer, &gate).await;
         let both = async {
-            assert!(gate.entered_anyhow(2).await.is_none(), "no lock is shared");
+            assert!(
+                gate.entered_anyhow(2).await.is_none(),
+                "the handler runs without a lock"
+            );
             gate.let_through(2);
         };
         let (first, second, ()) = tokio::join!(
@@ -116,7 +119,7 @@ async fn two_requests_without_a_key_are_both_refused_or_run_both() {
     }
 }
 
-/// Answers with what it was sent.
+/// Starts a service whose handler answers with the body that it has read.
 async fn by_body(redis: &RedisServer, gate: &Gate, limit: usize) -> Server {
     by_body_within(redis, gate, limit, Duration::from_secs(10)).await
 }
@@ -142,7 +145,7 @@ async fn by_body_within(
 }
 
 #[tokio::test]
-async fn the_same_json_in_another_order_is_a_duplicate_and_the_handler_reads_what_was_sent() {
+async fn the_same_json_in_another_order_is_a_duplicate_and_the_handler_reads_the_sent_bytes() {
     needs!(redis);
     for version in VERSIONS {
         let redis = RedisServer::start();
@@ -159,7 +162,8 @@ async fn the_same_json_in_another_order_is_a_duplicate_and_the_handler_reads_wha
             gate.entered_anyhow(1).await;
             let second = pay(&there, r#"{"quantity":1,"sku":"mug"}"#).await;
             assert_eq!((second.status, &*code(&second)), (409, "lock_busy"));
-            // One byte more than the limit, which this body has exactly.
+            // This body is one byte longer than the limit; the other one has exactly the
+            // limit.
             let longer = pay(&there, &one_more).await;
             assert_eq!(longer.status, 413, "{longer:?}");
             gate.let_through(1);
@@ -172,7 +176,7 @@ async fn the_same_json_in_another_order_is_a_duplicate_and_the_handler_reads_wha
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_come_is_a_408_and_locks_nothing() {
+async fn a_body_that_does_not_arrive_is_a_408_and_locks_nothing() {
     needs!(redis);
     let redis = RedisServer::start();
     let gate = Gate::open();
@@ -183,24 +187,29 @@ async fn a_body_that_does_not_come_is_a_408_and_locks_nothing() {
     let text = http::encode(server.port(), "POST", "/pay", &headers, &" ".repeat(100));
     let head = &text[..text.len() - 100];
     let address = ("127.0.0.1", server.port());
-    let mut stream = TcpStream::connect(address).await.expect("it listens");
+    let mut stream = TcpStream::connect(address)
+        .await
+        .expect("the server listens");
     let begun = format!("{head}{{");
-    stream.write_all(begun.as_bytes()).await.expect("it reads");
+    stream
+        .write_all(begun.as_bytes())
+        .await
+        .expect("the server reads");
     let mut answer = String::new();
     stream
         .read_to_string(&mut answer)
         .await
-        .expect("it answers and closes");
+        .expect("the server answers and closes");
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
 
     let connection = http2::Connection::open(server.port()).await;
-    let connection = connection.expect("it listens");
+    let connection = connection.expect("the server listens");
     let begun = connection
         .begin("POST", "/pay", &headers, http2::Body::ToCome)
         .await;
-    let mut stream = begun.expect("it reads");
-    stream.send("{", false).expect("it reads");
-    let answer = stream.answer().await.expect("it answers");
+    let mut stream = begun.expect("the server reads");
+    stream.send("{", false).expect("the server reads");
+    let answer = stream.answer().await.expect("the server answers");
     assert_eq!(answer.whole().await.expect("a body").status, 408);
 
     assert_eq!(gate.counts().0, 0, "no handler has run");
@@ -219,7 +228,7 @@ async fn a_client_cannot_choose_its_address_behind_a_proxy() {
     let [http1, http2] = VERSIONS;
     let others = async {
         gate.entered(1).await;
-        // What stands before the proxy's own entry is what the client says.
+        // The client has written all entries before the proxy's own entry.
         for spoofed in ["10.0.0.9, 203.0.113.7", "203.0.113.8, 203.0.113.7"] {
             for version in VERSIONS {
                 let second = version.post(&server, &[("x-forwarded-for", spoofed)]).await;

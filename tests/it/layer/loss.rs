@@ -1,4 +1,4 @@
-//! A lock that is taken away while its handler runs.
+//! Tests a lock that is taken away while its handler runs.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::client::VERSIONS;
 use super::{Gate, Server, click, key, layer, nothing_is_left, server_on};
 
-/// Renewed, and so looked at, every 200 ms.
+/// Returns a ttl with a renewal every 200 ms, by which the owner notices a loss.
 fn ttl() -> Duration {
     Duration::from_millis(600)
 }
@@ -40,7 +40,7 @@ async fn a_handler_whose_key_was_deleted_is_told_and_its_answer_is_sent() {
 }
 
 #[tokio::test]
-async fn a_lost_handlers_end_leaves_the_next_owner_alone() {
+async fn the_end_of_a_handler_without_its_lock_leaves_the_next_owner_alone() {
     needs!(redis);
     let redis = RedisServer::start();
     let (slow, quick) = (Gate::closed(), Gate::closed());
@@ -49,7 +49,7 @@ async fn a_lost_handlers_end_leaves_the_next_owner_alone() {
     let ((), ()) = tokio::join!(
         async {
             assert_eq!(click(&first, "42").await.status, 201);
-            // The second one still holds it, and nobody else gets in.
+            // The second handler still holds the lock, so no other one gets in.
             assert_eq!(click(&first, "42").await.status, 409);
             quick.let_through(1);
         },
@@ -72,7 +72,7 @@ async fn a_lost_handlers_end_leaves_the_next_owner_alone() {
 }
 
 #[tokio::test]
-async fn a_redis_that_forgets_everything_costs_the_handler_its_lock_and_not_its_answer() {
+async fn a_redis_that_loses_its_data_costs_the_handler_its_lock_and_not_its_answer() {
     needs!(redis);
     let redis = RedisServer::start();
     let gate = Gate::closed();
@@ -84,7 +84,7 @@ async fn a_redis_that_forgets_everything_costs_the_handler_its_lock_and_not_its_
         gate.let_through(1);
     });
     assert_eq!(order.status, 201);
-    wait::eventually("it serves the next click", async || {
+    wait::eventually("the server serves the next click", async || {
         let answer = tokio::join!(click(&server, "42"), async { gate.let_through(1) }).0;
         assert!([201, 503].contains(&answer.status), "{answer:?}");
         answer.status == 201

@@ -1,4 +1,5 @@
-//! The layer on a real Redis: what only real servers, sockets and processes can do to a click.
+//! Tests the layer on a real Redis: the effects that only real servers, sockets and processes
+//! have.
 
 mod client;
 mod cooldowns;
@@ -29,12 +30,12 @@ use tokio::time::timeout;
 
 use server::{Gate, Server};
 
-/// One user's click on "place the order".
+/// Sends one user's click on "place the order".
 async fn click(server: &Server, user: &str) -> Response {
     let headers = [("x-user-id", user)];
     let answer = http::post(server.port(), "/orders", &headers, "");
     let answer = timeout(wait::PATIENCE, answer).await;
-    let answer = answer.unwrap_or_else(|_| panic!("{user} waits for ever"));
+    let answer = answer.unwrap_or_else(|_| panic!("the click of {user} is not answered"));
     answer.unwrap_or_else(|error| panic!("no answer for {user}: {error}"))
 }
 
@@ -43,18 +44,18 @@ fn layer(locks: &LockManager) -> LockLayer {
     LockLayer::template(locks.clone(), key).expect("a template")
 }
 
-/// The key of one user's click, as it stands in Redis.
+/// Returns the key of one user's click in Redis.
 fn key(user: &str) -> String {
     format!("lockkit:submit:{user}:POST:/orders")
 }
 
-/// A server of the service, with a manager of its own, as another process would have.
+/// Starts a server of the service with a manager of its own, as another process would have.
 async fn server_on(redis: &RedisServer, gate: &Gate) -> Server {
     let locks = LockManager::connect(&redis.url()).await.expect("a manager");
     Server::start(locks.clone(), layer(&locks), gate).await
 }
 
-/// Releases in the background have ended, and Redis keeps nothing.
+/// Waits until releases in the background have ended, and checks that Redis keeps no key.
 async fn nothing_is_left(redis: &RedisServer, servers: &[&Server]) {
     for server in servers {
         let left = server.locks().drain(wait::PATIENCE).await;
@@ -65,7 +66,8 @@ async fn nothing_is_left(redis: &RedisServer, servers: &[&Server]) {
     assert_eq!(keys, Vec::<String>::new());
 }
 
-/// Refused because nothing is known, with words and a time.
+/// Checks for a 503 with a detail and a `Retry-After`, because the state of the lock is
+/// unknown.
 #[track_caller]
 fn assert_unavailable(answer: &Response) {
     assert_eq!(answer.status, 503, "{answer:?}");
@@ -73,5 +75,5 @@ fn assert_unavailable(answer: &Response) {
     assert!(crate::shop::retry_after(answer) >= 1);
 }
 
-/// Far more than the layer's two timeouts of 250 ms together; far less than any ttl.
+/// A time far above the layer's two timeouts of 250 ms together, and far below any ttl.
 const BOUNDED: Duration = Duration::from_secs(2);

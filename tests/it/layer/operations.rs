@@ -1,4 +1,4 @@
-//! What the operators of a service see and do: numbers, the shutdown, a probe at the start.
+//! Tests the interface for operators: metrics, the shutdown, and a probe at the start.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::client::{Leaves, VERSIONS, Version, WAYS};
 use super::{Gate, Server, key, layer, nothing_is_left};
 use crate::shop::code;
 
-/// On one thread, so that the recorder of this thread sees the servers' tasks too.
+/// The test has one thread, so that the recorder of this thread sees the servers' tasks too.
 #[tokio::test(flavor = "current_thread")]
 async fn each_request_is_counted_by_its_outcome_and_no_label_is_a_value() {
     needs!(redis);
@@ -48,7 +48,10 @@ async fn each_request_is_counted_by_its_outcome_and_no_label_is_a_value() {
         closed.entered(1).await;
         client.leave();
         leaving.left(1).await;
-        wait::eventually("given back", async || redis.get(&key("bob")).is_none()).await;
+        wait::eventually("the lock is released", async || {
+            redis.get(&key("bob")).is_none()
+        })
+        .await;
         for (server, user, status) in [
             (&orders, "alice", 201),
             (&orders, "alice", 409),
@@ -116,7 +119,7 @@ async fn each_request_is_counted_by_its_outcome_and_no_label_is_a_value() {
     }
 }
 
-/// As `name{label=value,…}`; of a histogram, how many were recorded.
+/// Formats each series as `name{label=value,…}`; for a histogram, with the number of records.
 fn series(snapshotter: &Snapshotter) -> BTreeMap<String, f64> {
     let snapshot = snapshotter.snapshot().into_vec();
     let named = snapshot.into_iter().map(|(key, _, _, value)| {
@@ -147,7 +150,7 @@ async fn a_shutdown_waits_for_orders_whose_clients_have_gone() {
         gate.entered(1).await;
         let rest = client.leave();
         server.left(1).await;
-        // The server has nobody left to answer, and ends; its layer knows better.
+        // The server has no client left and ends. The layer still counts the order.
         drop((server, rest));
         assert_eq!(orders.drain(Duration::ZERO).await, 1, "{how:?}");
         let (left, ()) = tokio::join!(orders.drain(wait::PATIENCE), async {
@@ -162,7 +165,7 @@ async fn a_shutdown_waits_for_orders_whose_clients_have_gone() {
 }
 
 #[tokio::test]
-async fn a_probe_at_the_start_finds_the_layer_that_would_refuse_everything() {
+async fn a_probe_at_the_start_finds_a_layer_that_would_refuse_every_request() {
     needs!(redis);
     let redis = RedisServer::start();
     let locks = LockManager::connect(&redis.url()).await.expect("a manager");
@@ -195,7 +198,7 @@ async fn a_probe_at_the_start_finds_the_layer_that_would_refuse_everything() {
     assert_eq!(crate::redis::asked(&redis), crate::redis::counts(&[]));
     assert_eq!(ran.counts(), (0, 0), "no handler ran");
 
-    // As the probes have said.
+    // The servers behave as the probes have reported.
     let good = Server::serve(locks.clone(), inside).await;
     let bad = Server::serve(locks, before_authentication).await;
     for version in VERSIONS {

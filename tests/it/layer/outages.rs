@@ -1,4 +1,4 @@
-//! A Redis that refuses, hangs or stands still. What is not known is never a 409.
+//! Tests a Redis that refuses, hangs or is stopped. An unknown state is never a 409.
 
 use std::time::Instant;
 
@@ -25,7 +25,8 @@ async fn a_redis_that_gives_no_usable_answer_is_a_503_in_time() {
             let locks = LockManager::connect_lazy(&redis.url()).expect("a URL");
             let server = Server::start(locks.clone(), layer(&locks), &gate).await;
             let start = Instant::now();
-            // The first click opens the connection, the second one finds it as it is.
+            // The first click opens the connection, and the second one uses the same
+            // connection.
             for version in VERSIONS {
                 assert_unavailable(&version.click(&server, "42").await);
             }
@@ -40,7 +41,7 @@ async fn a_redis_that_gives_no_usable_answer_is_a_503_in_time() {
 }
 
 #[tokio::test]
-async fn a_redis_that_is_not_there_is_a_503_and_one_that_comes_serves() {
+async fn without_a_redis_each_click_is_a_503_and_a_redis_that_starts_serves() {
     needs!(redis);
     let redis = RedisServer::start();
     redis.kill();
@@ -49,7 +50,7 @@ async fn a_redis_that_is_not_there_is_a_503_and_one_that_comes_serves() {
     let server = Server::start(locks.clone(), layer(&locks), &gate).await;
     assert_unavailable(&click(&server, "42").await);
     redis.start_again();
-    wait::eventually("it serves", async || {
+    wait::eventually("the server serves clicks", async || {
         let answer = click(&server, "42").await;
         assert!([201, 503].contains(&answer.status), "{answer:?}");
         answer.status == 201
@@ -59,7 +60,7 @@ async fn a_redis_that_is_not_there_is_a_503_and_one_that_comes_serves() {
 }
 
 #[tokio::test]
-async fn a_redis_that_stands_still_is_a_503_and_leaves_nothing_when_it_goes_on() {
+async fn with_a_stopped_redis_each_click_is_a_503_and_no_key_is_left_when_redis_continues() {
     needs!(redis);
     let redis = RedisServer::start();
     let gate = Gate::open();
@@ -73,7 +74,7 @@ async fn a_redis_that_stands_still_is_a_503_and_leaves_nothing_when_it_goes_on()
     }
     assert_eq!(gate.counts(), (1, 1), "no handler ran");
     redis.cont();
-    wait::eventually("it serves the same users again", async || {
+    wait::eventually("the server serves the same users again", async || {
         let answer = click(&server, "42").await;
         assert!([201, 503].contains(&answer.status), "{answer:?}");
         answer.status == 201
@@ -83,7 +84,7 @@ async fn a_redis_that_stands_still_is_a_503_and_leaves_nothing_when_it_goes_on()
 }
 
 #[tokio::test]
-async fn a_redis_that_stops_while_the_handler_runs_does_not_keep_its_answer() {
+async fn a_redis_that_stops_while_the_handler_runs_does_not_hold_its_answer_back() {
     needs!(redis);
     for version in VERSIONS {
         let redis = RedisServer::start();
@@ -104,7 +105,7 @@ async fn a_redis_that_stops_while_the_handler_runs_does_not_keep_its_answer() {
 }
 
 #[tokio::test]
-async fn a_redis_that_dies_while_the_handler_runs_does_not_keep_its_answer() {
+async fn a_redis_that_dies_while_the_handler_runs_does_not_hold_its_answer_back() {
     needs!(redis);
     let redis = RedisServer::start();
     let gate = Gate::closed();

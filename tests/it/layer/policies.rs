@@ -1,4 +1,4 @@
-//! What a layer can be told, on a real Redis.
+//! Tests the settings of a layer, on a real Redis.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ async fn server(
 }
 
 #[tokio::test]
-async fn a_duplicate_that_may_wait_runs_when_the_other_servers_order_has_ended() {
+async fn a_duplicate_that_may_wait_runs_when_the_order_on_the_other_server_has_ended() {
     needs!(redis);
     for version in VERSIONS {
         let redis = RedisServer::start();
@@ -39,7 +39,7 @@ async fn a_duplicate_that_may_wait_runs_when_the_other_servers_order_has_ended()
         let user = [("x-user-id", "42")];
         let one_by_one = async {
             gate.entered(1).await;
-            wait::eventually("the other one waits", async || {
+            wait::eventually("the duplicate waits", async || {
                 redis.keys().iter().any(|key| key.starts_with("lockkit:!q"))
             })
             .await;
@@ -70,7 +70,10 @@ async fn without_renewing_a_lock_is_lost_at_its_ttl_and_the_handler_goes_on() {
         let (order, ()) = tokio::join!(version.click(&first, "42"), async {
             let lock = gate.entered(1).await;
             timeout(wait::PATIENCE, lock.lost()).await.expect("told");
-            wait::eventually("it has run out", async || redis.get(&key("42")).is_none()).await;
+            wait::eventually("the lock has run out", async || {
+                redis.get(&key("42")).is_none()
+            })
+            .await;
             let let_them = async {
                 let next = gate.entered(2).await;
                 assert!(next.fencing_token() > lock.fencing_token());
@@ -85,7 +88,7 @@ async fn without_renewing_a_lock_is_lost_at_its_ttl_and_the_handler_goes_on() {
 }
 
 #[tokio::test]
-async fn a_handler_that_hangs_does_not_shut_its_user_out_for_ever() {
+async fn a_handler_that_hangs_does_not_block_its_user_for_ever() {
     needs!(redis);
     for version in VERSIONS {
         let redis = RedisServer::start();
@@ -96,7 +99,10 @@ async fn a_handler_that_hangs_does_not_shut_its_user_out_for_ever() {
         let (order, ()) = tokio::join!(version.click(&first, "42"), async {
             let lock = gate.entered(1).await;
             timeout(wait::PATIENCE, lock.lost()).await.expect("told");
-            wait::eventually("it has run out", async || redis.get(&key("42")).is_none()).await;
+            wait::eventually("the lock has run out", async || {
+                redis.get(&key("42")).is_none()
+            })
+            .await;
             gate.let_through(2);
             gate.ended(1).await;
             assert_eq!(version.click(&other, "42").await.status, 201);
@@ -131,7 +137,7 @@ async fn in_shadow_mode_a_duplicate_runs_without_a_lock() {
 }
 
 #[tokio::test]
-async fn only_the_methods_that_were_named_are_locked() {
+async fn only_the_configured_methods_are_locked() {
     needs!(redis);
     let redis = RedisServer::start();
     let only_put = |layer: LockLayer| layer.methods([Method::PUT]);
@@ -144,7 +150,7 @@ async fn only_the_methods_that_were_named_are_locked() {
 }
 
 #[tokio::test]
-async fn while_redis_is_away_requests_run_without_a_lock_or_one_by_one_in_their_process() {
+async fn while_redis_is_down_requests_run_without_a_lock_or_one_by_one_in_their_process() {
     needs!(redis);
     for version in VERSIONS {
         let redis = RedisServer::start();
@@ -179,7 +185,7 @@ async fn while_redis_is_away_requests_run_without_a_lock_or_one_by_one_in_their_
 }
 
 #[tokio::test]
-async fn a_form_gets_a_page_a_script_a_problem_and_either_the_services_own_words() {
+async fn a_form_gets_a_page_a_script_a_problem_and_both_the_text_of_the_service() {
     needs!(redis);
     let redis = RedisServer::start();
     let by_accept = |layer: LockLayer| layer.refusals(RefusalFormat::ByAccept);
@@ -210,7 +216,7 @@ async fn a_form_gets_a_page_a_script_a_problem_and_either_the_services_own_words
         assert_eq!((problem.status, &*code(&problem)), (409, "lock_busy"));
         let own = version.post(&words, &form).await;
         assert_eq!((own.status, &*own.body), (429, "lock_busy POST"));
-        // Neither the key nor the token of whoever is in the way.
+        // The answer contains neither the key nor the token of the other owner.
         for answer in [page, problem, own] {
             let told = format!("{answer:?}");
             assert!(
@@ -222,7 +228,7 @@ async fn a_form_gets_a_page_a_script_a_problem_and_either_the_services_own_words
 }
 
 #[tokio::test]
-async fn a_page_of_another_origin_can_read_the_409_and_tell_it_from_the_services_own() {
+async fn a_page_of_another_origin_can_read_the_409_and_tell_it_from_one_of_the_service() {
     needs!(redis);
     let redis = RedisServer::start();
     let locks = LockManager::connect(&redis.url()).await.expect("a manager");
@@ -249,7 +255,7 @@ async fn a_page_of_another_origin_can_read_the_409_and_tell_it_from_the_services
 }
 
 #[tokio::test]
-async fn a_slow_redis_is_waited_for_as_long_as_the_layer_was_told() {
+async fn the_layer_waits_for_a_slow_redis_as_long_as_configured() {
     needs!(redis);
     let redis = RedisServer::start();
     let gate = Gate::open();
@@ -259,7 +265,7 @@ async fn a_slow_redis_is_waited_for_as_long_as_the_layer_was_told() {
     for version in VERSIONS {
         redis.stop();
         let mut order = std::pin::pin!(version.click(&server, "42"));
-        // Twice what the default allows; the answer is not there, whatever it would be.
+        // This is twice the default timeout, and no answer has come.
         let early = timeout(Duration::from_millis(500), &mut order).await;
         assert!(early.is_err(), "{early:?}");
         redis.cont();

@@ -1,4 +1,4 @@
-//! Servers that are processes of their own, and are killed.
+//! Tests servers that are separate processes and are killed.
 
 use std::process::Command;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn ttl() -> Duration {
     Duration::from_secs(1)
 }
 
-/// The ignored test below, in a process of its own.
+/// Starts the ignored test below in a process of its own.
 fn serving(redis: &RedisServer) -> (ChildProcess, u16) {
     let mut command = Command::new(std::env::current_exe().expect("this binary"));
     command
@@ -27,12 +27,13 @@ fn serving(redis: &RedisServer) -> (ChildProcess, u16) {
         .env(SERVER, redis.url());
     let process = ChildProcess::spawn(command);
     let line = process.line(wait::PATIENCE, |line| line.starts_with("serving "));
-    let line = line.unwrap_or_else(|| panic!("it does not serve:\n{}", process.output()));
+    let line = line.unwrap_or_else(|| panic!("the process does not serve:\n{}", process.output()));
     let port = line["serving ".len()..].parse().expect("a port");
     (process, port)
 }
 
-/// Whether it has said so already: waiting for it here would stop the client too.
+/// Returns whether the process has printed the line already. Waiting here would stop the
+/// client too.
 fn says(process: &ChildProcess, words: &str) -> bool {
     process.line(Duration::ZERO, |line| line == words).is_some()
 }
@@ -43,7 +44,7 @@ async fn serves_until_killed() {
     let Ok(url) = std::env::var(SERVER) else {
         return;
     };
-    // All that is said, on whatever thread.
+    // The subscriber logs everything on every thread.
     tracing_subscriber::fmt()
         .with_max_level(tracing::Level::TRACE)
         .with_span_events(FmtSpan::FULL)
@@ -59,7 +60,7 @@ async fn serves_until_killed() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_killed_while_it_handles_costs_its_user_the_ttl() {
+async fn a_server_that_is_killed_while_its_handler_runs_costs_its_user_the_ttl() {
     needs!(redis);
     for version in VERSIONS {
         killed_while_it_handles(version).await;
@@ -75,12 +76,14 @@ async fn killed_while_it_handles(version: Version) {
         let user = [("x-user-id", "42")];
         version.request_at(port, "POST", "/orders", &user, "").await
     });
-    wait::eventually("it handles", async || says(&process, "handling")).await;
+    wait::eventually("the handler runs", async || says(&process, "handling")).await;
     let refused = click(&other, "42").await;
     assert_eq!((refused.status, &*code(&refused)), (409, "lock_busy"));
 
     process.kill();
-    lost.await.expect("no panic").expect_err("nobody answers");
+    lost.await
+        .expect("no panic")
+        .expect_err("the killed server does not answer");
     let left = redis.time_to_live(&key("42")).unwrap_or_default();
     assert!(left <= ttl(), "{left:?}");
     let start = Instant::now();
@@ -98,13 +101,13 @@ async fn killed_while_it_handles(version: Version) {
     let early = left.saturating_sub(start.elapsed());
     assert!(
         early < ttl() / 10,
-        "its lock was taken {early:?} before its end"
+        "the lock was taken {early:?} before its end"
     );
     assert_eq!(gate.counts(), (1, 1));
 }
 
 #[tokio::test]
-async fn a_frozen_server_does_not_undo_what_the_next_one_has() {
+async fn a_frozen_server_does_not_undo_the_lock_of_the_next_one() {
     needs!(redis);
     let redis = RedisServer::start();
     let gate = Gate::closed();
@@ -112,9 +115,9 @@ async fn a_frozen_server_does_not_undo_what_the_next_one_has() {
     let (process, port) = serving(&redis);
     let frozen =
         tokio::spawn(async move { http::post(port, "/orders", &[("x-user-id", "42")], "").await });
-    wait::eventually("it handles", async || says(&process, "handling")).await;
+    wait::eventually("the handler runs", async || says(&process, "handling")).await;
     process.stop();
-    wait::eventually("its lock has run out", async || {
+    wait::eventually("the lock has run out", async || {
         redis.get(&key("42")).is_none()
     })
     .await;
@@ -122,9 +125,9 @@ async fn a_frozen_server_does_not_undo_what_the_next_one_has() {
         let lock = gate.entered(1).await;
         let owner = redis.get(&key("42"));
         process.cont();
-        // It answers again: what it had to renew or undo is on its way or done.
+        // The server answers again, so its renewals and withdrawals are on their way or done.
         let twin = http::post(port, "/orders", &[("x-user-id", "42")], "").await;
-        assert_eq!(twin.expect("it serves again").status, 409);
+        assert_eq!(twin.expect("the server answers again").status, 409);
         assert_eq!(redis.get(&key("42")), owner);
         assert!(lock.is_valid());
         gate.let_through(1);
@@ -134,7 +137,7 @@ async fn a_frozen_server_does_not_undo_what_the_next_one_has() {
 }
 
 #[tokio::test]
-async fn a_process_says_no_key_no_token_and_no_user_whatever_goes_wrong() {
+async fn a_process_logs_no_key_no_token_and_no_user_in_any_failure() {
     needs!(redis);
     let redis = RedisServer::start();
     let (mut process, port) = serving(&redis);
@@ -146,16 +149,16 @@ async fn a_process_says_no_key_no_token_and_no_user_whatever_goes_wrong() {
         http::post(port, "/orders", &headers, "").await
     };
     let order = tokio::spawn(post("secret-user"));
-    wait::eventually("it handles", async || says(&process, "handling")).await;
+    wait::eventually("the handler runs", async || says(&process, "handling")).await;
     let token = redis.get(&key("secret-user")).expect("taken");
     let duplicate = post("secret-user").await.expect("an answer");
     assert_eq!(duplicate.status, 409);
-    // The lock is lost, which its renewal finds out; and then there is no Redis.
+    // The lock is lost, and its renewal notices the loss. After that Redis is down.
     redis.cli(&["DEL", &key("secret-user")]);
     redis.kill();
     let other = post("secret-other").await.expect("an answer");
     assert_eq!(other.status, 503);
-    wait::eventually("its end was told", async || {
+    wait::eventually("the end of the hold is logged", async || {
         process.output().contains("lock_unavailable")
     })
     .await;
@@ -163,7 +166,7 @@ async fn a_process_says_no_key_no_token_and_no_user_whatever_goes_wrong() {
     order.abort();
     let said = process.output();
     for words in ["lock.acquire", "lock.hold", "lock_busy", "lock_unavailable"] {
-        assert!(said.contains(words), "nothing of {words}: {said}");
+        assert!(said.contains(words), "the log has no {words}: {said}");
     }
     for value in ["secret", "submit:", "lockkit:", &*token] {
         assert!(!said.contains(value), "{value}: {said}");

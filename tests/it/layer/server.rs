@@ -1,4 +1,4 @@
-//! A service behind the layer, on a real socket, whose handler does what a test tells it to.
+//! Runs a service behind the layer on a real socket, with a handler that the test controls.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tower_http::catch_panic::CatchPanicLayer;
 
-/// A server in this process, ended when this is dropped; its handlers run on.
+/// A server in this process. It ends when this value is dropped, and its handlers run on.
 pub(super) struct Server {
     locks: LockManager,
     port: u16,
@@ -26,14 +26,15 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// With a handler behind the gate, which answers with the status that `x-answer` names, 201
-    /// without it, or panics.
+    /// Starts a server with a handler behind the gate.
+    ///
+    /// The handler answers with the status in `x-answer`, or 201 without that header, or panics.
     pub(super) async fn start(locks: LockManager, layer: LockLayer, gate: &Gate) -> Server {
         let gate = gate.clone();
         let create = move |lock: Option<LockContext>, headers: HeaderMap| async move {
             gate.pass(lock).await;
             let wanted = headers.get("x-answer").map(HeaderValue::as_bytes);
-            assert!(wanted != Some(b"panic"), "as the click has asked");
+            assert!(wanted != Some(b"panic"), "the click has asked for a panic");
             let status = wanted.map_or(Ok(StatusCode::CREATED), StatusCode::from_bytes);
             (status.expect("a status"), "an order")
         };
@@ -44,7 +45,7 @@ impl Server {
         Server::serve(locks, app).await
     }
 
-    /// With any service.
+    /// Starts a server with any service.
     pub(super) async fn serve(locks: LockManager, app: Router) -> Server {
         let left = watch::Sender::new(0);
         let app = app.layer(from_fn({
@@ -58,13 +59,14 @@ impl Server {
                 }
             }
         }));
-        // Outside of everything: a panic has gone through the lock layer before it is an answer.
+        // This layer is the outermost, so that a panic has passed through the lock layer before
+        // it becomes an answer.
         let app = app.layer(CatchPanicLayer::new());
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("bound").port();
         let app = app.into_make_service_with_connect_info::<SocketAddr>();
         let serving = tokio::spawn(async move {
-            axum::serve(listener, app).await.expect("it serves");
+            axum::serve(listener, app).await.expect("the server runs");
         });
         Server {
             locks,
@@ -74,7 +76,7 @@ impl Server {
         }
     }
 
-    /// Until it has dropped so many requests whose clients had gone.
+    /// Waits until the server has dropped this many requests whose clients had gone.
     pub(super) async fn left(&self, requests: usize) {
         reaches(&self.left, requests).await;
     }
@@ -94,7 +96,7 @@ impl Drop for Server {
     }
 }
 
-/// Counts a request that is dropped, or panics, before it is answered.
+/// Counts a request that is dropped, or panics, before its answer.
 struct Leaving(Option<watch::Sender<usize>>);
 
 impl Leaving {
@@ -142,19 +144,19 @@ impl Gate {
         self.0.permits.add_permits(handlers);
     }
 
-    /// Until so many handlers have begun; the lock of the last one.
+    /// Waits until this many handlers have begun, and returns the lock of the last one.
     pub(super) async fn entered(&self, handlers: usize) -> LockContext {
         let lock = self.entered_anyhow(handlers).await;
-        lock.expect("it runs under a lock")
+        lock.expect("the handler runs under a lock")
     }
 
-    /// The same where the last one need not have a lock.
+    /// Waits in the same way for handlers of which the last one may have no lock.
     pub(super) async fn entered_anyhow(&self, handlers: usize) -> Option<LockContext> {
         reaches(&self.0.entered, handlers).await;
         self.0.lock.borrow().clone()
     }
 
-    /// Until so many handlers have come to their end.
+    /// Waits until this many handlers have ended.
     pub(super) async fn ended(&self, handlers: usize) {
         reaches(&self.0.ended, handlers).await;
     }
@@ -163,7 +165,7 @@ impl Gate {
         (*self.0.entered.borrow(), *self.0.ended.borrow())
     }
 
-    /// Where a handler waits; a test may put it into others too.
+    /// Holds a handler back. A test may call it in its own handlers too.
     pub(super) async fn pass(&self, lock: Option<LockContext>) {
         self.0.lock.send_replace(lock);
         self.0.entered.send_modify(|count| *count += 1);

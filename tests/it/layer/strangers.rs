@@ -1,4 +1,4 @@
-//! Keys that somebody else has set, as a tool or an older service does.
+//! Tests keys that another client has set, for example a tool or an older service.
 
 use lock_tests::{RedisServer, needs};
 
@@ -7,7 +7,7 @@ use super::{Gate, key, nothing_is_left, server_on};
 use crate::shop::{code, retry_after};
 
 #[tokio::test]
-async fn a_strangers_key_without_an_end_is_a_409_that_says_when_to_ask_again() {
+async fn a_foreign_key_without_expiry_is_a_409_that_says_when_to_ask_again() {
     needs!(redis);
     let redis = RedisServer::start();
     let server = server_on(&redis, &Gate::open()).await;
@@ -27,7 +27,7 @@ async fn a_strangers_key_without_an_end_is_a_409_that_says_when_to_ask_again() {
 }
 
 #[tokio::test]
-async fn a_strangers_key_with_an_end_is_a_409_for_at_most_that_long() {
+async fn a_foreign_key_with_expiry_is_a_409_for_at_most_that_time() {
     needs!(redis);
     let redis = RedisServer::start();
     let server = server_on(&redis, &Gate::open()).await;

@@ -1,4 +1,4 @@
-//! Answers that are made while they are sent, and hold their lock as long.
+//! Tests answers that are made while they are sent, and whose lock is held meanwhile.
 
 use std::convert::Infallible;
 
@@ -16,7 +16,7 @@ use super::client::{Leaves, VERSIONS, Version};
 use super::{Gate, Server, click, key, layer, nothing_is_left, server_on};
 use crate::shop::code;
 
-/// What the test puts into the answer under way.
+/// The channel by which the test writes into the answer under way.
 type Pieces = mpsc::UnboundedSender<Result<Bytes, Infallible>>;
 
 /// A body that ends when its sender is dropped.
@@ -35,7 +35,7 @@ impl http_body::Body for FromChannel {
     }
 }
 
-/// Hands out the sending end of each answer.
+/// Starts a server whose handler gives the test the sending end of each answer.
 async fn streaming(redis: &RedisServer) -> (Server, mpsc::UnboundedReceiver<Pieces>) {
     let locks = LockManager::connect(&redis.url()).await.expect("a manager");
     let layer = layer(&locks)
@@ -44,7 +44,7 @@ async fn streaming(redis: &RedisServer) -> (Server, mpsc::UnboundedReceiver<Piec
     let (bodies, handed_out) = mpsc::unbounded_channel();
     let export = move |_: HeaderMap| async move {
         let (pieces, body) = mpsc::unbounded_channel();
-        bodies.send(pieces).expect("the test looks on");
+        bodies.send(pieces).expect("the test listens");
         Body::new(FromChannel(body))
     };
     let app = Router::new()
@@ -58,7 +58,7 @@ fn piece(text: &'static str) -> Result<Bytes, Infallible> {
 }
 
 #[tokio::test]
-async fn an_answer_holds_its_lock_until_its_last_piece_was_sent() {
+async fn the_lock_of_an_answer_is_held_until_its_last_piece_was_sent() {
     needs!(redis);
     for version in VERSIONS {
         let redis = RedisServer::start();
@@ -66,32 +66,32 @@ async fn an_answer_holds_its_lock_until_its_last_piece_was_sent() {
         let there = server_on(&redis, &Gate::open()).await;
         let sending = async {
             let body = bodies.recv().await.expect("a handler");
-            body.send(piece("one, ")).expect("it is read");
+            body.send(piece("one, ")).expect("the body is read");
             let refused = click(&there, "42").await;
             assert_eq!((refused.status, &*code(&refused)), (409, "lock_busy"));
-            body.send(piece("two")).expect("it is read");
+            body.send(piece("two")).expect("the body is read");
         };
         let (answer, ()) = tokio::join!(version.post(&here, &[("x-user-id", "42")]), sending);
         assert_eq!((answer.status, &*answer.body), (200, "one, two"));
-        // Who has read its end finds the lock free.
+        // A client that has read the end finds the lock free.
         assert_eq!(click(&there, "42").await.status, 201, "{version:?}");
         nothing_is_left(&redis, &[&here, &there]).await;
     }
 }
 
 #[tokio::test]
-async fn an_answer_that_is_broken_off_gives_its_lock_back() {
+async fn the_lock_of_an_answer_that_breaks_off_is_released() {
     needs!(redis);
     for how in super::client::WAYS {
         let redis = RedisServer::start();
         let (server, mut bodies) = streaming(&redis).await;
         let client = how.click(&server, "42").await;
         let body = bodies.recv().await.expect("a handler");
-        body.send(piece("one, ")).expect("it is read");
+        body.send(piece("one, ")).expect("the body is read");
         assert!(redis.get(&key("42")).is_some());
         let rest = client.leave();
-        // A server notices at its next write that a client is gone.
-        wait::eventually("given back", async || {
+        // A server notices at its next write that a client has gone.
+        wait::eventually("the lock is released", async || {
             let _ = body.send(piece("and more, "));
             redis.get(&key("42")).is_none()
         })
@@ -103,7 +103,7 @@ async fn an_answer_that_is_broken_off_gives_its_lock_back() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_reset_between_two_pieces_leaves_its_connection_to_others() {
+async fn a_stream_that_is_reset_between_two_pieces_does_not_end_its_connection() {
     needs!(redis);
     let redis = RedisServer::start();
     let (server, mut bodies) = streaming(&redis).await;
@@ -116,13 +116,16 @@ async fn a_stream_that_is_reset_between_two_pieces_leaves_its_connection_to_othe
     let answer = async { stream.answer().await.expect("a head") };
     let body = async { bodies.recv().await.expect("a handler") };
     let (mut answer, body) = tokio::join!(answer, body);
-    body.send(piece("one, ")).expect("it is read");
+    body.send(piece("one, ")).expect("the body is read");
     assert_eq!(
         answer.piece().await.expect("sent").as_deref(),
         Some("one, ")
     );
     answer.reset();
-    wait::eventually("given back", async || redis.get(&key("42")).is_none()).await;
+    wait::eventually("the lock is released", async || {
+        redis.get(&key("42")).is_none()
+    })
+    .await;
     assert!(body.is_closed());
 
     let again = connection.request("POST", "/orders", &headers, "");
@@ -133,25 +136,28 @@ async fn a_stream_that_is_reset_between_two_pieces_leaves_its_connection_to_othe
 }
 
 #[tokio::test]
-async fn a_client_that_reads_nothing_and_leaves_gives_the_lock_back() {
+async fn the_lock_of_a_client_that_reads_nothing_and_leaves_is_released() {
     needs!(redis);
     let redis = RedisServer::start();
     let (server, mut bodies) = streaming(&redis).await;
     let client = Leaves::HalfClosed.click(&server, "42").await;
     let body = bodies.recv().await.expect("a handler");
-    // More than sockets and buffers hold.
+    // This is more than sockets and buffers hold.
     let much = Bytes::from(vec![b' '; 1 << 20]);
     for _ in 0..64 {
-        body.send(Ok(much.clone())).expect("it is kept");
+        body.send(Ok(much.clone())).expect("the body is kept");
     }
     assert!(redis.get(&key("42")).is_some());
     drop(client);
-    wait::eventually("given back", async || redis.get(&key("42")).is_none()).await;
+    wait::eventually("the lock is released", async || {
+        redis.get(&key("42")).is_none()
+    })
+    .await;
     nothing_is_left(&redis, &[&server]).await;
 }
 
 #[tokio::test]
-async fn the_head_of_an_answer_without_a_body_and_its_length_are_unharmed() {
+async fn a_head_request_gets_the_status_and_the_length_of_the_answer() {
     needs!(redis);
     let redis = RedisServer::start();
     let server = server_on(&redis, &Gate::open()).await;
@@ -167,7 +173,7 @@ async fn the_head_of_an_answer_without_a_body_and_its_length_are_unharmed() {
     }
 }
 
-/// Over HTTP/1, where the length is that of a body that does not come.
+/// Sends HEAD over HTTP/1, where the length is that of a body that is not sent.
 async fn continue_with_head(server: &Server) -> (u16, String) {
     use tokio::io::AsyncWriteExt;
 

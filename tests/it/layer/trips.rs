@@ -1,4 +1,4 @@
-//! What a request through the layer asks Redis, counted by Redis itself.
+//! Tests the requests that the layer sends to Redis, counted by Redis itself.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use lock_tests::{Direction, Flow, Proxy, RedisServer, http, needs, wait};
 use super::{Gate, Server, click, key, layer, nothing_is_left, server_on};
 use crate::redis::{asked, counts};
 
-/// The connections are made, and Redis knows the scripts.
+/// Makes the connections, and makes Redis load the scripts.
 async fn warm(server: &Server) {
     for _ in 0..2 {
         assert_eq!(click(server, "warm").await.status, 201);
@@ -16,7 +16,7 @@ async fn warm(server: &Server) {
 }
 
 #[tokio::test]
-async fn ten_requests_are_ten_questions_for_the_lock_and_ten_releases() {
+async fn ten_requests_are_ten_acquires_and_ten_releases() {
     needs!(redis);
     let redis = RedisServer::start();
     let gate = Gate::open();
@@ -26,7 +26,7 @@ async fn ten_requests_are_ten_questions_for_the_lock_and_ten_releases() {
     for user in 0..10 {
         assert_eq!(click(&server, &user.to_string()).await.status, 201);
     }
-    // TIME is asked with every question for a lock, and by no release.
+    // Each acquire asks for TIME, and no release does.
     let asked = asked(&redis);
     let count = |command| asked.get(command).copied();
     assert_eq!((count("time"), count("pttl")), (Some(10), Some(10)));
@@ -35,7 +35,7 @@ async fn ten_requests_are_ten_questions_for_the_lock_and_ten_releases() {
 }
 
 #[tokio::test]
-async fn a_duplicate_is_one_question_or_on_its_own_server_none() {
+async fn a_duplicate_costs_one_round_trip_or_none_on_its_own_server() {
     needs!(redis);
     let redis = RedisServer::start();
     let there = server_on(&redis, &Gate::open()).await;
@@ -59,7 +59,7 @@ async fn a_duplicate_is_one_question_or_on_its_own_server_none() {
 }
 
 #[tokio::test]
-async fn nothing_is_asked_after_the_first_answer_neither_before_the_handler_nor_after_it() {
+async fn one_round_trip_precedes_the_handler_and_one_follows_it() {
     needs!(redis);
     let redis = RedisServer::start();
     let proxy = Proxy::to(redis.address());
@@ -67,7 +67,7 @@ async fn nothing_is_asked_after_the_first_answer_neither_before_the_handler_nor_
     let locks = LockManager::connect(&proxy.redis_url())
         .await
         .expect("a manager");
-    // Nothing but an answer ends its waiting.
+    // Only an answer ends the waiting of this layer.
     let layer = layer(&locks)
         .acquire_timeout(wait::PATIENCE)
         .release_timeout(wait::PATIENCE);
@@ -82,8 +82,8 @@ async fn nothing_is_asked_after_the_first_answer_neither_before_the_handler_nor_
     let port = server.port();
     let order =
         tokio::spawn(async move { http::post(port, "/orders", &[("x-user-id", "42")], "").await });
-    // The last of the commands: what is asked before anything is answered has been asked.
-    wait::eventually("all that asks for the lock has arrived", async || {
+    // TIME is the last of the commands, so all commands before the first answer have arrived.
+    wait::eventually("all commands of the acquire have arrived", async || {
         redis.commandstats().contains_key("time")
     })
     .await;

@@ -1,4 +1,4 @@
-//! Requests beside futures that are not polled.
+//! Tests requests beside futures that are not polled.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -43,11 +43,13 @@ impl Service {
         }
     }
 
-    /// The answer to a request that is polled, while the clock goes on: in all by less than the two
-    /// seconds after which the manager gives back what none of its waiters comes for.
+    /// Returns the answer to a request that is polled while the clock goes on.
+    ///
+    /// In all the clock moves by less than two seconds. After that time the manager releases a lock
+    /// that none of its waiters takes.
     async fn answer(&mut self) -> StatusCode {
         let request = tokio::spawn(self.app.clone().oneshot(click()));
-        wait::eventually("it is answered", async || {
+        wait::eventually("the request is answered", async || {
             if self.moved < Duration::from_millis(1_500) {
                 self.clock.advance(MOVE);
                 self.moved += MOVE;
@@ -63,29 +65,32 @@ impl Service {
 const MOVE: Duration = Duration::from_millis(5);
 
 #[tokio::test]
-async fn a_request_that_is_not_polled_keeps_no_other_one_waiting() {
+async fn a_request_that_is_not_polled_blocks_no_other_request() {
     needs!(redis);
     let redis = RedisServer::start();
     let mut service = Service::on(&redis).await;
-    // The connection is there, so that one poll sends the question.
+    // The connection exists already, so that one poll sends the request for the lock.
     assert_eq!(service.answer().await, StatusCode::CREATED);
     service.moved = Duration::ZERO;
     let mut left_alone = Box::pin(service.app.clone().oneshot(click()));
     let pending =
         poll_fn(|context| Poll::Ready(left_alone.as_mut().poll(context).is_pending())).await;
-    assert!(pending, "it has to ask");
-    wait::eventually("it is granted", async || redis.get(&key("42")).is_some()).await;
+    assert!(pending, "the request is pending");
+    wait::eventually("the lock is granted", async || {
+        redis.get(&key("42")).is_some()
+    })
+    .await;
     assert_eq!(service.answer().await, StatusCode::CREATED);
     let late = left_alone.await.expect("an answer");
     assert_eq!(
         late.status(),
         StatusCode::CREATED,
-        "nobody is inside any more"
+        "no handler is inside any more"
     );
 }
 
 #[tokio::test]
-async fn a_waiter_that_is_not_polled_keeps_no_request_waiting() {
+async fn a_waiter_that_is_not_polled_blocks_no_request() {
     needs!(redis);
     let redis = RedisServer::start();
     let mut service = Service::on(&redis).await;
@@ -93,14 +98,14 @@ async fn a_waiter_that_is_not_polled_keeps_no_request_waiting() {
     let submit = "submit:42:POST:/orders";
     let held = owner.lock(submit).acquire().await.expect("free");
     let mut waiter = Box::pin(service.locks.lock(submit).wait(Wait::Forever).acquire());
-    wait::eventually("it waits", async || {
+    wait::eventually("the waiter waits", async || {
         let polled = poll_fn(|context| Poll::Ready(waiter.as_mut().poll(context).is_pending()));
-        assert!(polled.await, "it has to wait");
+        assert!(polled.await, "the waiter is pending");
         redis.keys().iter().any(|key| key.contains("!q"))
     })
     .await;
     held.release().await.expect("held");
-    wait::eventually("a request comes through", async || {
+    wait::eventually("a request is served", async || {
         let status = service.answer().await;
         assert_ne!(status, StatusCode::SERVICE_UNAVAILABLE);
         status == StatusCode::CREATED

@@ -19,10 +19,10 @@ fn unit_tests() -> BTreeSet<String> {
 
 /// Every test that the page names is there, and every one of this folder is named.
 #[test]
-fn the_page_names_the_tests_that_there_are() {
+fn the_page_names_exactly_the_tests_of_this_folder() {
     let named = named(include_str!("covered.md"));
     let mut here = tests_in("tests/it/waiting");
-    here.remove("covered::the_page_names_the_tests_that_there_are");
+    here.remove("covered::the_page_names_exactly_the_tests_of_this_folder");
     let all: BTreeSet<_> = within("waiting", here.clone())
         .chain(tests_in("tests/it"))
         .chain(within("conformance", cases()))

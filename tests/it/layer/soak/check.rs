@@ -1,11 +1,11 @@
-//! What must be true of a ledger when all is over.
+//! Checks a ledger after the storm.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use super::ledger::{Book, Run, STOCK};
 
-/// The handlers of each key, in the order of their beginnings.
+/// Returns the handlers of each key, in the order of their beginnings.
 fn by_key(book: &Book) -> HashMap<&str, Vec<&Run>> {
     let mut keys: HashMap<&str, Vec<&Run>> = HashMap::new();
     for run in &book.runs {
@@ -17,7 +17,7 @@ fn by_key(book: &Book) -> HashMap<&str, Vec<&Run>> {
     keys
 }
 
-/// Pairs of handlers that worked on one key at the same time, the older one first.
+/// Returns pairs of handlers that worked on one key at the same time, the older one first.
 pub(super) fn overlaps(book: &Book) -> Vec<(Run, Run)> {
     let mut pairs = Vec::new();
     for runs in by_key(book).values() {
@@ -31,25 +31,25 @@ pub(super) fn overlaps(book: &Book) -> Vec<(Run, Run)> {
     pairs
 }
 
-/// Whether the older of two was told, soon enough after the newer one began.
+/// Returns whether the older of two was told soon enough after the newer one began.
 pub(super) fn was_told(older: &Run, newer: &Run, bound: Duration) -> bool {
     let latest = newer.began + bound;
     match (older.lost, &older.released, older.ended) {
         (Some(lost), ..) => lost <= latest,
-        // It came to its end before that, and its release told it.
+        // The older handler ended before that, and its release reported the loss.
         (None, Some(how), Some(end)) => how == "lock_lost" && end <= latest,
         _ => false,
     }
 }
 
-/// Tokens rise with the beginnings of a key's handlers.
+/// Returns whether tokens rise with the beginnings of a key's handlers.
 pub(super) fn fences_rise(book: &Book) -> bool {
     by_key(book)
         .values()
         .all(|runs| runs.windows(2).all(|pair| pair[0].fence < pair[1].fence))
 }
 
-/// Keys whose stock is not what it was less one for every write that was taken.
+/// Counts keys whose stock is not the initial stock less one for each accepted write.
 pub(super) fn wrong_stocks(book: &Book) -> usize {
     let taken = |key: &str| {
         let taken = |run: &&Run| run.key == key && run.wrote == Some(true);

@@ -1,4 +1,4 @@
-//! The clients: who clicks when, on which process, and goes away.
+//! Makes the clients: which user clicks when and on which process, and which clients leave.
 
 use std::net::Shutdown;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
-/// Users that click at the same time.
+/// The number of users that click at the same time.
 const AT_ONCE: usize = 32;
 
-/// What a storm is made of; the same one every time.
+/// The parameters of a storm, which is the same in every run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub(super) double_clicks: u64,
@@ -40,7 +40,7 @@ enum Version {
     Http2,
 }
 
-/// When its request is on the way.
+/// The way of leaving while the request is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leaves {
     WithFin,
@@ -48,10 +48,10 @@ pub(super) enum Leaves {
     HalfClosed,
 }
 
-/// A click and what it was answered; `None` for one whose client has left.
+/// A click and its answer; `None` for a click whose client has left.
 pub(super) type Answered = (Click, Option<Response>);
 
-/// Numbers that look random and are always the same.
+/// Returns a number that looks random and is always the same.
 fn mixed(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -60,7 +60,7 @@ fn mixed(number: u64) -> u64 {
 }
 
 impl Plan {
-    /// The two clicks of a double click: one on each process, or both on one.
+    /// Returns the two clicks of a double click: one on each process, or both on one.
     fn double_click(&self, user: u64, round: u64) -> [Click; 2] {
         let number = round * self.users + user;
         let chance = mixed(number);
@@ -85,7 +85,8 @@ impl Plan {
     }
 }
 
-/// All of a plan's clicks; each user's double clicks one after the other. `answered` counts them.
+/// Sends all clicks of a plan, each user's double clicks one after the other. `answered` counts
+/// them.
 pub(super) async fn storm(
     ports: [u16; 2],
     plan: Plan,
@@ -125,7 +126,7 @@ pub(super) async fn storm(
 }
 
 impl Click {
-    /// On one process, with a handler that works until its lock is lost.
+    /// Sends a click to one process, whose handler works until its lock is lost.
     pub(super) async fn until_lost(
         port: u16,
         (number, user): (u64, String),
@@ -139,7 +140,7 @@ impl Click {
         http::post(port, "/orders", &headers, "").await
     }
 
-    /// Again and again until it is served: the service may not know yet that Redis is back.
+    /// Sends a click until it is served, because the service may not know yet that Redis is back.
     pub(super) async fn until_served(port: u16, (number, user): (u64, String)) {
         let number = number.to_string();
         let headers = [
@@ -147,7 +148,7 @@ impl Click {
             ("x-click", &number),
             ("x-work", "1"),
         ];
-        wait::eventually("it is served", async || {
+        wait::eventually("the click is served", async || {
             let answer = http::post(port, "/orders", &headers, "").await;
             let answer = answer.expect("an answer");
             assert!([201, 503].contains(&answer.status), "{answer:?}");

@@ -1,9 +1,11 @@
-//! What handlers do, told by themselves to the process of the test, which knows nothing of locks:
-//! who works on what and when, and a stock that checks fencing tokens.
+//! Records the work of the handlers in the process of the test.
 //!
-//! A handler opens one connection and speaks in lines, each of which is answered before it goes on.
-//! So what stands here happened between the handler's beginning and its end, and two entries that
-//! overlap are two handlers that did.
+//! The ledger knows nothing of locks. It records which handler works on which key and when, and has
+//! a stock that checks fencing tokens.
+//!
+//! A handler opens one connection and sends lines, and the ledger answers each line before the
+//! handler continues. So each entry happened between the handler's beginning and its end, and two
+//! entries that overlap are two handlers that overlapped.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -14,17 +16,17 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// Enough for every handler to take one.
+/// A stock that suffices for every handler.
 pub(super) const STOCK: i64 = 1_000_000;
 
-/// Ended when it is dropped.
+/// The ledger's server, which ends when this value is dropped.
 pub(super) struct Ledger {
     port: u16,
     book: Arc<Mutex<Book>>,
     serving: JoinHandle<()>,
 }
 
-/// All that was told.
+/// All records.
 #[derive(Default)]
 pub(super) struct Book {
     pub(super) runs: Vec<Run>,
@@ -36,23 +38,23 @@ pub(super) struct Book {
 pub(super) struct Run {
     pub(super) key: String,
     pub(super) click: u64,
-    /// `None` without a lock.
+    /// The fencing token; `None` without a lock.
     pub(super) fence: Option<u64>,
     pub(super) began: Instant,
-    /// It was told that its lock is lost.
+    /// The time at which the handler was told that its lock is lost.
     pub(super) lost: Option<Instant>,
     pub(super) ended: Option<Instant>,
-    /// What became of its release, where it did that itself.
+    /// The outcome of the release, if the handler released its lock itself.
     pub(super) released: Option<String>,
-    /// Whether the stock took what it wrote.
+    /// Whether the stock accepted the handler's write.
     pub(super) wrote: Option<bool>,
 }
 
-/// What one key is about.
+/// The stock of one key.
 #[derive(Debug)]
 pub(super) struct Shelf {
     pub(super) pieces: i64,
-    /// The highest token it has seen, of readers and of writers.
+    /// The highest token that readers and writers have shown.
     fence: u64,
 }
 
@@ -100,7 +102,7 @@ async fn listen(stream: TcpStream, book: Arc<Mutex<Book>>) {
     let mut lines = BufReader::new(stream);
     let mut run = None;
     let mut line = String::new();
-    // A handler that breaks off leaves a run without an end, which the checks find.
+    // A handler that breaks off leaves a run without an end, and the checks find it.
     while lines.read_line(&mut line).await.is_ok_and(|read| read > 0) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let answer = lock(&book).hear(&mut run, &words);
@@ -117,13 +119,13 @@ impl Book {
         if let ["begin", key, click, fence] = words {
             return self.begin(run, key, click, fence);
         }
-        let run = &mut self.runs[run.expect("it has begun")];
+        let run = &mut self.runs[run.expect("the handler has begun")];
         match words {
             ["lost"] => run.lost = Some(now),
             ["end"] => run.ended = Some(now),
             ["released", how] => run.released = Some((*how).to_owned()),
             ["write", pieces] => {
-                let shelf = self.shelves.get_mut(&run.key).expect("it was read");
+                let shelf = self.shelves.get_mut(&run.key).expect("the shelf was read");
                 run.wrote = Some(shelf.write(run.fence, pieces.parse().expect("a number")));
             }
             other => panic!("not understood: {other:?}"),
@@ -131,7 +133,7 @@ impl Book {
         "noted\n".to_owned()
     }
 
-    /// Answers what is on the shelf.
+    /// Begins a run and returns the number of pieces on the shelf.
     fn begin(&mut self, run: &mut Option<usize>, key: &str, click: &str, fence: &str) -> String {
         let fence = fence.parse().ok();
         *run = Some(self.runs.len());
@@ -155,7 +157,8 @@ impl Book {
 }
 
 impl Shelf {
-    /// A token below the highest one is that of somebody whose lock has passed to another.
+    /// Writes unless the token is below the highest one, which means that the lock has passed to
+    /// another owner.
     fn write(&mut self, fence: Option<u64>, pieces: i64) -> bool {
         let taken = fence.is_none_or(|fence| fence >= self.fence);
         if taken {
@@ -165,11 +168,11 @@ impl Shelf {
     }
 }
 
-/// The handler's side.
+/// The handler's side of the connection.
 pub(super) struct Visit(BufReader<TcpStream>);
 
 impl Visit {
-    /// Begins, and reads what is on the shelf.
+    /// Begins a run and reads the number of pieces on the shelf.
     pub(super) async fn begin(
         ledger: SocketAddr,
         key: &str,

@@ -1,6 +1,6 @@
-//! Many double clicks over two processes, with everything that goes wrong on the way.
+//! Tests many double clicks over two processes, with all kinds of faults.
 //!
-//! `LOCK_TESTS_DOUBLE_CLICKS` says how many; each user makes ten of them.
+//! `LOCK_TESTS_DOUBLE_CLICKS` sets their number; each user makes ten of them.
 
 mod check;
 mod clicks;
@@ -19,7 +19,7 @@ use clicks::{Answered, Click, Plan, storm};
 use ledger::{Book, Ledger, Run};
 use service::{Kind, Service};
 
-/// Long enough that nothing ends by itself while a test looks on.
+/// A ttl so long that no lock ends by itself during a test.
 const TTL: Duration = Duration::from_secs(60);
 
 fn plan(mishaps: bool) -> Plan {
@@ -36,22 +36,22 @@ fn ports(services: &[Service; 2]) -> [u16; 2] {
     [services[0].port, services[1].port]
 }
 
-/// Until half of a plan is done.
+/// Waits until half of a plan is done.
 async fn half_way(plan: Plan, answered: &watch::Sender<u64>) {
     let mut answered = answered.subscribe();
     let half = answered.wait_for(|&count| count >= plan.double_clicks / 2);
-    half.await.expect("it goes on");
+    half.await.expect("the storm goes on");
 }
 
-/// What blocks, beside the clicks.
+/// Runs a blocking action beside the clicks.
 async fn aside(redis: &Arc<RedisServer>, act: fn(&RedisServer)) {
     let redis = Arc::clone(redis);
     let acted = tokio::task::spawn_blocking(move || act(&redis));
-    acted.await.expect("it starts again");
+    acted.await.expect("the action succeeds");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_two_handlers_of_a_user_overlap_whatever_clients_handlers_and_redis_do() {
+async fn no_two_handlers_of_a_user_overlap_under_faults_of_clients_handlers_and_redis() {
     needs!(redis);
     let redis = Arc::new(RedisServer::options().append_only().start());
     let ledger = Ledger::open().await;
@@ -68,7 +68,8 @@ async fn no_two_handlers_of_a_user_overlap_whatever_clients_handlers_and_redis_d
         ledger.read(|book| book.runs.iter().all(|run| run.ended.is_some()))
     })
     .await;
-    // Far sooner than by the ttl; the last undo of an unanswered question is sent 6 s after it.
+    // The keys end far before their ttl. The last undo of an unanswered request is sent 6 s after
+    // the request.
     wait::eventually("no key is left", async || {
         redis.keys().iter().all(|key| key == "lockkit:!f")
     })
@@ -90,7 +91,8 @@ async fn no_two_handlers_of_a_user_overlap_whatever_clients_handlers_and_redis_d
     }
 }
 
-/// A click that was refused was not worked on, and one that was worked on is told so.
+/// Checks that no handler worked on a refused click, and that each click with a handler got its
+/// answer.
 fn each_answer_says_what_was_done(answers: &[Answered], book: &Book, plan: Plan) {
     let mut runs: HashMap<u64, Vec<&Run>> = HashMap::new();
     for run in &book.runs {
@@ -120,10 +122,10 @@ fn summary(answers: &[Answered]) -> String {
     format!("{} clicks: {counts:?}", answers.len())
 }
 
-/// Users whose orders are under way when everything is forgotten.
+/// The number of users whose orders are under way when Redis loses its data.
 const SLOW: u64 = 10;
 
-/// The number of such a user's click, and the name.
+/// Returns the number of such a user's click, and the user's name.
 fn slow(user: u64) -> (u64, String) {
     (u64::MAX - user, format!("slow-{user}"))
 }
@@ -133,19 +135,20 @@ fn again(user: u64) -> (u64, String) {
     (number - SLOW, name)
 }
 
-/// A lock's renewals are a third of its ttl apart, and one of them is the first after the loss.
+/// Returns the time within which an owner notices a loss. Renewals are a third of the ttl apart,
+/// and one of them is the first after the loss.
 fn told_within() -> Duration {
     let machine_is_busy = Duration::from_secs(2);
     forgetful_ttl() / 3 + machine_is_busy
 }
 
-/// The deadline alone, counted from the last renewal, would tell it later than that.
+/// Returns a ttl whose deadline, counted from the last renewal, would come after that time.
 fn forgetful_ttl() -> Duration {
     Duration::from_secs(9)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_redis_has_forgotten_all_every_overlap_is_told_to_the_older_handler() {
+async fn after_redis_has_lost_its_data_the_older_handler_of_every_overlap_is_told() {
     needs!(redis);
     let redis = Arc::new(RedisServer::start());
     let ledger = Ledger::open().await;
@@ -154,17 +157,18 @@ async fn after_redis_has_forgotten_all_every_overlap_is_told_to_the_older_handle
 
     let forget = async {
         half_way(plan, &answered).await;
-        // Orders that take until their locks are lost. They are renewed a third of a ttl from now.
+        // These orders run until their locks are lost. Their locks are renewed a third of a ttl
+        // from now.
         let orders: Vec<_> = (0..SLOW)
             .map(|user| tokio::spawn(Click::until_lost(ports[0], slow(user))))
             .collect();
-        wait::eventually("they are under way", async || {
+        wait::eventually("the orders are under way", async || {
             let slow = |run: &&Run| run.key.starts_with("slow");
             ledger.read(|book| book.runs.iter().filter(slow).count() as u64 == SLOW)
         })
         .await;
         aside(&redis, RedisServer::restart_empty).await;
-        // Redis knows nothing of them, and the other process does not either.
+        // Redis has lost the locks, and the other process does not know of them either.
         for user in 0..SLOW {
             Click::until_served(ports[1], again(user)).await;
         }
@@ -189,7 +193,7 @@ async fn after_redis_has_forgotten_all_every_overlap_is_told_to_the_older_handle
         let late = book.runs.iter().filter(|run| run.wrote == Some(false));
         assert!(
             late.count() as u64 >= SLOW,
-            "the stock refuses who comes too late"
+            "the stock refuses late writers"
         );
     });
     println!("{}", summary(&answers));
@@ -199,7 +203,7 @@ async fn after_redis_has_forgotten_all_every_overlap_is_told_to_the_older_handle
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_the_layer_the_checks_see_handlers_overlap_and_a_stock_go_wrong() {
+async fn without_the_layer_the_checks_find_overlaps_and_a_wrong_stock() {
     needs!(redis);
     let redis = RedisServer::start();
     let ledger = Ledger::open().await;

@@ -1,4 +1,4 @@
-//! The service that is clicked on: a process of its own.
+//! Runs the service of the storm in a process of its own.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::panic::resume_unwind;
@@ -22,25 +22,25 @@ use crate::layer::layer;
 
 const SERVICE: &str = "LOCK_TESTS_SOAK_SERVICE";
 
-/// What its handlers stand under.
+/// The protection of the service's handlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The layer.
     Locked,
-    /// The layer, and handlers that give their lock back themselves and say what became of it.
+    /// The layer, with handlers that release their lock themselves and report the outcome.
     Reporting,
-    /// Nothing: to see that the checks see it.
+    /// No lock, to test that the checks find violations.
     Unlocked,
 }
 
-/// A running one.
+/// A running service.
 pub(super) struct Service {
     process: ChildProcess,
     pub(super) port: u16,
 }
 
 impl Service {
-    /// Two processes on one Redis.
+    /// Starts two processes on one Redis.
     pub(super) fn pair(
         redis: &RedisServer,
         ledger: &Ledger,
@@ -63,15 +63,16 @@ impl Service {
 
     fn of(process: ChildProcess) -> Service {
         let line = process.line(wait::PATIENCE, |line| line.starts_with("serving "));
-        let line = line.unwrap_or_else(|| panic!("it does not serve:\n{}", process.output()));
+        let line =
+            line.unwrap_or_else(|| panic!("the process does not serve:\n{}", process.output()));
         let port = line["serving ".len()..].parse().expect("a port");
         Service { process, port }
     }
 
-    /// Ends it in order: it says that nothing is left.
+    /// Ends the process in order and checks that it reports nothing left.
     pub(super) async fn end(mut self) {
         self.process.terminate();
-        wait::eventually("it has ended", async || !self.process.is_running()).await;
+        wait::eventually("the process has ended", async || !self.process.is_running()).await;
         let said = self
             .process
             .line(wait::PATIENCE, |line| line == "nothing is left");
@@ -103,7 +104,8 @@ async fn serves_until_told_to_end() {
         "Unlocked" => app,
         _ => app.route_layer(layer),
     };
-    // Outside the lock layer: a panic goes through it before it becomes an answer.
+    // This layer is outside the lock layer, so that a panic passes through the lock layer
+    // before it becomes an answer.
     let app = app.layer(CatchPanicLayer::new());
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     println!("\nserving {}", listener.local_addr().expect("bound").port());
@@ -112,7 +114,7 @@ async fn serves_until_told_to_end() {
             end.recv().await;
         })
         .await
-        .expect("it serves");
+        .expect("the server runs");
     let handlers = orders.drain(wait::PATIENCE).await;
     let left = locks.drain(wait::PATIENCE).await;
     match handlers == 0 && left.is_complete() {
@@ -163,8 +165,8 @@ async fn order(
     visit.say(&format!("write {}", pieces - 1)).await;
     visit.say("end").await;
     if told("x-panics").is_some() {
-        // As a panic, without its words in the output.
-        resume_unwind(Box::new("as the click has asked"));
+        // The handler unwinds as in a panic, but prints no message.
+        resume_unwind(Box::new("the click has asked for a panic"));
     }
     if let (true, Some(lock)) = (shop.reports, &lock) {
         let how = match lock.release_now().await {

@@ -1,4 +1,4 @@
-//! A request of the tables, and who sends it.
+//! Makes requests for the tables, and sends them from chosen addresses.
 
 use lock_tests::http::{self, Response};
 use lock_tests::{http2, wait};
@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use super::{Server, Version};
 
-/// A POST without anything, from 127.0.0.1, unless it says otherwise.
+/// A request, by default a POST without headers or body from 127.0.0.1.
 #[derive(Clone, Debug)]
 pub(super) struct Click {
     method: &'static str,
@@ -17,7 +17,7 @@ pub(super) struct Click {
     from: [u8; 4],
 }
 
-/// To an order in the shop.
+/// Makes a click on an order in the shop.
 pub(super) fn click() -> Click {
     Click {
         method: "POST",
@@ -53,7 +53,7 @@ impl Click {
         Click { from, ..self }
     }
 
-    /// On a connection of its own.
+    /// Sends the click on a connection of its own.
     pub(super) async fn send(&self, version: Version, server: &Server) -> Response {
         let answer = async {
             let socket = TcpSocket::new_v4()?;
@@ -71,7 +71,7 @@ impl Click {
             }
         };
         let answer = timeout(wait::PATIENCE, answer).await;
-        let answer = answer.unwrap_or_else(|_| panic!("{self:?} waits for ever"));
+        let answer = answer.unwrap_or_else(|_| panic!("{self:?} is not answered"));
         answer.unwrap_or_else(|error| panic!("no answer to {self:?}: {error}"))
     }
 }

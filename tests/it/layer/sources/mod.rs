@@ -1,5 +1,5 @@
-//! What a key can be made of: all of it, in a template and as an extractor, over both versions of
-//! HTTP, in two routers of one service.
+//! Tests all sources of a key, in a template and as an extractor, over both versions of HTTP, and
+//! in two routers of one service.
 
 mod click;
 mod refused;
@@ -22,14 +22,15 @@ use super::{Gate, Server};
 use crate::shop::code;
 use rows::{Row, rows};
 
-/// What puts a layer around the routes.
+/// A function that puts a layer around the routes.
 type Around = Box<dyn Fn(LockManager, Router) -> Router>;
 
-/// Found by the authentication outside of the layer.
+/// The user that the authentication outside the layer has found.
 #[derive(Clone)]
 struct User(String);
 
-/// The same routes in two places, each behind the layer. The handler answers with what it has read.
+/// Starts a service with the same routes in two places, each behind the layer. The handler answers
+/// with the body that it has read.
 async fn service(locks: &LockManager, around: &Around, gate: &Gate) -> Server {
     let gate = gate.clone();
     let echo = move |lock: Option<LockContext>, body: Bytes| async move {
@@ -58,7 +59,7 @@ fn basic(headers: &HeaderMap) -> Option<User> {
 }
 
 #[tokio::test]
-async fn each_source_tells_the_same_click_from_another_in_a_template_and_as_an_extractor() {
+async fn each_source_tells_equal_clicks_from_others_in_a_template_and_as_an_extractor() {
     needs!(redis);
     let redis = RedisServer::start();
     let url = redis.url();
@@ -72,7 +73,8 @@ async fn each_source_tells_the_same_click_from_another_in_a_template_and_as_an_e
     }
 }
 
-/// While the first click is inside, the same one is refused by the other server, and another runs.
+/// Checks that, while the first click is inside, the other server refuses the same click and runs
+/// another.
 async fn tells_apart(
     redis: &RedisServer,
     [here, there]: &[LockManager; 2],

@@ -1,4 +1,4 @@
-//! Requests whose key cannot be made: what they are told, and that nothing is locked for them.
+//! Tests requests without a usable key: their answers, and that they lock nothing.
 
 use lock_core::LockManager;
 use lock_tests::{RedisServer, needs};
@@ -10,7 +10,7 @@ use super::rows::{Account, by};
 use super::{Around, Gate, VERSIONS, code, service};
 
 #[tokio::test]
-async fn a_request_that_names_its_key_badly_is_told_so_and_redis_is_asked_nothing() {
+async fn a_request_with_a_bad_key_is_refused_and_sends_redis_nothing() {
     needs!(redis);
     let redis = RedisServer::start();
     let locks = LockManager::connect(&redis.url()).await.expect("a manager");
@@ -63,7 +63,8 @@ fn tables() -> Vec<(Around, Refused)> {
                 ),
             ],
         ),
-        // Nothing optional is there: that is no one's key, not everyone's.
+        // No optional part is there. The request then has no key, because otherwise all such
+        // requests would share one.
         (
             by((key::header("x-user-id").optional(), key::route())),
             vec![(click(), 400, "lock_key_missing")],

@@ -1,4 +1,4 @@
-//! The table: a source, how two clicks name the same in it, and what stands in Redis then.
+//! Lists the rows of the table: a source, two clicks that are equal by it, and the key in Redis.
 
 use lock_core::lock_key;
 use lock_tower::key::{self, HeadOnly, KeyError, KeyExtractor, KeyPart, KeyRequest, ReadsNoBody};
@@ -9,13 +9,14 @@ use super::{Around, User};
 
 pub(super) struct Row {
     pub(super) what: &'static str,
-    /// A template, and the same said by extractors.
+    /// A template, and extractors with the same meaning.
     pub(super) here: Around,
     pub(super) there: Around,
     pub(super) first: Click,
     pub(super) same: Click,
     pub(super) other: Click,
-    /// Digests stand here in full: a process of the next version must make the same.
+    /// The key. Digests stand here in full, because a process of the next version must compute the
+    /// same.
     pub(super) key: &'static str,
 }
 
@@ -70,7 +71,8 @@ fn in_headers() -> Vec<Row> {
             ["\"a b\"", "a b", "\"a  b\""].map(|v| with("idempotency-key", v)),
             "k:a%20b",
         ),
-        // Counted from the right: what stands before the proxies' own entries the client has written.
+        // The count is from the right, because the client has written the entries before those of the
+        // proxies.
         head(
             "k:<forwarded.2>",
             (k(), key::forwarded(2)),
@@ -186,7 +188,7 @@ fn in_the_body() -> Vec<Row> {
 fn made_of_parts() -> Vec<Row> {
     let user = || click().with("x-user-id", "42");
     vec![
-        // Who names no tenant is not the tenant whose name looks like none.
+        // A request without a tenant differs from the tenant whose name looks like a missing one.
         head(
             "k:<header.x-tenant?>:<header.x-user-id>",
             (
@@ -239,7 +241,7 @@ fn made_of_parts() -> Vec<Row> {
             }),
             "pay:a:42:POST:/shop/orders/%7Bid%7D:1:a%20mug%3A%20red",
         ),
-        // A closure, and an extractor of one's own that asks somebody.
+        // A closure, and an extractor that asks a service.
         Row {
             what: "a closure",
             here: Box::new(|locks, app| {
@@ -261,7 +263,7 @@ fn k() -> key::Constant {
     key::constant("k")
 }
 
-/// Of the head of a request.
+/// Makes a row for a source in the head of a request.
 fn head<E>(
     template: impl Into<KeyTemplate>,
     extractor: E,
@@ -293,7 +295,7 @@ pub(super) fn by<E: KeyExtractor<Reads: ReadsNoBody> + Clone>(extractor: E) -> A
     Box::new(move |locks, app| app.route_layer(LockLayer::extractor(locks, extractor.clone())))
 }
 
-/// Of its body too.
+/// Makes a row for a source in the body of a request.
 fn whole(
     template: impl Into<KeyTemplate>,
     extractor: impl KeyExtractor + Clone,
@@ -320,7 +322,7 @@ fn whole(
 
 const LIMIT: usize = 1024;
 
-/// More than a key can hold: a digest stands for it.
+/// A value longer than a key may be, so that its digest replaces it.
 const LONG: &str = match str::from_utf8(&[b'x'; 2000]) {
     Ok(text) => text,
     Err(_) => "",
@@ -331,7 +333,7 @@ const LONGER: &str = match str::from_utf8(&[b'x'; 2001]) {
     Err(_) => "",
 };
 
-/// Asks somebody, who takes a while, whose session it is.
+/// An extractor that asks a slow service for the user of a session.
 #[derive(Clone)]
 pub(super) struct Account;
 
