@@ -5,7 +5,7 @@
 //! [[fault]]
 //! name = "deadline-from-the-reply"
 //! suite = "lock-tests it"                  # package and test binary; `lib` for unit tests; this is the default
-//! must_fail = ["redis::slow::the_delay_of_the_answers_is_taken_off_the_lease"]
+//! must_fail = ["redis::slow::the_delay_of_the_answers_is_subtracted_from_the_lease"]
 //! [[fault.edit]]
 //! file = "lock-core/src/lease/state.rs"
 //! text = '''the present lines; they occur exactly once in the file'''

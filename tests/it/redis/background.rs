@@ -1,4 +1,4 @@
-//! Releases that nobody waits for: by the runtime's own connection, or left out, or the keeper's after all.
+//! Tests releases in the background: sent on the runtime's own connection, omitted, or sent by the keeper.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ async fn is_free(server: &RedisServer) {
     wait::eventually("the key is free", async || keys(server).is_empty()).await;
 }
 
-/// Everything is given back, and nothing is remembered.
+/// Waits until everything is released and the manager keeps nothing.
 async fn is_over(server: &RedisServer, locks: &LockManager) {
     let left = locks.drain(wait::PATIENCE).await;
     assert!(left.is_complete(), "{left:?}");
@@ -40,7 +40,7 @@ async fn a_lock_that_is_taken_again_at_once_is_one_script() {
 }
 
 #[tokio::test]
-async fn a_release_is_sent_when_nobody_here_takes_the_lock_again() {
+async fn a_release_is_sent_when_no_task_of_the_process_takes_the_lock_again() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
@@ -53,7 +53,7 @@ async fn a_release_is_sent_when_nobody_here_takes_the_lock_again() {
 }
 
 #[tokio::test]
-async fn a_release_that_the_servers_rules_forbid_is_tried_again_until_they_allow_it() {
+async fn a_release_that_the_acl_forbids_is_repeated_until_it_is_allowed() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
@@ -61,13 +61,13 @@ async fn a_release_that_the_servers_rules_forbid_is_tried_again_until_they_allow
     server.cli(&["ACL", "SETUSER", "default", "-del"]);
     server.reset_stats();
     drop(guard);
-    wait::eventually("it is refused, again and again", async || {
+    wait::eventually("the release is refused again and again", async || {
         asked(&server).get("evalsha") > Some(&3)
     })
     .await;
     assert_eq!(keys(&server).len(), 1);
     server.cli(&["ACL", "SETUSER", "default", "+del"]);
-    // Long before its ttl is over.
+    // The key is free long before its ttl is over.
     is_free(&server).await;
     is_over(&server, &locks).await;
 }
@@ -79,7 +79,7 @@ async fn a_release_does_not_wait_for_a_runtime_that_is_blocked() {
     let locks = manager(&server.url()).await;
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
     guard.release_in_background();
-    // This blocks the test's only thread.
+    // The wait blocks the test's only thread.
     assert!(wait::holds_within(wait::PATIENCE, || server
         .get("lockkit:k")
         .is_none()));
@@ -87,7 +87,7 @@ async fn a_release_does_not_wait_for_a_runtime_that_is_blocked() {
 }
 
 #[tokio::test]
-async fn a_release_does_not_end_with_its_runtime() {
+async fn a_release_survives_the_end_of_its_runtime() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
@@ -106,13 +106,13 @@ async fn a_release_does_not_end_with_its_runtime() {
 }
 
 #[tokio::test]
-async fn who_waited_comes_before_the_process_that_takes_the_lock_again() {
+async fn a_waiter_comes_before_the_process_that_takes_the_lock_again() {
     needs!(redis);
     let server = RedisServer::start();
     let (locks, others) = (manager(&server.url()).await, manager(&server.url()).await);
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
     let waiting = tokio::spawn(others.lock("k").ttl(long()).wait(Wait::Forever).acquire());
-    wait::eventually("it stands in the queue", async || {
+    wait::eventually("the waiter is queued", async || {
         server.cli(&["ZCARD", "lockkit:!q:{k}"]) == "1"
     })
     .await;
@@ -127,7 +127,7 @@ async fn who_waited_comes_before_the_process_that_takes_the_lock_again() {
 }
 
 #[tokio::test]
-async fn whoever_has_the_lock_by_then_is_not_stepped_over() {
+async fn an_acquire_does_not_supersede_another_owner() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
@@ -142,7 +142,7 @@ async fn whoever_has_the_lock_by_then_is_not_stepped_over() {
 }
 
 #[tokio::test]
-async fn tokens_rise_from_step_to_step_behind_a_mark_that_is_ahead_of_the_clock() {
+async fn tokens_rise_over_superseded_releases_when_the_mark_is_ahead_of_the_clock() {
     needs!(redis);
     let server = RedisServer::start();
     let mut highest = goes_back(&server);
@@ -161,14 +161,14 @@ async fn tokens_rise_from_step_to_step_behind_a_mark_that_is_ahead_of_the_clock(
 }
 
 #[tokio::test]
-async fn what_was_used_before_a_step_that_nobody_wants_any_more_stays_remembered() {
+async fn the_token_of_a_superseded_release_is_remembered_when_the_acquire_is_dropped() {
     needs!(redis);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
     let locks = warm(&proxy, wait::PATIENCE).await;
     let take = || locks.lock("k").ttl(long()).acquire();
     for _ in 0..2 {
-        // The second time the server knows the script.
+        // The second time, the server knows the script.
         take().await.expect("free").release_in_background();
         take().await.expect("free").release().await.expect("held");
     }
@@ -177,13 +177,13 @@ async fn what_was_used_before_a_step_that_nobody_wants_any_more_stays_remembered
     proxy.set(Direction::Replies, Flow::Hold);
     let before = server.get("lockkit:k").expect("held");
     guard.release_in_background();
-    let stepped_over = wait::eventually("it has stepped over", async || {
+    let stepped_over = wait::eventually("the acquire has superseded the release", async || {
         server.get("lockkit:k").is_some_and(|now| now != before)
     });
     tokio::select! {
-        // At once, before the release is sent.
+        // The acquire is polled first, before the release is sent.
         biased;
-        _ = take() => panic!("it was answered"),
+        _ = take() => panic!("the acquire was answered"),
         () = stepped_over => {}
     }
     proxy.pass();
@@ -197,13 +197,13 @@ async fn what_was_used_before_a_step_that_nobody_wants_any_more_stays_remembered
 }
 
 #[tokio::test]
-async fn a_release_that_was_left_out_is_sent_when_the_step_came_to_nothing() {
+async fn an_omitted_release_is_sent_when_the_acquire_that_supersedes_it_fails() {
     needs!(redis);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
     let locks = warm(&proxy, Duration::from_secs(1)).await;
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
-    // Nothing arrives: neither the step nor anything else.
+    // Neither the acquire nor any other request arrives.
     proxy.set(Direction::Requests, Flow::Hold);
     guard.release_in_background();
     let step = locks.lock("k").ttl(long()).acquire().await;

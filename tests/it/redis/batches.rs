@@ -1,4 +1,4 @@
-//! What many tasks want at the same time goes together, and each is told what is its own.
+//! Tests that the requests of many tasks go in one batch, and that each task gets its own answer.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use super::fencing::goes_back;
 use super::pushes::stopped;
 use super::{asked, kind, long, manager};
 
-/// Two requests are on their way when the third one comes: it waits for others to go with.
+/// The number of requests that go alone. The third one waits for others, and they go as a batch.
 const ALONE: usize = 2;
 const LARGEST: usize = 16;
 
-/// Asks for all of them at once.
+/// Sends all requests at once.
 async fn acquire_all<'a>(
     requests: impl IntoIterator<Item = (&'a str, LockRequest)>,
 ) -> BTreeMap<&'a str, Result<LockGuard, Error>> {
@@ -81,21 +81,21 @@ async fn many_tasks_are_a_few_scripts() {
     needs!(redis);
     let (server, locks) = started().await;
     let names = names(ALONE + 2 * LARGEST);
-    // One at a time: nobody goes along with it.
+    // With one request at a time, no other request goes along with it.
     let guard = locks.lock("first").acquire().await.expect("free");
     guard.release().await.expect("held");
 
     server.reset_stats();
     let held = guards(acquire_all(plain(&locks, &names)).await);
     let asked_for = asked(&server);
-    // Only what goes by itself asks how long a lock lasts that it may not get.
+    // Only a request that goes alone asks for the remaining time of a lock that it may not get.
     assert_eq!(asked_for.get("pttl"), Some(&(ALONE as u64)));
     assert_eq!(asked_for.get("evalsha"), Some(&2));
     assert_eq!(held.len(), names.len());
 
     server.reset_stats();
     release_all(held).await;
-    // None goes by itself: those before were many.
+    // No release goes alone, because the number of requests before was high.
     assert_eq!(asked(&server).get("evalsha"), Some(&3));
     assert!(super::keys(&server).is_empty());
 }
@@ -121,7 +121,7 @@ async fn each_lock_of_a_batch_lasts_as_long_as_it_was_asked_for() {
 }
 
 #[tokio::test]
-async fn each_task_of_a_batch_is_told_its_own_answer() {
+async fn each_task_of_a_batch_gets_its_own_answer() {
     needs!(redis);
     let (server, locks) = started().await;
     let names = names(ALONE + LARGEST);
@@ -148,7 +148,7 @@ async fn each_task_of_a_batch_is_told_its_own_answer() {
 }
 
 #[tokio::test]
-async fn a_release_in_a_batch_of_a_lock_that_is_gone_says_so_and_the_others_are_released() {
+async fn a_release_of_a_lost_lock_in_a_batch_fails_and_the_others_are_released() {
     needs!(redis);
     let (server, locks) = started().await;
     let names = names(ALONE + LARGEST);
@@ -197,7 +197,7 @@ async fn tokens_of_a_batch_are_above_a_mark_that_is_ahead_of_the_clock() {
     release_all(held).await;
 }
 
-/// Locks of one batch that are held, and some of them waited for.
+/// Locks of one batch that are held, and waiters for some of them.
 struct Wanted {
     held: Vec<LockGuard>,
     waiting: Vec<JoinHandle<Result<LockGuard, Error>>>,
@@ -215,7 +215,7 @@ impl Wanted {
             let request = others.lock(name.as_str()).ttl(long()).wait(Wait::Forever);
             tokio::spawn(request.acquire())
         });
-        wait::eventually("both stand in their queues", async || {
+        wait::eventually("both waiters are queued", async || {
             wanted
                 .iter()
                 .all(|name| server.cli(&["ZCARD", &format!("lockkit:!q:{{{name}}}")]) == "1")
@@ -229,13 +229,13 @@ impl Wanted {
         }
     }
 
-    /// Gives all of them back, and answers those of the waiters: they have higher tokens.
+    /// Releases all locks, and returns those of the waiters, which have higher tokens.
     async fn change_hands(self) -> Vec<LockGuard> {
         release_all(self.held).await;
         let mut next = Vec::new();
         for waiting in self.waiting {
             let told = timeout(wait::PATIENCE / 2, waiting).await;
-            let guard = told.expect("not only when its timer of last resort rings");
+            let guard = told.expect("the push comes before the timer of last resort");
             let guard = guard.expect("no panic").expect("its turn");
             assert!(u64::from(guard.fencing_token()) > self.used, "{guard:?}");
             next.push(guard);
@@ -245,7 +245,7 @@ impl Wanted {
 }
 
 #[tokio::test]
-async fn a_batch_of_releases_gives_the_keys_to_who_waits() {
+async fn a_batch_of_releases_gives_the_keys_to_waiters() {
     needs!(redis);
     let (server, locks) = started().await;
     let next = Wanted::new(&server, &locks).await.change_hands().await;
@@ -254,26 +254,28 @@ async fn a_batch_of_releases_gives_the_keys_to_who_waits() {
 }
 
 #[tokio::test]
-async fn what_a_batch_gives_away_above_the_clock_is_remembered_at_once() {
+async fn the_mark_covers_tokens_above_the_clock_that_a_batch_hands_over() {
     needs!(redis);
     let (server, locks) = started().await;
     goes_back(&server);
     let wanted = Wanted::new(&server, &locks).await;
-    // What is remembered is what this batch says.
+    // The high-water mark is deleted, so that it contains only the numbers of this batch.
     server.cli(&["DEL", "lockkit:!f"]);
     let next = wanted.change_hands().await;
     let mark = server.get("lockkit:!f").expect("a mark");
     let mark: u64 = mark.parse().expect("a number");
     for guard in &next {
-        // And what the tasks may use that the lease goes on to.
+        // The mark also covers the numbers that the lease may use for tasks of its process.
         let highest = u64::from(guard.fencing_token()) + 32;
         assert!(mark >= highest, "{mark} {highest}");
     }
     release_all(next).await;
 }
 
-/// As it is sent. Which releases meet in one batch is not for a test to say: these are those of two
-/// attempts of one process that were given up while the lock was another's.
+/// The script of a batch as the client sends it.
+///
+/// A test cannot choose which releases meet in one batch. These two releases are of two attempts of
+/// one process that were given up while another client had the lock.
 const BATCH: &str = concat!(
     include_str!("../../../lock-core/src/scripts/one_server.lua"),
     include_str!("../../../lock-core/src/scripts/common.lua"),
@@ -281,7 +283,7 @@ const BATCH: &str = concat!(
 );
 
 #[tokio::test]
-async fn a_key_that_two_releases_of_a_batch_find_free_is_given_to_one_waiter() {
+async fn a_key_that_two_releases_of_a_batch_find_free_goes_to_one_waiter() {
     needs!(redis);
     let server = RedisServer::start();
     let _deaf = stopped(&server, 2, 60_000);

@@ -1,4 +1,5 @@
-//! Waiters are told on the connection of their own runtime, by a channel of its own.
+//! Tests that waiters get their pushes on the connection of their own runtime, by a channel of
+//! its own.
 
 use lock_core::Wait;
 use lock_tests::{RedisServer, needs, wait};
@@ -7,7 +8,7 @@ use tokio::time::timeout;
 use super::pushes::{channel, first, queued};
 use super::{keys, long, manager};
 
-/// The numbers of the connections that listen.
+/// Returns the ids of the connections that are subscribed.
 fn listening(server: &RedisServer) -> Vec<String> {
     let clients = server.cli(&["CLIENT", "LIST"]);
     let listening = clients.lines().filter(|client| client.contains(" sub=1 "));
@@ -24,7 +25,7 @@ async fn a_waiter_whose_runtimes_connection_is_killed_asks_again() {
         let locks = manager(&server.url()).await;
         let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
         let before = listening(&server);
-        // Its first word on this runtime.
+        // This is the first request of this runtime.
         let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
         queued(&server, "k", "1").await;
         let its_own = listening(&server);
@@ -33,10 +34,10 @@ async fn a_waiter_whose_runtimes_connection_is_killed_asks_again() {
         guard.release().await.expect("held");
         let next = timeout(wait::PATIENCE, waiter)
             .await
-            .expect("it asked again");
+            .expect("the waiter asked again");
         let next = next.expect("no panic").expect("free");
         next.release().await.expect("still held");
-        wait::eventually("nobody is left", async || keys(&server).is_empty()).await;
+        wait::eventually("no waiter is left", async || keys(&server).is_empty()).await;
     }
 }
 
@@ -65,15 +66,18 @@ fn each_runtime_is_told_on_a_channel_of_its_own() {
         let heard = server.cli(&["PUBSUB", "NUMSUB", channel]);
         assert!(heard.ends_with('1'), "one connection listens: {heard}");
     }
-    // A runtime that has ended takes its channel along, and nobody else's.
+    // A runtime that ends takes its own channel along, and no other.
     one.shutdown_background();
-    home.block_on(wait::eventually("its connection is gone", async || {
-        let heard = server.cli(&["PUBSUB", "NUMSUB", &channels[0]]);
-        heard.ends_with('0')
-    }));
+    home.block_on(wait::eventually(
+        "the runtime's connection is closed",
+        async || {
+            let heard = server.cli(&["PUBSUB", "NUMSUB", &channels[0]]);
+            heard.ends_with('0')
+        },
+    ));
     let [first, second] = waiters;
     home.block_on(async {
-        assert!(first.await.is_err(), "it went with its runtime");
+        assert!(first.await.is_err(), "the task ended with its runtime");
         for guard in held {
             guard.release().await.expect("held");
         }

@@ -1,4 +1,5 @@
-//! An acquire whose connection broke is sent again, and a proxy delivers the first copy later.
+//! Tests an acquire that is sent again after a broken connection, when a proxy delivers the first
+//! copy later.
 
 use std::time::Duration;
 
@@ -7,7 +8,8 @@ use lock_tests::{Direction, Proxy, RedisServer, needs, wait};
 
 use super::{keys, kind, long, manager, taken, warm};
 
-/// Sends an acquire of `k` whose first copy stays in the proxy, and answers what the second is told.
+/// Sends an acquire of `k` whose first copy stays in the proxy, and returns the answer to the
+/// second.
 async fn sent_twice(
     proxy: &Proxy,
     locks: &LockManager,
@@ -23,14 +25,15 @@ async fn sent_twice(
     acquire.await.expect("no panic")
 }
 
-/// The first copy takes the key, which nobody holds; the keeper gives it back. Its ttl is a minute.
+/// Lets the first copy take the free key, and checks that the keeper releases it. The ttl of the
+/// copy is a minute.
 async fn the_first_copy_is_undone(proxy: &Proxy, server: &RedisServer) {
     proxy.thaw();
-    wait::eventually("the first copy comes late", async || {
+    wait::eventually("the first copy arrives late", async || {
         server.get("lockkit:k").is_some()
     })
     .await;
-    wait::eventually("it is undone", async || keys(server).is_empty()).await;
+    wait::eventually("the first copy is undone", async || keys(server).is_empty()).await;
 }
 
 #[tokio::test]
@@ -53,7 +56,7 @@ async fn a_first_copy_that_arrives_after_a_refusal_is_undone() {
     let other = manager(&server.url()).await;
     let guard = taken(&other, "k", long()).await;
     assert_eq!(kind(sent_twice(&proxy, &locks).await), ErrorKind::Busy);
-    // The refused acquire is undone at once: that would take the first copy along.
+    // The refused acquire is undone at once. That would also undo the first copy if it had arrived.
     assert!(locks.drain(wait::PATIENCE).await.is_complete());
     guard.release().await.expect("held");
     the_first_copy_is_undone(&proxy, &server).await;

@@ -1,5 +1,7 @@
-//! Fencing tokens of leases whose end nobody has told the server, while its clock stands behind the
-//! mark: it has gone back, and the end of a lease proves nothing.
+//! Tests fencing tokens after leases whose end the server was not told, while its clock is behind the
+//! high-water mark.
+//!
+//! The clock has gone back, so the end of a lease proves nothing about the tokens.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,14 +16,15 @@ fn ttl() -> Duration {
     Duration::from_millis(1_200)
 }
 
-/// A server whose clock went back by a day.
+/// Starts a server whose clock went back by a day.
 fn behind() -> RedisServer {
     let server = RedisServer::start();
     goes_back(&server);
     server
 }
 
-/// As if the server's clock had been ahead by a day until now. Answers the highest token of that time.
+/// Sets the mark as if the server's clock had been ahead by a day, and returns the highest token of
+/// that time.
 pub(super) fn goes_back(server: &RedisServer) -> u64 {
     let now = server.cli(&["EVAL", "return redis.call('TIME')[1]", "0"]);
     let seconds: u64 = now.parse().expect("a number");
@@ -30,8 +33,8 @@ pub(super) fn goes_back(server: &RedisServer) -> u64 {
     ahead
 }
 
-/// Tasks that pass a lock on among them until none of them gets it any more, and the tokens they
-/// had, in their order.
+/// Starts tasks that pass a lock on until none of them gets it any more, and returns their tokens in
+/// order.
 fn tasks(locks: &LockManager, count: usize) -> Arc<Mutex<Vec<u64>>> {
     let tokens = Arc::new(Mutex::new(Vec::new()));
     for _ in 0..count {
@@ -50,15 +53,18 @@ fn tasks(locks: &LockManager, count: usize) -> Arc<Mutex<Vec<u64>>> {
     tokens
 }
 
-/// The server hears nothing more of them: the last lease runs out.
+/// Cuts the tasks off from the server, so that the last lease runs out, and checks the next token.
 async fn the_next_token_is_higher(server: &RedisServer, proxy: &Proxy, tokens: &Mutex<Vec<u64>>) {
     proxy.black_hole();
-    wait::eventually("it has run out", async || server.get("lockkit:k").is_none()).await;
+    wait::eventually("the lease has run out", async || {
+        server.get("lockkit:k").is_none()
+    })
+    .await;
     let other = manager(&server.url()).await;
     let next = other.lock("k").ttl(long()).wait(long()).acquire().await;
-    let next = next.expect("it ran out");
+    let next = next.expect("the lease ran out");
     let had = tokens.lock().expect("no panic").clone();
-    let highest = had.iter().copied().max().expect("it was held");
+    let highest = had.iter().copied().max().expect("the lock was held");
     assert!(
         u64::from(next.fencing_token()) > highest,
         "{next:?} {highest}"
@@ -66,7 +72,7 @@ async fn the_next_token_is_higher(server: &RedisServer, proxy: &Proxy, tokens: &
     assert!(had.is_sorted_by(|one, next| one < next), "{had:?}");
 }
 
-/// So many tokens of one lease in a row.
+/// Returns the length of the longest run of consecutive tokens, which are of one lease.
 fn in_a_row(tokens: &Mutex<Vec<u64>>) -> usize {
     let tokens = tokens.lock().expect("no panic");
     let ends = tokens
@@ -79,7 +85,7 @@ fn in_a_row(tokens: &Mutex<Vec<u64>>) -> usize {
 #[tokio::test]
 async fn a_lease_that_went_from_task_to_task_and_ran_out_is_followed_by_a_higher_token() {
     needs!(redis);
-    // The last lease was asked for, or was given.
+    // The last lease is one that the process asked for, or one that was handed over.
     for given in [false, true] {
         let server = behind();
         let proxy = Proxy::to(server.address());
@@ -89,17 +95,17 @@ async fn a_lease_that_went_from_task_to_task_and_ran_out_is_followed_by_a_higher
         if !given {
             first.release().await.expect("held");
             let tokens = tasks(&locks, 4);
-            wait::eventually("passed on", async || in_a_row(&tokens) > 2).await;
+            wait::eventually("the lease is passed on", async || in_a_row(&tokens) > 2).await;
             the_next_token_is_higher(&server, &proxy, &tokens).await;
             continue;
         }
         let tokens = tasks(&locks, 4);
-        wait::eventually("they wait", async || {
+        wait::eventually("the waiters are queued", async || {
             server.cli(&["ZCARD", "lockkit:!q:{k}"]) == "1"
         })
         .await;
         first.release().await.expect("held");
-        wait::eventually("passed on", async || in_a_row(&tokens) > 2).await;
+        wait::eventually("the lease is passed on", async || in_a_row(&tokens) > 2).await;
         the_next_token_is_higher(&server, &proxy, &tokens).await;
     }
 }
@@ -111,17 +117,23 @@ async fn a_lease_that_stayed_in_its_process_and_ran_out_is_followed_by_a_higher_
     let proxy = Proxy::to(server.address());
     let locks = warm(&proxy, Duration::from_secs(5)).await;
     let tokens = tasks(&locks, 8);
-    wait::eventually("beyond two counts", async || in_a_row(&tokens) > 64).await;
+    wait::eventually("the lease is passed on more than 64 times", async || {
+        in_a_row(&tokens) > 64
+    })
+    .await;
     the_next_token_is_higher(&server, &proxy, &tokens).await;
 }
 
 #[tokio::test]
-async fn a_clock_that_is_right_is_not_overtaken_by_the_mark() {
+async fn the_mark_does_not_overtake_a_clock_that_is_right() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
     let tokens = tasks(&locks, 8);
-    wait::eventually("beyond two counts", async || in_a_row(&tokens) > 64).await;
+    wait::eventually("the lease is passed on more than 64 times", async || {
+        in_a_row(&tokens) > 64
+    })
+    .await;
     assert!(locks.drain(wait::PATIENCE).await.is_complete());
     assert!(keys(&server).is_empty());
     let mark: u64 = server
@@ -147,7 +159,7 @@ async fn a_release_leaves_the_mark_at_the_token_it_used() {
 }
 
 #[tokio::test]
-async fn a_release_that_gives_the_lock_away_leaves_the_mark_there_too() {
+async fn a_hand_over_leaves_the_mark_at_the_token_it_used_too() {
     needs!(redis);
     let server = RedisServer::start();
     let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);

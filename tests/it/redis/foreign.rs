@@ -1,4 +1,4 @@
-//! Clients of other libraries on the very same keys: `SET key token NX PX ttl`.
+//! Tests clients of other libraries on the very same keys: `SET key token NX PX ttl`.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::{kind, long};
 
-/// A manager whose keys are the very keys.
+/// Makes a manager without a namespace.
 async fn bare(server: &RedisServer) -> LockManager {
     let builder = LockManager::builder(&server.url()).namespace("");
     let builder = builder.operation_timeout(Duration::from_secs(5));
@@ -20,7 +20,7 @@ fn taken_by_a_stranger(server: &RedisServer, millis: &str) -> bool {
 }
 
 #[tokio::test]
-async fn strangers_exclude_us_and_are_excluded_by_us() {
+async fn foreign_clients_and_our_owners_exclude_each_other() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = bare(&server).await;
@@ -36,15 +36,17 @@ async fn strangers_exclude_us_and_are_excluded_by_us() {
 }
 
 #[tokio::test]
-async fn a_stranger_that_deletes_its_lock_without_a_word_is_noticed_soon() {
+async fn a_foreign_release_without_a_push_is_noticed_soon() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = bare(&server).await;
     assert!(taken_by_a_stranger(&server, "60000"));
     let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
-    wait::eventually("it waits", async || server.keys().len() == 2).await;
+    wait::eventually("the waiter is queued", async || server.keys().len() == 2).await;
     server.cli(&["DEL", "k"]);
-    let guard = timeout(wait::PATIENCE, waiter).await.expect("it looks");
+    let guard = timeout(wait::PATIENCE, waiter)
+        .await
+        .expect("the waiter asks");
     guard
         .expect("no panic")
         .expect("free")
@@ -54,14 +56,14 @@ async fn a_stranger_that_deletes_its_lock_without_a_word_is_noticed_soon() {
 }
 
 #[tokio::test]
-async fn a_strangers_lock_that_runs_out_is_had_at_once() {
+async fn a_foreign_lock_that_runs_out_can_be_taken_at_once() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = bare(&server).await;
     assert!(taken_by_a_stranger(&server, "300"));
     let guard = timeout(wait::PATIENCE, locks.lock("k").wait(long()).acquire()).await;
     guard
-        .expect("it ran out")
+        .expect("the foreign lock ran out")
         .expect("free")
         .release()
         .await
@@ -69,7 +71,7 @@ async fn a_strangers_lock_that_runs_out_is_had_at_once() {
 }
 
 #[tokio::test]
-async fn a_strangers_key_without_an_end_is_busy_and_waited_for() {
+async fn a_foreign_key_without_expiry_is_busy_and_can_be_waited_for() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = bare(&server).await;
@@ -79,9 +81,11 @@ async fn a_strangers_key_without_an_end_is_busy_and_waited_for() {
     let short = locks.lock("k").wait(Duration::from_millis(50)).acquire();
     assert_eq!(kind(short.await), ErrorKind::Busy);
     let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
-    wait::eventually("it waits", async || server.keys().len() == 2).await;
+    wait::eventually("the waiter is queued", async || server.keys().len() == 2).await;
     server.cli(&["DEL", "k"]);
-    let guard = timeout(wait::PATIENCE, waiter).await.expect("it looks");
+    let guard = timeout(wait::PATIENCE, waiter)
+        .await
+        .expect("the waiter asks");
     guard
         .expect("no panic")
         .expect("free")
@@ -91,11 +95,11 @@ async fn a_strangers_key_without_an_end_is_busy_and_waited_for() {
 }
 
 #[tokio::test]
-async fn whatever_a_stranger_writes_into_the_key_is_busy() {
+async fn any_foreign_value_in_the_key_is_busy() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = bare(&server).await;
-    // Twenty random bytes are what Redis's own manual proposes.
+    // The manual of Redis suggests twenty random bytes.
     let binary = r"return redis.call('SET', 'k', '\255\254\000\128random', 'PX', 60000)";
     server.cli(&["EVAL", binary, "0"]);
     for wait in [Wait::None, Wait::For(Duration::from_millis(50))] {
@@ -123,20 +127,22 @@ async fn whatever_a_stranger_writes_into_the_key_is_busy() {
 }
 
 #[tokio::test]
-async fn a_strangers_empty_value_is_looked_at_like_any_other() {
+async fn an_empty_foreign_value_is_polled_like_any_other() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = bare(&server).await;
     server.cli(&["SET", "k", "", "PX", "60000"]);
     let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
-    wait::eventually("it waits", async || server.keys().len() == 2).await;
+    wait::eventually("the waiter is queued", async || server.keys().len() == 2).await;
     server.cli(&["DEL", "k"]);
-    let guard = timeout(wait::PATIENCE, waiter).await.expect("it looks");
+    let guard = timeout(wait::PATIENCE, waiter)
+        .await
+        .expect("the waiter asks");
     drop(guard.expect("no panic").expect("free"));
 }
 
 #[tokio::test]
-async fn a_stranger_that_takes_our_lock_away_keeps_it() {
+async fn a_foreign_client_that_overwrites_our_lock_keeps_it() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = bare(&server).await;
@@ -149,11 +155,15 @@ async fn a_stranger_that_takes_our_lock_away_keeps_it() {
     drop(guard);
     locks.drain(wait::PATIENCE).await;
     assert_eq!(server.get("k").as_deref(), Some("stranger"));
-    assert_eq!(server.time_to_live("k"), None, "and its time is its own");
+    assert_eq!(
+        server.time_to_live("k"),
+        None,
+        "the foreign key keeps its own expiry"
+    );
 }
 
 #[tokio::test]
-async fn namespaces_do_not_see_one_another() {
+async fn two_namespaces_have_separate_locks() {
     needs!(redis);
     let server = RedisServer::start();
     let (one, other) = (bare(&server).await, super::manager(&server.url()).await);
@@ -170,7 +180,7 @@ async fn namespaces_do_not_see_one_another() {
 }
 
 #[tokio::test]
-async fn databases_of_one_server_do_not_see_one_another() {
+async fn two_databases_of_one_server_have_separate_locks() {
     needs!(redis);
     let server = RedisServer::start();
     let (zero, one) = (
@@ -184,10 +194,10 @@ async fn databases_of_one_server_do_not_see_one_another() {
         .acquire()
         .await
         .expect("another lock");
-    // Pushes know no databases.
+    // Pushes are not separated by database.
     let waiting = super::manager(&server.url()).await.lock("k");
     let waiter = tokio::spawn(waiting.wait(Wait::Forever).acquire());
-    wait::eventually("it waits", async || server.keys().len() == 2).await;
+    wait::eventually("the waiter is queued", async || server.keys().len() == 2).await;
     also.release().await.expect("held");
     assert!(held.is_valid());
     held.release().await.expect("held");
@@ -196,7 +206,7 @@ async fn databases_of_one_server_do_not_see_one_another() {
 }
 
 #[tokio::test]
-async fn a_socket_and_a_client_of_ones_own_lead_to_the_same_locks() {
+async fn a_socket_and_a_client_of_the_caller_lead_to_the_same_locks() {
     needs!(redis);
     let server = RedisServer::start();
     let client = lock_core::redis::Client::open(server.url()).expect("a URL");
@@ -212,7 +222,7 @@ async fn a_socket_and_a_client_of_ones_own_lead_to_the_same_locks() {
         }
         let other = &managers[(index + 1) % managers.len()];
         let waiter = tokio::spawn(other.lock("k").wait(Wait::Forever).acquire());
-        wait::eventually("it waits", async || server.keys().len() == 2).await;
+        wait::eventually("the waiter is queued", async || server.keys().len() == 2).await;
         guard.release().await.expect("held");
         let next = timeout(wait::PATIENCE, waiter).await.expect("told");
         next.expect("no panic")

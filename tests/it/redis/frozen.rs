@@ -1,4 +1,4 @@
-//! A server that stands still: stopped, or told to pause.
+//! Tests a server that does not run: stopped, or told to pause.
 
 use std::time::Duration;
 
@@ -33,9 +33,9 @@ async fn a_stopped_server_is_unavailable_in_time_and_nothing_is_left_when_it_goe
     }
     let answer = timeout(bounded(), released.release()).await;
     assert_eq!(kind(answer.expect("bounded")), ErrorKind::Unavailable);
-    assert!(held.is_valid(), "its lease still runs");
+    assert!(held.is_valid(), "the lease still runs");
     server.cont();
-    wait::eventually("it serves again", async || {
+    wait::eventually("the server serves again", async || {
         let acquire = locks.lock("k2").ttl(long()).acquire().await;
         acquire.map(drop).is_ok()
     })
@@ -54,14 +54,16 @@ async fn a_connection_to_a_stopped_server_is_bounded() {
     let builder = LockManager::builder(&server.url());
     let builder = builder.connect_timeout(Duration::from_millis(200));
     let answer = timeout(bounded(), builder.connect()).await;
-    let error = answer.expect("bounded").expect_err("nobody answers");
+    let error = answer
+        .expect("bounded")
+        .expect_err("the server does not answer");
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.retry_after().is_some());
     server.cont();
 }
 
 #[tokio::test]
-async fn a_pause_of_all_clients_is_unavailable_and_what_came_late_is_undone() {
+async fn a_pause_of_all_clients_is_unavailable_and_late_requests_are_undone() {
     needs!(redis);
     let server = RedisServer::start();
     let builder = LockManager::builder(&server.url());
@@ -99,7 +101,7 @@ async fn a_waiter_survives_a_short_stop_of_the_server() {
     let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
     let waiter = tokio::spawn(other.lock("k").wait(Wait::Forever).acquire());
-    wait::eventually("it waits", async || keys(&server).len() == 2).await;
+    wait::eventually("the waiter is queued", async || keys(&server).len() == 2).await;
     server.stop();
     let release = tokio::spawn(guard.release());
     tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! A server without memory left, and one that only reads.
+//! Tests a server without memory, and one that only reads.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::{keys, kind, long, manager, taken};
 
 #[tokio::test]
-async fn a_full_server_gives_no_lock_and_keeps_and_takes_back_those_there_are() {
+async fn a_full_server_grants_no_lock_and_renews_and_releases_those_held() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
@@ -33,26 +33,30 @@ async fn a_full_server_gives_no_lock_and_keeps_and_takes_back_those_there_are() 
         .await
         .expect("a release needs no memory");
     assert_eq!(server.get("lockkit:back"), None);
-    // There is no room for the cooldown; a lock that stands in the way would be worse.
-    cooled.release().await.expect("given back all the same");
+    // There is no memory for the cooldown. A lock that stays would be worse than no cooldown.
+    cooled.release().await.expect("the lock is released");
     assert!(
         timeout(ttl * 2, kept.lost()).await.is_err(),
-        "it is renewed"
+        "the lock is renewed"
     );
     server.cli(&["CONFIG", "SET", "maxmemory", "0"]);
     kept.release().await.expect("held");
-    let guard = locks.lock("k").acquire().await.expect("room again");
+    let guard = locks
+        .lock("k")
+        .acquire()
+        .await
+        .expect("there is memory again");
     guard.release().await.expect("held");
 }
 
 #[tokio::test]
-async fn a_waiter_on_a_full_server_is_given_the_lock_all_the_same() {
+async fn a_waiter_on_a_full_server_is_given_the_lock() {
     needs!(redis);
     let server = RedisServer::start();
     let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
     let waiter = tokio::spawn(other.lock("k").wait(Wait::Forever).acquire());
-    wait::eventually("it waits", async || keys(&server).len() == 2).await;
+    wait::eventually("the waiter is queued", async || keys(&server).len() == 2).await;
     server.cli(&["CONFIG", "SET", "maxmemory", "1"]);
     guard.release().await.expect("a release needs no memory");
     let next = timeout(wait::PATIENCE, waiter).await.expect("told");
@@ -62,14 +66,14 @@ async fn a_waiter_on_a_full_server_is_given_the_lock_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_replica_gives_no_lock() {
+async fn a_replica_grants_no_lock() {
     needs!(redis);
     let primary = RedisServer::start();
     let port = primary.port().to_string();
     primary.cli(&["CONFIG", "SET", "repl-diskless-sync-delay", "0"]);
     let replica = RedisServer::start();
     replica.cli(&["REPLICAOF", "127.0.0.1", &port]);
-    wait::until("it follows", || {
+    wait::until("the replica follows", || {
         replica
             .info("replication")
             .get("master_link_status")
@@ -78,7 +82,7 @@ async fn a_replica_gives_no_lock() {
     });
     let locks = LockManager::connect(&replica.url())
         .await
-        .expect("it reads");
+        .expect("the replica answers reads");
     for wait in [
         Wait::None,
         Wait::For(Duration::from_millis(50)),
@@ -88,7 +92,7 @@ async fn a_replica_gives_no_lock() {
         assert_eq!(kind(answer.expect("bounded")), ErrorKind::Unavailable);
     }
     assert!(keys(&primary).is_empty());
-    // Promoted, it serves: the same manager, the same connections.
+    // After its promotion the server serves the same manager on the same connections.
     replica.cli(&["REPLICAOF", "NO", "ONE"]);
     let guard = locks.lock("k").acquire().await.expect("a primary now");
     guard.release().await.expect("held");
@@ -101,7 +105,7 @@ async fn a_primary_that_becomes_a_replica_loses_the_lock_in_time() {
     let locks = manager(&server.url()).await;
     let ttl = Duration::from_secs(1);
     let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
-    // Of nobody: it keeps its data and refuses writes.
+    // Its master does not exist, so it keeps its data and refuses writes.
     server.cli(&["REPLICAOF", "127.0.0.1", "1"]);
     let before = std::time::Instant::now();
     guard.lost().await;
@@ -110,7 +114,7 @@ async fn a_primary_that_becomes_a_replica_loses_the_lock_in_time() {
 }
 
 #[tokio::test]
-async fn a_server_without_enough_replicas_gives_no_lock() {
+async fn a_server_without_enough_replicas_grants_no_lock() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
@@ -120,7 +124,8 @@ async fn a_server_without_enough_replicas_gives_no_lock() {
         kind(locks.lock("k").acquire().await),
         ErrorKind::Unavailable
     );
-    // NOREPLICAS refuses releases too: it is repeated until it is taken.
+    // NOREPLICAS refuses releases too. The keeper repeats the release until the server accepts
+    // it.
     assert_eq!(kind(guard.release().await), ErrorKind::Unavailable);
     server.cli(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
     let left = locks.drain(wait::PATIENCE).await;

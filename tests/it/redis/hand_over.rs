@@ -1,4 +1,4 @@
-//! The release gives the lock to the first who waits.
+//! Tests the release, which gives the lock to the first waiter.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,11 +9,11 @@ use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
 use super::{Waiter, all_is_answered, its_turn, long, manager, warm};
 
-/// Waits for "k", and has its place in the queue when this returns.
+/// Starts a waiter for `k`, and returns when it is in the queue.
 async fn waits(server: &RedisServer, locks: &LockManager, before: usize) -> Waiter {
     let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
     let count = (before + 1).to_string();
-    wait::eventually("it stands in the queue", async || {
+    wait::eventually("the waiter is queued", async || {
         server.cli(&["ZCARD", "lockkit:!q:{k}"]) == count
     })
     .await;
@@ -50,7 +50,7 @@ async fn processes_are_served_in_the_order_of_their_arrival() {
 }
 
 #[tokio::test]
-async fn the_tasks_of_a_process_go_before_another_process_for_one_count_only() {
+async fn the_tasks_of_a_process_precede_another_process_for_at_most_32_passes() {
     needs!(redis);
     let server = RedisServer::start();
     let (busy, other) = (manager(&server.url()).await, manager(&server.url()).await);
@@ -63,7 +63,8 @@ async fn the_tasks_of_a_process_go_before_another_process_for_one_count_only() {
             tokio::spawn(async move {
                 let guard = request.wait(Wait::Forever).acquire().await;
                 turns.fetch_add(1, Ordering::SeqCst);
-                // Work: time for the process to look around, and to see that somebody waits.
+                // The work takes time, so that the process can check for waiters and see that
+                // there is one.
                 tokio::time::sleep(Duration::from_millis(1)).await;
                 guard.expect("its turn").release().await.expect("held");
             })
@@ -91,16 +92,13 @@ async fn a_hand_over_is_one_command() {
     guard.release().await.expect("held");
     let guard = its_turn(waiter).await;
     let sent = server.commandstats();
-    assert_eq!(
-        sent["evalsha"], 1,
-        "the release, and nothing else: {sent:?}"
-    );
+    assert_eq!(sent["evalsha"], 1, "only the release is sent: {sent:?}");
     assert!(guard.is_valid());
     guard.release().await.expect("held");
 }
 
 #[tokio::test]
-async fn a_lock_that_was_handed_over_gets_its_full_ttl_renewed_or_not() {
+async fn a_lock_that_was_handed_over_gets_its_full_ttl_with_and_without_renewal() {
     needs!(redis);
     let server = RedisServer::start();
     let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
@@ -108,7 +106,7 @@ async fn a_lock_that_was_handed_over_gets_its_full_ttl_renewed_or_not() {
         let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
         let request = locks.lock("k").ttl(long()).renew(renew);
         let waiter = tokio::spawn(request.wait(Wait::Forever).acquire());
-        wait::eventually("it stands in the queue", async || {
+        wait::eventually("the waiter is queued", async || {
             server.cli(&["ZCARD", "lockkit:!q:{k}"]) == "1"
         })
         .await;
@@ -116,13 +114,13 @@ async fn a_lock_that_was_handed_over_gets_its_full_ttl_renewed_or_not() {
         let guard = its_turn(waiter).await;
         assert!(
             guard.remaining() <= Duration::from_secs(2),
-            "a grant, for a start"
+            "the waiter has a grant at first"
         );
         wait::eventually("the server has the full ttl", async || {
             pttl(&server) > 30_000
         })
         .await;
-        wait::eventually("and its owner knows", async || {
+        wait::eventually("the owner knows the full ttl", async || {
             guard.remaining() > long() / 2
         })
         .await;
@@ -142,7 +140,7 @@ async fn a_waiter_that_is_cancelled_after_it_was_given_the_lock_passes_it_on() {
     let first = waits(&server, &slow, 0).await;
     let second = waits(&server, &locks, 1).await;
     all_is_answered(&slow).await;
-    // It is given the lock and does not hear of it.
+    // The waiter is given the lock, but the proxy holds the push back.
     proxy.set(Direction::Replies, Flow::Hold);
     server.reset_stats();
     guard.release().await.expect("held");
@@ -153,13 +151,13 @@ async fn a_waiter_that_is_cancelled_after_it_was_given_the_lock_passes_it_on() {
     let sent = server.commandstats();
     assert_eq!(
         sent["evalsha"], 2,
-        "given twice, and nobody had to ask: {sent:?}"
+        "the lock is handed over twice without a request: {sent:?}"
     );
     guard.release().await.expect("held");
 }
 
 #[tokio::test]
-async fn a_grant_that_is_heard_of_too_late_is_asked_about() {
+async fn a_waiter_asks_when_its_grant_arrives_too_late() {
     needs!(redis);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
@@ -173,14 +171,14 @@ async fn a_grant_that_is_heard_of_too_late_is_asked_about() {
     wait::eventually("the grant has run out", async || pttl(&server) == -2).await;
     proxy.pass();
     let guard = its_turn(waiter).await;
-    // The grant was for two seconds; what holds now was asked for after it.
+    // The grant was for two seconds, so the present lock was asked for after it.
     assert!(guard.remaining() > long() / 2);
     assert!(pttl(&server) > 30_000);
     guard.release().await.expect("held");
 }
 
 #[tokio::test]
-async fn a_waiter_believes_in_its_grant_no_longer_than_the_server_does() {
+async fn a_waiter_trusts_its_grant_no_longer_than_the_server() {
     needs!(redis);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
@@ -190,7 +188,7 @@ async fn a_waiter_believes_in_its_grant_no_longer_than_the_server_does() {
         let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
         let waiter = waits(&server, &slow, 0).await;
         all_is_answered(&slow).await;
-        // The word takes a while; what the waiter sends is not answered any more, nor heard.
+        // The push takes a while, and the proxy holds all requests of the waiter.
         proxy.set(Direction::Replies, Flow::Delay(Duration::from_millis(300)));
         proxy.set(Direction::Requests, Flow::Hold);
         guard.release().await.expect("held");
@@ -199,10 +197,13 @@ async fn a_waiter_believes_in_its_grant_no_longer_than_the_server_does() {
         let believed = guard.remaining();
         let left = u64::try_from(pttl(&server)).expect("the key is still there");
         let left = Duration::from_millis(left) + looked.elapsed();
-        assert!(believed <= left, "it believes in {believed:?} of {left:?}");
+        assert!(
+            believed <= left,
+            "the owner counts on {believed:?} of {left:?}"
+        );
         guard.lost().await;
         drop(guard);
         proxy.pass();
-        wait::eventually("nothing is left", async || pttl(&server) == -2).await;
+        wait::eventually("no key is left", async || pttl(&server) == -2).await;
     }
 }

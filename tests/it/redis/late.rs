@@ -1,4 +1,4 @@
-//! Commands that arrive when others have overtaken them.
+//! Tests commands that arrive after newer ones.
 
 use lock_tests::{RedisServer, needs};
 
@@ -19,7 +19,7 @@ fn pttl(server: &RedisServer) -> i64 {
         .expect("a number")
 }
 
-/// The script's answer, a line for each part.
+/// Runs the acquire script and returns its answer, a line for each part.
 fn acquire(server: &RedisServer, token: &str, ttl: &str, replaces: [&str; 2]) -> String {
     let script = format!("{ONE_SERVER}{COMMON}{ACQUIRE}");
     let keys = ["lockkit:k", "lockkit:!f", "lockkit:!q:{k}"];
@@ -42,17 +42,17 @@ async fn a_renewal_that_arrives_late_shortens_nothing() {
 }
 
 #[tokio::test]
-async fn a_lease_that_would_outlive_every_ttl_is_cut_by_its_renewal() {
+async fn a_renewal_cuts_a_lease_that_would_outlive_every_ttl() {
     needs!(redis);
     let server = RedisServer::start();
-    // The server's clock went back by two days.
+    // The ttl is that of a lease whose server's clock went back by two days.
     server.cli(&["SET", "lockkit:k", OURS, "PX", "172800000"]);
     server.cli(&["EVAL", EXTEND, "1", "lockkit:k", OURS, "60000"]);
     assert!(pttl(&server) <= 60_000);
 }
 
 #[tokio::test]
-async fn a_question_that_arrives_late_shortens_nothing() {
+async fn an_acquire_that_arrives_late_shortens_nothing() {
     needs!(redis);
     let server = RedisServer::start();
     server.cli(&["SET", "lockkit:k", OURS, "PX", "60000"]);
@@ -62,18 +62,18 @@ async fn a_question_that_arrives_late_shortens_nothing() {
 }
 
 #[tokio::test]
-async fn a_process_that_steps_over_its_own_release_gets_a_higher_fencing_token() {
+async fn an_acquire_that_supersedes_a_release_gets_a_higher_fencing_token() {
     needs!(redis);
     let server = RedisServer::start();
     server.cli(&["SET", "lockkit:k", OURS, "PX", "60000"]);
-    // Given when the server's clock stood a century later.
+    // The token was granted when the server's clock was a century later.
     let used = "5000000000000000";
     let answer = acquire(&server, NEXT, "60000", [OURS, used]);
     assert!(answer.ends_with("5000000000000001"), "{answer}");
 }
 
 #[tokio::test]
-async fn a_copy_of_a_withdrawal_leaves_a_newer_vote_of_its_lease_alone() {
+async fn a_late_duplicate_of_a_withdrawal_does_not_remove_a_newer_vote_of_its_lease() {
     needs!(redis);
     let server = RedisServer::start();
     let withdraw = |up_to: &str| {
@@ -89,7 +89,7 @@ async fn a_copy_of_a_withdrawal_leaves_a_newer_vote_of_its_lease_alone() {
     assert_eq!(server.get("lockkit:k").as_deref(), Some(OURS));
     assert_eq!(withdraw("1700000000000200"), "1");
     assert_eq!(server.get("lockkit:k"), None);
-    // Another lease has used the register since: it says nothing about the vote.
+    // Another lease has used the register since, so the register says nothing about the vote.
     server.cli(&["SET", "lockkit:k", OURS, "PX", "60000"]);
     server.cli(&[
         "HSET",

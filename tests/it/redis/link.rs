@@ -1,4 +1,4 @@
-//! A network that delays, swallows and cuts.
+//! Tests a network that delays, swallows and cuts.
 
 use std::time::{Duration, Instant};
 
@@ -18,23 +18,23 @@ async fn an_answer_that_comes_later_than_the_ttl_is_no_grant() {
     proxy.set(Direction::Replies, Flow::Delay(ttl * 2));
     let late = locks.lock("k").ttl(ttl).acquire().await;
     assert_eq!(kind(late), ErrorKind::Unavailable);
-    // Whoever has the key by now keeps it.
-    server.cli(&["SET", "lockkit:k", "somebody"]);
+    // A client that has the key by now keeps it.
+    server.cli(&["SET", "lockkit:k", "another"]);
     proxy.pass();
     let left = locks.drain(wait::PATIENCE).await;
     assert_eq!((left.held(), left.releasing()), (0, 0));
-    assert_eq!(server.get("lockkit:k").as_deref(), Some("somebody"));
+    assert_eq!(server.get("lockkit:k").as_deref(), Some("another"));
 }
 
 #[tokio::test]
-async fn behind_a_black_hole_the_lock_is_lost_before_the_server_gives_it_away() {
+async fn behind_a_black_hole_the_lock_is_lost_before_its_key_expires() {
     needs!(redis);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
     let locks = warm(&proxy, Duration::from_millis(500)).await;
     let ttl = Duration::from_secs(2);
     let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
-    // A slow network, so that the answer's time is not the question's.
+    // The network is slow, so that the time of the answer differs from that of the request.
     proxy.set(Direction::Replies, Flow::Delay(Duration::from_millis(150)));
     let mut last = guard.remaining();
     wait::until("a renewal is answered", || {
@@ -44,7 +44,8 @@ async fn behind_a_black_hole_the_lock_is_lost_before_the_server_gives_it_away() 
     proxy.black_hole();
     let (before, remaining) = (Instant::now(), guard.remaining());
     let watched = watch_expiry(&server, &guard);
-    // Not a moment too early either: an error never ends a lease before its time.
+    // The loss does not come too early either, because an error never ends a lease before its
+    // deadline.
     assert!(watched.duration_since(before) >= remaining - Duration::from_millis(1));
     timeout(wait::PATIENCE, guard.lost())
         .await
@@ -52,8 +53,9 @@ async fn behind_a_black_hole_the_lock_is_lost_before_the_server_gives_it_away() 
     assert_eq!(kind(guard.release().await), ErrorKind::Lost);
 }
 
-/// Looks at the server and then at the guard until the guard is lost. Whenever the server has given
-/// the key away, the guard, asked after it, must know.
+/// Watches the server and the guard until the guard is lost.
+///
+/// Whenever the key has expired, the guard must already know when it is asked after the server.
 fn watch_expiry(server: &RedisServer, guard: &lock_core::LockGuard) -> Instant {
     loop {
         let there = server.time_to_live("lockkit:k").is_some();
@@ -61,7 +63,7 @@ fn watch_expiry(server: &RedisServer, guard: &lock_core::LockGuard) -> Instant {
         if !guard.is_valid() {
             return now;
         }
-        assert!(there, "the key is gone, and its owner believes in it");
+        assert!(there, "the key is gone, and the guard is still valid");
     }
 }
 
@@ -103,7 +105,7 @@ async fn a_renewal_that_is_swallowed_is_repeated() {
         proxy.held(Direction::Replies) > 0
     })
     .await;
-    // Its answer is lost; the connection is not.
+    // The answer is lost, but the connection lives.
     tokio::time::sleep(Duration::from_millis(250)).await;
     proxy.pass();
     assert!(
@@ -139,7 +141,7 @@ async fn renewals_survive_every_kind_of_disconnection() {
     }
     assert!(guard.is_valid());
     guard.release().await.expect("held");
-    // And so do the other verbs.
+    // The other verbs survive it too.
     let guard = locks.lock("k").acquire().await.expect("free");
     guard.release().await.expect("held");
 }
@@ -152,14 +154,14 @@ async fn a_connection_that_has_gone_silent_is_replaced_before_the_lease_runs_out
     let locks = warm(&proxy, Duration::from_millis(500)).await;
     let ttl = Duration::from_secs(4);
     let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
-    // Half open: nobody is told of its end, and new connections work.
+    // The connections are half open: they get no FIN or RST, and new connections work.
     proxy.freeze();
     assert!(timeout(ttl + ttl / 4, guard.lost()).await.is_err());
-    // The connection of this runtime has not been asked anything since: it finds out by this.
+    // The connection of this runtime has sent nothing since, so it notices the problem only now.
     if let Err(error) = guard.release().await {
         assert_eq!(error.kind(), ErrorKind::Unavailable);
     }
-    wait::eventually("it is given back", async || keys(&server).is_empty()).await;
+    wait::eventually("the lock is released", async || keys(&server).is_empty()).await;
 }
 
 #[tokio::test]
@@ -172,12 +174,15 @@ async fn a_release_whose_answer_was_lost_is_no_loss() {
     proxy.set(Direction::Replies, Flow::Hold);
     let release = tokio::spawn(guard.release());
     wait::eventually("the key is deleted", async || keys(&server).is_empty()).await;
-    // Somebody else takes it, before the release is repeated.
-    server.cli(&["SET", "lockkit:k", "somebody"]);
+    // Another client takes the key before the release is repeated.
+    server.cli(&["SET", "lockkit:k", "another"]);
     proxy.cut();
     proxy.pass();
-    release.await.expect("no panic").expect("it was released");
-    assert_eq!(server.get("lockkit:k").as_deref(), Some("somebody"));
+    release
+        .await
+        .expect("no panic")
+        .expect("the release succeeded");
+    assert_eq!(server.get("lockkit:k").as_deref(), Some("another"));
 }
 
 #[tokio::test]
@@ -188,11 +193,14 @@ async fn an_acquire_whose_answer_was_lost_is_the_same_acquire_again() {
     let locks = warm(&proxy, Duration::from_secs(5)).await;
     proxy.set(Direction::Replies, Flow::Hold);
     let acquire = tokio::spawn(locks.lock("k").ttl(long()).acquire());
-    wait::eventually("it is taken", async || !keys(&server).is_empty()).await;
+    wait::eventually("the lock is taken", async || !keys(&server).is_empty()).await;
     let token = server.get("lockkit:k");
     proxy.cut();
     proxy.pass();
-    let guard = acquire.await.expect("no panic").expect("it is its own");
+    let guard = acquire
+        .await
+        .expect("no panic")
+        .expect("the repeated acquire meets its own token");
     assert_eq!(server.get("lockkit:k"), token);
     guard.release().await.expect("held");
     assert!(keys(&server).is_empty());
@@ -220,7 +228,7 @@ async fn a_server_that_cannot_be_reached_is_unavailable_in_time() {
         assert_eq!(kind(answer.expect("bounded")), ErrorKind::Unavailable);
     }
     proxy.pass();
-    wait::eventually("it works when the network does", async || {
+    wait::eventually("the manager locks when the network works", async || {
         let acquire = locks.lock("k").acquire().await;
         acquire.map(drop).is_ok()
     })

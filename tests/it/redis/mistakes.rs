@@ -1,4 +1,4 @@
-//! What is wrong with the URL and only the server can tell.
+//! Tests mistakes in the URL that only the server can detect.
 
 use lock_core::ErrorKind;
 use lock_tests::{RedisServer, needs};

@@ -1,5 +1,5 @@
-//! What only a real Redis can do to a lock: its network, its restarts, its refusals, its other
-//! clients.
+//! Tests the effects that only a real Redis has on a lock: its network, its restarts, its
+//! refusals, its other clients.
 
 mod background;
 mod batches;
@@ -37,11 +37,11 @@ use lock_tests::Proxy;
 
 use crate::steps::{Waiter, all_is_answered, its_turn, keys, kind, long, manager, taken};
 
-/// A manager behind a proxy whose connections are all made already.
+/// Makes a manager behind a proxy whose connections all exist already.
 async fn warm(proxy: &Proxy, patience: Duration) -> LockManager {
     let builder = LockManager::builder(&proxy.redis_url()).operation_timeout(patience);
     let locks = builder.connect().await.expect("a manager");
-    // The keeper's connection is there; this makes the one of the test's runtime. The very first
+    // The keeper's connection exists. The loop makes that of the test's runtime. The very first
     // acquires may still find the scripts unknown.
     for _ in 0..2 {
         let guard = locks.lock("warm").acquire().await.expect("free");

@@ -1,4 +1,4 @@
-//! Keys and namespaces that look alike, and others who delete theirs.
+//! Tests keys and namespaces that look alike, and other clients that delete their namespace.
 
 use std::time::Duration;
 
@@ -9,8 +9,10 @@ use tokio::time::timeout;
 use super::{all_is_answered, keys, long, manager, taken};
 use crate::conformance::shared_cluster;
 
-/// Two managers want two keys that look alike, again and again. Each release is heard by those who wait for
-/// its key, and by no others: nobody is left to the timers, which all are longer than this.
+/// Lets two managers take two similar keys again and again.
+///
+/// Each release must be told to the waiters of its key, and to no others. A waiter that depends on its
+/// timer fails, because all timers are longer than this test waits.
 async fn all_are_told(managers: [LockManager; 2], alike: [&str; 2]) {
     let round = async |locks: &LockManager, key: &str| {
         for _ in 0..20 {
@@ -60,7 +62,7 @@ async fn on_several_servers_waiters_for_a_key_and_for_the_same_in_braces_are_eac
     all_are_told([one().await, one().await], ["a", "{a}"]).await;
 }
 
-/// What `reset_all()` of python-redis-lock runs.
+/// The script that `reset_all()` of python-redis-lock runs.
 const RESET_ALL: &str = "
     local locks = redis.call('keys', 'lock:*')
     local signal
@@ -78,7 +80,7 @@ async fn a_reset_by_python_redis_lock_leaves_locks_queues_marks_and_registers_al
     needs!(redis);
     let server = RedisServer::start();
     let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
-    // One server as a quorum of its own: it has registers.
+    // One server is a quorum of its own here, so that it has registers.
     let several = LockManager::quorum([server.url()]).assume_fresh();
     let several = several.connect().await.expect("a manager");
     taken(&locks, "marked", long())
@@ -90,7 +92,7 @@ async fn a_reset_by_python_redis_lock_leaves_locks_queues_marks_and_registers_al
     let voted = taken(&several, "v", long()).await;
     let waiter = tokio::spawn(other.lock("k").ttl(long()).wait(Wait::Forever).acquire());
     let queue = "lockkit:!q:{k}";
-    wait::eventually("it waits", async || {
+    wait::eventually("the waiter is queued", async || {
         keys(&server).contains(&queue.to_owned())
     })
     .await;
@@ -103,7 +105,11 @@ async fn a_reset_by_python_redis_lock_leaves_locks_queues_marks_and_registers_al
         );
     }
     server.cli(&["SET", "lock:theirs", "1"]);
-    assert_eq!(server.cli(&["EVAL", RESET_ALL, "0"]), "1", "theirs only");
+    assert_eq!(
+        server.cli(&["EVAL", RESET_ALL, "0"]),
+        "1",
+        "only the keys of the other library"
+    );
     let theirs = ["lock:theirs", "lock-signal:theirs"];
     let mut after = server.keys();
     after.retain(|key| !theirs.contains(&key.as_str()));

@@ -1,4 +1,4 @@
-//! Wrong passwords and missing ones; none is ever shown.
+//! Tests wrong and missing passwords, and that none is ever shown.
 
 use std::error::Error as _;
 
@@ -58,7 +58,7 @@ async fn a_wrong_password_a_wrong_user_and_none_at_all_are_misconfigured() {
 }
 
 #[tokio::test]
-async fn a_password_where_none_is_wanted_is_not_shown_either() {
+async fn an_unneeded_password_is_not_shown_either() {
     needs!(redis);
     let server = RedisServer::start();
     let url = format!("redis://alice:sesame@{}", server.address());
@@ -69,17 +69,20 @@ async fn a_password_where_none_is_wanted_is_not_shown_either() {
 }
 
 #[tokio::test]
-async fn the_right_password_is_not_shown_by_what_it_opens() {
+async fn a_manager_with_the_right_password_does_not_show_it() {
     needs!(redis);
     let server = RedisServer::options().password("sesame").start();
     let locks = LockManager::connect(&server.url())
         .await
-        .expect("it is right");
+        .expect("the right password");
     let guard = locks.lock("k").acquire().await.expect("free");
     let shown = format!("{locks:?} {locks:#?} {guard:?}");
     assert!(!shown.contains("sesame"), "{shown}");
     server.cli(&["CONFIG", "SET", "requirepass", "changed"]);
-    guard.release().await.expect("the connection is in");
+    guard
+        .release()
+        .await
+        .expect("the connection stays authenticated");
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! Peers that are no good server: in time, and with nothing granted by guess.
+//! Tests peers that are no correct server: they fail in time, and nothing is granted by a
+//! guess.
 
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ async fn unavailable(url: &str) {
     assert!(locks.held().is_empty());
 }
 
-/// All at once: each of them takes its time.
+/// Tests all peers at once, because each takes its time.
 async fn all_are_unavailable<const N: usize>(peers: [FakeServer; N]) {
     let asked = peers.map(|peer| {
         tokio::spawn(async move {
@@ -55,7 +56,7 @@ async fn a_peer_that_answers_no_greeting_is_unavailable() {
 }
 
 #[tokio::test]
-async fn a_peer_that_answers_no_question_is_unavailable() {
+async fn a_peer_that_answers_no_request_is_unavailable() {
     all_are_unavailable(
         [
             Answer::Silence,
@@ -122,7 +123,7 @@ async fn an_answer_that_breaks_off_anywhere_is_no_grant_and_is_undone() {
     needs!(redis);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
-    // A grant is some eighty bytes of answer.
+    // The answer of a grant has about eighty bytes.
     for bytes in (0..90).step_by(6) {
         let locks = warm(&proxy, Duration::from_millis(100)).await;
         proxy.set(Direction::Replies, Flow::HoldAfter(bytes));
@@ -132,6 +133,6 @@ async fn an_answer_that_breaks_off_anywhere_is_no_grant_and_is_undone() {
             Ok(guard) => guard.release().await.expect("held"),
             Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable),
         }
-        wait::eventually("it is undone", async || keys(&server).is_empty()).await;
+        wait::eventually("the acquire is undone", async || keys(&server).is_empty()).await;
     }
 }

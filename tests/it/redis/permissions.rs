@@ -1,4 +1,4 @@
-//! Users that may not do what a lock needs.
+//! Tests users that lack rights which a lock needs.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::{keys, long, manager, taken};
 
-/// A server with the user `alice`, who may do as it says.
+/// Starts a server with the user `alice`, who has these rights.
 fn server(may: &[&str]) -> RedisServer {
     let server = RedisServer::start();
     let user = ["ACL", "SETUSER", "alice", "on", ">sesame"];
@@ -20,7 +20,7 @@ fn url(server: &RedisServer) -> String {
     format!("redis://alice:sesame@{}", server.address())
 }
 
-/// The first error that connecting and locking meet.
+/// Returns the first error of connecting and locking.
 async fn refused(server: &RedisServer) -> Error {
     let attempt = async {
         let locks = LockManager::connect(&url(server)).await?;
@@ -37,9 +37,9 @@ async fn refused(server: &RedisServer) -> Error {
 }
 
 #[tokio::test]
-async fn a_user_that_may_do_all_that_is_named_can_lock_and_wait() {
+async fn a_user_with_the_advised_rights_can_lock_and_wait() {
     needs!(redis);
-    // Word by word what the error of the next tests advises.
+    // These are exactly the rights that the error of the next tests advises.
     let server = server(&[
         "+@read",
         "+@write",
@@ -55,7 +55,7 @@ async fn a_user_that_may_do_all_that_is_named_can_lock_and_wait() {
     let (locks, other) = (manager(&url(&server)).await, manager(&url(&server)).await);
     let guard = taken(&locks, "k", long()).await;
     let waiter = tokio::spawn(other.lock("k").wait(Wait::Forever).acquire());
-    wait::eventually("it waits", async || keys(&server).len() == 2).await;
+    wait::eventually("the waiter is queued", async || keys(&server).len() == 2).await;
     guard.release().await.expect("held");
     let next = timeout(wait::PATIENCE, waiter).await.expect("pushed");
     next.expect("no panic")
@@ -111,7 +111,9 @@ async fn a_user_that_may_only_read_the_keys_is_found_at_connect() {
     needs!(redis);
     let server = server(&["+@all", "%R~*", "&*"]);
     let connecting = LockManager::connect(&url(&server)).await;
-    let error = connecting.map(drop).expect_err("keys that are only read");
+    let error = connecting
+        .map(drop)
+        .expect_err("the user may only read the keys");
     assert_eq!(error.kind(), ErrorKind::Misconfigured, "{error}");
     assert!(error.to_string().contains("keys;"), "{error}");
 }
@@ -128,7 +130,7 @@ async fn a_command_of_a_script_that_is_forbidden_later_is_misconfigured() {
 }
 
 #[tokio::test]
-async fn a_user_that_may_not_use_the_keys_is_misconfigured_and_told_which() {
+async fn a_user_that_may_not_use_the_keys_is_misconfigured_and_the_error_names_them() {
     needs!(redis);
     let server = server(&["+@all", "~other:*", "&*"]);
     let error = refused(&server).await;
@@ -146,7 +148,7 @@ async fn a_user_that_may_not_use_the_mark_is_misconfigured_and_leaves_no_lock() 
 }
 
 #[tokio::test]
-async fn a_user_that_may_not_ask_the_time_is_misconfigured_and_leaves_no_lock() {
+async fn a_user_without_the_right_to_time_is_misconfigured_and_leaves_no_lock() {
     needs!(redis);
     let server = server(&["+@all", "-time", "~*", "&*"]);
     assert_eq!(refused(&server).await.kind(), ErrorKind::Misconfigured);
@@ -161,15 +163,17 @@ async fn a_user_that_may_do_nothing_is_misconfigured() {
 }
 
 #[tokio::test]
-async fn a_user_that_may_not_listen_waits_by_looking() {
+async fn a_user_that_may_not_subscribe_waits_by_polling() {
     needs!(redis);
     let server = server(&["+@all", "~*", "resetchannels"]);
     let (locks, other) = (manager(&url(&server)).await, manager(&url(&server)).await);
     let guard = taken(&locks, "k", long()).await;
     let waiter = tokio::spawn(other.lock("k").wait(Wait::Forever).acquire());
-    wait::eventually("it waits", async || keys(&server).len() == 2).await;
+    wait::eventually("the waiter is queued", async || keys(&server).len() == 2).await;
     guard.release().await.expect("no push, no error");
-    let next = timeout(wait::PATIENCE, waiter).await.expect("it looked");
+    let next = timeout(wait::PATIENCE, waiter)
+        .await
+        .expect("the waiter asked");
     next.expect("no panic")
         .expect("its turn")
         .release()
@@ -178,12 +182,12 @@ async fn a_user_that_may_not_listen_waits_by_looking() {
 }
 
 #[tokio::test]
-async fn a_key_that_nobody_may_be_told_of_is_free_and_whoever_waits_for_it_keeps_its_place() {
+async fn without_the_right_to_publish_a_released_key_is_free_and_its_waiter_keeps_its_ticket() {
     needs!(redis);
     let server = server(&["+@all", "~*", "resetchannels"]);
     let locks = manager(&url(&server)).await;
     let guard = taken(&locks, "k", long()).await;
-    // One that does not look.
+    // This waiter does not ask by itself.
     let waiting = format!("{0:016x}/{0:032x} 2000", 7);
     server.cli(&["ZADD", "lockkit:!q:{k}", "1", &waiting]);
     guard.release().await.expect("no push, no error");

@@ -1,4 +1,4 @@
-//! Owners that are processes of their own: killed, stopped, and many at once.
+//! Tests owners that are separate processes: killed, stopped, and many at once.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -15,7 +15,7 @@ use super::{long, manager};
 
 const SERVER: &str = "LOCK_TESTS_SERVER";
 
-/// This binary again, running one of the ignored tests below.
+/// Starts this binary again, with one of the ignored tests below.
 fn process(role: &str, server: &RedisServer) -> ChildProcess {
     let mut command = Command::new(std::env::current_exe().expect("this binary"));
     let name = format!("redis::processes::{role}");
@@ -28,10 +28,15 @@ fn process(role: &str, server: &RedisServer) -> ChildProcess {
 #[track_caller]
 fn says(process: &ChildProcess, words: &str) {
     let line = process.line(wait::PATIENCE, |line| line == words);
-    assert!(line.is_some(), "not said {words:?}:\n{}", process.output());
+    assert!(
+        line.is_some(),
+        "the process has not printed {words:?}:\n{}",
+        process.output()
+    );
 }
 
-/// The server of the test that started this process; `None` for somebody who runs all ignored ones.
+/// Connects to the server of the test that started this process; `None` when a user runs all ignored
+/// tests.
 async fn parent() -> Option<LockManager> {
     Some(manager(&std::env::var(SERVER).ok()?).await)
 }
@@ -51,22 +56,22 @@ async fn holds_until_killed() {
 }
 
 #[tokio::test]
-async fn a_lock_whose_process_was_killed_is_had_when_it_has_run_out() {
+async fn a_lock_whose_process_was_killed_can_be_taken_when_it_has_run_out() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
     let mut owner = process("holds_until_killed", &server);
     says(&owner, "holding");
     let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
-    wait::eventually("it waits", async || {
+    wait::eventually("the waiter is queued", async || {
         server.keys().iter().any(|key| key.contains("!q"))
     })
     .await;
     owner.kill();
     let left = server
         .time_to_live("lockkit:k")
-        .expect("nobody gave it back");
-    // "A little" is the machine's: what counts is that it is the ttl and not the timer of last resort.
+        .expect("the lock was not released");
+    // The margin is for the machine. The test tells the ttl from the timer of last resort.
     let guard = timeout(left + Duration::from_secs(5), waiter).await;
     guard
         .expect("in time")
@@ -77,12 +82,12 @@ async fn a_lock_whose_process_was_killed_is_had_when_it_has_run_out() {
         .expect("held");
 }
 
-/// Returns when the process goes on again, longer than half a ttl later.
+/// Stops this process, and returns when it continues, more than half a ttl later.
 fn stop_myself() {
     let mut last = Instant::now();
     let myself = rustix::process::getpid();
     rustix::process::kill_process(myself, rustix::process::Signal::STOP).expect("stopped");
-    // A thread may get a little further than the call that stops its process.
+    // A thread may continue for a moment after the call that stops its process.
     loop {
         let now = Instant::now();
         if now.duration_since(last) >= ttl() / 2 {
@@ -99,7 +104,7 @@ async fn works_until_stopped() {
     let working = Cell::new(false);
     let works = &working;
     let run = locks.lock("k").ttl(ttl()).run_with(|lock| {
-        // Polled all the time; every poll is an effect.
+        // The body is polled all the time, and every poll has an effect.
         poll_fn(move |context| {
             let lawful = lock.is_valid();
             println!(
@@ -114,7 +119,7 @@ async fn works_until_stopped() {
     let mut run = pin!(run);
     let outcome = poll_fn(|context| {
         let polled = run.as_mut().poll(context);
-        // Between two polls: what is begun in one is the body's own affair.
+        // The stop comes between two polls, because the kit cannot stop work within a poll.
         if working.replace(false) {
             stop_myself();
         }
@@ -135,7 +140,7 @@ async fn a_process_that_was_stopped_for_longer_than_its_ttl_does_nothing_more() 
         wait::PATIENCE,
         locks.lock("k").ttl(long()).wait(Wait::Forever).acquire(),
     );
-    let next = next.await.expect("it ran out").expect("free");
+    let next = next.await.expect("the lease ran out").expect("free");
     owner.cont();
     says(&owner, "lock_lost");
     let after = owner.output();
@@ -144,7 +149,10 @@ async fn a_process_that_was_stopped_for_longer_than_its_ttl_does_nothing_more() 
         1,
         "the body was polled before the clock was read: {after}"
     );
-    assert!(next.is_valid(), "its late commands have no effect");
+    assert!(
+        next.is_valid(),
+        "late commands of the stopped process have no effect"
+    );
     next.release().await.expect("held");
 }
 
@@ -157,12 +165,12 @@ async fn guards_until_stopped() {
     stop_myself();
     let valid = guard.is_valid();
     println!("\nvalid: {valid}");
-    let kind = guard.release().await.expect_err("it ran out").kind();
+    let kind = guard.release().await.expect_err("the lease ran out").kind();
     println!("\n{kind:?}");
 }
 
 #[tokio::test]
-async fn the_first_look_after_a_stop_says_lost() {
+async fn the_first_check_after_a_stop_says_lost() {
     needs!(redis);
     let server = RedisServer::start();
     let owner = process("guards_until_stopped", &server);
@@ -222,9 +230,11 @@ async fn four_processes_count_to_two_hundred_by_reading_and_writing() {
 #[ignore = "a process that other tests start"]
 async fn installs_in_one_runtime_and_locks_in_others() {
     let Some(locks) = parent().await else { return };
-    locks.install().expect("the first");
-    locks.install().expect("the same again is fine");
-    let second = LockManager::in_memory().install().expect_err("another one");
+    locks.install().expect("the first installation");
+    locks.install().expect("the same manager again");
+    let second = LockManager::in_memory()
+        .install()
+        .expect_err("another manager");
     assert_eq!(second.kind(), ErrorKind::Invalid);
     drop(locks);
     std::thread::spawn(|| {
@@ -263,10 +273,10 @@ async fn an_installed_manager_serves_every_later_runtime() {
 async fn leaves_a_waiter_alone_and_then_wants_the_lock() {
     let Some(locks) = parent().await else { return };
     let mut waiter = pin!(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
-    // Polled for as long as it takes to be refused and queued, and never again.
+    // The waiter is polled until it is refused and queued, and never again.
     for _ in 0..200 {
         let pending = poll_fn(|context| Poll::Ready(waiter.as_mut().poll(context).is_pending()));
-        assert!(pending.await, "it has to wait");
+        assert!(pending.await, "the waiter is pending");
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     println!("\nleft alone");
@@ -284,7 +294,7 @@ async fn leaves_a_waiter_alone_and_then_wants_the_lock() {
 }
 
 #[tokio::test]
-async fn a_waiter_that_is_not_polled_keeps_neither_its_own_process_nor_another_waiting() {
+async fn a_waiter_that_is_not_polled_blocks_neither_its_own_process_nor_another() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;

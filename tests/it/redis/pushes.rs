@@ -1,4 +1,4 @@
-//! Being told of a release: by whom, and what if the word gets lost.
+//! Tests pushes that tell waiters of a release, and pushes that are lost.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use super::{keys, long, manager, taken, warm};
 
 pub(super) async fn queued(server: &RedisServer, key: &str, count: &str) {
     let queue = format!("lockkit:!q:{{{key}}}");
-    wait::eventually("it stands in the queue", async || {
+    wait::eventually("the waiter is queued", async || {
         server.cli(&["ZCARD", &queue]) == count
     })
     .await;
 }
 
-/// The token of the first in the queue.
+/// Returns the token of the first waiter in the queue.
 pub(super) fn first(server: &RedisServer, key: &str) -> String {
     let member = server.cli(&["ZRANGE", &format!("lockkit:!q:{{{key}}}"), "0", "0"]);
     let (token, _grant) = member.split_once(' ').expect("a token and its grant");
     token.to_owned()
 }
 
-/// Where its manager listens.
+/// Returns the channel on which the token's manager listens.
 pub(super) fn channel(token: &str) -> String {
     let (manager, _) = token.split_once('/').expect("a token");
     format!("lockkit:!m:{manager}")
@@ -50,8 +50,8 @@ async fn two_managers_of_one_process_do_not_take_each_others_pushes() {
         };
         timeout(wait::PATIENCE, both)
             .await
-            .expect("one of them is told");
-        wait::eventually("nobody is left", async || keys(&server).is_empty()).await;
+            .expect("one of the waiters is told");
+        wait::eventually("no waiter is left", async || keys(&server).is_empty()).await;
     }
 }
 
@@ -67,14 +67,14 @@ async fn a_waiter_whose_push_connection_is_killed_asks_again() {
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
     queued(&server, "k", "1").await;
-    // Deaf while the release happens: its push is lost.
+    // The waiter's manager cannot hear the release, so the push is lost.
     proxy.refuse();
     proxy.cut();
     guard.release().await.expect("held");
     proxy.accept();
     let next = timeout(wait::PATIENCE, waiter)
         .await
-        .expect("it asked again");
+        .expect("the waiter asked again");
     next.expect("no panic")
         .expect("free")
         .release()
@@ -90,14 +90,18 @@ async fn a_waiter_whose_push_is_lost_without_a_disconnection_is_told_by_the_next
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
     queued(&server, "k", "1").await;
-    // Taken over by hand: nobody publishes anything.
+    // The test overwrites the lock by hand, so no client publishes anything.
     server.cli(&["SET", "lockkit:k", "stranger", "PX", "500"]);
     assert!(guard.release().await.is_err());
     let again = owner.lock("k").ttl(long()).wait(long()).acquire().await;
-    again.expect("it ran out").release().await.expect("held");
+    again
+        .expect("the foreign lock ran out")
+        .release()
+        .await
+        .expect("held");
     let next = timeout(wait::PATIENCE, waiter)
         .await
-        .expect("told by that release");
+        .expect("the release tells the waiter");
     drop(next.expect("no panic").expect("free"));
 }
 
@@ -115,7 +119,7 @@ async fn a_release_between_being_refused_and_listening_is_not_missed() {
         proxy.set(Direction::Replies, Flow::Hold);
         server.reset_stats();
         let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
-        wait::eventually("it is refused", async || {
+        wait::eventually("the waiter is refused", async || {
             server.commandstats().contains_key("time")
         })
         .await;
@@ -141,7 +145,7 @@ async fn a_push_that_overtakes_the_refusal_is_not_missed() {
     );
     for _ in 0..5 {
         let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
-        // The first refusal passes; the one that comes with the place in the queue is slow.
+        // The first refusal passes. The refusal that comes with the ticket is slow.
         proxy.set(Direction::Replies, Flow::Delay(Duration::from_millis(20)));
         let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
         queued(&server, "k", "1").await;
@@ -165,14 +169,14 @@ async fn a_push_that_comes_after_the_grant_leaves_the_lock_alone() {
     guard.release().await.expect("held");
     let guard = waiter.await.expect("no panic").expect("its turn");
     let before = guard.fencing_token();
-    // Told twice of one grant, and of a turn that has come.
+    // The messages repeat a grant, and announce a turn that has already come.
     for message in [
         format!("g {token} 0 99000 1 7 lockkit:k"),
         format!("n {token} 2000 0 lockkit:k"),
     ] {
         assert_eq!(server.cli(&["PUBLISH", &channel(&token), &message]), "1");
     }
-    // Another push on the same connection, and what it brings about, comes after that one.
+    // Another push on the same connection, and its effect, come after those messages.
     let other = taken(&owner, "other", long()).await;
     let waiter = tokio::spawn(
         locks
@@ -184,22 +188,25 @@ async fn a_push_that_comes_after_the_grant_leaves_the_lock_alone() {
     queued(&server, "other", "1").await;
     other.release().await.expect("held");
     drop(waiter.await.expect("no panic").expect("its turn"));
-    wait::eventually("that is given back", async || {
+    wait::eventually("the other lock is released", async || {
         server.get("lockkit:other").is_none()
     })
     .await;
     assert_eq!(server.get("lockkit:k"), Some(token));
     assert_eq!(guard.fencing_token(), before);
-    guard.release().await.expect("held all the time");
+    guard
+        .release()
+        .await
+        .expect("the lock was held all the time");
 }
 
 #[tokio::test]
-async fn waiters_whose_process_is_gone_cost_the_next_one_nothing() {
+async fn waiters_whose_process_is_gone_do_not_delay_the_next_one() {
     needs!(redis);
     let server = RedisServer::start();
     let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
-    // Queued by managers that nobody runs any more, ahead of everybody.
+    // These tickets are of managers that no longer exist, ahead of all others.
     for dead in 0..600 {
         let waiting = format!("{dead:016x}/{dead:032x} 2000");
         server.cli(&["ZADD", "lockkit:!q:{k}", &dead.to_string(), &waiting]);
@@ -207,7 +214,8 @@ async fn waiters_whose_process_is_gone_cost_the_next_one_nothing() {
     let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
     queued(&server, "k", "601").await;
     let tidy = async {
-        // The release's script looks past so many; what it leaves, the next release finds.
+        // The release's script skips a limited number of dead waiters, and the next release skips
+        // the rest.
         let mut guard = guard;
         loop {
             guard.release().await.expect("held");
@@ -229,7 +237,8 @@ async fn waiters_whose_process_is_gone_cost_the_next_one_nothing() {
     next.release().await.expect("held");
 }
 
-/// Queued processes that are stopped: their connections are up, the word arrives, and nobody comes.
+/// Queues processes that are stopped: their connections live, the push arrives, and no process acts
+/// on it.
 pub(super) fn stopped(
     server: &RedisServer,
     count: u64,
@@ -245,7 +254,7 @@ pub(super) fn stopped(
         deaf.send_packed_command(&listens.get_packed_command())
             .expect("sent");
     }
-    wait::until("they listen", || {
+    wait::until("the stopped processes are subscribed", || {
         server
             .cli(&["PUBSUB", "CHANNELS", "lockkit:!m:00000000*"])
             .lines()
@@ -256,7 +265,7 @@ pub(super) fn stopped(
 }
 
 #[tokio::test]
-async fn waiters_that_are_given_the_key_and_never_come_cost_the_next_one_their_grants() {
+async fn stopped_waiters_delay_the_next_one_by_their_grants() {
     needs!(redis);
     let server = RedisServer::start();
     let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
@@ -265,10 +274,10 @@ async fn waiters_that_are_given_the_key_and_never_come_cost_the_next_one_their_g
     let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
     queued(&server, "k", "3").await;
     guard.release().await.expect("held");
-    // Nobody who has released it is left.
+    // No process that has released the lock is left.
     drop(owner);
     let next = timeout(wait::PATIENCE / 2, waiter).await;
-    let next = next.expect("not only when its timer of last resort rings");
+    let next = next.expect("the push comes before the timer of last resort");
     next.expect("no panic")
         .expect("its turn")
         .release()
@@ -277,9 +286,10 @@ async fn waiters_that_are_given_the_key_and_never_come_cost_the_next_one_their_g
 }
 
 #[tokio::test]
-async fn whoever_gives_a_key_away_sees_to_it_that_somebody_comes() {
+async fn the_releaser_checks_that_a_waiter_takes_the_key() {
     needs!(redis);
-    // More of them than are told of a grant; by a release, and by stepping over one.
+    // There are more stopped waiters than are told of a grant. The lock is handed over by a
+    // release, and by an acquire that supersedes a release.
     for steps_over in [false, true] {
         let server = RedisServer::start();
         let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
@@ -292,19 +302,19 @@ async fn whoever_gives_a_key_away_sees_to_it_that_somebody_comes() {
             let again = owner.lock("k").ttl(long()).try_acquire().await;
             assert!(
                 again.expect("an answer").is_none(),
-                "who waited comes first"
+                "the waiters come first"
             );
         } else {
             guard.release().await.expect("held");
         }
         let next = timeout(wait::PATIENCE, waiter).await;
-        let next = next.expect("not only when its timer of last resort rings");
+        let next = next.expect("the push comes before the timer of last resort");
         drop(next.expect("no panic").expect("its turn"));
     }
 }
 
 #[tokio::test]
-async fn a_wait_ends_when_it_should_however_often_it_is_told() {
+async fn a_wait_ends_in_time_under_many_pushes() {
     needs!(redis);
     let server = RedisServer::start();
     let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
@@ -313,7 +323,8 @@ async fn a_wait_ends_when_it_should_however_often_it_is_told() {
     let waiter = tokio::spawn(short);
     queued(&server, "k", "1").await;
     let token = first(&server, "k");
-    // As when the key changes hands thousands of times a second and somebody else is always faster.
+    // The pushes play a key that changes its owner thousands of times a second, always to a faster
+    // waiter.
     let tell = "for _ = 1, 500 do redis.call('PUBLISH', ARGV[1], ARGV[2]) end";
     let (channel, message) = (channel(&token), format!("n {token} 2000 0 lockkit:k"));
     let told_all_the_time = async {
@@ -324,7 +335,7 @@ async fn a_wait_ends_when_it_should_however_often_it_is_told() {
     };
     let answer = tokio::select! {
         answer = timeout(wait::PATIENCE, waiter) => answer,
-        () = told_all_the_time => unreachable!("it never ends"),
+        () = told_all_the_time => unreachable!("the pushes never end"),
     };
     let error = answer
         .expect("bounded")
@@ -335,7 +346,7 @@ async fn a_wait_ends_when_it_should_however_often_it_is_told() {
 }
 
 #[tokio::test]
-async fn a_push_that_makes_no_sense_is_ignored() {
+async fn an_invalid_push_is_ignored() {
     needs!(redis);
     let server = RedisServer::start();
     let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
@@ -364,10 +375,11 @@ async fn a_push_that_makes_no_sense_is_ignored() {
         &format!("h {token} 4000000000 0 5 5 lockkit:k"),
         &format!("n {token} 2000 -1 lockkit:k"),
         &format!("g {} 4000000000 0 5 5 lockkit:k", token.to_uppercase()),
-        // No grant lasts that long, nor ends before it was asked for: it is asked about.
+        // No grant lasts that long, or ends before its request, so the waiter asks.
         &format!("g {token} 4000000000 0 5 5 lockkit:k"),
         &format!("g {token} 0 0 1 5 lockkit:k"),
-        // The owner's, told to somebody else; and a key that it does not wait for.
+        // The first message has the owner's token, and the others name keys for which the process
+        // does not wait.
         &format!("n {held} 2000 0 lockkit:k"),
         &format!("n {token} 2000 0 lockkit:another"),
         &format!("n {token} 2000 0 lockkit:{endless}"),

@@ -1,4 +1,5 @@
-//! Servers that forget: restarts with and without their data, flushes, crashes under load.
+//! Tests servers that lose data: restarts with and without their data, flushes, crashes under
+//! load.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -43,7 +44,7 @@ async fn a_server_that_kept_its_data_keeps_the_lock() {
     let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
     server.restart();
     let at_restart = server.time_to_live("lockkit:k").expect("kept");
-    wait::eventually("it is renewed again", async || {
+    wait::eventually("the lock is renewed again", async || {
         server.time_to_live("lockkit:k").expect("kept") > at_restart
     })
     .await;
@@ -53,7 +54,7 @@ async fn a_server_that_kept_its_data_keeps_the_lock() {
 }
 
 #[tokio::test]
-async fn flushing_everything_is_a_loss_and_fencing_tokens_go_on() {
+async fn a_flush_of_all_data_is_a_loss_and_fencing_tokens_still_rise() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
@@ -67,7 +68,7 @@ async fn flushing_everything_is_a_loss_and_fencing_tokens_go_on() {
 }
 
 #[tokio::test]
-async fn a_flush_of_the_scripts_is_not_noticed_by_anybody() {
+async fn a_flush_of_the_scripts_has_no_effect() {
     needs!(redis);
     let server = RedisServer::start();
     let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
@@ -98,7 +99,8 @@ async fn a_flush_of_the_scripts_is_not_noticed_by_anybody() {
     assert!(keys(&server).is_empty());
 }
 
-/// Longer than a question may go unanswered, and no longer than makes sense on a busy machine.
+/// Returns a limit that is longer than a request may stay unanswered, with time for a busy
+/// machine.
 fn bounded() -> Duration {
     Duration::from_secs(5)
 }
@@ -118,13 +120,15 @@ async fn a_server_killed_under_load_is_unavailable_and_never_busy() {
             let (granted, refused) = (Arc::clone(&granted), Arc::clone(&refused));
             tokio::spawn(async move {
                 while !over.load(Ordering::Relaxed) {
-                    // Its own key: nobody else is ever in the way.
+                    // Each task has a key of its own, so that no other client ever has its
+                    // lock.
                     let request = locks.lock(format!("k{task}")).ttl(long());
                     let answer = timeout(bounded(), request.acquire()).await;
                     match answer.expect("bounded") {
                         Ok(guard) => {
                             granted.fetch_add(1, Ordering::Relaxed);
-                            // A release that failed leaves the key to a server that is gone.
+                            // After a release that failed, the key is on a server that is
+                            // gone.
                             drop(guard.release().await);
                         }
                         Err(error) => {
@@ -144,11 +148,11 @@ async fn a_server_killed_under_load_is_unavailable_and_never_busy() {
         server.kill();
         let before = refused.load(Ordering::Relaxed);
         let out = async || refused.load(Ordering::Relaxed) > before + 200;
-        wait::eventually("everybody has been told", out).await;
+        wait::eventually("every task has its error", out).await;
         server.start_again();
         let before = granted.load(Ordering::Relaxed);
         let back = async || granted.load(Ordering::Relaxed) > before;
-        // The machine may be busy; the promise is a second.
+        // The promise is one second. The margin is for a busy machine.
         timeout(Duration::from_secs(3), wait::eventually("service", back))
             .await
             .expect("served again soon after its return");
@@ -176,23 +180,24 @@ async fn work_that_is_done_when_the_server_dies_keeps_its_result() {
             "done"
         };
         let outcome = timeout(bounded(), request.run(body)).await;
-        assert_eq!(outcome.expect("bounded").expect("it ran"), "done");
+        assert_eq!(outcome.expect("bounded").expect("the body ran"), "done");
     }
 }
 
 #[tokio::test]
-async fn waiters_come_through_a_restart_that_is_short() {
+async fn waiters_survive_a_short_restart() {
     needs!(redis);
     let server = RedisServer::options().append_only().start();
     let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
     let waiter = tokio::spawn(other.lock("k").wait(Wait::Forever).acquire());
-    wait::eventually("it waits", async || keys(&server).len() == 2).await;
+    wait::eventually("the waiter is queued", async || keys(&server).len() == 2).await;
     server.restart();
-    // The connections, and with them the listening, are made anew.
-    wait::eventually("both are back", async || {
+    // The managers make their connections and subscriptions again.
+    wait::eventually("both managers are connected", async || {
         let clients = server.cli(&["CLIENT", "LIST"]);
-        // Of each manager the keeper's, and that on which the waiter asked.
+        // Each manager has the keeper's connection, and one has that on which the waiter
+        // asked.
         clients.matches(" sub=1 ").count() == 3
     })
     .await;

@@ -1,4 +1,4 @@
-//! One manager in many runtimes, in odd ones, and in none.
+//! Tests one manager in many runtimes, in unusual ones, and without any.
 
 use std::future::Future;
 use std::pin::pin;
@@ -35,7 +35,7 @@ async fn lock_wait_and_release(locks: &LockManager) {
     locks.lock("k").run(async {}).await.expect("free");
 }
 
-/// `tokio::join!` without a runtime.
+/// Joins two futures like `tokio::join!`, without a runtime.
 async fn futures_join<A: Future, B: Future>(a: A, b: B) -> (A::Output, B::Output) {
     let (mut a, mut b) = (pin!(a), pin!(b));
     let (mut left, mut right) = (None, None);
@@ -61,7 +61,7 @@ async fn futures_join<A: Future, B: Future>(a: A, b: B) -> (A::Output, B::Output
     .await
 }
 
-/// What a program without any runtime does.
+/// Blocks on a future, as a program without a runtime does.
 fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(std::thread::Thread);
     impl Wake for Unpark {
@@ -139,13 +139,13 @@ fn a_lock_works_in_a_runtime_without_timers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lock_does_not_care_for_a_paused_clock() {
+async fn a_lock_works_under_a_paused_clock() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = super::manager(&server.url()).await;
     lock_wait_and_release(&locks).await;
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
-    // An hour of the runtime's time is nothing to the server.
+    // The server does not see the hour of the runtime's clock.
     tokio::time::advance(Duration::from_secs(3600)).await;
     assert!(guard.is_valid());
     guard.release().await.expect("held");
@@ -185,7 +185,7 @@ fn an_acquire_whose_runtime_ends_in_the_middle_leaves_nothing() {
         std::thread::sleep(Duration::from_micros(micros));
         drop(one);
     }
-    wait::until("nothing is taken and nobody is queued", || {
+    wait::until("no key is taken and no waiter is queued", || {
         keys(&server).is_empty()
     });
     let left = block_on(locks.drain(wait::PATIENCE));
@@ -221,16 +221,16 @@ fn a_waiter_is_served_while_its_runtime_is_busy_elsewhere() {
         runtime.block_on(async {
             let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
             for _ in 0..20 {
-                // Never at rest for long, as an overloaded service.
+                // The thread never rests for long, as in an overloaded service.
                 std::thread::sleep(Duration::from_millis(10));
                 tokio::task::yield_now().await;
             }
             let guard = waiter.await.expect("no panic").expect("its turn");
-            served.send(()).expect("somebody listens");
+            served.send(()).expect("the receiver lives");
             guard.release().await.expect("held");
         });
     });
-    wait::until("it waits", || {
+    wait::until("the waiter is queued", || {
         server.keys().iter().any(|key| key.contains("!q"))
     });
     block_on(guard.release()).expect("held");

@@ -1,4 +1,4 @@
-//! A server that is slow, and a link with a long way: right, only slower.
+//! Tests a slow server, and a link with a long delay.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::{keys, long, warm};
 use crate::conformance::{shared_cluster, shared_watched};
 
 #[tokio::test]
-async fn the_delay_of_the_answers_is_taken_off_the_lease() {
+async fn the_delay_of_the_answers_is_subtracted_from_the_lease() {
     needs!(redis);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
@@ -18,10 +18,11 @@ async fn the_delay_of_the_answers_is_taken_off_the_lease() {
     let (ttl, delay) = (Duration::from_secs(10), Duration::from_millis(700));
     proxy.set(Direction::Replies, Flow::Delay(delay));
     let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
-    // The server counts from before its answer; so must the owner, who got it that much later.
+    // The server counts from a time before its answer. So must the owner, who got the answer that much
+    // later.
     let owners = guard.remaining();
     assert!(owners <= ttl - delay, "{owners:?}");
-    let servers = server.time_to_live("lockkit:k").expect("it is there");
+    let servers = server.time_to_live("lockkit:k").expect("the key exists");
     assert!(guard.remaining() < servers, "{servers:?}");
     proxy.pass();
     guard.release().await.expect("held");
@@ -50,10 +51,10 @@ async fn a_slow_link_hands_over_too() {
     assert!(keys(&server).is_empty());
 }
 
-/// Where the servers are is asked over a long way: by the time a connection is made, somebody near would
-/// long have answered.
+/// Finds servers over a link so slow that a nearby server would have answered before a connection is
+/// made.
 #[tokio::test]
-async fn sentinels_and_nodes_that_are_far_away_are_found_all_the_same() {
+async fn distant_sentinels_and_nodes_are_found() {
     needs!(redis);
     let (sentinels, cluster) = (&shared_watched().sentinels, shared_cluster());
     let far = |server: &RedisServer| {

@@ -1,6 +1,8 @@
-//! Processes that are killed or stopped while they wait, or when they are given the lock: what they
-//! cost whoever stands behind them. The ttl is a minute, and a waiter's timer of last resort rings
-//! after half of that: who comes sooner was told. How much sooner is printed.
+//! Tests processes that are killed or stopped while they wait, or when they are given the lock.
+//!
+//! The tests check that the waiters behind them are told. The ttl is a minute, and a waiter's timer
+//! of last resort fires after half of it, so a waiter that comes sooner was told. The tests print
+//! how much sooner.
 
 use std::process::Command;
 use std::time::Instant;
@@ -25,7 +27,7 @@ async fn waits() {
     std::future::pending::<()>().await;
 }
 
-/// So many processes stand in the queue, in their order.
+/// Starts so many processes, which are queued in their order.
 async fn waiting(server: &RedisServer, count: usize) -> Vec<ChildProcess> {
     let mut processes = Vec::new();
     for process in 1..=count {
@@ -40,23 +42,23 @@ async fn waiting(server: &RedisServer, count: usize) -> Vec<ChildProcess> {
 }
 
 async fn queued(server: &RedisServer, count: usize) {
-    wait::eventually("it stands in the queue", async || {
+    wait::eventually("the processes are queued", async || {
         server.cli(&["ZCARD", "lockkit:!q:{k}"]) == count.to_string()
     })
     .await;
 }
 
-/// What becomes of the processes that stand before a waiter.
+/// The fate of the processes that queue before a waiter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fate {
     KilledWaiting,
-    /// Given the lock, and killed before they could say a word.
+    /// The first process is given the lock, and all are killed before they can act.
     KilledWithTheLock,
-    /// They keep their connections, and never come.
+    /// The processes are stopped, so that they keep their connections and never act.
     Stopped,
 }
 
-async fn the_next_one_comes(fate: Fate, count: usize) {
+async fn the_next_waiter_gets_the_lock(fate: Fate, count: usize) {
     let server = RedisServer::start();
     let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
@@ -78,28 +80,28 @@ async fn the_next_one_comes(fate: Fate, count: usize) {
         processes.iter_mut().for_each(ChildProcess::kill);
     }
     let next = timeout(wait::PATIENCE, waiter).await;
-    let next = next.expect("sooner than by its timer of last resort");
+    let next = next.expect("the push comes before the timer of last resort");
     let next = next.expect("no panic").expect("its turn");
     println!("{fate:?} × {count}: {:?}", released.elapsed());
     next.release().await.expect("held");
 }
 
 #[tokio::test]
-async fn a_process_that_is_killed_while_it_waits_costs_the_next_one_nothing() {
+async fn a_process_that_is_killed_while_it_waits_does_not_delay_the_next_one() {
     needs!(redis);
-    the_next_one_comes(Fate::KilledWaiting, 1).await;
-    the_next_one_comes(Fate::KilledWaiting, 3).await;
+    the_next_waiter_gets_the_lock(Fate::KilledWaiting, 1).await;
+    the_next_waiter_gets_the_lock(Fate::KilledWaiting, 3).await;
 }
 
 #[tokio::test]
-async fn a_process_that_is_killed_with_a_lock_it_was_given_costs_the_next_one_its_grant() {
+async fn a_process_that_is_killed_after_a_hand_over_delays_the_next_one_by_its_grant() {
     needs!(redis);
-    the_next_one_comes(Fate::KilledWithTheLock, 1).await;
+    the_next_waiter_gets_the_lock(Fate::KilledWithTheLock, 1).await;
 }
 
 #[tokio::test]
-async fn processes_that_are_stopped_in_the_queue_cost_the_next_one_their_grants() {
+async fn processes_that_are_stopped_in_the_queue_delay_the_next_one_by_their_grants() {
     needs!(redis);
-    the_next_one_comes(Fate::Stopped, 1).await;
-    the_next_one_comes(Fate::Stopped, 4).await;
+    the_next_waiter_gets_the_lock(Fate::Stopped, 1).await;
+    the_next_waiter_gets_the_lock(Fate::Stopped, 4).await;
 }

@@ -1,4 +1,4 @@
-//! How often the server is asked, counted by the server itself.
+//! Tests how many commands the kit sends, counted by the server itself.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub(crate) fn counts(expected: &[(&str, u64)]) -> BTreeMap<String, u64> {
         .collect()
 }
 
-/// What was asked since the reset, but for the harness's own questions.
+/// Returns the commands since the reset, without the harness's own.
 pub(crate) fn asked(server: &RedisServer) -> BTreeMap<String, u64> {
     let mut stats = server.commandstats();
     stats.remove("info");
@@ -43,7 +43,8 @@ async fn a_free_lock_is_one_write_of_native_commands_and_its_release_a_short_scr
     assert_eq!((release.get("eval"), release.get("time")), (None, None));
 }
 
-/// Runs `act` with the answers held back until `sent`: the bytes that were asked by then, and in all.
+/// Runs `act` while the answers are held back until `sent`. Returns the bytes requested by then, and
+/// in all.
 async fn bytes_before_and_after_the_first_answer<T>(
     proxy: &Proxy,
     act: impl Future<Output = T> + Send + 'static,
@@ -63,11 +64,11 @@ where
 }
 
 #[tokio::test]
-async fn an_older_server_is_asked_for_what_stands_there_by_a_command_of_its_own() {
+async fn an_older_server_is_asked_for_the_value_by_a_separate_command() {
     needs!(redis);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
-    // Its answer is the server's own, as Redis 6.2 gives it.
+    // The server's answer is the one that Redis 6.2 gives.
     proxy.set(Direction::Requests, Flow::SetWithoutGet);
     let locks = warm(&proxy, Duration::from_secs(5)).await;
     let other = manager(&proxy.redis_url()).await;
@@ -95,21 +96,21 @@ async fn a_free_lock_and_its_release_are_one_round_trip_each() {
     let (held, mut guards) = tokio::sync::mpsc::unbounded_channel();
     let request = locks.lock("k").ttl(long());
     server.reset_stats();
-    // TIME is the last of the commands: when the server has run it, all was asked before anything
-    // was answered.
+    // TIME is the last of the commands. When the server has run it, the client has sent everything
+    // before any answer.
     let acquire = async move { held.send(request.acquire().await.expect("free")) };
     let (before, all) = bytes_before_and_after_the_first_answer(&proxy, acquire, || {
         server.commandstats().contains_key("time")
     })
     .await;
-    assert_eq!(before, all, "nothing is asked after the first answer");
+    assert_eq!(before, all, "no command is sent after the first answer");
     let guard = guards.recv().await.expect("a guard");
     let release = async move { guard.release().await.expect("held") };
     let (before, all) = bytes_before_and_after_the_first_answer(&proxy, release, || {
         server.get("lockkit:k").is_none()
     })
     .await;
-    assert_eq!(before, all, "nothing is asked after the first answer");
+    assert_eq!(before, all, "no command is sent after the first answer");
 }
 
 #[tokio::test]
@@ -149,7 +150,7 @@ async fn a_refusal_is_one_round_trip_and_inside_the_process_none() {
 }
 
 #[tokio::test]
-async fn idle_waiters_and_idle_managers_ask_nothing() {
+async fn idle_waiters_and_idle_managers_send_nothing() {
     needs!(redis);
     let server = RedisServer::start();
     let owner = manager(&server.url()).await;
@@ -157,7 +158,7 @@ async fn idle_waiters_and_idle_managers_ask_nothing() {
     for _ in 0..4 {
         managers.push(manager(&server.url()).await);
     }
-    // Renewed every 10 s at the earliest.
+    // The lease is renewed every 10 s at the earliest.
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let waiters: Vec<_> = (0..200)
         .map(|index| {
@@ -168,7 +169,7 @@ async fn idle_waiters_and_idle_managers_ask_nothing() {
             tokio::spawn(request.acquire())
         })
         .collect();
-    wait::eventually("all stand in line", async || {
+    wait::eventually("all waiters are queued", async || {
         server.cli(&["ZCARD", "lockkit:!q:{k}"]) == "4"
     })
     .await;
@@ -182,7 +183,7 @@ async fn idle_waiters_and_idle_managers_ask_nothing() {
 }
 
 #[tokio::test]
-async fn five_thousand_keys_with_a_waiter_each_ask_nothing_and_all_are_served() {
+async fn waiters_for_five_thousand_keys_send_nothing_and_all_are_served() {
     needs!(redis);
     let server = RedisServer::start();
     let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
@@ -199,8 +200,8 @@ async fn five_thousand_keys_with_a_waiter_each_ask_nothing_and_all_are_served() 
         guards.push(held.await.expect("no panic").expect("free"));
     }
     let waiters = all(&locks);
-    wait::eventually("each stands in its queue", async || {
-        // Locks, queues and the mark.
+    wait::eventually("each waiter is queued", async || {
+        // The keys are locks, queues and the high-water mark.
         server
             .cli(&["DBSIZE"])
             .parse()
@@ -247,7 +248,7 @@ async fn many_locks_are_renewed_in_batches() {
 }
 
 #[tokio::test]
-async fn a_manager_that_is_gone_leaves_no_connection() {
+async fn a_dropped_manager_leaves_no_connection() {
     needs!(redis);
     let server = RedisServer::start();
     let connected = || {
@@ -271,8 +272,11 @@ async fn a_manager_that_is_gone_leaves_no_connection() {
         });
         runtime.join().expect("no panic");
     }
-    // Who asks is connected too.
-    wait::eventually("they are gone", async || connected() == "1").await;
+    // The connection that asks is counted too.
+    wait::eventually("the other connections are closed", async || {
+        connected() == "1"
+    })
+    .await;
     assert!(super::keys(&server).is_empty());
 }
 
@@ -299,6 +303,9 @@ async fn a_connect_dropped_after_any_number_of_polls_leaves_no_connection() {
         })
         .await;
     }
-    // Who asks is connected too.
-    wait::eventually("they are gone", async || connected() == "1").await;
+    // The connection that asks is counted too.
+    wait::eventually("the other connections are closed", async || {
+        connected() == "1"
+    })
+    .await;
 }

@@ -1,4 +1,4 @@
-//! Keys of the lock that hold something else.
+//! Tests keys of the lock that hold another type of value.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::{its_turn, keys, kind, long, manager, taken};
 
 #[tokio::test]
-async fn a_key_of_another_type_is_a_mistake_and_is_left_alone() {
+async fn a_key_of_another_type_is_a_mistake_and_is_left_unchanged() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
@@ -23,7 +23,7 @@ async fn a_key_of_another_type_is_a_mistake_and_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_lock_overwritten_by_another_type_is_lost_and_left_alone() {
+async fn a_lock_overwritten_by_another_type_is_lost_and_left_unchanged() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
@@ -41,8 +41,10 @@ async fn a_lock_overwritten_by_another_type_is_lost_and_left_alone() {
     others.release().await.expect("held");
 }
 
-/// A mark that no fencing token can be counted from: the lock is refused, and none is left behind,
-/// whether the mark was so before the manager came or became so under it.
+/// Checks a high-water mark from which no fencing token can be counted.
+///
+/// The lock is refused and no key is left, both if the mark was bad before the manager connected
+/// and if it became bad later.
 async fn is_refused_as_a_mark(spoil: impl Fn(&RedisServer)) {
     let spoilt = RedisServer::start();
     spoil(&spoilt);
@@ -51,13 +53,17 @@ async fn is_refused_as_a_mark(spoil: impl Fn(&RedisServer)) {
 
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
-    drop(locks.lock("k").acquire().await.expect("all is well"));
+    drop(locks.lock("k").acquire().await.expect("the mark is good"));
     locks_are_gone(&server).await;
     server.cli(&["DEL", "lockkit:!f"]);
     spoil(&server);
     no_lock_is_given(&locks, &server).await;
     server.cli(&["DEL", "lockkit:!f"]);
-    let guard = locks.lock("k").acquire().await.expect("all is well again");
+    let guard = locks
+        .lock("k")
+        .acquire()
+        .await
+        .expect("the mark is good again");
     guard.release().await.expect("held");
     let left = locks.drain(wait::PATIENCE).await;
     assert_eq!((left.held(), left.releasing()), (0, 0));
@@ -106,13 +112,13 @@ async fn a_mark_above_every_clock_is_a_mistake_and_stays_as_it_is() {
         })
         .await;
 
-        // A release that gives the lock away counts nothing from it either.
+        // A hand-over does not count from such a mark either.
         let server = RedisServer::start();
         let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
         let guard = taken(&locks, "k", long()).await;
         let waiter = other.lock("k").ttl(long()).wait(Wait::Forever);
         let waiter = tokio::spawn(waiter.acquire());
-        wait::eventually("it waits", async || keys(&server).len() == 2).await;
+        wait::eventually("the waiter is queued", async || keys(&server).len() == 2).await;
         server.cli(&["SET", "lockkit:!f", mark]);
         guard.release().await.expect("held");
         drop(its_turn(waiter).await);
@@ -122,7 +128,7 @@ async fn a_mark_above_every_clock_is_a_mistake_and_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_mark_that_is_ahead_of_the_clock_is_counted_on_from() {
+async fn tokens_count_on_from_a_mark_that_is_ahead_of_the_clock() {
     needs!(redis);
     let server = RedisServer::start();
     let ahead = 4_000_000_000_000_000_u64;
@@ -136,7 +142,7 @@ async fn a_mark_that_is_ahead_of_the_clock_is_counted_on_from() {
         assert!(token > last, "{token} after {last}");
         last = token;
         match round {
-            // However it ends.
+            // The leases end in different ways.
             0 | 1 => guard.release().await.expect("held"),
             2 => {
                 server.cli(&["DEL", "lockkit:k"]);
@@ -144,14 +150,14 @@ async fn a_mark_that_is_ahead_of_the_clock_is_counted_on_from() {
             }
             _ => {
                 drop(guard);
-                wait::eventually("it is given back", async || keys(&server).is_empty()).await;
+                wait::eventually("the lock is released", async || keys(&server).is_empty()).await;
             }
         }
     }
 }
 
 #[tokio::test]
-async fn a_queue_of_another_type_costs_nothing_but_the_push() {
+async fn with_a_queue_of_another_type_only_the_push_is_missing() {
     needs!(redis);
     let server = RedisServer::start();
     let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
@@ -161,12 +167,12 @@ async fn a_queue_of_another_type_costs_nothing_but_the_push() {
     let waiter = tokio::spawn(other.lock("k").wait(Wait::Forever).acquire());
     assert!(
         timeout(ttl * 2, guard.lost()).await.is_err(),
-        "it is renewed"
+        "the lock is renewed"
     );
     guard.release().await.expect("held");
     let next = timeout(wait::PATIENCE, waiter)
         .await
-        .expect("at the end of the ttl it knew of");
+        .expect("the waiter asks at the end of the known ttl");
     let next = next.expect("no panic").expect("its turn");
     next.cooldown(Duration::from_millis(10));
     next.release().await.expect("held");

@@ -1,4 +1,4 @@
-//! Questions that nobody waits for any more, and networks that deliver them late: undone.
+//! Tests requests whose callers have gone, and networks that deliver them late: all are undone.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -21,7 +21,7 @@ async fn an_acquire_that_timed_out_is_undone_when_the_network_is_back() {
         let answer = locks.lock("k").ttl(long()).acquire().await;
         assert_eq!(kind(answer), ErrorKind::Unavailable);
         proxy.pass();
-        wait::eventually("it is undone", async || {
+        wait::eventually("the acquire is undone", async || {
             locks.held().is_empty() && keys(&server).is_empty()
         })
         .await;
@@ -36,7 +36,8 @@ async fn an_acquire_is_undone_behind_itself_on_the_first_connection_of_a_runtime
     needs!(redis);
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
-    // Dropped when it is woken by its answer: sent, granted, and nobody has looked.
+    // The acquire is dropped when its answer wakes it: it is sent and granted, and its future has
+    // not read the answer.
     {
         let mut acquire = pin!(locks.lock("k").ttl(long()).acquire());
         poll_fn(|context| {
@@ -49,8 +50,9 @@ async fn an_acquire_is_undone_behind_itself_on_the_first_connection_of_a_runtime
         })
         .await;
     }
-    wait::eventually("it is undone", async || keys(&server).is_empty()).await;
-    // Between connections there is no order: the undoing might have come first.
+    wait::eventually("the acquire is undone", async || keys(&server).is_empty()).await;
+    // There is no order between connections, so the undo of another connection might have come
+    // first.
     let clients = server.cli(&["CLIENT", "LIST"]);
     let keepers = clients.lines().find(|client| client.contains(" sub=1 "));
     let keepers = keepers.expect("the keeper listens");
@@ -58,7 +60,7 @@ async fn an_acquire_is_undone_behind_itself_on_the_first_connection_of_a_runtime
 }
 
 #[tokio::test]
-async fn an_acquire_that_was_cancelled_is_not_in_the_way_of_the_next() {
+async fn a_cancelled_acquire_does_not_block_the_next_one() {
     needs!(redis);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
@@ -66,22 +68,22 @@ async fn an_acquire_that_was_cancelled_is_not_in_the_way_of_the_next() {
     for _ in 0..20 {
         proxy.set(Direction::Replies, Flow::Hold);
         let cancelled = tokio::spawn(locks.lock("k").ttl(long()).acquire());
-        wait::eventually("the server has granted it", async || {
+        wait::eventually("the server has granted the lock", async || {
             !keys(&server).is_empty()
         })
         .await;
         cancelled.abort();
         assert!(cancelled.await.expect_err("aborted").is_cancelled());
         proxy.pass();
-        // Nobody holds the lock: the client's retry after a timeout must not be told "busy".
+        // The lock has no owner, so the client's retry after a timeout must not get `Busy`.
         let guard = locks.lock("k").ttl(long()).acquire().await;
         guard
-            .expect("nobody holds it")
+            .expect("the lock has no owner")
             .release()
             .await
             .expect("held");
     }
-    wait::eventually("nothing is left", async || keys(&server).is_empty()).await;
+    wait::eventually("no key is left", async || keys(&server).is_empty()).await;
 }
 
 #[tokio::test]
@@ -103,16 +105,16 @@ async fn acquires_that_had_no_time_leave_nothing() {
 }
 
 #[tokio::test]
-async fn what_an_old_connection_delivers_late_is_undone_after_the_release_too() {
+async fn a_late_request_of_an_old_connection_is_undone_after_the_release_too() {
     needs!(redis);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
     let locks = warm(&proxy, Duration::from_millis(400)).await;
     proxy.freeze();
-    // Nobody answers: after a while the connection is given up for a new one.
+    // No answer comes, so after a while the manager replaces the connection.
     let first = locks.lock("other").ttl(long()).acquire();
     assert_eq!(kind(first.await), ErrorKind::Unavailable);
-    // One whose first question goes down the old connection, and whose second by a new one.
+    // The first request of this acquire uses the old connection, and the second a new one.
     let guard = loop {
         let request = locks.lock("k").ttl(long()).wait(Wait::For(long()));
         if let Ok(guard) = request.acquire().await {
@@ -121,17 +123,17 @@ async fn what_an_old_connection_delivers_late_is_undone_after_the_release_too() 
     };
     guard.release().await.expect("held");
     proxy.thaw();
-    // Their ttl is a minute: who is gone before was undone.
-    wait::eventually("what came late is undone", async || {
+    // Their ttl is a minute, so a key that is gone before was undone.
+    wait::eventually("the late request is undone", async || {
         keys(&server).is_empty()
     })
     .await;
     tokio::time::sleep(Duration::from_millis(100)).await;
-    wait::eventually("for good", async || keys(&server).is_empty()).await;
+    wait::eventually("no key comes back", async || keys(&server).is_empty()).await;
 }
 
 #[tokio::test]
-async fn what_an_old_connection_delivers_late_is_undone_after_a_loss_too() {
+async fn a_late_request_of_an_old_connection_is_undone_after_a_loss_too() {
     needs!(redis);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
@@ -139,7 +141,8 @@ async fn what_an_old_connection_delivers_late_is_undone_after_a_loss_too() {
     proxy.freeze();
     let first = locks.lock("other").ttl(long()).acquire();
     assert_eq!(kind(first.await), ErrorKind::Unavailable);
-    // Long enough not to run out in the meantime, and renewed every four seconds.
+    // The ttl is long enough not to run out meanwhile, and the lease is renewed every four
+    // seconds.
     let ttl = Duration::from_secs(12);
     let guard = loop {
         let request = locks.lock("k").ttl(ttl).wait(Wait::For(long()));
@@ -147,22 +150,25 @@ async fn what_an_old_connection_delivers_late_is_undone_after_a_loss_too() {
             break guard;
         }
     };
-    // Somebody deletes it. The first question arrives behind that, and takes the key for an owner
-    // who knows of the loss.
+    // The test deletes the key. The first request arrives after that and takes the key for an
+    // owner that already knows of the loss.
     server.cli(&["DEL", "lockkit:k"]);
     guard.lost().await;
     drop(guard);
-    // The release of the lost lease is answered, and undoes nothing of what comes behind it.
+    // The release of the lost lease is answered, and undoes nothing that arrives later.
     assert!(locks.drain(wait::PATIENCE).await.is_complete());
     proxy.thaw();
-    wait::eventually("it comes late", async || server.get("lockkit:k").is_some()).await;
+    wait::eventually("the first request arrives late", async || {
+        server.get("lockkit:k").is_some()
+    })
+    .await;
     let mut left = ttl;
-    wait::eventually("what came late is undone", async || {
+    wait::eventually("the late request is undone", async || {
         left = server.time_to_live("lockkit:k").unwrap_or(left);
         keys(&server).is_empty()
     })
     .await;
-    assert!(left > ttl / 6, "it has run out by itself: {left:?}");
+    assert!(left > ttl / 6, "the lease has run out by itself: {left:?}");
 }
 
 #[tokio::test]
@@ -173,11 +179,11 @@ async fn an_acquire_dropped_before_its_batch_is_sent_again_leaves_no_key() {
     let locks = warm(&proxy, wait::PATIENCE).await;
     let acquire = |key: &str| tokio::spawn(locks.lock(key).ttl(long()).acquire());
 
-    // Two requests are out, so that what comes now goes in a batch; the server does not know its
-    // script, and says so.
+    // Two requests are under way, so later ones go in a batch. The server does not know the
+    // script of the batch and says so.
     proxy.set(Direction::Replies, Flow::Hold);
     let alone = [acquire("a"), acquire("b")];
-    wait::eventually("both are granted", async || {
+    wait::eventually("both locks are granted", async || {
         ["lockkit:a", "lockkit:b"]
             .iter()
             .all(|key| server.get(key).is_some())
@@ -189,7 +195,7 @@ async fn an_acquire_dropped_before_its_batch_is_sent_again_leaves_no_key() {
         proxy.held(Direction::Replies) > held
     })
     .await;
-    // One of them is dropped and undone, before the batch is sent again with its script.
+    // One of the two is dropped and undone before the batch is sent again with its script.
     proxy.set(Direction::Replies, Flow::HoldAfter(held));
     let mut guards = Vec::new();
     for granted in alone {

@@ -1,4 +1,5 @@
-//! A server that is cut off from a client: no answer, and no end of the connection either.
+//! Tests a server that is cut off from a client: no answer comes, and the connection does not
+//! end.
 
 use std::time::Duration;
 
@@ -8,9 +9,10 @@ use tokio::time::timeout;
 
 use super::{Nodes, builder, kind};
 
-/// An eighth of it is how long an attempt waits for a server.
+/// The ttl. An attempt waits for a server for an eighth of it.
 const TTL: Duration = Duration::from_secs(16);
-/// Were each to wait for it, they would take longer than anybody's patience.
+/// The number of attempts. If each waited for the server, they would take longer than the
+/// patience.
 const ATTEMPTS: usize = 50;
 
 #[tokio::test]
@@ -20,7 +22,8 @@ async fn a_server_that_is_cut_off_costs_nothing_after_the_first_miss() {
     let between = Proxy::to(nodes.0[2].address());
     let urls = [nodes.0[0].url(), nodes.0[1].url(), between.redis_url()];
     let locks = builder(urls).connect().await.expect("a manager");
-    // With one server in a stranger's hand the third one decides, and an attempt waits for it.
+    // Another client has one server's key, so the third server decides, and an attempt waits
+    // for it.
     nodes.0[0].cli(&["SET", "lockkit:k", "stranger"]);
     let guard = locks
         .lock("k")
@@ -31,7 +34,8 @@ async fn a_server_that_is_cut_off_costs_nothing_after_the_first_miss() {
     guard.release().await.expect("held");
 
     between.black_hole();
-    // Two of three answer: that is no outage, but a lock that the stranger may have.
+    // Two of three servers answer. That is no outage, but a lock that the other client may
+    // have.
     let busy = async || {
         let refused = locks.lock("k").ttl(TTL).acquire().await;
         assert_eq!(kind(refused), ErrorKind::Busy);
@@ -43,8 +47,8 @@ async fn a_server_that_is_cut_off_costs_nothing_after_the_first_miss() {
         }
     })
     .await
-    .expect("nobody waits for it any more");
-    // Whoever does not need it has not noticed anything.
+    .expect("no attempt waits for the server any more");
+    // An attempt that does not need that server has noticed nothing.
     let guard = locks
         .lock("l")
         .ttl(TTL)
@@ -54,7 +58,7 @@ async fn a_server_that_is_cut_off_costs_nothing_after_the_first_miss() {
     guard.release().await.expect("held");
 
     between.pass();
-    wait::eventually("it votes again", async || {
+    wait::eventually("the server votes again", async || {
         match locks.lock("k").ttl(TTL).acquire().await {
             Ok(guard) => guard.release().await.is_ok(),
             Err(_) => false,
@@ -81,7 +85,7 @@ async fn servers_that_hang_cost_no_lock_that_a_majority_holds() {
     }
     for round in 0..200 {
         let guard = locks.lock(format!("free:{}", round % 20)).ttl(TTL);
-        let guard = guard.acquire().await.expect("three are well");
+        let guard = guard.acquire().await.expect("three servers are healthy");
         guard.release().await.expect("held");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

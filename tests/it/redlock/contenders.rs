@@ -1,7 +1,9 @@
-//! Many who want the same lock, while servers stop and die as often as they may, and clients with the
-//! lock in their hands: one is inside, tokens rise, and nothing is left behind.
+//! Tests many contenders for one lock, while as many servers as allowed stop and die, and clients die
+//! while they hold the lock.
 //!
-//! `LOCK_TESTS_REDLOCK` says how many acquisitions.
+//! One contender is inside at a time, tokens rise, and no key is left.
+//!
+//! `LOCK_TESTS_REDLOCK` sets the number of acquisitions.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,31 +16,32 @@ use tokio::time::timeout;
 use super::{Nodes, long};
 
 const MANAGERS: usize = 4;
-/// Of each manager.
+/// The tasks of each manager.
 const TASKS: usize = 3;
-/// The ttl of locks whose servers may forget them, and how long these are kept out.
+/// The ttl of locks that servers may lose, which is also the time for which such a server does not
+/// vote.
 const MAX_TTL: Duration = Duration::from_secs(3);
-/// One of so many attempts is a client's that dies as soon as it has the lock.
+/// One of this many attempts plays a client that dies as soon as it has the lock.
 const MORTAL: u64 = 1_000;
 
-/// What one lock guards.
+/// The resource that one lock guards.
 #[derive(Default)]
 pub(super) struct Guarded {
     inside: AtomicBool,
     highest: AtomicU64,
     entered: AtomicU64,
-    /// Of a client that died inside, and gave nothing back.
+    /// The lock of a client that died inside and released nothing.
     dead: Mutex<Option<LockHandle>>,
     died: AtomicU64,
 }
 
 impl Guarded {
-    /// Goes in and out again.
+    /// Enters and leaves the resource.
     pub(super) async fn enter(&self, guard: LockGuard) -> LockGuard {
         assert!(!self.inside.swap(true, Ordering::SeqCst), "two are inside");
         let dead = self.dead.lock().expect("no panic").take();
         let counts = dead.is_some_and(|dead| dead.is_valid());
-        assert!(!counts, "the dead one's time is not over");
+        assert!(!counts, "the lease of the dead client has not ended");
         let token = u64::from(guard.fencing_token());
         let before = self.highest.swap(token, Ordering::SeqCst);
         assert!(before < token, "{token} was granted after {before}");
@@ -48,7 +51,7 @@ impl Guarded {
         guard
     }
 
-    /// Goes in, and gives nothing back: servers keep the lock until it has run out.
+    /// Enters and releases nothing, so that servers keep the lock until it has run out.
     async fn die(&self, guard: LockGuard) {
         let guard = self.enter(guard).await;
         *self.dead.lock().expect("no panic") = Some(guard.handle());
@@ -72,11 +75,11 @@ struct Crowd {
     tasks: Vec<tokio::task::JoinHandle<Refused>>,
     managers: Vec<LockManager>,
     all: u64,
-    /// Servers that were stopped or killed.
+    /// The number of servers that were stopped or killed.
     crashes: AtomicU64,
 }
 
-/// How often a task came away without the lock.
+/// Counts how often a task did not get the lock.
 #[derive(Debug, Default)]
 struct Refused {
     busy: u64,
@@ -96,7 +99,7 @@ impl Crowd {
         };
         for _ in 0..MANAGERS {
             let builder = nodes.builder().max_ttl(max_ttl).default_ttl(ttl);
-            // A server that is stopped is to be found out while the others are still at it.
+            // A stopped server must be detected while the others are still at work.
             let builder = builder.operation_timeout(Duration::from_secs(2));
             let locks = builder.connect().await.expect("a manager");
             for task in 0..TASKS {
@@ -105,7 +108,7 @@ impl Crowd {
                     _ => Wait::For(Duration::from_secs(5)),
                 };
                 let (guarded, over) = (Arc::clone(&crowd.guarded), Arc::clone(&crowd.over));
-                // Where a lock is long, nobody lives to see its end.
+                // With a long ttl no client dies, because the test would not see the end of its lock.
                 let mortal = ttl == MAX_TTL;
                 let task = contend(locks.clone(), guarded, wait, mortal, over);
                 crowd.tasks.push(tokio::spawn(task));
@@ -115,10 +118,13 @@ impl Crowd {
         crowd
     }
 
-    /// Resolves when another tenth is done, or a thousand.
+    /// Waits until another tenth of the acquisitions is done, or a thousand of them.
     async fn goes_on(&self) {
         let enough = self.guarded.entered() + (self.all / 10).min(1_000);
-        wait_long("they go on", async || self.guarded.entered() >= enough).await;
+        wait_long("the contenders go on", async || {
+            self.guarded.entered() >= enough
+        })
+        .await;
     }
 
     fn is_done(&self) -> bool {
@@ -130,7 +136,7 @@ impl Crowd {
     }
 
     async fn end(self) {
-        wait_long("all is done", async || self.is_done()).await;
+        wait_long("all acquisitions are done", async || self.is_done()).await;
         self.over.store(true, Ordering::SeqCst);
         let mut all = Refused::default();
         for task in self.tasks {
@@ -152,12 +158,12 @@ impl Crowd {
     }
 }
 
-/// So many of them may take the machine's time for a while.
+/// Returns the patience, because many contenders may keep the machine busy for a while.
 pub(super) fn patience() -> Duration {
     wait::PATIENCE * (3 + u32::try_from(acquisitions() / 1_000).expect("small"))
 }
 
-/// As [`wait::eventually`], for what takes as long as it is told to.
+/// Waits as [`wait::eventually`] does, for a state that may take as long as the test is told to run.
 pub(super) async fn wait_long(what: &str, mut state: impl AsyncFnMut() -> bool) {
     let waited = timeout(patience(), async {
         while !state().await {
@@ -180,13 +186,13 @@ async fn contend(
     while !over.load(Ordering::SeqCst) {
         attempts += 1;
         let dies = mortal && attempts % MORTAL == 50;
-        // Nobody renews a dead client's lock.
+        // A dead client does not renew its lock.
         let renew = if dies { Renew::Off } else { Renew::Auto };
         let acquire = locks.lock("k").wait(wait).renew(renew).acquire();
         match timeout(wait::PATIENCE, acquire).await.expect("no hang") {
             Ok(guard) if dies => {
                 let over = timeout(wait::PATIENCE, guarded.die(guard));
-                over.await.expect("it runs out");
+                over.await.expect("the lease runs out");
             }
             Ok(guard) => {
                 let guard = guarded.enter(guard).await;
@@ -208,7 +214,7 @@ async fn contend(
                 refused.unavailable += 1;
             }
         }
-        // Whoever is refused at once leaves the machine to the others for a moment.
+        // A task that is refused at once leaves the machine to the others for a moment.
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     refused
@@ -218,7 +224,7 @@ async fn contend(
 async fn one_of_many_contenders_is_inside_while_servers_stop_and_go_on() {
     needs!(redis);
     let nodes = Nodes::start(5);
-    // Nothing of them ends by itself while this test lasts.
+    // No lease ends by itself during this test.
     let crowd = Crowd::start(&nodes, long(), long()).await;
     for first in (0..5).cycle() {
         if crowd.is_done() {
@@ -236,7 +242,7 @@ async fn one_of_many_contenders_is_inside_while_servers_stop_and_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_of_many_contenders_is_inside_while_servers_die_and_forget() {
+async fn one_of_many_contenders_is_inside_while_servers_die_and_lose_their_data() {
     needs!(redis);
     let nodes = Nodes::start(5);
     let crowd = Crowd::start(&nodes, MAX_TTL, MAX_TTL).await;
@@ -249,12 +255,12 @@ async fn one_of_many_contenders_is_inside_while_servers_die_and_forget() {
         crowd.crash(2);
         nodes.0[dies].kill();
         crowd.goes_on().await;
-        // While it does not vote yet, one more may be missing.
+        // While that server does not vote yet, another one may be missing.
         nodes.0[stops].stop();
         nodes.0[dies].start_again();
         crowd.goes_on().await;
         nodes.0[stops].cont();
-        wait::eventually("it votes again", async || {
+        wait::eventually("the server votes again", async || {
             nodes.0[dies].cli(&["HGET", "lockkit:!r", "opens"]) == "0"
         })
         .await;

@@ -1,13 +1,13 @@
-//! Connections that break under a proposal: it is sent again, and proxies deliver the first copies when the lease is
-//! over.
+//! Tests proposals that are sent again after a broken connection, when proxies deliver the first copies after the
+//! lease is over.
 
 use lock_core::ErrorKind;
 use lock_tests::{Direction, Proxy, RedisServer, needs, wait};
 
 use super::{Nodes, builder, kind, long, meets};
 
-/// Takes `k` while the first copies of the proposals to two of three servers stay in the proxies, gives it back, and
-/// lets them arrive. The ttl is a minute.
+/// Takes `k` while proxies keep the first copies of the proposals to two of three servers, releases it, and lets the
+/// copies arrive. The ttl is a minute.
 async fn first_copies_are_undone(is_taken: bool) {
     let nodes = Nodes::start(3);
     let [first, second] = [0, 1].map(|node| Proxy::to(nodes.0[node].address()));
@@ -47,7 +47,7 @@ async fn first_copies_are_undone(is_taken: bool) {
     match other {
         Some((guard, _other)) => {
             assert_eq!(kind(answer), ErrorKind::Busy);
-            // The undoing that is sent at once would meet the first copies.
+            // The undo that is sent at once would otherwise meet the first copies.
             assert_eq!(locks.drain(wait::PATIENCE).await.releasing(), 0);
             guard.release().await.expect("held");
         }
@@ -56,10 +56,10 @@ async fn first_copies_are_undone(is_taken: bool) {
     nodes.are_left_clean().await;
 
     proxies.iter().for_each(|it| it.thaw());
-    // Not both at one moment: the one may be undone before the other comes.
+    // The copies may not be there at one moment, because one may be undone before the other arrives.
     let have_it = |node: &RedisServer| node.get("lockkit:k").is_some();
     let mut came = [false; 2];
-    wait::eventually("the first copies come late", async || {
+    wait::eventually("the first copies arrive late", async || {
         for (came, node) in came.iter_mut().zip(&nodes.0) {
             *came |= have_it(node);
         }

@@ -1,4 +1,4 @@
-//! Servers that died and came back without their data.
+//! Tests servers that died and came back without their data.
 
 use std::time::Duration;
 
@@ -7,7 +7,8 @@ use lock_tests::{RedisServer, needs, wait};
 
 use super::{Nodes, at_last, kind, long};
 
-/// How long a server without data is kept out, and the ttl of the lock that it has forgotten.
+/// The time for which a server without data does not vote, and the ttl of the lock that it has
+/// lost.
 const MAX_TTL: Duration = Duration::from_secs(3);
 
 #[tokio::test]
@@ -21,18 +22,27 @@ async fn servers_that_come_back_empty_do_not_vote() {
         .acquire()
         .await
         .expect("free");
-    wait::eventually("all have agreed", async || held.acks().granted() == 5).await;
+    wait::eventually("all servers have granted the lock", async || {
+        held.acks().granted() == 5
+    })
+    .await;
     nodes.0[0].restart_empty();
     nodes.0[3].restart_empty();
-    // One that knew them before, and one that did not.
+    // One manager knew the servers before, and the other did not.
     for locks in [locks, nodes.manager().await] {
         let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
-        wait::eventually("all that vote have", async || guard.acks().granted() == 3).await;
+        wait::eventually("all voting servers have granted the lock", async || {
+            guard.acks().granted() == 3
+        })
+        .await;
         assert_eq!(nodes.that_have("k"), [1, 2, 4]);
         guard.release().await.expect("held");
-        wait::eventually("it is given back", async || nodes.that_have("k").is_empty()).await;
+        wait::eventually("the lock is released", async || {
+            nodes.that_have("k").is_empty()
+        })
+        .await;
     }
-    // With two that do not vote, a third one cannot be spared.
+    // While two servers do not vote, a third one must not be missing.
     nodes.0[1].kill();
     let locks = nodes.manager().await;
     assert_eq!(
@@ -43,13 +53,14 @@ async fn servers_that_come_back_empty_do_not_vote() {
 }
 
 #[tokio::test]
-async fn a_lock_that_two_servers_have_forgotten_is_not_given_away_before_it_ends() {
+async fn a_lock_that_two_servers_have_lost_is_not_granted_again_before_it_ends() {
     needs!(redis);
     let nodes = Nodes::start(5);
     let builder = || nodes.builder().max_ttl(MAX_TTL).default_ttl(MAX_TTL);
     let locks = builder().connect().await.expect("a manager");
     let other = builder().connect().await.expect("a manager");
-    // It is to stand on three servers, so that two who forget it would make a majority without it.
+    // The lock must be on three servers, so that the two that lose it would be part of a majority
+    // without it.
     for node in [3, 4] {
         nodes.0[node].cli(&["SET", "lockkit:k", "stranger"]);
     }
@@ -64,12 +75,12 @@ async fn a_lock_that_two_servers_have_forgotten_is_not_given_away_before_it_ends
     assert_eq!(nodes.that_have("k"), [0]);
 
     let next = at_last(&other, "k", MAX_TTL).await;
-    assert!(!held.is_valid(), "two hold one lock");
+    assert!(!held.is_valid(), "two owners of one lock");
     assert!(next.fencing_token() > held.fencing_token());
     drop(next);
 
-    // They are like the others again when that time is over.
-    wait::eventually("all five agree", async || {
+    // The two servers vote again when that time is over.
+    wait::eventually("all five servers grant the lock", async || {
         let _guard = at_last(&other, "k", MAX_TTL).await;
         nodes.that_have("k").len() == 5
     })
@@ -78,11 +89,11 @@ async fn a_lock_that_two_servers_have_forgotten_is_not_given_away_before_it_ends
 }
 
 #[tokio::test]
-async fn servers_that_do_not_vote_yet_say_what_helps_and_that_does() {
+async fn the_error_about_servers_that_do_not_vote_yet_gives_a_remedy_that_works() {
     needs!(redis);
     let nodes = Nodes::start(3);
     let urls = || nodes.0.iter().map(|node| node.url());
-    // New servers, and a first process that does not say so.
+    // The servers are new, and the first process does not set `assume_fresh`.
     let first = LockManager::quorum(urls())
         .connect()
         .await
@@ -92,12 +103,12 @@ async fn servers_that_do_not_vote_yet_say_what_helps_and_that_does() {
             .lock("k")
             .acquire()
             .await
-            .expect_err("they do not vote");
+            .expect_err("the servers do not vote");
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         error.to_string()
     };
     refused(&first).await;
-    // It is too late to say it now, and the message does not claim otherwise.
+    // It is too late to set it now, and the message does not claim otherwise.
     let second = nodes.manager().await;
     let message = refused(&second).await;
     for words in [
@@ -107,22 +118,22 @@ async fn servers_that_do_not_vote_yet_say_what_helps_and_that_does() {
     ] {
         assert!(message.contains(words), "{message}");
     }
-    // What it says.
+    // The test follows the message.
     drop((first, second));
     for node in &nodes.0 {
         wait::eventually("the processes have ended", async || {
-            // The only client is the one that asks.
+            // The only client is the connection that asks.
             node.cli(&["CLIENT", "LIST"]).lines().count() == 1
         })
         .await;
         assert_eq!(node.cli(&["DEL", "lockkit:!r"]), "1");
     }
     let third = nodes.manager().await;
-    let guard = third.lock("k").acquire().await.expect("they vote");
+    let guard = third.lock("k").acquire().await.expect("the servers vote");
     guard.release().await.expect("held");
 }
 
-/// Where a node keeps the numbers of the key `k`.
+/// Returns the register in which a node keeps the numbers of the key `k`.
 fn register(node: &RedisServer) -> String {
     let fields = node.cli(&["HKEYS", "lockkit:!r"]);
     let mut fields = fields
@@ -134,14 +145,14 @@ fn register(node: &RedisServer) -> String {
 }
 
 #[tokio::test]
-async fn a_register_above_every_clock_is_a_mistake_and_one_of_three_costs_its_vote_only() {
+async fn a_register_above_every_clock_is_a_mistake_and_one_of_three_costs_only_its_vote() {
     needs!(redis);
     let nodes = Nodes::start(3);
     let locks = nodes.manager().await;
     let guard = at_last(&locks, "k", long()).await;
     let before = guard.fencing_token();
     guard.release().await.expect("held");
-    wait::eventually("all have a register", async || {
+    wait::eventually("all servers have a register", async || {
         let has = |node: &RedisServer| node.cli(&["HLEN", "lockkit:!r"]) == "3";
         nodes.0.iter().all(has)
     })

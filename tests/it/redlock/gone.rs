@@ -1,4 +1,4 @@
-//! A minority that is gone costs nothing; a majority that is gone is an outage.
+//! Tests that a missing minority costs nothing and that a missing majority is an outage.
 
 use std::time::{Duration, Instant};
 
@@ -8,13 +8,13 @@ use tokio::time::timeout;
 
 use super::{Nodes, at_last, kind, long};
 
-/// Long enough for a renewal on a busy machine, short enough to be waited for.
+/// A ttl long enough for a renewal on a busy machine, and short enough to wait for.
 const TTL: Duration = Duration::from_secs(3);
 
-/// How a server goes.
+/// The way in which a server fails.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fate {
-    /// SIGSTOP: its connections stay open, and nothing is answered.
+    /// SIGSTOP: its connections stay open, and it answers nothing.
     Stopped,
     /// `kill -9`.
     Killed,
@@ -29,18 +29,24 @@ impl Fate {
     }
 }
 
-/// It has been renewed: nothing else keeps it for longer than its ttl.
+/// Checks that the lock is renewed, because only a renewal keeps it for longer than its ttl.
 async fn outlives_its_ttl(guard: &LockGuard) {
     let held_for = guard.held_for();
-    wait::eventually("it was renewed", async || guard.held_for() > held_for + TTL).await;
+    wait::eventually("the lock is renewed", async || {
+        guard.held_for() > held_for + TTL
+    })
+    .await;
     assert!(guard.is_valid());
 }
 
-async fn two_of_five_are_not_missed_and_a_third_one_is(fate: Fate) {
+async fn two_missing_servers_of_five_are_no_outage_and_three_are(fate: Fate) {
     let nodes = Nodes::start(5);
     let (locks, other) = (nodes.acquainted().await, nodes.acquainted().await);
     let held = locks.lock("held").ttl(TTL).acquire().await.expect("free");
-    wait::eventually("all have agreed", async || held.acks().granted() == 5).await;
+    wait::eventually("all servers have granted the lock", async || {
+        held.acks().granted() == 5
+    })
+    .await;
 
     fate.befall(&nodes.0[1]);
     fate.befall(&nodes.0[4]);
@@ -54,16 +60,16 @@ async fn two_of_five_are_not_missed_and_a_third_one_is(fate: Fate) {
     let third = Instant::now();
     let remaining = held.remaining();
     fate.befall(&nodes.0[2]);
-    // Neither a lock that is held nor one that is free: too few can say.
+    // Neither the held key nor the free one can be decided, because too few servers answer.
     for key in ["held", "k"] {
         let refused = other.lock(key).ttl(TTL).acquire().await;
         assert_eq!(kind(refused), ErrorKind::Unavailable, "{key}");
     }
     let lost = timeout(wait::PATIENCE, held.lost()).await;
-    lost.expect("its time ends without a majority");
+    lost.expect("the lease ends without a majority");
     assert!(
         third.elapsed() >= remaining,
-        "silence ends no lock before its deadline"
+        "missing answers end no lock before its deadline"
     );
     let error = held.release().await.expect_err("lost");
     assert_eq!(error.kind(), ErrorKind::Lost);
@@ -79,27 +85,33 @@ async fn two_of_five_are_not_missed_and_a_third_one_is(fate: Fate) {
 }
 
 #[tokio::test]
-async fn two_of_five_that_are_stopped_are_not_missed_and_a_third_one_is() {
+async fn two_stopped_servers_of_five_are_no_outage_and_three_are() {
     needs!(redis);
-    two_of_five_are_not_missed_and_a_third_one_is(Fate::Stopped).await;
+    two_missing_servers_of_five_are_no_outage_and_three_are(Fate::Stopped).await;
 }
 
 #[tokio::test]
-async fn two_of_five_that_are_killed_are_not_missed_and_a_third_one_is() {
+async fn two_killed_servers_of_five_are_no_outage_and_three_are() {
     needs!(redis);
-    two_of_five_are_not_missed_and_a_third_one_is(Fate::Killed).await;
+    two_missing_servers_of_five_are_no_outage_and_three_are(Fate::Killed).await;
 }
 
 #[tokio::test]
-async fn what_a_stopped_server_has_of_a_released_lock_is_given_back_when_it_goes_on() {
+async fn the_vote_of_a_stopped_server_for_a_released_lock_is_undone_when_it_continues() {
     needs!(redis);
     let nodes = Nodes::start(3);
     let locks = nodes.acquainted().await;
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
-    wait::eventually("all have agreed", async || guard.acks().granted() == 3).await;
+    wait::eventually("all servers have granted the lock", async || {
+        guard.acks().granted() == 3
+    })
+    .await;
     nodes.0[0].stop();
-    guard.release().await.expect("a majority has given it back");
-    // And a question that it has not read yet.
+    guard
+        .release()
+        .await
+        .expect("a majority has released the lock");
+    // The stopped server also gets an acquire that it has not read yet.
     let guard = locks.lock("l").ttl(long()).acquire().await.expect("free");
     guard.release().await.expect("held");
     nodes.0[0].cont();
@@ -112,20 +124,23 @@ async fn a_server_that_has_lost_a_held_lock_takes_it_again() {
     let nodes = Nodes::start(3);
     let locks = nodes.acquainted().await;
     let guard = locks.lock("k").ttl(TTL).acquire().await.expect("free");
-    wait::eventually("all have agreed", async || guard.acks().granted() == 3).await;
+    wait::eventually("all servers have granted the lock", async || {
+        guard.acks().granted() == 3
+    })
+    .await;
     nodes.0[1].cli(&["DEL", "lockkit:k"]);
-    wait::eventually("it has it again", async || {
+    wait::eventually("the server has the lock again", async || {
         nodes.0[1].get("lockkit:k") == nodes.0[0].get("lockkit:k")
     })
     .await;
     nodes.0[2].cli(&["SET", "lockkit:k", "stranger"]);
-    wait::eventually("a renewal has found out", async || {
+    wait::eventually("a renewal has noticed the loss", async || {
         guard.acks().granted() == 2
     })
     .await;
-    // Whoever has the key on a server is left alone.
+    // The renewal leaves the other client's key on a server alone.
     assert_eq!(nodes.0[2].get("lockkit:k").as_deref(), Some("stranger"));
-    // The two that have it are the majority that renews it.
+    // The two servers that have the lock are the majority that renews it.
     outlives_its_ttl(&guard).await;
     guard.release().await.expect("held");
     nodes.0[2].cli(&["DEL", "lockkit:k"]);

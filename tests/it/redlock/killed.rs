@@ -1,8 +1,10 @@
-//! Clients that are processes of their own and are killed (`kill -9`): with the lock in their hands, and
-//! while they ask for it; and servers that die, forget and stop. What the clients claim is written
-//! down outside of them, and compared at the end.
+//! Tests clients that are separate processes and are killed (`kill -9`), while they hold the lock and
+//! while they ask for it.
 //!
-//! `LOCK_TESTS_REDLOCK` says how many acquisitions.
+//! Servers die, lose data and stop meanwhile. A ledger outside the clients records their claims and
+//! compares them at the end.
+//!
+//! `LOCK_TESTS_REDLOCK` sets the number of acquisitions.
 
 use std::fs::{self, File};
 use std::future::poll_fn;
@@ -26,28 +28,28 @@ const URLS: &str = "LOCK_TESTS_NODES";
 const FOLDER: &str = "LOCK_TESTS_LEDGER";
 const PROCESSES: usize = 3;
 const TASKS: usize = 3;
-/// Of every lock, and so long is a server kept out that has forgotten.
+/// The ttl of every lock, and the time for which a server that has lost its data does not vote.
 const TTL: Duration = Duration::from_millis(1_500);
 
-/// What the clients are told: by files, which outlive whoever is killed.
+/// The orders for the clients, in files, which outlive a killed process.
 struct Orders<'a>(&'a Path);
 
 impl Orders<'_> {
-    /// To whom it is, or for which time.
+    /// Returns the number of an order: its addressee, or its time.
     fn told(&self, what: &str) -> Option<u32> {
         let told = fs::read_to_string(self.0.join(what)).ok()?;
         told.parse().ok()
     }
 
     fn give(&self, what: &str, number: u32) {
-        // There is all of it or nothing.
+        // A rename writes the file completely or not at all.
         let written = self.0.join("written");
         fs::write(&written, number.to_string()).expect("a folder");
         fs::rename(&written, self.0.join(what)).expect("a folder");
     }
 
     fn take_back(&self, what: &str) {
-        fs::remove_file(self.0.join(what)).expect("it was given");
+        fs::remove_file(self.0.join(what)).expect("the order was given");
     }
 }
 
@@ -59,7 +61,7 @@ async fn contends_until_killed() {
     };
     let builder = builder(urls.split(',').map(str::to_owned));
     let builder = builder.max_ttl(TTL).default_ttl(TTL);
-    // A server that is stopped is to be found out while the others are still at it.
+    // A stopped server must be detected while the others are still at work.
     let builder = builder.operation_timeout(Duration::from_secs(2));
     let locks = builder.connect_lazy().expect("URLs");
     let ledger = Arc::new(Ledger::open(Path::new(&folder)));
@@ -83,7 +85,7 @@ async fn contend(locks: LockManager, ledger: &Ledger, orders: Orders<'_>, wait: 
     while orders.told("end").is_none() {
         let told = orders.told("ask") == Some(myself);
         let mut acquire = Box::pin(locks.lock("k").wait(wait).acquire());
-        // The first look is what sends the questions.
+        // The first poll sends the requests.
         let first = poll_fn(|context| Poll::Ready(acquire.as_mut().poll(context))).await;
         if told {
             println!("\nasking");
@@ -117,7 +119,7 @@ async fn contend(locks: LockManager, ledger: &Ledger, orders: Orders<'_>, wait: 
                 assert!(expected, "{error:?}");
             }
         }
-        // Whoever is refused at once leaves the machine to the others for a moment.
+        // A client that is refused at once leaves the machine to the others for a moment.
         sleep(Duration::from_millis(1)).await;
     }
 }
@@ -151,7 +153,7 @@ impl Stage {
         stage
     }
 
-    /// This binary again, running the ignored test above.
+    /// Starts this binary again, with the ignored test above.
     fn client(&self) -> ChildProcess {
         let urls: Vec<_> = self.nodes.0.iter().map(RedisServer::url).collect();
         let mut command = Command::new(std::env::current_exe().expect("this binary"));
@@ -163,7 +165,8 @@ impl Stage {
         ChildProcess::spawn(command)
     }
 
-    /// How often somebody was inside, about: most write a line when they go in, and one when they go.
+    /// Counts the owners so far, roughly. Most owners write a line when they enter and one when they
+    /// leave.
     fn entered(&mut self) -> u64 {
         let mut new = Vec::new();
         self.written.read_to_end(&mut new).expect("a ledger");
@@ -175,10 +178,10 @@ impl Stage {
         self.entered() >= acquisitions()
     }
 
-    /// Resolves when more of them have been inside.
+    /// Waits until more owners have been inside.
     async fn goes_on(&mut self) {
         let enough = self.entered() + (acquisitions() / 4).min(500);
-        wait_long("they go on", async || {
+        wait_long("the clients go on", async || {
             for client in &mut self.clients {
                 assert!(client.is_running(), "{}", client.output());
             }
@@ -187,9 +190,11 @@ impl Stage {
         .await;
     }
 
-    /// Whoever comes in next stays there, until it is killed. Its lock stays until it has run out. It
-    /// may be any of them: waiting over several servers is not fair.
-    fn kills_who_is_inside(&mut self) {
+    /// Kills the next owner, which holds the lock until its death.
+    ///
+    /// Its lock stays until it has run out. Any client may be the next one, because waiting over several
+    /// servers is not fair.
+    fn kills_the_next_owner(&mut self) {
         self.killed_inside += 1;
         let orders = Orders(self.folder.path());
         orders.give("hold", self.killed_inside);
@@ -200,20 +205,25 @@ impl Stage {
             inside = self.clients.iter().position(|it| holds(it).is_some());
             inside.is_some()
         });
-        assert!(comes_in, "nobody comes in");
+        assert!(comes_in, "no client gets the lock");
         orders.take_back("hold");
-        dies(self.clients.remove(inside.expect("it came in")));
+        dies(self.clients.remove(inside.expect("a client has the lock")));
         self.clients.push(self.client());
     }
 
-    /// One of them asks, by turns: its questions are at two servers, and on their way to three.
-    fn kills_who_asks(&mut self, first: usize) {
+    /// Kills a client that asks, each client in turn. Its requests are at two servers, and on their way
+    /// to three.
+    fn kills_a_client_that_asks(&mut self, first: usize) {
         let stopped = [first, (first + 1) % 5, (first + 2) % 5];
         stopped.iter().for_each(|node| self.nodes.0[*node].stop());
         let client = self.clients.remove(0);
         Orders(self.folder.path()).give("ask", client.pid());
         let said = client.line(patience(), |line| line == "asking");
-        assert!(said.is_some(), "it does not ask:\n{}", client.output());
+        assert!(
+            said.is_some(),
+            "the client does not ask:\n{}",
+            client.output()
+        );
         dies(client);
         stopped.iter().for_each(|node| self.nodes.0[*node].cont());
         self.killed_asking += 1;
@@ -221,7 +231,7 @@ impl Stage {
     }
 
     async fn end(mut self) {
-        wait_long("all is done", async || self.is_done()).await;
+        wait_long("all acquisitions are done", async || self.is_done()).await;
         Orders(self.folder.path()).give("end", 1);
         for client in &mut self.clients {
             let ended = client.wait(wait::PATIENCE * 3);
@@ -244,7 +254,7 @@ fn dies(mut client: ChildProcess) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_of_many_processes_is_inside_while_they_and_their_servers_are_killed() {
+async fn one_of_many_processes_is_inside_while_clients_and_servers_are_killed() {
     needs!(redis);
     let mut stage = Stage::start();
     for dying in (0..5).cycle() {
@@ -252,11 +262,11 @@ async fn one_of_many_processes_is_inside_while_they_and_their_servers_are_killed
             break;
         }
         stage.goes_on().await;
-        tokio::task::block_in_place(|| stage.kills_who_is_inside());
+        tokio::task::block_in_place(|| stage.kills_the_next_owner());
         stage.goes_on().await;
-        tokio::task::block_in_place(|| stage.kills_who_asks(dying));
+        tokio::task::block_in_place(|| stage.kills_a_client_that_asks(dying));
         stage.goes_on().await;
-        // A server forgets; and while it does not vote yet, one more is missing.
+        // One server loses its data. While it does not vote yet, another one is stopped.
         stage.crashes += 2;
         let stops = (dying + 1) % 5;
         stage.nodes.0[dying].kill();
@@ -265,7 +275,7 @@ async fn one_of_many_processes_is_inside_while_they_and_their_servers_are_killed
         stage.nodes.0[dying].start_again();
         stage.goes_on().await;
         stage.nodes.0[stops].cont();
-        wait::eventually("it votes again", async || {
+        wait::eventually("the server votes again", async || {
             stage.nodes.0[dying].cli(&["HGET", "lockkit:!r", "opens"]) == "0"
         })
         .await;

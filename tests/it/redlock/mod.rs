@@ -1,4 +1,4 @@
-//! Locks over several real servers that stop, die, forget and are cut off.
+//! Tests locks over several real servers that stop, die, lose data and are cut off.
 
 mod apart;
 mod contenders;
@@ -17,7 +17,7 @@ use lock_tests::{RedisServer, wait};
 
 use crate::steps::{kind, long};
 
-/// Servers of a test's own that know nothing of one another.
+/// Independent servers of one test.
 struct Nodes(Vec<RedisServer>);
 
 impl Nodes {
@@ -33,7 +33,8 @@ impl Nodes {
         self.builder().connect().await.expect("a manager")
     }
 
-    /// One that has met all servers: connecting does not wait for the last ones for long.
+    /// Makes a manager that has met all servers, because connecting does not wait long for the
+    /// last ones.
     async fn acquainted(&self) -> LockManager {
         self.acquainted_by(self.builder()).await
     }
@@ -44,7 +45,7 @@ impl Nodes {
         locks
     }
 
-    /// The servers on which the key has a value.
+    /// Returns the servers on which the key has a value.
     fn that_have(&self, key: &str) -> Vec<usize> {
         let name = format!("lockkit:{key}");
         let nodes = (0..self.0.len()).filter(|node| self.0[*node].is_up());
@@ -53,7 +54,7 @@ impl Nodes {
             .collect()
     }
 
-    /// No lock is left on any server that is up.
+    /// Waits until no lock is left on any server that is up.
     async fn are_left_clean(&self) {
         let locks = |node: &RedisServer| {
             let keys = node.keys();
@@ -67,16 +68,16 @@ impl Nodes {
     }
 }
 
-/// Patient enough for a machine that is busy with the other tests.
+/// Makes a builder that is patient enough for a machine that is busy with other tests.
 fn builder(urls: impl IntoIterator<Item = String>) -> ManagerBuilder {
     LockManager::quorum(urls)
         .operation_timeout(Duration::from_secs(5))
         .assume_fresh()
 }
 
-/// So many servers vote for the locks of this manager.
+/// Waits until this many servers vote for the locks of this manager.
 async fn meets(locks: &LockManager, servers: usize) {
-    wait::eventually("all have been met", async || {
+    wait::eventually("the manager has met all servers", async || {
         let Ok(guard) = locks.lock("met").ttl(long()).acquire().await else {
             return false;
         };
@@ -94,7 +95,7 @@ async fn meets(locks: &LockManager, servers: usize) {
     .await;
 }
 
-/// Asks until it is granted, whatever is in the way.
+/// Asks until the lock is granted.
 async fn at_last(locks: &LockManager, key: &str, ttl: Duration) -> LockGuard {
     let mut granted = None;
     wait::eventually("the lock is granted", async || {

@@ -1,5 +1,5 @@
-//! Votes that are split: each contender is nearest to another server, so that each has one before the
-//! others come.
+//! Tests split votes: each contender is nearest to another server, so that each has one vote before
+//! the others arrive.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use super::contenders::Guarded;
 use super::{Nodes, builder, kind, long};
 
 const ROUNDS: u64 = 20;
-/// Of each who does not wait.
+/// The number of attempts of each contender that does not wait.
 const TRIES: usize = 100;
-/// How much farther the other servers are: long against what a busy machine takes to send.
+/// The extra delay of the other servers, long against the time that a busy machine takes to send.
 const FAR: Duration = Duration::from_millis(10);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -36,7 +36,7 @@ async fn contenders_with_a_server_each_agree_on_one_of_them() {
     let guarded = Guarded::default();
     for _ in 0..ROUNDS {
         let all = managers.iter().map(|locks| async {
-            // A server that a busy machine holds up is out for a moment: not what this is about.
+            // A server that a busy machine delays is out for a moment, which this test ignores.
             let guard = loop {
                 let request = locks.lock("k").ttl(long()).wait(Wait::Forever);
                 match request.acquire().await {
@@ -51,7 +51,7 @@ async fn contenders_with_a_server_each_agree_on_one_of_them() {
         let round = async { tokio::join!(one, two, three) };
         timeout(wait::PATIENCE, round)
             .await
-            .expect("all have a turn");
+            .expect("every contender gets its turn");
     }
     assert_eq!(guarded.entered(), ROUNDS * 3);
     nodes.are_left_clean().await;
@@ -68,15 +68,18 @@ async fn a_split_vote_leaves_no_key_when_it_is_refused() {
     for _ in 0..TRIES / 10 {
         let refused = locks.lock("k").ttl(long()).acquire().await;
         assert_eq!(kind(refused), ErrorKind::Busy);
-        // Not some time later: whoever comes next must not find it.
+        // The votes are gone at once, because the next contender must not meet them.
         assert_eq!(nodes.that_have("k"), [0, 2]);
     }
     let deleted = deletions(&nodes.0[1]) - before;
-    assert!(deleted >= 2 * TRIES as u64 / 10, "it was tried again");
+    assert!(
+        deleted >= 2 * TRIES as u64 / 10,
+        "the contender tried again"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn contenders_for_the_three_of_five_that_are_left_are_told_of_no_outage() {
+async fn contenders_for_the_last_three_of_five_servers_get_no_outage() {
     needs!(redis);
     let nodes = Nodes::start(5);
     let mut managers = Vec::new();
@@ -117,12 +120,14 @@ async fn contenders_for_the_three_of_five_that_are_left_are_told_of_no_outage() 
             waits(&managers[3])
         )
     };
-    timeout(wait::PATIENCE, all).await.expect("all are served");
+    timeout(wait::PATIENCE, all)
+        .await
+        .expect("every contender is served");
     assert!(guarded.entered() >= 2 * ROUNDS);
     nodes.are_left_clean().await;
 }
 
-/// How many votes it has taken back, and locks released: nothing here ends by itself.
+/// Counts the withdrawn votes and released locks of a node. No lease ends by itself here.
 fn deletions(node: &RedisServer) -> u64 {
     let calls = node.commandstats();
     calls.get("del").copied().unwrap_or(0)

@@ -1,4 +1,4 @@
-//! A server has one vote, under however many names it is listed.
+//! Tests that a server has one vote, under any number of names.
 
 use lock_core::ErrorKind;
 use lock_tests::{Proxy, RedisServer, needs};
@@ -24,7 +24,7 @@ async fn one_server_behind_two_ports_is_refused() {
     let doors = [nodes.0[0].address(), nodes.0[0].address()].map(Proxy::to);
     let mut urls = doors.each_ref().map(Proxy::redis_url).to_vec();
     urls.push(nodes.0[1].url());
-    // Data makes no difference, nor does who comes first.
+    // Neither data nor the order of the URLs makes a difference.
     drop(nodes.manager().await);
     for urls in [urls.clone(), urls.into_iter().rev().collect()] {
         let error = builder(urls).connect().await;
