@@ -1,4 +1,5 @@
-//! A replica is promoted under load, when every replica has acknowledged every lock.
+//! Tests a replica that is promoted under load, when every replica has acknowledged every
+//! lock.
 
 use std::time::Duration;
 
@@ -7,7 +8,8 @@ use lock_tests::{RedisCluster, Sentinels, needs, wait};
 use super::replica_set;
 use crate::failover::{Fate, Load};
 
-/// How long two owners held one lock together, at most, over a change of masters under load.
+/// Returns the longest time for which two owners held one lock, over a change of masters under
+/// load.
 async fn held_by_two(fate: Fate) -> Duration {
     let set = replica_set(2);
     let sentinels = Sentinels::watch(&set, 3);
@@ -21,15 +23,17 @@ async fn held_by_two(fate: Fate) -> Duration {
             Fate::Frozen => set.at(first).stop(),
             Fate::Replaced => sentinels.fail_over(),
         }
-        wait::until("another is the master", || sentinels.master() != first);
+        wait::until("another server is the master", || {
+            sentinels.master() != first
+        });
         let granted = load.granted();
-        // All replicas have to acknowledge, and the old master is to be one of them.
+        // All replicas must acknowledge, and the old master must become one of them.
         match fate {
             Fate::Killed => set.at(first).start_again(),
             Fate::Frozen => set.at(first).cont(),
             Fate::Replaced => {}
         }
-        wait::until("the old one follows", || set.at(first).role() == "slave");
+        wait::until("the old master follows", || set.at(first).role() == "slave");
         granted
     });
     wait::eventually("locks are granted again", async || {
@@ -39,7 +43,8 @@ async fn held_by_two(fate: Fate) -> Duration {
     load.end().await
 }
 
-/// As [`held_by_two`], of the locks of one node of a cluster and its replica.
+/// Returns the same as [`held_by_two`], for the locks of one node of a cluster and its
+/// replica.
 async fn held_by_two_in_a_cluster(fate: Fate) -> Duration {
     let cluster = RedisCluster::start(Duration::from_secs(1));
     let url = format!("{}?replica_acks=1", cluster.url());
@@ -64,7 +69,7 @@ async fn held_by_two_in_a_cluster(fate: Fate) -> Duration {
             Fate::Frozen => first.cont(),
             Fate::Replaced => {}
         }
-        wait::until("the old one follows", || first.role() == "slave");
+        wait::until("the old master follows", || first.role() == "slave");
         granted
     });
     wait::eventually("locks are granted again", async || {
@@ -75,13 +80,13 @@ async fn held_by_two_in_a_cluster(fate: Fate) -> Duration {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_two_own_a_lock_when_a_node_of_a_cluster_is_killed() {
+async fn no_lock_has_two_owners_when_a_node_of_a_cluster_is_killed() {
     needs!(redis);
     assert_eq!(held_by_two_in_a_cluster(Fate::Killed).await, Duration::ZERO);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_two_own_a_lock_when_a_node_of_a_cluster_has_to_give_way() {
+async fn no_lock_has_two_owners_when_a_node_of_a_cluster_gives_way() {
     needs!(redis);
     assert_eq!(
         held_by_two_in_a_cluster(Fate::Replaced).await,
@@ -90,19 +95,19 @@ async fn no_two_own_a_lock_when_a_node_of_a_cluster_has_to_give_way() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_two_own_a_lock_when_the_master_is_killed() {
+async fn no_lock_has_two_owners_when_the_master_is_killed() {
     needs!(redis);
     assert_eq!(held_by_two(Fate::Killed).await, Duration::ZERO);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_two_own_a_lock_when_the_master_freezes_and_comes_back() {
+async fn no_lock_has_two_owners_when_the_master_freezes_and_comes_back() {
     needs!(redis);
     assert_eq!(held_by_two(Fate::Frozen).await, Duration::ZERO);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_two_own_a_lock_when_the_master_has_to_give_way() {
+async fn no_lock_has_two_owners_when_the_master_gives_way() {
     needs!(redis);
     assert_eq!(held_by_two(Fate::Replaced).await, Duration::ZERO);
 }

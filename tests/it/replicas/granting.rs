@@ -1,4 +1,4 @@
-//! A lock counts when enough replicas have it, and is given back when they do not.
+//! Tests that a lock counts when enough replicas have it, and is released otherwise.
 
 use lock_core::{ErrorKind, LockManager};
 use lock_tests::{RedisServer, needs, wait};
@@ -6,7 +6,7 @@ use lock_tests::{RedisServer, needs, wait};
 use super::{Apart, builder, hasty, keys, long, manager, replica_set, waits};
 
 #[tokio::test]
-async fn a_lock_that_is_granted_is_on_every_replica_that_was_asked_for() {
+async fn a_granted_lock_is_on_as_many_replicas_as_required() {
     needs!(redis);
     let set = replica_set(2);
     let locks = manager(set.master(), 2).await;
@@ -22,7 +22,7 @@ async fn a_lock_that_is_granted_is_on_every_replica_that_was_asked_for() {
 }
 
 #[tokio::test]
-async fn a_lock_that_a_stopped_replica_does_not_have_is_given_back_at_once() {
+async fn a_lock_that_a_stopped_replica_does_not_have_is_released_at_once() {
     needs!(redis);
     let set = replica_set(2);
     let locks = hasty(set.master(), 2).await;
@@ -35,14 +35,14 @@ async fn a_lock_that_a_stopped_replica_does_not_have_is_given_back_at_once() {
         assert_eq!(keys(set.master()), Vec::<String>::new());
     }
     set.servers()[1].cont();
-    wait::eventually("it is there again", async || {
+    wait::eventually("the replica answers again", async || {
         locks.lock("k").acquire().await.is_ok()
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_lock_that_a_replica_behind_a_partition_does_not_have_is_given_back_at_once() {
+async fn a_lock_that_a_replica_behind_a_partition_does_not_have_is_released_at_once() {
     needs!(redis);
     let apart = Apart::start();
     let locks = hasty(&apart.master, 1).await;
@@ -52,14 +52,14 @@ async fn a_lock_that_a_replica_behind_a_partition_does_not_have_is_given_back_at
     assert!(error.to_string().contains("0 of the 1 replicas"), "{error}");
     assert_eq!(keys(&apart.master), Vec::<String>::new());
     apart.between.pass();
-    wait::eventually("it is there again", async || {
+    wait::eventually("the replica answers again", async || {
         locks.lock("k").acquire().await.is_ok()
     })
     .await;
 }
 
 #[tokio::test]
-async fn fewer_acknowledgements_than_replicas_are_enough_where_fewer_are_asked_for() {
+async fn fewer_acknowledgements_than_replicas_are_enough_if_fewer_are_required() {
     needs!(redis);
     let set = replica_set(2);
     let locks = hasty(set.master(), 1).await;
@@ -69,13 +69,13 @@ async fn fewer_acknowledgements_than_replicas_are_enough_where_fewer_are_asked_f
         .ttl(long())
         .acquire()
         .await
-        .expect("one has it");
+        .expect("one replica has the lock");
     assert!(set.servers()[2].get("lockkit:k").is_some());
     guard.release().await.expect("held");
 }
 
 #[tokio::test]
-async fn nothing_can_be_locked_where_there_are_no_replicas() {
+async fn without_replicas_no_lock_can_be_taken() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = hasty(&server, 1).await;
@@ -101,7 +101,7 @@ async fn a_refusal_waits_for_no_replica() {
 }
 
 #[tokio::test]
-async fn a_lock_that_nobody_has_to_acknowledge_waits_for_nobody_and_needs_no_connection_more() {
+async fn without_replica_acks_a_lock_waits_for_no_replica_and_needs_no_extra_connection() {
     needs!(redis);
     let set = replica_set(1);
     let connections = || set.master().info("clients")["connected_clients"].clone();
@@ -118,7 +118,10 @@ async fn a_lock_that_nobody_has_to_acknowledge_waits_for_nobody_and_needs_no_con
         .expect("held");
     let (before, waited) = (connections(), waits(set.master()));
     drop(plain);
-    wait::eventually("its connections are gone", async || connections() != before).await;
+    wait::eventually("the manager's connections are closed", async || {
+        connections() != before
+    })
+    .await;
     let locks = manager(set.master(), 0).await;
     locks
         .lock("k")
@@ -132,7 +135,7 @@ async fn a_lock_that_nobody_has_to_acknowledge_waits_for_nobody_and_needs_no_con
 }
 
 #[tokio::test]
-async fn the_url_says_it_too_and_the_builder_has_the_last_word() {
+async fn the_url_can_require_replicas_and_the_builder_overrides_it() {
     needs!(redis);
     let server = RedisServer::start();
     let url = format!("{}/0?replica_acks=1", server.url());
@@ -144,7 +147,7 @@ async fn the_url_says_it_too_and_the_builder_has_the_last_word() {
 }
 
 #[tokio::test]
-async fn so_does_a_builder_on_a_client_of_ones_own() {
+async fn a_builder_on_a_client_of_the_caller_can_require_replicas() {
     needs!(redis);
     let server = RedisServer::start();
     let client = lock_core::redis::Client::open(server.url()).expect("a URL");
@@ -154,7 +157,7 @@ async fn so_does_a_builder_on_a_client_of_ones_own() {
     assert!(error.to_string().contains("0 of the 1 replicas"), "{error}");
 }
 
-/// Nobody is there: it is refused before anybody is asked.
+/// No server listens, so the error comes before any request.
 #[test]
 fn replicas_have_no_vote_among_several_servers() {
     let nodes = [
@@ -180,11 +183,11 @@ fn replicas_have_no_vote_among_several_servers() {
         assert!(error.to_string().contains("replica_acks"), "{error}");
     }
     let none = LockManager::quorum(nodes).replica_acks(0);
-    none.connect_lazy().expect("none is none");
+    none.connect_lazy().expect("zero replicas are allowed");
 }
 
 #[test]
-fn the_embedded_store_has_no_replicas_to_ask() {
+fn the_embedded_store_has_no_replicas() {
     for builder in [
         LockManager::builder("memory:").replica_acks(1),
         LockManager::builder("memory:shop").replica_acks(2),
@@ -195,23 +198,26 @@ fn the_embedded_store_has_no_replicas_to_ask() {
         assert!(error.to_string().contains("replica_acks"), "{error}");
     }
     let none = LockManager::builder("memory:").replica_acks(0);
-    none.connect_lazy().expect("none is none");
+    none.connect_lazy().expect("zero replicas are allowed");
 }
 
 #[tokio::test]
-async fn a_cancelled_acquire_leaves_nothing_behind_though_replicas_are_away() {
+async fn a_cancelled_acquire_leaves_nothing_behind_while_replicas_are_away() {
     needs!(redis);
     let set = replica_set(1);
     let locks = hasty(set.master(), 1).await;
     drop(locks.lock("warm").acquire().await.expect("free"));
     set.servers()[1].stop();
     let acquiring = tokio::spawn(locks.lock("k").ttl(long()).acquire());
-    wait::eventually("the master has it", async || {
+    wait::eventually("the master has the lock", async || {
         set.master().get("lockkit:k").is_some()
     })
     .await;
     acquiring.abort();
     assert!(acquiring.await.expect_err("aborted").is_cancelled());
-    wait::eventually("it is undone", async || keys(set.master()).is_empty()).await;
+    wait::eventually("the acquire is undone", async || {
+        keys(set.master()).is_empty()
+    })
+    .await;
     set.servers()[1].cont();
 }

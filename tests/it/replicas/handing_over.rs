@@ -1,5 +1,5 @@
-//! A lock that a release gives to a waiter was written by somebody else: the waiter writes it itself
-//! before it counts.
+//! Tests the hand-over to a waiter that needs replicas. The releaser has written the key, so the
+//! waiter writes it again before the lock counts.
 
 use lock_core::{ErrorKind, LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
@@ -12,7 +12,7 @@ type Waiter = JoinHandle<Result<lock_core::LockGuard, lock_core::Error>>;
 
 async fn waits_for_k(server: &RedisServer, locks: &LockManager) -> Waiter {
     let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
-    wait::eventually("it stands in the queue", async || {
+    wait::eventually("the waiter is queued", async || {
         server.cli(&["ZCARD", "lockkit:!q:{k}"]) == "1"
     })
     .await;
@@ -31,8 +31,11 @@ async fn a_lock_that_was_handed_over_is_on_the_replica_for_its_whole_ttl() {
     let guard = its_turn(waiter).await;
     let there = set.servers()[1]
         .time_to_live("lockkit:k")
-        .expect("it lives");
-    assert!(there > long() / 2, "not the grant alone: {there:?}");
+        .expect("the key lives");
+    assert!(
+        there > long() / 2,
+        "the whole ttl and not only the grant: {there:?}"
+    );
     guard.release().await.expect("held");
 }
 
@@ -45,14 +48,19 @@ async fn a_waiter_is_not_granted_a_lock_that_no_replica_has() {
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let waiter = waits_for_k(master, &locks).await;
     apart.between.black_hole();
-    guard.release().await.expect("a release waits for nobody");
+    guard
+        .release()
+        .await
+        .expect("a release waits for no replica");
     let answer = timeout(wait::PATIENCE, waiter).await.expect("in time");
-    let error = answer.expect("no panic").expect_err("no replica has it");
+    let error = answer
+        .expect("no panic")
+        .expect_err("no replica has the lock");
     assert_eq!(error.kind(), ErrorKind::Unavailable);
 }
 
 #[tokio::test]
-async fn a_lock_that_goes_from_task_to_task_asks_no_replica_again() {
+async fn a_lock_that_goes_from_task_to_task_waits_for_no_replica_again() {
     needs!(redis);
     let set = replica_set(1);
     let locks = manager(set.master(), 1).await;
@@ -62,13 +70,15 @@ async fn a_lock_that_goes_from_task_to_task_asks_no_replica_again() {
     tokio::task::yield_now().await;
     let before = waits(set.master());
     drop(guard);
-    let guard = timeout(wait::PATIENCE, waiter).await.expect("passed on");
+    let guard = timeout(wait::PATIENCE, waiter)
+        .await
+        .expect("the lock is passed on");
     let guard = guard.expect("no panic").expect("its turn");
     assert!(guard.fencing_token() > token);
     assert_eq!(
         waits(set.master()),
         before,
-        "replicas know all of it already"
+        "the replicas already have the lock"
     );
     guard.release().await.expect("held");
 }

@@ -1,4 +1,4 @@
-//! Locks that replicas have to acknowledge.
+//! Tests locks that replicas must acknowledge.
 
 mod failover;
 mod granting;
@@ -14,8 +14,9 @@ use lock_tests::{Proxy, RedisOptions, RedisServer, ReplicaSet, wait};
 
 use crate::steps::{its_turn, keys, long, taken};
 
-/// Of a server, for locks that so many replicas have to acknowledge. Patient enough for a machine that
-/// is busy with the other tests.
+/// Makes a builder for locks that this many replicas must acknowledge.
+///
+/// Its manager is patient enough for a machine that is busy with other tests.
 fn builder(url: &str, replicas: u16) -> ManagerBuilder {
     LockManager::builder(url)
         .replica_acks(replicas)
@@ -27,33 +28,34 @@ async fn manager(server: &RedisServer, replicas: u16) -> LockManager {
     builder.connect().await.expect("a manager")
 }
 
-/// One that does not wait long for replicas that are away.
+/// Makes a manager that does not wait long for missing replicas.
 async fn hasty(server: &RedisServer, replicas: u16) -> LockManager {
     let builder = builder(&server.url(), replicas).operation_timeout(Duration::from_secs(3));
     builder.connect().await.expect("a manager")
 }
 
-/// How often the server was told to wait for its replicas.
+/// Counts the WAIT commands of the server.
 fn waits(server: &RedisServer) -> u64 {
     let calls = server.commandstats();
     calls.get("wait").copied().unwrap_or(0)
 }
 
-/// How many connections wait for replicas at this moment.
+/// Counts the connections that wait for replicas at this moment.
 fn waiting(server: &RedisServer) -> u64 {
     let clients = server.info("clients");
     clients["blocked_clients"].parse().expect("a number")
 }
 
-/// A master and so many replicas, which answer by now.
+/// Starts a master and this many replicas, which answer by now.
 fn replica_set(replicas: usize) -> ReplicaSet {
     let set = ReplicaSet::start(replicas);
     answer(set.master(), replicas);
     set
 }
 
-/// Waits until so many replicas say what they have: the first time that takes up to a second, and
-/// nothing new is sent to a replica before.
+/// Waits until this many replicas acknowledge.
+///
+/// Their first acknowledgement takes up to a second, and the master sends them nothing new before.
 fn answer(master: &RedisServer, replicas: usize) {
     let all = |acknowledged: u64| {
         let info = master.info("replication");
@@ -66,7 +68,7 @@ fn answer(master: &RedisServer, replicas: usize) {
         };
         (0..replicas).filter(has_it).count() == replicas
     };
-    wait::until("the replicas are there", || all(0));
+    wait::until("the replicas are connected", || all(0));
     master.cli(&["SET", "written", "1"]);
     master.cli(&["DEL", "written"]);
     let written = master.info("replication")["master_repl_offset"].parse();
@@ -74,7 +76,7 @@ fn answer(master: &RedisServer, replicas: usize) {
     wait::until("the replicas answer", || all(written));
 }
 
-/// A master, and a replica that hears of it through a proxy.
+/// A master, and a replica that is connected to it through a proxy.
 struct Apart {
     master: RedisServer,
     replica: RedisServer,
@@ -97,7 +99,7 @@ impl Apart {
         apart
     }
 
-    /// The master is gone, and the replica takes its place.
+    /// Kills the master and promotes the replica.
     fn promote(&self) {
         self.master.kill();
         self.replica.cli(&["REPLICAOF", "NO", "ONE"]);

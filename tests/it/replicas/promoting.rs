@@ -1,4 +1,4 @@
-//! A replica that takes its master's place.
+//! Tests a replica that takes its master's place.
 
 use lock_core::ErrorKind;
 use lock_tests::{needs, wait};
@@ -6,12 +6,12 @@ use lock_tests::{needs, wait};
 use super::{Apart, hasty, long, manager};
 
 #[tokio::test]
-async fn a_replica_that_acknowledged_a_lock_and_is_promoted_gives_it_to_nobody_else() {
+async fn a_promoted_replica_that_acknowledged_a_lock_grants_it_to_no_other_owner() {
     needs!(redis);
     let apart = Apart::start();
     let locks = manager(&apart.master, 1).await;
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
-    // Nothing that comes later reaches the replica.
+    // No later write reaches the replica.
     apart.between.black_hole();
     apart.promote();
     assert!(guard.is_valid());
@@ -25,7 +25,7 @@ async fn a_replica_that_acknowledged_a_lock_and_is_promoted_gives_it_to_nobody_e
 }
 
 #[tokio::test]
-async fn without_acknowledgement_a_promoted_replica_gives_a_held_lock_away() {
+async fn without_acknowledgement_a_promoted_replica_grants_a_held_lock_again() {
     needs!(redis);
     let apart = Apart::start();
     let locks = manager(&apart.master, 0).await;
@@ -33,25 +33,32 @@ async fn without_acknowledgement_a_promoted_replica_gives_a_held_lock_away() {
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
     apart.promote();
     let others = manager(&apart.replica, 0).await;
-    let second = others.lock("k").acquire().await.expect("it does not know");
-    assert!(guard.is_valid(), "two owners: this is what it is for");
-    // What is left then: a resource that checks.
+    let second = others
+        .lock("k")
+        .acquire()
+        .await
+        .expect("the replica does not know the lock");
+    assert!(
+        guard.is_valid(),
+        "two owners, which acknowledgements prevent"
+    );
+    // A resource that checks fencing tokens still refuses the first owner.
     assert!(second.fencing_token() > guard.fencing_token());
 }
 
 #[tokio::test]
-async fn a_lock_that_was_never_granted_stands_on_a_promoted_replica_no_longer_than_its_ttl() {
+async fn a_lock_that_was_never_granted_ends_by_its_ttl_on_a_promoted_replica() {
     needs!(redis);
     let apart = Apart::start();
     let locks = hasty(&apart.master, 1).await;
     drop(locks.lock("warm").acquire().await.expect("free"));
-    // The replica hears, and cannot say so.
+    // The replica receives the writes, but its acknowledgements are held.
     apart
         .between
         .set(lock_tests::Direction::Requests, lock_tests::Flow::Hold);
     let ttl = std::time::Duration::from_secs(3);
     let acquiring = tokio::spawn(locks.lock("k").ttl(ttl).acquire());
-    wait::eventually("the replica has it", async || {
+    wait::eventually("the replica has the lock", async || {
         apart.replica.get("lockkit:k").is_some()
     })
     .await;
@@ -63,5 +70,9 @@ async fn a_lock_that_was_never_granted_stands_on_a_promoted_replica_no_longer_th
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     let others = manager(&apart.replica, 0).await;
     let guard = others.lock("k").wait(wait::PATIENCE).acquire().await;
-    guard.expect("it ran out").release().await.expect("held");
+    guard
+        .expect("the lock ran out")
+        .release()
+        .await
+        .expect("held");
 }

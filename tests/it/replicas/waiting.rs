@@ -1,4 +1,4 @@
-//! Waiting for replicas holds up nobody else.
+//! Tests that waiting for replicas delays no other request.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use lock_tests::{needs, wait};
 use super::{builder, long, manager, replica_set, taken, waiting, waits};
 
 #[tokio::test]
-async fn an_acquire_that_waits_for_a_replica_holds_up_no_release_and_no_renewal() {
+async fn an_acquire_that_waits_for_a_replica_delays_no_release_and_no_renewal() {
     needs!(redis);
     let set = replica_set(1);
-    // It waits for 15 seconds: what happens before that is not held up.
+    // The acquire waits for 15 seconds, so an answer before that was not delayed.
     let patient = builder(&set.master().url(), 1).operation_timeout(Duration::from_secs(60));
     let locks = patient.connect().await.expect("a manager");
     let released = taken(&locks, "released", long()).await;
@@ -23,11 +23,15 @@ async fn an_acquire_that_waits_for_a_replica_holds_up_no_release_and_no_renewal(
     })
     .await;
     released.release().await.expect("held");
-    assert!(set.master().get("lockkit:k").is_some(), "it still waits");
+    assert!(
+        set.master().get("lockkit:k").is_some(),
+        "the acquire still waits"
+    );
     assert!(!acquiring.is_finished());
-    wait::eventually("a renewal was sent, and waits beside it", async || {
-        waiting(set.master()) == 2
-    })
+    wait::eventually(
+        "a renewal was sent and waits beside the acquire",
+        async || waiting(set.master()) == 2,
+    )
     .await;
     assert!(!acquiring.is_finished());
     set.servers()[1].cont();

@@ -1,4 +1,5 @@
-//! Sentinels that do not agree: an older configuration, and a sentinel that is far away.
+//! Tests sentinels that do not agree: one with an older configuration, and one that is far
+//! away.
 
 use std::time::Duration;
 
@@ -22,15 +23,18 @@ fn url(sentinels: [&FakeServer; 2]) -> String {
     format!("redis-sentinel://{one},{other}?service=mymaster")
 }
 
-/// The sentinel is asked so many times more.
+/// Waits until the sentinel was asked this many more times.
 async fn is_asked(sentinel: &FakeServer, times: usize) {
     let asked = || {
         let commands = sentinel.commands();
         commands.iter().filter(|name| *name == "SENTINEL").count()
     };
     let before = asked();
-    // Two commands each time.
-    wait::eventually("it is asked", async || asked() >= before + 2 * times).await;
+    // Each refresh has two commands.
+    wait::eventually("the sentinel is asked", async || {
+        asked() >= before + 2 * times
+    })
+    .await;
 }
 
 async fn locks_on(locks: &LockManager, server: &RedisServer) -> bool {
@@ -42,7 +46,7 @@ async fn locks_on(locks: &LockManager, server: &RedisServer) -> bool {
 }
 
 #[tokio::test]
-async fn a_manager_does_not_go_back_to_an_older_configuration_whose_master_lives_as_one() {
+async fn a_manager_does_not_return_to_an_older_configuration_whose_master_still_acts_as_one() {
     needs!(redis);
     let (old, new) = (RedisServer::start(), RedisServer::start());
     let knowing = FakeServer::after_handshake(says(&new, 6));
@@ -50,7 +54,7 @@ async fn a_manager_does_not_go_back_to_an_older_configuration_whose_master_lives
     let locks = manager(&url([&knowing, &stale])).await;
     let guard = taken(&locks, "held", TTL).await;
     assert!(new.get("lockkit:held").is_some());
-    // The stale one is all that is left to be heard.
+    // Only the stale sentinel is left to answer.
     knowing.set(Answer::HangUp);
     is_asked(&stale, 8).await;
     assert!(locks_on(&locks, &new).await);
@@ -60,20 +64,23 @@ async fn a_manager_does_not_go_back_to_an_older_configuration_whose_master_lives
 }
 
 #[tokio::test]
-async fn an_older_configuration_is_believed_again_when_the_newer_ones_master_stays_away() {
+async fn an_older_configuration_is_accepted_when_the_newer_master_stays_away() {
     needs!(redis);
     let (old, new) = (RedisServer::start(), RedisServer::start());
     let sentinels = [6, 6].map(|epoch| FakeServer::after_handshake(says(&new, epoch)));
     let locks = manager(&url([&sentinels[0], &sentinels[1]])).await;
     assert!(locks_on(&locks, &new).await);
-    // Sentinels that were set up anew begin to count anew.
+    // Sentinels that were set up again count from zero.
     for sentinel in &sentinels {
         sentinel.set(says(&old, 0));
     }
     is_asked(&sentinels[0], 4).await;
-    assert!(locks_on(&locks, &new).await, "it answers as a master");
+    assert!(
+        locks_on(&locks, &new).await,
+        "the newer master answers as one"
+    );
     new.kill();
-    wait::eventually("the other is believed", async || {
+    wait::eventually("the other master is accepted", async || {
         locks_on(&locks, &old).await
     })
     .await;
@@ -84,12 +91,13 @@ async fn a_sentinel_a_tenth_of_a_second_away_is_heard_beside_a_near_one() {
     needs!(redis);
     let watched = Watched::start();
     let first = watched.master();
-    // A proxy delays no handshake of TCP: three trips of a tenth of a second are two of these.
+    // A proxy does not delay the TCP handshake. Three trips of a tenth of a second are
+    // therefore two of these.
     let far = Proxy::to(watched.sentinels.servers()[0].address());
     for direction in [Direction::Requests, Direction::Replies] {
         far.set(direction, Flow::Delay(Duration::from_millis(75)));
     }
-    // It has missed the failover to come, for ever.
+    // The near sentinel has missed the coming failover, and never learns of it.
     let near = naming(first.port());
     let url = format!(
         "redis-sentinel://{},{}?service=mymaster",
@@ -100,5 +108,8 @@ async fn a_sentinel_a_tenth_of_a_second_away_is_heard_beside_a_near_one() {
     assert!(locks_on(&locks, first).await);
     watched.fail_over().await;
     let new = watched.master();
-    wait::eventually("the far one is heard", async || locks_on(&locks, new).await).await;
+    wait::eventually("the far sentinel is heard", async || {
+        locks_on(&locks, new).await
+    })
+    .await;
 }

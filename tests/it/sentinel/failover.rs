@@ -1,4 +1,4 @@
-//! Another server becomes the master.
+//! Tests another server that becomes the master.
 
 use lock_core::ErrorKind;
 use lock_tests::{RedisServer, needs, wait};
@@ -17,7 +17,8 @@ async fn goes_on(fate: Fate) {
         Fate::Replaced => watched.sentinels.fail_over(),
     };
     let before = first.address();
-    // Where the sentinels say: a replica that is promoted serves before they do.
+    // The test asks the server that the sentinels name, because a promoted replica serves before they
+    // name it.
     let serves = || {
         let master = watched.sentinels.newest_master();
         master != before
@@ -31,19 +32,19 @@ async fn goes_on(fate: Fate) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn when_the_master_is_killed_locks_are_had_again_as_soon_as_there_is_another() {
+async fn when_the_master_is_killed_locks_can_be_taken_as_soon_as_there_is_another() {
     needs!(redis);
     goes_on(Fate::Killed).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn when_the_master_is_frozen_locks_are_had_again_as_soon_as_there_is_another() {
+async fn when_the_master_is_frozen_locks_can_be_taken_as_soon_as_there_is_another() {
     needs!(redis);
     goes_on(Fate::Frozen).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn when_the_master_gives_way_locks_are_had_again_at_once() {
+async fn when_the_master_gives_way_locks_can_be_taken_at_once() {
     needs!(redis);
     goes_on(Fate::Replaced).await;
 }
@@ -54,15 +55,18 @@ async fn a_lock_that_the_new_master_knows_is_kept_and_renewed_there() {
     let watched = Watched::start();
     let locks = manager(&watched.sentinels.url()).await;
     let other = manager(&watched.sentinels.url()).await;
-    // Longer than it takes to find out that the old master has given way: until then it is the old one
-    // that renews.
+    // The ttl is longer than the time until the manager notices that the old master has given way.
+    // Until then the old master renews the lock.
     let ttl = TTL * 5;
     let guard = locks.lock("k").ttl(ttl).acquire().await.expect("free");
     watched.set.caught_up();
     watched.fail_over().await;
     let ends = |server: &RedisServer| server.cli(&["PEXPIRETIME", "lockkit:k"]);
     let before = ends(watched.master());
-    wait::eventually("it is renewed", async || ends(watched.master()) != before).await;
+    wait::eventually("the lock is renewed", async || {
+        ends(watched.master()) != before
+    })
+    .await;
     assert!(guard.is_valid());
     let refused = other.lock("k").acquire().await.expect_err("held");
     assert_eq!(refused.kind(), ErrorKind::Busy);
@@ -85,13 +89,13 @@ async fn a_lock_that_no_replica_had_is_lost_and_its_fencing_token_is_below_that_
     let guard = locks.lock("k").ttl(TTL).acquire().await.expect("free");
     let kept = taken(&locks, "kept", TTL * 5).await;
     first.kill();
-    // The sentinels find a replica without its master fit, as its data is not older than theirs.
-    wait::eventually("another is the master", async || {
+    // The sentinels accept a replica without its master, because its data is not older than theirs.
+    wait::eventually("another server is the master", async || {
         watched.sentinels.master() != first.address()
     })
     .await;
     guard.lost().await;
-    wait::eventually("somebody else has it", async || {
+    wait::eventually("another owner has the lock", async || {
         match other.lock("k").ttl(long()).acquire().await {
             Ok(next) => {
                 assert!(next.fencing_token() > guard.fencing_token());
@@ -104,7 +108,8 @@ async fn a_lock_that_no_replica_had_is_lost_and_its_fencing_token_is_below_that_
         }
     })
     .await;
-    // Long before its own end: the next renewal finds that the new master does not know it.
+    // The loss comes long before the deadline, because the next renewal finds that the new master does
+    // not know the lock.
     kept.lost().await;
     assert_eq!(
         kept.release().await.expect_err("lost").kind(),
@@ -113,17 +118,17 @@ async fn a_lock_that_no_replica_had_is_lost_and_its_fencing_token_is_below_that_
 }
 
 #[tokio::test]
-async fn a_master_that_comes_back_as_one_is_left_alone() {
+async fn a_former_master_that_still_acts_as_one_is_not_used() {
     needs!(redis);
     let watched = Watched::start();
     let locks = manager(&watched.sentinels.url()).await;
     let first = watched.master();
     first.kill();
-    wait::eventually("another is the master", async || {
+    wait::eventually("another server is the master", async || {
         watched.sentinels.master() != first.address()
     })
     .await;
-    // The sentinels tell it that it is a replica by now, after some seconds.
+    // The sentinels make it a replica only after some seconds.
     first.start_again();
     assert_eq!(first.role(), "master");
     wait::eventually("the new master is found", async || {

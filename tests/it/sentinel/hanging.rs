@@ -1,6 +1,6 @@
-//! Sentinels that hang, or that answer nothing but errors, while their master is well.
+//! Tests sentinels that hang or answer only errors, while their master is healthy.
 //!
-//! `LOCK_TESTS_SENTINELS` says for how many seconds they hang under load.
+//! `LOCK_TESTS_SENTINELS` sets for how many seconds they hang under load.
 
 use std::env;
 use std::thread;
@@ -15,11 +15,11 @@ use super::mistakes::naming;
 use super::{long, taken};
 use crate::conformance::Watched;
 
-/// The shortest ttl: of all of them it notices first that nothing is renewed.
+/// The shortest ttl. Its owner is the first to notice if no lock is renewed.
 const SHORT: Duration = Duration::from_millis(600);
 const HELD: u32 = 200;
 
-/// Sentinels that take no server for dead that is only slow.
+/// Starts sentinels that do not take a slow server for dead.
 fn patient() -> Watched {
     let set = ReplicaSet::start(1);
     let patience = Duration::from_secs(60);
@@ -32,7 +32,7 @@ fn hanging_for() -> Duration {
     Duration::from_secs(told.map_or(5, |seconds| seconds.parse().expect("a number")))
 }
 
-/// With ttls from the shortest to half a minute.
+/// Takes locks with ttls from the shortest to half a minute.
 async fn held(locks: &LockManager) -> Vec<LockGuard> {
     let mut guards = Vec::new();
     for number in 0..HELD {
@@ -42,7 +42,8 @@ async fn held(locks: &LockManager) -> Vec<LockGuard> {
     guards
 }
 
-/// Takes a hundred locks a second and gives them back; how many, and how long one took at most.
+/// Takes and releases a hundred locks a second. Returns their number and the longest time of an
+/// acquire.
 async fn load(locks: &LockManager, span: Duration) -> (usize, Duration) {
     let mut tick = interval(Duration::from_millis(10));
     tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -60,7 +61,7 @@ async fn load(locks: &LockManager, span: Duration) -> (usize, Duration) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn three_that_hang_under_a_healthy_master_cost_no_lock_and_no_acquisition() {
+async fn three_hanging_sentinels_of_a_healthy_master_cost_no_lock_and_no_acquisition() {
     needs!(redis);
     let watched = patient();
     let builder = LockManager::builder(&watched.sentinels.url());
@@ -68,14 +69,14 @@ async fn three_that_hang_under_a_healthy_master_cost_no_lock_and_no_acquisition(
     let locks = builder.connect().await.expect("a manager");
     let guards = held(&locks).await;
     let [one, others @ ..] = watched.sentinels.servers() else {
-        panic!("three of them");
+        panic!("three sentinels");
     };
     one.stop();
     let (first, first_longest) = load(&locks, hanging_for() / 4).await;
     others.iter().for_each(RedisServer::stop);
     let (then, then_longest) = load(&locks, hanging_for()).await;
     println!(
-        "one hung: {first} locks, at most {first_longest:?}; all: {then} locks, at most {then_longest:?}"
+        "one sentinel hung: {first} locks, at most {first_longest:?} each; all hung: {then} locks, at most {then_longest:?} each"
     );
     let lost = guards.iter().filter(|guard| !guard.is_valid()).count();
     assert_eq!(lost, 0);
@@ -84,7 +85,7 @@ async fn three_that_hang_under_a_healthy_master_cost_no_lock_and_no_acquisition(
     }
 }
 
-/// Takes a lock and gives it back where there is no connection yet.
+/// Takes and releases a lock on a runtime that has no connection yet.
 fn on_a_new_runtime(locks: &LockManager) -> Result<(), Error> {
     let locks = locks.clone();
     let thread = thread::spawn(move || {
@@ -108,7 +109,7 @@ async fn a_new_runtime_connects_while_all_sentinels_hang() {
     needs!(redis);
     let watched = patient();
     let builder = LockManager::builder(&watched.sentinels.url());
-    // Half of it is what an operation has to find its server.
+    // An operation has half of this time to find its server.
     let builder = builder.operation_timeout(Duration::from_millis(800));
     let locks = builder.connect().await.expect("a manager");
     let hurried = LockManager::builder(&watched.sentinels.url());
@@ -123,9 +124,10 @@ async fn a_new_runtime_connects_while_all_sentinels_hang() {
         for _ in 0..5 {
             on_a_new_runtime(&locks).expect("a healthy master");
         }
-        wait::until("sentinels known to hang are not waited for", || {
-            on_a_new_runtime(&hurried).is_ok()
-        });
+        wait::until(
+            "the manager does not wait for sentinels known to hang",
+            || on_a_new_runtime(&hurried).is_ok(),
+        );
     });
 }
 
@@ -141,37 +143,40 @@ async fn a_broken_connection_is_replaced_while_all_sentinels_hang() {
     sentinel.set(Answer::Silence);
     for _ in 0..5 {
         proxy.cut();
-        wait::eventually("locks are had again", async || {
+        wait::eventually("locks can be taken again", async || {
             locks.lock("k").acquire().await.is_ok()
         })
         .await;
     }
     let ends = || server.cli(&["PEXPIRETIME", "lockkit:held"]);
     let before = ends();
-    wait::eventually("it is renewed", async || ends() != before).await;
+    wait::eventually("the lock is renewed", async || ends() != before).await;
     guard.release().await.expect("held");
 }
 
-/// How often a sentinel was asked for the master.
+/// Counts how often a sentinel was asked for the master.
 fn looks(sentinel: &FakeServer) -> usize {
     let commands = sentinel.commands();
     commands.iter().filter(|name| *name == "SENTINEL").count() / 2
 }
 
 #[tokio::test]
-async fn while_the_master_answers_sentinels_are_asked_twice_a_second_and_no_more() {
+async fn while_the_master_answers_sentinels_are_asked_at_most_twice_a_second() {
     needs!(redis);
     let server = RedisServer::start();
     let sentinel = naming(server.port());
     let url = format!("redis-sentinel://{}?service=a", sentinel.address());
     let locks = LockManager::connect(&url).await.expect("a manager");
-    // Renewed ten times a second.
+    // The lock is renewed ten times a second.
     let guard = taken(&locks, "held", Duration::from_millis(300)).await;
     let (begun, before) = (Instant::now(), looks(&sentinel));
     tokio::time::sleep(Duration::from_secs(3)).await;
     let most = begun.elapsed().as_millis() / 500 + 1;
     let looks = looks(&sentinel) - before;
-    assert!(looks as u128 <= most, "{looks} looks, not {most} at most");
+    assert!(
+        looks as u128 <= most,
+        "{looks} refreshes instead of {most} at most"
+    );
     drop(guard);
 }
 
@@ -195,11 +200,14 @@ async fn sentinels_that_answer_nothing_but_errors_cost_no_lock() {
         sentinels[0].set(one);
         sentinels[1].set(other);
         let asked = looks(&sentinels[0]);
-        wait::eventually("they are asked", async || looks(&sentinels[0]) > asked + 2).await;
+        wait::eventually("the sentinels are asked", async || {
+            looks(&sentinels[0]) > asked + 2
+        })
+        .await;
         tokio::task::block_in_place(|| on_a_new_runtime(&locks)).expect("a healthy master");
     }
     guard.release().await.expect("held");
-    // One that is good beside one that is not is enough to begin with.
+    // One good sentinel beside a bad one is enough to connect.
     sentinels[1].set(Answer::Master {
         port: server.port(),
         epoch: 0,

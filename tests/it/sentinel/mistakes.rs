@@ -1,4 +1,5 @@
-//! What is wrong with the URL or the servers, each by its kind, soon, and without a secret.
+//! Tests mistakes in the URL or the servers: each has its kind of error, soon, and shows no
+//! secret.
 
 use lock_core::ErrorKind;
 use lock_tests::{
@@ -26,7 +27,7 @@ async fn sentinels_that_cannot_be_reached_are_an_outage() {
 }
 
 #[tokio::test]
-async fn a_sentinel_that_never_answers_costs_nothing_where_another_does() {
+async fn a_sentinel_that_never_answers_costs_nothing_if_another_answers() {
     needs!(redis);
     let watched = shared_watched();
     let silent = FakeServer::start(Answer::Silence);
@@ -65,7 +66,7 @@ async fn wrong_passwords_of_the_master_and_of_the_sentinels_are_told_apart() {
     assert_eq!(error.kind(), ErrorKind::Misconfigured);
 }
 
-/// A sentinel that says nothing but that the master is there.
+/// Starts a sentinel that always names a master at this port.
 pub(super) fn naming(port: u16) -> FakeServer {
     FakeServer::after_handshake(answer(port))
 }
@@ -84,7 +85,7 @@ async fn a_sentinel_that_names_a_replica_is_not_believed() {
     let url = format!("redis-sentinel://{}?service=mymaster", stale.address());
     let error = refused(&url, "is a replica").await;
     assert_eq!(error.kind(), ErrorKind::Unavailable);
-    // With one that is right beside it.
+    // A correct sentinel is beside it.
     let url = format!("redis-sentinel://{},", stale.address());
     let url = watched.sentinels.url().replace("redis-sentinel://", &url);
     let locks = manager(&url).await;
@@ -105,11 +106,11 @@ async fn a_sentinel_whose_master_is_a_node_of_a_cluster_is_a_mistake() {
 }
 
 #[tokio::test]
-async fn a_sentinel_that_has_missed_a_failover_is_not_believed_even_if_its_master_lives_as_one() {
+async fn a_sentinel_that_has_missed_a_failover_is_not_believed_even_if_its_master_acts_as_one() {
     needs!(redis);
     let watched = Watched::start();
     watched.fail_over().await;
-    // Another server that takes itself for a master, as an old one does that comes back.
+    // This other server calls itself a master, as an old master does that comes back.
     let old = RedisServer::start();
     let stale = naming(old.port());
     let url = format!("redis-sentinel://{},", stale.address());

@@ -1,5 +1,4 @@
-//! A master that sentinels replace: what becomes of locks, of those who wait, and of those who ask
-//! meanwhile.
+//! Tests a master that sentinels replace: its locks, its waiters and new requests meanwhile.
 
 mod epochs;
 mod failover;
@@ -13,7 +12,7 @@ use crate::steps::{its_turn, long, manager, refused, taken};
 use lock_tests::{RedisServer, ReplicaSet, Sentinels, wait};
 
 impl Watched {
-    /// Of a test's own, and quick to take a server for dead.
+    /// Starts servers of one test, whose sentinels soon take a server for dead.
     fn start() -> Watched {
         let set = ReplicaSet::start(2);
         let sentinels = Sentinels::watch(&set, 3);
@@ -24,12 +23,13 @@ impl Watched {
         self.set.at(self.sentinels.master())
     }
 
-    /// A replica takes the living master's place. That goes on for some seconds, until the sentinels
-    /// tell it otherwise.
+    /// Replaces the living master by a replica.
+    ///
+    /// The old master acts as a master for some more seconds, until the sentinels make it a replica.
     async fn fail_over(&self) {
         let first = self.sentinels.master();
         self.sentinels.fail_over();
-        wait::eventually("another is the master", async || {
+        wait::eventually("another server is the master", async || {
             let mut sentinels = self.sentinels.servers().iter();
             sentinels.all(|sentinel| sentinel.master_of(Sentinels::SERVICE) != first)
         })

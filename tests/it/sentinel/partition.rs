@@ -1,4 +1,4 @@
-//! A master that lives on, cut off from the others.
+//! Tests a master that lives on, cut off from the other servers.
 
 use std::time::Duration;
 
@@ -10,8 +10,10 @@ use super::manager;
 use super::mistakes::{answer, naming};
 use crate::failover::TTL;
 
-/// The master is known by the address of a proxy, so that it can be cut off from its replicas and its
-/// sentinels alike; to a sentinel of its own, under another name, it stays what it is.
+/// A master that is known by the address of a proxy.
+///
+/// So the test can cut it off from its replicas and its sentinels. A sentinel of its own, with
+/// another service name, always names it as the master.
 struct Split {
     _set: ReplicaSet,
     sentinels: Sentinels,
@@ -55,7 +57,8 @@ impl Split {
 #[tokio::test]
 async fn a_master_that_wants_replicas_renews_nothing_once_it_is_cut_off_from_them() {
     needs!(redis);
-    // What the docs advise: without it the old master would renew for as long as the partition lasts.
+    // The docs advise this setting. Without it the old master would renew for as long as the
+    // partition lasts.
     let options = RedisServer::options()
         .config("min-replicas-to-write", "1")
         .config("min-replicas-max-lag", "1");
@@ -64,21 +67,21 @@ async fn a_master_that_wants_replicas_renews_nothing_once_it_is_cut_off_from_the
     let guard = inside.lock("k").ttl(TTL).acquire().await.expect("free");
     split.proxy.black_hole();
     let old = split.proxy.address();
-    wait::eventually("another is the master", async || {
+    wait::eventually("another server is the master", async || {
         split.sentinels.master() != old
     })
     .await;
-    // On the other side somebody takes it over, when the new master has seen it run out.
+    // Another owner on the other side takes the lock over, when it has run out on the new master.
     let outside = manager(&split.sentinels.url()).await;
     guard.lost().await;
-    wait::eventually("it is taken over", async || {
+    wait::eventually("the lock is taken over", async || {
         match outside.lock("k").ttl(TTL).acquire().await {
             Ok(next) => {
                 assert!(next.fencing_token() > guard.fencing_token());
                 true
             }
             Err(error) => {
-                // It may have no replica of its own yet.
+                // The new master may have no replica of its own yet.
                 let expected = matches!(error.kind(), ErrorKind::Busy | ErrorKind::Unavailable);
                 assert!(expected, "{error:?}");
                 false
@@ -91,7 +94,7 @@ async fn a_master_that_wants_replicas_renews_nothing_once_it_is_cut_off_from_the
 #[tokio::test]
 async fn a_master_that_answers_is_left_when_the_sentinels_name_another() {
     needs!(redis);
-    // As it is on the wrong side of a partition: nothing that it says itself gives it away.
+    // The test plays the wrong side of a partition, where the old master itself shows no sign of it.
     let (old, new) = (RedisServer::start(), RedisServer::start());
     let sentinel = naming(old.port());
     let url = format!("redis-sentinel://{}?service=a", sentinel.address());
@@ -99,9 +102,9 @@ async fn a_master_that_answers_is_left_when_the_sentinels_name_another() {
     let guard = locks.lock("held").ttl(TTL).acquire().await.expect("free");
     assert!(old.get("lockkit:held").is_some());
     sentinel.set(answer(new.port()));
-    // Asks nothing of the old one but to go on: it is the sentinel that is heard.
+    // The test changes nothing about the old master, so only the sentinel can tell the manager.
     let lost = timeout(wait::PATIENCE, guard.lost()).await;
-    lost.expect("the old master is left");
+    lost.expect("the manager leaves the old master");
     let next = locks.lock("k").acquire().await.expect("free");
     assert!(new.get("lockkit:k").is_some());
     assert_eq!(old.get("lockkit:k"), None);
@@ -109,9 +112,9 @@ async fn a_master_that_answers_is_left_when_the_sentinels_name_another() {
 }
 
 #[tokio::test]
-async fn a_replaced_master_is_not_connected_to_again_though_its_sentinel_takes_its_time() {
+async fn a_manager_does_not_connect_to_a_replaced_master_again_when_its_sentinel_is_slow() {
     needs!(redis);
-    // As one that was frozen, was replaced, and goes on.
+    // The test plays a master that was frozen, was replaced, and continues.
     let (old, new) = (RedisServer::start(), RedisServer::start());
     let to_old = Proxy::to(old.address());
     let sentinel = naming(to_old.port());

@@ -1,4 +1,4 @@
-//! Those who wait while the master changes.
+//! Tests waiters while the master changes.
 
 use std::time::Duration;
 
@@ -14,17 +14,17 @@ async fn a_waiter_is_told_by_the_new_master_of_a_release_there() {
     let watched = Watched::start();
     let locks = manager(&watched.sentinels.url()).await;
     let other = manager(&watched.sentinels.url()).await;
-    // So long that only a push can tell in time.
+    // The ttl is so long that only a push can tell the waiter in time.
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
     let waiter = tokio::spawn(other.lock("k").ttl(long()).wait(Wait::Forever).acquire());
-    wait::eventually("it is queued", async || {
+    wait::eventually("the waiter is queued", async || {
         watched.master().cli(&["EXISTS", "lockkit:!q:{k}"]) == "1"
     })
     .await;
     watched.set.caught_up();
     watched.fail_over().await;
-    // Both managers do, and the waiter's runtime.
-    wait::eventually("all listen to the new master", async || {
+    // The channels are those of both managers and of the waiter's runtime.
+    wait::eventually("all are subscribed at the new master", async || {
         let channels = watched
             .master()
             .cli(&["PUBSUB", "CHANNELS", "lockkit:!m:*"]);
@@ -37,7 +37,7 @@ async fn a_waiter_is_told_by_the_new_master_of_a_release_there() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_given_to_a_waiter_is_asked_for_and_not_timed_from_another_masters_clock() {
+async fn a_waiter_asks_for_a_key_it_is_given_and_does_not_use_the_clock_of_another_master() {
     needs!(redis);
     let watched = shared_watched();
     let locks = manager(&watched.sentinels.url()).await;
@@ -51,13 +51,13 @@ async fn a_key_that_is_given_to_a_waiter_is_asked_for_and_not_timed_from_another
             .acquire(),
     );
     let master = watched.master();
-    wait::eventually("it is queued", async || {
+    wait::eventually("the waiter is queued", async || {
         master.cli(&["EXISTS", "lockkit:!q:{given}"]) == "1"
     })
     .await;
     guard.release().await.expect("held");
     let next = its_turn(waiter).await;
-    // A grant that is believed lasts two seconds for a start; one that was asked for, its whole ttl.
+    // A grant by push lasts two seconds at first. A lock that was asked for has its whole ttl.
     assert!(next.remaining() > Duration::from_secs(50));
     next.release().await.expect("held");
 }

@@ -1,4 +1,5 @@
-//! Clicks on one process with its locks in itself: what `cargo run --example shop` serves.
+//! Tests clicks on one process with its locks in memory, as `cargo run --example shop` starts
+//! it.
 
 use lock_tests::{ShopProcess, http, wait};
 use tokio::join;
@@ -6,20 +7,20 @@ use tokio::join;
 use super::{buy, buy_fast, by_status, code, orders, retry_after, shelf, view};
 
 #[tokio::test]
-async fn a_double_click_is_one_order_and_one_refusal_that_says_when_to_come_again() {
+async fn a_double_click_places_one_order_and_gets_one_refusal_with_retry_after() {
     let shop = ShopProcess::start();
     let port = shop.port();
     let (placed, refused) = join!(buy(port, "ada"), buy(port, "ada"));
     let (placed, refused) = by_status(placed, refused);
     assert_eq!((placed.status, refused.status), (201, 409), "{refused:?}");
     assert_eq!(code(&refused), "lock_busy");
-    // In flight it is a hint: what is left of the lock's 10 s.
+    // In flight, `Retry-After` is a hint: at most the lock's 10 s.
     assert!((1..=10).contains(&retry_after(&refused)), "{refused:?}");
 
     let orders = orders(port, "mug").await;
     assert_eq!(orders.len(), 1);
     let answered: serde_json::Value = serde_json::from_str(&placed.body).expect("JSON");
-    assert_eq!(orders[0], answered, "the order is the one in the answer");
+    assert_eq!(orders[0], answered, "the answer has the order of the list");
     assert_eq!(shelf(port, "mug").await["stock"], 9);
 }
 
@@ -69,7 +70,7 @@ async fn fifty_clicks_of_one_user_are_one_order() {
 }
 
 #[tokio::test]
-async fn another_user_buys_while_the_first_ones_order_is_under_way() {
+async fn another_user_buys_while_the_first_order_is_under_way() {
     let shop = ShopProcess::start();
     let port = shop.port();
     let first = tokio::spawn(async move { buy(port, "ada").await.status });
@@ -78,7 +79,10 @@ async fn another_user_buys_while_the_first_ones_order_is_under_way() {
     })
     .await;
     assert_eq!(buy_fast(port, "ben", "mug").await.status, 201);
-    assert!(!first.is_finished(), "one did not wait for the other");
+    assert!(
+        !first.is_finished(),
+        "the second order did not wait for the first"
+    );
     assert_eq!(first.await.expect("an answer"), 201);
     assert_eq!(orders(port, "mug").await.len(), 2);
 }
@@ -98,13 +102,13 @@ async fn reading_is_never_locked() {
     }
     assert!(
         !order.is_finished(),
-        "they were read while it was under way"
+        "the reads were answered while the order was under way"
     );
     assert_eq!(order.await.expect("an answer"), 201);
 }
 
 #[tokio::test]
-async fn without_the_kit_a_double_click_is_two_orders() {
+async fn without_the_kit_a_double_click_places_two_orders() {
     let shop = ShopProcess::start();
     let port = shop.port();
     let click = || {

@@ -1,4 +1,4 @@
-//! A shop that is asked to end ends its orders first.
+//! Tests that a shop that is asked to end finishes its orders first.
 
 use lock_tests::{RedisServer, ShopProcess, needs, wait};
 
@@ -17,7 +17,7 @@ async fn ends_after_its_order(mut shop: ShopProcess) {
     let status = shop.process().wait(wait::PATIENCE);
     let said = shop.process().output();
     assert_eq!(status.and_then(|it| it.code()), Some(0), "{said}");
-    assert!(!said.contains("still"), "all was released: {said}");
+    assert!(!said.contains("still"), "every lock was released: {said}");
 }
 
 #[tokio::test]
@@ -34,7 +34,8 @@ async fn an_order_under_way_on_redis_is_finished_and_its_locks_released() {
     pair::only_cooldowns_are_left(&server);
 }
 
-/// The server waits for its clients; this one has gone, and its order still asks for a lock.
+/// The server waits for its clients. This client has gone, and its order still asks for a
+/// lock.
 #[tokio::test]
 async fn an_order_whose_client_has_gone_is_finished_too() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -48,12 +49,15 @@ async fn an_order_whose_client_has_gone_is_finished_too() {
     })
     .await;
     client.abort();
-    assert!(client.await.is_err(), "gone before its answer");
+    assert!(
+        client.await.is_err(),
+        "the client has gone before its answer"
+    );
     shop.process().terminate();
     let status = shop.process().wait(wait::PATIENCE);
     let said = shop.process().output();
     assert_eq!(status.and_then(|it| it.code()), Some(0), "{said}");
-    assert!(!said.contains("still"), "all was released: {said}");
+    assert!(!said.contains("still"), "every lock was released: {said}");
     let again = options.start();
     assert_eq!(orders(again.port(), "mug").await.len(), 1, "{said}");
 }
@@ -68,6 +72,6 @@ async fn a_pair_finishes_its_orders_too() {
 fn a_shop_without_work_ends_at_once() {
     let mut shop = ShopProcess::start();
     shop.process().terminate();
-    let status = shop.process().wait(wait::PATIENCE).expect("it ends");
+    let status = shop.process().wait(wait::PATIENCE).expect("the shop ends");
     assert!(status.success(), "{status}");
 }

@@ -1,4 +1,5 @@
-//! Orders that are none: each is told what is wrong with it, and costs its user nothing.
+//! Tests invalid orders: each gets an error that names its mistake, and does not block its
+//! user.
 
 use lock_tests::{ShopProcess, http};
 
@@ -24,7 +25,7 @@ async fn an_empty_shelf_is_sold_out_and_sells_no_more() {
 }
 
 #[tokio::test]
-async fn more_than_there_is_cannot_be_bought_at_all() {
+async fn an_order_for_more_than_the_stock_sells_nothing() {
     let shop = ShopProcess::start();
     let port = shop.port();
     let body = r#"{"sku":"mug","quantity":11}"#;
@@ -34,7 +35,7 @@ async fn more_than_there_is_cannot_be_bought_at_all() {
 }
 
 #[tokio::test]
-async fn nobody_cannot_buy() {
+async fn a_request_without_one_valid_user_cannot_buy() {
     let shop = ShopProcess::start();
     let port = shop.port();
     let long = "a".repeat(65);
@@ -60,7 +61,7 @@ async fn nobody_cannot_buy() {
 }
 
 #[tokio::test]
-async fn what_is_no_order_is_refused_with_a_problem_and_leaves_its_user_free_to_buy() {
+async fn an_invalid_order_is_refused_with_a_problem_and_its_user_can_still_buy() {
     let shop = ShopProcess::start();
     let port = shop.port();
     let huge_text = format!(r#"{{"sku":"{}","quantity":1}}"#, "m".repeat(100_000));
@@ -104,7 +105,7 @@ async fn what_is_no_order_is_refused_with_a_problem_and_leaves_its_user_free_to_
     let answer = send(port, "/orders?pay=never", "ada", body).await;
     assert_eq!((answer.status, &*code(&answer)), (400, "malformed_request"));
 
-    // Nothing was done for this user: there is no cooldown after a refusal.
+    // No order of this user succeeded, and a refusal has no cooldown.
     assert_eq!(buy_fast(port, "ada", "mug").await.status, 201);
     assert_eq!(shelf(port, "mug").await["stock"], 9);
 }

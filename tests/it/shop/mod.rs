@@ -1,4 +1,4 @@
-//! The example shop as its users meet it: processes, ports and HTTP.
+//! Tests the example shop from outside: processes, ports and HTTP.
 
 mod clicks;
 mod ending;
@@ -15,12 +15,12 @@ use lock_tests::wait;
 use serde_json::Value;
 use tokio::time::timeout;
 
-/// An order of one piece, as the page sends it: the bank takes its 800 ms.
+/// Orders one piece, as the page does. The bank takes its 800 ms.
 pub(crate) async fn buy(port: u16, user: &str) -> Response {
     send(port, "/orders", user, r#"{"sku":"mug","quantity":1}"#).await
 }
 
-/// The same without the bank's pause.
+/// Orders one piece without the bank's delay.
 pub(crate) async fn buy_fast(port: u16, user: &str, sku: &str) -> Response {
     let body = format!(r#"{{"sku":"{sku}","quantity":1}}"#);
     send(port, "/orders?pay=fast", user, &body).await
@@ -29,11 +29,11 @@ pub(crate) async fn buy_fast(port: u16, user: &str, sku: &str) -> Response {
 async fn send(port: u16, path: &str, user: &str, body: &str) -> Response {
     let headers = [("x-user-id", user)];
     let answer = timeout(wait::PATIENCE, http::post(port, path, &headers, body)).await;
-    let answer = answer.unwrap_or_else(|_| panic!("{user} waits for ever on {port}"));
+    let answer = answer.unwrap_or_else(|_| panic!("the order of {user} is not answered on {port}"));
     answer.unwrap_or_else(|error| panic!("{path} for {user} on {port}: {error}"))
 }
 
-/// What `GET` of a path says, which is JSON.
+/// Returns the answer to `GET` of a path, which is JSON.
 pub(crate) async fn view(port: u16, path: &str) -> Vec<Value> {
     let answer = http::get(port, path).await.expect("an answer");
     assert_eq!(answer.status, 200, "{path}: {}", answer.body);
@@ -41,7 +41,7 @@ pub(crate) async fn view(port: u16, path: &str) -> Vec<Value> {
     serde_json::from_str(&answer.body).expect("a list")
 }
 
-/// The orders of the lane with the kit for one product, oldest first.
+/// Returns the orders of the lane with the kit for one product, oldest first.
 async fn orders(port: u16, sku: &str) -> Vec<Value> {
     let mut orders = view(port, "/orders").await;
     orders.retain(|order| order["lane"] == "locked" && order["sku"] == sku);
@@ -49,15 +49,15 @@ async fn orders(port: u16, sku: &str) -> Vec<Value> {
     orders
 }
 
-/// The shelf of the lane with the kit for one product.
+/// Returns the shelf of the lane with the kit for one product.
 async fn shelf(port: u16, sku: &str) -> Value {
     let shelves = view(port, "/stock").await;
     let mut shelves = shelves.into_iter();
     let shelf = shelves.find(|shelf| shelf["lane"] == "locked" && shelf["sku"] == sku);
-    shelf.expect("the shop sells it")
+    shelf.expect("a product of the shop")
 }
 
-/// The shelf's numbers fit together: what was there is what was sold and what is left.
+/// Checks that the initial stock is the sum of the pieces sold and left.
 async fn assert_nothing_oversold(port: u16, sku: &str) {
     let shelf = shelf(port, sku).await;
     let number = |field: &str| shelf[field].as_i64().expect("a number");
@@ -69,7 +69,7 @@ async fn assert_nothing_oversold(port: u16, sku: &str) {
     );
 }
 
-/// The `code` of a refusal, after a look at the rest of it.
+/// Returns the `code` of a refusal, after a check of its other fields.
 #[track_caller]
 pub(crate) fn code(answer: &Response) -> String {
     let kind = &answer.headers["content-type"];
@@ -80,7 +80,7 @@ pub(crate) fn code(answer: &Response) -> String {
     code.to_owned()
 }
 
-/// Its Retry-After, in seconds.
+/// Returns the `Retry-After` of an answer, in seconds.
 #[track_caller]
 pub(crate) fn retry_after(answer: &Response) -> u64 {
     let value = answer.headers.get("retry-after");
@@ -88,7 +88,7 @@ pub(crate) fn retry_after(answer: &Response) -> u64 {
     value.parse().expect("whole seconds")
 }
 
-/// Both answers, the better one first.
+/// Returns both answers, the better one first.
 fn by_status(first: Response, second: Response) -> (Response, Response) {
     if first.status <= second.status {
         (first, second)

@@ -1,4 +1,4 @@
-//! Redis dies in the middle of a day's business, and comes back.
+//! Tests a Redis that dies under load and comes back.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -11,23 +11,24 @@ use tokio::time::timeout;
 use super::pair::{on, only_cooldowns_are_left};
 use super::{assert_nothing_oversold, buy, buy_fast, code, retry_after};
 
-/// No click waits for longer, whatever Redis does: the sum of the timeouts on its way.
+/// The longest time of a click in any state of Redis, which is the sum of the timeouts on its
+/// way.
 const LONGEST: Duration = Duration::from_millis(2_500);
 
-/// Service again, from the moment when Redis answers: a second, and the bank's 800 ms.
+/// The time from the first answer of Redis to the first order: a second, and the bank's 800 ms.
 const RECOVERY: Duration = Duration::from_millis(1_800);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 enum Redis {
     Up,
-    /// Somewhere between its last answer and its death.
+    /// The time between the last answer of Redis and its death.
     Dying,
     Down,
-    /// Somewhere between its start and its first answer to a shop.
+    /// The time between the start of Redis and its first answer to a shop.
     Back,
 }
 
-/// One click of a user that nobody has seen before, and what Redis was when it began and ended.
+/// One click of a new user, with the state of Redis at its beginning and its end.
 #[derive(Debug)]
 struct Click {
     began: Redis,
@@ -36,7 +37,7 @@ struct Click {
     answer: Response,
 }
 
-/// Fresh users on both processes, one click each, until Redis is back.
+/// Sends one click each of new users to both processes, until Redis is back.
 async fn load(
     ports: [u16; 2],
     redis: watch::Receiver<Redis>,
@@ -95,7 +96,7 @@ async fn a_killed_redis_is_a_503_and_service_is_back_with_it() {
     let (users, refused) = (AtomicUsize::new(0), AtomicUsize::new(0));
 
     let script = async {
-        wait::eventually("business is good", async || {
+        wait::eventually("orders succeed", async || {
             users.load(Ordering::Relaxed) > 40
         })
         .await;
@@ -111,14 +112,14 @@ async fn a_killed_redis_is_a_503_and_service_is_back_with_it() {
         server.kill();
         phase.send_replace(Redis::Down);
         refused.store(0, Ordering::Relaxed);
-        wait::eventually("many are told to come again", async || {
+        wait::eventually("many clicks are answered with 503", async || {
             refused.load(Ordering::Relaxed) > 40
         })
         .await;
         phase.send_replace(Redis::Dying);
         server.start_again();
         let back = Instant::now();
-        wait::eventually("somebody buys again", async || {
+        wait::eventually("a user buys again", async || {
             let number = users.fetch_add(1, Ordering::Relaxed);
             let port = ports[number % 2];
             let answer = buy_fast(port, &format!("user-{number}"), "lamp").await;
@@ -127,7 +128,7 @@ async fn a_killed_redis_is_a_503_and_service_is_back_with_it() {
         })
         .await;
         let took = back.elapsed();
-        assert!(took < RECOVERY, "service was back after {took:?}");
+        assert!(took < RECOVERY, "the service was back after {took:?}");
         phase.send_replace(Redis::Back);
     };
     let clerk = || load(ports, redis.clone(), &users, &refused);
@@ -144,7 +145,7 @@ async fn a_killed_redis_is_a_503_and_service_is_back_with_it() {
         assert_nothing_oversold(port, "lamp").await;
     }
     pair.process().terminate();
-    let status = pair.process().wait(wait::PATIENCE).expect("it ends");
+    let status = pair.process().wait(wait::PATIENCE).expect("the pair ends");
     let said = pair.process().output();
     assert!(status.success(), "{status}: {said}");
     assert!(!said.contains("panicked"), "{said}");

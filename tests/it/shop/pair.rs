@@ -1,4 +1,4 @@
-//! Two processes on one Redis and one database.
+//! Tests two processes on one Redis and one database.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -10,9 +10,9 @@ use tokio::join;
 
 use super::{assert_nothing_oversold, buy, buy_fast, by_status, code, orders, retry_after, shelf};
 
-/// `--pair` with the redis-server that the tests use.
+/// Starts `--pair` with the redis-server that the tests use.
 pub(crate) fn with_its_own_redis() -> ShopProcess {
-    let server = missing::redis().expect("said before");
+    let server = missing::redis().expect("checked by `needs!`");
     let folder = server.parent().expect("a folder");
     let others = env::var_os("PATH").unwrap_or_default();
     let path = [folder.to_owned()]
@@ -28,10 +28,10 @@ pub(crate) fn on(server: &RedisServer) -> ShopProcess {
     options.env("REDIS_URL", &server.url()).start()
 }
 
-/// Two shops that know nothing of one another but the Redis and the database.
+/// Two shops that share only the Redis and the database.
 struct Separate {
     shops: [ShopProcess; 2],
-    // Removed after both have ended.
+    // The folder is removed after both shops have ended.
     _folder: tempfile::TempDir,
 }
 
@@ -56,10 +56,10 @@ impl Separate {
 
 fn ports(pair: &ShopProcess) -> [u16; 2] {
     let ports = pair.ports();
-    ports.try_into().expect("the opening line names both")
+    ports.try_into().expect("the opening line names both ports")
 }
 
-/// Twenty users, ten clicks each, every other one to the other process, all at once.
+/// Sends ten clicks each of twenty users at once, every other one to the other process.
 async fn two_hundred_clicks(ports: [u16; 2], path: &'static str) -> Vec<Response> {
     let clicks: Vec<_> = (0..200)
         .map(|click| {
@@ -75,7 +75,7 @@ async fn two_hundred_clicks(ports: [u16; 2], path: &'static str) -> Vec<Response
     answers
 }
 
-/// What must be true after any number of clicks, however fast or slow the machine is.
+/// Checks the conditions that hold after any number of clicks, on a fast or slow machine.
 async fn sold_once_each(ports: [u16; 2], answers: &[Response]) {
     let mut count = BTreeMap::new();
     for answer in answers {
@@ -92,7 +92,7 @@ async fn sold_once_each(ports: [u16; 2], answers: &[Response]) {
     }
     let orders = orders(ports[0], "mug").await;
     assert_eq!(count.get(&201), Some(&orders.len()), "{count:?}");
-    // Twenty want one, ten are there, and nobody is refused for want of stock before it is gone.
+    // Twenty users want one piece each of ten. No user gets 422 before the stock is gone.
     assert_eq!(orders.len(), 10, "{count:?}");
     assert_nothing_oversold(ports[0], "mug").await;
     assert_eq!(shelf(ports[1], "mug").await["stock"], 0);
@@ -112,7 +112,7 @@ pub(super) fn seconds_between(first: &Value, second: &Value) -> f64 {
     seconds(second) - seconds(first)
 }
 
-/// The second of its day at which an order was placed, from `…T12:34:56.789Z`.
+/// Returns the second of its day at which an order was placed, from `…T12:34:56.789Z`.
 fn seconds(order: &Value) -> f64 {
     let at = order["created_at"].as_str().expect("a time");
     let (_, time) = at.trim_end_matches('Z').split_once('T').expect("a time");
@@ -120,7 +120,7 @@ fn seconds(order: &Value) -> f64 {
     parts.fold(0.0, |sum, part| sum * 60.0 + part.expect("a number"))
 }
 
-/// No lock is left but what cools down, and that is gone when it has cooled down.
+/// Checks that the only keys left are cooldowns, and that they end in time.
 #[track_caller]
 pub(super) fn only_cooldowns_are_left(server: &RedisServer) {
     for key in server.keys() {
@@ -129,15 +129,15 @@ pub(super) fn only_cooldowns_are_left(server: &RedisServer) {
         }
         let value = server.get(&key).unwrap_or_default();
         let cools = value.starts_with("cooling/") || value.is_empty();
-        assert!(cools, "{key} is held by nobody");
+        assert!(cools, "{key} is a lock without an owner");
         let left = server.time_to_live(&key).unwrap_or_default();
         assert!(left.as_secs() <= 2, "{key} stays for {left:?}");
     }
-    wait::until("all has cooled down", || server.keys() == ["lockkit:!f"]);
+    wait::until("all cooldowns are over", || server.keys() == ["lockkit:!f"]);
 }
 
 #[tokio::test]
-async fn a_pair_with_its_own_redis_sells_what_there_is_and_no_user_two_of_one_double_click() {
+async fn a_pair_with_its_own_redis_sells_its_stock_and_one_order_for_each_double_click() {
     needs!(redis);
     let pair = with_its_own_redis();
     let answers = two_hundred_clicks(ports(&pair), "/orders").await;
@@ -145,14 +145,14 @@ async fn a_pair_with_its_own_redis_sells_what_there_is_and_no_user_two_of_one_do
 }
 
 #[tokio::test]
-async fn a_pair_on_a_given_redis_sells_what_there_is_and_no_user_two_of_one_double_click() {
+async fn a_pair_on_a_given_redis_sells_its_stock_and_one_order_for_each_double_click() {
     needs!(redis);
     let server = RedisServer::start();
     let mut pair = on(&server);
     let answers = two_hundred_clicks(ports(&pair), "/orders?pay=fast").await;
     sold_once_each(ports(&pair), &answers).await;
     pair.process().terminate();
-    let status = pair.process().wait(wait::PATIENCE).expect("it ends");
+    let status = pair.process().wait(wait::PATIENCE).expect("the pair ends");
     assert!(status.success(), "{status}: {}", pair.process().output());
     only_cooldowns_are_left(&server);
 }
@@ -167,7 +167,7 @@ async fn two_shops_that_share_redis_and_database_are_a_pair() {
 }
 
 #[tokio::test]
-async fn one_click_to_each_process_at_once_is_one_order() {
+async fn one_click_to_each_process_at_once_places_one_order() {
     needs!(redis);
     let server = RedisServer::start();
     let pair = on(&server);
@@ -189,11 +189,11 @@ async fn one_click_to_each_process_at_once_is_one_order() {
 }
 
 #[tokio::test]
-async fn without_the_kit_a_pair_sells_more_than_there_is() {
+async fn without_the_kit_a_pair_oversells() {
     needs!(redis);
     let server = RedisServer::start();
     let shops = Separate::start(&server);
     let answers = two_hundred_clicks(shops.ports(), "/plain/orders?pay=fast").await;
     let placed = answers.iter().filter(|answer| answer.status == 201).count();
-    assert!(placed > 10, "the comparison on the page compares nothing");
+    assert!(placed > 10, "the lane without the kit must oversell");
 }

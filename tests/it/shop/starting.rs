@@ -1,15 +1,15 @@
-//! A shop that cannot start says why and what to write, and ends.
+//! Tests that a shop that cannot start prints the reason and the remedy, and ends.
 
 use std::net::TcpListener;
 
 use lock_tests::{Answer, FakeServer, Port, RedisServer, ShopOptions, ShopProcess, needs, wait};
 
-/// What it wrote before it ended by itself, without success.
+/// Returns the output of a shop that ends by itself without success.
 #[track_caller]
 fn refuses(options: ShopOptions) -> String {
     let mut process = options.spawn();
     let status = process.wait(wait::PATIENCE);
-    let status = status.unwrap_or_else(|| panic!("it runs:\n{}", process.output()));
+    let status = status.unwrap_or_else(|| panic!("the shop runs:\n{}", process.output()));
     assert!(!status.success(), "{status}: {}", process.output());
     let _ = process.line(wait::PATIENCE, |_| false);
     let said = process.output();
@@ -30,7 +30,7 @@ fn with_url(url: &str) -> ShopOptions {
 }
 
 #[test]
-fn it_opens_with_one_line_that_says_where_to_look_and_where_the_locks_are() {
+fn the_opening_line_names_the_url_and_the_place_of_the_locks() {
     let mut shop = ShopProcess::start();
     let opening = shop.opening().to_owned();
     says(&opening, &[&shop.url(), "in this process", "temporary"]);
@@ -46,7 +46,7 @@ fn a_port_that_is_taken_is_named() {
 }
 
 #[test]
-fn a_port_that_is_none_is_refused() {
+fn an_invalid_port_is_refused() {
     for port in ["http", "-1", "65536", "3000 ", "0x50"] {
         let said = refuses(ShopProcess::options().env("PORT", port));
         says(&said, &["PORT", port, "0 to 65535"]);
@@ -60,7 +60,7 @@ fn an_unknown_argument_is_refused() {
 }
 
 #[test]
-fn a_redis_url_that_is_none_is_refused() {
+fn an_invalid_redis_url_is_refused() {
     for url in [
         "http://127.0.0.1:6379",
         "127.0.0.1:6379",
@@ -77,7 +77,7 @@ fn a_redis_url_that_is_none_is_refused() {
 }
 
 #[test]
-fn a_redis_url_that_is_none_does_not_show_its_password() {
+fn an_invalid_redis_url_does_not_show_its_password() {
     for url in [
         "http://me:opensesame@127.0.0.1:6379",
         "redis://me:opensesame@127.0.0.1:notaport",
@@ -92,7 +92,7 @@ fn a_redis_url_that_is_none_does_not_show_its_password() {
 }
 
 #[test]
-fn a_redis_that_is_not_there_is_named() {
+fn a_missing_redis_is_named() {
     let port = Port::free();
     let address = port.address().to_string();
     let said = refuses(with_url(&format!("redis://:opensesame@{address}")));
@@ -145,7 +145,7 @@ fn a_pair_without_a_shared_store_is_refused() {
 }
 
 #[test]
-fn a_pair_whose_redis_is_not_there_ends_whole() {
+fn a_pair_without_its_redis_ends_completely() {
     let port = Port::free();
     let url = format!("redis://:opensesame@{}", port.address());
     let said = refuses(with_url(&url).arg("--pair"));

@@ -1,4 +1,4 @@
-//! What the shop shows: stock, orders, locks.
+//! Tests the views of the shop: stock, orders, locks.
 
 use lock_tests::{ShopProcess, http, wait};
 
@@ -53,7 +53,7 @@ async fn the_shelves_can_be_filled_again() {
 }
 
 #[tokio::test]
-async fn a_holder_that_froze_is_refused_by_its_token() {
+async fn the_write_of_an_owner_that_froze_is_refused_by_its_token() {
     let shop = ShopProcess::start();
     let port = shop.port();
     let late = http::post(port, "/freeze", &[], "")
@@ -64,7 +64,7 @@ async fn a_holder_that_froze_is_refused_by_its_token() {
     assert_eq!(told["lock_was_valid_before"], true);
     assert_eq!(told["lock_is_valid_now"], false);
     let orders = orders(port, "lamp").await;
-    assert_eq!(orders.len(), 1, "the frozen one has sold nothing");
+    assert_eq!(orders.len(), 1, "the frozen owner has sold nothing");
     assert_eq!(orders[0], told["sold_meanwhile"]);
     let newer = orders[0]["fencing_token"].as_i64().expect("a token");
     assert!(newer > told["fencing_token"].as_i64().expect("a token"));

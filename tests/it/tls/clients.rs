@@ -1,4 +1,4 @@
-//! Servers that ask who the client is.
+//! Tests servers that ask for a certificate of the client.
 
 use lock_core::redis::{Client, TlsCertificates};
 use lock_core::{ErrorKind, LockManager};
@@ -7,7 +7,7 @@ use lock_tests::{Authority, RedisServer, needs};
 use super::{HOST, connected, is_of_use, is_untouched, refused, showing, tls, trusting};
 
 #[tokio::test]
-async fn a_server_that_asks_for_a_certificate_is_shown_one_or_says_that_it_wants_one() {
+async fn a_client_shows_its_certificate_and_the_error_without_one_asks_for_it() {
     needs!(redis_with_tls);
     let authority = Authority::new();
     let asking = tls(&authority).asking_clients();
@@ -27,14 +27,14 @@ async fn a_server_that_asks_for_a_certificate_is_shown_one_or_says_that_it_wants
     let known = || builder().tls_certificates(showing(&authority, &own));
     let (locks, other) = (connected(known()).await, connected(known()).await);
     is_of_use(&locks, &other, "k").await;
-    // And by a client that the application has made.
+    // A client that the application has made works too.
     let client = Client::build_with_tls(server.tls_url(), showing(&authority, &own));
     let locks = LockManager::from_client(client.expect("a client")).expect("a manager");
     is_of_use(&locks, &other, "k").await;
 }
 
 #[tokio::test]
-async fn certificates_that_cannot_be_read_or_used_are_invalid_and_not_repeated() {
+async fn certificates_that_cannot_be_read_or_used_are_invalid_and_are_not_shown() {
     let authority = Authority::new();
     let certificates = TlsCertificates {
         root_cert: Some(b"-----BEGIN CERTIFICATE-----\nsesame\n-----END CERTIFICATE-----".to_vec()),
@@ -50,7 +50,9 @@ async fn certificates_that_cannot_be_read_or_used_are_invalid_and_not_repeated()
             "PEM" => builder,
             _ => builder.tls_certificates(trusting(&authority)),
         };
-        let error = builder.connect_lazy().expect_err("of no use");
+        let error = builder
+            .connect_lazy()
+            .expect_err("certificates that cannot be used");
         assert_eq!(error.kind(), ErrorKind::Invalid);
         let shown = format!("{error} {error:?}");
         assert!(

@@ -1,4 +1,5 @@
-//! Servers that speak TLS: the same locks, and no certificate that nobody vouches for.
+//! Tests servers that speak TLS: they have the same locks, and certificates that are not trusted are
+//! refused.
 
 mod clients;
 mod several;
@@ -13,15 +14,15 @@ use tokio::time::timeout;
 
 use crate::steps::{Waiter, its_turn, keys, long, taken};
 
-/// The host by which all servers of these tests are known.
+/// The host name of all servers in these tests.
 const HOST: &str = "127.0.0.1";
 
-/// What a server needs that shows a good certificate.
+/// Makes the TLS settings of a server with a good certificate.
 fn tls(authority: &Authority) -> Tls {
     Tls::of(authority, &authority.certificate(HOST))
 }
 
-/// Trusts nobody but this authority.
+/// Trusts only this authority.
 fn trusting(authority: &Authority) -> TlsCertificates {
     TlsCertificates {
         client_tls: None,
@@ -29,7 +30,7 @@ fn trusting(authority: &Authority) -> TlsCertificates {
     }
 }
 
-/// As [`trusting`], and shows a certificate.
+/// Trusts only this authority, and shows a certificate.
 fn showing(authority: &Authority, certificate: &Certificate) -> TlsCertificates {
     TlsCertificates {
         client_tls: Some(ClientTlsConfig {
@@ -40,13 +41,13 @@ fn showing(authority: &Authority, certificate: &Certificate) -> TlsCertificates 
     }
 }
 
-/// Patient enough for a machine that is busy with the other tests.
+/// Connects a manager that is patient enough for a machine that is busy with other tests.
 async fn connected(builder: ManagerBuilder) -> LockManager {
     let builder = builder.operation_timeout(Duration::from_secs(5));
     builder.connect().await.expect("a manager")
 }
 
-/// There is no manager, and what is said of it tells what to do.
+/// Checks that no manager can connect, and that the error gives this remedy.
 async fn refused(builder: ManagerBuilder, what_to_do: &str) -> Error {
     let builder = builder.connect_timeout(Duration::from_secs(3));
     let answer = timeout(wait::PATIENCE, builder.connect()).await;
@@ -56,12 +57,13 @@ async fn refused(builder: ManagerBuilder, what_to_do: &str) -> Error {
     error
 }
 
-/// A lock's whole life: taken, renewed, handed over to another manager, given back.
+/// Checks the whole life of a lock: taken, renewed, handed over to another manager, released.
 async fn is_of_use(locks: &LockManager, other: &LockManager, key: &str) {
-    // An eighth of it is enough for each of several servers to be connected to, on a busy machine too.
+    // Each of several servers has an eighth of this time, which suffices to connect on a busy machine
+    // too.
     let guard = taken(locks, key, Duration::from_millis(3600)).await;
     let mut last = guard.remaining();
-    wait::eventually("it is renewed", async || {
+    wait::eventually("the lock is renewed", async || {
         let before = std::mem::replace(&mut last, guard.remaining());
         last > before
     })
@@ -72,7 +74,7 @@ async fn is_of_use(locks: &LockManager, other: &LockManager, key: &str) {
     its_turn(waiter).await.release().await.expect("held");
 }
 
-/// Nobody has left anything there.
+/// Returns whether no client has left a key on the server.
 fn is_untouched(server: &RedisServer) -> bool {
     keys(server).is_empty() && server.get("lockkit:!f").is_none()
 }

@@ -1,15 +1,15 @@
-//! Several servers that speak TLS to their clients and to each other.
+//! Tests several servers that speak TLS to their clients and to each other.
 
 use lock_core::{ErrorKind, LockManager};
 use lock_tests::{Authority, RedisCluster, RedisServer, ReplicaSet, Sentinels, needs};
 
 use super::{connected, is_of_use, refused, tls, trusting};
 
-/// For servers in which none fails.
+/// The timeout of servers in a test in which none fails.
 const PATIENT: std::time::Duration = std::time::Duration::from_secs(15);
 
 #[tokio::test]
-async fn sentinels_and_their_master_are_spoken_to_by_tls() {
+async fn a_manager_speaks_tls_to_sentinels_and_their_master() {
     needs!(redis_with_tls);
     let authority = Authority::new();
     let options = RedisServer::options().tls(&tls(&authority));
@@ -25,7 +25,7 @@ async fn sentinels_and_their_master_are_spoken_to_by_tls() {
 }
 
 #[tokio::test]
-async fn all_nodes_of_a_cluster_are_spoken_to_by_tls() {
+async fn a_manager_speaks_tls_to_all_nodes_of_a_cluster() {
     needs!(redis_with_tls);
     let authority = Authority::new();
     let options = RedisServer::options().tls(&tls(&authority));
@@ -39,13 +39,13 @@ async fn all_nodes_of_a_cluster_are_spoken_to_by_tls() {
         masters.insert(cluster.master_of(&format!("lockkit:{key}")).port());
         is_of_use(&locks, &other, key).await;
     }
-    assert!(masters.len() > 1, "on several nodes");
+    assert!(masters.len() > 1, "the keys are on several nodes");
     let error = refused(LockManager::builder(&url), "SSL_CERT_FILE").await;
     assert_eq!(error.kind(), ErrorKind::Misconfigured);
 }
 
 #[tokio::test]
-async fn a_lock_over_several_servers_is_one_over_tls() {
+async fn a_lock_over_several_servers_works_over_tls() {
     needs!(redis_with_tls);
     let authority = Authority::new();
     let tls = tls(&authority);

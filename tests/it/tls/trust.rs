@@ -1,4 +1,4 @@
-//! Whom a client believes: those alone whose certificate is good.
+//! Tests that a client trusts only servers with a good certificate.
 
 use lock_core::{ErrorKind, LockManager};
 use lock_tests::{Authority, RedisServer, Tls, needs};
@@ -20,11 +20,11 @@ async fn a_lock_lives_over_tls_as_it_does_without() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_nobody_vouches_for_is_refused_and_says_whom_to_trust() {
+async fn an_untrusted_certificate_is_refused_and_the_error_says_how_to_trust_it() {
     needs!(redis_with_tls);
     let server = RedisServer::options().tls(&tls(&Authority::new())).start();
     let url = server.tls_url().replace("rediss://", "rediss://me:sesame@");
-    // By what the system trusts, and by another authority alone.
+    // The two managers trust the system's authorities, and only another authority.
     let builders = [
         LockManager::builder(&url),
         LockManager::builder(&url).tls_certificates(trusting(&Authority::new())),
@@ -34,7 +34,7 @@ async fn a_certificate_that_nobody_vouches_for_is_refused_and_says_whom_to_trust
         assert_eq!(error.kind(), ErrorKind::Misconfigured);
         assert!(error.to_string().contains("tls_certificates"), "{error}");
     }
-    // Nor by whoever connects later.
+    // A manager that connects later does not trust the server either.
     let locks = LockManager::connect_lazy(&url).expect("a URL");
     let error = locks.lock("k").acquire().await.expect_err("no lock");
     assert_eq!(error.kind(), ErrorKind::Misconfigured);
@@ -42,7 +42,7 @@ async fn a_certificate_that_nobody_vouches_for_is_refused_and_says_whom_to_trust
 }
 
 #[tokio::test]
-async fn a_certificate_for_another_name_or_another_time_is_refused_and_says_so() {
+async fn a_certificate_for_another_name_or_time_is_refused_and_the_error_says_so() {
     needs!(redis_with_tls);
     let authority = Authority::new();
     for (certificate, why) in [
@@ -59,7 +59,7 @@ async fn a_certificate_for_another_name_or_another_time_is_refused_and_says_so()
 }
 
 #[tokio::test]
-async fn no_url_turns_the_check_off() {
+async fn no_url_can_turn_the_check_off() {
     for url in [
         "rediss://127.0.0.1:1/#insecure",
         "rediss://:ses#ame@127.0.0.1:1",
@@ -76,13 +76,13 @@ async fn no_url_turns_the_check_off() {
 }
 
 #[tokio::test]
-async fn a_port_that_speaks_no_tls_or_nothing_else_is_an_outage_in_bounded_time() {
+async fn a_port_without_tls_or_with_only_tls_is_an_outage_in_bounded_time() {
     needs!(redis_with_tls);
     let authority = Authority::new();
     let server = RedisServer::options().tls(&tls(&authority)).start();
     let plain = server.url().replace("redis://", "rediss://");
     let builder = LockManager::builder(&plain).tls_certificates(trusting(&authority));
-    // It waits for the end of what it takes for a command.
+    // The server waits for the end of the bytes that it takes for a command.
     let error = refused(builder, "does it speak TLS").await;
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     let plain = server.tls_url().replace("rediss://", "redis://");

@@ -1,5 +1,7 @@
-//! How long a lock goes from task to task of one process while another one waits: 32 times, and for
-//! 20 ms. Both are counted exactly: the process's clock moves only when the test moves it.
+//! Tests how long a lock goes from task to task of one process while another process waits: 32 times,
+//! and for 20 ms.
+//!
+//! Both limits are exact, because the process's clock moves only when the test moves it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,14 +18,14 @@ fn request(locks: &LockManager) -> LockRequest {
     locks.lock("k").ttl(long()).wait(Wait::Forever)
 }
 
-/// Stands in its process's line when this returns.
+/// Starts a waiter, which is in the queue of its process when this returns.
 async fn waits(locks: &LockManager) -> Waiter {
     let waiter = tokio::spawn(request(locks).acquire());
     others_run().await;
     waiter
 }
 
-/// So many tasks, each of which does `work` under the lock, once.
+/// Starts this many tasks, each of which does `work` under the lock once.
 async fn crowd(
     locks: &LockManager,
     tasks: usize,
@@ -45,16 +47,16 @@ async fn crowd(
 async fn all_are_served(tasks: Vec<JoinHandle<()>>) {
     for task in tasks {
         let served = tokio::time::timeout(wait::PATIENCE, task).await;
-        served.expect("not forgotten").expect("no panic");
+        served.expect("every task is served").expect("no panic");
     }
 }
 
 #[tokio::test]
-async fn while_another_process_waits_a_lock_is_passed_on_thirty_two_times_and_not_once_more() {
+async fn while_another_process_waits_a_lock_is_passed_on_at_most_thirty_two_times() {
     needs!(redis);
     let server = RedisServer::start();
     let other = manager(&server.url()).await;
-    // No time passes: it is the number that ends it.
+    // No time passes, so only the number of passes ends the cohort.
     let busy = on(&ManualClock::new(), &server.url()).await;
     let guard = request(&busy).acquire().await.expect("free");
     let waiter = waits(&other).await;
@@ -75,7 +77,7 @@ async fn while_another_process_waits_a_lock_is_passed_on_thirty_two_times_and_no
 }
 
 #[tokio::test]
-async fn while_another_process_waits_a_lock_is_passed_on_for_twenty_milliseconds_and_no_longer() {
+async fn while_another_process_waits_a_lock_is_passed_on_for_at_most_twenty_milliseconds() {
     needs!(redis);
     let server = RedisServer::start();
     let other = manager(&server.url()).await;
@@ -97,10 +99,10 @@ async fn while_another_process_waits_a_lock_is_passed_on_for_twenty_milliseconds
     its_turn(third).await.release().await.expect("held");
 }
 
-/// The bound that the docs state: (processes ahead) × (20 ms + one hold). A hold takes 7 ms here, and
-/// each process has more tasks than it may serve in a row.
+/// The docs state the bound (processes ahead) × (20 ms + one hold). A hold takes 7 ms here, and each
+/// process has more tasks than it may serve in a row.
 #[tokio::test]
-async fn a_process_waits_for_a_count_and_a_hold_of_each_that_is_before_it() {
+async fn a_process_waits_for_one_cohort_and_one_hold_of_each_process_ahead() {
     needs!(redis);
     const HOLD: u64 = 7;
     let server = RedisServer::start();
@@ -128,13 +130,13 @@ async fn a_process_waits_for_a_count_and_a_hold_of_each_that_is_before_it() {
     let guard = its_turn(waiter).await;
     let waited = passed.load(Ordering::SeqCst);
     assert!(waited <= 2 * (20 + HOLD), "{waited} ms");
-    assert!(waited >= 2 * HOLD, "both came before");
+    assert!(waited >= 2 * HOLD, "both processes came first");
     guard.release().await.expect("held");
     all_are_served(tasks).await;
 }
 
 #[tokio::test]
-async fn passing_a_lock_on_asks_redis_nothing() {
+async fn passing_a_lock_on_sends_redis_nothing() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = on(&ManualClock::new(), &server.url()).await;
@@ -154,8 +156,8 @@ async fn passing_a_lock_on_asks_redis_nothing() {
     guard.release().await.expect("held");
 }
 
-/// Somebody overwrites the key of a lock that goes from task to task: one of them is told of the loss,
-/// the one that has it then, and nobody goes on with it.
+/// Another client overwrites the key of a lock that goes from task to task. Only the task that owns
+/// the lock at that time is told of the loss, and no task passes the lock on.
 #[tokio::test]
 async fn the_loss_of_a_lock_that_is_passed_on_is_told_once_and_ends_the_passing() {
     needs!(redis);
@@ -184,12 +186,12 @@ async fn the_loss_of_a_lock_that_is_passed_on_is_told_once_and_ends_the_passing(
             .count()
     };
     let served = || ends.lock().expect("no panic").len();
-    wait::eventually("it goes round", async || served() > 100).await;
+    wait::eventually("the lock goes round", async || served() > 100).await;
     server.cli(&["SET", "lockkit:k", "stranger", "PX", "60000"]);
-    wait::eventually("the loss is told", async || lost() > 0).await;
+    wait::eventually("a task is told of the loss", async || lost() > 0).await;
     let before = served();
     queued(&server, 1).await;
-    assert_eq!(served(), before, "nobody has it but the stranger");
+    assert_eq!(served(), before, "only the other client has the lock");
     assert_eq!(server.get("lockkit:k").as_deref(), Some("stranger"));
     over.store(true, Ordering::SeqCst);
     server.cli(&["DEL", "lockkit:k"]);

@@ -1,4 +1,4 @@
-//! Whether `covered.md` is true of the names.
+//! Checks `covered.md` against the names of the tests.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,15 @@ fn within(place: &str, tests: BTreeSet<String>) -> impl Iterator<Item = String> 
         .map(move |test| format!("{place}::{test}"))
 }
 
-/// By their names alone: they stand beside what they test, wherever that is.
+/// Returns the unit tests by their names only, because the page does not give their modules.
 fn unit_tests() -> BTreeSet<String> {
     let tests = tests_in("lock-core/src");
     let name = |test: String| test.rsplit("::").next().map(str::to_owned);
     tests.into_iter().filter_map(name).collect()
 }
 
-/// Every test that the page names is there, and every one of this folder is named.
+/// Checks that every test that the page names exists, and that the page names every test of
+/// this folder.
 #[test]
 fn the_page_names_exactly_the_tests_of_this_folder() {
     let named = named(include_str!("covered.md"));
@@ -29,8 +30,11 @@ fn the_page_names_exactly_the_tests_of_this_folder() {
         .chain(within("lock_core", unit_tests()))
         .collect();
     let missing: Vec<_> = named.difference(&all).collect();
-    assert!(missing.is_empty(), "named, and not there: {missing:#?}");
+    assert!(
+        missing.is_empty(),
+        "named on the page, and missing: {missing:#?}"
+    );
     let here: BTreeSet<_> = within("waiting", here).collect();
     let unnamed: Vec<_> = here.difference(&named).collect();
-    assert!(unnamed.is_empty(), "there, and not named: {unnamed:#?}");
+    assert!(unnamed.is_empty(), "missing on the page: {unnamed:#?}");
 }

@@ -1,5 +1,5 @@
-//! Many waiters that are dead: places in the queue whose channels no client hears. However many there are, the
-//! one behind them has the lock as soon as it is free.
+//! Tests many dead waiters: tickets whose channels no client hears. With any number of them, the living waiter
+//! behind them gets the lock as soon as it is free.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use tokio::task::JoinSet;
 
 use super::{Waiter, its_turn, keys, long, manager, process};
 
-/// More than a call of a script removes.
+/// A number of waiters above the limit that one call of a script removes.
 const VERY_MANY: usize = 2_500;
 
-/// So many dead waiters stand in the queue of "k", or of another key.
+/// Puts this many dead waiters into the queue of `k`, or of another key.
 fn die(server: &RedisServer, key: &str, count: usize) {
     let script = "for place = 1, ARGV[1] do \
         local token = string.format('%016x/%032x', place, place) \
@@ -25,7 +25,7 @@ async fn waits_behind(server: &RedisServer, locks: &LockManager, key: &str, dead
     let request = locks.lock(key).ttl(long()).wait(Wait::Forever);
     let waiter = tokio::spawn(request.acquire());
     let queue = format!("lockkit:!q:{{{key}}}");
-    wait::eventually("it stands in the queue", async || {
+    wait::eventually("the waiter is queued", async || {
         server.cli(&["ZCARD", &queue]) == (dead + 1).to_string()
     })
     .await;
@@ -41,10 +41,10 @@ async fn comes_after(dead: usize) {
     guard.release().await.expect("held");
     assert!(
         server.get("lockkit:k").is_some(),
-        "the release has given it away"
+        "the release has handed the lock over"
     );
     its_turn(waiter).await.release().await.expect("held");
-    wait::eventually("nothing is left", async || keys(&server).is_empty()).await;
+    wait::eventually("no key is left", async || keys(&server).is_empty()).await;
 }
 
 #[tokio::test]
@@ -74,9 +74,10 @@ async fn a_release_gives_the_lock_to_a_waiter_behind_dead_ones_and_processes_tha
         super::queued(&server, count).await;
     }
     killed.iter_mut().for_each(ChildProcess::kill);
-    wait::eventually("the server knows that they are gone", async || {
-        connected() == alone
-    })
+    wait::eventually(
+        "the server has closed the connections of the killed processes",
+        async || connected() == alone,
+    )
     .await;
     let waiter = waits_behind(&server, &locks, "k", 102).await;
     guard.release().await.expect("held");
@@ -106,7 +107,7 @@ async fn releases_that_go_together_give_each_lock_to_the_waiter_behind_dead_ones
     for waiter in waiters {
         its_turn(waiter).await.release().await.expect("held");
     }
-    wait::eventually("nothing is left", async || keys(&server).is_empty()).await;
+    wait::eventually("no key is left", async || keys(&server).is_empty()).await;
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! A manager that drains while its tasks wait. What it leaves behind would be given the lock, and keep it from
-//! all others for a grant.
+//! Tests a manager that drains while its tasks wait. A ticket left behind would get the lock, and block all
+//! others for a grant.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 use super::{long, manager, millis, others_run, process, queued, refused, says, server_of_parent};
 
 #[tokio::test]
-async fn a_manager_that_has_drained_stands_in_no_queue() {
+async fn a_manager_that_has_drained_is_in_no_queue() {
     needs!(redis);
     let server = RedisServer::start();
     let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
@@ -26,14 +26,14 @@ async fn a_manager_that_has_drained_stands_in_no_queue() {
     assert!(left.is_complete(), "{left:?}");
     assert_eq!(server.cli(&["ZCARD", "lockkit:!q:{k}"]), "0");
     guard.release().await.expect("held");
-    assert_eq!(server.get("lockkit:k"), None, "given to no waiter");
+    assert_eq!(server.get("lockkit:k"), None, "the lock goes to no waiter");
     for waiter in waiters {
         assert_eq!(refused(waiter).await, ErrorKind::Unavailable);
     }
 }
 
 #[tokio::test]
-async fn a_drain_waits_for_what_is_still_being_asked_and_undoes_it() {
+async fn a_drain_waits_for_requests_under_way_and_undoes_them() {
     needs!(redis);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
@@ -63,7 +63,7 @@ async fn drains_while_its_tasks_wait() {
     for _ in 0..8 {
         let locks = locks.clone();
         tokio::spawn(async move {
-            // Until the manager is drained.
+            // The loop ends when the manager is drained.
             while let Ok(guard) = locks.lock("k").wait(Wait::Forever).acquire().await {
                 drop(guard.release().await);
             }
@@ -76,11 +76,11 @@ async fn drains_while_its_tasks_wait() {
     }
     let left = locks.drain(wait::PATIENCE).await;
     println!("\ndrained: {}", left.is_complete());
-    // At once, with all its connections open.
+    // The process exits at once, with all its connections open.
     std::process::exit(0);
 }
 
-/// `SET NX PX`, and a script that compares and deletes.
+/// Locks as other libraries do: `SET NX PX`, and a script that compares and deletes.
 fn stranger(server: &RedisServer, over: &Arc<AtomicBool>) -> std::thread::JoinHandle<()> {
     let client = lock_core::redis::Client::open(server.url()).expect("a URL");
     let over = Arc::clone(over);

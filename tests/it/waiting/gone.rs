@@ -1,5 +1,5 @@
-//! Waiters that are gone: had enough, given the lock and not there, dead. Those behind them are served,
-//! and nothing of them stays.
+//! Tests waiters that have gone: their wait was over, they were given the lock and did not react, or
+//! they are dead. The waiters behind them are served, and no key of them stays.
 
 use lock_core::test_util::ManualClock;
 use lock_core::{ErrorKind, LockManager, LockRequest, Wait};
@@ -21,11 +21,11 @@ async fn waits(server: &RedisServer, request: LockRequest, count: usize) -> Wait
 }
 
 async fn nothing_is_left(server: &RedisServer) {
-    wait::eventually("nothing is left", async || keys(server).is_empty()).await;
+    wait::eventually("no key is left", async || keys(server).is_empty()).await;
 }
 
 #[tokio::test]
-async fn a_head_that_has_waited_long_enough_leaves_the_queue_to_the_next() {
+async fn a_first_waiter_whose_wait_ends_leaves_the_queue_to_the_next() {
     needs!(redis);
     let server = RedisServer::start();
     let clock = ManualClock::new();
@@ -46,7 +46,7 @@ async fn a_head_that_has_waited_long_enough_leaves_the_queue_to_the_next() {
 }
 
 #[tokio::test]
-async fn a_head_whose_wait_ends_when_it_was_given_the_lock_passes_it_on() {
+async fn a_first_waiter_whose_wait_ends_after_the_hand_over_passes_the_lock_on() {
     needs!(redis);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
@@ -61,7 +61,7 @@ async fn a_head_whose_wait_ends_when_it_was_given_the_lock_passes_it_on() {
     let head = waits(&server, request(&slow).wait(millis(500)), 1).await;
     let next = waits(&server, request(&patient), 2).await;
     all_is_answered(&slow).await;
-    // It is given the lock, and does not hear of it before its wait is over.
+    // The waiter is given the lock, but the push does not arrive before its wait is over.
     proxy.set(Direction::Replies, Flow::Hold);
     guard.release().await.expect("held");
     assert!(
@@ -70,7 +70,7 @@ async fn a_head_whose_wait_ends_when_it_was_given_the_lock_passes_it_on() {
             .is_some_and(|given| Some(given) != ours)
     );
     clock.advance(millis(500));
-    // Its last question is not answered either.
+    // Its last request is not answered either.
     has_no_answer(&clock, &head).await;
     assert_eq!(refused(head).await, ErrorKind::Unavailable);
     proxy.pass();
@@ -79,7 +79,7 @@ async fn a_head_whose_wait_ends_when_it_was_given_the_lock_passes_it_on() {
 }
 
 #[tokio::test]
-async fn the_next_of_a_process_waits_on_when_the_first_has_waited_long_enough() {
+async fn the_next_waiter_of_a_process_waits_on_when_the_first_one_gives_up() {
     needs!(redis);
     let server = RedisServer::start();
     let clock = ManualClock::new();
@@ -94,7 +94,7 @@ async fn the_next_of_a_process_waits_on_when_the_first_has_waited_long_enough() 
     let place = server.cli(&["ZRANGE", "lockkit:!q:{k}", "0", "-1"]);
     clock.advance(millis(500));
     assert_eq!(refused(first).await, ErrorKind::Busy);
-    wait::eventually("the next one stands in the queue, alone", async || {
+    wait::eventually("only the next waiter is queued", async || {
         let now = server.cli(&["ZRANGE", "lockkit:!q:{k}", "0", "-1"]);
         now.lines().count() == 1 && now != place
     })
@@ -105,7 +105,7 @@ async fn the_next_of_a_process_waits_on_when_the_first_has_waited_long_enough() 
 }
 
 #[tokio::test]
-async fn a_waiter_with_a_short_ttl_is_given_the_lock_for_no_longer() {
+async fn a_waiter_is_given_the_lock_for_at_most_its_short_ttl() {
     needs!(redis);
     let server = RedisServer::start();
     let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
@@ -113,21 +113,23 @@ async fn a_waiter_with_a_short_ttl_is_given_the_lock_for_no_longer() {
     let ttl = millis(1_200);
     let waiter = waits(&server, request(&locks).ttl(ttl), 1).await;
     guard.release().await.expect("held");
-    // As a dead one would leave it.
+    // A dead waiter would keep the lock for this time.
     let given = server.time_to_live("lockkit:k");
     assert!(given.is_some_and(|given| given <= ttl), "{given:?}");
     its_turn(waiter).await.release().await.expect("held");
 }
 
 #[tokio::test]
-async fn a_queue_outlives_those_who_stand_in_it_by_a_minute_and_their_lock() {
+async fn a_queue_expires_a_minute_after_its_lock() {
     needs!(redis);
     let server = RedisServer::start();
     let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
     let guard = request(&owner).acquire().await.expect("free");
     let waiter = waits(&server, request(&locks), 1).await;
-    let queue = server.time_to_live("lockkit:!q:{k}").expect("it ends");
-    let lock = server.time_to_live("lockkit:k").expect("it ends");
+    let queue = server
+        .time_to_live("lockkit:!q:{k}")
+        .expect("the queue expires");
+    let lock = server.time_to_live("lockkit:k").expect("the lock expires");
     assert!(queue > lock && queue <= long() + long(), "{queue:?}");
     guard.release().await.expect("held");
     its_turn(waiter).await.release().await.expect("held");
@@ -147,7 +149,7 @@ async fn waits_for_its_turn() {
 }
 
 #[tokio::test]
-async fn a_process_that_was_stopped_when_it_was_given_the_lock_waits_again_when_it_goes_on() {
+async fn a_process_that_was_stopped_at_its_hand_over_waits_again_when_it_continues() {
     needs!(redis);
     let server = RedisServer::start();
     let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
@@ -157,13 +159,13 @@ async fn a_process_that_was_stopped_when_it_was_given_the_lock_waits_again_when_
     let next = waits(&server, request(&locks), 2).await;
     stopped.stop();
     guard.release().await.expect("held");
-    // Its grant goes by, and the next one has the lock.
+    // Its grant ends, and the next waiter gets the lock.
     let guard = its_turn(next).await;
     stopped.cont();
     queued(&server, 1).await;
     assert!(
         !stopped.output().contains("its turn"),
-        "somebody else has it"
+        "another owner has the lock"
     );
     assert!(guard.is_valid());
     guard.release().await.expect("held");
@@ -173,7 +175,7 @@ async fn a_process_that_was_stopped_when_it_was_given_the_lock_waits_again_when_
 }
 
 #[tokio::test]
-async fn after_a_queue_of_dead_processes_the_lock_is_free_and_fencing_tokens_go_on() {
+async fn after_a_queue_of_dead_processes_the_lock_is_free_and_fencing_tokens_still_rise() {
     needs!(redis);
     let server = RedisServer::start();
     let owner = manager(&server.url()).await;
@@ -187,8 +189,11 @@ async fn after_a_queue_of_dead_processes_the_lock_is_free_and_fencing_tokens_go_
         queued(&server, count).await;
     }
     dead.iter_mut().for_each(lock_tests::ChildProcess::kill);
-    // That they are gone is known when their connections are.
-    wait::eventually("they are", async || connected() == alone).await;
+    // The server knows that the processes are gone when it has closed their connections.
+    wait::eventually("the killed processes are disconnected", async || {
+        connected() == alone
+    })
+    .await;
     guard.release().await.expect("held");
     assert_eq!(keys(&server), [""; 0]);
     let guard = owner.lock("k").acquire().await.expect("free at once");

@@ -1,5 +1,5 @@
-//! What waiters count on, and is lost: scripts, the queue, a push, connections, all the server's data. It
-//! costs them a bounded delay, and never the lock.
+//! Tests the loss of things on which waiters rely: scripts, the queue, a push, connections, all the
+//! server's data. Each loss costs a bounded delay, and never the lock.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::redis::asked;
 
 use super::{Waiter, all_is_answered, its_turn, keys, long, manager, millis, on, queued};
 
-/// Looks again by itself after that long, whatever it was told.
+/// The time after which a waiter asks by itself in every case.
 const LAST_RESORT: Duration = Duration::from_secs(30);
 
 async fn waits(server: &RedisServer, locks: &LockManager, count: usize) -> Waiter {
@@ -24,7 +24,7 @@ async fn waits(server: &RedisServer, locks: &LockManager, count: usize) -> Waite
     waiter
 }
 
-/// All are served, in whichever order they come.
+/// Waits until all are served, in any order.
 async fn tokens_of(waiters: [Waiter; 2]) -> Vec<FencingToken> {
     let mut served = JoinSet::new();
     for waiter in waiters {
@@ -39,7 +39,7 @@ async fn tokens_of(waiters: [Waiter; 2]) -> Vec<FencingToken> {
 }
 
 #[tokio::test]
-async fn scripts_that_are_forgotten_while_somebody_waits_cost_nobody_anything() {
+async fn a_flush_of_the_scripts_while_waiters_wait_costs_nothing() {
     needs!(redis);
     let server = RedisServer::start();
     let owner = manager(&server.url()).await;
@@ -58,11 +58,11 @@ async fn scripts_that_are_forgotten_while_somebody_waits_cost_nobody_anything() 
     }
     server.cli(&["SCRIPT", "FLUSH"]);
     guard.release().await.expect("held");
-    wait::eventually("nothing is left", async || keys(&server).is_empty()).await;
+    wait::eventually("no key is left", async || keys(&server).is_empty()).await;
 }
 
 #[tokio::test]
-async fn a_queue_that_is_deleted_costs_its_waiters_their_timer_of_last_resort_at_most() {
+async fn a_deleted_queue_delays_its_waiters_at_most_by_their_timer_of_last_resort() {
     needs!(redis);
     let server = RedisServer::start();
     let owner = manager(&server.url()).await;
@@ -78,8 +78,8 @@ async fn a_queue_that_is_deleted_costs_its_waiters_their_timer_of_last_resort_at
     ];
     assert_eq!(server.cli(&["DEL", "lockkit:!q:{k}"]), "1");
     guard.release().await.expect("held");
-    assert_eq!(keys(&server), [""; 0], "nobody is known to wait");
-    // Somebody who comes meanwhile does not lock them out.
+    assert_eq!(keys(&server), [""; 0], "the server knows no waiter");
+    // A newcomer meanwhile does not lock the waiters out.
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     clock.advance(LAST_RESORT);
     queued(&server, 2).await;
@@ -104,7 +104,7 @@ async fn a_lock_that_is_deleted_goes_to_its_waiters_when_its_owner_notices() {
             server.cli(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
             server.reset_stats();
         }
-        // A renewal tells the owner, whose body has not ended.
+        // A renewal tells the owner, whose body has not ended, of the loss.
         clock.advance(long() / 4);
         timeout(wait::PATIENCE, guard.lost()).await.expect("told");
         if refuses {
@@ -117,12 +117,12 @@ async fn a_lock_that_is_deleted_goes_to_its_waiters_when_its_owner_notices() {
         let next = its_turn(waiter).await;
         drop(guard);
         next.release().await.expect("held");
-        wait::eventually("nothing is left", async || keys(&server).is_empty()).await;
+        wait::eventually("no key is left", async || keys(&server).is_empty()).await;
     }
 }
 
 #[tokio::test]
-async fn a_push_that_is_swallowed_costs_the_one_it_was_for_its_timer_of_last_resort_at_most() {
+async fn a_swallowed_push_delays_its_waiter_at_most_by_its_timer_of_last_resort() {
     needs!(redis);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
@@ -135,13 +135,13 @@ async fn a_push_that_is_swallowed_costs_the_one_it_was_for_its_timer_of_last_res
     let ours = server.get("lockkit:k");
     let waiter = waits(&server, &deaf, 1).await;
     all_is_answered(&deaf).await;
-    // The word arrives as nothing, on a connection that stays as it is.
+    // The push arrives as an empty message, on a connection that stays open.
     let heard = proxy.bytes(Direction::Replies);
     proxy.set(Direction::Replies, Flow::Replace(Vec::new()));
     guard.release().await.expect("held");
     let given = server.get("lockkit:k");
     assert!(given.is_some() && given != ours);
-    wait::eventually("its grant has gone by", async || {
+    wait::eventually("the grant has ended", async || {
         server.get("lockkit:k").is_none()
     })
     .await;
@@ -152,7 +152,7 @@ async fn a_push_that_is_swallowed_costs_the_one_it_was_for_its_timer_of_last_res
     its_turn(waiter).await.release().await.expect("held");
 }
 
-/// The numbers of all clients of a server but the one that asks.
+/// Returns the ids of all clients of a server except the one that asks.
 fn connections(server: &RedisServer) -> BTreeSet<String> {
     let clients = server.cli(&["CLIENT", "LIST"]);
     let others = clients
@@ -165,7 +165,7 @@ fn connections(server: &RedisServer) -> BTreeSet<String> {
     others.filter_map(number).collect()
 }
 
-/// Whichever of its connections breaks, at the very moment at which the lock is released.
+/// The test kills each connection in turn, at the very moment of the release.
 #[tokio::test]
 async fn each_connection_of_a_waiter_may_be_killed_while_it_waits() {
     needs!(redis);
@@ -191,20 +191,23 @@ async fn each_connection_of_a_waiter_may_be_killed_while_it_waits() {
                 kill();
                 guard.release().await.expect("held");
             } else {
-                // It has been given the lock, and may or may not have heard of it.
+                // The waiter has been given the lock, and may or may not have received the push.
                 guard.release().await.expect("held");
                 kill();
             }
             killed += 1;
             its_turn(waiter).await.release().await.expect("held");
             drop(locks);
-            wait::eventually("its connections are gone", async || {
+            wait::eventually("the killed connections are closed", async || {
                 connections(&server) == owners
             })
             .await;
         }
     }
-    assert!(killed >= 4, "of at least two, each twice: {killed}");
+    assert!(
+        killed >= 4,
+        "at least two connections are killed twice each: {killed}"
+    );
 }
 
 #[tokio::test]
@@ -228,7 +231,8 @@ async fn waiters_and_the_lock_they_wait_for_survive_the_loss_of_all_data() {
         } else {
             server.cli(&["FLUSHALL"]);
         }
-        // Given away at once, as nobody knows of it: its owner finds out at its next renewal.
+        // The lock is granted again at once, because the server has lost it. Its owner notices that at
+        // its next renewal.
         timeout(wait::PATIENCE, guard.lost()).await.expect("told");
         let mut tokens = vec![guard.fencing_token()];
         tokens.extend(tokens_of(waiters).await);
@@ -237,13 +241,13 @@ async fn waiters_and_the_lock_they_wait_for_survive_the_loss_of_all_data() {
             "{tokens:?}"
         );
         drop(guard);
-        wait::eventually("nothing is left", async || keys(&server).is_empty()).await;
+        wait::eventually("no key is left", async || keys(&server).is_empty()).await;
     }
 }
 
-/// No time passes for the owner, and its waiter's timer of last resort does not ring.
+/// No time passes for the owner, and its waiter's timer of last resort does not fire.
 #[tokio::test]
-async fn a_loss_of_all_data_is_heard_of_by_the_owner_and_by_its_waiters() {
+async fn a_loss_of_all_data_is_told_to_the_owner_and_to_its_waiters() {
     needs!(redis);
     let server = RedisServer::start();
     let clock = ManualClock::new();
@@ -263,7 +267,7 @@ async fn a_loss_of_all_data_is_heard_of_by_the_owner_and_by_its_waiters() {
 }
 
 #[tokio::test]
-async fn a_release_that_handed_the_lock_over_and_went_unanswered_is_a_release() {
+async fn a_release_that_handed_the_lock_over_and_got_no_answer_is_a_release() {
     needs!(redis);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
@@ -282,11 +286,13 @@ async fn a_release_that_handed_the_lock_over_and_went_unanswered_is_a_release() 
     proxy.set(Direction::Replies, Flow::Hold);
     let release = tokio::spawn(guard.release());
     let next = its_turn(waiter).await;
-    // Repeated, it finds another's key.
+    // The repeated release finds the key of another owner.
     proxy.cut();
     proxy.pass();
     let released = timeout(wait::PATIENCE, release).await.expect("answered");
-    released.expect("no panic").expect("not taken for a loss");
+    released
+        .expect("no panic")
+        .expect("the release is not taken for a loss");
     assert!(next.is_valid());
     next.release().await.expect("untouched");
 }

@@ -1,5 +1,7 @@
-//! What a thousand waiters, and five thousand keys with a waiter each, cost while they wait, and what is
-//! left of them when they have gone. In a process of its own: the allocator counts for all of it.
+//! Measures the cost of a thousand waiters, and of five thousand keys with a waiter each, while they
+//! wait and after they have gone.
+//!
+//! The test runs in a process of its own, because the allocator counts for the whole process.
 
 use std::alloc::System;
 use std::pin::pin;
@@ -18,27 +20,27 @@ use super::{keys, long, manager, process, server_of_parent};
 #[global_allocator]
 static MEMORY: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// What is allocated and not freed.
+/// Returns the bytes that are allocated and not freed.
 fn allocated() -> usize {
     let stats = MEMORY.stats();
     stats.bytes_allocated - stats.bytes_deallocated
 }
 
-/// How long the processor has worked for this process.
+/// Returns the CPU time of this process.
 fn worked() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     let nanos = time.tv_sec * 1_000_000_000 + time.tv_nsec;
     Duration::from_nanos(u64::try_from(nanos).expect("after the start"))
 }
 
-/// Who waits, and how often they were polled.
+/// The waiters, and the number of their polls.
 struct Crowd {
     waiters: Vec<tokio::task::JoinHandle<()>>,
     polls: Arc<AtomicU64>,
 }
 
 impl Crowd {
-    /// Each holds for no time when it is its turn.
+    /// Starts waiters, each of which releases the lock at once when it gets it.
     fn of(requests: impl Iterator<Item = LockRequest>) -> Crowd {
         let polls = Arc::<AtomicU64>::default();
         let waiter = |request: LockRequest| {
@@ -56,10 +58,10 @@ impl Crowd {
         Crowd { waiters, polls }
     }
 
-    /// Resolves when nobody has been woken for so long; answers how long the processor worked meanwhile.
+    /// Waits until no waiter has been woken for this time, and returns the CPU time meanwhile.
     async fn rests(&self, span: Duration) -> Duration {
         let mut rested = None;
-        wait::eventually("nobody is woken any more", async || {
+        wait::eventually("no waiter is woken any more", async || {
             let (polls, work) = (self.polls.load(Ordering::SeqCst), worked());
             tokio::time::sleep(span).await;
             let still = self.polls.load(Ordering::SeqCst) == polls;
@@ -70,7 +72,7 @@ impl Crowd {
         rested.expect("a while ago")
     }
 
-    /// What the processor does while all of them wait is the timer's.
+    /// Checks that the waiters cost almost no CPU time while they wait.
     async fn is_idle(&self) {
         let span = Duration::from_secs(2);
         let work = self.rests(span).await;
@@ -110,7 +112,7 @@ impl Place {
         guards
     }
 
-    /// So many who wait for so many keys, of several managers.
+    /// Starts this many waiters for this many keys, on several managers.
     fn crowd(&self, count: usize, keys: usize) -> Crowd {
         let request = |index: usize| {
             let locks = &self.others[index % self.others.len()];
@@ -120,7 +122,7 @@ impl Place {
         Crowd::of((0..count).map(request))
     }
 
-    /// Some wait and are served, some wait and give up, and all have gone when this returns.
+    /// Lets some waiters be served and some give up. All have gone when this returns.
     async fn come_and_go(&self, waiters: usize, keys: usize, idle: bool) {
         let guards = self.held(keys).await;
         let crowd = self.crowd(waiters, keys);
@@ -151,7 +153,7 @@ async fn waiters_come_and_go() {
     }
     let owner = manager(&url).await;
     let place = Place { owner, others };
-    // What is made once: connections, scripts, buffers.
+    // The first rounds make the things that are made once: connections, scripts, buffers.
     for _ in 0..2 {
         place.come_and_go(8, 1, false).await;
         place.come_and_go(64, 64, false).await;
@@ -160,7 +162,7 @@ async fn waiters_come_and_go() {
     place.come_and_go(1_000, 1, true).await;
     comes_back_to("a thousand waiters", start + A_LITTLE).await;
     place.come_and_go(5_000, 5_000, true).await;
-    // What connections have sent at once they may send at once again.
+    // Connections keep buffers for as much as they have sent at once.
     comes_back_to("five thousand keys", start + BUFFERS).await;
     for _ in 0..2 {
         place.come_and_go(5_000, 5_000, false).await;
@@ -171,9 +173,9 @@ async fn waiters_come_and_go() {
     println!("\ndone");
 }
 
-/// Give or take: lists that have grown by a step.
+/// The tolerance for lists that have grown by a step.
 const A_LITTLE: usize = 64 << 10;
-/// Of six connections.
+/// The tolerance for the buffers of six connections.
 const BUFFERS: usize = 2 << 20;
 
 async fn comes_back_to(what: &str, limit: usize) {
@@ -190,7 +192,7 @@ async fn comes_back_to(what: &str, limit: usize) {
 }
 
 #[tokio::test]
-async fn waiters_that_have_gone_leave_no_memory_behind_and_cost_no_work_while_they_wait() {
+async fn waiters_cost_no_work_while_they_wait_and_leave_no_memory_behind() {
     needs!(redis);
     let server = RedisServer::start();
     let mut waiting = process("memory::waiters_come_and_go", &server, &[]);

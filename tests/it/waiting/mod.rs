@@ -1,5 +1,7 @@
-//! Waiting: what a queue between processes and a line inside one must hold whatever happens to them.
-//! `covered.md` says which test covers what, here and elsewhere.
+//! Tests waiting: the properties of the queue between processes and of the queue inside a process,
+//! under all faults.
+//!
+//! `covered.md` lists the tests of each topic, here and elsewhere.
 
 mod cohort;
 mod covered;
@@ -29,37 +31,37 @@ fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// How long one question of those managers may go unanswered.
+/// The time for which a request of these managers may stay unanswered.
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A manager whose time stands still until the test moves it.
+/// Makes a manager whose clock stands still until the test moves it.
 async fn on(clock: &ManualClock, url: &str) -> LockManager {
     let builder = LockManager::builder(url).operation_timeout(OPERATION_TIMEOUT);
     let builder = builder.clock(clock.clone());
     builder.connect().await.expect("a manager")
 }
 
-/// So many processes stand in the queue before "k".
+/// Waits until this many processes are in the queue of `k`.
 async fn queued(server: &RedisServer, count: usize) {
-    wait::eventually("they stand in the queue", async || {
+    wait::eventually("the processes are queued", async || {
         server.cli(&["ZCARD", "lockkit:!q:{k}"]) == count.to_string()
     })
     .await;
 }
 
-/// What a wait ends with, sooner than a waiter's timer of last resort rings.
+/// Returns the outcome of a wait, which must come before the waiter's timer of last resort fires.
 async fn outcome(waiter: Waiter) -> Result<LockGuard, lock_core::Error> {
     let outcome = timeout(wait::PATIENCE, waiter).await;
-    outcome.expect("not forgotten").expect("no panic")
+    outcome.expect("the wait ends").expect("no panic")
 }
 
 async fn refused(waiter: Waiter) -> ErrorKind {
     outcome(waiter).await.expect_err("held").kind()
 }
 
-/// Moves the clock until the waiter's question has gone unanswered for too long.
+/// Moves the clock until the waiter's request has been unanswered for too long.
 async fn has_no_answer(clock: &ManualClock, waiter: &Waiter) {
-    wait::eventually("it gives up", async || {
+    wait::eventually("the waiter gives up", async || {
         clock.advance(OPERATION_TIMEOUT);
         others_run().await;
         waiter.is_finished()
@@ -67,7 +69,7 @@ async fn has_no_answer(clock: &ManualClock, waiter: &Waiter) {
     .await;
 }
 
-/// Lets tasks that were just made, or just woken, run: this runtime has one thread.
+/// Lets tasks run that were just made or woken. This runtime has one thread.
 async fn others_run() {
     for _ in 0..8 {
         tokio::task::yield_now().await;
@@ -76,7 +78,7 @@ async fn others_run() {
 
 const SERVER: &str = "LOCK_TESTS_SERVER_TO_WAIT_ON";
 
-/// This binary again, running one of the ignored tests of this folder.
+/// Starts this binary again, with one of the ignored tests of this folder.
 fn process(role: &str, server: &RedisServer, environment: &[(&str, &str)]) -> ChildProcess {
     let mut command = Command::new(std::env::current_exe().expect("this binary"));
     command
@@ -87,7 +89,8 @@ fn process(role: &str, server: &RedisServer, environment: &[(&str, &str)]) -> Ch
     ChildProcess::spawn(command)
 }
 
-/// The server of the test that started this process; `None` for somebody who runs all ignored ones.
+/// Returns the server of the test that started this process; `None` when a user runs all ignored
+/// tests.
 fn server_of_parent() -> Option<String> {
     std::env::var(SERVER).ok()
 }
@@ -95,5 +98,9 @@ fn server_of_parent() -> Option<String> {
 #[track_caller]
 fn says(process: &ChildProcess, words: &str) {
     let line = process.line(wait::PATIENCE, |line| line == words);
-    assert!(line.is_some(), "not said {words:?}:\n{}", process.output());
+    assert!(
+        line.is_some(),
+        "the process has not printed {words:?}:\n{}",
+        process.output()
+    );
 }

@@ -1,5 +1,5 @@
-//! The order of arrival, over a server's clock that was set back: places in the queue whose number is in the
-//! future are what it leaves behind.
+//! Tests the order of arrival when the server's clock was set back. The queue then has tickets whose numbers
+//! are in the future.
 
 use lock_core::test_util::ManualClock;
 use lock_core::{LockManager, Wait};
@@ -22,7 +22,7 @@ fn line(server: &RedisServer) -> Vec<String> {
     line.lines().map(str::to_owned).collect()
 }
 
-/// The clock goes back by an hour: all who stand in the queue came an hour in the future.
+/// Sets the clock back by an hour, by moving the arrivals of all waiters an hour into the future.
 fn the_clock_goes_back(server: &RedisServer) {
     for waiter in line(server) {
         server.cli(&["ZINCRBY", QUEUE, "3600000000", &waiter]);
@@ -46,7 +46,7 @@ async fn processes_are_served_in_the_order_of_their_arrival_when_the_clock_was_s
             the_clock_goes_back(&server);
         }
     }
-    assert_eq!(line(&server)[..2], arrived, "newcomers stand behind");
+    assert_eq!(line(&server)[..2], arrived, "newcomers queue behind");
     let mut guard = guard;
     for waiter in waiters {
         guard.release().await.expect("held");
@@ -74,7 +74,7 @@ async fn a_waiter_that_asks_again_keeps_its_place_when_the_clock_was_set_back() 
     others_run().await;
     server.reset_stats();
     clock.advance(long() / 2);
-    wait::eventually("the first one has asked again", async || {
+    wait::eventually("the first waiter has asked again", async || {
         asked(&server).get("evalsha") > Some(&0)
     })
     .await;
@@ -85,7 +85,7 @@ async fn a_waiter_that_asks_again_keeps_its_place_when_the_clock_was_set_back() 
 }
 
 #[tokio::test]
-async fn the_next_is_told_of_a_grant_to_a_waiter_whose_age_the_clock_does_not_tell() {
+async fn the_next_waiter_is_told_of_a_grant_to_a_waiter_of_unknown_age() {
     needs!(redis);
     let server = RedisServer::start();
     let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
@@ -97,7 +97,11 @@ async fn the_next_is_told_of_a_grant_to_a_waiter_whose_age_the_clock_does_not_te
     stopped.stop();
     server.reset_stats();
     guard.release().await.expect("held");
-    assert_eq!(asked(&server).get("publish"), Some(&2), "both are told");
+    assert_eq!(
+        asked(&server).get("publish"),
+        Some(&2),
+        "both waiters are told"
+    );
     its_turn(next).await.release().await.expect("held");
     stopped.cont();
     says(&stopped, "done");

@@ -1,4 +1,4 @@
-//! Clients of other libraries, that try the plain key again and again, beside those who wait in line.
+//! Tests clients of other libraries that poll the plain key, beside waiters in the queue.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use lock_tests::{RedisServer, needs, wait};
 
 use super::{its_turn, long, manager, others_run, queued};
 
-/// `SET key value NX PX`, as often as the server can.
+/// Sends `SET key value NX PX` as often as the server answers.
 fn polling(
     server: &RedisServer,
     over: &Arc<AtomicBool>,
@@ -36,7 +36,7 @@ fn polling(
 }
 
 #[tokio::test]
-async fn a_stranger_that_polls_never_comes_between_two_who_wait_in_line() {
+async fn a_foreign_client_that_polls_never_gets_in_between_two_queued_waiters() {
     needs!(redis);
     let server = RedisServer::start();
     let managers = [manager(&server.url()).await, manager(&server.url()).await];
@@ -51,7 +51,10 @@ async fn a_stranger_that_polls_never_comes_between_two_who_wait_in_line() {
         let waiter = tokio::spawn(request(turn));
         queued(&server, 1).await;
         let before = tries.load(Ordering::SeqCst);
-        wait::eventually("it tries", async || tries.load(Ordering::SeqCst) > before).await;
+        wait::eventually("the foreign client tries", async || {
+            tries.load(Ordering::SeqCst) > before
+        })
+        .await;
         guard.release().await.expect("held");
         guard = its_turn(waiter).await;
     }
@@ -64,14 +67,15 @@ async fn a_stranger_that_polls_never_comes_between_two_who_wait_in_line() {
         Ok("(nil)")
     );
     guard.release().await.expect("held");
-    // Nobody waits any more: it is the stranger's like anybody's.
+    // No waiter is left, so the foreign client gets the lock like any other client.
     assert_eq!(server.cli(&["SET", "lockkit:k", "stranger", "NX"]), "OK");
 }
 
-/// How long two processes, or one, may keep a stranger out that asks every 40 ms.
+/// The longest time for which one or two processes may keep out a foreign client that asks every 40
+/// ms.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// `SET NX`, every 40 ms until it is had; then a compare-and-delete.
+/// Sends `SET NX` every 40 ms until it succeeds, and then a compare-and-delete.
 fn takes_once(server: &RedisServer, had: &Arc<AtomicBool>) -> std::thread::JoinHandle<()> {
     let client = lock_core::redis::Client::open(server.url()).expect("a URL");
     let had = Arc::clone(had);
@@ -97,8 +101,8 @@ fn takes_once(server: &RedisServer, had: &Arc<AtomicBool>) -> std::thread::JoinH
     })
 }
 
-/// The lock goes from waiter to waiter of these managers, one of which waits at each release, until a
-/// stranger has had it.
+/// Passes the lock from waiter to waiter of these managers until a foreign client has had it. One of
+/// the managers waits at each release.
 async fn a_stranger_gets_in(server: &RedisServer, managers: &[LockManager]) {
     let request = |turn: usize| {
         let request = managers[turn % managers.len()].lock("k").ttl(long());
@@ -119,12 +123,15 @@ async fn a_stranger_gets_in(server: &RedisServer, managers: &[LockManager]) {
         guard.release().await.expect("held");
         guard = its_turn(waiter).await;
     }
-    assert!(had.load(Ordering::SeqCst), "not once in {turn} turns");
+    assert!(
+        had.load(Ordering::SeqCst),
+        "the foreign client got the lock not once in {turn} turns"
+    );
     guard.release().await.expect("held");
 }
 
 #[tokio::test]
-async fn a_stranger_that_polls_gets_in_where_two_processes_leave_gaps() {
+async fn a_foreign_client_that_polls_gets_in_when_two_processes_leave_gaps() {
     needs!(redis);
     let server = RedisServer::start();
     let managers = [manager(&server.url()).await, manager(&server.url()).await];
@@ -132,7 +139,7 @@ async fn a_stranger_that_polls_gets_in_where_two_processes_leave_gaps() {
 }
 
 #[tokio::test]
-async fn a_stranger_that_polls_gets_in_where_the_tasks_of_a_process_leave_gaps() {
+async fn a_foreign_client_that_polls_gets_in_when_the_tasks_of_a_process_leave_gaps() {
     needs!(redis);
     let server = RedisServer::start();
     a_stranger_gets_in(&server, &[manager(&server.url()).await]).await;

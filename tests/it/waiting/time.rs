@@ -1,5 +1,7 @@
-//! How long a wait is, to the millisecond. The manager's clock stands still until the test moves it: a
-//! sleep that nobody asked for never ends, and how fast the machine is does not matter.
+//! Tests how long a wait is, to the millisecond.
+//!
+//! The manager's clock stands still until the test moves it. So a needless sleep never ends, and the
+//! speed of the machine does not matter.
 
 use lock_core::test_util::ManualClock;
 use lock_core::{Error, ErrorKind, LockGuard, LockManager, LockRequest, Wait};
@@ -12,11 +14,11 @@ use super::{
 
 const WAITS: [u64; 3] = [0, 50, 500];
 
-/// Where somebody waits for a key that it does not get.
+/// A manager with waiters for a key that they do not get.
 struct Watched {
     clock: ManualClock,
     locks: LockManager,
-    /// Nobody else gets this one either.
+    /// The owner of the marker's key, so that no waiter gets that key either.
     _marker: LockGuard,
 }
 
@@ -41,9 +43,9 @@ impl Watched {
         tokio::spawn(request.ttl(long()).wait(millis(span)).acquire())
     }
 
-    /// Moves the clock, and returns when whoever was to be woken by that has run.
+    /// Moves the clock, and returns when the tasks that it wakes have run.
     async fn passes(&self, span: u64) {
-        // A wait that ends at that very moment: all that ends before it has ended by then.
+        // The marker's wait ends at that very moment, so every earlier end has been handled by then.
         let marker = self.starts(self.locks.lock("marker"), span);
         others_run().await;
         self.clock.advance(millis(span));
@@ -51,8 +53,9 @@ impl Watched {
         others_run().await;
     }
 
-    /// The wait for "k" ends after `span`, not before, and with nothing more to wait for. It has got
-    /// as far as it gets without the clock when `waits` returns.
+    /// Checks that the wait for `k` ends after `span`, not before, and waits for nothing more.
+    ///
+    /// When `waits` returns, the wait has gone as far as it can without the clock.
     async fn ends(&self, span: u64, waits: impl AsyncFnOnce()) -> Error {
         let waiter = self.starts(self.locks.lock("k"), span);
         if span > 0 {
@@ -66,7 +69,7 @@ impl Watched {
 }
 
 #[tokio::test]
-async fn a_free_lock_is_had_before_any_time_has_passed_however_long_it_would_be_waited_for() {
+async fn a_free_lock_is_granted_before_any_time_has_passed_for_every_wait() {
     needs!(redis);
     let server = RedisServer::start();
     for url in [&*server.url(), "memory:"] {
@@ -81,7 +84,7 @@ async fn a_free_lock_is_had_before_any_time_has_passed_however_long_it_would_be_
 }
 
 #[tokio::test]
-async fn a_wait_for_another_process_ends_when_it_is_over() {
+async fn a_wait_for_another_process_ends_in_time() {
     needs!(redis);
     let server = RedisServer::start();
     let owner = manager(&server.url()).await;
@@ -96,7 +99,7 @@ async fn a_wait_for_another_process_ends_when_it_is_over() {
 }
 
 #[tokio::test]
-async fn a_wait_for_a_task_of_the_same_process_ends_when_it_is_over() {
+async fn a_wait_for_a_task_of_the_same_process_ends_in_time() {
     for span in WAITS {
         let watched = Watched::new("memory:").await;
         let request = watched.locks.lock("k").ttl(long());
@@ -107,7 +110,7 @@ async fn a_wait_for_a_task_of_the_same_process_ends_when_it_is_over() {
 }
 
 #[tokio::test]
-async fn a_wait_for_a_stranger_who_pushes_nothing_ends_when_it_is_over() {
+async fn a_wait_for_a_foreign_client_without_pushes_ends_in_time() {
     needs!(redis);
     let server = RedisServer::start();
     for end in [
@@ -117,7 +120,7 @@ async fn a_wait_for_a_stranger_who_pushes_nothing_ends_when_it_is_over() {
         server.cli(end);
         let watched = Watched::new(&server.url()).await;
         for span in WAITS {
-            // It is looked at 20 times a second: that does not make a wait longer or shorter.
+            // The waiter asks 20 times a second, which makes the wait neither longer nor shorter.
             let error = watched.ends(span, async || queued(&server, 1).await).await;
             assert_eq!(error.kind(), ErrorKind::Busy);
             queued(&server, 0).await;
@@ -126,7 +129,7 @@ async fn a_wait_for_a_stranger_who_pushes_nothing_ends_when_it_is_over() {
 }
 
 #[tokio::test]
-async fn a_wait_for_a_key_that_cools_down_ends_when_it_is_over() {
+async fn a_wait_for_a_key_that_cools_down_ends_in_time() {
     needs!(redis);
     let server = RedisServer::start();
     let owner = manager(&server.url()).await;
@@ -142,7 +145,7 @@ async fn a_wait_for_a_key_that_cools_down_ends_when_it_is_over() {
 }
 
 #[tokio::test]
-async fn a_wait_in_the_queue_of_a_server_that_hangs_ends_one_question_later() {
+async fn a_wait_in_the_queue_of_a_server_that_hangs_ends_one_request_later() {
     needs!(redis);
     let server = RedisServer::start();
     let owner = manager(&server.url()).await;
@@ -156,21 +159,21 @@ async fn a_wait_in_the_queue_of_a_server_that_hangs_ends_one_question_later() {
         assert!(!waiter.is_finished(), "a moment is left");
         watched.clock.advance(millis(1));
         others_run().await;
-        assert!(!waiter.is_finished(), "the last question is not answered");
+        assert!(!waiter.is_finished(), "the last request is not answered");
         has_no_answer(&watched.clock, &waiter).await;
-        // The refusal was the server's last word before it hung: nothing is known of the key now.
+        // The server has refused the lock before it hung, so the state of the key is unknown now.
         assert_eq!(refused(waiter).await, ErrorKind::Unavailable);
         server.cont();
         queued(&server, 0).await;
     }
 }
 
-/// As an owner of this kit writes it: its waiters count on a push.
+/// A value that an owner of this kit writes. Its waiters rely on a push.
 const OF_A_DEAD_OWNER: &str = "00000000000000aa/000000000000000000000000000000bb";
 
-/// Its owner is gone, and no push tells of that.
+/// The owner is gone, so no push tells the end of its key.
 #[tokio::test]
-async fn a_key_that_became_free_without_a_push_is_had_when_the_wait_ends() {
+async fn a_key_that_became_free_without_a_push_is_granted_at_the_end_of_the_wait() {
     needs!(redis);
     let server = RedisServer::start();
     server.cli(&["SET", "lockkit:k", OF_A_DEAD_OWNER, "PX", "60000"]);
@@ -185,7 +188,7 @@ async fn a_key_that_became_free_without_a_push_is_had_when_the_wait_ends() {
 }
 
 #[tokio::test]
-async fn a_wait_that_ends_behind_another_of_its_process_has_that_one_ask() {
+async fn a_wait_that_ends_behind_another_of_its_process_makes_that_one_ask() {
     needs!(redis);
     let server = RedisServer::start();
     server.cli(&["SET", "lockkit:k", OF_A_DEAD_OWNER, "PX", "60000"]);
@@ -196,13 +199,15 @@ async fn a_wait_that_ends_behind_another_of_its_process_has_that_one_ask() {
     others_run().await;
     server.cli(&["DEL", "lockkit:k"]);
     watched.clock.advance(millis(500));
-    let guard = outcome(first).await.expect("free, and it is the first");
+    let guard = outcome(first)
+        .await
+        .expect("the lock is free for the first waiter");
     assert_eq!(refused(second).await, ErrorKind::Busy);
     guard.release().await.expect("held");
 }
 
 #[tokio::test]
-async fn a_strangers_lock_is_looked_at_as_often_after_a_long_wait_as_at_first() {
+async fn a_foreign_lock_is_polled_as_often_after_a_long_wait_as_at_first() {
     needs!(redis);
     let server = RedisServer::start();
     server.cli(&["SET", "lockkit:k", "stranger"]);
@@ -211,13 +216,13 @@ async fn a_strangers_lock_is_looked_at_as_often_after_a_long_wait_as_at_first() 
     let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
     queued(&server, 1).await;
     let scripts = || server.commandstats().get("evalsha").copied();
-    // Three seconds of 25 to 75 ms from one look to the next.
+    // The loop covers three seconds, with 25 to 75 ms from one request to the next.
     for _ in 0..40 {
         all_is_answered(&locks).await;
         others_run().await;
         let before = scripts();
         clock.advance(millis(75));
-        wait::eventually("it looks", async || scripts() > before).await;
+        wait::eventually("the waiter asks", async || scripts() > before).await;
     }
     all_is_answered(&locks).await;
     others_run().await;
@@ -226,9 +231,9 @@ async fn a_strangers_lock_is_looked_at_as_often_after_a_long_wait_as_at_first() 
     drop(its_turn(waiter).await);
 }
 
-/// Each question gets its time, the last one too: that is how much longer a wait may be.
+/// Each request has its time, and so has the last one. The wait may be longer by that time.
 #[tokio::test]
-async fn a_wait_for_a_store_that_hangs_is_longer_by_one_question_at_most() {
+async fn a_wait_for_a_store_that_hangs_is_longer_by_one_request_at_most() {
     for (span, asked_for) in [(50, 500), (500, 200), (500, 600)] {
         let watched = Watched::new("memory:").await;
         watched.locks.test_store().expect("embedded").hang();
@@ -237,7 +242,7 @@ async fn a_wait_for_a_store_that_hangs_is_longer_by_one_question_at_most() {
         others_run().await;
         let mut passed = 0;
         while !waiter.is_finished() {
-            // What is due may be seen to a step later, at each of a few questions.
+            // A due action may be handled one step later, at each of a few requests.
             assert!(passed < span + asked_for + 10, "{passed} ms of {span} ms");
             watched.passes(1).await;
             passed += 1;
@@ -248,7 +253,7 @@ async fn a_wait_for_a_store_that_hangs_is_longer_by_one_question_at_most() {
 }
 
 #[tokio::test]
-async fn a_wait_for_a_store_that_refuses_service_ends_when_it_is_over_or_after_a_second() {
+async fn a_wait_for_a_store_that_refuses_service_ends_in_time_or_after_a_second() {
     for (span, after) in [(0, 0), (50, 50), (500, 500), (60_000, 1_000)] {
         let watched = Watched::new("memory:").await;
         let store = watched.locks.test_store().expect("embedded");
@@ -258,7 +263,7 @@ async fn a_wait_for_a_store_that_refuses_service_ends_when_it_is_over_or_after_a
         if after > 0 {
             watched.passes(after - 1).await;
             assert!(!waiter.is_finished(), "a moment is left");
-            // The second is over at the first question after it, of which there is one every 250 ms.
+            // The second is over at the first request after it, and there is a request every 250 ms.
             watched
                 .clock
                 .advance(millis(if span > after { 250 } else { 1 }));
@@ -275,7 +280,7 @@ async fn a_wait_that_ends_in_an_outage_is_unavailable_and_one_that_ends_after_it
         store.seize("k", millis(200));
         let waiter = watched.starts(watched.locks.lock("k"), 900);
         others_run().await;
-        // It asks when that is over, and there is no answer.
+        // The waiter asks when the lease is over, and gets no answer.
         store.fail(ErrorKind::Unavailable);
         watched.passes(300).await;
         if recovers {
@@ -289,9 +294,9 @@ async fn a_wait_that_ends_in_an_outage_is_unavailable_and_one_that_ends_after_it
     }
 }
 
-/// Fifty wait in line for as long as the first of them: all are told at once.
+/// Fifty waiters are queued with the same wait as the first, and all end at once.
 #[tokio::test]
-async fn a_wait_is_counted_from_its_beginning_and_not_from_each_place_in_line() {
+async fn a_wait_is_counted_from_its_beginning_and_not_from_each_place_in_the_queue() {
     needs!(redis);
     let server = RedisServer::start();
     let owner = manager(&server.url()).await;

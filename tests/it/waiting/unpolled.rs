@@ -1,4 +1,4 @@
-//! Waiters that are not polled while their store is out, or answers late.
+//! Tests waiters that are not polled while their store is out, or answers late.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -11,14 +11,14 @@ use tokio::time::timeout;
 use super::{millis, on};
 use lock_core::test_util::ManualClock;
 
-/// Polls it once; it is not done.
+/// Polls the future once and checks that it is pending.
 async fn polled<F: Future>(future: &mut Pin<&mut F>) {
     let pending = poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_pending())).await;
-    assert!(pending, "it has to wait");
+    assert!(pending, "the future is pending");
 }
 
 #[tokio::test]
-async fn a_pause_after_a_failure_that_is_not_polled_keeps_nobody_waiting() {
+async fn a_pause_after_a_failure_that_is_not_polled_blocks_no_caller() {
     let locks = LockManager::in_memory();
     let store = locks.test_store().expect("an embedded store");
     store.fail(ErrorKind::Unavailable);
@@ -27,12 +27,12 @@ async fn a_pause_after_a_failure_that_is_not_polled_keeps_nobody_waiting() {
     store.recover();
     let attempt = timeout(wait::PATIENCE, locks.lock("k").try_acquire()).await;
     let guard = attempt.expect("at once").expect("the store answers");
-    drop(guard.expect("nobody has it"));
+    drop(guard.expect("the lock is free"));
     drop(timeout(wait::PATIENCE, waiter).await.expect("its turn"));
 }
 
 #[tokio::test]
-async fn a_question_to_a_store_that_hung_keeps_nobody_waiting_when_it_is_not_polled() {
+async fn a_request_to_a_store_that_hung_blocks_no_caller_when_it_is_not_polled() {
     let builder = LockManager::builder("memory:").operation_timeout(millis(5_000));
     let locks = builder.connect().await.expect("a manager");
     let store = locks.test_store().expect("an embedded store");
@@ -41,12 +41,16 @@ async fn a_question_to_a_store_that_hung_keeps_nobody_waiting_when_it_is_not_pol
     polled(&mut question).await;
     store.recover();
     let attempt = locks.lock("k").try_acquire().await;
-    drop(attempt.expect("the store answers").expect("nobody has it"));
+    drop(
+        attempt
+            .expect("the store answers")
+            .expect("the lock is free"),
+    );
     drop(timeout(wait::PATIENCE, question).await.expect("its turn"));
 }
 
 #[tokio::test]
-async fn a_question_that_is_polled_keeps_its_turn_however_late_the_store_answers() {
+async fn a_request_that_is_polled_keeps_its_turn_when_the_store_answers_late() {
     let clock = ManualClock::new();
     let locks = on(&clock, "memory:").await;
     let store = locks.test_store().expect("an embedded store");
@@ -55,7 +59,8 @@ async fn a_question_that_is_polled_keeps_its_turn_however_late_the_store_answers
     tokio::task::yield_now().await;
     let second = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
     tokio::task::yield_now().await;
-    // The keeper looks twice: the second time it would find one that was not polled after the first.
+    // The keeper checks twice. The second check would find a future that was not polled after the
+    // first one.
     for _ in 0..3 {
         clock.advance(millis(100));
         tokio::time::sleep(millis(20)).await;

@@ -1,4 +1,4 @@
-//! Waiters that the server refused a place in the queue. No release is pushed to them, so that they ask again by
+//! Tests waiters that the server refused to queue. No release is pushed to them, so they ask again by
 //! themselves, long before their timer of last resort.
 
 use std::fs;
@@ -12,13 +12,13 @@ use super::{all_is_answered, its_turn, keys, long, manager, millis, on, others_r
 use crate::redis::asked;
 
 async fn scripts_were_asked(server: &RedisServer) {
-    wait::eventually("the waiter has asked for a place", async || {
+    wait::eventually("the waiter has asked to be queued", async || {
         asked(server).get("evalsha") > Some(&0)
     })
     .await;
 }
 
-/// A waiter asks while the server refuses writes, which it allows again before the lock is released.
+/// Checks a waiter that asks while the server refuses writes. The server allows them again before the release.
 async fn comes_although(refuse: impl Fn(&RedisServer), allow: impl Fn(&RedisServer)) {
     let server = RedisServer::start();
     let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
@@ -36,7 +36,7 @@ async fn comes_although(refuse: impl Fn(&RedisServer), allow: impl Fn(&RedisServ
     allow(&server);
     guard.release().await.expect("held");
     its_turn(waiter).await.release().await.expect("held");
-    wait::eventually("nothing is left", async || keys(&server).is_empty()).await;
+    wait::eventually("no key is left", async || keys(&server).is_empty()).await;
 }
 
 fn set(server: &RedisServer, name: &str, value: &str) {
@@ -44,7 +44,7 @@ fn set(server: &RedisServer, name: &str, value: &str) {
 }
 
 #[tokio::test]
-async fn a_waiter_that_a_full_server_refused_a_place_has_the_lock_soon_after_its_release() {
+async fn a_waiter_that_a_full_server_refused_to_queue_gets_the_lock_soon_after_its_release() {
     needs!(redis);
     comes_although(
         |server| set(server, "maxmemory", "1"),
@@ -54,7 +54,7 @@ async fn a_waiter_that_a_full_server_refused_a_place_has_the_lock_soon_after_its
 }
 
 #[tokio::test]
-async fn a_waiter_that_a_server_without_replicas_refused_a_place_has_the_lock_soon_after_its_release()
+async fn a_waiter_that_a_server_without_replicas_refused_to_queue_gets_the_lock_soon_after_its_release()
  {
     needs!(redis);
     comes_although(
@@ -65,7 +65,7 @@ async fn a_waiter_that_a_server_without_replicas_refused_a_place_has_the_lock_so
 }
 
 #[tokio::test]
-async fn a_waiter_that_a_read_only_server_refused_a_place_has_the_lock_soon_after_its_release() {
+async fn a_waiter_that_a_read_only_server_refused_to_queue_gets_the_lock_soon_after_its_release() {
     needs!(redis);
     comes_although(
         |server| drop(server.cli(&["REPLICAOF", "127.0.0.1", "1"])),
@@ -74,7 +74,7 @@ async fn a_waiter_that_a_read_only_server_refused_a_place_has_the_lock_soon_afte
     .await;
 }
 
-/// No snapshot can be written: a folder stands where it would.
+/// Makes snapshots fail, because a folder is in the place of their file.
 fn cannot_be_saved(server: &RedisServer) {
     let folder = server.cli(&["CONFIG", "GET", "dir"]);
     let folder: PathBuf = folder.lines().last().expect("a folder").into();
@@ -87,7 +87,7 @@ fn cannot_be_saved(server: &RedisServer) {
 }
 
 #[tokio::test]
-async fn a_waiter_that_a_server_without_snapshots_refused_a_place_has_the_lock_soon_after_its_release()
+async fn a_waiter_that_a_server_without_snapshots_refused_to_queue_gets_the_lock_soon_after_its_release()
  {
     needs!(redis);
     comes_although(cannot_be_saved, |server| {
@@ -97,7 +97,7 @@ async fn a_waiter_that_a_server_without_snapshots_refused_a_place_has_the_lock_s
 }
 
 #[tokio::test]
-async fn a_waiter_whose_queue_is_a_key_of_another_type_has_the_lock_soon_after_its_release() {
+async fn a_waiter_whose_queue_is_a_key_of_another_type_gets_the_lock_soon_after_its_release() {
     needs!(redis);
     let server = RedisServer::start();
     let (owner, locks) = (manager(&server.url()).await, manager(&server.url()).await);
@@ -112,7 +112,7 @@ async fn a_waiter_whose_queue_is_a_key_of_another_type_has_the_lock_soon_after_i
 }
 
 #[tokio::test]
-async fn a_caller_beside_such_a_waiter_has_the_store_asked_and_is_told_no_old_answer() {
+async fn a_caller_beside_such_a_waiter_makes_it_ask_and_gets_no_old_answer() {
     needs!(redis);
     let server = RedisServer::start();
     let clock = ManualClock::new();
@@ -128,9 +128,9 @@ async fn a_caller_beside_such_a_waiter_has_the_store_asked_and_is_told_no_old_an
     all_is_answered(&locks).await;
     others_run().await;
     guard.release().await.expect("held");
-    // No time passes for the waiter: it asks because of the caller, and comes first.
+    // No time passes for the waiter. It asks because of the caller, and comes first.
     let answer = locks.lock("k").try_acquire().await.expect("an answer");
-    assert!(answer.is_none(), "the waiter has it");
+    assert!(answer.is_none(), "the waiter has the lock");
     its_turn(waiter).await.release().await.expect("held");
     let guard = locks.lock("k").try_acquire().await.expect("an answer");
     guard.expect("free").release().await.expect("held");

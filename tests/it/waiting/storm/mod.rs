@@ -1,8 +1,9 @@
-//! Very many who want one lock, and everything that can happen to them at once. What they claim is
-//! written down outside, and compared at the end: never two inside, fencing tokens rise, nobody is
-//! forgotten, and nothing is left in Redis.
+//! Tests very many contenders for one lock under all kinds of faults.
 //!
-//! `LOCK_TESTS_WAITING` says how many acts of mischief; `LOCK_TESTS_SEED` which.
+//! A ledger outside the processes records their claims and compares them at the end. There are
+//! never two owners, fencing tokens rise, every waiter is served, and no key is left in Redis.
+//!
+//! `LOCK_TESTS_WAITING` sets the number of faults, and `LOCK_TESTS_SEED` their seed.
 
 mod network;
 mod processes;
@@ -20,7 +21,7 @@ fn number(variable: &str, default: u64) -> u64 {
     told.map_or(default, |it| it.parse().expect("a number"))
 }
 
-/// How much is done to them.
+/// Returns the number of faults.
 fn acts() -> u64 {
     number("LOCK_TESTS_WAITING", 150)
 }
@@ -29,16 +30,16 @@ fn seed() -> u64 {
     number("LOCK_TESTS_SEED", 1)
 }
 
-/// What is left of those that were killed goes with the next release, or by its ttl.
+/// Waits until the keys of killed processes are gone, with the next release or by their ttl.
 async fn nothing_stays(server: &RedisServer) {
     let locks = LockManager::connect(&server.url())
         .await
         .expect("a manager");
-    wait::eventually("nothing is left", async || {
+    wait::eventually("no key is left", async || {
         let acquire = locks.lock("k").ttl(TTL).wait(Wait::Forever).acquire();
         let guard = timeout(wait::PATIENCE, acquire)
             .await
-            .expect("not forgotten");
+            .expect("the lock is granted");
         guard.expect("free").release().await.expect("held");
         super::keys(server).is_empty()
     })
@@ -46,7 +47,7 @@ async fn nothing_stays(server: &RedisServer) {
     let left = locks.drain(wait::PATIENCE).await;
     assert!(left.is_complete(), "{left:?}");
     drop(locks);
-    wait::eventually("nobody is connected but who asks", async || {
+    wait::eventually("only the asking client is connected", async || {
         let clients = server.info("clients");
         clients.get("connected_clients").is_some_and(|it| it == "1")
     })

@@ -1,5 +1,5 @@
-//! Processes that are killed and stopped, connections, scripts and queues that are taken away, and a
-//! client of another library among them.
+//! Tests processes that are killed and stopped, while connections, scripts and queues are removed
+//! and a client of another library takes part.
 
 use std::fs;
 use std::path::Path;
@@ -42,11 +42,11 @@ async fn takes_the_lock_in_many_tasks() {
     let left = locks.drain(wait::PATIENCE).await;
     assert!(left.is_complete(), "{left:?}");
     println!("\n{all:?}");
-    assert!(all.entered > 0, "it had its turn");
+    assert!(all.entered > 0, "the process had the lock at least once");
     println!("\ndone");
 }
 
-/// One process, and when it goes on if it is stopped.
+/// A process, and the time at which it continues if it is stopped.
 struct Player {
     process: ChildProcess,
     stopped: Option<Instant>,
@@ -72,7 +72,7 @@ impl Stage<'_> {
         }
     }
 
-    /// Something happens to somebody.
+    /// Applies a random fault.
     fn acts(&mut self, dice: &mut Dice) {
         let one = usize::try_from(dice.throw(PROCESSES as u64)).expect("small");
         match dice.throw(40) {
@@ -83,7 +83,7 @@ impl Stage<'_> {
                 gone.process.kill();
             }
             2..=6 if self.players[one].stopped.is_none() => {
-                // Longer than a ttl, at times.
+                // The stop is sometimes longer than a ttl.
                 let span = Duration::from_millis(4 << dice.throw(9));
                 self.players[one].process.stop();
                 self.players[one].stopped = Some(Instant::now() + span);
@@ -96,11 +96,11 @@ impl Stage<'_> {
                     .filter_map(|client| client.strip_prefix("id=")?.split(' ').next())
                     .collect();
                 let one = usize::try_from(dice.throw(clients.len() as u64)).expect("small");
-                // The one that asks is among them, and gone by now.
+                // The client that asked is among them, and may be gone by now.
                 drop(self.server.try_cli(&["CLIENT", "KILL", "ID", clients[one]]));
             }
             21 | 22 => drop(self.server.cli(&["CLIENT", "KILL", "TYPE", "pubsub"])),
-            // Whoever stood in it comes when the lock would end: not so often that they never come.
+            // Its waiters come back when the lock would end, so the queue is not deleted too often.
             23 => drop(self.server.cli(&["DEL", "lockkit:!q:{k}"])),
             24 | 25 => drop(self.server.cli(&["CLIENT", "PAUSE", "30"])),
             _ => drop(self.server.cli(&["SCRIPT", "FLUSH"])),
@@ -126,7 +126,7 @@ fn has_not_failed(process: &ChildProcess) {
     assert!(!output.contains("panicked"), "{output}");
 }
 
-/// `SET NX PX`, and a script that compares and deletes: what other libraries do.
+/// Locks as other libraries do: `SET NX PX`, and a script that compares and deletes.
 fn stranger(mut connection: Connection, ledger: &Ledger, over: &AtomicBool) -> u64 {
     let compare_and_delete =
         "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end";
@@ -160,7 +160,8 @@ fn stranger(mut connection: Connection, ledger: &Ledger, over: &AtomicBool) -> u
 }
 
 #[tokio::test]
-async fn of_many_tasks_of_processes_that_die_and_stop_one_is_inside_and_nobody_is_forgotten() {
+async fn only_one_of_many_tasks_of_processes_that_die_and_stop_is_inside_and_every_task_is_served()
+{
     needs!(redis);
     let server = RedisServer::start();
     let folder = tempfile::tempdir().expect("a folder");
@@ -195,7 +196,7 @@ async fn of_many_tasks_of_processes_that_die_and_stop_one_is_inside_and_nobody_i
         stage.goes_on(false);
     }
     stage.goes_on(true);
-    // Everybody comes through from here on.
+    // Every waiter is served from here on.
     tokio::time::sleep(Duration::from_millis(500)).await;
     over.store(true, Ordering::SeqCst);
     let strangers = stranger.join().expect("no panic");
@@ -208,9 +209,9 @@ async fn of_many_tasks_of_processes_that_die_and_stop_one_is_inside_and_nobody_i
     }
     let claims = ledger.check();
     println!(
-        "{claims} held it, a stranger {strangers} times, in {} processes",
+        "{claims} claims, {strangers} of them of a foreign client, in {} processes",
         stage.started
     );
-    assert!(claims > 100, "it was a storm: {claims}");
+    assert!(claims > 100, "there were many claims: {claims}");
     nothing_stays(&server).await;
 }

@@ -1,4 +1,4 @@
-//! One of the many who want the lock again and again.
+//! Runs one of the many contenders, which takes the lock again and again.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use tokio::time::{sleep, timeout};
 
 use crate::ledger::{Ledger, claim};
 
-/// Short, so that what is lost costs little; long enough for a busy machine.
+/// A ttl so short that a loss costs little, and so long that a busy machine can renew it.
 pub(super) const TTL: Duration = Duration::from_millis(1_200);
 
-/// A dice that falls the same way every time.
+/// Dice that fall the same way in every run.
 pub(super) struct Dice(u64);
 
 impl Dice {
@@ -29,7 +29,7 @@ impl Dice {
     }
 }
 
-/// How it went.
+/// Counts the outcomes.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) entered: u64,
@@ -51,7 +51,7 @@ impl Tally {
     }
 }
 
-/// Takes the lock until there is a file `over`, in all the ways there are.
+/// Takes the lock in all possible ways until there is a file `over`.
 pub(super) async fn takes(
     locks: LockManager,
     folder: &Path,
@@ -81,7 +81,7 @@ async fn acquires(locks: &LockManager, dice: &mut Dice, tally: &mut Tally) -> Op
             Wait::For(Duration::from_millis(1 << dice.throw(9))),
             wait::PATIENCE,
         ),
-        // Cancelled, wherever it is by then.
+        // The acquire is cancelled at a random point.
         2 | 3 => (Wait::Forever, Duration::from_micros(64 << dice.throw(12))),
         _ => (Wait::Forever, wait::PATIENCE),
     };
@@ -102,7 +102,10 @@ async fn acquires(locks: &LockManager, dice: &mut Dice, tally: &mut Tally) -> Op
             kind => panic!("{kind:?} for {wait:?}: {error}"),
         },
         Err(_) if patience < wait::PATIENCE => tally.cancelled += 1,
-        Err(_) => panic!("forgotten: {wait:?} has lasted for {:?}", begun.elapsed()),
+        Err(_) => panic!(
+            "a waiter was forgotten: {wait:?} has lasted for {:?}",
+            begun.elapsed()
+        ),
     }
     None
 }
