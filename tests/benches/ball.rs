@@ -1,5 +1,5 @@
-//! The least that a wake-up can be: a script that publishes, and a thread that reads, on plain
-//! sockets.
+//! Measures the least possible wake-up: a script that publishes and a thread that reads, on
+//! plain sockets.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use crate::member::Turn;
 use crate::nap::BlockingNap;
 use crate::record::Tenure;
 
-/// One of two, who throw a message to one another.
+/// One of two processes that send a message to each other in turn.
 pub(crate) struct Ball {
     number: u32,
     heard: BufReader<TcpStream>,
@@ -42,12 +42,13 @@ impl Ball {
         }
     }
 
-    /// Number 0 begins. A tenure lasts from the message to one's own.
+    /// Sends messages until the end of the turn; number 0 begins. A tenure lasts from the
+    /// message to the own answer.
     pub(crate) fn turn(&mut self, turn: Turn) -> Vec<Tenure> {
         let mut tenures = Vec::new();
         let mut asked = now();
         if self.number == 0 {
-            // The other one listens already; this is for it to sleep by then.
+            // The other process is subscribed already. The pause lets it fall asleep.
             std::thread::sleep(Duration::from_millis(5));
             self.throw(turn);
         }
@@ -77,7 +78,8 @@ impl Ball {
         lines(&mut self.said, 1).expect("an answer");
     }
 
-    /// `false`: the other one has ended its turn. What is left of earlier turns does not count.
+    /// Waits for the message; `false` if the other process has ended its turn. Messages of
+    /// earlier turns are ignored.
     fn catch(&mut self, turn: Turn) -> bool {
         loop {
             let left = turn.end.saturating_sub(now()) + 20_000_000;
@@ -99,7 +101,7 @@ fn send(to: &mut BufReader<TcpStream>, command: &str) {
     written.expect("a server that listens");
 }
 
-/// `None`: nothing came in time.
+/// Reads so many lines; `None` if they do not come in time.
 fn lines(from: &mut BufReader<TcpStream>, count: usize) -> Option<Vec<String>> {
     let mut lines = Vec::new();
     for _ in 0..count {

@@ -1,4 +1,5 @@
-//! What was measured beside what must hold. Says so, and fails nothing: a busy machine is no bug.
+//! Compares measurements with their required bounds. A missed bound fails nothing, because a busy
+//! machine is no bug.
 
 use std::fmt::Write;
 use std::fs;
@@ -12,7 +13,7 @@ struct Bar {
     measured: f64,
     sign: &'static str,
     bar: f64,
-    /// How far towards its bar: above 1 it is missed.
+    /// The measurement relative to its bound. Above 1, the bound is missed.
     part: f64,
 }
 
@@ -43,12 +44,12 @@ impl Bars {
         });
     }
 
-    /// The table, and the same as a picture.
+    /// Prints the table, and writes the same as a picture.
     pub(crate) fn print(&self) {
         if self.0.is_empty() {
             return;
         }
-        println!("\n| what must hold | measured | bar | |");
+        println!("\n| requirement | measured | bar | |");
         println!("| --- | --- | --- | --- |");
         for bar in &self.0 {
             let verdict = if bar.holds() { "holds" } else { "**missed**" };
@@ -59,10 +60,10 @@ impl Bars {
         }
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bars.svg");
         fs::write(&path, self.picture()).expect("a picture");
-        println!("\nthe same as a picture: {}", path.display());
+        println!("\npicture of the table: {}", path.display());
     }
 
-    /// A line for each; the bar of all of them is the same vertical line.
+    /// Draws a bar for each measurement. One vertical line is the bound of all.
     fn picture(&self) -> String {
         const ROW: usize = 22;
         const LEFT: f64 = 330.0;

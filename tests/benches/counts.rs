@@ -1,4 +1,4 @@
-//! What a server was asked.
+//! Counts the requests of a server.
 
 use std::ops::{AddAssign, Sub};
 
@@ -7,9 +7,9 @@ use lock_tests::RedisServer;
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Counts {
     pub(crate) scripts: f64,
-    /// Reads from its clients' sockets.
+    /// The reads from the sockets of the clients.
     pub(crate) trips: f64,
-    /// With those that scripts call.
+    /// The commands, including those that scripts call.
     pub(crate) commands: f64,
 }
 
@@ -22,7 +22,8 @@ impl Counts {
         let reads: u64 = reads.parse().expect("a number");
         Self {
             scripts: (called("evalsha") + called("eval")) as f64,
-            // Without those of this very question, of which one is not counted before it is over.
+            // The subtraction removes the reads of this request itself, of which one is counted
+            // only after it is over.
             trips: reads as f64 - 2.0 * own as f64,
             commands: (stats.values().sum::<u64>() - own) as f64,
         }

@@ -1,7 +1,7 @@
-//! Processes that do what a benchmark tells them: this very program, started again.
+//! Starts processes that run parts of a benchmark: this program again, with other arguments.
 //!
-//! The benchmark writes orders to their input, a line each, and reads their answers. They end when
-//! that pipe does, so they never outlive it.
+//! The benchmark writes orders to their input, a line each, and reads their answers. The processes
+//! end when that pipe ends, so they never outlive the benchmark.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -12,14 +12,14 @@ use lock_tests::RedisServer;
 use crate::machine::now;
 use crate::record::{Round, Tenure};
 
-/// What the members of a crew are.
+/// The kind of work of a crew.
 #[derive(Clone, Copy)]
 pub(crate) enum Trade {
     /// Tasks that take one lock of the kit in turn.
     Kit,
     /// One task with raw commands, alone.
     Raw,
-    /// Two processes that throw a message to and fro, published by a script.
+    /// Two processes that send a message to each other, published by a script.
     Ball,
 }
 
@@ -44,7 +44,7 @@ struct Member {
 }
 
 impl Crew {
-    /// `tasks` in each of the processes; ready for orders, connected and warm.
+    /// Starts processes with `tasks` tasks each, which are connected, warm and ready for orders.
     pub(crate) fn start(server: &RedisServer, trade: Trade, processes: u32, tasks: u32) -> Self {
         let members = (0..processes).map(|number| Member::start(server, trade, number, tasks));
         let mut crew = Self {
@@ -54,9 +54,9 @@ impl Crew {
         crew
     }
 
-    /// Lets all of them work for so long, at the same time, and hold what they get for `hold`.
+    /// Lets all of them work at the same time for this length, and hold each lock for `hold`.
     pub(crate) fn turn(&mut self, length: Duration, hold: Duration) -> Round {
-        // Time for everybody to read it.
+        // The pause is for all members to read the order.
         let start = now() + 20_000_000;
         let end = start + nanos(length);
         self.order(&format!("turn {start} {end} {}", nanos(hold)));
@@ -69,7 +69,7 @@ impl Crew {
         Round::new(tenures.collect(), start, end)
     }
 
-    /// An order whose answer is only that it is done.
+    /// Gives an order that is answered only when it is done.
     pub(crate) fn tell(&mut self, order: &str) {
         self.order(order);
         self.answers();
@@ -106,7 +106,7 @@ impl Member {
         }
     }
 
-    /// The lines up to the one that says that this was all.
+    /// Reads lines up to the one that ends the answer.
     fn answer(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         for line in self.answers.by_ref().lines() {
@@ -116,7 +116,7 @@ impl Member {
             }
             lines.push(line);
         }
-        panic!("a member has ended; what it says stands above");
+        panic!("a member has ended; its output is above");
     }
 }
 

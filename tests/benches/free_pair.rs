@@ -1,4 +1,4 @@
-//! A free key, acquired and released, against the two raw commands that do the least.
+//! Measures acquire and release of a free key against the two raw commands that do the least.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -15,10 +15,10 @@ use crate::bars::Bars;
 use crate::machine::median;
 
 const ROUNDS: usize = 40;
-/// Short turns, so that whatever else the machine does hits both alike.
+/// The length of a turn, so short that other load on the machine affects both sides alike.
 const TURN: Duration = Duration::from_millis(50);
 
-/// What a caller does between two locks, while the runtime does other things.
+/// The time of a caller between two locks, in which the runtime does other things.
 const THINK: Duration = Duration::from_micros(100);
 
 pub(crate) fn run(server: &RedisServer, bars: &mut Bars) {
@@ -39,7 +39,7 @@ pub(crate) fn run(server: &RedisServer, bars: &mut Bars) {
     bars.at_most("background ÷ raw, 100 µs apart", ratio, 0.55);
 }
 
-/// How the kit's lock is given back; the raw one is always waited for.
+/// The way in which the kit's lock is released. The raw release is always awaited.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Awaited,
@@ -69,7 +69,7 @@ async fn compare_here(what: &str, server: &RedisServer, tasks: usize, way: Way) 
     let locks = LockManager::connect(&server.url())
         .await
         .expect("a manager");
-    // Both know their scripts and have their connections before the first turn.
+    // Both sides load their scripts and make their connections before the first turn.
     raw_turn(&raw, tasks, way).await;
     kit_turn(&locks, tasks, way).await;
     let (mut raw_pairs, mut kit_pairs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
@@ -90,7 +90,7 @@ async fn compare_here(what: &str, server: &RedisServer, tasks: usize, way: Way) 
     ratio
 }
 
-/// Microseconds for each pair, all tasks together.
+/// Returns the microseconds of each pair, over all tasks together.
 async fn raw_turn(connection: &MultiplexedConnection, tasks: usize, way: Way) -> f64 {
     turn(tasks, way, |task, mut caller| {
         let mut connection = connection.clone();
@@ -106,13 +106,14 @@ async fn raw_turn(connection: &MultiplexedConnection, tasks: usize, way: Way) ->
     .await
 }
 
-/// The least that a lock can be: a key that is set if it is free, and deleted if it is still ours.
+/// Runs the least possible lock: a key that is set if it is free, and deleted if it still has the
+/// token.
 pub(crate) async fn raw_pair(connection: &mut MultiplexedConnection, key: &str, number: usize) {
     let token = raw_acquire(connection, key, number).await;
     raw_release(connection, key, &token).await;
 }
 
-/// Answers the token.
+/// Acquires the raw lock and returns the token.
 pub(crate) async fn raw_acquire(
     connection: &mut MultiplexedConnection,
     key: &str,
@@ -179,7 +180,7 @@ where
     waited.as_secs_f64() * 1e6 / f64::from(pairs) / tasks as f64
 }
 
-/// Who wants a lock again and again.
+/// A task that acquires and releases a lock again and again.
 #[derive(Clone)]
 struct Caller {
     end: Instant,
@@ -198,14 +199,14 @@ impl Caller {
         let now = Instant::now();
         self.pairs += 1;
         self.waited += now - start;
-        // The runtime is free to do other things in the meantime.
+        // The runtime can do other things meanwhile.
         while now.elapsed() < self.think {
             tokio::task::yield_now().await;
         }
     }
 }
 
-/// The same kind of connection as the kit's: RESP3, no delay, no timeouts of its own.
+/// Connects in the same way as the kit: RESP3, no delay, no timeouts of its own.
 pub(crate) async fn raw_connection(server: &RedisServer) -> MultiplexedConnection {
     connect_raw(&server.url()).await
 }

@@ -1,4 +1,4 @@
-//! Many held locks, renewed by one keeper: what they cost in CPU and memory.
+//! Measures the CPU time and the memory of many held locks that one keeper renews.
 
 use std::process;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use lock_tests::RedisServer;
 
 use crate::machine::{cpu_seconds, resident_bytes};
 
-/// Long enough for every lock to be renewed twice.
+/// The time of the measurement, long enough to renew every lock twice.
 const WATCHED: Duration = Duration::from_secs(25);
 
 pub(crate) fn run(server: &RedisServer) {

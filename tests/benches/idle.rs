@@ -1,4 +1,4 @@
-//! Many who wait for what nobody gives back: what they cost while nothing happens.
+//! Measures the cost of many waiters for locks that are not released.
 
 use std::time::Duration;
 
@@ -28,12 +28,13 @@ const MANY_KEYS: Crowd = Crowd {
     name: "5 000 keys, a waiter each",
     keys: 5_000,
     waiters: 1,
-    // Longer than the longest that a waiter waits before it looks for itself.
+    // The time is longer than the longest time after which a waiter asks by itself.
     watched: Duration::from_secs(32),
 };
 
 struct Cost {
-    /// A second, as they were sent: some trips bring several, some commands are not scripts.
+    /// Commands as sent per second: the larger of trips and scripts. Some trips bring several
+    /// commands, and some commands are no scripts.
     commands: f64,
     connections: i64,
     megabytes: f64,
@@ -41,7 +42,7 @@ struct Cost {
 
 pub(crate) fn run(server: &RedisServer, bars: &mut Bars) {
     println!(
-        "\n| waiting, nothing happens | trips/s | scripts/s | commands/s, inside scripts too | connections | memory MB | CPU of the process |"
+        "\n| waiters of held locks | trips/s | scripts/s | commands/s, with those in scripts | connections | memory MB | CPU of the process |"
     );
     println!("| --- | --- | --- | --- | --- | --- | --- |");
     let one = watch(server, &ONE_KEY);
@@ -67,10 +68,10 @@ fn watch(server: &RedisServer, crowd: &Crowd) -> Cost {
     let memory = resident_bytes(waiting.pid());
     let keys_before = key_count(server);
     waiting.tell(&format!("wait idle{keys} {keys} {waiters}"));
-    // A queue for each key.
+    // There is a queue for each key.
     let wanted = keys_before + i64::from(*keys);
     let queued = wait::holds_within(LIMIT, || key_count(server) >= wanted);
-    assert!(queued, "the waiters do not stand in their queues");
+    assert!(queued, "the waiters are not queued");
     let (before, cpu) = (Counts::of(server), cpu_seconds(waiting.pid()));
     std::thread::sleep(*watched);
     let seconds = watched.as_secs_f64();

@@ -1,8 +1,8 @@
-//! What the layer costs a request: CPU of this process, the same router with it and without.
+//! Measures the CPU time of a request with the layer and without it, on the same router.
 //!
-//! Requests go straight into the service, so that no HTTP is measured, one at a time or many at once,
-//! each of another user: nobody is in anybody's way. The store is a real server; its own CPU is not
-//! counted.
+//! Requests go directly into the service, so that no HTTP is measured, one at a time or many at once.
+//! Each is of another user, so that no request waits for another. The store is a real server, whose
+//! own CPU time is not counted.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -23,9 +23,9 @@ use crate::free_pair::{raw_connection, raw_pair};
 use crate::machine::{median, own_cpu};
 
 const ROUNDS: usize = 60;
-/// Requests in a turn: a turn is short, so that whatever else the machine does hits all alike.
+/// The requests of a turn. A turn is so short that other load on the machine affects all sides alike.
 const TURN: usize = 512;
-/// Requests at once, where there are many.
+/// The requests at once in the measurement of many.
 const CROWD: usize = 64;
 
 pub(crate) fn run(server: &RedisServer) {
@@ -60,7 +60,7 @@ async fn compare(server: &RedisServer) {
             cpu_of(raw_pairs(&raw)).await,
             cpu_of(kit_pairs(&redis)).await,
         ];
-        // In the first round connections and scripts are made.
+        // The first round makes connections and loads scripts.
         if round > 0 {
             for (all, one) in turns.iter_mut().zip(turn) {
                 all.push(one);
@@ -90,7 +90,7 @@ fn print_crowd([plain, on_redis, raw]: &[Vec<f64>; 3]) {
     println!("| --- | --- |");
     println!("| plain router | {:.1} |", median(plain.clone()));
     println!(
-        "| with the lock layer, Redis, round trips and all | {:.1} |",
+        "| with the lock layer, Redis, including round trips | {:.1} |",
         median(on_redis.clone())
     );
     println!(
@@ -103,7 +103,7 @@ fn print_crowd([plain, on_redis, raw]: &[Vec<f64>; 3]) {
     );
 }
 
-/// Differences are taken within a round, and only then their median.
+/// Prints the medians of the differences within each round.
 fn print(turns: &[Vec<f64>; 6]) {
     let [plain, with_timeout, on_embedded, on_redis, raw, kit] = turns;
     let more = |of: &[f64], than: &[&[f64]]| {
@@ -157,7 +157,8 @@ fn layer(locks: &LockManager) -> LockLayer {
     LockLayer::template(locks.clone(), key).expect("a template")
 }
 
-/// Microseconds of CPU of the whole process for each of a turn's: the keeper's thread too.
+/// Returns the CPU microseconds of the whole process for each request of a turn, including the
+/// keeper's thread.
 async fn cpu_of(turn: impl Future<Output = ()>) -> f64 {
     let before = own_cpu();
     turn.await;
@@ -168,7 +169,7 @@ async fn requests(app: &Router) {
     requests_of(app.clone(), 0..TURN).await;
 }
 
-/// A turn, by as many tasks as there are in a crowd.
+/// Runs a turn in as many tasks as there are in a crowd.
 async fn many<F>(act: impl Fn(Range<usize>) -> F)
 where
     F: Future<Output = ()> + Send + 'static,

@@ -1,4 +1,4 @@
-//! What a lock costs beside the raw commands, measured in the same run. See `--help`.
+//! Measures the cost of a lock against the raw commands in the same run. See `--help`.
 #![allow(
     clippy::disallowed_methods,
     reason = "a benchmark reads the real clock"
@@ -36,18 +36,18 @@ cargo bench -p lock-tests [-- pair | held | layer | waiting | wakeup | idle | re
   held     100 000 held locks: CPU of the process and memory per lock while they are renewed
   layer    a request through the layer: CPU beside the plain router, a timeout layer and raw commands
   waiting  one key, held for 1 ms, wanted by 16 tasks, by 2 and 8 processes, and by 2 × 8 tasks
-  wakeup   from a release to the waiter's wake in another process, against a bare PUBLISH
-  idle     1 000 waiters for one key and 5 000 keys with a waiter each, while nothing happens
+  wakeup   the time from a release to the waiter's wake in another process, against a bare PUBLISH
+  idle     1 000 waiters for one key and 5 000 keys with a waiter each, while the locks are held
   redlock  acquire + release on five servers against the raw commands to all five at once, and with two
            of the five stopped
 
-Starts its own redis-server, on a core of its own. HELD=n changes the number of held locks. --hot
-keeps the cores from sleeping; --short makes waiting, wakeup and redlock a look instead of a measurement.
+The program starts its own redis-server on a core of its own. HELD=n changes the number of held locks.
+--hot keeps the cores from sleeping. --short shortens waiting, wakeup and redlock to a rough estimate.
 ";
 
 fn main() {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
-    // This program, started by itself.
+    // The benchmark has started this program itself.
     match arguments.first().map(String::as_str) {
         Some("member") => return member::run(&arguments[1..]),
         Some("spin") => return machine::spin(&arguments[1]),

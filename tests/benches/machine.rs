@@ -1,5 +1,5 @@
-//! The machine under a benchmark: one core for the client, one for the server, and what a process
-//! costs.
+//! Controls the machine of a benchmark: one core for the client and one for the server. Measures the costs of
+//! a process.
 
 use std::fs;
 use std::io::Read;
@@ -11,27 +11,28 @@ use rustix::process::{Pid, nice};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Nanoseconds of a clock that all processes of the machine share.
+/// Returns the nanoseconds of a clock that all processes of the machine share.
 pub(crate) fn now() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     u64::try_from(i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec))
         .expect("time since the start")
 }
 
-/// Puts the server on a core of its own, and this process, with all it starts from here on, on
-/// another: what they cost one another is then the same in every run.
+/// Pins the server to one core, and this process and its later children to another.
+///
+/// So their effect on each other is the same in every run.
 pub(crate) fn pin(server: &RedisServer) -> Vec<usize> {
     let cores = cores();
     let [client, server_core] = [cores[0], cores[cores.len() - 1]];
     pin_server(server, server_core);
     sched_setaffinity(None, &only(client)).expect("this process on its core");
     if client == server_core {
-        println!("(one core for the client and the server: the figures say little)");
+        println!("(client and server share one core, so the figures mean little)");
     }
     vec![client, server_core]
 }
 
-/// Puts one more server on a core.
+/// Pins another server to a core.
 pub(crate) fn pin_server(server: &RedisServer, core: usize) {
     let pid = i32::try_from(server.pid()).expect("a process id");
     sched_setaffinity(Pid::from_raw(pid), &only(core)).expect("the server on its core");
@@ -49,14 +50,15 @@ fn only(core: usize) -> CpuSet {
     set
 }
 
-/// Processes that keep the cores from sleeping, and give way to everybody.
+/// Processes that keep the cores from sleeping and yield to all others.
 pub(crate) struct Spinners(Vec<Child>);
 
 impl Spinners {
     pub(crate) fn start(cores: &[usize]) -> Self {
         let program = std::env::current_exe().expect("this program");
         let start = |core: &usize| {
-            // Only when nobody else wants the core at all; without `chrt` a low priority must do.
+            // A spinner runs only when no other process wants the core. Without `chrt`, a low priority must
+            // do.
             let mut idle = Command::new("chrt");
             idle.args(["--idle", "0"]).arg(&program);
             let mut plain = Command::new(&program);
@@ -81,11 +83,11 @@ impl Drop for Spinners {
     }
 }
 
-/// What a spinner does. It ends with its parent, whose end closes the pipe.
+/// Spins on a core. The spinner ends with its parent, whose end closes the pipe.
 pub(crate) fn spin(core: &str) {
     let core = core.parse().expect("a core");
     sched_setaffinity(None, &only(core)).expect("a core to spin on");
-    // Fails where the priority is below all others already.
+    // The call fails if the priority is already below all others.
     let _ = nice(19);
     std::thread::spawn(|| {
         let _ = std::io::stdin().read(&mut [0]);
@@ -95,8 +97,8 @@ pub(crate) fn spin(core: &str) {
         for _ in 0..400 {
             std::hint::spin_loop();
         }
-        // Linux leaves the core now and then to whoever has it, however low its priority, until its next tick:
-        // for 4 ms, which then stand in somebody's wait.
+        // Linux sometimes leaves the core to a process of the lowest priority until its next tick. Those 4 ms
+        // would then be part of a measured wait.
         std::thread::yield_now();
     }
 }
@@ -123,17 +125,17 @@ pub(crate) fn cpu_seconds(pid: u32) -> f64 {
     let fields: Vec<&str> = after_name.split_whitespace().collect();
     let ticks: f64 =
         fields[11].parse::<f64>().expect("utime") + fields[12].parse::<f64>().expect("stime");
-    // Linux counts in hundredths of a second wherever this runs.
+    // Linux counts in hundredths of a second on all its platforms.
     ticks / 100.0
 }
 
-/// Of this process.
+/// Returns the CPU time of this process.
 pub(crate) fn own_cpu() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::try_from(time).expect("time goes on")
 }
 
-/// Of another process's first thread, finer than [`cpu_seconds`].
+/// Returns the CPU time of another process's first thread, finer than [`cpu_seconds`].
 pub(crate) fn cpu_micros(pid: u32) -> f64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/schedstat"))
         .expect("a Linux machine: /proc/<pid>/schedstat");

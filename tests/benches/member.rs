@@ -1,4 +1,4 @@
-//! A member of a crew, in a process of its own: reads orders, works, writes down what happened.
+//! Runs a member of a crew in a process of its own: reads orders, works, and writes its records.
 
 use std::io::{BufRead, Write};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::machine::now;
 use crate::nap::Nap;
 use crate::record::Tenure;
 
-/// The one lock that they all want.
+/// The lock that all members take.
 const KEY: &str = "stock:1";
 
 enum Work {
@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &[String]) {
     runtime.block_on(work(trade, url, number, tasks, orders));
 }
 
-/// Lines of the input. Their end is the end of whoever gives the orders, and so of this process.
+/// Reads the lines of the input. They end with the benchmark, and this process ends then too.
 fn orders() -> mpsc::UnboundedReceiver<String> {
     let (give, orders) = mpsc::unbounded_channel();
     std::thread::spawn(move || {
@@ -70,7 +70,7 @@ async fn work(
         "raw" => Work::Raw(connect_raw(url).await),
         _ => Work::Ball(Ball::new(url, number)),
     };
-    // The connection of this runtime is made, and the script known.
+    // The first acquire makes the connection of this runtime and loads the script.
     if let Work::Kit(locks) = &work {
         let warm = locks.lock(format!("warm:{number}")).acquire().await;
         warm.expect("free").release().await.expect("held");
@@ -84,7 +84,7 @@ async fn work(
             ("turn", work) => turn(work, Turn::parse(words), tasks).await,
             ("hold", Work::Kit(locks)) => kept.hold(locks, words).await,
             ("wait", Work::Kit(locks)) => kept.wait(locks, words).await,
-            (verb, _) => panic!("nobody here can {verb}"),
+            (verb, _) => panic!("unknown order {verb}"),
         };
         answer(&tenures);
     }
@@ -103,7 +103,8 @@ impl Turn {
         }
     }
 
-    /// For how long a lock is held that is granted now: after the end of the turn, not at all.
+    /// Returns the time for which a lock is held that is granted now; `None` after the end of
+    /// the turn.
     pub(crate) fn hold(self) -> Option<u64> {
         (now() < self.end).then_some(self.hold)
     }
@@ -144,7 +145,7 @@ async fn take_in_turn(locks: LockManager, task: u32, turn: Turn) -> Vec<Tenure> 
         }
         let released = now();
         if let Err(error) = guard.release().await {
-            // On a machine that is too busy to measure anything on: it goes on by itself.
+            // On a machine too busy for a measurement, the task continues.
             let after = (now() - released) / 1_000_000;
             eprintln!("task {task}, {after} ms after its release: {error}");
         }
@@ -171,7 +172,7 @@ async fn take_alone(connection: &mut MultiplexedConnection, turn: Turn) -> Vec<T
     }
 }
 
-/// What a member keeps until it ends.
+/// The locks and tasks that a member keeps until it ends.
 #[derive(Default)]
 struct Kept {
     guards: Vec<LockGuard>,
@@ -179,7 +180,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// `hold <name> <keys>`
+    /// Handles `hold <name> <keys>`.
     async fn hold(&mut self, locks: &LockManager, words: &[&str]) -> Vec<Tenure> {
         let [name, keys] = words else {
             panic!("hold <name> <keys>");
@@ -191,7 +192,7 @@ impl Kept {
         Vec::new()
     }
 
-    /// `wait <name> <keys> <waiters for each>`
+    /// Handles `wait <name> <keys> <waiters for each>`.
     async fn wait(&mut self, locks: &LockManager, words: &[&str]) -> Vec<Tenure> {
         let [name, keys, waiters] = words else {
             panic!("wait <name> <keys> <waiters>");
@@ -202,10 +203,10 @@ impl Kept {
                 let request = locks.lock(format!("{name}:{key}")).wait(Wait::Forever);
                 self.waiters.push(tokio::spawn(async move {
                     let guard = request.acquire().await;
-                    panic!("nobody gives it back: {guard:?}");
+                    panic!("a waiter got a lock that is not released: {guard:?}");
                 }));
             }
-            // Not all at once, as they would not come in a service.
+            // The waiters come gradually, as in a service.
             if key % 100 == 99 {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
@@ -224,5 +225,5 @@ fn answer(tenures: &[Tenure]) {
     let mut output = std::io::stdout().lock();
     writeln!(output, "{lines}.")
         .and_then(|()| output.flush())
-        .expect("somebody who reads it");
+        .expect("the benchmark reads the answer");
 }

@@ -1,7 +1,7 @@
-//! Sleeping for as long as one says.
+//! Sleeps for an exact time.
 //!
-//! A lock is held the way a task holds it that waits for a database: its core is free for others,
-//! its runtime sees to what comes. The runtime's own timer is late by up to a millisecond; this one
+//! A task holds its lock as if it waited for a database: its core is free for others, and its
+//! runtime handles other events. The runtime's own timer is late by up to a millisecond. This timer
 //! is the kernel's, and late by some microseconds.
 
 use std::os::fd::OwnedFd;
@@ -13,13 +13,13 @@ use rustix::time::{
 };
 use tokio::io::unix::AsyncFd;
 
-/// For a task.
+/// A sleep for a task.
 pub(crate) struct Nap(AsyncFd<OwnedFd>);
 
 impl Nap {
     #[expect(
         deprecated,
-        reason = "its successor is unsafe, for types whose descriptor changes: this one's does not"
+        reason = "its successor is unsafe, because of types whose descriptor changes, and this one does not change"
     )]
     pub(crate) fn new() -> Self {
         Self(AsyncFd::new(timer(TimerfdFlags::NONBLOCK)).expect("a runtime with a driver"))
@@ -38,7 +38,7 @@ impl Nap {
     }
 }
 
-/// For a thread.
+/// A sleep for a thread.
 pub(crate) struct BlockingNap(OwnedFd);
 
 impl BlockingNap {

@@ -1,15 +1,15 @@
-//! Who held a lock when, as its members wrote it down, and what follows from that.
+//! Records which task owned a lock at which time, and computes the figures.
 
 use crate::machine::median;
 
-/// One task's turn with the lock; nanoseconds of the machine's clock.
+/// One task's ownership of the lock, in nanoseconds of the machine's clock.
 #[derive(Clone, Copy)]
 pub(crate) struct Tenure {
     process: usize,
     task: u32,
     asked: u64,
     granted: u64,
-    /// When its release began.
+    /// The time at which its release began.
     released: u64,
 }
 
@@ -41,11 +41,11 @@ impl Tenure {
     }
 }
 
-/// What happened in one turn.
+/// The record of one turn.
 pub(crate) struct Round {
-    /// All of them, by their grants.
+    /// All tenures, ordered by their grants.
     tenures: Vec<Tenure>,
-    /// Where everybody was at it: not the beginning, nor the end.
+    /// The measured span, in which all tasks were active, without the beginning and the end.
     from: u64,
     to: u64,
 }
@@ -56,7 +56,7 @@ impl Round {
         for pair in tenures.windows(2) {
             assert!(
                 pair[0].released <= pair[1].granted,
-                "two held one lock at the same time"
+                "two owners of one lock at the same time"
             );
         }
         Self {
@@ -69,34 +69,35 @@ impl Round {
     fn counted(&self) -> &[Tenure] {
         let first = self.tenures.partition_point(|it| it.granted < self.from);
         let end = self.tenures.partition_point(|it| it.granted < self.to);
-        assert!(end > first + 1, "nobody had the lock");
+        assert!(end > first + 1, "no task got the lock");
         &self.tenures[first..end]
     }
 
-    /// With those at both ends.
+    /// Counts all tenures, including those outside the measured span.
     pub(crate) fn all(&self) -> f64 {
         self.tenures.len() as f64
     }
 
-    /// Acquisitions a second.
+    /// Returns the acquisitions per second.
     pub(crate) fn rate(&self) -> f64 {
         let counted = self.counted();
         let span = counted[counted.len() - 1].granted - counted[0].granted;
         (counted.len() - 1) as f64 * 1e9 / span as f64
     }
 
-    /// Mean length of a hold, as it was, in µs.
+    /// Returns the mean measured length of a hold, in µs.
     pub(crate) fn hold(&self) -> f64 {
         mean(self.counted().iter().map(|it| it.released - it.granted))
     }
 
-    /// Mean time from a release to the next grant, in µs: what no one has anything of.
+    /// Returns the mean time from a release to the next grant, in µs, in which no task has the
+    /// lock.
     pub(crate) fn dead(&self) -> f64 {
         let pairs = self.counted().windows(2);
         mean(pairs.map(|pair| pair[1].granted - pair[0].released))
     }
 
-    /// The middle one of those times.
+    /// Returns the median of those times.
     pub(crate) fn dead_median(&self) -> f64 {
         let pairs = self.counted().windows(2);
         median(
@@ -106,7 +107,7 @@ impl Round {
         )
     }
 
-    /// Times in µs from a release in one process to the grant in another.
+    /// Returns the times from a release in one process to the grant in another, in µs.
     pub(crate) fn wakes(&self) -> Vec<f64> {
         let pairs = self.counted().windows(2);
         let changes = pairs.filter(|pair| pair[0].process != pair[1].process);
@@ -115,12 +116,12 @@ impl Round {
             .collect()
     }
 
-    /// The part of the grants that went to another process than the one before.
+    /// Returns the share of grants that went to another process than the one before.
     pub(crate) fn changes(&self) -> f64 {
         self.wakes().len() as f64 / (self.counted().len() - 1) as f64
     }
 
-    /// The grants of the most served by those of the least served.
+    /// Returns the grants of the most served task divided by those of the least served.
     pub(crate) fn unfairness(&self) -> f64 {
         let mut served = std::collections::BTreeMap::new();
         for tenure in &self.tenures {
@@ -134,7 +135,7 @@ impl Round {
         f64::from(most) / f64::from(least)
     }
 
-    /// How long that part of the tasks waited at most, in µs.
+    /// Returns the longest wait of that share of the tasks, in µs.
     pub(crate) fn wait(&self, part: f64) -> f64 {
         let mut waits: Vec<u64> = self
             .counted()
@@ -147,7 +148,7 @@ impl Round {
     }
 }
 
-/// The middle one of what the rounds say.
+/// Returns the median of a figure over the rounds.
 pub(crate) fn of(rounds: &[Round], what: impl Fn(&Round) -> f64) -> f64 {
     median(rounds.iter().map(what).collect())
 }

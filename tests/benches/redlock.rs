@@ -1,5 +1,5 @@
-//! A lock over five servers, against the least that five servers can be asked: the raw commands to all
-//! of them at once. And what it costs when two of them are stopped.
+//! Measures a lock over five servers against the raw commands to all five at once, and with two of the
+//! five stopped.
 
 mod raw;
 mod together;
@@ -15,14 +15,14 @@ use crate::counts::Counts;
 use crate::machine::{self, median};
 
 const NODES: usize = 5;
-/// Short turns, so that whatever else the machine does hits all alike.
+/// The length of a turn, so short that other load on the machine affects all sides alike.
 const TURN: Duration = Duration::from_millis(50);
-/// How often two servers are stopped, and how many turns there are before, and meanwhile.
+/// The number of times that two servers are stopped, and of turns before and during each stop.
 const STOPS: usize = 3;
 const TURNS_A_STOP: usize = 10;
 
-/// All servers on one core: what they do is done one after the other, so that the extra work of one counts
-/// five times.
+/// Runs the benchmark with all servers on one core, so that they work one after the other. Extra work of
+/// one server therefore counts five times.
 pub(crate) fn run(server_core: usize, short: bool, bars: &mut Bars) {
     let nodes: Vec<RedisServer> = (0..NODES).map(|_| RedisServer::start()).collect();
     for node in &nodes {
@@ -41,7 +41,7 @@ pub(crate) fn run(server_core: usize, short: bool, bars: &mut Bars) {
 
 async fn beside_raw(nodes: &[RedisServer], kit: &Kit, rounds: usize, bars: &mut Bars) {
     let raw = Raw::connect(nodes).await;
-    // All have their connections and know their scripts before the first round.
+    // All sides make their connections and load their scripts before the first round.
     for wanted in [NODES, NODES / 2 + 1] {
         turn(async || raw.pair(wanted).await).await;
     }
@@ -114,8 +114,8 @@ async fn two_stopped(nodes: &[RedisServer], kit: &Kit, stops: usize, bars: &mut 
     );
     println!("| --- | --- | --- | --- | --- |");
     healthy.print("all answer");
-    longest.print("two are stopped: the longest until that is found out");
-    stopped.print("two are stopped, from then on");
+    longest.print("two are stopped: the longest pair until the manager notices");
+    stopped.print("two are stopped: after that");
     let ratio = |of: fn(&Sample) -> Vec<f64>| median(of(&stopped)) / median(of(&healthy));
     let (acquire, pair) = (
         ratio(|all| all.acquires.clone()),
@@ -128,7 +128,7 @@ async fn two_stopped(nodes: &[RedisServer], kit: &Kit, stops: usize, bars: &mut 
 
 struct Kit {
     locks: LockManager,
-    /// By then it knows who does not answer.
+    /// The time after which the manager knows which servers do not answer.
     patience: Duration,
 }
 
@@ -152,7 +152,7 @@ impl Kit {
         Pair::new(start, acquired)
     }
 
-    /// Those that were stopped may have missed something still.
+    /// Waits until the servers that were stopped have caught up.
     async fn until_all_agree(&self) {
         wait::eventually("all agree", async || {
             let Ok(guard) = self.locks.lock("kit").acquire().await else {
@@ -167,7 +167,7 @@ impl Kit {
     }
 }
 
-/// Microseconds.
+/// The microseconds of a pair.
 #[derive(Clone, Copy)]
 struct Pair {
     acquire: f64,
@@ -192,7 +192,7 @@ struct Sample {
     acquires: Vec<f64>,
     releases: Vec<f64>,
     pairs: Vec<f64>,
-    /// CPU, of all pairs together.
+    /// The CPU time of all pairs together.
     client: f64,
     servers: f64,
 }
@@ -212,7 +212,7 @@ impl Sample {
         self.servers += more.servers;
     }
 
-    /// What a pair takes when nobody takes the core away meanwhile.
+    /// Returns the time of a pair when no other process takes the core.
     fn usual(&self) -> f64 {
         median(self.pairs.clone())
     }
@@ -249,7 +249,7 @@ impl Sample {
     }
 }
 
-/// A turn, and what it takes of the processors.
+/// Runs a turn and measures its CPU time.
 async fn costed(nodes: &[RedisServer], pair: impl AsyncFnMut() -> Pair) -> Sample {
     let servers = || {
         nodes

@@ -1,4 +1,4 @@
-//! One key that many want, held for a millisecond each time, against one raw task alone.
+//! Measures one key that many tasks take for a millisecond each, against one raw task alone.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ const TURN: Duration = Duration::from_secs(2);
 const RAW_TURN: Duration = Duration::from_millis(500);
 const HOLD: Duration = Duration::from_millis(1);
 
-/// What is known of some processes with some tasks each.
+/// The figures of some processes with some tasks each.
 struct Measured {
     name: &'static str,
     processes: u32,
     tasks: u32,
     rounds: Vec<Round>,
-    /// For each acquisition.
+    /// The figures for each acquisition.
     scripts: f64,
     trips: f64,
     commands: f64,
@@ -97,14 +97,15 @@ fn print(raw: &[Round], all: &[Measured]) {
         );
     }
     println!(
-        "\nIdeal: no time between two holds, and a wait of a hold for each of the others. Dead: from \
-         a release to the next grant. Trips: reads of the server; commands: those inside \
-         scripts too; both for each acquisition, with all that the managers do besides."
+        "\nIdeal: no time passes between two holds, and a wait is one hold of each other task. Dead: the \
+         time from a release to the next grant. Trips: reads of the server. Commands: including those \
+         inside scripts. Trips and commands are for each acquisition, with all other requests of the \
+         managers."
     );
 }
 
 impl Measured {
-    /// A percentile of the waits, in so many holds as they were.
+    /// Returns a percentile of the waits, in units of so many measured holds.
     fn wait(&self, part: f64, holds: u32) -> f64 {
         of(&self.rounds, |round| {
             round.wait(part) / (round.hold() * f64::from(holds))
@@ -129,7 +130,7 @@ fn judge(raw: &[Round], all: &[Measured; 4], bars: &mut Bars) {
         1.0,
     );
     bars.at_least(
-        "2 × 1: changes of hands",
+        "2 × 1: changes of process",
         of(&two.rounds, Round::changes),
         1.0,
     );

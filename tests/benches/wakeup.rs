@@ -1,5 +1,5 @@
-//! From a release in one process to the waiter's wake in another, against a script's PUBLISH that
-//! reaches a subscriber on plain sockets.
+//! Measures the time from a release in one process to the waiter's wake in another, against a
+//! script's PUBLISH to a subscriber on plain sockets.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::crew::{Crew, Trade};
 use crate::machine::median;
 
 const ROUNDS: usize = 3;
-/// A hold for the waiter to be queued in, and for the machine to fall asleep in.
+/// A hold long enough for the waiter to be queued and for the machine to fall asleep.
 const COLD: (&str, Duration, Duration) = (
     "cold, after 500 ms",
     Duration::from_millis(5_250),

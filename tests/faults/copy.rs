@@ -1,4 +1,4 @@
-//! A copy of the last commit that may be broken.
+//! Makes a copy of the last commit in which faults can be applied.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -7,15 +7,18 @@ use std::time::SystemTime;
 
 use lock_tests::faults::Fault;
 
-/// The copy, and what is built of it.
+/// The copy and its build.
 pub(crate) struct Copy {
     pub(crate) root: PathBuf,
     pub(crate) target: PathBuf,
 }
 
 impl Copy {
+    /// Copies the last commit.
+    ///
     /// The files keep the time of the commit, so that only files that a fault changes are built again.
-    /// `rows`: all faults; an earlier run may have left builds of their files that are broken.
+    /// The copy touches the files of all `rows`, because an earlier run may have left builds of their
+    /// faulty versions.
     pub(crate) fn of_the_last_commit(workspace: &Path, rows: &[Fault]) -> Result<Self, String> {
         let folder = workspace.join("target/faults");
         let copy = Self {
@@ -29,13 +32,13 @@ impl Copy {
         run(workspace, "git", &["archive", "HEAD", "-o", archive])?;
         run(&copy.root, "tar", &["-xf", archive])?;
         for edit in rows.iter().flat_map(|fault| &fault.edits) {
-            // A file that is not in the commit is told when its fault is applied.
+            // A file that is not in the commit is reported when its fault is applied.
             let _ = copy.touch(&edit.file);
         }
         Ok(copy)
     }
 
-    /// Writes the fault into the copy. Dropping the answer restores the files.
+    /// Writes the fault into the copy. Dropping the result restores the files.
     pub(crate) fn break_by<'a>(&'a self, fault: &Fault) -> Result<Broken<'a>, String> {
         let faulty = fault.applied_to(&self.root)?;
         let mut broken = Broken {
@@ -54,7 +57,7 @@ impl Copy {
     fn touch(&self, file: &str) -> std::io::Result<()> {
         #[allow(
             clippy::disallowed_methods,
-            reason = "a file's time is the machine's: cargo compares it"
+            reason = "cargo compares the times of files, which are those of the machine"
         )]
         let now = SystemTime::now();
         let file = File::options().append(true).open(self.root.join(file))?;

@@ -1,13 +1,13 @@
-//! Breaks the kit on purpose and shows whether a test notices.
+//! Breaks the kit on purpose and checks that a test notices.
 //!
 //! ```sh
-//! cargo run -p lock-tests --bin faults                        # every row of rows.toml: hours
+//! cargo run -p lock-tests --bin faults                        # every row of rows.toml; takes hours
 //! cargo run -p lock-tests --bin faults -- deadline tower      # rows with one of these in their names
 //! cargo run -p lock-tests --bin faults -- --changed main      # rows of files that differ from a commit
 //! ```
 //!
-//! The faults are applied, one at a time, to a copy of the last commit in `target/faults`. The command
-//! fails if a test does not notice its fault, hangs by it, fails without it, or does not exist.
+//! The command applies the faults, one at a time, to a copy of the last commit in `target/faults`. It
+//! fails if a test does not notice its fault, hangs because of it, fails without it, or does not exist.
 
 mod copy;
 mod run;
@@ -31,12 +31,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether every chosen fault was noticed.
+/// Returns whether every chosen fault was noticed.
 fn judge(arguments: &[String]) -> Result<bool, String> {
     let workspace = workspace();
     let chosen = chosen(&workspace, arguments)?;
     if chosen.is_empty() {
-        return Err("no row of rows.toml is meant by these arguments".to_owned());
+        return Err("no row of rows.toml matches these arguments".to_owned());
     }
     let copy = Copy::of_the_last_commit(&workspace, &faults::read(&workspace)?)?;
     run::without_faults(&copy, &chosen)?;

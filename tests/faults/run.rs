@@ -1,4 +1,4 @@
-//! Running the tests that must notice a fault.
+//! Runs the tests that must notice a fault.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -9,18 +9,18 @@ use lock_tests::faults::Fault;
 
 use crate::copy::Copy;
 
-/// How long a build may take.
+/// The longest time of a build.
 const BUILD: Duration = Duration::from_secs(1800);
 
-/// What became of a run.
+/// The outcome of a run.
 enum Ran {
-    /// The whole output.
+    /// The run ended with this output.
     Ended(String),
     DoesNotBuild(String),
     Hangs,
 }
 
-/// All the named tests must exist, and pass as long as nothing is broken.
+/// Checks that all named tests exist, and that they pass without a fault.
 pub(crate) fn without_faults(copy: &Copy, faults: &[Fault]) -> Result<(), String> {
     let mut suites: BTreeMap<&str, Vec<&Fault>> = BTreeMap::new();
     for fault in faults {
@@ -47,7 +47,8 @@ pub(crate) fn without_faults(copy: &Copy, faults: &[Fault]) -> Result<(), String
     Ok(())
 }
 
-/// `Ok`: every test noticed the fault. The outer error: the copy cannot be used.
+/// Runs the tests of a fault. `Ok(Ok(_))` means that every test noticed it; the outer error
+/// means that the copy cannot be used.
 pub(crate) fn verdict(copy: &Copy, fault: &Fault) -> Result<Result<String, String>, String> {
     let names: Vec<&str> = fault.must_fail.iter().map(String::as_str).collect();
     let _broken = match copy.break_by(fault) {
@@ -55,7 +56,7 @@ pub(crate) fn verdict(copy: &Copy, fault: &Fault) -> Result<Result<String, Strin
         Err(problem) => return Ok(Err(format!("DOES NOT APPLY: {problem}"))),
     };
     Ok(match tests(copy, fault, &names)? {
-        Ran::Hangs => Err("HANGS: a test must fail instead".to_owned()),
+        Ran::Hangs => Err("HANGS; a test must fail instead".to_owned()),
         Ran::DoesNotBuild(error) => Err(format!("DOES NOT BUILD: {error}")),
         Ran::Ended(output) => {
             let missed = names.iter().find(|name| !told(&output, name, "FAILED"));
@@ -67,7 +68,7 @@ pub(crate) fn verdict(copy: &Copy, fault: &Fault) -> Result<Result<String, Strin
     })
 }
 
-/// Whether the output says so of a test.
+/// Returns whether the output reports this result of a test.
 fn told(output: &str, name: &str, result: &str) -> bool {
     output.lines().any(|line| {
         let rest = line
@@ -102,7 +103,7 @@ fn tests(copy: &Copy, fault: &Fault, names: &[&str]) -> Result<Ran, String> {
             let error = output.lines().find(|line| line.starts_with("error"));
             return Ok(Ran::DoesNotBuild(error.unwrap_or(&output).to_owned()));
         }
-        None => return Err("the build came to no end".to_owned()),
+        None => return Err("the build did not end in time".to_owned()),
     }
     let mut run = cargo(&[&["--", "--exact", "--format=pretty"], names].concat());
     let limit = Duration::from_secs(120 + 60 * names.len() as u64);

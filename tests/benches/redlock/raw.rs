@@ -1,5 +1,7 @@
-//! The least that a lock on several servers can be: a key on each that is set if it is free, and deleted
-//! if it is still ours; each command made once and sent to all of them at once.
+//! Runs the least possible lock on several servers.
+//!
+//! On each server a key is set if it is free, and deleted if it still has the token. Each command is
+//! encoded once and sent to all servers at once.
 
 use std::time::Instant;
 
@@ -37,7 +39,7 @@ impl Raw {
         raw
     }
 
-    /// `wanted`: how many answers it waits for each time.
+    /// Acquires and releases, and waits for `wanted` answers each time.
     pub(super) async fn pair(&self, wanted: usize) -> Pair {
         let number = self.pairs.replace(self.pairs.get() + 1);
         let start = Instant::now();

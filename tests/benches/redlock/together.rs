@@ -1,10 +1,11 @@
-//! Several futures at once.
+//! Runs several futures at once.
 
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
 
-/// The first `wanted` that come. Those that do not are dropped: what they sent, was sent.
+/// Returns the first `wanted` results. The other futures are dropped, although their commands
+/// are sent.
 pub(super) async fn together<T>(
     futures: impl IntoIterator<Item = impl Future<Output = T>>,
     wanted: usize,

@@ -1,4 +1,4 @@
-//! Every argument of the attribute, in the forms that it takes.
+//! Tests every argument of the attribute, in all its forms.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,21 +22,21 @@ pub async fn by_lock_key(uid: u64) -> Result<u64, Error> {
     Ok(uid)
 }
 
-/// `key` as a constant, `ttl` as one.
+/// `key` and `ttl` as constants.
 #[distributed_lock(key = KEY, ttl = TTL)]
 pub async fn by_constant() -> Result<(), Error> {
     at_work().await;
     Ok(())
 }
 
-/// `key` as a text that is made on the way.
+/// `key` as a text that the call makes.
 #[distributed_lock(key = format!("text:{uid}"), ttl = Duration::from_millis(millis))]
 pub async fn by_text(uid: u64, millis: u64) -> Result<u64, Error> {
     at_work().await;
     Ok(uid)
 }
 
-/// `key` as a template of everything that it takes.
+/// `key` as a template with every kind of expression.
 #[allow(clippy::cast_lossless)]
 #[distributed_lock(
     key = "t:<<x>>:{<uid>}:<-offset>:<names[1]>:<names.len() + 1>:<(uid * 2) as u128>:<key(\"a>b\")>",
@@ -156,7 +156,7 @@ pub async fn by_owned(name: String) -> Result<usize, String> {
     Ok(name.len())
 }
 
-/// A thing that has locks.
+/// A type that has locks.
 #[derive(Clone, Debug)]
 pub struct Shop {
     locks: LockManager,
@@ -211,7 +211,7 @@ pub async fn guarded(uid: u64) -> Result<LockHandle, Error> {
     Ok(lock.clone())
 }
 
-/// `guard` with a name for what is not used.
+/// `guard` with a name for an unused guard.
 #[distributed_lock(key = "guard", ttl = "10s", guard = _lock)]
 pub async fn unused_guard() -> Result<(), Error> {
     at_work().await;
@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn keys_are_what_they_say() {
+    async fn each_form_of_a_key_gives_the_expected_key() {
         let done = locked_by_all(&["<by>:3"], by_lock_key(3), by_lock_key(3)).await;
         assert_eq!(done.expect("free"), 3);
         locked("by-a-constant", by_constant(), by_constant())
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn waits_are_as_long_as_they_say() {
+    async fn each_form_of_a_wait_waits() {
         let (one, two) = waiting(waits(3), waits(3)).await;
         assert_eq!((one.expect("free"), two.expect("its turn")), (3, 3));
         let call = || waits_for(3, TTL);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn words_are_taken() {
+    async fn each_keyword_of_an_argument_works() {
         locked("defaults", defaults(), defaults())
             .await
             .expect("free");
@@ -298,13 +298,13 @@ mod tests {
         assert_eq!(done.expect("free"), 3);
         let done = cooling("cool:60", cools_for(60), cools_for(60)).await;
         assert_eq!(done.expect("free"), 60);
-        // Not an error.
+        // An error has no cooldown.
         let done = locked("cool:0", cools(0), cools(0)).await;
         assert_eq!(done.expect_err("it fails").kind(), ErrorKind::Invalid);
     }
 
     #[tokio::test]
-    async fn errors_become_what_on_error_makes_of_them() {
+    async fn on_error_converts_the_error() {
         let done = locked("error", by_closure(), by_closure()).await;
         assert_eq!(done, Ok(1));
         let done = locked("error", by_function(), by_function()).await;
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn managers_come_from_everywhere() {
+    async fn each_form_of_a_manager_works() {
         let shop = || Shop {
             locks: manager(),
             shared: Arc::new(manager()),
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn guards_and_paths_are_as_named() {
+    async fn guards_and_paths_have_the_given_names() {
         let done = locked("guard:3", guarded(3), guarded(3)).await;
         assert_eq!(done.expect("free").key(), "guard:3");
         locked("guard", unused_guard(), unused_guard())

@@ -1,4 +1,5 @@
-//! Methods of `async_trait`, which has made them plain functions before the lock sees them.
+//! Tests methods of `async_trait`, which turns them into plain functions before the attribute
+//! sees them.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,10 +14,10 @@ use super::witness::at_work;
 /// A service behind a pointer.
 #[async_trait]
 pub trait Service: Send + Sync {
-    /// Without a default.
+    /// A method without a default.
     async fn save(&self, id: u64, text: &str) -> Result<String, ShopError>;
 
-    /// Arguments that are taken apart.
+    /// Arguments with patterns.
     async fn apart(&self, (id, _): (u64, String), Pair { second, .. }: Pair) -> Result<u64, Error>;
 
     /// `&mut self`
@@ -25,12 +26,12 @@ pub trait Service: Send + Sync {
     /// `self: Arc<Self>`
     async fn counted(self: Arc<Self>) -> Result<usize, Error>;
 
-    /// Type parameters and lifetimes of its own.
+    /// Type parameters and lifetimes of the method.
     async fn generic<'a, T: Send + Sync + Clone>(&self, many: &'a [T]) -> Result<&'a T, Error>
     where
         Self: Sized;
 
-    /// Nothing as the answer.
+    /// A method that returns nothing.
     async fn skipped(&self, ran: &mut bool);
 
     /// A default method.
@@ -51,7 +52,7 @@ pub trait Service: Send + Sync {
         Ok(id)
     }
 
-    /// For the key of the default method.
+    /// Returns the name for the key of the default method.
     fn name(&self) -> &'static str;
 }
 
@@ -112,10 +113,10 @@ impl Service for Shop {
 /// A trait for one thread.
 #[async_trait(?Send)]
 pub trait Local {
-    /// With something that is not `Send`.
+    /// A method with an argument that is not `Send`.
     async fn local(&self, value: Rc<u64>) -> Result<u64, Error>;
 
-    /// The same with a default.
+    /// The same as a default method.
     #[distributed_lock(key = "default:<value>", ttl = "10s")]
     async fn local_default(&self, value: Rc<u64>) -> Result<u64, Error> {
         at_work().await;

@@ -1,11 +1,11 @@
-//! Other attributes, visibilities and qualifiers.
+//! Tests other attributes, visibilities and qualifiers.
 
 use lock_core::{Error, LockManager, distributed_lock};
 
 use super::errors::ShopError;
 use super::witness::at_work;
 
-/// Documented, and must be used.
+/// A function with documentation and `must_use`.
 ///
 /// # Examples
 ///
@@ -34,7 +34,7 @@ pub async fn lints(text: String) -> Result<usize, Error> {
     Ok(m)
 }
 
-/// An expected lint is still met.
+/// A function with an expected lint.
 #[expect(clippy::let_and_return, reason = "to be expected")]
 #[distributed_lock(key = "expected:<n>", ttl = "10s")]
 pub async fn expected(n: u64) -> Result<u64, Error> {
@@ -43,7 +43,7 @@ pub async fn expected(n: u64) -> Result<u64, Error> {
     result
 }
 
-/// Attributes inside.
+/// Attributes inside the body.
 #[distributed_lock(key = "inner:<n>", ttl = "10s")]
 pub async fn inner(n: u64) -> Result<u64, Error> {
     #![allow(non_snake_case)]
@@ -52,7 +52,7 @@ pub async fn inner(n: u64) -> Result<u64, Error> {
     Ok(N)
 }
 
-/// Deprecated.
+/// A deprecated function.
 #[deprecated(note = "use another")]
 #[distributed_lock(key = "old:<n>", ttl = "10s")]
 pub async fn old(n: u64) -> Result<u64, Error> {
@@ -60,37 +60,37 @@ pub async fn old(n: u64) -> Result<u64, Error> {
     Ok(n)
 }
 
-/// Configured away: nothing in it has to exist.
+/// A function that is configured away, whose types need not exist.
 #[cfg(any())]
 #[distributed_lock(key = "gone:<n>", ttl = "10s")]
 pub async fn gone(n: Missing) -> Missing {}
 
-/// The attribute on a condition.
+/// The attribute under a condition.
 #[cfg_attr(all(), distributed_lock(key = "if:<n>", ttl = "10s"))]
 pub async fn if_so(n: u64) -> Result<u64, Error> {
     at_work().await;
     Ok(n)
 }
 
-/// By its whole path.
+/// The attribute by its whole path.
 #[lock_core::distributed_lock(key = "path:<n>", ttl = "10s")]
 pub async fn by_path(n: u64) -> Result<u64, Error> {
     at_work().await;
     Ok(n)
 }
 
-/// Unsafe to call.
+/// A function that is unsafe to call.
 ///
 /// # Safety
 ///
-/// Always safe.
+/// A call is always safe.
 #[distributed_lock(key = "unsafe:<n>", ttl = "10s")]
 pub async unsafe fn not_safe(n: u64) -> Result<u64, Error> {
     at_work().await;
     Ok(n)
 }
 
-/// Two locks: the lower one is taken first.
+/// Two locks, of which the function takes the lower one first.
 #[distributed_lock(key = "stack:upper:<n>", ttl = "10s", guard = upper)]
 #[distributed_lock(key = "stack:lower:<n>", ttl = "10s", guard = lower)]
 pub async fn stacked(n: u64, (_, m): (String, u64)) -> Result<u64, Error> {
@@ -115,7 +115,7 @@ mod deep {
     pub(super) mod deeper {
         use lock_core as kit;
 
-        /// In a module of modules, with paths that lead up.
+        /// A function in a nested module, with paths that lead up.
         #[kit::distributed_lock(
             key = super::super::key_of(n),
             ttl = super::super::TTL,
@@ -134,7 +134,7 @@ fn key_of(n: u64) -> String {
     format!("nested:{n}")
 }
 
-/// What can only be reached from inside.
+/// Calls functions that are visible only inside.
 pub async fn inside(n: u64) -> Result<u64, ShopError> {
     Ok(in_the_crate(n).await? + above(n).await? + deep::deeper::nested(n).await?)
 }
@@ -146,7 +146,7 @@ async fn started() -> Result<bool, Error> {
     Ok(lock.is_valid())
 }
 
-/// A function that is plain again.
+/// A plain function that starts the runtime.
 pub fn start() -> Result<bool, Error> {
     started()
 }
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn attributes_stay() {
+    async fn other_attributes_are_kept() {
         let done = locked("must:3", must_use(3), must_use(3)).await;
         assert_eq!(done.expect("free"), 3);
         let call = || lints("abc".into());
@@ -176,8 +176,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn qualifiers_and_visibilities_stay() {
-        // SAFETY: it is always safe.
+    async fn qualifiers_and_visibilities_are_kept() {
+        // SAFETY: a call is always safe.
         let call = || unsafe { not_safe(3) };
         assert_eq!(locked("unsafe:3", call(), call()).await.expect("free"), 3);
         let done = locked("crate:3", in_the_crate(3), in_the_crate(3)).await;
@@ -210,7 +210,7 @@ mod tests {
         Ok(())
     }
 
-    /// A test without an answer, in one line of attributes.
+    /// A test that returns nothing, with its attributes in one line.
     #[distributed_lock(key = "test", ttl = "10s", manager = manager(), on_error = |e| panic!("{}", e))]
     #[tokio::test]
     #[should_panic(expected = "as it should")]

@@ -1,4 +1,4 @@
-//! What bodies do.
+//! Tests the constructs of bodies.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ pub async fn labels(rows: &[[u64; 3]], wanted: u64) -> Result<Option<(usize, usi
     Ok(found)
 }
 
-/// A loop is all there is.
+/// A body that is only a loop.
 #[distributed_lock(key = "endless:<up_to>", ttl = "10s")]
 pub async fn endless(up_to: u64) -> Result<u64, Error> {
     let mut n = 0;
@@ -62,7 +62,7 @@ pub async fn endless(up_to: u64) -> Result<u64, Error> {
     }
 }
 
-/// Things that are not `Send`, over an await.
+/// Values that are not `Send`, across an await.
 #[distributed_lock(key = "here:<list.len()>", ttl = "10s")]
 pub async fn here(list: Rc<Vec<u64>>, sum: &Cell<u64>) -> Result<Rc<Vec<u64>>, Error> {
     let seen = Rc::new(RefCell::new(Vec::new()));
@@ -74,7 +74,7 @@ pub async fn here(list: Rc<Vec<u64>>, sum: &Cell<u64>) -> Result<Rc<Vec<u64>>, E
     Ok(list)
 }
 
-/// Borrows of the arguments, over an await.
+/// Borrows of the arguments, across an await.
 #[distributed_lock(key = "borrows:<text>", ttl = "10s")]
 pub async fn borrows(text: String, map: &mut BTreeMap<String, u64>) -> Result<usize, Error> {
     let words: Vec<&str> = text.split(' ').collect();
@@ -143,7 +143,7 @@ pub async fn items(n: u64) -> Result<u64, Error> {
 pub async fn unsafe_inside(n: u64) -> Result<u64, Error> {
     at_work().await;
     let pointer = &raw const n;
-    // SAFETY: `n` lives and nobody writes to it.
+    // SAFETY: `n` lives, and no code writes to it.
     Ok(unsafe { *pointer })
 }
 
@@ -159,7 +159,7 @@ pub async fn outer(n: u64) -> Result<u64, ShopError> {
     Ok(inner(n).await? + u64::from(nightly().await?))
 }
 
-/// An answer that is only inferred: the numbers become what the answer says.
+/// A return type that infers the types of the body.
 #[distributed_lock(key = "inferred", ttl = "10s")]
 pub async fn inferred() -> Result<(u8, Vec<i64>, Box<dyn Fn(u64) -> u64 + Send>), Error> {
     at_work().await;
@@ -170,7 +170,7 @@ pub async fn inferred() -> Result<(u8, Vec<i64>, Box<dyn Fn(u64) -> u64 + Send>)
     ))
 }
 
-/// Many locals, large ones, over many awaits.
+/// Many large locals across many awaits.
 #[distributed_lock(key = "large:<seed>", ttl = "10s")]
 pub async fn large(seed: u64, buffer: [u64; 128]) -> Result<u64, Error> {
     let mut one = [seed; 64];
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn jumps_go_where_they_went() {
+    async fn jumps_work_as_without_the_attribute() {
         let done = locked("jumps:3", jumps("3"), jumps("3")).await;
         assert_eq!(done.expect("free"), Some(6));
         let done = locked("jumps:x", jumps("x"), jumps("x")).await;
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn values_live_as_long_as_they_lived() {
+    async fn values_live_as_long_as_without_the_attribute() {
         let list = Rc::new(vec![1, 2]);
         let sum = Cell::new(0);
         let call = || here(Rc::clone(&list), &sum);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_inside_stays_inside() {
+    async fn items_futures_and_unsafe_code_work_inside() {
         let call = || futures("ab".into(), 3);
         assert_eq!(
             locked("futures:ab", call(), call()).await.expect("free"),

@@ -1,6 +1,6 @@
-//! The errors of a shop, and how each of them says that a lock is taken.
+//! Defines the errors of a shop, and how each return type reports that a lock is taken.
 
-// What thiserror writes.
+// The derive of thiserror writes such bounds.
 #![allow(clippy::trait_duplication_in_bounds)]
 
 use std::error::Error as StdError;
@@ -10,16 +10,16 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use lock_core::{Error, ErrorKind};
 
-/// Whether a return value says that the lock was taken.
+/// A return value that can report that the lock was taken.
 pub trait Answer {
-    /// It does.
+    /// Returns whether the value reports that.
     fn says_busy(&self) -> bool;
 }
 
-/// An error by hand.
+/// A handwritten error.
 #[derive(Debug)]
 pub enum ShopError {
-    /// No lock.
+    /// The lock was not available.
     Lock(Error),
     /// Not in stock.
     SoldOut,
@@ -45,18 +45,18 @@ impl StdError for ShopError {}
 /// An error by thiserror, with generics.
 #[derive(Debug, thiserror::Error)]
 pub enum DeriveError<T: fmt::Debug> {
-    /// No lock.
+    /// The lock was not available.
     #[error("lock")]
     Lock(#[from] Error),
     /// Not a number.
     #[error("not a number")]
     NotANumber(#[from] std::num::ParseIntError),
-    /// Something else.
+    /// Any other error.
     #[error("{0:?}")]
     Other(T),
 }
 
-/// An error that is an HTTP answer.
+/// An error that is an HTTP response.
 #[derive(Debug)]
 pub struct AppError(pub anyhow::Error);
 
@@ -154,14 +154,14 @@ impl<T> Answer for Option<T> {
     }
 }
 
-/// A job that tells whether it ran.
+/// A job that reports whether it ran.
 impl Answer for bool {
     fn says_busy(&self) -> bool {
         !*self
     }
 }
 
-/// A job that says nothing.
+/// A job that reports nothing.
 impl Answer for () {
     fn says_busy(&self) -> bool {
         true

@@ -1,4 +1,4 @@
-//! Functions that are async without the word, and recursion.
+//! Tests functions that return futures without the keyword `async`, and recursion.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,10 +7,10 @@ use lock_core::{Error, distributed_lock};
 
 use super::witness::at_work;
 
-/// As the `futures` crate has it.
+/// The same alias as in the `futures` crate.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// `impl Future` by name.
+/// A function that returns a named `impl Future`.
 #[distributed_lock(key = "future:<n>", ttl = "10s")]
 pub fn opaque(n: u64) -> impl Future<Output = Result<u64, Error>> + Send {
     async move {
@@ -19,7 +19,7 @@ pub fn opaque(n: u64) -> impl Future<Output = Result<u64, Error>> + Send {
     }
 }
 
-/// `impl Future` with a borrow in it.
+/// A function that returns an `impl Future` with a borrow.
 #[distributed_lock(key = "future:<text>", ttl = "10s")]
 pub fn opaque_borrow<'a>(
     text: &'a str,
@@ -30,7 +30,7 @@ pub fn opaque_borrow<'a>(
     }
 }
 
-/// A boxed future by its whole name.
+/// A function that returns a boxed future by its whole name.
 #[distributed_lock(key = "boxed:<n>", ttl = "10s")]
 pub fn boxed(
     n: u64,
@@ -42,7 +42,7 @@ pub fn boxed(
     })
 }
 
-/// A boxed future that is not `Send`.
+/// A function that returns a boxed future that is not `Send`.
 #[distributed_lock(key = "here:<n>", ttl = "10s", on_error = |_| None)]
 pub fn boxed_here(n: std::rc::Rc<u64>) -> Pin<Box<dyn Future<Output = Option<u64>>>> {
     Box::pin(async move {
@@ -51,7 +51,7 @@ pub fn boxed_here(n: std::rc::Rc<u64>) -> Pin<Box<dyn Future<Output = Option<u64
     })
 }
 
-/// A boxed future by its usual alias.
+/// A function that returns a boxed future by its usual alias.
 #[distributed_lock(key = "alias:<text>", ttl = "10s")]
 pub fn aliased<'a>(text: &'a str) -> BoxFuture<'a, Result<usize, Error>> {
     Box::pin(async move {
@@ -60,7 +60,7 @@ pub fn aliased<'a>(text: &'a str) -> BoxFuture<'a, Result<usize, Error>> {
     })
 }
 
-/// A method that is boxed by hand.
+/// A type with a method that returns a boxed future.
 #[derive(Debug, Default)]
 pub struct Counter {
     count: u64,
@@ -104,7 +104,7 @@ pub fn recursive_box(depth: u64) -> Pin<Box<dyn Future<Output = Result<u64, Erro
     })
 }
 
-/// Two that call one another.
+/// One of two functions that call each other.
 #[distributed_lock(key = "ping:<n>", ttl = "10s")]
 pub async fn ping(n: u64) -> Result<u64, Error> {
     if n == 0 {
@@ -115,7 +115,7 @@ pub async fn ping(n: u64) -> Result<u64, Error> {
     next.await
 }
 
-/// The other.
+/// The other of the two functions.
 #[distributed_lock(key = "pong:<n>", ttl = "10s")]
 pub async fn pong(n: u64) -> Result<u64, Error> {
     Ok(Box::pin(ping(n)).await? + 1)

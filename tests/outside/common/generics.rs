@@ -1,4 +1,4 @@
-//! Generics, lifetimes and `impl Trait`.
+//! Tests generics, lifetimes and `impl Trait`.
 
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Display};
@@ -8,14 +8,14 @@ use lock_core::{Error, distributed_lock};
 
 use super::witness::at_work;
 
-/// A type parameter with its bounds in place.
+/// A type parameter with inline bounds.
 #[distributed_lock(key = "value:<value>", ttl = "10s")]
 pub async fn bounded<T: Display + Clone + Send>(value: T) -> Result<(T, T), Error> {
     at_work().await;
     Ok((value.clone(), value))
 }
 
-/// A type parameter with its bounds behind `where`.
+/// A type parameter with bounds in a `where` clause.
 #[distributed_lock(key = "where:<id>", ttl = "10s")]
 pub async fn with_where<T, E>(id: u64, value: T) -> Result<String, E>
 where
@@ -26,25 +26,25 @@ where
     Ok(format!("{id} {value:?}"))
 }
 
-/// A constant.
+/// A const parameter.
 #[distributed_lock(key = "const:<N>", ttl = "10s")]
 pub async fn constant<const N: usize>(array: [u8; N]) -> Result<[u8; N], Error> {
     at_work().await;
     Ok(array)
 }
 
-/// A constant of a type parameter.
+/// An associated constant of a type parameter.
 #[distributed_lock(key = "kind:<T::NAME>", ttl = "10s")]
 pub async fn of_a_kind<T: Named>() -> Result<&'static str, Error> {
     at_work().await;
     Ok(T::NAME)
 }
 
-/// Has a name.
+/// A type with a name.
 pub trait Named {
     /// Its name.
     const NAME: &'static str;
-    /// What belongs to it.
+    /// A type that belongs to it.
     type Item: Default;
 }
 
@@ -53,21 +53,21 @@ impl Named for u8 {
     type Item = u16;
 }
 
-/// An associated type as the answer.
+/// An associated type as the return type.
 #[distributed_lock(key = "item:<T::NAME>", ttl = "10s")]
 pub async fn item<T: Named>() -> Result<<T as Named>::Item, Error> {
     at_work().await;
     Ok(T::Item::default())
 }
 
-/// Named lifetimes, one of which outlives the other.
+/// Named lifetimes, of which one outlives the other.
 #[distributed_lock(key = "longest:<a.len()>", ttl = "10s")]
 pub async fn longest<'a, 'b: 'a>(a: &'a str, b: &'b str) -> Result<&'a str, Error> {
     at_work().await;
     Ok(if a.len() > b.len() { a } else { b })
 }
 
-/// The elided lifetime of the one reference there is.
+/// The elided lifetime of the only reference.
 #[distributed_lock(key = "first:<words.len()>", ttl = "10s")]
 pub async fn first(words: &[String]) -> Result<Option<&str>, Error> {
     at_work().await;
@@ -93,14 +93,14 @@ pub async fn takes_any(
     Ok(items.into_iter().sum())
 }
 
-/// `impl Trait` as the answer.
+/// `impl Trait` as the return type.
 #[distributed_lock(key = "gives:<up_to>", ttl = "10s")]
 pub async fn gives_some(up_to: u64) -> Result<impl Iterator<Item = u64> + Debug, Error> {
     at_work().await;
     Ok(0..up_to)
 }
 
-/// `impl Trait` deep in the answer.
+/// `impl Trait` deep in the return type.
 #[distributed_lock(key = "deep", ttl = "10s")]
 pub async fn gives_deep() -> Result<(Option<impl Fn(u64) -> u64>, Vec<impl Display>), Error> {
     at_work().await;
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn type_parameters_and_constants_are_as_they_were() {
+    async fn type_parameters_and_constants_work() {
         let done = locked("value:3", bounded(3), bounded(3)).await;
         assert_eq!(done.expect("free"), (3, 3));
         let call = || with_where::<_, ShopError>(4, Some(1));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lifetimes_are_as_they_were() {
+    async fn lifetimes_work() {
         let a = String::from("abc");
         let done = locked("longest:3", longest(&a, "d"), longest(&a, "d")).await;
         assert_eq!(done.expect("free"), "abc");
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn impl_trait_and_closures_are_as_they_were() {
+    async fn impl_trait_and_closures_work() {
         let done = locked("impl:x", takes_any("x", [1, 2]), takes_any("x", [3, 4])).await;
         assert_eq!(done.expect("free"), 3);
         let done = locked("gives:4", gives_some(4), gives_some(4)).await;
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn methods_of_generic_types_are_as_they_were() {
+    async fn methods_of_generic_types_work() {
         let shelf = || Shelf {
             label: "s",
             items: vec!['a'],

@@ -1,6 +1,6 @@
-//! Handlers of axum, with the extractors and answers that they have.
+//! Tests axum handlers with their extractors and responses.
 
-// What `debug_handler` writes for a plain function, too.
+// `debug_handler` writes such code for a plain function too.
 #![allow(clippy::diverging_sub_expression)]
 
 use axum::debug_handler;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::errors::{AppError, ShopError};
 use super::witness::at_work;
 
-/// What the handlers share.
+/// The state that the handlers share.
 #[derive(Clone, Debug)]
 pub struct App {
     /// The locks.
@@ -31,16 +31,16 @@ impl AsLockManager for App {
 /// An order.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 pub struct Order {
-    /// What is ordered.
+    /// The product.
     pub sku: String,
-    /// How many.
+    /// The quantity.
     pub count: u64,
 }
 
 /// A page of a list.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Page {
-    /// Its number.
+    /// The number of the page.
     pub page: u64,
 }
 
@@ -93,7 +93,7 @@ pub async fn opaque_inside(State(app): State<App>) -> Result<impl IntoResponse, 
     Ok((StatusCode::CREATED, "made"))
 }
 
-/// `impl IntoResponse` with an answer of one's own.
+/// A handler with an error conversion of its own.
 #[distributed_lock(key = "opaque", ttl = "10s", manager = app, on_error = |e| Err(StatusCode::from(e)))]
 pub async fn own_answer(State(app): State<App>) -> Result<String, StatusCode> {
     at_work().await;
@@ -119,8 +119,8 @@ pub async fn debug_below(State(app): State<App>, Path(uid): Path<u64>) -> Respon
     uid.to_string().into_response()
 }
 
-/// Every attribute that a handler may have. `debug_handler` copies the body to look at its answer, and
-/// the copy has no guard, so it stands below.
+/// Every attribute that a handler may have. `debug_handler` copies the body to check its return type,
+/// and the copy has no guard, so it is below.
 #[distributed_lock(key = "all:<uid>", ttl = "10s", manager = app, guard = lock)]
 #[debug_handler]
 #[tracing::instrument(skip(app))]
@@ -132,7 +132,7 @@ pub async fn all(State(app): State<App>, Path(uid): Path<u64>) -> Result<String,
     Ok(lock.key().to_owned())
 }
 
-/// The routes, which take only handlers: their futures are `Send` and `'static`.
+/// Returns the routes. They accept only handlers whose futures are `Send` and `'static`.
 pub fn routes(app: App) -> Router {
     let locks = app.locks.clone();
     Router::new()
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_error_of_the_body_stays_its_own() {
+    async fn an_error_of_the_body_is_unchanged() {
         let call = |n: &str| app_error(Extension(manager()), Path(n.to_owned()));
         let done = locked("app:x", call("x"), call("x")).await;
         assert!(done.is_err_and(|error| !error.says_busy()));

@@ -1,11 +1,12 @@
-//! Functions that macros make, with names that come from the caller, the macro or both.
+//! Tests functions that macros make, with names from the caller, the macro or both.
 
 use lock_core::{Error, distributed_lock, lock_key};
 
 use super::witness::at_work;
 
 macro_rules! whole {
-    // Name, type, key and body from the caller; `hidden` is the macro's own.
+    // The name, the type, the key and the body come from the caller; `hidden` is the macro's
+    // own.
     ($(#[$meta:meta])* $vis:vis $name:ident($arg:ident: $ty:ty) -> $out:ty, $key:literal, $body:block) => {
         $(#[$meta])*
         #[distributed_lock(key = $key, ttl = "10s")]
@@ -18,7 +19,7 @@ macro_rules! whole {
 }
 
 macro_rules! inside {
-    // Everything from the macro.
+    // Everything comes from the macro.
     ($name:ident) => {
         /// Made by a macro.
         #[distributed_lock(key = "inside:<hidden>", ttl = "10s", guard = lock)]
@@ -30,7 +31,7 @@ macro_rules! inside {
 }
 
 macro_rules! with_guard {
-    // The guard's name from the caller, whose body uses it.
+    // The guard's name comes from the caller, whose body uses it.
     ($name:ident, $guard:ident, $body:expr) => {
         /// Made by a macro.
         #[distributed_lock(key = "guarded", ttl = "10s", guard = $guard)]
@@ -68,7 +69,7 @@ macro_rules! as_items {
 }
 
 macro_rules! methods {
-    // `self` is a name like the others: whoever uses it must have given it.
+    // `self` is a name like the others, so a body that uses it must also pass it.
     ($ty:ident { $($name:ident($this:ident, $by:ident): $key:literal),* }) => {
         impl $ty {
             $(
@@ -95,7 +96,7 @@ whole! {
     pub from_the_caller(uid: u64) -> u64, "made:<uid>", { Ok(uid) }
 }
 whole! {
-    /// Made by a macro, with a name that the macro has as well.
+    /// A function that a macro makes, with a name that the macro also has.
     pub the_same_name(hidden_: u64) -> u64, "made:<hidden_>", {
         let hidden = 100;
         Ok(hidden_ + hidden)
@@ -112,7 +113,7 @@ with_expressions!(
 with_pattern!(by_pattern((n, _) => (u64, String)), "pattern:<n>", n);
 
 as_items! {
-    /// An item as it is.
+    /// An item that the macro passes on unchanged.
     #[distributed_lock(key = "item:<a>", ttl = "10s")]
     pub async fn as_item(a: u64) -> Result<u64, Error> {
         at_work().await;
@@ -121,14 +122,14 @@ as_items! {
 }
 
 by_tokens! { "tokens:<a>",
-    /// Tokens as they are.
+    /// Tokens that the macro passes on unchanged.
     pub async fn by_tokens(a: u64) -> Result<u64, Error> {
         at_work().await;
         Ok(a)
     }
 }
 
-/// Something with methods by a macro.
+/// A type with methods that a macro makes.
 #[derive(Debug, Default)]
 pub struct Counter {
     count: u64,
@@ -140,14 +141,14 @@ methods!(Counter {
 });
 
 facade::locked_fn! {
-    /// Made by another crate's macro, which knows where the lock is.
+    /// A function by another crate's macro, which knows the path of the kit.
     pub fn elsewhere(n: u64) -> u64 {
         at_work().await;
         n + 1
     }
 }
 
-/// Names that the expansion could have.
+/// A function with names that the expansion could also have.
 #[allow(clippy::too_many_arguments)]
 #[distributed_lock(key = "names:<__lock_key>:<request>", ttl = "10s", guard = handle)]
 pub async fn names(
@@ -171,7 +172,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn names_of_the_caller_are_the_callers() {
+    async fn names_of_the_caller_refer_to_the_caller() {
         let call = || from_the_caller(3, 4);
         assert_eq!(locked("made:3", call(), call()).await.expect("free"), 7);
         let call = || the_same_name(3, 4);
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn names_of_the_macro_are_the_macros() {
+    async fn names_of_the_macro_refer_to_the_macro() {
         let done = locked("inside:3", from_the_macro(3), from_the_macro(3)).await;
         assert_eq!(done.expect("free"), "inside:3");
         let call = || names(1, 2, 3, 4, 5, 6, (7, 8), 9);

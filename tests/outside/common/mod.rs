@@ -1,4 +1,4 @@
-//! What every edition compiles: one module for each thing that a function may differ in.
+//! Holds the tests that every edition compiles: one module for each property of functions.
 
 pub mod arguments;
 pub mod async_traits;

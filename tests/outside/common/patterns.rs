@@ -1,11 +1,11 @@
-//! Every pattern that a parameter can be.
+//! Tests every kind of pattern of a parameter.
 
 use axum::extract::Path;
 use lock_core::{Error, distributed_lock, lock_key};
 
 use super::witness::at_work;
 
-/// A pair of things.
+/// A pair of values.
 #[derive(Clone, Debug)]
 pub struct Pair {
     /// The first.
@@ -14,11 +14,11 @@ pub struct Pair {
     pub second: String,
 }
 
-/// A thing without a value.
+/// A type without a value.
 #[derive(Clone, Copy, Debug)]
 pub struct Unit;
 
-/// Drops itself, though all of it can be copied.
+/// A type with a `Drop`, although all its fields are `Copy`.
 #[derive(Debug)]
 pub struct Ticket {
     /// Its number.
@@ -49,14 +49,14 @@ pub async fn tuple_struct(Path(uid): Path<u64>) -> Result<u64, Error> {
     Ok(uid)
 }
 
-/// A tuple struct whose value only the key reads.
+/// A tuple struct whose value only the key uses.
 #[distributed_lock(key = "uid:<uid>", ttl = "10s")]
 pub async fn read_by_the_key(Path(uid): Path<u64>) -> Result<(), Error> {
     at_work().await;
     Ok(())
 }
 
-/// A number of a pattern is a number in the arguments.
+/// A number in a pattern is a number in the arguments.
 #[allow(clippy::cast_lossless)]
 #[distributed_lock(key = lock_key!("half:<half(uid)>:<uid as u128>:<uid % 3>"), ttl = "10s")]
 pub async fn by_value(Path(uid): Path<u64>) -> Result<u64, Error> {
@@ -64,7 +64,7 @@ pub async fn by_value(Path(uid): Path<u64>) -> Result<u64, Error> {
     Ok(uid)
 }
 
-/// A number of a pattern that leaves a part out is one, too.
+/// A number in a pattern with an ignored part is a number too.
 #[allow(clippy::cast_lossless)]
 #[distributed_lock(key = "half:<half(uid)>:<uid as u128>:<name.len()>", ttl = "10s")]
 pub async fn partly_by_value(
@@ -74,14 +74,14 @@ pub async fn partly_by_value(
     Ok(uid)
 }
 
-/// Parts that are left out.
+/// Parts that the pattern ignores.
 #[distributed_lock(key = "uid:<uid>", ttl = "10s")]
 pub async fn left_out(Path((uid, _)): Path<(u64, String)>) -> Result<(), Error> {
     at_work().await;
     Ok(())
 }
 
-/// A struct in a struct, with the rest left out.
+/// A struct in a struct, with `..` for the rest.
 #[distributed_lock(key = "pair:<id>:<name>", ttl = "10s")]
 pub async fn nested(
     Pair {
@@ -94,7 +94,7 @@ pub async fn nested(
     Ok((id, name.len()))
 }
 
-/// Whole fields, shortened and renamed.
+/// Whole fields, in short form and renamed.
 #[distributed_lock(key = "pair:<id>:<second>", ttl = "10s")]
 pub async fn fields(
     Pair {
@@ -130,28 +130,28 @@ pub async fn underscores(_: String, _unused: String, (_, _b): (u8, u8)) -> Resul
     Ok(())
 }
 
-/// A name for the whole and names for its parts.
+/// A name for the whole value and names for its parts.
 #[distributed_lock(key = "at:<whole.0>:<b>", ttl = "10s")]
 pub async fn at(whole @ (_, b): (u64, u64), rest @ [first, ..]: [u64; 3]) -> Result<u64, Error> {
     at_work().await;
     Ok(whole.0 + b + first + rest[2])
 }
 
-/// An array with its middle.
+/// An array with a rest in the middle.
 #[distributed_lock(key = "array:<first>:<last>", ttl = "10s")]
 pub async fn array([first, middle @ .., last]: [String; 4]) -> Result<usize, Error> {
     at_work().await;
     Ok(first.len() + middle.len() + last.len())
 }
 
-/// Through a reference.
+/// Patterns behind a reference.
 #[distributed_lock(key = "behind:<id>:<name>", ttl = "10s")]
 pub async fn behind(&(id, ref name): &(u64, String), &[a, b]: &[u64; 2]) -> Result<u64, Error> {
     at_work().await;
     Ok(id + a + b + u64::from(name.is_empty()))
 }
 
-/// By the default binding mode.
+/// Patterns by the default binding mode.
 #[distributed_lock(key = "ergonomic:<id>:<name>", ttl = "10s")]
 pub async fn ergonomic(
     (id, name): &(u64, String),
@@ -168,14 +168,14 @@ pub async fn units((): (), Unit: Unit, Path(()): Path<()>) -> Result<(), Error> 
     Ok(())
 }
 
-/// One of two, both of which bind.
+/// An or-pattern, of which both sides bind.
 #[distributed_lock(key = "either:<n>", ttl = "10s")]
 pub async fn either((Ok(n) | Err(n)): Result<u64, u64>) -> Result<u64, Error> {
     at_work().await;
     Ok(n)
 }
 
-/// In parentheses.
+/// Patterns in parentheses.
 #[allow(unused_parens)]
 #[distributed_lock(key = "parens:<a>:<b>", ttl = "10s")]
 pub async fn parens((a): u64, ((b), _): (u64, u64)) -> Result<u64, Error> {
@@ -197,7 +197,7 @@ pub struct Raw {
     pub r#fn: u64,
 }
 
-/// Parameters with conditions and lints of their own.
+/// Parameters with their own conditions and lints.
 #[distributed_lock(key = "conditional:<a>", ttl = "10s")]
 pub async fn conditional(
     a: u64,
@@ -213,7 +213,7 @@ pub async fn conditional(
     Ok(a + b + d + u64::from(second.is_empty()))
 }
 
-/// A type with a drop of its own, taken apart as a whole.
+/// A type with a `Drop`, matched as a whole.
 #[distributed_lock(key = "ticket:<number>", ttl = "10s")]
 pub async fn ticket(Ticket { number }: Ticket) -> Result<u64, Error> {
     at_work().await;
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn tuple_structs_are_taken_apart() {
+    async fn tuple_structs_are_destructured() {
         let call = || tuple_struct(Path(4));
         assert_eq!(locked("uid:4", call(), call()).await.expect("free"), 4);
         let call = || read_by_the_key(Path(4));
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn structs_are_taken_apart() {
+    async fn structs_are_destructured() {
         let done = locked("pair:4:tea", nested(pair()), nested(pair())).await;
         assert_eq!(done.expect("free"), (5, 3));
         let done = locked("pair:4:cup", fields(pair()), fields(pair())).await;
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn modifiers_mean_what_they_meant() {
+    async fn modifiers_work_as_without_the_attribute() {
         let call = || mutable(1, (2, 3));
         assert_eq!(locked("mut:1:2", call(), call()).await.expect("free"), 7);
         let call = || by_ref("abc".into(), vec![]);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn arrays_and_references_are_taken_apart() {
+    async fn arrays_and_references_are_destructured() {
         let words = || ["a", "b", "c", "d"].map(String::from);
         let done = locked("array:a:d", array(words()), array(words())).await;
         assert_eq!(done.expect("free"), 4);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn rare_patterns_are_taken_apart() {
+    async fn rare_patterns_are_destructured() {
         let call = || units((), Unit, Path(()));
         locked("units", call(), call()).await.expect("free");
         let done = locked("either:3", either(Ok(3)), either(Err(3))).await;
@@ -298,11 +298,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_type_that_drops_itself_does_so_under_the_lock() {
+    async fn a_type_with_a_drop_is_dropped_under_the_lock() {
         let call = || ticket(Ticket { number: 8 });
         let done = locked("ticket:8", call(), call()).await;
         assert_eq!(done.expect("free"), 8);
-        // The one that was refused is dropped while the first holds the lock.
+        // The value of the refused call is dropped while the first call holds the lock.
         assert_eq!(DROPPED_UNDER_THE_LOCK.with(std::cell::Cell::get), 2);
     }
 }

@@ -1,4 +1,4 @@
-//! Functions without a receiver, and with each that there is.
+//! Tests functions without a receiver, and with every kind of receiver.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -22,7 +22,7 @@ pub async fn nightly() -> Result<u8, Error> {
     Ok(1)
 }
 
-/// Something with methods.
+/// A type with methods.
 #[derive(Clone, Debug)]
 pub struct Account {
     locks: LockManager,
@@ -31,7 +31,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// An account with ten coins.
+    /// Makes an account with ten coins.
     #[must_use]
     pub const fn new(locks: LockManager, id: u64) -> Self {
         Self {
@@ -55,7 +55,7 @@ impl Account {
         Ok(self.balance)
     }
 
-    /// `&mut self`, with a borrow of it as the answer.
+    /// `&mut self`, with a borrow of it as the return value.
     #[distributed_lock(key = "account:<self.id>", ttl = "10s", manager = self.locks)]
     pub async fn exclusive(&mut self, by: u64) -> Result<&mut u64, Error> {
         self.balance += by;

@@ -1,4 +1,4 @@
-//! Return types that can say that the lock was taken.
+//! Tests return types that can report that the lock was taken.
 
 use std::error::Error as StdError;
 
@@ -26,7 +26,7 @@ pub async fn alias(n: u64) -> Answered<u64> {
     Ok(n)
 }
 
-/// An alias of everything.
+/// An alias of a whole `Result`.
 #[distributed_lock(key = "number:<n>", ttl = "10s")]
 pub async fn number(n: u64) -> Number {
     at_work().await;
@@ -78,7 +78,7 @@ pub async fn derived(text: &str) -> Result<u64, DeriveError<u8>> {
     Ok(number)
 }
 
-/// Any error that takes the lock's.
+/// Any error type that is `From` the lock's error.
 #[distributed_lock(key = "generic:<n>", ttl = "10s")]
 pub async fn generic<E: From<Error> + From<ShopError>>(n: u64) -> Result<u64, E> {
     at_work().await;
@@ -88,12 +88,12 @@ pub async fn generic<E: From<Error> + From<ShopError>>(n: u64) -> Result<u64, E>
     Ok(n)
 }
 
-/// A job that says how it went.
+/// The outcome of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Job {
-    /// It ran.
+    /// The job ran.
     Done,
-    /// It did not.
+    /// The job did not run.
     Skipped,
 }
 
@@ -109,7 +109,7 @@ impl Answer for Job {
     }
 }
 
-/// A type that takes the error itself.
+/// A type that implements `FromLockError`.
 #[distributed_lock(key = "own", ttl = "10s")]
 pub async fn own() -> Job {
     at_work().await;
@@ -123,28 +123,28 @@ pub async fn nothing(ran: &std::cell::Cell<u64>) {
     ran.set(ran.get() + 1);
 }
 
-/// A job that returns nothing, in so many words.
+/// A job that returns nothing, with an explicit type.
 #[allow(clippy::unused_unit)]
 #[distributed_lock(key = "unit", ttl = "10s", on_error = drop)]
 pub async fn unit() -> () {
     at_work().await;
 }
 
-/// A job that says whether it ran.
+/// A job that returns whether it ran.
 #[distributed_lock(key = "bool", ttl = "10s", on_error = |_| false)]
 pub async fn flag() -> bool {
     at_work().await;
     true
 }
 
-/// A job with something to show for it.
+/// A job that returns a value if it ran.
 #[distributed_lock(key = "option", ttl = "10s", on_error = |_| None)]
 pub async fn option(n: u64) -> Option<u64> {
     at_work().await;
     Some(Some(n)? + 1)
 }
 
-/// A job that only ends with the process.
+/// A job that ends only with the process.
 #[distributed_lock(key = "never", ttl = "10s", on_error = |error| panic!("not started: {}", error))]
 pub async fn never() -> ! {
     loop {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn jobs_say_whether_they_ran_or_say_nothing() {
+    async fn jobs_report_whether_they_ran_or_report_nothing() {
         assert_eq!(locked("own", own(), own()).await, Job::Done);
         let ran = std::cell::Cell::new(0);
         locked("nothing", nothing(&ran), nothing(&ran)).await;
@@ -214,7 +214,7 @@ mod tests {
 
     #[tokio::test]
     #[should_panic(expected = "not started")]
-    async fn a_job_that_never_ends_says_that_it_did_not_start() {
+    async fn a_job_that_never_ends_panics_if_it_does_not_start() {
         let locks = manager();
         let held = locks.lock("never").acquire().await.expect("free");
         assert!(held.is_valid());
@@ -223,7 +223,7 @@ mod tests {
 
     #[tokio::test]
     #[should_panic(expected = "given up")]
-    async fn a_job_that_never_ends_may_give_up_by_a_call() {
+    async fn a_job_that_never_ends_may_call_a_function_that_never_returns() {
         let locks = manager();
         let held = locks.lock("never").acquire().await.expect("free");
         assert!(held.is_valid());

@@ -1,12 +1,13 @@
-//! A module in which everything that the expansion could need has another meaning.
+//! Tests the attribute in a module that gives other meanings to all names that the expansion
+//! could need.
 
 use super::witness::at_work;
 use lock_core::distributed_lock;
 
-/// Not the usual one.
+/// Shadows the usual item of this name.
 pub type Result<T> = ::std::result::Result<T, lock_core::Error>;
 
-/// Not the usual one.
+/// Shadows the usual item of this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Option {
     /// Nothing.
@@ -15,44 +16,44 @@ pub enum Option {
     Some,
 }
 
-/// Not the usual one.
+/// Shadows the usual item of this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct String(pub u64);
 
-/// Not the usual one.
+/// Shadows the usual item of this name.
 #[derive(Debug)]
 pub struct Box;
 
-/// Not the usual one.
+/// Shadows the usual item of this name.
 #[derive(Debug)]
 pub struct Error;
 
-/// Not the usual one.
+/// Shadows the usual item of this name.
 #[derive(Debug)]
 pub struct Duration;
 
-/// Not the usual one.
+/// Shadows the usual item of this name.
 #[derive(Debug)]
 pub struct LockHandle;
 
-/// Not the usual one.
+/// Shadows the usual item of this name.
 pub trait FnOnce {}
 
-/// Not the usual one.
+/// Shadows the usual item of this name.
 pub trait Into<T> {}
 
-/// Not the usual one.
+/// Shadows the usual item of this name.
 pub trait Display {}
 
-/// Not the usual one.
+/// Shadows the usual item of this name.
 pub mod core {
-    /// Not the usual one.
+    /// Shadows the usual item of this name.
     pub mod result {}
 }
 
-/// Not the usual one.
+/// Shadows the usual item of this name.
 pub mod std {
-    /// Not the usual one.
+    /// Shadows the usual item of this name.
     pub mod time {}
 }
 
@@ -66,29 +67,29 @@ macro_rules! format {
     () => {};
 }
 
-/// Every value has a method that the expansion calls on its own values.
+/// A trait that gives every value the methods that the expansion calls on its own values.
 pub trait Everywhere: Sized {
-    /// Of requests, too.
+    /// Shadows a method of requests.
     fn ttl(self) {}
-    /// Of requests, too.
+    /// Shadows a method of requests.
     fn wait(self) {}
-    /// Of outcomes, too.
+    /// Shadows a method of outcomes.
     fn succeeded(&self) {}
-    /// Of key builders, too.
+    /// Shadows a method of key builders.
     fn text(&self) {}
-    /// Of key builders, too.
+    /// Shadows a method of key builders.
     fn value(&self) {}
-    /// Of key builders, too.
+    /// Shadows a method of key builders.
     fn finish(self) {}
-    /// Of return types, too.
+    /// Shadows a method of return types.
     #[allow(clippy::wrong_self_convention)]
     #[must_use]
     fn from_lock_error(self) -> Self {
         self
     }
-    /// Of managers, too.
+    /// Shadows a method of managers.
     fn as_lock_manager(&self) {}
-    /// Of views, too.
+    /// Shadows a method of views.
     fn view(&self) {}
 }
 
@@ -123,7 +124,7 @@ pub async fn everything(n: u64, (m, _): (String, Option)) -> Result<u64> {
     ::core::result::Result::Ok(n + m.0)
 }
 
-/// The same with an answer that is made by hand.
+/// The same with a return value that the body makes.
 #[distributed_lock(key = "option:<n>", ttl = "10s", on_error = |_| Option::None)]
 pub async fn own_option(n: u64) -> Option {
     at_work().await;
@@ -142,7 +143,7 @@ mod tests {
     use super::{Option, String, everything, own_option};
 
     #[tokio::test]
-    async fn no_name_is_taken_for_another() {
+    async fn no_name_is_confused_with_another() {
         let call = || everything(3, (String(4), Option::Some));
         let done = cooling("shadowed:3:4", call(), call()).await;
         assert_eq!(done.expect("free"), 7);

@@ -1,4 +1,4 @@
-//! `tracing::instrument` above and below.
+//! Tests `tracing::instrument` above and below the attribute.
 
 use axum::extract::{Path, State};
 use lock_core::{Error, LockManager, distributed_lock};
@@ -7,7 +7,8 @@ use tracing::instrument;
 use super::errors::ShopError;
 use super::witness::at_work;
 
-/// A span around the body only: what is above runs first, and so becomes the inner.
+/// A span around the body only, because the upper attribute runs first and so becomes the
+/// inner one.
 #[instrument]
 #[distributed_lock(key = "above:<uid>", ttl = "10s")]
 pub async fn above(uid: u64, text: &str) -> Result<usize, Error> {
@@ -15,7 +16,7 @@ pub async fn above(uid: u64, text: &str) -> Result<usize, Error> {
     Ok(text.len())
 }
 
-/// A span around the wait for the lock, too.
+/// A span that also covers the wait for the lock.
 #[distributed_lock(key = "below:<uid>", ttl = "10s")]
 #[instrument]
 pub async fn below(uid: u64, text: &str) -> Result<usize, Error> {
@@ -23,7 +24,7 @@ pub async fn below(uid: u64, text: &str) -> Result<usize, Error> {
     Ok(text.len())
 }
 
-/// With everything that it takes, above.
+/// `instrument` with all its arguments, above.
 #[tracing::instrument(
     name = "shop", level = "debug", target = "shop", skip(secret), fields(uid, size = secret.len()), err, ret
 )]
@@ -33,7 +34,7 @@ pub async fn above_with_all(uid: u64, secret: String) -> Result<String, ShopErro
     Ok(format!("{} {}", lock.key(), secret.len()))
 }
 
-/// With everything that it takes, below.
+/// `instrument` with all its arguments, below.
 #[distributed_lock(key = "below:<uid>", ttl = "10s", guard = lock)]
 #[tracing::instrument(
     name = "shop", level = "debug", target = "shop", skip(secret), fields(uid, size = secret.len()), err(Debug), ret(Display)
@@ -43,7 +44,7 @@ pub async fn below_with_all(uid: u64, secret: String) -> Result<String, ShopErro
     Ok(format!("{} {}", lock.key(), secret.len()))
 }
 
-/// Parameters that are taken apart, above.
+/// Parameters with patterns, above.
 #[instrument(skip(name), err)]
 #[distributed_lock(key = "above:<uid>", ttl = "10s")]
 pub async fn above_in_parts(Path((uid, name, _)): Path<(u64, String, u8)>) -> Result<usize, Error> {
@@ -51,7 +52,7 @@ pub async fn above_in_parts(Path((uid, name, _)): Path<(u64, String, u8)>) -> Re
     Ok(name.len())
 }
 
-/// Parameters that are taken apart as a whole, below.
+/// Parameters with patterns that name every part, below.
 #[distributed_lock(key = "below:<uid>", ttl = "10s")]
 #[instrument(skip(name), err)]
 pub async fn below_in_parts(Path((uid, name)): Path<(u64, String)>) -> Result<usize, Error> {
@@ -59,7 +60,8 @@ pub async fn below_in_parts(Path((uid, name)): Path<(u64, String)>) -> Result<us
     Ok(name.len())
 }
 
-/// Parameters that leave a part out, below: nothing is recorded that has no name there.
+/// Parameters with a pattern that ignores a part, below. `skip_all` records no part without a
+/// name.
 #[distributed_lock(key = "below:<uid>", ttl = "10s", manager = locks)]
 #[instrument(skip_all, fields(answer = 42), err)]
 pub async fn below_skipping_all(
@@ -71,14 +73,14 @@ pub async fn below_skipping_all(
     Ok(uid)
 }
 
-/// Methods, between two spans.
+/// A type with a method between two spans.
 #[derive(Debug)]
 pub struct Shop {
     locks: LockManager,
 }
 
 impl Shop {
-    /// Above and below at once.
+    /// `instrument` above and below at once.
     #[instrument(skip(self))]
     #[distributed_lock(key = "method:<uid>", ttl = "10s", manager = self.locks)]
     #[instrument(skip_all, fields(uid))]

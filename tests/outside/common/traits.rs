@@ -1,4 +1,4 @@
-//! Native async methods of traits.
+//! Tests native async methods of traits.
 
 use std::fmt::Display;
 use std::future::Future;
@@ -7,15 +7,15 @@ use lock_core::{AsLockManager, Error, LockManager, distributed_lock};
 
 use super::witness::{at_work, manager};
 
-/// A trait of every kind of async method.
+/// A trait with every kind of async method.
 #[allow(async_fn_in_trait)]
 pub trait Repository<K> {
-    /// What is kept.
+    /// The type of a row.
     type Row: Display;
-    /// Where it is kept.
+    /// The name of the table.
     const TABLE: &'static str;
 
-    /// Without a default.
+    /// A method without a default.
     async fn save(&mut self, key: K, row: Self::Row) -> Result<String, Error>;
 
     /// A default method.
@@ -35,7 +35,7 @@ pub trait Repository<K> {
         Ok(of.len())
     }
 
-    /// A default method that takes itself apart from its arguments.
+    /// A default method with a pattern as its argument.
     #[distributed_lock(key = "<Self::TABLE>:<name>", ttl = "10s")]
     async fn rename(self, (name, _): (String, u64)) -> Result<(Self, String), Error>
     where
@@ -45,10 +45,10 @@ pub trait Repository<K> {
         Ok((self, name))
     }
 
-    /// Says that its future is `Send`.
+    /// A method that declares its future `Send`.
     fn remove(&self, key: K) -> impl Future<Output = Result<u64, Error>> + Send;
 
-    /// The same with a default.
+    /// The same as a default method.
     #[distributed_lock(key = "touch:<key>", ttl = "10s")]
     fn touch(&self, key: u64) -> impl Future<Output = Result<u64, Error>> + Send
     where
@@ -88,7 +88,7 @@ impl Repository<u64> for Table {
     }
 }
 
-/// The default manager of a test, for those that keep one.
+/// Makes a table with the manager of the test, for types that keep a manager.
 #[must_use]
 pub fn table() -> Table {
     Table(manager())

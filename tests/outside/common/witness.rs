@@ -1,7 +1,7 @@
-//! Sees from the outside that a function runs under its lock.
+//! Checks from outside that a function runs under its lock.
 //!
-//! Every body calls [`at_work`], where [`locked`] stops it, looks at the lock, calls the function a
-//! second time and lets the first go on.
+//! Every body calls [`at_work`]. There [`locked`] stops it, checks the lock, calls the function a
+//! second time and lets the first call continue.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -15,8 +15,10 @@ use tokio::sync::Semaphore;
 
 use super::errors::Answer;
 
-/// Runs `first`, and `second` while the body of `first` runs: `key` is what is held then, `second`
-/// must be refused without its body having run, and once `first` is done the key is free.
+/// Runs `first`, and `second` while the body of `first` runs.
+///
+/// The check requires that `key` is held at that time, that `second` is refused without running its
+/// body, and that the key is free once `first` is done.
 pub async fn locked<R: Answer>(
     key: &str,
     first: impl Future<Output = R>,
@@ -27,7 +29,7 @@ pub async fn locked<R: Answer>(
     output
 }
 
-/// [`locked`] with a `cooldown`: the key stays taken.
+/// Does the same as [`locked`] for a function with a `cooldown`, whose key stays taken.
 pub async fn cooling<R: Answer>(
     key: &str,
     first: impl Future<Output = R>,
@@ -38,7 +40,8 @@ pub async fn cooling<R: Answer>(
     output
 }
 
-/// [`locked`] with every key that is held while the body runs, in their alphabetical order.
+/// Does the same as [`locked`] with all keys that are held while the body runs, in alphabetical
+/// order.
 pub async fn locked_by_all<R: Answer>(
     keys: &[&str],
     first: impl Future<Output = R>,
@@ -48,20 +51,23 @@ pub async fn locked_by_all<R: Answer>(
     let stage = Stage::closed();
     let mut first = pin!(locks.scope(STAGE.scope(stage.clone(), first)));
     until_at_work(first.as_mut(), &stage).await;
-    assert_eq!(held(), keys, "these are held while the body runs");
+    assert_eq!(held(), keys, "the keys that are held while the body runs");
 
     let other = Stage::open();
     let refused = locks.scope(STAGE.scope(other.clone(), second)).await;
     assert!(!other.is_entered(), "two bodies ran under {:?}", keys);
-    assert!(refused.says_busy(), "the second call was not told so");
+    assert!(
+        refused.says_busy(),
+        "the second call did not report that the lock is taken"
+    );
 
     stage.gate.close();
     let output = first.await;
-    assert!(locks.held().is_empty(), "something is still held");
+    assert!(locks.held().is_empty(), "a lock is still held");
     output
 }
 
-/// `second` waits while the body of `first` runs, and gets its turn after it.
+/// Checks that `second` waits while the body of `first` runs, and gets its turn after it.
 pub async fn waiting<R: Answer>(
     first: impl Future<Output = R>,
     second: impl Future<Output = R>,
@@ -86,17 +92,17 @@ pub async fn waiting<R: Answer>(
     outputs
 }
 
-/// Drops `call` while its body runs, which gives `key` back.
+/// Drops `call` while its body runs, which releases `key`.
 pub async fn cancelled(key: &str, call: impl Future) {
     let stage = Stage::closed();
     let mut call = Box::pin(manager().scope(STAGE.scope(stage.clone(), call)));
     until_at_work(call.as_mut(), &stage).await;
-    assert_eq!(held(), [key], "this is held while the body runs");
+    assert_eq!(held(), [key], "the key that is held while the body runs");
     drop(call);
     assert!(is_free(key).await, "`{}` was not released", key);
 }
 
-/// What a body calls in its middle.
+/// Marks the middle of a body, which calls it.
 pub async fn at_work() {
     let stage = STAGE.with(Clone::clone);
     stage.entered.store(true, Ordering::Relaxed);
@@ -104,13 +110,13 @@ pub async fn at_work() {
     assert!(is_closed, "the gate has no permits");
 }
 
-/// The manager of this test: tests run on a thread of their own.
+/// Returns the manager of this test. Each test has a thread of its own.
 #[must_use]
 pub fn manager() -> LockManager {
     LOCKS.with(Clone::clone)
 }
 
-/// Whether a stranger could have `key`.
+/// Returns whether another client could take `key`.
 pub async fn is_free(key: &str) -> bool {
     let request = manager().lock(key).ttl(Duration::from_secs(10));
     let attempt = request.try_acquire().await;
@@ -126,7 +132,7 @@ async fn until_at_work<F: Future>(mut call: Pin<&mut F>, stage: &Stage) {
     .await;
 }
 
-/// In their alphabetical order.
+/// Returns the held keys in alphabetical order.
 fn held() -> Vec<String> {
     let held = manager().held();
     let mut keys: Vec<String> = held.iter().map(|lock| lock.key().to_owned()).collect();
@@ -149,7 +155,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// A body stops there until the gate is closed for good, which lets it go.
+    /// Makes a closed stage, at which a body stops until the stage opens.
     fn closed() -> Self {
         Self {
             entered: Arc::default(),

@@ -1,5 +1,5 @@
-/* Loaded before the C library of a server: what it is told of the time of day is that of the machine, and as many
- * microseconds more as stand in the file that LOCK_TESTS_CLOCK names. The clocks that only run on are left alone. */
+/* This library is loaded before the C library of a server. It adds to the time of day of the machine the microseconds
+ * in the file that LOCK_TESTS_CLOCK names. It does not change the monotonic clocks. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
-//! What only this edition has: a closure captures its variables whole, `gen` is a name, an array
-//! iterates by reference, and `panic!` takes any text.
+//! Tests features that only this edition has: a closure captures whole variables, `gen` is a
+//! name, an array iterates by reference, and `panic!` accepts any text.
 
 use lock_core::{Error, distributed_lock};
 
 use crate::common::witness::at_work;
 
-/// A word that later editions took away.
+/// A name that is a keyword in later editions.
 #[allow(keyword_idents_2024)]
 #[distributed_lock(key = "gen:<gen>", ttl = "10s")]
 pub async fn words(gen: u64) -> Result<u64, Error> {
@@ -13,7 +13,7 @@ pub async fn words(gen: u64) -> Result<u64, Error> {
     Ok(gen)
 }
 
-/// A part of an argument in a closure, the rest beside it.
+/// A closure that uses a part of an argument, beside the rest of it.
 #[distributed_lock(key = "whole:<pair.0>", ttl = "10s")]
 pub async fn whole(mut pair: (u64, String)) -> Result<(u64, String), Error> {
     at_work().await;
@@ -29,7 +29,7 @@ mod tests {
     use crate::common::witness::locked;
 
     #[tokio::test]
-    async fn old_words_and_captures_work() {
+    async fn old_names_and_captures_work() {
         let done = locked("gen:3", words(3), words(3)).await;
         assert_eq!(done.expect("free"), 3);
         let call = || whole((3, "a".to_owned()));

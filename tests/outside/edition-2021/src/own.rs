@@ -1,11 +1,11 @@
-//! What came with this edition: closures capture fields, names inside of format strings, arrays by
-//! value, and or-patterns anywhere.
+//! Tests features that came with this edition: closures capture fields, format strings contain
+//! names, arrays iterate by value, and or-patterns are allowed anywhere.
 
 use lock_core::{Error, distributed_lock};
 
 use crate::common::witness::at_work;
 
-/// Fields that closures capture apart.
+/// Fields that closures capture separately.
 #[distributed_lock(key = "fields:<pair.0>", ttl = "10s")]
 pub async fn fields(mut pair: (String, Vec<u64>), texts: [String; 2]) -> Result<String, Error> {
     at_work().await;
@@ -17,7 +17,7 @@ pub async fn fields(mut pair: (String, Vec<u64>), texts: [String; 2]) -> Result<
     Ok(format!("{name}{count}{}", all.concat()))
 }
 
-/// A borrow that the answer does not keep.
+/// A borrow that the return value does not keep.
 #[distributed_lock(key = "captures:<text>", ttl = "10s")]
 pub fn captures(text: &str) -> impl Future<Output = Result<usize, Error>> + Send + '_ {
     async move {
@@ -42,7 +42,7 @@ mod tests {
     use crate::common::witness::locked;
 
     #[tokio::test]
-    async fn captures_are_as_they_were() {
+    async fn captures_work_as_without_the_attribute() {
         let call = || {
             let texts = ["c".to_owned(), "d".to_owned()];
             fields(("a".to_owned(), vec![]), texts)

@@ -1,11 +1,11 @@
-//! What came with this edition: `impl Trait` keeps every lifetime unless told otherwise, chains of
-//! `if let`, temporaries that end earlier, and `Future` in the prelude.
+//! Tests features that came with this edition: `impl Trait` keeps every lifetime by default,
+//! chains of `if let`, temporaries that end earlier, and `Future` in the prelude.
 
 use lock_core::{Error, distributed_lock};
 
 use crate::common::witness::at_work;
 
-/// Keeps the lifetime without saying so.
+/// A return type that keeps the lifetime implicitly.
 #[distributed_lock(key = "captures:<text>", ttl = "10s")]
 pub fn captures(text: &str) -> impl Future<Output = Result<&str, Error>> + Send {
     async move {
@@ -14,7 +14,7 @@ pub fn captures(text: &str) -> impl Future<Output = Result<&str, Error>> + Send 
     }
 }
 
-/// Keeps only what it says.
+/// A return type that keeps only the named lifetime.
 #[distributed_lock(key = "precise:<a>", ttl = "10s")]
 pub async fn precise<'a, 'b>(
     a: &'a str,
@@ -42,10 +42,10 @@ pub async fn chain(n: u64, text: Option<&str>) -> Result<u64, Error> {
 pub async fn tail(n: u64) -> Result<u64, Error> {
     let cell = std::sync::Mutex::new(n);
     at_work().await;
-    Ok(*cell.lock().expect("nobody panics"))
+    Ok(*cell.lock().expect("no thread panics"))
 }
 
-/// Async closures, and one that is given.
+/// Async closures: one in the body, and one as an argument.
 #[distributed_lock(key = "async:<n>", ttl = "10s")]
 pub async fn async_closure<F: AsyncFn(u64) -> u64>(n: u64, f: F) -> Result<u64, Error> {
     at_work().await;
@@ -53,7 +53,7 @@ pub async fn async_closure<F: AsyncFn(u64) -> u64>(n: u64, f: F) -> Result<u64, 
     Ok(twice(n).await)
 }
 
-/// Unsafe to call, with an unsafe block inside.
+/// A function that is unsafe to call, with an unsafe block inside.
 ///
 /// # Safety
 ///
@@ -61,7 +61,7 @@ pub async fn async_closure<F: AsyncFn(u64) -> u64>(n: u64, f: F) -> Result<u64, 
 #[distributed_lock(key = "unsafe:<n>", ttl = "10s")]
 pub async unsafe fn not_safe(n: u64, pointer: *const u64) -> Result<u64, Error> {
     at_work().await;
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees it.
     Ok(n + unsafe { *pointer })
 }
 
@@ -71,7 +71,7 @@ mod tests {
     use crate::common::witness::locked;
 
     #[tokio::test]
-    async fn captures_are_as_they_were() {
+    async fn captures_work_as_without_the_attribute() {
         let text = String::from("abc");
         let done = locked("captures:abc", captures(&text), captures(&text)).await;
         assert_eq!(done.expect("free"), "bc");
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn chains_tails_and_pointers_are_as_they_were() {
+    async fn chains_tails_and_pointers_work_as_without_the_attribute() {
         let call = || chain(3, Some("4"));
         assert_eq!(locked("chain:3", call(), call()).await.expect("free"), 4);
         assert_eq!(locked("tail:3", tail(3), tail(3)).await.expect("free"), 3);

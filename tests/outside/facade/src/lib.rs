@@ -1,12 +1,12 @@
-//! A company's own toolbox: it re-exports the lock, and makes locked functions by a macro. Whoever
-//! uses it needs no dependency on the lock itself.
+//! Plays a company's own toolbox, which re-exports the lock and makes locked functions by a macro.
+//! A crate that uses the toolbox needs no dependency on the lock itself.
 
 #![deny(warnings)]
 
 /// The lock under another name.
 pub mod kit {
     pub use lock_core::{Error, LockHandle, LockManager, distributed_lock, lock_key};
-    // What the attribute and `lock_key!` write besides.
+    // The attribute and `lock_key!` also use these names.
     #[doc(hidden)]
     pub use lock_core::{__private, FromLockError, OnLost, ReleaseMode, Renew, Wait};
 }
