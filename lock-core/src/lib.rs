@@ -149,7 +149,7 @@ pub use api::acquiring::{Acquire, TryAcquire};
 pub use api::manager::LockManager;
 pub use api::request::LockRequest;
 pub use api::run::Run;
-pub use base::options::{Fairness, Interop, OnLost, Reentrancy, ReleaseMode, Renew, Wait};
+pub use base::options::{Interop, OnLost, Reentrancy, ReleaseMode, Renew, Wait};
 pub use engine::reentry::LockScope;
 #[cfg(feature = "redis")]
 pub use redis;

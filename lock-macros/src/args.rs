@@ -32,7 +32,6 @@ pub(crate) struct LockArgs {
     /// A variant of `ReleaseMode`.
     pub(crate) release: Option<Ident>,
     pub(crate) reentrant: Option<bool>,
-    pub(crate) fair: Option<bool>,
     pub(crate) interop: Option<bool>,
     pub(crate) krate: Path,
 }
@@ -82,7 +81,6 @@ struct Found {
     guard: Option<Ident>,
     release: Option<Ident>,
     reentrant: Option<bool>,
-    fair: Option<bool>,
     interop: Option<bool>,
     krate: Option<Path>,
 }
@@ -108,7 +106,6 @@ impl Found {
                 self.release = Some(value::word(input, name, &words)?);
             }
             "reentrant" => self.reentrant = Some(value::flag(input, name)?),
-            "fair" => self.fair = Some(value::flag(input, name)?),
             "interop" => self.interop = Some(value::flag(input, name)?),
             _ => self.krate = Some(value::path(input)?),
         }
@@ -148,7 +145,6 @@ impl Found {
             guard: self.guard,
             release: self.release,
             reentrant: self.reentrant,
-            fair: self.fair,
             interop: self.interop,
             krate: self.krate.unwrap_or_else(default_crate),
         })

@@ -5,7 +5,7 @@ use syn::{Error, Ident, LitStr, Result, Token, ext::IdentExt as _, parse::ParseS
 use crate::suggest;
 
 /// Every argument there is, in the order in which the documentation explains them.
-pub(crate) const NAMES: [&str; 15] = [
+pub(crate) const NAMES: [&str; 14] = [
     "key",
     "ttl",
     "wait",
@@ -18,13 +18,12 @@ pub(crate) const NAMES: [&str; 15] = [
     "guard",
     "release",
     "reentrant",
-    "fair",
     "interop",
     "crate",
 ];
 
 /// What other lock libraries call our arguments.
-const SYNONYMS: [(&str, &str); 40] = [
+const SYNONYMS: [(&str, &str); 39] = [
     ("name", "key"),
     ("id", "key"),
     ("resource", "key"),
@@ -63,12 +62,11 @@ const SYNONYMS: [(&str, &str); 40] = [
     ("lock", "guard"),
     ("token", "guard"),
     ("reentry", "reentrant"),
-    ("fairness", "fair"),
     ("path", "crate"),
 ];
 
 /// What other lock libraries have and this one does otherwise.
-const OTHERWISE: [(&str, &str); 16] = [
+const OTHERWISE: [(&str, &str); 15] = [
     (
         "blocking",
         "say how long to wait: `wait = \"2s\"`, or `wait = forever`",
@@ -125,7 +123,6 @@ const OTHERWISE: [(&str, &str); 16] = [
         "redis",
         "give its URL to `LockManager::connect`, and the manager to `install()` or to `manager = …`",
     ),
-    ("unfair", "write `fair = false`"),
     ("skip", "say what to return instead: `on_error = |_| …`"),
 ];
 
@@ -211,7 +208,7 @@ fn example(name: &Ident) -> String {
         "key" => "\"order:<id>\"",
         "ttl" => "\"10s\"",
         "wait" => "\"2s\"",
-        "renew" | "reentrant" | "fair" => "false",
+        "renew" | "reentrant" => "false",
         "interop" => "true",
         "max_hold" => "\"30s\"",
         "cooldown" => "\"2s\"",

@@ -58,17 +58,13 @@ pub(crate) fn tokens(args: &LockArgs) -> TokenStream {
         true => quote!(.reentrant(#krate::Reentrancy::Enter)),
         false => quote!(.reentrant(#krate::Reentrancy::Refuse)),
     });
-    let fairness = args.fair.map(|fair| match fair {
-        true => quote!(.fairness(#krate::Fairness::Fair)),
-        false => quote!(.fairness(#krate::Fairness::Unfair)),
-    });
     let interop = args.interop.map(|interop| match interop {
         true => quote!(.interop(#krate::Interop::On)),
         false => quote!(.interop(#krate::Interop::Off)),
     });
     quote!(
         #request.ttl(#ttl).wait(#wait)
-        #renew #max_hold #on_lost #release #reentrant #fairness #interop
+        #renew #max_hold #on_lost #release #reentrant #interop
     )
 }
 

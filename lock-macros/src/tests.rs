@@ -82,7 +82,6 @@ fn every_argument_is_a_method_of_the_request() {
         on_lost = ignore,
         release = background,
         reentrant = false,
-        fair = false,
         interop = true,
         manager = self.locks,
     );
@@ -112,10 +111,6 @@ fn every_argument_is_a_method_of_the_request() {
         &expansion,
         &quote!(.reentrant(::lock_core::Reentrancy::Refuse)),
     );
-    has(
-        &expansion,
-        &quote!(.fairness(::lock_core::Fairness::Unfair)),
-    );
     has(&expansion, &quote!(.interop(::lock_core::Interop::On)));
 }
 
@@ -128,7 +123,6 @@ fn what_is_not_given_is_left_to_the_library() {
         quote!(.on_lost),
         quote!(.release),
         quote!(.reentrant),
-        quote!(.fairness),
         quote!(.interop),
         quote!(.cooldown),
     ] {
@@ -140,7 +134,7 @@ fn what_is_not_given_is_left_to_the_library() {
 fn another_path_to_the_library_replaces_every_path() {
     let args = quote!(
         key = "order:<uid>", ttl = "10s", wait = none, renew = true, on_lost = cancel, release = await,
-        reentrant = true, fair = true, interop = true, cooldown = "1s", guard = lock,
+        reentrant = true, interop = true, cooldown = "1s", guard = lock,
         crate = my::kit
     );
     let expansion = function(args, plain());

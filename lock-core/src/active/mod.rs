@@ -63,7 +63,6 @@ struct State {
     fence: Option<FencingToken>,
     granted_at: Moment,
     cohort: Cohort,
-    unfair: bool,
     /// Set if the release leaves the key free for a moment.
     gap: bool,
     cooldown_millis: u32,
@@ -106,7 +105,6 @@ impl Hold {
                 fence: None,
                 granted_at: Moment::FAR,
                 cohort: Cohort::new(Moment::FAR),
-                unfair: terms.is_unfair(),
                 gap: false,
                 cooldown_millis: 0,
                 late_twin: false,

@@ -30,7 +30,6 @@ impl Hold {
                 fence: Some(fence),
                 granted_at: now,
                 cohort,
-                unfair: terms.is_unfair(),
                 gap: false,
                 cooldown_millis: 0,
                 late_twin: state.late_twin,
@@ -66,7 +65,7 @@ impl Hold {
     /// At some time after `then` it was looked whether anybody else waits.
     pub(crate) fn has_looked(&self, then: Moment, somebody_waits: bool) {
         let mut state = lock(&self.state);
-        if !somebody_waits || state.unfair {
+        if !somebody_waits {
             state.cohort.begins_anew(then);
         }
     }

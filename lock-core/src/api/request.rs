@@ -14,9 +14,7 @@ use crate::api::ownership::{enter, take_guard};
 use crate::api::run::Run;
 use crate::base::error::Error;
 use crate::base::key::LockKey;
-use crate::base::options::{
-    Fairness, Interop, OnLost, Reentrancy, ReleaseMode, Renew, Spans, Wait,
-};
+use crate::base::options::{Interop, OnLost, Reentrancy, ReleaseMode, Renew, Spans, Wait};
 use crate::engine::Core;
 use crate::engine::spec::Wanted;
 use crate::lease::Terms;
@@ -56,7 +54,6 @@ pub struct LockRequest {
     on_lost: OnLost,
     release: ReleaseMode,
     reentrancy: Reentrancy,
-    fairness: Fairness,
     interop: Interop,
     acquire_timeout: Option<Duration>,
 }
@@ -84,7 +81,6 @@ impl LockRequest {
             on_lost: OnLost::default(),
             release: ReleaseMode::default(),
             reentrancy: Reentrancy::default(),
-            fairness: Fairness::default(),
             interop: Interop::default(),
             acquire_timeout: None,
         }
@@ -182,25 +178,6 @@ impl LockRequest {
     /// ```
     pub fn reentrant(mut self, reentrancy: Reentrancy) -> Self {
         self.reentrancy = reentrancy;
-        self
-    }
-
-    /// Whether the lock may stay longer with the tasks of this process while another process waits
-    /// for it, for the sake of throughput. Default: [`Fairness::Fair`].
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), lock_core::Error> {
-    /// # let locks = lock_core::LockManager::in_memory();
-    /// use lock_core::{Fairness, Wait};
-    ///
-    /// let counter = locks.lock("counter").wait(Wait::Forever).fairness(Fairness::Unfair);
-    /// counter.run(async { /* some microseconds */ }).await?;
-    /// # Ok(()) }
-    /// ```
-    pub fn fairness(mut self, fairness: Fairness) -> Self {
-        self.fairness = fairness;
         self
     }
 
@@ -368,9 +345,7 @@ impl LockRequest {
         let ttl = spans.checked(core.max_ttl);
         let ttl = ttl.map_err(|error| error.with_key(&key))?;
         Ok(Wanted {
-            terms: Terms::new(ttl, self.renew == Renew::Auto, self.max_hold)
-                .fairness(self.fairness)
-                .interop(self.interop),
+            terms: Terms::new(ttl, self.renew == Renew::Auto, self.max_hold).interop(self.interop),
             wait: self.wait.normal(),
             cooldown: self.cooldown,
             acquire_timeout: self.acquire_timeout.unwrap_or(core.operation_timeout),

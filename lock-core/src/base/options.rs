@@ -45,26 +45,6 @@ pub enum Renew {
     Off,
 }
 
-/// Whose turn it is when tasks of several processes wait for one key.
-///
-/// Within a process they are served in the order of their arrival either way, and between processes
-/// whoever is given the lock was there first. What differs is for how long a lock goes from task to
-/// task of one process before it goes on to the next: that costs nothing, and a change of process
-/// costs a script and a push.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Fairness {
-    /// At most 32 times and 20 ms while another process waits. The first of a process's tasks waits
-    /// no longer than (processes ahead) × (20 ms and one hold).
-    #[default]
-    Fair,
-    /// Up to 1 000 times and 1 s, whoever waits: more throughput where locks are held for
-    /// microseconds. The first of another process's tasks waits up to (processes ahead) × (1 s and
-    /// one hold). What counts is what the tasks that pass it on have asked for, not those that wait
-    /// elsewhere.
-    Unfair,
-}
-
 #[doc = include_str!("../docs/interop.md")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

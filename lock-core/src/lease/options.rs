@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::base::clock::Moment;
-use crate::base::options::{Fairness, Interop};
+use crate::base::options::Interop;
 
 /// What the owner asked for. Small: a process may hold very many leases.
 #[derive(Clone, Copy, Debug)]
@@ -11,7 +11,6 @@ use crate::base::options::{Fairness, Interop};
 pub(crate) struct Terms {
     pub(super) ttl_millis: u32,
     pub(super) renew: bool,
-    unfair: bool,
     interop: bool,
     /// `Moment::FAR` from the start of time: none.
     pub(super) max_hold: Moment,
@@ -23,16 +22,8 @@ impl Terms {
         Self {
             ttl_millis: u32::try_from(ttl.as_millis()).unwrap_or(u32::MAX),
             renew,
-            unfair: false,
             interop: false,
             max_hold: max_hold.map_or(Moment::FAR, |longest| Moment(0) + longest),
-        }
-    }
-
-    pub(crate) fn fairness(self, fairness: Fairness) -> Self {
-        Self {
-            unfair: fairness == Fairness::Unfair,
-            ..self
         }
     }
 
@@ -46,11 +37,6 @@ impl Terms {
     /// Whether the key is left free at times, for clients of other libraries.
     pub(crate) fn leaves_gaps(&self) -> bool {
         self.interop
-    }
-
-    /// Whether it may stay in its process while another one waits.
-    pub(crate) fn is_unfair(&self) -> bool {
-        self.unfair
     }
 
     pub(super) fn ttl(&self) -> Duration {

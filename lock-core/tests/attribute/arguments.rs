@@ -223,14 +223,3 @@ async fn the_library_may_stand_elsewhere() {
         1
     );
 }
-
-#[tokio::test]
-async fn an_unfair_lock_is_taken_and_given_back() {
-    #[distributed_lock(key = "counter", ttl = "5s", wait = forever, fair = false, manager = locks)]
-    async fn count(locks: &LockManager) -> Result<usize, Error> {
-        Ok(locks.held().len())
-    }
-    let locks = LockManager::in_memory();
-    assert_eq!(count(&locks).await.unwrap(), 1);
-    assert!(locks.held().is_empty());
-}

@@ -176,7 +176,6 @@ on_every_store! {
         a_lease_of_another_length_is_not_passed_on,
         while_no_other_process_waits_a_lease_stays_in_its_process,
         no_process_starves_behind_the_tasks_of_another,
-        an_unfair_lock_stays_with_the_tasks_of_its_process_for_longer,
     }
     reentry {
         a_nested_body_runs_under_the_same_lease,

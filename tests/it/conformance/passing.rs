@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lock_core::{ErrorKind, Fairness, LockManager, Renew, Wait};
+use lock_core::{ErrorKind, LockManager, Renew, Wait};
 use lock_tests::wait;
 use tokio::time::timeout;
 
@@ -193,51 +193,5 @@ pub(super) async fn no_process_starves_behind_the_tasks_of_another(store: &Fixtu
         task.await.expect("no panic");
     }
     busy.drain(wait::PATIENCE).await;
-    store.is_left_clean().await;
-}
-
-pub(super) async fn an_unfair_lock_stays_with_the_tasks_of_its_process_for_longer(store: &Fixture) {
-    let (busy, other) = (store.manager().await, store.manager().await);
-    let tokens = Arc::new(Mutex::new(Vec::new()));
-    let task = |_| {
-        let (locks, tokens) = (busy.clone(), Arc::clone(&tokens));
-        tokio::spawn(async move {
-            let request = || locks.lock("k").ttl(long()).wait(Wait::Forever);
-            let request = || request().fairness(Fairness::Unfair);
-            // The loop ends when the manager is drained.
-            while let Ok(guard) = request().acquire().await {
-                let token = u64::from(guard.fencing_token());
-                tokens.lock().expect("no panic").push(token);
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-        })
-    };
-    let tasks: Vec<_> = (0..8).map(task).collect();
-    let mut passed = 0;
-    wait::eventually(
-        "passed on more than 64 times while another process waits",
-        async || {
-            let mut waiter =
-                tokio::spawn(other.lock("k").ttl(long()).wait(Wait::Forever).acquire());
-            wait::eventually("the waiter is queued, or has its turn", async || {
-                store.waiting() >= 1 || waiter.is_finished()
-            })
-            .await;
-            let before = tokens.lock().expect("no panic").len();
-            // The waiter gets its turn in any case.
-            let guard = (&mut waiter).await.expect("no panic").expect("its turn");
-            let tokens = tokens.lock().expect("no panic").split_off(before);
-            let in_a_row = tokens.windows(2).take_while(|pair| pair[1] == pair[0] + 1);
-            passed = passed.max(in_a_row.count());
-            guard.release().await.expect("held");
-            passed > 64
-        },
-    )
-    .await;
-    let drained = busy.drain(wait::PATIENCE).await;
-    assert!(drained.is_complete(), "{drained:?}");
-    for task in tasks {
-        task.await.expect("no panic");
-    }
     store.is_left_clean().await;
 }
