@@ -5,18 +5,17 @@ pub(crate) mod attempt;
 pub(crate) mod reentry;
 pub(crate) mod release;
 pub(crate) mod spec;
-pub(crate) mod yield_turn;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use self::yield_turn::Courtesy;
 use crate::base::error::Error;
 use crate::base::options::{MAX_TTL, Wait};
 use crate::base::settings::Settings;
 use crate::base::token::{Address, TokenSource};
 use crate::keeper::{Job, Keeper};
+use crate::lease::yield_turn::YieldedKeys;
 use crate::queue::Local;
 use crate::store::{
     Event, Events, MemoryStore, News, QuorumNode, QuorumSettings, QuorumStore, Store,
@@ -33,7 +32,7 @@ pub(crate) struct Core {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) local: Local,
     /// Keys that are left to clients of other libraries for a moment.
-    pub(crate) courtesy: Courtesy,
+    pub(crate) courtesy: YieldedKeys,
     pub(crate) operation_timeout: Duration,
     pub(crate) connect_timeout: Duration,
     /// The ttl and the wait of a request that names none.
@@ -105,7 +104,7 @@ impl Core {
             keeper: Arc::clone(&keeper),
             store: Arc::clone(&store),
             local: Local::default(),
-            courtesy: Courtesy::default(),
+            courtesy: YieldedKeys::default(),
             operation_timeout: settings.operation_timeout,
             connect_timeout: settings.connect_timeout,
             defaults: settings.defaults,

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::Refusal;
 use crate::base::token::Token;
-use crate::store::Refusal;
 
 /// A waiter asks again after this long at the latest, whatever it was told: a lost push, a key
 /// deleted by hand, or processes before it that were told and never come, cost no more.

@@ -4,7 +4,10 @@ pub(crate) mod backoff;
 pub(crate) mod cohort;
 pub(crate) mod deadline;
 mod options;
+mod refusal;
 mod state;
+pub(crate) mod yield_turn;
 
 pub(crate) use self::options::Terms;
+pub(crate) use self::refusal::{Grant, Refusal};
 pub(crate) use self::state::{Action, Lease, Loss, Phase, Renewal};

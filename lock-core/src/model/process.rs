@@ -7,10 +7,10 @@ use super::fault::Fault;
 use super::server::{Answer, Push, Value};
 use crate::base::clock::{Moment, ServerTime};
 use crate::base::token::Token;
+use crate::lease::Refusal;
 use crate::lease::backoff::{LONGEST, ask_again_after};
 use crate::lease::deadline::{Anchor, GRANT};
 use crate::lease::{Lease, Terms};
-use crate::store::Refusal;
 
 /// One count of a cohort: so many passes, within so long. In earnest there are more passes in less
 /// time, and a bound on all counts together.

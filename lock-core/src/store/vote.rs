@@ -4,9 +4,26 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Acquire, Refusal, Release, Released};
+use super::{Acquire, Release, Released};
 use crate::base::clock::ServerTime;
 use crate::base::token::Token;
+use crate::lease::{Refusal, cohort};
+
+/// How many fencing tokens before its number each grant takes. A lease that passes from task to task of its
+/// process gives each task one of them without asking the nodes.
+pub(crate) const BLOCK: u64 = cohort::MOST as u64;
+
+/// Whether a node accepts a number for a lease. `register`: the highest number that the register has
+/// accepted, and whether that was for this lease.
+///
+/// The number must be above all that the register has accepted, together with its block, or be the very
+/// number that this lease has had accepted already. The script `propose.lua` has the same rule.
+pub(crate) fn accepts(register: Option<(u64, bool)>, number: u64) -> bool {
+    match register {
+        None => true,
+        Some((highest, own)) => number > highest + BLOCK || (own && number == highest),
+    }
+}
 
 #[derive(Clone, Debug)]
 pub(crate) enum VoteOperation {
@@ -188,4 +205,28 @@ pub(crate) enum Reserved {
     SomebodyWaits,
     /// Nothing is set aside: the key is not the lease's.
     NotOurs,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_must_be_above_all_that_a_register_has_seen_with_its_whole_block() {
+        assert!(accepts(None, 1));
+        assert!(accepts(Some((1_000, false)), 1_001 + BLOCK));
+        assert!(
+            !accepts(Some((1_000, false)), 1_000 + BLOCK),
+            "its first token was another's last"
+        );
+        assert!(!accepts(Some((1_000, false)), 1_000));
+        assert!(!accepts(Some((1_000, false)), 999));
+    }
+
+    #[test]
+    fn the_same_lease_has_the_same_number_accepted_twice() {
+        assert!(accepts(Some((1_000, true)), 1_000));
+        assert!(!accepts(Some((1_000, true)), 1_001));
+        assert!(!accepts(Some((1_000, true)), 999));
+    }
 }

@@ -80,7 +80,7 @@ impl MemoryStore {
 
 fn tell(wake: Wake) {
     if let Some((events, event)) = wake {
-        events.tell(event);
+        events.notify(event);
     }
 }
 

@@ -8,10 +8,11 @@ use super::vote::Registers;
 use crate::base::clock::Moment;
 use crate::base::fence::FencingToken;
 use crate::base::token::{Address, Token};
+use crate::lease::Refusal;
 use crate::lease::cohort::{GAP, MOST_IN_ALL};
 use crate::lease::deadline::GRANT;
 use crate::store::{
-    Acquire, Event, Events, Extended, Extension, Failure, News, Outcome, Refusal, Release, Released,
+    Acquire, Event, Events, Extended, Extension, Failure, News, Outcome, Release, Released,
 };
 
 /// How long a released key is kept for the first waiter: without it, an owner that takes the key

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use super::state::{Owner, State, Wake};
 use crate::base::clock::{Moment, ServerTime};
 use crate::base::token::Token;
+use crate::lease::Refusal;
 use crate::lease::cohort::GAP;
 use crate::lease::deadline::GRANT;
-use crate::store::quorum::proposal_number::accepts;
 use crate::store::vote::{
-    Joined, Propose, Reserve, Reserved, UpTo, Vote, VoteOperation, VoteOutcome, Withdrawal,
+    Joined, Propose, Reserve, Reserved, UpTo, Vote, VoteOperation, VoteOutcome, Withdrawal, accepts,
 };
-use crate::store::{Event, News, Outcome, Refusal, Release, Released};
+use crate::store::{Event, News, Outcome, Release, Released};
 
 /// The highest number accepted in each register, and for which lease.
 #[derive(Default)]

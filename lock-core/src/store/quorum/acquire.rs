@@ -9,8 +9,9 @@ use super::tally::{self, Decision};
 use super::undo::Undoing;
 use super::vote_ledger::Spread;
 use crate::base::clock::Moment;
+use crate::lease::Refusal;
 use crate::store::vote::Withdrawal;
-use crate::store::{Acquire, Failure, Lane, Outcome, Refusal};
+use crate::store::{Acquire, Failure, Lane, Outcome};
 
 /// How often a higher number is proposed within one attempt.
 const NUMBERS: u32 = 4;

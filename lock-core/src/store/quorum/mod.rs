@@ -62,8 +62,8 @@ use crate::base::acks::Acks;
 use crate::base::error::Error;
 use crate::base::sync::lock;
 use crate::base::token::{Token, TokenSource};
-use crate::engine::yield_turn::Courtesy;
 use crate::keeper::Keeper;
+use crate::lease::yield_turn::YieldedKeys;
 
 /// More nodes than anybody needs; a place in the list is a bit of a number.
 pub(crate) const MOST_NODES: usize = 15;
@@ -98,7 +98,7 @@ struct Quorum {
     keeper: Arc<Keeper>,
     numbers: Numbers,
     leases: Leases,
-    courtesy: Courtesy,
+    courtesy: YieldedKeys,
     names: TokenSource,
     met: Mutex<Met>,
     /// Rung when a node comes or goes.
@@ -136,7 +136,7 @@ impl QuorumStore {
                 keeper: Arc::clone(keeper),
                 numbers: Numbers::new(),
                 leases: Leases::default(),
-                courtesy: Courtesy::default(),
+                courtesy: YieldedKeys::default(),
                 names,
                 met: Mutex::new(Met {
                     opening,

@@ -17,14 +17,10 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use crate::base::clock::{Moment, ServerTime};
 use crate::base::fence::FencingToken;
-use crate::lease::cohort;
+use crate::store::vote::BLOCK;
 
 /// How many registers a node has.
 pub(super) const REGISTERS: u16 = 4_096;
-
-/// Each grant takes a number and so many before it: a lease that goes from task to task within its
-/// process gets a fencing token for each of them, without a word to the nodes.
-pub(crate) const BLOCK: u64 = cohort::MOST as u64;
 
 /// The register of a key: a hash that every version of the kit must make alike (FNV-1a).
 pub(super) fn register_of(key: &str) -> u16 {
@@ -32,16 +28,6 @@ pub(super) fn register_of(key: &str) -> u16 {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
     (hash % u64::from(REGISTERS)) as u16
-}
-
-/// Whether a node accepts a number: it is above all that its register has seen, with the block that
-/// goes with it, or the very one that this lease has had accepted already. The script `propose.lua`
-/// says the same.
-pub(crate) fn accepts(register: Option<(u64, bool)>, number: u64) -> bool {
-    match register {
-        None => true,
-        Some((highest, own)) => number > highest + BLOCK || (own && number == highest),
-    }
 }
 
 /// The number to propose at a time of the servers' clocks, when `highest` is the highest that was seen.
@@ -112,28 +98,10 @@ fn micros(moment: Moment) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::vote::accepts;
     use std::time::Duration;
 
     const NOW: Moment = Moment(5_000_000_000);
-
-    #[test]
-    fn a_number_must_be_above_all_that_a_register_has_seen_with_its_whole_block() {
-        assert!(accepts(None, 1));
-        assert!(accepts(Some((1_000, false)), 1_001 + BLOCK));
-        assert!(
-            !accepts(Some((1_000, false)), 1_000 + BLOCK),
-            "its first token was another's last"
-        );
-        assert!(!accepts(Some((1_000, false)), 1_000));
-        assert!(!accepts(Some((1_000, false)), 999));
-    }
-
-    #[test]
-    fn the_same_lease_has_the_same_number_accepted_twice() {
-        assert!(accepts(Some((1_000, true)), 1_000));
-        assert!(!accepts(Some((1_000, true)), 1_001));
-        assert!(!accepts(Some((1_000, true)), 999));
-    }
 
     #[test]
     fn proposals_are_like_the_time_and_rise() {

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use crate::lease::Refusal;
 use crate::store::vote::Vote;
-use crate::store::{Extended, Refusal, Released};
+use crate::store::{Extended, Released};
 
 /// More than half.
 pub(super) fn quorum(nodes: usize) -> usize {

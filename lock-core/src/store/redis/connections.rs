@@ -115,7 +115,7 @@ impl Links {
             tell.send_replace(Some(opened));
             if let Some(events) = events.filter(|_| again && is_open) {
                 // What was pushed while nobody listened is lost: every waiter asks again.
-                events.tell(Event::Interrupted);
+                events.notify(Event::Interrupted);
             }
             tell.closed().await;
         });

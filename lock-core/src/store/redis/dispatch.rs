@@ -13,7 +13,8 @@ use super::send_error::Elsewhere;
 use super::send_error::Trouble;
 use super::topology::Node;
 use crate::base::clock::{Clock, Moment};
-use crate::store::{Acquire, BoxFuture, Failure, Lane, Operation, Outcome, Refusal};
+use crate::lease::Refusal;
+use crate::store::{Acquire, BoxFuture, Failure, Lane, Operation, Outcome};
 
 /// What is sent to one server in one go.
 #[derive(Clone, Debug)]

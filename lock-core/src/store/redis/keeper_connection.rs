@@ -169,11 +169,11 @@ impl KeeperLink {
                         tokio::spawn(Arc::clone(&self).audit(home, connection.clone()));
                     }
                     // What was pushed while nobody listened is lost: every waiter asks again.
-                    events.tell(Event::Interrupted);
+                    events.notify(Event::Interrupted);
                     let changes = async {
                         loop {
                             topology.change().await;
-                            events.tell(Event::Interrupted);
+                            events.notify(Event::Interrupted);
                         }
                     };
                     tokio::select! {
@@ -185,7 +185,7 @@ impl KeeperLink {
                     }
                     topology.doubt();
                     self.state.send_replace(State::Connecting);
-                    events.tell(Event::Interrupted);
+                    events.notify(Event::Interrupted);
                 }
                 Err(failure) => {
                     failures += 1;

@@ -6,7 +6,7 @@ use redis::Cmd;
 
 use super::cluster::slots::Slot;
 use super::scripts::push;
-use crate::Error;
+use crate::base::error::Error;
 use crate::base::token::Address;
 
 /// A namespace and what stands in it:
@@ -241,7 +241,7 @@ mod tests {
         let names = Names::new("lockkit:".to_owned()).in_slots().unwrap();
         for key in ["{}x", "a}b", "a{b", "}a{", "{}{a}"] {
             let error = names.check(key).unwrap_err();
-            assert_eq!(error.kind(), crate::ErrorKind::Invalid);
+            assert_eq!(error.kind(), crate::base::error::ErrorKind::Invalid);
             assert!(error.to_string().contains("order:{42}"), "{error}");
         }
         // The namespace's tag decides.

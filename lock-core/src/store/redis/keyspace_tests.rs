@@ -109,7 +109,7 @@ fn companions_of_two_namespaces_share_no_name() {
 fn a_namespace_that_could_hold_another_ones_queues_is_invalid() {
     for namespace in ["!", "!q:", "a!q:{", "lockkit:!"] {
         let error = Names::checked(namespace.to_owned()).expect_err("it contains `!`");
-        assert_eq!(error.kind(), crate::ErrorKind::Invalid);
+        assert_eq!(error.kind(), crate::base::error::ErrorKind::Invalid);
         assert!(error.to_string().contains("leave it out"), "{error}");
     }
 }

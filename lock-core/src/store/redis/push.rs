@@ -16,7 +16,8 @@ use super::reply::text;
 use crate::base::clock::ServerTime;
 use crate::base::fence::FencingToken;
 use crate::base::token::{Address, Token};
-use crate::store::{Event, Events, Grant, News};
+use crate::lease::Grant;
+use crate::store::{Event, Events, News};
 
 /// Of one connection: where it is listened for what becomes of the waiters of an address.
 pub(super) struct Inbox {
@@ -65,18 +66,18 @@ impl Inbox {
         match push.kind {
             PushKind::Message => {
                 if let Some(event) = told(&self.names, push) {
-                    self.events.tell(event);
+                    self.events.notify(event);
                 }
             }
             PushKind::Invalidate if push.data.first() == Some(&Value::Nil) => {
-                self.events.tell(Event::Flushed);
+                self.events.notify(Event::Flushed);
             }
             PushKind::Disconnection => {
                 let listened = self.listening.swap(false, Ordering::Relaxed);
                 self.ended.notify_one();
                 if listened {
                     // What is pushed from now on is lost: every waiter asks again.
-                    self.events.tell(Event::Interrupted);
+                    self.events.notify(Event::Interrupted);
                 }
             }
             _ => {}

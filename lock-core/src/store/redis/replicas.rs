@@ -17,7 +17,8 @@ use super::keyspace::Names;
 use super::send_error::Trouble;
 use super::topology::{Node, Topology};
 use crate::base::fence::FencingToken;
-use crate::store::{Acquire, Extended, Failure, Operation, Outcome, Refusal, Release, Released};
+use crate::lease::Refusal;
+use crate::store::{Acquire, Extended, Failure, Operation, Outcome, Release, Released};
 
 /// How many replicas are to acknowledge a lock, and how long the server waits for them.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,8 @@ use redis::Value;
 use crate::base::clock::ServerTime;
 use crate::base::fence::FencingToken;
 use crate::base::token::Token;
-use crate::store::{Extended, Failure, Outcome, Refusal, Released};
+use crate::lease::Refusal;
+use crate::store::{Extended, Failure, Outcome, Released};
 
 /// The answer of a batch to one acquire: a grant is told by its fencing token alone.
 pub(super) fn acquired_in_batch(answer: &Value) -> Outcome {

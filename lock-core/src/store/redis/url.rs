@@ -176,7 +176,7 @@ mod tests {
     use redis::ConnectionAddr;
 
     use super::*;
-    use crate::ErrorKind;
+    use crate::base::error::ErrorKind;
 
     fn at(info: &ConnectionInfo) -> String {
         let ConnectionAddr::Tcp(host, port) = info.addr() else {

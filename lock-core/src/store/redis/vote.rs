@@ -8,10 +8,9 @@ use super::send_error::Trouble;
 use super::{RedisStore, grant, millis, scripts};
 use crate::base::clock::ServerTime;
 use crate::lease::cohort::GAP;
-use crate::store::quorum::proposal_number::BLOCK;
 use crate::store::vote::{
-    Join, Joined, Propose, Reserve, Reserved, UpTo, Vote, VoteOperation, VoteOutcome, Welcome,
-    Withdrawal,
+    BLOCK, Join, Joined, Propose, Reserve, Reserved, UpTo, Vote, VoteOperation, VoteOutcome,
+    Welcome, Withdrawal,
 };
 use crate::store::{Failure, Outcome, Release, Released};
 use std::time::Duration;

@@ -3,7 +3,7 @@
 
 use super::fault::{Fault, Rule};
 use super::world::{CLIENTS, Limits};
-use crate::store::quorum::proposal_number::{BLOCK, accepts};
+use crate::store::vote::{BLOCK, accepts};
 
 /// Whose a lock or a number is. A lease that nobody counts on and that sends nothing more is nobody's
 /// in particular.

@@ -2,7 +2,7 @@
 
 use super::fault::{Fault, Rule};
 use super::node::{Answer, Node, Token, Way, block};
-use crate::store::Refusal;
+use crate::lease::Refusal;
 use crate::store::quorum::proposal_number;
 use crate::store::quorum::tally::{self, Ballot, Decision, decide};
 use crate::store::vote::Vote;

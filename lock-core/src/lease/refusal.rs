@@ -1,0 +1,35 @@
+//! Answers of a store that a waiter acts on.
+
+use std::time::Duration;
+
+use crate::base::clock::ServerTime;
+use crate::base::error::Error;
+use crate::base::fence::FencingToken;
+
+/// The store's answer that another owner holds the key.
+#[derive(Clone, Debug)]
+pub(crate) struct Refusal {
+    /// The owner's work is done; a cooldown runs.
+    pub(crate) cooling: bool,
+    /// For how long the key stays taken if its owner does not extend it; `None`: it never expires.
+    pub(crate) remaining: Option<Duration>,
+    /// Whether the owner's release will be pushed to the refused waiter: the waiter stands in the queue, it
+    /// receives pushes, and the owner is a client that notifies the queue. Otherwise the waiter polls.
+    pub(crate) pushed: bool,
+    /// The server's clock, for a waiter to which the server may give the key.
+    pub(crate) server_time: Option<ServerTime>,
+}
+
+impl Refusal {
+    pub(crate) fn to_error(&self) -> Error {
+        Error::busy(self.cooling, self.remaining)
+    }
+}
+
+/// A key that the store has given to a waiter without being asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Grant {
+    pub(crate) fence: FencingToken,
+    /// The end of the grant by the server's clock.
+    pub(crate) ends: ServerTime,
+}

@@ -1,0 +1,52 @@
+//! Keys that this process leaves to other clients for a moment: pure, `now` is an argument.
+//!
+//! A free lock goes to the client that asks first, and the process that has just released it would always be
+//! that client. So the process stays away from the key for a moment where the store gives the key to no
+//! waiter: on a quorum, and where clients of other libraries want it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use crate::base::clock::Moment;
+use crate::base::sync::lock;
+
+#[derive(Default)]
+pub(crate) struct YieldedKeys(Mutex<HashMap<Arc<str>, Moment>>);
+
+impl YieldedKeys {
+    /// Leaves the key to other clients until then.
+    pub(crate) fn stand_back(&self, key: &Arc<str>, until: Moment, now: Moment) {
+        let mut keys = lock(&self.0);
+        keys.retain(|_, until| *until > now);
+        keys.insert(Arc::clone(key), until);
+    }
+
+    /// The end of the moment for which the key is left to other clients. Answers it once.
+    pub(crate) fn until(&self, key: &str, now: Moment) -> Option<Moment> {
+        let mut keys = lock(&self.0);
+        if keys.is_empty() {
+            return None;
+        }
+        keys.remove(key).filter(|until| *until > now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_key_is_left_to_others_once_and_for_a_moment() {
+        let (yielded, now) = (YieldedKeys::default(), Moment(1_000_000_000));
+        let until = now + Duration::from_millis(10);
+        assert_eq!(yielded.until("k", now), None);
+        yielded.stand_back(&"k".into(), until, now);
+        assert_eq!(yielded.until("other", now), None);
+        assert_eq!(yielded.until("k", now), Some(until));
+        assert_eq!(yielded.until("k", now), None);
+        yielded.stand_back(&"k".into(), until, now);
+        assert_eq!(yielded.until("k", until), None, "the moment is over");
+    }
+}

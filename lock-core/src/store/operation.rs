@@ -1,0 +1,100 @@
+//! Operations that a manager asks of a store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::vote::VoteOperation;
+use crate::base::fence::FencingToken;
+use crate::base::token::Token;
+
+/// One thing to do in the store. Keys are the user's; the store adds its namespace.
+#[derive(Clone, Debug)]
+pub(crate) enum Operation {
+    Acquire(Acquire),
+    /// Lengthens leases to their ttl. Never creates one.
+    Extend(Vec<Extension>),
+    /// Deletes the key if it holds this lease's token, leaves the queue of waiters, and gives a free key
+    /// to the first waiter.
+    Release(Release),
+    /// As [`Release`](Operation::Release), but leaves the key free for [`GAP`](crate::lease::cohort::GAP). The
+    /// first waiter is told to ask after that.
+    Vacate(Release),
+    /// Leaves the queue of waiters, and gives a free key to the first waiter. Never deletes the key.
+    Leave(Release),
+    /// Replaces the token by a closed value, which no client can extend or release, for the cooldown.
+    /// Otherwise as [`Release`](Operation::Release).
+    Cool(Release, Duration),
+    /// Answers whether the key's queue of waiters has an entry.
+    ///
+    /// From the answer on the lease may pass from task to task of its process up to
+    /// [`MOST`](crate::lease::cohort::MOST) times more. The store keeps the fencing tokens of these tasks
+    /// from every other lease.
+    Look(Release),
+    /// A question to one node of a quorum.
+    Vote(VoteOperation),
+}
+
+impl Operation {
+    /// The operation's key; of several keys, the first.
+    #[cfg(feature = "redis")]
+    pub(crate) fn key(&self) -> &str {
+        match self {
+            Operation::Acquire(acquire) => &acquire.key,
+            Operation::Extend(extensions) => extensions.first().map_or("", |first| &first.key),
+            Operation::Release(release)
+            | Operation::Vacate(release)
+            | Operation::Leave(release)
+            | Operation::Cool(release, _)
+            | Operation::Look(release) => &release.key,
+            Operation::Vote(vote) => vote.key(),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Acquire {
+    pub(crate) key: Arc<str>,
+    pub(crate) token: Token,
+    pub(crate) ttl: Duration,
+    /// Whether a refused acquire enters the queue of waiters.
+    pub(crate) queue: bool,
+    /// The lease of this process whose release is still under way. The store counts its key as free.
+    pub(crate) replaces: Option<Replaced>,
+    /// Whether an earlier send of this token may have arrived.
+    pub(crate) repeated: bool,
+}
+
+#[cfg(feature = "redis")]
+impl Acquire {
+    /// Whether it is a first attempt, which supersedes no lease and enters no queue.
+    pub(crate) fn is_first(&self) -> bool {
+        !self.queue && !self.repeated && self.replaces.is_none()
+    }
+}
+
+/// A lease of this process that has ended, maybe before the store has heard of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Replaced {
+    pub(crate) token: Token,
+    /// The fencing token, if the lease was granted: its release arrives too late to report it.
+    pub(crate) fence: Option<FencingToken>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Extension {
+    pub(crate) key: Arc<str>,
+    pub(crate) token: Token,
+    pub(crate) ttl: Duration,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Release {
+    pub(crate) key: Arc<str>,
+    pub(crate) token: Token,
+    /// The ttl of the lease's acquire.
+    pub(crate) ttl: Duration,
+    /// The fencing token of the lease, if it was granted: no later one may be lower.
+    pub(crate) fence: Option<FencingToken>,
+    /// Whether no caller waits for the answer. A quorum then tells all nodes before it counts as done.
+    pub(crate) in_background: bool,
+}

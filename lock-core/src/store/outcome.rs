@@ -1,0 +1,110 @@
+//! Answers of a store. *Busy*, *not ours* and *unknown* are three different answers.
+
+use super::vote::VoteOutcome;
+use crate::base::error::{Error, ErrorKind};
+use crate::base::fence::FencingToken;
+use crate::lease::Refusal;
+
+#[derive(Clone, Debug)]
+pub(crate) enum Outcome {
+    /// The lease ends for its owner by [`deadline`](crate::lease::deadline::deadline), counted from before the
+    /// operation was handed to the store.
+    Granted(FencingToken),
+    Busy(Refusal),
+    /// One answer for each extension, in order.
+    Extended(Vec<Extended>),
+    Released(Released),
+    /// Whether the queue of waiters has an entry.
+    Waiting(bool),
+    /// The answer of one node of a quorum.
+    Vote(VoteOutcome),
+    /// Not done, or not known to be done.
+    Failed(Failure),
+    /// The answer to the last of several sends of an acquire. An earlier send may still arrive.
+    Repeated(Box<Outcome>),
+}
+
+impl Outcome {
+    /// Marks the answer to the last of several sends, of which an earlier one was not answered.
+    ///
+    /// Late copies of a renewal, a release or a cooldown change nothing, because they act on the stored
+    /// token of their own lease only. A late copy of an acquire takes the key.
+    pub(crate) fn of_the_last_send(self) -> Self {
+        match self {
+            granted_or_not @ (Outcome::Granted(_) | Outcome::Busy(_)) => {
+                Outcome::Repeated(Box::new(granted_or_not))
+            }
+            // The first send may have released it.
+            Outcome::Released(_) => Outcome::Released(Released::Yes),
+            Outcome::Vote(vote) => Outcome::Vote(vote.of_the_last_send()),
+            Outcome::Failed(failure) => Outcome::Failed(Failure {
+                ambiguous: true,
+                ..failure
+            }),
+            outcome => outcome,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extended {
+    Yes,
+    /// The key is gone or another owner's.
+    NotOurs,
+    /// Nothing is known about this key.
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Released {
+    Yes,
+    /// There was no such key.
+    Absent,
+    /// The key is another owner's.
+    Other,
+}
+
+/// Says why an operation gave no answer that counts.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) error: Error,
+    /// Whether the operation may have happened all the same, now or later.
+    pub(crate) ambiguous: bool,
+}
+
+impl Failure {
+    /// The store will never accept this operation, and did nothing.
+    #[cfg(feature = "redis")]
+    pub(crate) fn misconfigured(message: impl Into<std::borrow::Cow<'static, str>>) -> Self {
+        Self {
+            error: Error::new(ErrorKind::Misconfigured, message),
+            ambiguous: false,
+        }
+    }
+
+    /// The store answered, and did nothing.
+    pub(crate) fn refused(message: impl Into<std::borrow::Cow<'static, str>>) -> Self {
+        Self {
+            error: Error::unavailable(message),
+            ambiguous: false,
+        }
+    }
+
+    /// There was no answer.
+    pub(crate) fn unanswered(message: impl Into<std::borrow::Cow<'static, str>>) -> Self {
+        Self {
+            error: Error::unavailable(message),
+            ambiguous: true,
+        }
+    }
+
+    /// The answer was not understood, which is never a grant.
+    pub(crate) fn not_understood() -> Self {
+        Self::unanswered("the store's answer was not understood")
+    }
+
+    /// Whether trying again cannot help.
+    pub(crate) fn is_final(&self) -> bool {
+        self.error.kind() != ErrorKind::Unavailable
+    }
+}
