@@ -2,9 +2,9 @@
 //! processes and a real browser.
 //!
 //! - [`RedisServer`]: a redis-server with a folder of its own. A test can stop it, kill it and start
-//! it again on the same port.
+//!   it again on the same port.
 //! - [`ReplicaSet`], [`Sentinels`] and [`RedisCluster`]: several servers, of which one can replace
-//! another.
+//!   another.
 //! - [`Tls`]: certificates, for servers that speak TLS.
 //! - [`ServerClock`]: a clock for servers, which steps on command.
 //! - [`SplitCluster`]: a cluster that a test can part in two.
