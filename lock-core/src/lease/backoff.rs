@@ -38,7 +38,8 @@ pub(crate) fn pause_after_failure(failures: u32) -> Duration {
 
 /// How long to pause after the `refusals`-th answer (from 1) that a person has to do something about.
 pub(crate) fn pause_after_refusal(refusals: u32) -> Duration {
-    doubled(refusals).min(Duration::from_secs(5))
+    // A key may be free meanwhile, and its waiters not served: they sleep beside it for less than two seconds.
+    doubled(refusals).min(Duration::from_secs(1))
 }
 
 fn doubled(times: u32) -> Duration {
@@ -126,11 +127,11 @@ mod tests {
     }
 
     #[test]
-    fn pauses_after_refusals_grow_to_seconds() {
+    fn pauses_after_refusals_grow_to_a_second() {
         let pauses: Vec<_> = (1..12)
             .map(|refusals| pause_after_refusal(refusals).as_millis())
             .collect();
-        let grown = [10, 20, 40, 80, 160, 320, 640, 1_280, 2_560, 5_000, 5_000];
+        let grown = [10, 20, 40, 80, 160, 320, 640, 1_000, 1_000, 1_000, 1_000];
         assert_eq!(pauses, grown);
     }
 }

@@ -57,11 +57,14 @@ if releases > 0 then
       pcall('ZREM', queue, ARGV[5 + index] .. ' ' .. grants(index))
       if replies[index] ~= 2 then
         local more = 0
+        failed, untold = nil, nil
         if hand_over(queue, KEYS[1 + index], KEYS[1], ARGV[1], time, now, mark + 1) then
           more = 3
           if mark >= now then mark = mark + 1 + passes end
-        elseif places == 0 or failed then
+        elseif places == 0 then
           more = 5
+        elseif failed or untold then
+          more = 7
         end
         if more > 0 and replies[index] == 1 then usual = usual - 1 end
         replies[index] = replies[index] + more

@@ -13,13 +13,21 @@ local passes = 32
 -- to its end, and the reply says so: the client then asks for the rest.
 local places = 1000
 
--- The reply of a queue that cannot be changed at the moment (READONLY, NOREPLICAS, MISCONF). A queue key of
--- another type is no queue: nobody waits in it.
+-- The server's refusal of a command that a waiter depends on (READONLY, NOREPLICAS, MISCONF, a right of the user
+-- that is missing). A key of another type is refused for good, and is no queue and no lock of ours.
 local failed
-local function is_queue_of_nobody(reply)
-  if reply.err and not string.find(reply.err, 'WRONGTYPE', 1, true) then failed = reply end
-  return reply.err or not reply[1]
+local function is_refused(reply)
+  if type(reply) ~= 'table' or not reply.err or string.find(reply.err, 'WRONGTYPE', 1, true) then return false end
+  failed = reply
+  return true
 end
+
+local function is_queue_of_nobody(reply)
+  return is_refused(reply) or reply.err or not reply[1]
+end
+
+-- Set if a waiter was not told, because the server refused the PUBLISH.
+local untold
 
 -- The number of a mark, 0 for none; nothing where no token can be counted from it: it is no number, or
 -- `MARK_LIMIT` of fence.rs or more, near which numbers are not exact and marks get too long to be read.
@@ -54,7 +62,9 @@ local function tell_next(queue, lock, channels, ms)
     if is_queue_of_nobody(next) then return told end
     local token = string.match(next[1], '^(%x+/%x+) %d+$')
     local after = string.format('%.0f', ms + told * 2000)
-    if not token or publish(channels, token, 'n ' .. next[1] .. ' ' .. after .. ' ' .. lock) == 0 then
+    local receivers = token and publish(channels, token, 'n ' .. next[1] .. ' ' .. after .. ' ' .. lock) or 0
+    untold = untold or type(receivers) ~= 'number'
+    if receivers == 0 then
       local removed = redis.pcall('ZREM', queue, next[1])
       if removed ~= 1 then
         failed = removed
@@ -67,6 +77,13 @@ local function tell_next(queue, lock, channels, ms)
     end
   end
   return told
+end
+
+-- A waiter that was taken from the head of the queue has its place again, or if there is no room for that, asks.
+local function put_back(queue, head, lock, channels)
+  if redis.pcall('ZADD', queue, head[2], head[1]) ~= 1 then
+    publish(channels, head[1], 'n ' .. head[1] .. ' 0 ' .. lock)
+  end
 end
 
 -- Gives a lock to the first waiter that still listens, for as long as its grant says:
@@ -99,10 +116,9 @@ local function hand_over(queue, lock, mark, channels, time, now, least, ours, he
           .. grant .. ' ' .. (fence or '-') .. ' ' .. lock)
       end
       if type(receivers) ~= 'number' then
-        -- Not given after all. It keeps its place, or if there is no room for that, asks.
-        if redis.pcall('ZADD', queue, head[2], head[1]) ~= 1 then
-          publish(channels, token, 'n ' .. head[1] .. ' 0 ' .. lock)
-        end
+        -- Not given after all, and not told where it keeps its place.
+        put_back(queue, head, lock, channels)
+        untold = true
         break
       end
       if receivers ~= 0 then

@@ -5,15 +5,18 @@
 --        stands in the queue   5 cooldown in ms
 -- Reply  1 cooling down   0 there is no such key   2 the key is another owner's
 --        6 as 1, and dead waiters have left the queue, but not all: ask again, for the others to be told
+--        8 as 1, and the server refused to tell the waiters: they are to be served when the cooldown is over
+-- Error  a missing right   the server refuses to say what stands in the key; nothing was done
 --
 -- Replaces the value, so that late commands of the old token find nothing of theirs. Waiters are
 -- told: the key becomes free at another time than they think.
 local time = redis.call('TIME')
 local value = redis.pcall('GET', KEYS[1])
+if is_refused(value) then return value end
 local closed = 'cooling/' .. ARGV[1]
 if value == closed then
   tell_next(KEYS[3], KEYS[1], ARGV[3], redis.call('PTTL', KEYS[1]))
-  return places == 0 and 6 or 1
+  return places == 0 and 6 or (failed or untold) and 8 or 1
 end
 if not value then return 0 end
 if value ~= ARGV[1] then return 2 end
@@ -30,4 +33,4 @@ if cooled.err then
 else
   tell_next(KEYS[3], KEYS[1], ARGV[3], tonumber(ARGV[5]))
 end
-return places == 0 and 6 or 1
+return places == 0 and 6 or (failed or untold) and 8 or 1

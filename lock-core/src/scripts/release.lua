@@ -7,7 +7,9 @@
 -- Reply  1 released   0 there is no such key   2 the key is another owner's
 --        4, 3   as 1 and 0, and a waiter has been given the key
 --        6, 5   as 1 and 0, and dead waiters have left the queue, but not all: ask again, with "leave"
--- Error  READONLY, NOREPLICAS, MISCONF   the queue cannot be changed at the moment; nothing was done
+--        8, 7   as 1 and 0, and the server refused to serve or to tell the waiters: ask again later, with "leave"
+-- Error  READONLY, NOREPLICAS, MISCONF, a missing right   the server refuses a command at the moment; no lock
+--                                                         was deleted, and every waiter has its place
 --
 -- Deletes only what holds this very token. Nothing after the first line can fail the script once a key is
 -- deleted: whatever becomes of the rest, a key that was the token's is deleted or given away.
@@ -20,11 +22,17 @@ if value == ARGV[1] and not ARGV[5] then
 elseif not value then
   reply = 0
 end
-if head or call('EXISTS', KEYS[3]) == 1 then
+if head or call('EXISTS', KEYS[3]) ~= 0 then
   -- Whoever holds the key has left the queue when it was granted.
-  if reply ~= 1 then redis.pcall('ZREM', KEYS[3], ARGV[1] .. ' ' .. ARGV[4]) end
+  if reply ~= 1 and is_refused(redis.pcall('ZREM', KEYS[3], ARGV[1] .. ' ' .. ARGV[4])) and reply == 2 then
+    return failed
+  end
   if reply ~= 2 then
-    local time = redis.call('TIME')
+    local time = redis.pcall('TIME')
+    if time.err then
+      if head and head[1] then put_back(KEYS[3], head, KEYS[1], ARGV[3]) end
+      return time
+    end
     local now = time[1] * 1000000 + time[2]
     local used = math.max(count(mark) or 0, tonumber(ARGV[2]) or 0)
     if hand_over(KEYS[3], KEYS[1], KEYS[2], ARGV[3], time, now, used + 1, reply == 1, head) then
@@ -33,9 +41,9 @@ if head or call('EXISTS', KEYS[3]) == 1 then
       reply = reply + 5
     elseif failed and reply == 0 then
       return failed
+    elseif failed or untold then
+      reply = reply + 7
     end
   end
-elseif reply == 1 then
-  redis.call('DEL', KEYS[1])
 end
 return reply

@@ -9,13 +9,17 @@
 --        withdrawn: a copy of this may come behind a newer vote
 -- Reply  1 released   0 there is no such key   2 the key is another owner's, or a newer vote's; 10 more
 --        if a waiter was told; 20 more if dead waiters have left the queue, but not all: ask again, with "leave"
--- Error  READONLY, NOREPLICAS, MISCONF   the queue cannot be changed at the moment; nothing was done
+-- Error  READONLY, NOREPLICAS, MISCONF, a missing right   the server refuses a command at the moment. Asked
+--                              again, it does what is left to do.
 --
--- Deletes only what holds this very token, and cannot fail after that.
+-- Deletes only what holds this very token.
 local value = redis.pcall('GET', KEYS[1])
+if is_refused(value) then return value end
 local reply = 2
 if value == ARGV[1] and ARGV[5] ~= '' then
-  local accepted = redis.pcall('HMGET', KEYS[3], ARGV[5])[1]
+  local registers = redis.pcall('HMGET', KEYS[3], ARGV[5])
+  if is_refused(registers) then return registers end
+  local accepted = registers[1]
   if accepted and string.sub(accepted, 17) == value
     and string.sub(accepted, 1, 16) > ARGV[6] then
     return 2
@@ -30,18 +34,16 @@ if value == ARGV[1] then
 elseif not value then
   reply = 0
 end
-if ARGV[4] ~= 'pause' and redis.pcall('EXISTS', KEYS[2]) == 1 then
+if ARGV[4] ~= 'pause' and redis.pcall('EXISTS', KEYS[2]) ~= 0 then
   local left = redis.pcall('ZREM', KEYS[2], ARGV[1] .. ' ' .. ARGV[2])
   -- Its place still stands: the next to be told may be the very waiter that leaves, again and again.
-  if ARGV[4] == 'leave' and type(left) == 'table' and is_queue_of_nobody(left) and failed then
-    return failed
-  end
+  if is_refused(left) and ARGV[4] == 'leave' then return left end
   if not value then
     if tell_next(KEYS[2], KEYS[1], ARGV[3], tonumber(ARGV[4]) or 0) > 0 then
       reply = reply + 10
     elseif places == 0 then
       reply = reply + 20
-    elseif failed and reply == 0 then
+    elseif failed then
       return failed
     end
   end

@@ -11,6 +11,7 @@ mod gone;
 mod lost;
 mod memory;
 mod order;
+mod refused;
 mod storm;
 mod strangers;
 mod time;

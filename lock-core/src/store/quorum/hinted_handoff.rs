@@ -12,6 +12,8 @@ use crate::store::vote::{UpTo, VoteOperation, Withdrawal};
 
 /// A command that was sent on a link that never answered has arrived by then or never will.
 const LATE_TWIN: Duration = Duration::from_secs(6);
+/// Until a node that has refused it is told again.
+const REFUSED: Duration = Duration::from_secs(1);
 /// What does not find room ends by its ttl.
 const MOST: usize = 100_000;
 
@@ -80,6 +82,14 @@ impl LeftOvers {
 
     pub(super) fn put_back(&self, left: LeftOver) {
         lock(&self.0).push(left);
+    }
+
+    /// The node refuses it, because a right or a setting is wrong, which may be over the next time.
+    pub(super) fn refused(&self, left: LeftOver, now: Moment) {
+        self.put_back(LeftOver {
+            at: now + REFUSED,
+            ..left
+        });
     }
 
     /// The node has been told. What may still arrive is looked after once more.

@@ -163,7 +163,9 @@ impl Quorum {
                         node.left_overs
                             .told(place, left.clone().in_doubt_if(repeated), now);
                     }
-                    Ok(Ok(Outcome::Failed(failure))) if failure.is_final() => {}
+                    Ok(Ok(Outcome::Failed(failure))) if failure.is_final() => {
+                        node.left_overs.refused(left.clone(), now);
+                    }
                     _ => {
                         failed = true;
                         node.left_overs.put_back(left.clone());

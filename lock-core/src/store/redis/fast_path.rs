@@ -95,7 +95,7 @@ impl RedisStore {
         Ok(match operation {
             Operation::Acquire(_) if together => acquired_in_batch(&answer),
             Operation::Acquire(_) => acquired_by_a_step(&answer),
-            Operation::Release(release) => self.given_back(release, &answer),
+            Operation::Release(release) => self.given_back(release, Ending::Free, &answer),
             _ => unreachable!("nothing else is asked in short"),
         })
     }

@@ -5,6 +5,9 @@
 //! once more when the grant must be over, and gives a key that is free to the next: however many
 //! processes are stopped before a waiter, each costs its grant. While a key goes on from process to
 //! process, each look is put off by the next release.
+//!
+//! The same look serves waiters that the server refused to serve when the lock was released, because a right or a
+//! setting was missing at that moment. It is repeated until the server serves them, or each has asked by itself.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,11 +20,14 @@ use tokio::time::{sleep, timeout};
 use super::RedisStore;
 use crate::base::clock::{Clock, Moment};
 use crate::base::sync::lock;
+use crate::lease::backoff::LONGEST;
 use crate::lease::deadline::GRANT;
-use crate::store::{Acquire, Lane, Operation, Release};
+use crate::store::{Acquire, Lane, Operation, Outcome, Release};
 
 /// Looks are no more precise than that, so that very many keys cost little.
 const PAUSE: Duration = Duration::from_millis(100);
+/// Until the next look after one that the server refused: less than a waiter may sleep beside a free key.
+const AGAIN: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
 pub(super) struct Given {
@@ -35,6 +41,8 @@ pub(super) struct Given {
 
 struct Watched {
     over: Moment,
+    /// Every waiter has asked by itself by then.
+    until: Moment,
     release: Release,
 }
 
@@ -42,15 +50,31 @@ impl Given {
     /// The release of this lease has given its key away.
     pub(super) fn note(&self, release: &Release) {
         // The longest grant, and what rounding may cost.
-        let over = self.clock.now() + GRANT + Duration::from_millis(1);
+        self.watch(release, GRANT + Duration::from_millis(1));
+    }
+
+    /// The lease has ended, and the server refused to serve or to tell its waiters, who may have the key after
+    /// that time.
+    pub(super) fn note_unserved(&self, release: &Release, after: Duration) {
+        self.watch(release, after.max(AGAIN));
+    }
+
+    fn watch(&self, release: &Release, after: Duration) {
+        let over = self.clock.now() + after;
+        let until = over + LONGEST;
         let mut keys = lock(&self.keys);
         if let Some(watched) = keys.get_mut(&release.key) {
-            watched.over = over;
+            (watched.over, watched.until) = (over, until);
             return;
         }
         let is_first = keys.is_empty();
         let release = release.clone();
-        keys.insert(Arc::clone(&release.key), Watched { over, release });
+        let watched = Watched {
+            over,
+            until,
+            release,
+        };
+        keys.insert(Arc::clone(&watched.release.key), watched);
         self.any.store(true, Ordering::Relaxed);
         drop(keys);
         if is_first {
@@ -77,15 +101,27 @@ impl Given {
         }
     }
 
+    /// A look was refused: there is another, unless every waiter has asked by itself by then.
+    fn look_again(&self, refused: Watched) {
+        let now = self.clock.now();
+        if now < refused.until {
+            let over = now + AGAIN;
+            let mut keys = lock(&self.keys);
+            let key = Arc::clone(&refused.release.key);
+            keys.entry(key).or_insert(Watched { over, ..refused });
+            self.any.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// Those whose grants are over by now; `None` if there are none at all.
-    fn over(&self) -> Option<Vec<Release>> {
+    fn over(&self) -> Option<Vec<Watched>> {
         let now = self.clock.now();
         let mut keys = lock(&self.keys);
         if keys.is_empty() {
             return None;
         }
         let over = keys.extract_if(|_, watched| watched.over <= now);
-        let over = over.map(|(_, watched)| watched.release).collect();
+        let over = over.map(|(_, watched)| watched).collect();
         if keys.is_empty() {
             self.any.store(false, Ordering::Relaxed);
             // There may have been very many.
@@ -103,10 +139,12 @@ impl RedisStore {
                 self.given.some.notified().await;
                 continue;
             };
-            for release in over {
+            for watched in over {
+                let look = self.ask(Operation::Leave(watched.release.clone()), Lane::Keeper);
                 // A server that does not answer has other troubles: all who wait ask it again.
-                let look = self.ask(Operation::Leave(release), Lane::Keeper);
-                drop(timeout(GRANT, look).await);
+                if let Ok(Outcome::Failed(_)) = timeout(GRANT, look).await {
+                    self.given.look_again(watched);
+                }
             }
             sleep(PAUSE).await;
         }

@@ -195,7 +195,7 @@ impl RedisStore {
         if reply::has_more(&answer) {
             return Ok(Box::pin(self.go_on_giving_back(release, ending, answer, on)).await);
         }
-        Ok(self.given_back(release, &answer))
+        Ok(self.given_back(release, ending, &answer))
     }
 
     async fn ask_back(
@@ -239,20 +239,22 @@ impl RedisStore {
                 Ok(next) => answer = next,
                 // The lease has ended all the same: the keeper asks for the rest.
                 Err(_) => {
-                    self.given.note(release);
+                    self.given
+                        .note_unserved(release, ending.keeps_the_key_for());
                     return outcome;
                 }
             }
         }
-        if reply::was_given(&answer) {
-            self.given.note(release);
-        }
+        self.given_back(release, ending, &answer);
         outcome
     }
 
-    fn given_back(&self, release: &Release, answer: &Value) -> Outcome {
+    fn given_back(&self, release: &Release, ending: Ending, answer: &Value) -> Outcome {
         if reply::was_given(answer) {
             self.given.note(release);
+        } else if reply::left_waiters(answer) {
+            self.given
+                .note_unserved(release, ending.keeps_the_key_for());
         }
         reply::released(answer)
     }
@@ -265,6 +267,17 @@ enum Ending {
     Vacate,
     Leave,
     Cool(Duration),
+}
+
+impl Ending {
+    /// For how long no waiter may have the key.
+    fn keeps_the_key_for(self) -> Duration {
+        match self {
+            Ending::Free | Ending::Leave => Duration::ZERO,
+            Ending::Vacate => GAP,
+            Ending::Cool(cooldown) => cooldown,
+        }
+    }
 }
 
 /// For how long a waiter is given a key before it has said a word: what it costs the others if it is

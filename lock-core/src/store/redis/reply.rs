@@ -128,10 +128,15 @@ pub(super) fn has_more(answer: &Value) -> bool {
     matches!(answer, Value::Int(5 | 6))
 }
 
+/// Whether the server refused to serve or to tell the waiters of a lease that has ended.
+pub(super) fn left_waiters(answer: &Value) -> bool {
+    matches!(answer, Value::Int(7 | 8))
+}
+
 pub(super) fn released(answer: &Value) -> Outcome {
     match answer {
-        Value::Int(1 | 4 | 6) => Outcome::Released(Released::Yes),
-        Value::Int(0 | 3 | 5) => Outcome::Released(Released::Absent),
+        Value::Int(1 | 4 | 6 | 8) => Outcome::Released(Released::Yes),
+        Value::Int(0 | 3 | 5 | 7) => Outcome::Released(Released::Absent),
         Value::Int(2) => Outcome::Released(Released::Other),
         _ => not_understood(),
     }

@@ -70,9 +70,12 @@ fn a_release_that_left_dead_waiters_in_the_queue_says_so() {
         (4, true, false),
         (6, true, true),
         (5, false, true),
+        (8, true, false),
+        (7, false, false),
     ] {
         let answer = Value::Int(answer);
         assert_eq!(has_more(&answer), more);
+        assert_eq!(left_waiters(&answer), matches!(answer, Value::Int(7 | 8)));
         let yes = matches!(released(&answer), Outcome::Released(Released::Yes));
         assert_eq!(yes, released_it, "{answer:?}");
     }
