@@ -215,7 +215,10 @@ impl Plan {
             Fault::Late { worker, node },
             Fault::Twice { worker, node },
         ];
-        let command = dice.one_of(&["evalsha", "set", "zadd", "publish", "time"]);
+        let command = dice.one_of(&[
+            "evalsha", "set", "get", "mget", "del", "exists", "zadd", "zrem", "zrange", "zpopmin",
+            "publish", "time",
+        ]);
         let refusals = [
             Fault::Full { node },
             Fault::NoReplicas { node },

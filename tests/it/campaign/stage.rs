@@ -49,7 +49,7 @@ impl Stage {
         for node in 0..plan.topology.nodes() {
             allow(stage.node(node));
             if plan.has(Fault::SnapshotFailed { node }) {
-                fails_to_save(stage.node(node));
+                fails_to_save_from_now_on(stage.node(node));
             }
         }
         if plan.topology.has_proxies() {
@@ -191,8 +191,17 @@ impl Stage {
                     .for_each(|queue| self.say(node, &["DEL", queue]));
             }
             Fault::Restart { node } => {
-                self.node(node).restart();
-                allow(self.node(node));
+                let server = self.node(node);
+                let fails_to_save = plan.has(Fault::SnapshotFailed { node });
+                if fails_to_save {
+                    // No server starts where its snapshot is a folder.
+                    std::fs::remove_dir(snapshot(server)).expect("a folder");
+                }
+                server.restart();
+                allow(server);
+                if fails_to_save {
+                    fails_to_save_from_now_on(server);
+                }
             }
             Fault::FailOver => self.fail_over(),
             Fault::ClockBack { by, .. } => {
@@ -299,11 +308,15 @@ fn allow(server: &RedisServer) {
     server.cli(&["ACL", "SETUSER", "kit", "on", ">kit", "~*", "&*", "+@all"]);
 }
 
-/// Makes the server's last snapshot a failed one, because a folder is in the place of its file.
-fn fails_to_save(server: &RedisServer) {
+fn snapshot(server: &RedisServer) -> String {
     let folder = server.cli(&["CONFIG", "GET", "dir"]);
     let folder = folder.lines().last().expect("a folder");
-    std::fs::create_dir(format!("{folder}/snapshot")).expect("a folder");
+    format!("{folder}/snapshot")
+}
+
+/// Makes the server's last snapshot a failed one, because a folder is in the place of its file.
+fn fails_to_save_from_now_on(server: &RedisServer) {
+    std::fs::create_dir(snapshot(server)).expect("a folder");
     server.cli(&["CONFIG", "SET", "save", "3600 1000000"]);
     server.cli(&["BGSAVE"]);
     wait::until("the snapshot has failed", || {
