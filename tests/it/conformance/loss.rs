@@ -5,28 +5,43 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use lock_core::{ErrorKind, LockGuard, Renew};
+use lock_core::test_util::ManualClock;
+use lock_core::{ErrorKind, LockGuard, LockRequest, Renew};
 use lock_tests::wait;
 use tokio::time::timeout;
 
 use super::{Fixture, kind, long, short};
 
-/// Returns a time in which a renewal must have noticed the loss, on a busy machine too.
-///
-/// A renewal comes every third of the ttl. The limit stays below the deadline, so that the
-/// deadline cannot have noticed the loss.
-fn a_third_and_slack() -> Duration {
-    noticed_by_renewal() / 2
+/// The time of an owner stands still until the test moves it to the next renewal. Neither another renewal nor the
+/// deadline can come after that one, however busy the machine is.
+struct Owner {
+    clock: ManualClock,
+    request: LockRequest,
 }
 
-/// Returns a ttl at which a renewal comes after 1 s, and the deadline after 2.97 s.
-fn noticed_by_renewal() -> Duration {
-    Duration::from_secs(3)
+impl Owner {
+    async fn of(store: &Fixture) -> Owner {
+        let clock = ManualClock::new();
+        let locks = store.manager_by(&clock).await;
+        let request = locks.lock("k").ttl(long());
+        Owner { clock, request }
+    }
+
+    fn reaches_its_next_renewal(clock: &ManualClock) {
+        // A third of the ttl, and ten seconds at most.
+        clock.advance(Duration::from_secs(11));
+    }
 }
 
-async fn held(store: &Fixture) -> LockGuard {
-    let request = store.lock("k").await.ttl(noticed_by_renewal());
-    request.acquire().await.expect("free")
+async fn held(store: &Fixture) -> (LockGuard, ManualClock) {
+    let owner = Owner::of(store).await;
+    let guard = owner.request.acquire().await.expect("free");
+    (guard, owner.clock)
+}
+
+/// The owner hears of the loss.
+async fn noticed<T>(loss: impl Future<Output = T>) -> T {
+    timeout(wait::PATIENCE, loss).await.expect("noticed")
 }
 
 pub(super) async fn a_renewed_lock_outlives_its_ttl(store: &Fixture) {
@@ -63,21 +78,19 @@ pub(super) async fn without_renewing_it_is_lost_at_its_deadline_and_not_later_th
 }
 
 pub(super) async fn a_deleted_lock_is_noticed_at_the_next_renewal(store: &Fixture) {
-    let guard = held(store).await;
+    let (guard, clock) = held(store).await;
     store.delete("k");
-    timeout(a_third_and_slack(), guard.lost())
-        .await
-        .expect("noticed");
+    Owner::reaches_its_next_renewal(&clock);
+    noticed(guard.lost()).await;
     assert!(!guard.is_valid());
     assert_eq!(kind(guard.release().await), ErrorKind::Lost);
 }
 
 pub(super) async fn an_overwritten_lock_is_noticed_at_the_next_renewal(store: &Fixture) {
-    let guard = held(store).await;
+    let (guard, clock) = held(store).await;
     store.overwrite("k");
-    timeout(a_third_and_slack(), guard.lost())
-        .await
-        .expect("noticed");
+    Owner::reaches_its_next_renewal(&clock);
+    noticed(guard.lost()).await;
     assert_eq!(kind(guard.release().await), ErrorKind::Lost);
     assert_eq!(store.taken(), 1, "the other client has the key");
 }
@@ -93,7 +106,7 @@ pub(super) async fn a_body_is_dropped_when_its_lock_is_taken_over(store: &Fixtur
 async fn dropped_when(store: &Fixture, taken_away: impl FnOnce()) {
     let dropped = Arc::new(AtomicBool::new(false));
     let flag = OnDrop(Arc::clone(&dropped));
-    let request = store.lock("k").await.ttl(noticed_by_renewal());
+    let Owner { clock, request } = Owner::of(store).await;
     let (entered, inside) = tokio::sync::oneshot::channel();
     let body = async move {
         let _flag = flag;
@@ -103,8 +116,8 @@ async fn dropped_when(store: &Fixture, taken_away: impl FnOnce()) {
     let task = tokio::spawn(request.run(body));
     inside.await.expect("the body runs");
     taken_away();
-    let outcome = timeout(a_third_and_slack(), task).await.expect("promptly");
-    let error = outcome.expect("no panic").expect_err("lost");
+    Owner::reaches_its_next_renewal(&clock);
+    let error = noticed(task).await.expect("no panic").expect_err("lost");
     assert_eq!((error.kind(), error.code()), (ErrorKind::Lost, "lock_lost"));
     assert!(!error.is_max_hold());
     assert!(dropped.load(Ordering::SeqCst));
@@ -121,7 +134,7 @@ impl Drop for OnDrop {
 pub(super) async fn the_release_of_a_lost_lock_says_lost_and_leaves_the_new_owner_alone(
     store: &Fixture,
 ) {
-    let old = held(store).await;
+    let (old, _clock) = held(store).await;
     store.delete("k");
     let new = store.lock("k").await.acquire().await.expect("free");
     // No renewal has noticed the loss yet, so the store itself reports it.
@@ -160,12 +173,7 @@ pub(super) async fn a_late_release_has_no_effect_on_the_next_owner(store: &Fixtu
 
 pub(super) async fn a_dropped_guard_of_a_lost_lock_leaves_the_new_owner_alone(store: &Fixture) {
     let locks = store.manager().await;
-    let old = locks
-        .lock("k")
-        .ttl(noticed_by_renewal())
-        .acquire()
-        .await
-        .expect("free");
+    let old = locks.lock("k").ttl(long()).acquire().await.expect("free");
     store.delete("k");
     let new = store.lock("k").await.acquire().await.expect("free");
     drop(old);

@@ -10,10 +10,9 @@ use tokio::time::timeout;
 
 use super::{Fixture, kind, long};
 
-/// Waits for less than any time after which a waiter asks by itself, so that only a push can end the
-/// wait.
+/// A waiter that is served within that time was told: it looks by itself after 30 s.
 async fn told<T>(future: impl Future<Output = T>) -> T {
-    let soon = timeout(Duration::from_secs(3), future).await;
+    let soon = timeout(wait::PATIENCE, future).await;
     soon.expect("told of the release")
 }
 

@@ -4,14 +4,15 @@
 mod load;
 mod windows;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use lock_tests::wait;
 
 pub(crate) use load::{Load, TTL};
 
-/// The time that a client may need after the servers have agreed.
-const AFTER_THE_SERVERS: Duration = Duration::from_secs(1);
+/// So many plain writes the servers may take from the test, one after the other with 2 ms between them, between the
+/// first of all and the first lock. They take a second. A busy machine delays them as it delays the clients.
+const WRITES: u32 = 400;
 
 /// The fate of the server that has the locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,14 +40,19 @@ pub(crate) async fn service_goes_on(
         wait::until("the servers serve again", &mut serves);
         Instant::now()
     });
-    let granted = load.granted_after(back).await;
+    let mut writes = 0;
+    let granted = tokio::task::block_in_place(|| {
+        wait::until("a lock is granted", || {
+            writes += u32::from(serves());
+            load.first_asked_after(back).is_some()
+        });
+        load.first_asked_after(back).expect("granted")
+    });
     let (servers, clients) = (back - broken, granted - broken);
-    println!("the servers were back after {servers:?}, the locks after {clients:?}");
-    assert!(
-        clients <= servers + AFTER_THE_SERVERS,
-        "the servers were back after {servers:?}, the locks after {clients:?} only"
-    );
-    // The load continues, so the first grant was not chance.
+    let said = format!("the servers were back after {servers:?}, the locks after {clients:?}");
+    println!("{said}, {writes} writes");
+    assert!(writes <= WRITES, "{said} only, {writes} writes");
+    // And not by chance.
     let before = load.granted();
     wait::eventually("the load runs", async || load.granted() > before + 20).await;
     load.end().await;
