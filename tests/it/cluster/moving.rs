@@ -202,6 +202,45 @@ async fn a_waiter_for_a_lock_whose_slot_moves_is_told_of_the_release() {
 }
 
 #[tokio::test]
+async fn a_waiter_for_a_lock_on_its_way_is_told_although_the_server_refused_that_at_the_release() {
+    needs!(redis);
+    let cluster = shared_cluster();
+    let say = |words: &[&str]| {
+        for node in cluster.masters() {
+            node.cli(&[&["ACL", "SETUSER", "mover"], words].concat());
+        }
+    };
+    say(&["on", ">mover", "~*", "&*", "+@all"]);
+    let owner = cluster.url().replacen("://", "://mover:mover@", 1);
+    let (owner, other) = (crate::steps::manager(&owner).await, manager(cluster).await);
+    for command in ["zrem", "zrange", "publish"] {
+        let key = format!("{{untold-{command}}}");
+        let guard = taken(&owner, &key, long()).await;
+        let request = other.lock(&*key).ttl(long()).wait(Wait::Forever);
+        let waiter = tokio::spawn(request.acquire());
+        let queue = format!("lockkit:!qt:{key}");
+        wait::eventually("it is queued", async || {
+            cluster.cli(&queue, &["EXISTS", &queue]) == "1"
+        })
+        .await;
+        let name = format!("lockkit:{key}");
+        let moving = Move::begin(cluster, &name);
+        moving.keys_move(&name);
+        // It is connected to both nodes from here on.
+        once(&owner, &format!("{key}:other")).await;
+        say(&[&format!("-{command}")]);
+        moving.from.cli(&["ACL", "LOG", "RESET"]);
+        guard.release().await.expect("the lock itself is free");
+        let log = moving.from.cli(&["ACL", "LOG"]);
+        assert!(log.contains(command), "{command} is refused: {log}");
+        say(&[&format!("+{command}")]);
+        let next = its_turn(waiter).await;
+        moving.end();
+        next.release().await.expect("held");
+    }
+}
+
+#[tokio::test]
 async fn a_waiter_asks_again_when_its_ticket_may_have_been_lost() {
     needs!(redis);
     let cluster = shared_cluster();

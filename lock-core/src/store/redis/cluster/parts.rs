@@ -6,6 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use redis::Value;
+
 use crate::store::redis::connection::Connection;
 use crate::store::redis::dispatch::{Errand, Journey};
 use crate::store::redis::reply;
@@ -124,9 +126,10 @@ impl RedisStore {
         let freed = self
             .step(Part::Free(release.clone(), cooldown), journey)
             .await?;
-        let told = Part::Tell(release, cooldown.unwrap_or_default());
+        let after = cooldown.unwrap_or_default();
+        let told = Part::Tell(release.clone(), after);
         if self.step(told, journey).await.is_err() {
-            tracing::debug!("waiters could not be told of a release; they look by themselves");
+            self.given.note_unserved(&release, after);
         }
         Ok(freed)
     }
@@ -167,7 +170,10 @@ impl RedisStore {
                     &lock,
                     &millis(*free_after),
                 ];
-                scripts::TELL.run(on, &[&queue], &arguments).await?;
+                let answer = scripts::TELL.run(on, &[&queue], &arguments).await?;
+                if answer != Value::Int(1) {
+                    self.given.note_unserved(release, *free_after);
+                }
                 Ok(Outcome::Released(Released::Yes))
             }
         }
