@@ -118,6 +118,7 @@ mod queue;
     )
 )]
 mod store;
+mod timer;
 
 #[doc(hidden)]
 pub use api::private as __private;

@@ -4,28 +4,26 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use super::{Hold, State};
+use super::{ActiveLease, State};
 use crate::base::sync::lock;
-use crate::lease::{Phase, Terms};
+use crate::lease::{LeaseOptions, Phase};
 
-impl Hold {
+impl ActiveLease {
     /// Whose turn it is among those that enter this lease directly.
     pub(crate) fn turn(&self) -> Turn {
         let mut state = lock(&self.state);
         let renewed = state.lease.renews();
         Arc::clone(
             &state
-                .nested
-                .get_or_insert_with(|| Nested::new(renewed))
+                .bodies
+                .get_or_insert_with(|| Bodies::new(renewed))
                 .turn,
         )
     }
 
-    /// One more body goes under this lease, if it is held. Answers the phase; `Closed` also if only
-    /// bodies that outlive its owner are still under it.
-    pub(crate) fn enter(self: &Arc<Self>, terms: Terms) -> Phase {
-        // Tells whom it concerns, if the lease has run out.
-        self.phase();
+    /// One more body goes under this lease, if it is held. Answers the phase that was last noticed; `Closed`
+    /// also if only bodies that outlive its owner are still under it. The engine has to arm it again.
+    pub(crate) fn enter(&self, options: LeaseOptions) -> Phase {
         let now = self.now();
         let mut state = lock(&self.state);
         let phase = state.lease.phase();
@@ -33,29 +31,27 @@ impl Hold {
             return phase;
         }
         let renewed = state.lease.renews();
-        let nested = state.nested.get_or_insert_with(|| Nested::new(renewed));
-        if !nested.enter(terms) {
+        let bodies = state.bodies.get_or_insert_with(|| Bodies::new(renewed));
+        if !bodies.enter(options) {
             return Phase::Closed;
         }
-        state.lease.serve(terms, now);
-        drop(state);
-        self.core.keeper.rearm(self);
+        state.lease.serve(options, now);
         phase
     }
 
     /// A body has left. `true`: it was the last one, and the owner had ended before it: the lease is
     /// the caller's to end.
     #[must_use]
-    pub(crate) fn leave(&self, terms: Terms) -> bool {
+    pub(crate) fn leave(&self, options: LeaseOptions) -> bool {
         let mut state = lock(&self.state);
-        let State { lease, nested, .. } = &mut *state;
-        let Some(nested) = nested else {
+        let State { lease, bodies, .. } = &mut *state;
+        let Some(bodies) = bodies else {
             return false;
         };
-        if nested.leave(terms) {
+        if bodies.leave(options) {
             lease.stop_renewing();
         }
-        nested.is_deserted()
+        bodies.is_deserted()
     }
 }
 
@@ -66,7 +62,7 @@ pub(crate) fn new_turn() -> Turn {
     Arc::new(Semaphore::new(1))
 }
 
-pub(super) struct Nested {
+pub(super) struct Bodies {
     /// Of those that enter the lease directly, not inside one that has entered it before.
     pub(crate) turn: Turn,
     open: usize,
@@ -76,7 +72,7 @@ pub(super) struct Nested {
     abandoned: bool,
 }
 
-impl Nested {
+impl Bodies {
     pub(crate) fn new(owner_renews: bool) -> Box<Self> {
         Box::new(Self {
             turn: new_turn(),
@@ -88,20 +84,20 @@ impl Nested {
 
     /// `false`: nobody enters any more.
     #[must_use]
-    pub(crate) fn enter(&mut self, terms: Terms) -> bool {
+    pub(crate) fn enter(&mut self, options: LeaseOptions) -> bool {
         if self.abandoned {
             return false;
         }
         self.open += 1;
-        self.renewing += usize::from(terms.renews());
+        self.renewing += usize::from(options.renews());
         true
     }
 
     /// `true`: nobody who is left wants the lease renewed.
     #[must_use]
-    pub(crate) fn leave(&mut self, terms: Terms) -> bool {
+    pub(crate) fn leave(&mut self, options: LeaseOptions) -> bool {
         self.open -= 1;
-        self.renewing -= usize::from(terms.renews());
+        self.renewing -= usize::from(options.renews());
         self.renewing == 0
     }
 

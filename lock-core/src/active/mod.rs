@@ -5,31 +5,34 @@ mod held_long;
 mod successor;
 #[cfg(all(test, feature = "test-util"))]
 mod tests;
-mod watch;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
-use std::task::{Context, Waker};
+use std::task::Waker;
 use std::time::Duration;
 
-use crate::base::clock::Moment;
+use crate::base::clock::{Clock, Moment};
 use crate::base::error::Error;
 use crate::base::fence::FencingToken;
 use crate::base::options::cooldown_millis;
 use crate::base::sync::{WakerSet, lock, wake_all};
-use crate::base::token::{Address, Token};
-use crate::engine::Core;
-use crate::keeper::Job;
-use crate::lease::cohort::{Cohort, GAP};
-use crate::lease::{Action, Lease, Loss, Phase, Renewal, Terms};
-use crate::queue::Local;
+use crate::base::token::Token;
+use crate::lease::cohort::Cohort;
+use crate::lease::{Action, Lease, LeaseOptions, Loss, Phase, Renewal};
 use crate::store::{Acquire, Extension, Operation, Release, Replaced};
 
-use bodies::Nested;
+use bodies::Bodies;
 pub(crate) use bodies::{Turn, new_turn};
 pub use held_long::HeldLong;
 use held_long::tell_held_long;
-pub(crate) use watch::Watch;
+
+/// What became of a lease that was to be closed.
+pub(crate) enum Closed {
+    /// Bodies are still under it, and the last of them ends it.
+    NotYet,
+    /// It is closed. `gap`: its key is left to clients of other libraries for a moment.
+    Now { before: Phase, gap: bool },
+}
 
 /// How a lease that was held ends in the store.
 #[derive(Clone, Copy, Debug)]
@@ -49,10 +52,10 @@ impl Ending {
     }
 }
 
-pub(crate) struct Hold {
-    pub(crate) core: Arc<Core>,
+pub(crate) struct ActiveLease {
     pub(crate) key: Arc<str>,
     pub(crate) token: Token,
+    clock: Clock,
     state: Mutex<State>,
     /// Where the keeper's schedule has this hold; written under the schedule's lock only.
     pub(crate) scheduled: AtomicU64,
@@ -67,7 +70,7 @@ struct State {
     gap: bool,
     cooldown_millis: u32,
     /// Whether a send of its acquire went unanswered, and may arrive at any time.
-    late_twin: bool,
+    late_duplicate: bool,
     /// Whether whoever asks for it was woken to see that it is polled, and was not.
     silent: bool,
     /// Whether it has been passed to a waiter that has not picked it up.
@@ -75,7 +78,7 @@ struct State {
     /// Who waits for this lease to be lost, or for the answer that never came.
     waiting: WakerSet,
     /// The bodies that have entered this lease, once there was one.
-    nested: Option<Box<Nested>>,
+    bodies: Option<Box<Bodies>>,
     /// Who says whose lock it is when it is held for very long; gone with its owner.
     watch: Option<Weak<dyn HeldLong>>,
 }
@@ -88,30 +91,29 @@ impl State {
     }
 }
 
-impl Hold {
-    /// `address`: where its waiter is told what becomes of it.
+impl ActiveLease {
     pub(crate) fn new(
-        core: &Arc<Core>,
         key: &Arc<str>,
-        terms: Terms,
-        address: Address,
+        token: Token,
+        options: LeaseOptions,
+        clock: &Clock,
     ) -> Arc<Self> {
         Arc::new(Self {
-            core: Arc::clone(core),
             key: Arc::clone(key),
-            token: core.tokens.fresh_at(address, core.keeper.clock.now()),
+            token,
+            clock: clock.clone(),
             state: Mutex::new(State {
-                lease: Lease::new(terms),
+                lease: Lease::new(options),
                 fence: None,
                 granted_at: Moment::FAR,
                 cohort: Cohort::new(Moment::FAR),
                 gap: false,
                 cooldown_millis: 0,
-                late_twin: false,
+                late_duplicate: false,
                 silent: false,
                 on_its_way: false,
                 waiting: WakerSet::default(),
-                nested: None,
+                bodies: None,
                 watch: None,
             }),
             scheduled: AtomicU64::new(Moment::FAR.0),
@@ -119,7 +121,7 @@ impl Hold {
     }
 
     fn now(&self) -> Moment {
-        self.core.keeper.clock.now()
+        self.clock.now()
     }
 
     // While it is asked for.
@@ -169,9 +171,9 @@ impl Hold {
         }
     }
 
-    /// Whether somebody else has ended it.
+    /// Whether another task has ended it.
     pub(crate) fn is_closed(&self) -> bool {
-        lock(&self.state).lease.phase() == Phase::Closed
+        self.noticed_phase() == Phase::Closed
     }
 
     /// Whom to wake, to see whether the future that asks for it is polled. `None`: it has not been since
@@ -187,52 +189,45 @@ impl Hold {
         lock(&self.state).silent
     }
 
-    pub(crate) fn note_late_twin(&self) {
-        lock(&self.state).late_twin = true;
+    pub(crate) fn note_late_duplicate(&self) {
+        lock(&self.state).late_duplicate = true;
     }
 
-    pub(crate) fn has_late_twin(&self) -> bool {
-        lock(&self.state).late_twin
+    pub(crate) fn has_late_duplicate(&self) -> bool {
+        lock(&self.state).late_duplicate
     }
 
     // While it is held. Every look reads the clock first: a process that was stopped longer than
     // its lease finds out at the first of them.
 
-    pub(crate) fn phase(&self) -> Phase {
+    /// Reads the clock: the phase, and whether the lease is lost by this very look. Then the engine has to
+    /// hear of it.
+    pub(crate) fn observe(&self) -> (Phase, bool) {
         let now = self.now();
         let mut state = lock(&self.state);
-        if state.lease.observe(now) {
+        let lost = state.lease.observe(now);
+        let phase = state.lease.phase();
+        if lost {
             let waiting = state.waiting.take();
-            let phase = state.lease.phase();
             drop(state);
             wake_all(waiting);
-            self.core.local.abandon(self);
-            return phase;
         }
-        state.lease.phase()
+        (phase, lost)
     }
 
-    pub(crate) fn is_valid(&self) -> bool {
-        self.phase() == Phase::Held
+    /// The phase that was last noticed, without a look at the clock.
+    pub(crate) fn noticed_phase(&self) -> Phase {
+        lock(&self.state).lease.phase()
     }
 
-    /// The loss, if the lease is lost or was never held; registers the task to be woken by it.
-    pub(crate) fn poll_lost(&self, seat: &mut Option<u32>, context: &Context<'_>) -> Option<Loss> {
-        self.wake_on_change(seat, context.waker());
-        match self.phase() {
-            Phase::Lost(loss) => Some(loss),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn wake_on_change(&self, seat: &mut Option<u32>, waker: &Waker) {
+    pub(crate) fn wake_on_change(&self, waker_id: &mut Option<u32>, waker: &Waker) {
         let mut state = lock(&self.state);
         state.silent = false;
-        state.waiting.register(seat, waker);
+        state.waiting.register(waker_id, waker);
     }
 
-    pub(crate) fn forget_waker(&self, seat: Option<u32>) {
-        lock(&self.state).waiting.remove(seat);
+    pub(crate) fn forget_waker(&self, waker_id: Option<u32>) {
+        lock(&self.state).waiting.remove(waker_id);
     }
 
     pub(crate) fn ttl(&self) -> Duration {
@@ -297,36 +292,30 @@ impl Hold {
         };
         drop(state);
         wake_all(waiting);
-        match action {
-            Action::Lost => self.core.local.abandon(self),
-            Action::Overdue => Local::is_overdue(&self.core, &self.key),
-            Action::HeldLong => tell_held_long(watch, held_for),
-            Action::Nothing | Action::Renew => {}
+        if action == Action::HeldLong {
+            tell_held_long(watch, held_for);
         }
         action
     }
 
-    /// Its key may be gone: the keeper asks now.
-    pub(crate) fn renew_now(self: &Arc<Self>) {
+    /// Its key may be gone: the next renewal is due now.
+    pub(crate) fn renew_now(&self) {
         let now = self.now();
         lock(&self.state).lease.renew_now(now);
-        self.core.keeper.rearm(self);
     }
 
-    pub(crate) fn renewed(&self, sent: Moment, answer: Renewal) {
+    /// The answer to a renewal. `true`: the lease is lost by it, and the engine has to hear of it.
+    #[must_use]
+    pub(crate) fn renewed(&self, sent: Moment, answer: Renewal) -> bool {
         let now = self.now();
         let mut state = lock(&self.state);
-        if state.lease.renewed(sent, answer, now) {
+        let lost = state.lease.renewed(sent, answer, now);
+        if lost {
             let waiting = state.waiting.take();
-            let phase = state.lease.phase();
             drop(state);
             wake_all(waiting);
-            self.core.local.abandon(self);
-            if phase == Phase::Lost(Loss::NotOurs) {
-                // A key that was deleted by hand is free, and its waiters do not know.
-                self.core.keeper.submit(Job::hand_on(self));
-            }
         }
+        lost
     }
 
     pub(crate) fn extension(&self) -> Extension {
@@ -341,17 +330,17 @@ impl Hold {
 
     /// Ends the lease on this side: no renewal from here on. Answers the phase it was in; `Closed`
     /// also if bodies that entered it from other tasks are still under it, and the last of them
-    /// will end it.
-    pub(crate) fn close(self: &Arc<Self>) -> Phase {
+    /// will end it. The engine has to disarm it.
+    pub(crate) fn close(&self) -> Closed {
         let now = self.now();
         let mut state = lock(&self.state);
-        let State { lease, nested, .. } = &mut *state;
+        let State { lease, bodies, .. } = &mut *state;
         lease.observe(now);
         if lease.phase() == Phase::Held
-            && let Some(nested) = nested
-            && nested.abandon()
+            && let Some(bodies) = bodies
+            && bodies.abandon()
         {
-            return Phase::Closed;
+            return Closed::NotYet;
         }
         let gap = state.leaves_a_gap(now);
         state.gap = gap;
@@ -359,13 +348,7 @@ impl Hold {
         let waiting = state.waiting.take();
         drop(state);
         wake_all(waiting);
-        if gap {
-            // Waiters of other processes come before the tasks of this one.
-            let until = now + GAP + GAP / 5;
-            self.core.courtesy.stand_back(&self.key, until, now);
-        }
-        self.core.keeper.disarm(self);
-        before
+        Closed::Now { before, gap }
     }
 
     /// As the next of this process may step over it.
@@ -412,7 +395,7 @@ impl Hold {
 }
 
 /// The place in the keeper's schedule, kept here so that the hold can be found there again.
-impl Hold {
+impl ActiveLease {
     pub(crate) fn scheduled(&self) -> Moment {
         Moment(self.scheduled.load(Ordering::Relaxed))
     }

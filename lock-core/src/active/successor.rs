@@ -3,28 +3,28 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
-use super::{Hold, State};
+use super::{ActiveLease, State};
 use crate::base::clock::Moment;
 use crate::base::sync::{WakerSet, lock, wake_all};
-use crate::lease::Terms;
+use crate::lease::LeaseOptions;
 
-impl Hold {
+impl ActiveLease {
     /// The lease goes on as another tenure's: same token, the next fencing token, a window, a limit
     /// and a cooldown of its own. `None`: it must not.
-    pub(crate) fn succeeded_by(self: &Arc<Self>, terms: Terms) -> Option<Arc<Self>> {
+    pub(crate) fn succeeded_by(self: &Arc<Self>, options: LeaseOptions) -> Option<Arc<Self>> {
         let now = self.now();
         let mut state = lock(&self.state);
-        let nested = state.nested.as_ref().is_some_and(|nested| nested.is_open());
+        let bodies = state.bodies.as_ref().is_some_and(|bodies| bodies.is_open());
         let fence = state.fence?.next()?;
         let cohort = state.cohort.passed(now)?;
-        if nested || state.leaves_a_gap(now) {
+        if bodies || state.leaves_a_gap(now) {
             return None;
         }
-        let lease = state.lease.pass(terms, now)?;
+        let lease = state.lease.pass(options, now)?;
         Some(Arc::new(Self {
-            core: Arc::clone(&self.core),
             key: Arc::clone(&self.key),
             token: self.token,
+            clock: self.clock.clone(),
             state: Mutex::new(State {
                 lease,
                 fence: Some(fence),
@@ -32,11 +32,11 @@ impl Hold {
                 cohort,
                 gap: false,
                 cooldown_millis: 0,
-                late_twin: state.late_twin,
+                late_duplicate: state.late_duplicate,
                 silent: false,
                 on_its_way: true,
                 waiting: WakerSet::default(),
-                nested: None,
+                bodies: None,
                 watch: None,
             }),
             scheduled: AtomicU64::new(Moment::FAR.0),

@@ -11,7 +11,7 @@ use crate::base::error::{Error, ErrorKind};
 
 /// The future of [`LockRequest::acquire`](crate::LockRequest::acquire).
 #[must_use = "futures do nothing unless polled"]
-pub struct Acquire(pub(crate) Taking<LockGuard>);
+pub struct Acquire(pub(crate) Acquiring<LockGuard>);
 
 impl Future for Acquire {
     type Output = Result<LockGuard, Error>;
@@ -22,16 +22,16 @@ impl Future for Acquire {
 }
 
 /// A lock that is being taken, or a request that cannot be.
-pub(crate) enum Taking<T> {
+pub(crate) enum Acquiring<T> {
     Invalid(Option<Error>),
     Asking(BoxFuture<'static, Result<T, Error>>),
 }
 
-impl<T> Taking<T> {
+impl<T> Acquiring<T> {
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<T, Error>> {
         match self {
-            Taking::Asking(taking) => taking.as_mut().poll(context),
-            Taking::Invalid(error) => Poll::Ready(Err(error
+            Acquiring::Asking(acquiring) => acquiring.as_mut().poll(context),
+            Acquiring::Invalid(error) => Poll::Ready(Err(error
                 .take()
                 .expect("a future that is done is not polled again"))),
         }

@@ -12,7 +12,7 @@ use crate::base::error::Error;
 use crate::base::options::{MAX_TTL, Wait, checked_ttl};
 use crate::base::settings::Settings;
 use crate::base::url_query;
-use crate::engine::Core;
+use crate::engine::Engine;
 use crate::store::{MOST_NODES, MemoryStore, QuorumNode};
 #[cfg(feature = "redis")]
 use crate::store::{RedisStore, ReplicaAcks, Servers};
@@ -305,17 +305,17 @@ impl ManagerBuilder {
         }
         match target {
             Target::Memory { name } => {
-                Core::start_embedded(embedded(name, &settings), settings).map(LockManager::of)
+                Engine::start_embedded(embedded(name, &settings), settings).map(LockManager::of)
             }
             #[cfg(feature = "redis")]
             Target::Redis(servers) => {
                 let acks = ReplicaAcks::new(self.replica_acks, settings.operation_timeout);
                 let store = RedisStore::new(*servers, self.namespace, &settings, acks)?;
-                Core::start(store, settings).map(LockManager::of)
+                Engine::start(store, settings).map(LockManager::of)
             }
             Target::Quorum(nodes) => {
                 let nodes = quorum_nodes(nodes, &self.namespace, &settings)?;
-                Core::start_quorum(nodes, settings).map(LockManager::of)
+                Engine::start_quorum(nodes, settings).map(LockManager::of)
             }
         }
     }

@@ -1,24 +1,23 @@
 //! A held lock: the guard that owns it.
 
 use std::fmt;
-use std::future::{Future, poll_fn};
 use std::ops::Deref;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use tracing::{Instrument, Span};
 
-use crate::active::Hold;
+use crate::active::ActiveLease;
 use crate::api::handle::LockHandle;
 use crate::base::error::Error;
 use crate::base::options::cooldown_millis;
+use crate::engine::Engine;
+use crate::engine::acquire::Acquired;
+use crate::engine::cleanup::Cleanup;
 use crate::engine::reentry::Level;
-use crate::engine::release::{self, discard, release_later, release_on_the_way};
-use crate::keeper::Job;
-use crate::lease::{Loss, Phase};
-use crate::queue::Left;
+use crate::engine::release::Ended;
+use crate::lease::Loss;
+use crate::queue::ReleaseState;
 use crate::store::{Outcome, Released};
 
 /// A held lock. It renews itself until it is released, dropped or lost.
@@ -36,15 +35,17 @@ pub struct LockGuard {
 }
 
 impl LockGuard {
-    pub(crate) fn new(hold: Arc<Hold>, cooldown: Duration) -> Self {
+    pub(crate) fn new(engine: &Arc<Engine>, acquired: Acquired, cooldown: Duration) -> Self {
         let span = tracing::debug_span!(
             "lock.hold",
             held_ms = tracing::field::Empty,
             outcome = tracing::field::Empty
         );
-        hold.core.keeper.guard_made();
+        engine.keeper.guard_made();
+        let lease = Arc::clone(acquired.lease());
+        acquired.settle();
         Self {
-            handle: LockHandle::of_owner(hold),
+            handle: LockHandle::of_owner(Arc::clone(engine), lease),
             cooldown_millis: cooldown_millis(cooldown),
             span: (!span.is_disabled()).then(|| Box::new(span)),
             ended: false,
@@ -59,7 +60,7 @@ impl LockGuard {
 
     /// What a body under this lock is inside of.
     pub(crate) fn level(&self) -> Arc<Level> {
-        Level::open(&self.handle.hold, None)
+        Level::open(&self.handle.engine, &self.handle.lease, None)
     }
 
     /// The work came to nothing: the cooldown of the request does not count.
@@ -75,7 +76,7 @@ impl LockGuard {
     /// The work is done: the cooldown of the request counts.
     fn work_is_done(&self) {
         let cooldown = Duration::from_millis(u64::from(self.cooldown_millis));
-        self.handle.hold.set_cooldown(cooldown);
+        self.handle.lease.set_cooldown(cooldown);
     }
 
     /// Gives the lock back and waits for the store's answer.
@@ -92,13 +93,14 @@ impl LockGuard {
     ///
     /// Dropping the future loses nothing: the release goes on in the background.
     pub async fn release(self) -> Result<(), Error> {
-        let hold = Arc::clone(&self.handle.hold);
-        let released = self.release_within(hold.core.operation_timeout).await;
+        let lease = Arc::clone(&self.handle.lease);
+        let patience = self.handle.engine.operation_timeout;
+        let released = self.release_within(patience).await;
         released.unwrap_or_else(|| {
             Err(Error::unavailable(
                 "the release was not confirmed; it goes on in the background, and the key ends by its ttl",
             )
-            .with_key(&hold.key))
+            .with_key(&lease.key))
         })
     }
 
@@ -125,84 +127,76 @@ impl LockGuard {
     pub fn release_in_background(mut self) {
         self.work_is_done();
         match self.end() {
-            (Phase::Held, hold) => release_on_the_way(&hold),
-            (Phase::Lost(loss), hold) => discard(&hold, loss),
-            (Phase::Asking | Phase::Closed, _) => {}
+            Ended::Held(lease) => self.handle.engine.release_on_the_way(&lease),
+            ended => self.handle.engine.tell_later(ended),
         }
     }
 
     async fn give_back(mut self, patience: Duration) -> Option<Result<(), Error>> {
         self.work_is_done();
-        let (phase, hold) = self.end();
-        match phase {
-            Phase::Held => {}
-            Phase::Lost(loss) => {
-                discard(&hold, loss);
-                return Some(Err(hold.loss_error(loss)));
+        let ended = self.end();
+        let engine = &self.handle.engine;
+        let lease = match ended {
+            Ended::Held(lease) => lease,
+            Ended::Lost(lease, loss) => {
+                engine.discard(&lease, loss);
+                return Some(Err(lease.loss_error(loss)));
             }
-            Phase::Asking | Phase::Closed => return Some(Ok(())),
-        }
-        let mut returning = Returning { hold: Some(&hold) };
-        let core = &hold.core;
-        let mut answer = core
+            Ended::Nothing => return Some(Ok(())),
+        };
+        let mut returning = Returning {
+            engine,
+            lease: Some(&lease),
+        };
+        let answer = engine
             .store
-            .execute(hold.ending().of(hold.release()), core.store.lane());
-        let mut timer = pin!(self.handle.timer(patience));
-        let outcome = poll_fn(|context| match answer.as_mut().poll(context) {
-            Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
-            Poll::Pending => timer.as_mut().poll(context).map(|()| None),
-        })
-        .await;
-        match outcome {
+            .execute(lease.ending().of(lease.release()), engine.store.lane());
+        let overdue = engine.now() + patience;
+        match engine.timers.before(overdue, answer).await {
             Some(Outcome::Released(released)) => {
-                returning.hold = None;
-                core.local.leave(&hold, Left::Nothing);
-                if hold.has_late_twin() {
-                    core.keeper.submit(Job::late_twin(&hold));
+                returning.lease = None;
+                engine.queue.leave(&lease, ReleaseState::Nothing);
+                if lease.has_late_duplicate() {
+                    Cleanup::late_duplicate(engine, &lease).submit();
                 }
                 Some(if released == Released::Yes {
                     Ok(())
                 } else {
-                    Err(hold.loss_error(Loss::NotOurs))
+                    Err(lease.loss_error(Loss::NotOurs))
                 })
             }
             Some(Outcome::Failed(failure)) if failure.is_final() => {
-                Some(Err(failure.error.with_key(&hold.key)))
+                Some(Err(failure.error.with_key(&lease.key)))
             }
             // Not known to be done: the background sees to it.
             _ => None,
         }
     }
 
-    /// Ends the tenure on this side; what the store has to hear is the caller's, and of which lease.
-    fn end(&mut self) -> (Phase, Arc<Hold>) {
+    /// Ends the ownership on this side; the caller tells the store.
+    fn end(&mut self) -> Ended {
         self.ended = true;
-        let (phase, hold) = release::end(&self.handle.hold);
+        let ended = self.handle.engine.end(&self.handle.lease);
         if let Some(span) = &self.span {
-            let held_for = self.handle.hold.held_for();
+            let held_for = self.handle.lease.held_for();
             span.record("held_ms", held_for.as_secs_f64() * 1e3);
-            span.record(
-                "outcome",
-                if let Phase::Lost(_) = phase {
-                    "lost"
-                } else {
-                    "released"
-                },
-            );
+            let lost = matches!(ended, Ended::Lost(..));
+            span.record("outcome", if lost { "lost" } else { "released" });
         }
-        (phase, hold)
+        ended
     }
 }
 
 /// A release under way: dropped before the answer, it goes on in the background.
 struct Returning<'a> {
-    hold: Option<&'a Hold>,
+    engine: &'a Arc<Engine>,
+    lease: Option<&'a Arc<ActiveLease>>,
 }
 
 impl Drop for Returning<'_> {
     fn drop(&mut self) {
-        if let Some(hold) = self.hold {
-            release_later(hold);
+        if let Some(lease) = self.lease {
+            self.engine.release_later(lease);
         }
     }
 }
@@ -217,17 +211,13 @@ impl Deref for LockGuard {
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
-        let core = Arc::clone(&self.handle.hold.core);
         if !self.ended {
-            match self.end() {
-                (Phase::Held, hold) => release_later(&hold),
-                (Phase::Lost(loss), hold) => discard(&hold, loss),
-                (Phase::Asking | Phase::Closed, _) => {}
-            }
+            let ended = self.end();
+            self.handle.engine.tell_later(ended);
         }
-        // Only now: an awaited release that is dropped has become a job by then, and one that was
-        // answered is done. Whoever drains waits for either.
-        core.keeper.guard_ended();
+        // Last, because `drain` waits for it: an awaited release that is dropped is a cleanup by now, and one
+        // that was answered is done.
+        self.handle.engine.keeper.guard_ended();
     }
 }
 

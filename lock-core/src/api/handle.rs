@@ -6,21 +6,22 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::active::{Hold, Turn, Watch};
+use crate::active::{ActiveLease, Turn};
 use crate::base::acks::Acks;
 use crate::base::error::Error;
 use crate::base::fence::FencingToken;
 use crate::base::options::checked_cooldown;
-use crate::engine::Core;
+use crate::engine::Engine;
+use crate::engine::loss_watch::LossWatch;
 use crate::engine::reentry::{Entry, LockScope};
-use crate::keeper::Timer;
 use crate::lease::Loss;
 
 /// A look at a held lock, without owning it: what a body gets, and what may be cloned and sent
 /// anywhere. After the lock was released or lost it says so.
 #[derive(Clone)]
 pub struct LockHandle {
-    pub(crate) hold: Arc<Hold>,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) lease: Arc<ActiveLease>,
     /// Whose turn it is inside the body that has entered the lock; `None`: the owner's handle.
     turn: Option<Turn>,
 }
@@ -29,7 +30,7 @@ impl LockHandle {
     /// The number that a resource can check: see [`FencingToken`].
     #[must_use]
     pub fn fencing_token(&self) -> FencingToken {
-        self.hold
+        self.lease
             .fence()
             .expect("a handle is made when the lock is granted, with its fencing token")
     }
@@ -37,20 +38,20 @@ impl LockHandle {
     /// How long the lock stays valid if it is never renewed again; zero once it is lost or released.
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        self.hold.remaining()
+        self.lease.remaining()
     }
 
     /// How long ago the lock was granted, by the manager's clock; also after it was released or lost.
     #[must_use]
     pub fn held_for(&self) -> Duration {
-        self.hold.held_for()
+        self.lease.held_for()
     }
 
     /// Whether the lock is held at this very moment. Reads the clock: after the process was stopped
     /// for longer than the ttl, the first call says `false`.
     #[must_use]
     pub fn is_valid(&self) -> bool {
-        self.hold.is_valid()
+        self.engine.is_valid(&self.lease)
     }
 
     /// How many servers hold the lock, of how many, by their last word: over several (`redlock://…`)
@@ -58,7 +59,7 @@ impl LockHandle {
     /// lost or released. No I/O.
     #[must_use]
     pub fn acks(&self) -> Acks {
-        let acks = self.hold.core.store.acks(self.hold.token);
+        let acks = self.engine.store.acks(self.lease.token);
         if self.is_valid() {
             acks
         } else {
@@ -87,7 +88,7 @@ impl LockHandle {
     /// # }
     /// ```
     pub async fn lost(&self) {
-        let mut watch = Watch::new(&self.hold);
+        let mut watch = LossWatch::new(&self.engine, &self.lease);
         poll_fn(|context| match watch.poll_lost(context) {
             Some(_) => Poll::Ready(()),
             None => Poll::Pending,
@@ -98,7 +99,7 @@ impl LockHandle {
     /// The key, as it was asked for.
     #[must_use]
     pub fn key(&self) -> &str {
-        &self.hold.key
+        &self.lease.key
     }
 
     /// Keeps the key taken for `cooldown` after the release, so that the click that comes after a
@@ -109,11 +110,11 @@ impl LockHandle {
     /// A cooldown beyond the manager's [`max_ttl`](crate::ManagerBuilder::max_ttl), which a request
     /// would refuse, comes too late to be refused here: it is cut to that, with a warning in the log.
     pub fn cooldown(&self, cooldown: Duration) {
-        let max_ttl = self.hold.core.max_ttl;
+        let max_ttl = self.engine.max_ttl;
         if let Err(error) = checked_cooldown(cooldown, max_ttl) {
             tracing::warn!(%error, "a cooldown was cut to the longest that the store can keep");
         }
-        self.hold.set_cooldown(cooldown.min(max_ttl));
+        self.lease.set_cooldown(cooldown.min(max_ttl));
     }
 
     /// Runs `future` inside this lock: in it, a `#[distributed_lock]` function, a
@@ -160,48 +161,52 @@ impl LockHandle {
     /// # #[cfg(not(feature = "macros"))] fn main() {}
     /// ```
     pub fn scope<F: Future>(&self, future: F) -> LockScope<F> {
-        LockScope::new(future, &self.hold, self.turn.as_ref())
+        LockScope::new(future, &self.engine, &self.lease, self.turn.as_ref())
     }
 
-    pub(crate) fn is_of(&self, core: &Arc<Core>) -> bool {
-        Arc::ptr_eq(&self.hold.core, core)
+    pub(crate) fn is_of(&self, engine: &Arc<Engine>) -> bool {
+        Arc::ptr_eq(&self.engine, engine)
     }
 
-    pub(crate) fn timer(&self, patience: Duration) -> Timer {
-        let keeper = &self.hold.core.keeper;
-        keeper.timer(keeper.clock.now() + patience)
-    }
-
-    pub(crate) fn of_owner(hold: Arc<Hold>) -> Self {
-        Self { hold, turn: None }
+    pub(crate) fn of_owner(engine: Arc<Engine>, lease: Arc<ActiveLease>) -> Self {
+        Self {
+            engine,
+            lease,
+            turn: None,
+        }
     }
 
     /// That of a body inside the lock.
     pub(crate) fn inside(entry: &Entry) -> Self {
         Self {
-            hold: Arc::clone(&entry.hold),
+            engine: Arc::clone(&entry.engine),
+            lease: Arc::clone(&entry.lease),
             turn: Some(Arc::clone(&entry.turn)),
         }
     }
 
     /// Whether the lock is lost; the task is woken when it gets lost.
-    pub(crate) fn poll_lost(&self, seat: &mut Option<u32>, context: &Context<'_>) -> Option<Loss> {
-        self.hold.poll_lost(seat, context)
+    pub(crate) fn poll_lost(
+        &self,
+        waker_id: &mut Option<u32>,
+        context: &Context<'_>,
+    ) -> Option<Loss> {
+        self.engine.poll_lost(&self.lease, waker_id, context)
     }
 
-    pub(crate) fn forget_waker(&self, seat: Option<u32>) {
-        self.hold.forget_waker(seat);
+    pub(crate) fn forget_waker(&self, waker_id: Option<u32>) {
+        self.lease.forget_waker(waker_id);
     }
 
     pub(crate) fn loss_error(&self, loss: Loss) -> Error {
-        self.hold.loss_error(loss)
+        self.lease.loss_error(loss)
     }
 }
 
 impl fmt::Debug for LockHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LockHandle")
-            .field("fencing_token", &self.hold.fence())
+            .field("fencing_token", &self.lease.fence())
             .field("remaining", &self.remaining())
             .finish_non_exhaustive()
     }

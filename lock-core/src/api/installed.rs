@@ -27,7 +27,7 @@ impl LockManager {
     /// `Invalid` if another manager is installed already. Installing the same one again is fine.
     pub fn install(&self) -> Result<(), Error> {
         let installed = INSTALLED.get_or_init(|| self.clone());
-        if Arc::ptr_eq(installed.core(), self.core()) {
+        if Arc::ptr_eq(installed.engine(), self.engine()) {
             return Ok(());
         }
         Err(Error::invalid(

@@ -1,11 +1,7 @@
 //! The manager: one store, one keeper, one queue.
 
 use std::fmt;
-use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::task::Poll;
 use std::time::Duration;
 
 use crate::api::builder::ManagerBuilder;
@@ -14,7 +10,7 @@ use crate::api::request::LockRequest;
 use crate::audit::Finding;
 use crate::base::error::Error;
 use crate::base::key::LockKey;
-use crate::engine::Core;
+use crate::engine::Engine;
 
 /// Gives out locks. Cheap to clone; one per process and store is enough.
 ///
@@ -34,12 +30,12 @@ use crate::engine::Core;
 /// ```
 #[derive(Clone)]
 pub struct LockManager {
-    core: Arc<Core>,
+    engine: Arc<Engine>,
 }
 
 impl LockManager {
-    pub(crate) fn of(core: Arc<Core>) -> Self {
-        Self { core }
+    pub(crate) fn of(engine: Arc<Engine>) -> Self {
+        Self { engine }
     }
 
     /// Connects to the store that `url` names, and sees to it that it can be used.
@@ -234,12 +230,12 @@ impl LockManager {
     /// What this process holds through this manager, in no order. No I/O.
     #[must_use]
     pub fn held(&self) -> Vec<HeldLock> {
-        let held = self.core.local.held().into_iter().filter_map(|hold| {
+        let held = self.engine.queue.held().into_iter().filter_map(|lease| {
             Some(HeldLock {
-                remaining: hold.remaining(),
-                held_for: hold.held_for(),
-                fencing_token: hold.fence()?,
-                key: Arc::clone(&hold.key),
+                remaining: lease.remaining(),
+                held_for: lease.held_for(),
+                fencing_token: lease.fence()?,
+                key: Arc::clone(&lease.key),
             })
         });
         held.filter(|held| !held.remaining.is_zero()).collect()
@@ -257,20 +253,14 @@ impl LockManager {
     ///
     /// The manager stays drained; nothing else is lost.
     pub async fn drain(&self, timeout: Duration) -> Drained {
-        self.core.draining.store(true, Ordering::SeqCst);
-        self.core.local.drain(&Error::draining());
-        let keeper = &self.core.keeper;
-        let mut idle = pin!(keeper.idle());
-        let mut timer = pin!(keeper.timer(keeper.clock.now() + timeout));
-        poll_fn(|context| match idle.as_mut().poll(context) {
-            Poll::Ready(()) => Poll::Ready(()),
-            Poll::Pending => timer.as_mut().poll(context),
-        })
-        .await;
+        self.engine.queue.drain(&Error::draining());
+        let keeper = &self.engine.keeper;
+        let end = self.engine.now() + timeout;
+        let _ = self.engine.timers.before(end, keeper.idle()).await;
         let left = keeper.load();
         Drained {
             held: left.guards,
-            releasing: left.jobs,
+            releasing: left.tasks,
         }
     }
 
@@ -290,47 +280,39 @@ impl LockManager {
     ///
     /// Nothing is lost.
     pub async fn audit(&self) -> Result<Vec<Finding>, Error> {
-        let keeper = &self.core.keeper;
-        let patience = self.core.connect_timeout;
-        let mut audit = self.core.store.audit();
-        let mut timer = pin!(keeper.timer(keeper.clock.now() + patience));
-        poll_fn(|context| match audit.as_mut().poll(context) {
-            Poll::Ready(found) => Poll::Ready(found.map_err(|failure| failure.error)),
-            Poll::Pending => timer.as_mut().poll(context).map(|()| {
-                Err(Error::unavailable(format!(
-                    "the store gave no answer within {patience:?}"
-                )))
-            }),
-        })
-        .await
+        let patience = self.engine.connect_timeout;
+        let end = self.engine.now() + patience;
+        let answer = self.engine.store.audit();
+        match self.engine.timers.before(end, answer).await {
+            Some(answer) => answer.map_err(|failure| failure.error),
+            None => Err(Error::unavailable(format!(
+                "the store gave no answer within {patience:?}"
+            ))),
+        }
     }
 
-    pub(crate) fn core(&self) -> &Arc<Core> {
-        &self.core
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.engine
     }
 
     /// Waits until the store can be used.
     pub(crate) async fn ready(&self) -> Result<(), Error> {
-        let keeper = &self.core.keeper;
-        let patience = self.core.connect_timeout;
-        let mut ready = self.core.store.ready();
-        let mut timer = pin!(keeper.timer(keeper.clock.now() + patience));
-        poll_fn(|context| match ready.as_mut().poll(context) {
-            Poll::Ready(ready) => Poll::Ready(ready.map_err(|failure| failure.error)),
-            Poll::Pending => timer.as_mut().poll(context).map(|()| {
-                Err(Error::unavailable(format!(
-                    "the store could not be reached within {patience:?}"
-                )))
-            }),
-        })
-        .await
+        let patience = self.engine.connect_timeout;
+        let end = self.engine.now() + patience;
+        let answer = self.engine.store.ready();
+        match self.engine.timers.before(end, answer).await {
+            Some(answer) => answer.map_err(|failure| failure.error),
+            None => Err(Error::unavailable(format!(
+                "the store could not be reached within {patience:?}"
+            ))),
+        }
     }
 
     /// The embedded store, for a test to command; `None` on any other store.
     #[cfg(feature = "test-util")]
     #[must_use]
     pub fn test_store(&self) -> Option<crate::api::test_util::TestStore> {
-        let store = self.core.memory.clone()?;
+        let store = self.engine.memory.clone()?;
         Some(crate::api::test_util::TestStore { store })
     }
 }
@@ -338,7 +320,7 @@ impl LockManager {
 impl fmt::Debug for LockManager {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LockManager")
-            .field("store", &self.core.store)
+            .field("store", &self.engine.store)
             .finish_non_exhaustive()
     }
 }

@@ -12,89 +12,96 @@ use crate::base::error::Error;
 use crate::base::options::{Reentrancy, ReleaseMode, Wait};
 use crate::engine::acquire::acquire;
 use crate::engine::reentry::{Entry, Level, check_not_inside};
-use crate::engine::spec::Wanted;
+use crate::engine::spec::LockSpec;
 use crate::lease::Loss;
 
-pub(crate) enum Tenure {
+pub(crate) enum Ownership {
     Own(LockGuard),
     Entered(Entry),
 }
 
 /// Takes the lock, and never enters one.
-pub(crate) async fn take_guard(wanted: Wanted) -> Result<LockGuard, Error> {
-    if wanted.wait != Wait::None {
+pub(crate) async fn take_guard(spec: LockSpec) -> Result<LockGuard, Error> {
+    if spec.wait != Wait::None {
         check_not_inside(
-            &wanted,
+            &spec,
             "this would wait for itself: the calling code runs under the same lock already; \
              `acquire` never enters it again, `run` and `#[distributed_lock]` do",
         )?;
     }
-    acquire(&wanted).await
+    acquire_guard(&spec).await
+}
+
+async fn acquire_guard(spec: &LockSpec) -> Result<LockGuard, Error> {
+    let acquired = acquire(spec).await?;
+    Ok(LockGuard::new(&spec.engine, acquired, spec.cooldown))
 }
 
 /// Enters the lock if the calling task is inside it; takes it otherwise.
-pub(crate) async fn enter(wanted: Wanted, reentrancy: Reentrancy) -> Result<Tenure, Error> {
+pub(crate) async fn enter(spec: LockSpec, reentrancy: Reentrancy) -> Result<Ownership, Error> {
     match reentrancy {
         Reentrancy::Enter => {
-            if let Some(entry) = Entry::find(&wanted).await? {
-                return Ok(Tenure::Entered(entry));
+            if let Some(entry) = Entry::find(&spec).await? {
+                return Ok(Ownership::Entered(entry));
             }
         }
         Reentrancy::Refuse => check_not_inside(
-            &wanted,
+            &spec,
             "this would wait for itself: the calling code runs under the same lock already, and \
              re-entry is switched off here",
         )?,
     }
-    acquire(&wanted).await.map(Tenure::Own)
+    acquire_guard(&spec).await.map(Ownership::Own)
 }
 
-impl Tenure {
+impl Ownership {
     pub(crate) fn handle(&self) -> LockHandle {
         match self {
-            Tenure::Own(guard) => guard.handle(),
-            Tenure::Entered(entry) => LockHandle::inside(entry),
+            Ownership::Own(guard) => guard.handle(),
+            Ownership::Entered(entry) => LockHandle::inside(entry),
         }
     }
 
     /// What the body is inside of.
     pub(crate) fn level(&self) -> Arc<Level> {
         match self {
-            Tenure::Own(guard) => guard.level(),
-            Tenure::Entered(entry) => Level::open(&entry.hold, Some(&entry.turn)),
+            Ownership::Own(guard) => guard.level(),
+            Ownership::Entered(entry) => {
+                Level::open(&entry.engine, &entry.lease, Some(&entry.turn))
+            }
         }
     }
 
     /// The hold's span, if there is one, until the value is dropped.
     pub(crate) fn enter_span(&self) -> Option<Entered<'_>> {
         match self {
-            Tenure::Own(guard) => guard.enter_span(),
-            Tenure::Entered(_) => None,
+            Ownership::Own(guard) => guard.enter_span(),
+            Ownership::Entered(_) => None,
         }
     }
 
     pub(crate) fn poll_lost(
         &mut self,
-        seat: &mut Option<u32>,
+        waker_id: &mut Option<u32>,
         context: &mut Context<'_>,
     ) -> Option<Loss> {
         match self {
-            Tenure::Own(guard) => guard.poll_lost(seat, context),
-            Tenure::Entered(entry) => entry.poll_lost(seat, context),
+            Ownership::Own(guard) => guard.poll_lost(waker_id, context),
+            Ownership::Entered(entry) => entry.poll_lost(waker_id, context),
         }
     }
 
-    pub(crate) fn forget_waker(&self, seat: Option<u32>) {
+    pub(crate) fn forget_waker(&self, waker_id: Option<u32>) {
         match self {
-            Tenure::Own(guard) => guard.forget_waker(seat),
-            Tenure::Entered(entry) => entry.hold.forget_waker(seat),
+            Ownership::Own(guard) => guard.forget_waker(waker_id),
+            Ownership::Entered(entry) => entry.lease.forget_waker(waker_id),
         }
     }
 
     pub(crate) fn loss_error(&self, loss: Loss) -> Error {
         match self {
-            Tenure::Own(guard) => guard.loss_error(loss),
-            Tenure::Entered(entry) => entry.hold.loss_error(loss),
+            Ownership::Own(guard) => guard.loss_error(loss),
+            Ownership::Entered(entry) => entry.lease.loss_error(loss),
         }
     }
 
@@ -105,7 +112,7 @@ impl Tenure {
         release: ReleaseMode,
     ) -> Option<BoxFuture<'static, Result<(), Error>>> {
         match self {
-            Tenure::Own(mut guard) => {
+            Ownership::Own(mut guard) => {
                 if !succeeded {
                     guard.forget_cooldown();
                 }
@@ -117,7 +124,7 @@ impl Tenure {
                     }
                 }
             }
-            Tenure::Entered(entry) => {
+            Ownership::Entered(entry) => {
                 if succeeded {
                     entry.work_is_done();
                 }

@@ -101,18 +101,18 @@ where
 /// Whether it is the lock of this key of this manager, held or not.
 #[must_use]
 pub fn is_lock_of(lock: &LockHandle, manager: &LockManager, key: &LockKey) -> bool {
-    lock.is_of(manager.core()) && key.as_str() == Some(lock.key())
+    lock.is_of(manager.engine()) && key.as_str() == Some(lock.key())
 }
 
 /// Whether it gives out no more locks, though its store may answer.
 #[must_use]
 pub fn is_draining(manager: &LockManager) -> bool {
-    manager.core().is_draining()
+    manager.engine().queue.is_draining()
 }
 
 /// Who says whose lock it is when it is held for very long, in place of the kit's own warning.
 pub fn on_held_long(lock: &LockHandle, watch: Weak<dyn HeldLong>) {
-    lock.hold.watch(watch);
+    lock.lease.watch(watch);
 }
 
 /// What is wrong with a setting that lock-core does not know.

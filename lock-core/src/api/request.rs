@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::acquiring::{Acquire, Taking, TryAcquire};
+use crate::api::acquiring::{Acquire, Acquiring, TryAcquire};
 use crate::api::body::Body;
 use crate::api::handle::LockHandle;
 use crate::api::installed::AsLockManager;
@@ -15,9 +15,9 @@ use crate::api::run::Run;
 use crate::base::error::Error;
 use crate::base::key::LockKey;
 use crate::base::options::{Interop, OnLost, Reentrancy, ReleaseMode, Renew, Spans, Wait};
-use crate::engine::Core;
-use crate::engine::spec::Wanted;
-use crate::lease::Terms;
+use crate::engine::Engine;
+use crate::engine::spec::LockSpec;
+use crate::lease::LeaseOptions;
 
 /// A lock that is about to be asked for: made by [`LockManager::lock`], shaped by its builder
 /// methods, used up by one of the verbs [`acquire`](Self::acquire),
@@ -44,7 +44,7 @@ use crate::lease::Terms;
 /// ```
 #[must_use = "a request does nothing until one of its verbs is awaited: `acquire`, `try_acquire`, `run`, `run_with`"]
 pub struct LockRequest {
-    core: Result<Arc<Core>, Error>,
+    engine: Result<Arc<Engine>, Error>,
     key: LockKey,
     ttl: Duration,
     wait: Wait,
@@ -66,12 +66,14 @@ impl LockRequest {
     }
 
     pub(crate) fn new(manager: Result<&LockManager, Error>, key: LockKey) -> Self {
-        let core = manager.map(|manager| Arc::clone(manager.core()));
-        let (ttl, wait) = core
+        let engine = manager.map(|manager| Arc::clone(manager.engine()));
+        let (ttl, wait) = engine
             .as_ref()
-            .map_or((Duration::from_secs(30), Wait::None), |core| core.defaults);
+            .map_or((Duration::from_secs(30), Wait::None), |engine| {
+                engine.defaults
+            });
         Self {
-            core,
+            engine,
             key,
             ttl,
             wait,
@@ -230,9 +232,9 @@ impl LockRequest {
     ///
     /// Never.
     pub fn acquire(self) -> Acquire {
-        Acquire(match self.wanted() {
-            Ok(wanted) => Taking::Asking(Box::pin(take_guard(wanted))),
-            Err(error) => Taking::Invalid(Some(error)),
+        Acquire(match self.spec() {
+            Ok(spec) => Acquiring::Asking(Box::pin(take_guard(spec))),
+            Err(error) => Acquiring::Invalid(Some(error)),
         })
     }
 
@@ -298,11 +300,11 @@ impl LockRequest {
         succeeded: fn(&F::Output) -> bool,
     ) -> Run<C, F> {
         let (on_lost, release, reentrancy) = (self.on_lost, self.release, self.reentrancy);
-        let taking = match self.wanted() {
-            Ok(wanted) => Taking::Asking(Box::pin(enter(wanted, reentrancy))),
-            Err(error) => Taking::Invalid(Some(error)),
+        let acquiring = match self.spec() {
+            Ok(spec) => Acquiring::Asking(Box::pin(enter(spec, reentrancy))),
+            Err(error) => Acquiring::Invalid(Some(error)),
         };
-        Run::new(taking, body, succeeded, on_lost, release)
+        Run::new(acquiring, body, succeeded, on_lost, release)
     }
 
     /// Finds settings that every verb would refuse, without asking the store: for code that makes
@@ -323,9 +325,9 @@ impl LockRequest {
     /// assert!(request.check().unwrap_err().to_string().contains("10ms"));
     /// ```
     pub fn check(&self) -> Result<(), Error> {
-        let core = self.core.as_ref().map_err(Clone::clone)?;
+        let engine = self.engine.as_ref().map_err(Clone::clone)?;
         let key = self.key.clone().into_result()?;
-        let checked = self.spans().checked(core.max_ttl);
+        let checked = self.spans().checked(engine.max_ttl);
         checked.map(drop).map_err(|error| error.with_key(&key))
     }
 
@@ -338,18 +340,19 @@ impl LockRequest {
         }
     }
 
-    fn wanted(self) -> Result<Wanted, Error> {
+    fn spec(self) -> Result<LockSpec, Error> {
         let spans = self.spans();
-        let core = self.core?;
+        let engine = self.engine?;
         let key = self.key.into_result()?;
-        let ttl = spans.checked(core.max_ttl);
+        let ttl = spans.checked(engine.max_ttl);
         let ttl = ttl.map_err(|error| error.with_key(&key))?;
-        Ok(Wanted {
-            terms: Terms::new(ttl, self.renew == Renew::Auto, self.max_hold).interop(self.interop),
+        Ok(LockSpec {
+            options: LeaseOptions::new(ttl, self.renew == Renew::Auto, self.max_hold)
+                .interop(self.interop),
             wait: self.wait.normal(),
             cooldown: self.cooldown,
-            acquire_timeout: self.acquire_timeout.unwrap_or(core.operation_timeout),
-            core,
+            acquire_timeout: self.acquire_timeout.unwrap_or(engine.operation_timeout),
+            engine,
             key,
         })
     }

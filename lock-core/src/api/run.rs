@@ -6,10 +6,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use crate::api::acquiring::Taking;
+use crate::api::acquiring::Acquiring;
 use crate::api::body::Body;
 use crate::api::handle::LockHandle;
-use crate::api::ownership::Tenure;
+use crate::api::ownership::Ownership;
 use crate::base::BoxFuture;
 use crate::base::error::Error;
 use crate::base::options::{OnLost, ReleaseMode};
@@ -38,7 +38,7 @@ pub struct Run<C, F: Future> {
 }
 
 enum State {
-    Taking(Taking<Tenure>),
+    Acquiring(Acquiring<Ownership>),
     Running(Running),
     Releasing(BoxFuture<'static, Result<(), Error>>),
     Done,
@@ -46,14 +46,14 @@ enum State {
 
 /// The lock that the body runs under.
 struct Running {
-    tenure: Tenure,
+    ownership: Ownership,
     level: Arc<Level>,
-    lost_seat: Option<u32>,
+    lost_waker: Option<u32>,
 }
 
 impl<C, F: Future> Run<C, F> {
     pub(crate) fn new(
-        taking: Taking<Tenure>,
+        acquiring: Acquiring<Ownership>,
         body: Body<C, F>,
         succeeded: fn(&F::Output) -> bool,
         on_lost: OnLost,
@@ -61,7 +61,7 @@ impl<C, F: Future> Run<C, F> {
     ) -> Self {
         Self {
             body,
-            state: State::Taking(taking),
+            state: State::Acquiring(acquiring),
             succeeded,
             on_lost,
             release,
@@ -107,14 +107,14 @@ where
         let this = self.get_mut();
         loop {
             match &mut this.state {
-                State::Taking(taking) => match ready!(taking.poll(context)) {
-                    Ok(tenure) => {
-                        let level = tenure.level();
-                        level.within(|| this.body.start(tenure.handle()));
+                State::Acquiring(acquiring) => match ready!(acquiring.poll(context)) {
+                    Ok(ownership) => {
+                        let level = ownership.level();
+                        level.within(|| this.body.start(ownership.handle()));
                         this.state = State::Running(Running {
-                            tenure,
+                            ownership,
                             level,
-                            lost_seat: None,
+                            lost_waker: None,
                         });
                     }
                     Err(error) => {
@@ -127,14 +127,14 @@ where
                 State::Running(running) => {
                     let (body, succeeded) = (&mut this.body, this.succeeded);
                     let outcome = ready!(running.poll(body, this.on_lost, succeeded, context));
-                    let State::Running(Running { tenure, .. }) =
+                    let State::Running(Running { ownership, .. }) =
                         std::mem::replace(&mut this.state, State::Done)
                     else {
                         unreachable!("the state is looked at above");
                     };
                     match outcome {
-                        Err(loss) => return Poll::Ready(Err(tenure.loss_error(loss))),
-                        Ok(succeeded) => match tenure.end(succeeded, this.release) {
+                        Err(loss) => return Poll::Ready(Err(ownership.loss_error(loss))),
+                        Ok(succeeded) => match ownership.end(succeeded, this.release) {
                             Some(release) => this.state = State::Releasing(release),
                             None => return Poll::Ready(Ok(this.body.take_output())),
                         },
@@ -170,15 +170,15 @@ impl Running {
         succeeded: fn(&F::Output) -> bool,
         context: &mut Context<'_>,
     ) -> Poll<Result<bool, Loss>> {
-        let lost = self.tenure.poll_lost(&mut self.lost_seat, context);
+        let lost = self.ownership.poll_lost(&mut self.lost_waker, context);
         // A hold that reached its limit ends whatever `on_lost` says: that is what the limit is for.
         if let Some(loss) = lost.filter(|loss| on_lost == OnLost::Cancel || *loss == Loss::MaxHold)
         {
-            let _in_span = self.tenure.enter_span();
+            let _in_span = self.ownership.enter_span();
             body.discard();
             return Poll::Ready(Err(loss));
         }
-        let _in_span = self.tenure.enter_span();
+        let _in_span = self.ownership.enter_span();
         // Entered by hand and not by closures: those would be compiled anew, and several times, for
         // every body there is.
         let output = {
@@ -188,7 +188,7 @@ impl Running {
         let succeeded = succeeded(&output);
         // Before the lock is given back, always.
         body.end(output);
-        self.tenure.forget_waker(self.lost_seat.take());
+        self.ownership.forget_waker(self.lost_waker.take());
         Poll::Ready(Ok(succeeded))
     }
 }
@@ -196,7 +196,7 @@ impl Running {
 impl<C, F: Future> fmt::Debug for Run<C, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &self.state {
-            State::Taking(_) => "taking",
+            State::Acquiring(_) => "taking",
             State::Running(_) => "running",
             State::Releasing(_) => "releasing",
             State::Done => "done",

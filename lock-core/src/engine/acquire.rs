@@ -4,81 +4,81 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 
 use tracing::{Instrument, Span};
 
-use crate::active::Hold;
-use crate::api::guard::LockGuard;
+use super::Engine;
+use super::attempt::{Asked, Attempt};
+use super::spec::LockSpec;
+use crate::active::ActiveLease;
 use crate::base::clock::Moment;
 use crate::base::error::Error;
 use crate::base::options::Wait;
-use crate::engine::attempt::{Asked, Pending};
-use crate::engine::spec::Wanted;
-use crate::keeper::Keeper;
 use crate::lease::backoff::{LONGEST, OUTAGE, ask_again_after, pause_after_failure};
-use crate::queue::{Entry, Local, Passed, Patience, Place, Seat, Verdict};
+use crate::queue::{Contender, Entry, Handoff, Patience, Ticket, Verdict};
 use crate::store::{Grant, News};
 
-pub(crate) async fn acquire(wanted: &Wanted) -> Result<LockGuard, Error> {
+/// A lock that was acquired. Dropped before it is settled, it is undone or goes to the next waiter.
+pub(crate) enum Acquired {
+    FromStore(Attempt),
+    FromTask(Handoff),
+}
+
+impl Acquired {
+    pub(crate) fn lease(&self) -> &Arc<ActiveLease> {
+        match self {
+            Acquired::FromStore(attempt) => attempt.lease(),
+            Acquired::FromTask(handoff) => handoff.lease(),
+        }
+    }
+
+    /// Its guard looks after it from here on.
+    pub(crate) fn settle(self) {
+        match self {
+            Acquired::FromStore(attempt) => attempt.settle(),
+            Acquired::FromTask(handoff) => handoff.has_a_guard(),
+        }
+    }
+}
+
+pub(crate) async fn acquire(spec: &LockSpec) -> Result<Acquired, Error> {
     let span = tracing::debug_span!(
         "lock.acquire",
         outcome = tracing::field::Empty,
         waited_ms = tracing::field::Empty
     );
-    let taken = if span.is_disabled() {
-        take(wanted).await
-    } else {
-        // Boxed: where nobody listens it costs nothing.
-        Box::pin(take_in_span(wanted, span)).await
-    };
-    taken.map(|taken| taken.into_guard(wanted.cooldown))
+    if span.is_disabled() {
+        return take(spec).await;
+    }
+    // Boxed: without a subscriber it costs nothing.
+    Box::pin(take_in_span(spec, span)).await
 }
 
-async fn take_in_span(wanted: &Wanted, span: Span) -> Result<Taken, Error> {
-    let clock = wanted.core.keeper.clock.clone();
-    let started = clock.now();
-    let result = take(wanted).instrument(span.clone()).await;
+async fn take_in_span(spec: &LockSpec, span: Span) -> Result<Acquired, Error> {
+    let started = spec.engine.now();
+    let result = take(spec).instrument(span.clone()).await;
     let outcome = result.as_ref().map_or_else(Error::code, |_| "acquired");
     span.record("outcome", outcome);
-    span.record("waited_ms", clock.now().since(started).as_secs_f64() * 1e3);
+    let waited = spec.engine.now().since(started);
+    span.record("waited_ms", waited.as_secs_f64() * 1e3);
     result
 }
 
-/// A lock that was taken: by asking the store, or from another task of this process.
-enum Taken {
-    Asked(Arc<Hold>),
-    Passed(Passed),
-}
-
-impl Taken {
-    fn into_guard(self, cooldown: Duration) -> LockGuard {
-        match self {
-            Taken::Asked(hold) => LockGuard::new(hold, cooldown),
-            Taken::Passed(passed) => {
-                let guard = LockGuard::new(Arc::clone(passed.hold()), cooldown);
-                passed.has_a_guard();
-                guard
-            }
-        }
-    }
-}
-
-async fn take(wanted: &Wanted) -> Result<Taken, Error> {
-    let now = wanted.core.keeper.clock.now();
-    let give_up = match wanted.wait {
-        Wait::None => now + wanted.acquire_timeout,
+async fn take(spec: &LockSpec) -> Result<Acquired, Error> {
+    let now = spec.engine.now();
+    let give_up = match spec.wait {
+        Wait::None => now + spec.acquire_timeout,
         Wait::For(span) => now + span,
         Wait::Forever => Moment::FAR,
     };
-    let mut ticket = None;
+    let mut number = None;
     loop {
-        let taken = match line_up(wanted, &mut ticket, give_up).await {
-            Ok(First::Contends(seat)) => contend(wanted, seat, give_up)
+        let taken = match line_up(spec, &mut number, give_up).await {
+            Ok(FirstInLine::Contends(contender)) => contend(spec, contender, give_up)
                 .await
-                .map(|hold| hold.map(Taken::Asked)),
-            Ok(First::Holds(mut passed)) => {
-                Ok(passed.arrives().then_some(passed).map(Taken::Passed))
+                .map(|attempt| attempt.map(Acquired::FromStore)),
+            Ok(FirstInLine::Holds(mut passed)) => {
+                Ok(passed.arrives().then_some(passed).map(Acquired::FromTask))
             }
             Err(error) => Err(error),
         };
@@ -86,56 +86,63 @@ async fn take(wanted: &Wanted) -> Result<Taken, Error> {
             Ok(Some(taken)) => return Ok(taken),
             // It was not polled when its turn came, and others went before it: it stands in line again.
             Ok(None) => {}
-            Err(error) => return Err(error.with_key(&wanted.key)),
+            Err(error) => return Err(error.with_key(&spec.key)),
         }
     }
 }
 
 /// What becomes of the first in line of this process.
-enum First {
+enum FirstInLine {
     /// It asks the store.
-    Contends(Seat),
+    Contends(Contender),
     /// The lock was passed to it.
-    Holds(Passed),
+    Holds(Handoff),
 }
 
 /// Waits to be the first in line.
 async fn line_up(
-    wanted: &Wanted,
-    ticket: &mut Option<u64>,
+    spec: &LockSpec,
+    number: &mut Option<u64>,
     give_up: Moment,
-) -> Result<First, Error> {
-    let core = &wanted.core;
-    if core.is_draining() {
+) -> Result<FirstInLine, Error> {
+    let engine = &spec.engine;
+    if engine.queue.is_draining() {
         return Err(Error::draining());
     }
-    let patience = match wanted.wait {
+    let patience = match spec.wait {
         Wait::None => Patience::None,
         Wait::For(_) | Wait::Forever => Patience::Waits,
     };
-    match Local::enter(core, &wanted.key, patience, wanted.terms, ticket) {
-        Entry::Contend(seat) => Ok(First::Contends(seat)),
+    match engine
+        .queue
+        .enter(&spec.key, patience, spec.options, number)
+    {
+        Entry::Contend(contender) => Ok(FirstInLine::Contends(contender)),
         Entry::Busy(refusal) => Err(refusal.to_error()),
-        Entry::Queued(place) => stand_in_line(wanted, place, give_up).await,
+        Entry::Queued(number) => stand_in_line(spec, number, give_up).await,
     }
 }
 
-async fn stand_in_line(wanted: &Wanted, mut place: Place, give_up: Moment) -> Result<First, Error> {
-    let keeper = &wanted.core.keeper;
-    let verdict = match verdict_until(&mut place, keeper, give_up).await {
+async fn stand_in_line(
+    spec: &LockSpec,
+    mut number: Ticket,
+    give_up: Moment,
+) -> Result<FirstInLine, Error> {
+    let engine = &spec.engine;
+    let verdict = match verdict_until(&mut number, engine, give_up).await {
         Some(verdict) => Some(verdict),
         // The wait is over. What the contender was told may be old: it asks once more, for all.
-        None => match place.asks_at_last() {
+        None => match number.asks_at_last() {
             Some(held) => Some(Verdict::Busy(held)),
             None => {
-                let patience = keeper.clock.now() + wanted.acquire_timeout;
-                verdict_until(&mut place, keeper, patience).await
+                let patience = engine.now() + spec.acquire_timeout;
+                verdict_until(&mut number, engine, patience).await
             }
         },
     };
     match verdict {
-        Some(Verdict::Contend(seat)) => Ok(First::Contends(seat)),
-        Some(Verdict::Passed(passed)) => Ok(First::Holds(passed)),
+        Some(Verdict::Contend(contender)) => Ok(FirstInLine::Contends(contender)),
+        Some(Verdict::Handoff(passed)) => Ok(FirstInLine::Holds(passed)),
         Some(Verdict::Busy(refusal)) => Err(refusal.to_error()),
         Some(Verdict::Failed(error)) => Err(error),
         None => Err(Error::unavailable(
@@ -144,9 +151,13 @@ async fn stand_in_line(wanted: &Wanted, mut place: Place, give_up: Moment) -> Re
     }
 }
 
-async fn verdict_until(place: &mut Place, keeper: &Arc<Keeper>, until: Moment) -> Option<Verdict> {
-    let mut timer = pin!(keeper.timer(until));
-    poll_fn(|context| match place.poll_verdict(context) {
+async fn verdict_until(
+    number: &mut Ticket,
+    engine: &Arc<Engine>,
+    until: Moment,
+) -> Option<Verdict> {
+    let mut timer = pin!(engine.timers.at(until));
+    poll_fn(|context| match number.poll_verdict(context) {
         Poll::Ready(verdict) => Poll::Ready(Some(verdict)),
         Poll::Pending => timer.as_mut().poll(context).map(|()| None),
     })
@@ -155,37 +166,41 @@ async fn verdict_until(place: &mut Place, keeper: &Arc<Keeper>, until: Moment) -
 
 /// Asks the store until it grants the lock, the wait is over, or the store is out for too long. `None`:
 /// another waiter has taken the seat.
-async fn contend(wanted: &Wanted, seat: Seat, give_up: Moment) -> Result<Option<Arc<Hold>>, Error> {
-    let keeper = &wanted.core.keeper;
-    let mut pending = Pending::new(wanted);
+async fn contend(
+    spec: &LockSpec,
+    contender: Contender,
+    give_up: Moment,
+) -> Result<Option<Attempt>, Error> {
+    let engine = &spec.engine;
+    let mut attempt = Attempt::new(spec);
     let mut doubt = Doubt::default();
-    let waits = wanted.wait != Wait::None;
-    let mut queue = waits && wanted.core.store.is_contended(&wanted.key);
-    if waits && wanted.terms.leaves_gaps() {
-        let left_to_others = wanted.core.courtesy.until(&wanted.key, keeper.clock.now());
+    let waits = spec.wait != Wait::None;
+    let mut queue = waits && spec.engine.store.is_contended(&spec.key);
+    if waits && spec.options.leaves_gaps() {
+        let left_to_others = spec.engine.yielded.until(&spec.key, engine.now());
         if let Some(until) = left_to_others {
-            seat.waits(until.min(give_up));
-            keeper.timer(until.min(give_up)).await;
+            contender.waits(until.min(give_up));
+            engine.timers.at(until.min(give_up)).await;
         }
     }
     loop {
-        if wanted.core.is_draining() {
-            seat.failed(&Error::draining());
+        if spec.engine.queue.is_draining() {
+            contender.failed(&Error::draining());
             return Err(Error::draining());
         }
-        let failure = match pending.ask(&seat, queue, wanted.acquire_timeout).await {
+        let failure = match attempt.ask(&contender, queue, spec.acquire_timeout).await {
             // Too late to begin anything: given back like any grant that nobody wants.
-            Asked::Granted if wanted.core.is_draining() => continue,
+            Asked::Granted if spec.engine.queue.is_draining() => continue,
             Asked::Granted => {
-                let counts = seat.granted(pending.hold());
-                return Ok(counts.then(|| pending.settle()));
+                let counts = contender.granted(attempt.lease());
+                return Ok(counts.then_some(attempt));
             }
-            Asked::Unseated => return Ok(None),
+            Asked::Displaced => return Ok(None),
             // It may be the lease before, whose release has not arrived after all.
-            Asked::Busy(_) if pending.was_behind && wanted.wait == Wait::None => continue,
+            Asked::Busy(_) if attempt.was_behind && spec.wait == Wait::None => continue,
             // A wait that is over ends with an answer to a question that was put after its end.
-            Asked::Busy(refusal) if wanted.wait == Wait::None || pending.asked >= give_up => {
-                seat.gives_up(&refusal);
+            Asked::Busy(refusal) if spec.wait == Wait::None || attempt.asked >= give_up => {
+                contender.gives_up(&refusal);
                 return Err(refusal.to_error());
             }
             // Ask once more, to be queued: whoever releases from here on wakes this waiter.
@@ -194,42 +209,47 @@ async fn contend(wanted: &Wanted, seat: Seat, give_up: Moment) -> Result<Option<
                 continue;
             }
             Asked::Busy(refusal) => {
-                let again = ask_again_after(&refusal, pending.token(), doubt.refusals);
-                let until = keeper.clock.now() + again;
+                let again = ask_again_after(&refusal, attempt.token(), doubt.refusals);
+                let until = engine.now() + again;
                 doubt.refused();
-                seat.refused(&refusal, until, give_up);
+                contender.refused(&refusal, until, give_up);
                 // Anything but a grant that surely lasts: ask. A key that was given is found.
-                if let Some(grant) = given(&seat, keeper, until, give_up).await
-                    && !wanted.core.is_draining()
-                    && pending.take_over(grant)
+                if let Some(grant) = given(&contender, engine, until, give_up).await
+                    && !spec.engine.queue.is_draining()
+                    && attempt.take_over(grant)
                 {
-                    let counts = seat.granted(pending.hold());
-                    return Ok(counts.then(|| pending.settle()));
+                    let counts = contender.granted(attempt.lease());
+                    return Ok(counts.then_some(attempt));
                 }
                 continue;
             }
             Asked::Failed(failure) => failure,
         };
-        let now = keeper.clock.now();
+        let now = engine.now();
         let over = doubt.failed(now) || now >= give_up;
-        if failure.is_final() || wanted.wait == Wait::None || over {
-            seat.failed(&failure.error);
+        if failure.is_final() || spec.wait == Wait::None || over {
+            contender.failed(&failure.error);
             return Err(failure.error);
         }
         let until = (now + pause_after_failure(doubt.failures)).min(give_up);
-        seat.unanswered(&failure.error, until);
+        contender.unanswered(&failure.error, until);
         // From here on every ask queues: a script, which knows its own token when it is repeated.
         queue = true;
-        keeper.timer(until).await;
+        engine.timers.at(until).await;
     }
 }
 
 /// Waits for a push, or for the time to ask. `None`: ask now.
-async fn given(seat: &Seat, keeper: &Arc<Keeper>, until: Moment, give_up: Moment) -> Option<Grant> {
+async fn given(
+    contender: &Contender,
+    engine: &Arc<Engine>,
+    until: Moment,
+    give_up: Moment,
+) -> Option<Grant> {
     let mut until = until;
     loop {
-        let mut timer = pin!(keeper.timer(until.min(give_up)));
-        let news = poll_fn(|context| match seat.poll_news(context) {
+        let mut timer = pin!(engine.timers.at(until.min(give_up)));
+        let news = poll_fn(|context| match contender.poll_news(context) {
             Poll::Ready(news) => Poll::Ready(Some(news)),
             Poll::Pending => timer.as_mut().poll(context).map(|()| None),
         })
@@ -238,8 +258,8 @@ async fn given(seat: &Seat, keeper: &Arc<Keeper>, until: Moment, give_up: Moment
             Some(News::Ask) | None => return None,
             Some(News::Given(grant)) => return Some(grant),
             Some(News::Next(after)) => {
-                until = keeper.clock.now() + after.min(LONGEST);
-                seat.waits(until.min(give_up));
+                until = engine.now() + after.min(LONGEST);
+                contender.waits(until.min(give_up));
             }
         }
     }
@@ -275,6 +295,8 @@ impl Doubt {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use crate::active::Hold;
+use super::Engine;
+use super::cleanup::Cleanup;
+use super::spec::LockSpec;
+use crate::active::ActiveLease;
 use crate::base::clock::Moment;
 use crate::base::token::Token;
-use crate::engine::spec::Wanted;
-use crate::keeper::Job;
 use crate::lease::Phase;
 use crate::lease::deadline::{Anchor, GRANT};
-use crate::queue::{Seat, Unseated};
+use crate::queue::{Contender, Displaced};
 use crate::store::{Failure, Grant, Lane, Operation, Outcome, Refusal};
 
 /// What came of a question.
@@ -21,13 +22,14 @@ pub(crate) enum Asked {
     Busy(Refusal),
     Failed(Failure),
     /// Another waiter has taken the seat, and undone what was sent before.
-    Unseated,
+    Displaced,
 }
 
 /// A lease that is being asked for. It is armed with the keeper before the first byte is sent, and
 /// dropped without being settled it is undone, whatever may still be on its way.
-pub(crate) struct Pending {
-    hold: Arc<Hold>,
+pub(crate) struct Attempt {
+    engine: Arc<Engine>,
+    lease: Arc<ActiveLease>,
     lane: Lane,
     /// Whether the store may know of it: in its queue, or by a send that was not answered.
     known: bool,
@@ -42,14 +44,17 @@ pub(crate) struct Pending {
     settled: bool,
 }
 
-impl Pending {
-    pub(crate) fn new(wanted: &Wanted) -> Self {
-        let core = &wanted.core;
-        let lane = core.store.acquiring_lane();
-        let address = core.store.address(core.tokens.manager(), lane);
-        let hold = Hold::new(core, &wanted.key, wanted.terms, address);
+impl Attempt {
+    pub(crate) fn new(spec: &LockSpec) -> Self {
+        let engine = &spec.engine;
+        let lane = engine.store.acquiring_lane();
+        let address = engine.store.address(engine.tokens.manager(), lane);
+        let token = engine.tokens.fresh_at(address, engine.now());
+        let clock = engine.timers.clock();
+        let lease = ActiveLease::new(&spec.key, token, spec.options, clock);
         Self {
-            hold,
+            engine: Arc::clone(engine),
+            lease,
             lane,
             known: false,
             asked: Moment(0),
@@ -61,49 +66,54 @@ impl Pending {
     }
 
     pub(crate) fn token(&self) -> Token {
-        self.hold.token
+        self.lease.token
     }
 
-    pub(crate) async fn ask(&mut self, seat: &Seat, queue: bool, patience: Duration) -> Asked {
-        let core = &self.hold.core;
+    pub(crate) async fn ask(
+        &mut self,
+        contender: &Contender,
+        queue: bool,
+        patience: Duration,
+    ) -> Asked {
+        let engine = &self.engine;
         // A lease whose release goes before on the same way need not be named. If that comes to nothing,
         // it is named the second time.
         let plain = !queue && !self.known && !self.was_behind;
         let way = plain.then_some(self.lane);
-        let sent = core.keeper.clock.now();
-        let Ok(before) = seat.asking(&self.hold, self.lane, way, sent) else {
-            return Asked::Unseated;
+        let sent = engine.now();
+        let Ok(before) = contender.asking(&self.lease, self.lane, way, sent) else {
+            return Asked::Displaced;
         };
         let behind = before.is_some_and(|before| before.is_on(way));
         let replaces = before.filter(|_| !behind).map(|before| before.lease);
-        let operation = Operation::Acquire(self.hold.acquire(queue, replaces, self.known));
+        let operation = Operation::Acquire(self.lease.acquire(queue, replaces, self.known));
         self.asked = sent;
-        self.hold.ask(sent + patience);
-        core.keeper.arm(&self.hold);
+        self.lease.ask(sent + patience);
+        engine.keeper.arm(&self.lease);
         let known = std::mem::replace(&mut self.known, true);
         self.in_flight = true;
         self.anchor = None;
-        let mut answer = core.store.execute(operation, self.lane);
+        let mut answer = engine.store.execute(operation, self.lane);
         let mut waker = None;
         let outcome = poll_fn(|context| {
             // What has been undone is not to be sent.
-            if self.hold.is_closed() {
-                return Poll::Ready(Err(Unseated));
+            if self.lease.is_closed() {
+                return Poll::Ready(Err(Displaced));
             }
             if let Poll::Ready(outcome) = answer.as_mut().poll(context) {
                 return Poll::Ready(Ok(Some(outcome)));
             }
-            self.hold.wake_on_change(&mut waker, context.waker());
-            if core.keeper.clock.now() >= sent + patience {
+            self.lease.wake_on_change(&mut waker, context.waker());
+            if engine.now() >= sent + patience {
                 Poll::Ready(Ok(None))
             } else {
                 Poll::Pending
             }
         })
         .await;
-        self.hold.forget_waker(waker);
+        self.lease.forget_waker(waker);
         let Ok(outcome) = outcome else {
-            return Asked::Unseated;
+            return Asked::Displaced;
         };
         self.in_flight = false;
         let (outcome, repeated) = match outcome {
@@ -111,16 +121,16 @@ impl Pending {
             outcome => (outcome, false),
         };
         if repeated {
-            self.hold.note_late_twin();
+            self.lease.note_late_duplicate();
         }
         match outcome {
-            Some(Outcome::Granted(fence)) if self.hold.grant(sent, fence) => {
-                core.keeper.rearm(&self.hold);
+            Some(Outcome::Granted(fence)) if self.lease.grant(sent, fence) => {
+                engine.keeper.arm(&self.lease);
                 Asked::Granted
             }
-            Some(Outcome::Granted(_)) if self.hold.is_closed() => {
+            Some(Outcome::Granted(_)) if self.lease.is_closed() => {
                 self.in_flight = true;
-                Asked::Unseated
+                Asked::Displaced
             }
             Some(Outcome::Granted(_)) => Asked::Failed(Failure::unanswered(
                 "the store's answer came after the ttl had run out",
@@ -138,16 +148,16 @@ impl Pending {
             Some(Outcome::Failed(failure)) => {
                 self.known = known || failure.ambiguous;
                 if failure.ambiguous {
-                    self.hold.note_late_twin();
+                    self.lease.note_late_duplicate();
                 }
                 Asked::Failed(failure)
             }
             Some(_) => {
-                self.hold.note_late_twin();
+                self.lease.note_late_duplicate();
                 Asked::Failed(Failure::not_understood())
             }
             None => {
-                self.hold.note_late_twin();
+                self.lease.note_late_duplicate();
                 Asked::Failed(Failure::unanswered(format!(
                     "the store gave no answer within {patience:?}"
                 )))
@@ -157,50 +167,51 @@ impl Pending {
 
     /// The store has given the key to this waiter. `false`: for how long is not known well enough.
     pub(crate) fn take_over(&self, grant: Grant) -> bool {
-        let keeper = &self.hold.core.keeper;
-        let longest = self.hold.ttl().min(GRANT);
+        let longest = self.lease.ttl().min(GRANT);
         let deadline = self
             .anchor
-            .and_then(|anchor| anchor.deadline(grant.ends, keeper.clock.now(), longest));
-        let counts = deadline.is_some_and(|deadline| self.hold.take_over(deadline, grant.fence));
+            .and_then(|anchor| anchor.deadline(grant.ends, self.engine.now(), longest));
+        let counts = deadline.is_some_and(|deadline| self.lease.take_over(deadline, grant.fence));
         if counts {
-            keeper.rearm(&self.hold);
+            self.engine.keeper.arm(&self.lease);
         }
         counts
     }
 
-    pub(crate) fn hold(&self) -> &Arc<Hold> {
-        &self.hold
+    pub(crate) fn lease(&self) -> &Arc<ActiveLease> {
+        &self.lease
     }
 
     /// Granted: from here on the guard looks after it.
-    pub(crate) fn settle(mut self) -> Arc<Hold> {
+    pub(crate) fn settle(mut self) {
         self.settled = true;
-        Arc::clone(&self.hold)
     }
 }
 
-impl Drop for Pending {
+impl Drop for Attempt {
     fn drop(&mut self) {
         if self.settled {
             return;
         }
-        // One that has lost its seat is undone already, but for what it sent at that very moment.
-        let undone = self.hold.close() == Phase::Closed;
+        let engine = &self.engine;
+        // An attempt that has lost its turn is undone already, but for what it sent at that very moment.
+        let undone = engine.close(&self.lease) == Phase::Closed;
         if self.known && !undone {
-            self.hold.core.local.note_unreleased(&self.hold);
+            engine.queue.note_unreleased(&self.lease);
         }
         if self.in_flight || (self.known && !undone) {
-            undo(&self.hold, self.lane, self.in_flight);
+            engine.undo(&self.lease, self.lane, self.in_flight);
         }
     }
 }
 
-/// Undoes whatever a lease that is closed has asked for by this lane.
-pub(crate) fn undo(hold: &Hold, lane: Lane, in_flight: bool) {
-    if in_flight {
-        // Only an answer proves that nothing more of it will arrive.
-        hold.note_late_twin();
+impl Engine {
+    /// Undoes the effect of a closed lease's questions, which went by this lane.
+    pub(super) fn undo(self: &Arc<Self>, lease: &ActiveLease, lane: Lane, in_flight: bool) {
+        if in_flight {
+            // Only an answer proves that nothing more of it will arrive.
+            lease.note_late_duplicate();
+        }
+        Cleanup::undo(self, lease, lane).submit();
     }
-    hold.core.keeper.submit(Job::undo(hold, lane));
 }

@@ -1,51 +1,59 @@
-//! What a manager is made of, how it starts, and how a lock is taken and given back.
+//! The engine of a manager: how a lock is acquired, kept, handed on and released.
+//!
+//! [`Engine`] owns the store, the [keeper](crate::keeper) and the [queue](crate::queue) of the process. They
+//! know nothing of it: the keeper reports lost leases, the queue gives back what it takes away from futures
+//! that are not polled, and the store reports its [events], each through a weak reference.
 
 pub(crate) mod acquire;
 pub(crate) mod attempt;
+mod check_waiters;
+pub(crate) mod cleanup;
+mod deferred_release;
+mod events;
+pub(crate) mod loss_watch;
 pub(crate) mod reentry;
 pub(crate) mod release;
 pub(crate) mod spec;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
+use std::task::Context;
 use std::time::Duration;
 
+use crate::active::{ActiveLease, Closed};
+use crate::base::clock::Moment;
 use crate::base::error::Error;
 use crate::base::options::{MAX_TTL, Wait};
 use crate::base::settings::Settings;
 use crate::base::token::{Address, TokenSource};
-use crate::keeper::{Job, Keeper};
+use crate::keeper::Keeper;
+use crate::lease::cohort::GAP;
 use crate::lease::yield_turn::YieldedKeys;
-use crate::queue::Local;
-use crate::store::{
-    Event, Events, MemoryStore, News, QuorumNode, QuorumSettings, QuorumStore, Store,
-};
-
-/// After a loss of all data the owners look at their leases at once. Waiters ask so much later, so that no owner
-/// still believes in a lock that a waiter gets.
-const OWNERS_FIRST: Duration = Duration::from_secs(1);
+use crate::lease::{Loss, Phase};
+use crate::queue::Queue;
+use crate::store::{Events, MemoryStore, QuorumNode, QuorumSettings, QuorumStore, Store};
+use crate::timer::Timers;
 
 /// What all clones, guards and handles of a manager share.
-pub(crate) struct Core {
+pub(crate) struct Engine {
     pub(crate) tokens: TokenSource,
+    pub(crate) timers: Arc<Timers>,
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) local: Local,
+    pub(crate) queue: Arc<Queue>,
     /// Keys that are left to clients of other libraries for a moment.
-    pub(crate) courtesy: YieldedKeys,
+    pub(crate) yielded: YieldedKeys,
     pub(crate) operation_timeout: Duration,
     pub(crate) connect_timeout: Duration,
     /// The ttl and the wait of a request that names none.
     pub(crate) defaults: (Duration, Wait),
     /// The longest ttl and cooldown.
     pub(crate) max_ttl: Duration,
-    pub(crate) draining: AtomicBool,
     /// The embedded store, where it is one: for tests to command.
     #[cfg(feature = "test-util")]
     pub(crate) memory: Option<Arc<MemoryStore>>,
 }
 
-impl Core {
+impl Engine {
     /// Starts the keeper on an embedded store.
     pub(crate) fn start_embedded(
         store: Arc<MemoryStore>,
@@ -65,8 +73,8 @@ impl Core {
             assume_fresh: settings.assume_fresh,
             operation_timeout: settings.operation_timeout,
         };
-        let store = |keeper: &Arc<Keeper>, manager| -> Arc<dyn Store> {
-            QuorumStore::new(nodes, quorum, keeper, TokenSource::new(manager))
+        let store = |timers: &Arc<Timers>, manager| -> Arc<dyn Store> {
+            QuorumStore::new(nodes, quorum, timers, TokenSource::new(manager))
         };
         Self::assemble(store, None, settings)
     }
@@ -82,78 +90,94 @@ impl Core {
         allow(unused_variables, reason = "only tests command the embedded store")
     )]
     fn assemble(
-        store: impl FnOnce(&Arc<Keeper>, Address) -> Arc<dyn Store>,
+        store: impl FnOnce(&Arc<Timers>, Address) -> Arc<dyn Store>,
         memory: Option<Arc<MemoryStore>>,
         settings: Settings,
     ) -> Result<Arc<Self>, Error> {
         let manager = Address::random();
-        let keeper = Keeper::new(settings.clock, settings.operation_timeout);
-        let store = store(&keeper, manager);
-        // The store speaks to a manager that may be gone: it keeps none alive.
-        let listener: Arc<OnceLock<Weak<Core>>> = Arc::default();
-        let events = Events::new(manager, {
-            let listener = Arc::clone(&listener);
-            move |event| {
-                if let Some(core) = listener.get().and_then(Weak::upgrade) {
-                    core.hear(event);
-                }
-            }
-        });
-        let core = Arc::new(Core {
+        let timers = Timers::new(settings.clock);
+        let keeper = Keeper::new(Arc::clone(&timers), settings.operation_timeout);
+        let store = store(&timers, manager);
+        let engine = Arc::new_cyclic(|engine: &Weak<Self>| Engine {
             tokens: TokenSource::new(manager),
+            timers: Arc::clone(&timers),
+            queue: Queue::new(Arc::clone(&keeper), Box::new(engine.clone())),
             keeper: Arc::clone(&keeper),
             store: Arc::clone(&store),
-            local: Local::default(),
-            courtesy: YieldedKeys::default(),
+            yielded: YieldedKeys::default(),
             operation_timeout: settings.operation_timeout,
             connect_timeout: settings.connect_timeout,
             defaults: settings.defaults,
             max_ttl: settings.max_ttl.unwrap_or(MAX_TTL),
-            draining: AtomicBool::new(false),
             #[cfg(feature = "test-util")]
             memory,
         });
-        let _ = listener.set(Arc::downgrade(&core));
+        // The store and the keeper report to an engine that may be gone: they keep none alive.
+        let listener = Arc::downgrade(&engine);
+        let events = Events::new(manager, move |event| {
+            if let Some(engine) = listener.upgrade() {
+                engine.hear(event);
+            }
+        });
         let background = Arc::clone(&store).background(events);
-        keeper.start(store, background).map_err(|error| {
+        let listener = Box::new(Arc::downgrade(&engine));
+        let started = keeper.start(store, background, listener);
+        started.map_err(|error| {
             Error::unavailable(format!("the keeper's thread cannot be started: {error}"))
         })?;
-        Ok(core)
-    }
-}
-
-impl Core {
-    pub(crate) fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::SeqCst)
+        Ok(engine)
     }
 
-    fn hear(self: Arc<Self>, event: Event) {
-        match event {
-            Event::News {
-                key,
-                token,
-                grant,
-                news,
-            } => {
-                // A waiter that is gone in the meantime must not keep the others waiting.
-                if !Local::tell(&self, &key, token, news) {
-                    let given = matches!(news, News::Given(_));
-                    let job = Job::nobodys(&self, key, token, grant, given);
-                    self.keeper.submit(job);
-                }
-            }
-            Event::Interrupted => Local::tell_all(&self, News::Ask),
-            Event::Flushed => {
-                for hold in self.local.held() {
-                    hold.renew_now();
-                }
-                Local::tell_all(&self, News::Next(OWNERS_FIRST));
-            }
+    pub(crate) fn now(&self) -> Moment {
+        self.timers.now()
+    }
+
+    // Every look at a lease reads the clock first: a process that was stopped for longer than its lease
+    // notices the loss at the first look.
+
+    pub(crate) fn phase(&self, lease: &ActiveLease) -> Phase {
+        let (phase, lost) = lease.observe();
+        if lost {
+            self.queue.abandon(lease);
+        }
+        phase
+    }
+
+    pub(crate) fn is_valid(&self, lease: &ActiveLease) -> bool {
+        self.phase(lease) == Phase::Held
+    }
+
+    /// The loss, if the lease is lost or was never held. Wakes the task when the lease gets lost.
+    pub(crate) fn poll_lost(
+        &self,
+        lease: &ActiveLease,
+        waker_id: &mut Option<u32>,
+        context: &Context<'_>,
+    ) -> Option<Loss> {
+        lease.wake_on_change(waker_id, context.waker());
+        match self.phase(lease) {
+            Phase::Lost(loss) => Some(loss),
+            _ => None,
         }
     }
+
+    /// Ends the lease on this side. Answers the phase it was in, `Closed` also if bodies are still under it.
+    pub(crate) fn close(&self, lease: &Arc<ActiveLease>) -> Phase {
+        let Closed::Now { before, gap } = lease.close() else {
+            return Phase::Closed;
+        };
+        if gap {
+            // Waiters of other processes come before the tasks of this one.
+            let now = self.now();
+            self.yielded
+                .stand_back(&lease.key, now + GAP + GAP / 5, now);
+        }
+        self.keeper.disarm(lease);
+        before
+    }
 }
 
-impl Drop for Core {
+impl Drop for Engine {
     fn drop(&mut self) {
         self.keeper.close();
     }

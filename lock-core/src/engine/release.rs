@@ -1,69 +1,95 @@
-//! Giving a lease back without waiting for the store.
+//! Giving a lease back: what follows when its owner has ended.
 
 use std::sync::Arc;
 
-use crate::active::Hold;
-use crate::keeper::{Job, Start};
+use super::Engine;
+use super::cleanup::Cleanup;
+use super::deferred_release::{DeferredRelease, Start};
+use crate::active::ActiveLease;
 use crate::lease::{Loss, Phase};
-use crate::queue::{Left, Local};
+use crate::queue::{ReleaseState, Successor};
 
-/// Ends a tenure: the lease is passed on to another task of this process, or ended on this side.
-/// Answers the phase it was in, `Closed` if there is nothing to tell the store, and the lease that the
-/// store is to be told of.
-pub(crate) fn end(hold: &Arc<Hold>) -> (Phase, Arc<Hold>) {
-    match Local::pass(hold) {
-        Some(kept) => (kept.close(), kept),
-        None => (Phase::Closed, Arc::clone(hold)),
+/// What the store has to hear of a lease whose owner has ended.
+pub(crate) enum Ended {
+    /// The lease was held to its end.
+    Held(Arc<ActiveLease>),
+    Lost(Arc<ActiveLease>, Loss),
+    /// Nothing: the lease goes on, or was never held.
+    Nothing,
+}
+
+impl Engine {
+    /// Ends an ownership: the lease is handed on to another task of this process, or ended on this side.
+    pub(crate) fn end(self: &Arc<Self>, lease: &Arc<ActiveLease>) -> Ended {
+        match self.queue.hand_on(lease) {
+            Successor::Waiter {
+                lease,
+                check_waiters,
+            } => {
+                if check_waiters {
+                    self.check_waiters(&lease);
+                }
+                Ended::Nothing
+            }
+            Successor::Store(lease) => match self.close(&lease) {
+                Phase::Held => Ended::Held(lease),
+                Phase::Lost(loss) => Ended::Lost(lease, loss),
+                Phase::Asking | Phase::Closed => Ended::Nothing,
+            },
+        }
+    }
+
+    /// Ends an ownership, and tells the store in the background.
+    pub(crate) fn end_in_background(self: &Arc<Self>, lease: &Arc<ActiveLease>) {
+        self.tell_later(self.end(lease));
+    }
+
+    /// The keeper tells the store.
+    pub(crate) fn tell_later(self: &Arc<Self>, ended: Ended) {
+        match ended {
+            Ended::Held(lease) => self.release_later(&lease),
+            Ended::Lost(lease, loss) => self.discard(&lease, loss),
+            Ended::Nothing => {}
+        }
+    }
+
+    /// The lease was held to its end, and the keeper releases it.
+    pub(crate) fn release_later(self: &Arc<Self>, lease: &Arc<ActiveLease>) {
+        self.queue.leave(lease, left_by(lease));
+        Cleanup::release(self, lease).submit();
+    }
+
+    /// The lease was held to its end, and the runtime of the caller releases it if it goes on.
+    pub(crate) fn release_on_the_way(self: &Arc<Self>, lease: &Arc<ActiveLease>) {
+        let lane = self.store.ordered_lane();
+        let Some((lane, busy)) = lane.filter(|_| !lease.has_late_duplicate()) else {
+            return self.release_later(lease);
+        };
+        let deferred = DeferredRelease::new(Cleanup::release(self, lease));
+        match left_by(lease) {
+            ReleaseState::Steppable => self.queue.leave_on_the_way(lease, deferred.clone()),
+            left => self.queue.leave(lease, left),
+        }
+        // Among many requests that are sent together, the release and the next acquire are too.
+        deferred.go(lane, if busy { Start::Now } else { Start::Soon });
+    }
+
+    /// Discards a lost lease: its key goes if it is still there, and a free key goes to the first waiter.
+    pub(crate) fn discard(self: &Arc<Self>, lease: &Arc<ActiveLease>, loss: Loss) {
+        let left = match loss {
+            Loss::NotOurs => ReleaseState::Nothing,
+            // The ownership is over: the next owner need not wait for its key to run out.
+            Loss::Expired | Loss::MaxHold => ReleaseState::Steppable,
+        };
+        self.queue.leave(lease, left);
+        Cleanup::discard(self, lease).submit();
     }
 }
 
-/// Ends a tenure, and sees to it that the store hears of it if it has to.
-pub(crate) fn in_background(hold: &Arc<Hold>) {
-    match end(hold) {
-        (Phase::Held, hold) => release_later(&hold),
-        (Phase::Lost(loss), hold) => discard(&hold, loss),
-        (Phase::Asking | Phase::Closed, _) => {}
+/// The next owner may step over a release, but not over a cooldown.
+fn left_by(lease: &ActiveLease) -> ReleaseState {
+    match lease.cooldown().is_zero() {
+        true => ReleaseState::Steppable,
+        false => ReleaseState::Known,
     }
-}
-
-/// The lease was held to its end.
-pub(crate) fn release_later(hold: &Hold) {
-    let left = match hold.cooldown().is_zero() {
-        true => Left::Steppable,
-        false => Left::Known,
-    };
-    hold.core.local.leave(hold, left);
-    hold.core.keeper.submit(Job::release(hold));
-}
-
-/// The lease was held to its end, and its runtime goes on.
-pub(crate) fn release_on_the_way(hold: &Hold) {
-    let core = &hold.core;
-    let lane = core.store.ordered_lane();
-    let Some((lane, busy)) = lane.filter(|_| !hold.has_late_twin()) else {
-        return release_later(hold);
-    };
-    let errand = core.keeper.entrust(Job::release(hold));
-    if hold.cooldown().is_zero() {
-        core.local.leave_on_the_way(hold, &errand);
-    } else {
-        core.local.leave(hold, Left::Known);
-    }
-    // Among many that go together the release and whatever comes next do too.
-    errand.go(lane, if busy { Start::Now } else { Start::Soon });
-}
-
-/// What is to be done about a lost lease in the store: if it may still be there, it goes, and a key that is free
-/// goes to the first waiter.
-pub(crate) fn discard(hold: &Hold, loss: Loss) {
-    let core = &hold.core;
-    core.local.leave(
-        hold,
-        match loss {
-            Loss::NotOurs => Left::Nothing,
-            // The tenure is over: the next owner need not wait for its key to run out.
-            _ => Left::Steppable,
-        },
-    );
-    core.keeper.submit(Job::discard(hold));
 }

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Core;
+use super::Engine;
 use crate::base::options::Wait;
-use crate::lease::Terms;
+use crate::lease::LeaseOptions;
 
 /// A checked request.
-pub(crate) struct Wanted {
-    pub(crate) core: Arc<Core>,
+pub(crate) struct LockSpec {
+    pub(crate) engine: Arc<Engine>,
     pub(crate) key: Arc<str>,
-    pub(crate) terms: Terms,
+    pub(crate) options: LeaseOptions,
     pub(crate) wait: Wait,
     pub(crate) cooldown: Duration,
     pub(crate) acquire_timeout: Duration,

@@ -1,11 +1,12 @@
-//! The keeper: one thread that renews and releases for a whole manager.
+//! The keeper: one thread that renews all leases of a manager and runs its background tasks.
 //!
-//! It has a runtime and a link to the store of its own, so an application runtime that is starved,
-//! or has ended, costs no lease. It is also the kit's only timer: a lock works in any runtime, with
-//! timers or without, and under a paused test clock.
+//! # Why a thread
+//!
+//! A renewal must not wait for an application runtime that is blocked, starved or gone. The thread has a
+//! runtime and a connection to the store of its own, and it fires the kit's [timers](crate::timer). An
+//! uncontended acquire and release do not wake it, because a lease is added to its schedule without a ring
+//! unless the lease is due before the thread would look anyway.
 
-mod errand;
-mod jobs;
 mod schedule;
 mod thread;
 
@@ -16,115 +17,105 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use tokio::sync::Notify;
-
-use crate::active::Hold;
-use crate::base::clock::{Clock, Moment};
+use crate::active::ActiveLease;
+use crate::base::BoxFuture;
 use crate::base::sync::{WakerSet, lock, wake_all};
-use crate::store::{BoxFuture, Store};
+use crate::store::Store;
+use crate::timer::Timers;
 
-use errand::Errands;
-pub(crate) use errand::{Errand, Start};
-pub(crate) use jobs::Job;
 use schedule::Schedule;
 
-/// The side of the keeper that everybody else sees.
+/// Hears what the keeper finds out about leases. Called on the keeper's thread, with no lock held.
+pub(crate) trait LeaseListener: Send + Sync {
+    /// The lease is lost.
+    fn lost(&self, lease: &Arc<ActiveLease>);
+
+    /// The question for this lease has no answer, and its time is over.
+    fn overdue(&self, lease: &Arc<ActiveLease>);
+}
+
+/// The keeper as the other threads use it.
 #[derive(Debug)]
 pub(crate) struct Keeper {
-    pub(crate) clock: Clock,
+    pub(crate) timers: Arc<Timers>,
     /// How long one operation of the keeper may go unanswered.
     operation_timeout: Duration,
     state: Mutex<State>,
-    /// Rung when the thread has to look before it planned to.
-    bell: Arc<Notify>,
 }
 
-#[derive(Debug)]
 struct State {
     schedule: Schedule,
     guards: usize,
-    jobs: Vec<Job>,
-    errands: Errands,
-    /// Jobs accepted and not finished, the ones in `jobs` and `errands` included.
-    open_jobs: usize,
-    /// When the thread will look again by itself.
-    planned: Moment,
-    /// No manager, guard or handle is left: finish the jobs and end.
+    /// Tasks for the thread to begin.
+    tasks: Vec<BoxFuture<'static, ()>>,
+    open_tasks: usize,
+    /// No manager, guard or handle is left: the thread ends when no task is open.
     closing: bool,
-    /// Who waits for everything to be given back.
+    /// Tasks that wait until nothing is left to do.
     draining: WakerSet,
 }
 
-/// What a keeper still has to do.
+/// The work that a keeper still has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Load {
     /// Guards that have not ended, those of lost leases included.
     pub(crate) guards: usize,
-    /// Releases accepted and not finished.
-    pub(crate) jobs: usize,
+    /// Tasks that are not finished.
+    pub(crate) tasks: usize,
 }
 
 impl Load {
-    const NONE: Load = Load { guards: 0, jobs: 0 };
+    const NONE: Load = Load {
+        guards: 0,
+        tasks: 0,
+    };
 }
 
 impl Keeper {
-    pub(crate) fn new(clock: Clock, operation_timeout: Duration) -> Arc<Self> {
-        let bell = Arc::new(Notify::new());
-        #[cfg(feature = "test-util")]
-        if let Clock::Manual(clock) = &clock {
-            clock.ring_on_change(&bell);
-        }
+    pub(crate) fn new(timers: Arc<Timers>, operation_timeout: Duration) -> Arc<Self> {
         Arc::new(Self {
-            clock,
+            timers,
             operation_timeout,
             state: Mutex::new(State {
                 schedule: Schedule::default(),
                 guards: 0,
-                jobs: Vec::new(),
-                errands: Errands::default(),
-                open_jobs: 0,
-                planned: Moment::FAR,
+                tasks: Vec::new(),
+                open_tasks: 0,
                 closing: false,
                 draining: WakerSet::default(),
             }),
-            bell,
         })
     }
 
-    /// Starts the thread. `background` is what the store does there on its own.
+    /// Starts the thread. `background` is the store's own work there.
     pub(crate) fn start(
         self: &Arc<Self>,
         store: Arc<dyn Store>,
         background: BoxFuture<'static, ()>,
+        listener: Box<dyn LeaseListener>,
     ) -> io::Result<()> {
-        thread::start(Arc::clone(self), store, background)
+        thread::start(Arc::clone(self), store, background, listener)
     }
 
-    /// Puts a hold on the schedule, before its lock is asked for.
-    pub(crate) fn arm(&self, hold: &Arc<Hold>) {
-        self.look_in_time(lock(&self.state), hold);
-    }
-
-    /// The hold's lease changed: sees to it that the thread looks in time.
-    pub(crate) fn rearm(&self, hold: &Arc<Hold>) {
-        self.look_in_time(lock(&self.state), hold);
-    }
-
-    /// Only ever earlier: a look that comes too early finds nothing to do, and plans the next.
-    fn look_in_time(&self, mut state: MutexGuard<'_, State>, hold: &Arc<Hold>) {
-        // Under the schedule's lock, so that whoever closed the lease in between is seen.
-        if let Some(due) = hold.due()
-            && due < hold.scheduled()
+    /// Sees to it that the thread looks at the lease in time: before its lock is asked for, and whenever
+    /// the lease has changed.
+    pub(crate) fn arm(&self, lease: &Arc<ActiveLease>) {
+        let mut state = lock(&self.state);
+        // Under the schedule's lock, so that a lease that was closed in between stays out.
+        //
+        // Only ever earlier, because a look that comes too early finds nothing to do and plans the next.
+        if let Some(due) = lease.due()
+            && due < lease.scheduled()
         {
-            state.schedule.set_hold(hold, due);
-            self.plan(state, due);
+            state.schedule.set(lease, due);
+            drop(state);
+            self.timers.plan(due);
         }
     }
 
-    /// The hold's lease is closed.
-    pub(crate) fn disarm(&self, hold: &Arc<Hold>) {
-        lock(&self.state).schedule.remove_hold(hold);
+    /// The lease is closed.
+    pub(crate) fn disarm(&self, lease: &Arc<ActiveLease>) {
+        lock(&self.state).schedule.remove(lease);
     }
 
     /// There is one more guard.
@@ -136,74 +127,47 @@ impl Keeper {
     pub(crate) fn guard_ended(&self) {
         let mut state = lock(&self.state);
         state.guards -= 1;
-        let waiting = state.idle_waiters();
-        drop(state);
-        wake_all(waiting);
+        self.less_to_do(state);
     }
 
-    pub(crate) fn submit(&self, job: Job) {
-        let mut state = lock(&self.state);
-        state.jobs.push(job);
-        state.open_jobs += 1;
-        drop(state);
-        self.bell.notify_one();
+    /// Counts a task that [`drain`](crate::LockManager::drain) and the end of the thread wait for.
+    pub(crate) fn open_task(self: &Arc<Self>) -> OpenTask {
+        lock(&self.state).open_tasks += 1;
+        OpenTask(Arc::clone(self))
     }
 
-    /// Resolves at `at`, in any runtime or none.
-    pub(crate) fn timer(self: &Arc<Self>, at: Moment) -> Timer {
-        Timer {
-            keeper: Arc::clone(self),
-            at,
-            id: None,
-        }
-    }
-
-    /// Wakes once, at `at` or soon after.
-    pub(crate) fn wake_at(&self, at: Moment, waker: &Waker) {
-        let mut state = lock(&self.state);
-        state.schedule.add_timer(at, &mut None, waker);
-        self.plan(state, at);
+    /// Runs a task on the thread. Nothing waits for it unless it owns an [`OpenTask`].
+    pub(crate) fn run(&self, task: BoxFuture<'static, ()>) {
+        lock(&self.state).tasks.push(task);
+        self.timers.ring();
     }
 
     pub(crate) fn load(&self) -> Load {
         lock(&self.state).load()
     }
 
-    /// Resolves when there is no guard and no open job.
+    /// Resolves when there is no guard and no open task.
     pub(crate) fn idle(self: &Arc<Self>) -> Idle {
         Idle {
             keeper: Arc::clone(self),
-            seat: None,
+            waker_id: None,
         }
     }
 
-    /// The last user is gone. The thread finishes its jobs and ends by itself.
+    /// The last user is gone. The thread finishes its tasks and ends by itself.
     pub(crate) fn close(&self) {
         lock(&self.state).closing = true;
-        self.bell.notify_one();
+        self.timers.ring();
     }
 
-    fn plan(&self, mut state: MutexGuard<'_, State>, at: Moment) {
-        let earlier = at < state.planned;
-        if earlier {
-            state.planned = at;
-        }
-        drop(state);
-        if earlier {
-            self.bell.notify_one();
-        }
-    }
-
-    fn job_done(&self) {
-        let mut state = lock(&self.state);
-        state.open_jobs -= 1;
+    fn less_to_do(&self, mut state: MutexGuard<'_, State>) {
         let waiting = state.idle_waiters();
         let closing = state.closing;
         drop(state);
         wake_all(waiting);
-        // This may have been what the thread waits for, to end.
+        // The thread may have waited for this, to end.
         if closing {
-            self.bell.notify_one();
+            self.timers.ring();
         }
     }
 }
@@ -212,12 +176,12 @@ impl State {
     fn load(&self) -> Load {
         Load {
             guards: self.guards,
-            jobs: self.open_jobs,
+            tasks: self.open_tasks,
         }
     }
 
-    /// Whom to wake, if nothing is left to do.
-    fn idle_waiters(&mut self) -> Vec<(u32, std::task::Waker)> {
+    /// The tasks to wake if nothing is left to do.
+    fn idle_waiters(&mut self) -> Vec<(u32, Waker)> {
         if self.load() == Load::NONE {
             self.draining.take()
         } else {
@@ -226,38 +190,24 @@ impl State {
     }
 }
 
-/// See [`Keeper::timer`].
-#[derive(Debug)]
-pub(crate) struct Timer {
-    keeper: Arc<Keeper>,
-    at: Moment,
-    id: Option<u64>,
-}
-
-impl Future for Timer {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let this = &mut *self;
-        if this.keeper.clock.now() >= this.at {
-            return Poll::Ready(());
-        }
-        if this.at < Moment::FAR {
-            let mut state = lock(&this.keeper.state);
-            state
-                .schedule
-                .add_timer(this.at, &mut this.id, context.waker());
-            this.keeper.plan(state, this.at);
-        }
-        Poll::Pending
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State")
+            .field("schedule", &self.schedule)
+            .field("load", &self.load())
+            .finish_non_exhaustive()
     }
 }
 
-impl Drop for Timer {
+/// A task that counts until this is dropped.
+#[derive(Debug)]
+pub(crate) struct OpenTask(Arc<Keeper>);
+
+impl Drop for OpenTask {
     fn drop(&mut self) {
-        if let Some(id) = self.id {
-            lock(&self.keeper.state).schedule.remove_timer(self.at, id);
-        }
+        let mut state = lock(&self.0.state);
+        state.open_tasks -= 1;
+        self.0.less_to_do(state);
     }
 }
 
@@ -265,7 +215,7 @@ impl Drop for Timer {
 #[derive(Debug)]
 pub(crate) struct Idle {
     keeper: Arc<Keeper>,
-    seat: Option<u32>,
+    waker_id: Option<u32>,
 }
 
 impl Future for Idle {
@@ -277,13 +227,13 @@ impl Future for Idle {
         if state.load() == Load::NONE {
             return Poll::Ready(());
         }
-        state.draining.register(&mut this.seat, context.waker());
+        state.draining.register(&mut this.waker_id, context.waker());
         Poll::Pending
     }
 }
 
 impl Drop for Idle {
     fn drop(&mut self) {
-        lock(&self.keeper.state).draining.remove(self.seat);
+        lock(&self.keeper.state).draining.remove(self.waker_id);
     }
 }

@@ -1,90 +1,52 @@
-//! What is due when: leases to look after, and tasks to wake.
+//! When each lease is due to be looked after.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::task::Waker;
 
-use crate::active::Hold;
+use crate::active::ActiveLease;
 use crate::base::clock::Moment;
 
-/// Ordered by time; a hold is told apart by its address, which its entry keeps alive.
+/// The leases, by time. A lease is identified by its address, because its entry keeps it alive.
 #[derive(Default)]
 pub(super) struct Schedule {
-    holds: BTreeMap<(Moment, usize), Arc<Hold>>,
-    timers: BTreeMap<(Moment, u64), Waker>,
-    last_timer: u64,
+    leases: BTreeMap<(Moment, usize), Arc<ActiveLease>>,
 }
 
-fn address(hold: &Arc<Hold>) -> usize {
-    Arc::as_ptr(hold).addr()
+fn address(lease: &Arc<ActiveLease>) -> usize {
+    Arc::as_ptr(lease).addr()
 }
 
 impl Schedule {
-    /// Plans the look at a hold: its one entry, wherever it was before.
-    pub(super) fn set_hold(&mut self, hold: &Arc<Hold>, at: Moment) {
-        self.remove_hold(hold);
+    /// Plans the look at a lease: its one entry, wherever it was before.
+    pub(super) fn set(&mut self, lease: &Arc<ActiveLease>, at: Moment) {
+        self.remove(lease);
         if at < Moment::FAR {
-            hold.set_scheduled(at);
-            self.holds.insert((at, address(hold)), Arc::clone(hold));
+            lease.set_scheduled(at);
+            self.leases.insert((at, address(lease)), Arc::clone(lease));
         }
     }
 
-    /// The caller keeps the hold alive: the last reference to a manager must not go with an entry,
-    /// under the schedule's lock.
-    pub(super) fn remove_hold(&mut self, hold: &Arc<Hold>) {
-        self.holds.remove(&(hold.scheduled(), address(hold)));
-        hold.set_scheduled(Moment::FAR);
-    }
-
-    /// Adds the timer, or gives it another waker.
-    pub(super) fn add_timer(&mut self, at: Moment, id: &mut Option<u64>, waker: &Waker) {
-        let id = *id.get_or_insert_with(|| {
-            self.last_timer += 1;
-            self.last_timer
-        });
-        self.timers
-            .entry((at, id))
-            .and_modify(|stored| stored.clone_from(waker))
-            .or_insert_with(|| waker.clone());
-    }
-
-    pub(super) fn remove_timer(&mut self, at: Moment, id: u64) {
-        self.timers.remove(&(at, id));
+    pub(super) fn remove(&mut self, lease: &Arc<ActiveLease>) {
+        self.leases.remove(&(lease.scheduled(), address(lease)));
+        lease.set_scheduled(Moment::FAR);
     }
 
     pub(super) fn next(&self) -> Moment {
-        let hold = self
-            .holds
-            .first_key_value()
-            .map_or(Moment::FAR, |((at, _), _)| *at);
-        let timer = self
-            .timers
-            .first_key_value()
-            .map_or(Moment::FAR, |((at, _), _)| *at);
-        hold.min(timer)
+        let first = self.leases.first_key_value();
+        first.map_or(Moment::FAR, |((at, _), _)| *at)
     }
 
-    /// Takes out up to `limit` holds that are due.
-    pub(super) fn take_holds(&mut self, now: Moment, limit: usize) -> Vec<Arc<Hold>> {
+    /// Takes out up to `limit` leases that are due.
+    pub(super) fn take_due(&mut self, now: Moment, limit: usize) -> Vec<Arc<ActiveLease>> {
         let mut due = Vec::new();
         while due.len() < limit
-            && let Some(entry) = self.holds.first_entry()
+            && let Some(entry) = self.leases.first_entry()
             && entry.key().0 <= now
         {
-            let hold = entry.remove();
-            hold.set_scheduled(Moment::FAR);
-            due.push(hold);
-        }
-        due
-    }
-
-    pub(super) fn take_timers(&mut self, now: Moment) -> Vec<Waker> {
-        let mut due = Vec::new();
-        while let Some(entry) = self.timers.first_entry()
-            && entry.key().0 <= now
-        {
-            due.push(entry.remove());
+            let lease = entry.remove();
+            lease.set_scheduled(Moment::FAR);
+            due.push(lease);
         }
         due
     }
@@ -93,8 +55,7 @@ impl Schedule {
 impl fmt::Debug for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Schedule")
-            .field("holds", &self.holds.len())
-            .field("timers", &self.timers.len())
+            .field("leases", &self.leases.len())
             .finish()
     }
 }

@@ -3,13 +3,12 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-use super::{Keeper, jobs};
-use crate::active::Hold;
-use crate::base::clock::{Clock, Moment};
+use super::{Keeper, LeaseListener};
+use crate::active::ActiveLease;
+use crate::base::clock::Moment;
 use crate::base::sync::lock;
 use crate::lease::{Action, Renewal};
 use crate::store::{BoxFuture, Extended, Extension, Lane, Operation, Outcome, Store};
@@ -19,12 +18,13 @@ const BATCH: usize = 100;
 /// Renewals under way at once.
 const BATCHES_AT_ONCE: usize = 4;
 /// Holds looked at in one turn, so that jobs and timers get theirs.
-const TURN: usize = 4_096;
+const LEASES_A_TURN: usize = 4_096;
 
 pub(super) fn start(
     keeper: Arc<Keeper>,
     store: Arc<dyn Store>,
     background: BoxFuture<'static, ()>,
+    listener: Box<dyn LeaseListener>,
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -37,6 +37,7 @@ pub(super) fn start(
                 Thread {
                     keeper,
                     store,
+                    listener: Arc::from(listener),
                     batches: Mutex::default(),
                 }
                 .run()
@@ -50,6 +51,7 @@ pub(super) fn start(
 struct Thread {
     keeper: Arc<Keeper>,
     store: Arc<dyn Store>,
+    listener: Arc<dyn LeaseListener>,
     /// For each shard its own: a server that does not answer holds up nobody else's renewals.
     batches: Mutex<HashMap<u32, Arc<Semaphore>>>,
 }
@@ -57,64 +59,65 @@ struct Thread {
 impl Thread {
     async fn run(&self) {
         loop {
-            let now = self.keeper.clock.now();
-            let (holds, timers, jobs, done) = {
+            let timers = &self.keeper.timers;
+            let now = timers.now();
+            // First the timers: work that is added from here on rings the bell.
+            for waker in timers.take_due(now) {
+                waker.wake();
+            }
+            let (leases, tasks, done) = {
                 let mut state = lock(&self.keeper.state);
-                // Whoever adds something from here on compares with "now" and rings.
-                state.planned = Moment::FAR;
-                let holds = state.schedule.take_holds(now, TURN);
-                let timers = state.schedule.take_timers(now);
-                let mut jobs = std::mem::take(&mut state.jobs);
-                jobs.append(&mut state.errands.take_overdue(now));
-                (holds, timers, jobs, state.closing && state.open_jobs == 0)
+                (
+                    state.schedule.take_due(now, LEASES_A_TURN),
+                    std::mem::take(&mut state.tasks),
+                    state.closing && state.open_tasks == 0,
+                )
             };
-            for timer in timers {
-                timer.wake();
+            for task in tasks {
+                tokio::spawn(task);
             }
-            for job in jobs {
-                tokio::spawn(jobs::run(
-                    Arc::clone(&self.keeper),
-                    Arc::clone(&self.store),
-                    job,
-                ));
-            }
-            let full_turn = holds.len() == TURN;
-            self.look_at(holds, now);
+            let full_turn = leases.len() == LEASES_A_TURN;
+            self.look_at(leases, now);
             if done {
                 return;
             }
             if full_turn {
                 tokio::task::yield_now().await;
             } else {
-                self.rest().await;
+                let next = lock(&self.keeper.state).schedule.next();
+                timers.sleep(next).await;
             }
         }
     }
 
     /// Does what is due for each hold, and plans the next look at it.
-    fn look_at(&self, holds: Vec<Arc<Hold>>, now: Moment) {
+    fn look_at(&self, leases: Vec<Arc<ActiveLease>>, now: Moment) {
         let mut renewals = Vec::new();
-        for hold in holds {
-            let action = hold.poll(now);
-            self.keeper.rearm(&hold);
-            if action == Action::Renew {
-                renewals.push(hold);
+        for lease in leases {
+            let action = lease.poll(now);
+            self.keeper.arm(&lease);
+            match action {
+                Action::Renew => renewals.push(lease),
+                Action::Lost => self.listener.lost(&lease),
+                Action::Overdue => self.listener.overdue(&lease),
+                Action::Nothing | Action::HeldLong => {}
             }
         }
         let mut renewals: Vec<_> = renewals
             .into_iter()
-            .map(|hold| (self.store.shard(&hold.key), hold))
+            .map(|lease| (self.store.shard(&lease.key), lease))
             .collect();
         // A batch may take a third of its shortest ttl: short ones go with short ones.
-        renewals.sort_by_key(|(shard, hold)| (*shard, hold.ttl()));
+        renewals.sort_by_key(|(shard, lease)| (*shard, lease.ttl()));
         for of_a_shard in renewals.chunk_by(|(one, _), (other, _)| one == other) {
             let turns = self.turns(of_a_shard[0].0);
             for batch in of_a_shard.chunks(BATCH) {
                 tokio::spawn(renew(
                     Arc::clone(&self.keeper),
                     Arc::clone(&self.store),
+                    Arc::clone(&self.listener),
                     Arc::clone(&turns),
-                    batch.iter().map(|(_, hold)| Arc::clone(hold)).collect(),
+                    batch.iter().map(|(_, lease)| Arc::clone(lease)).collect(),
                 ));
             }
         }
@@ -125,27 +128,6 @@ impl Thread {
         let turns = batches.entry(shard);
         Arc::clone(turns.or_insert_with(|| Arc::new(Semaphore::new(BATCHES_AT_ONCE))))
     }
-
-    /// Sleeps until something is due or the bell rings.
-    async fn rest(&self) {
-        let next = {
-            let mut state = lock(&self.keeper.state);
-            let next = state.schedule.next().min(state.errands.next());
-            state.planned = next;
-            next
-        };
-        let bell = self.keeper.bell.notified();
-        match self.keeper.clock {
-            Clock::System if next < Moment::FAR => {
-                let left = next.since(self.keeper.clock.now());
-                // Never for long at a time: these timers stand still while the machine sleeps.
-                let nap = left.min(Duration::from_secs(1)) + Duration::from_micros(200);
-                let _ = tokio::time::timeout(nap, bell).await;
-            }
-            // A clock that a test moves rings the bell when it is moved.
-            _ => bell.await,
-        }
-    }
 }
 
 /// Extends a batch of leases. What cannot be told about the whole batch is asked in halves, down to
@@ -153,27 +135,28 @@ impl Thread {
 async fn renew(
     keeper: Arc<Keeper>,
     store: Arc<dyn Store>,
+    listener: Arc<dyn LeaseListener>,
     batches: Arc<Semaphore>,
-    holds: Vec<Arc<Hold>>,
+    leases: Vec<Arc<ActiveLease>>,
 ) {
     let Ok(_turn) = batches.acquire().await else {
         return;
     };
-    let mut parts = vec![holds];
+    let mut parts = vec![leases];
     while let Some(part) = parts.pop() {
-        let extensions: Vec<Extension> = part.iter().map(|hold| hold.extension()).collect();
+        let extensions: Vec<Extension> = part.iter().map(|lease| lease.extension()).collect();
         let shortest = extensions
             .iter()
             .map(|extension| extension.ttl)
             .min()
             .unwrap_or_default();
         // Half of what is left: an answer that does not come in time is asked for again.
-        let left = part.iter().map(|hold| hold.remaining()).min();
+        let left = part.iter().map(|lease| lease.remaining()).min();
         let patience = keeper
             .operation_timeout
             .min(shortest / 3)
             .min(left.unwrap_or_default() / 2);
-        let sent = keeper.clock.now();
+        let sent = keeper.timers.now();
         let operation = Operation::Extend(extensions);
         let outcome = tokio::time::timeout(patience, store.execute(operation, Lane::Keeper)).await;
         let answers = match outcome {
@@ -185,16 +168,16 @@ async fn renew(
             }
             _ => vec![Extended::Unknown; part.len()],
         };
-        for (hold, answer) in part.iter().zip(answers) {
-            hold.renewed(
-                sent,
-                match answer {
-                    Extended::Yes => Renewal::Extended,
-                    Extended::NotOurs => Renewal::NotOurs,
-                    Extended::Unknown => Renewal::Unknown,
-                },
-            );
-            keeper.rearm(hold);
+        for (lease, answer) in part.iter().zip(answers) {
+            let answer = match answer {
+                Extended::Yes => Renewal::Extended,
+                Extended::NotOurs => Renewal::NotOurs,
+                Extended::Unknown => Renewal::Unknown,
+            };
+            if lease.renewed(sent, answer) {
+                listener.lost(lease);
+            }
+            keeper.arm(lease);
         }
     }
 }

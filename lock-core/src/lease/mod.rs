@@ -8,6 +8,6 @@ mod refusal;
 mod state;
 pub(crate) mod yield_turn;
 
-pub(crate) use self::options::Terms;
+pub(crate) use self::options::LeaseOptions;
 pub(crate) use self::refusal::{Grant, Refusal};
 pub(crate) use self::state::{Action, Lease, Loss, Phase, Renewal};

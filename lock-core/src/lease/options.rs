@@ -8,7 +8,7 @@ use crate::base::options::Interop;
 /// What the owner asked for. Small: a process may hold very many leases.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(test, derive(PartialEq, Eq, Hash))]
-pub(crate) struct Terms {
+pub(crate) struct LeaseOptions {
     pub(super) ttl_millis: u32,
     pub(super) renew: bool,
     interop: bool,
@@ -16,7 +16,7 @@ pub(crate) struct Terms {
     pub(super) max_hold: Moment,
 }
 
-impl Terms {
+impl LeaseOptions {
     /// `ttl` is a checked one: whole milliseconds, at most a day.
     pub(crate) fn new(ttl: Duration, renew: bool, max_hold: Option<Duration>) -> Self {
         Self {

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::options::Terms;
+use super::options::LeaseOptions;
 use crate::base::clock::Moment;
 use crate::lease::deadline::{GRANT, deadline};
 
@@ -71,7 +71,7 @@ enum Renewing {
 #[cfg_attr(test, derive(Clone, PartialEq, Eq, Hash))]
 pub(crate) struct Lease {
     phase: Phase,
-    terms: Terms,
+    terms: LeaseOptions,
     /// While asking: when the answer is overdue. While held: when the lease is lost.
     deadline: Moment,
     renewing: Renewing,
@@ -80,7 +80,7 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    pub(crate) fn new(terms: Terms) -> Self {
+    pub(crate) fn new(terms: LeaseOptions) -> Self {
         Self {
             phase: Phase::Asking,
             terms,
@@ -117,7 +117,7 @@ impl Lease {
 
     /// The lease goes on under other terms, as another tenure's, and is closed here. Only if both are
     /// alike and renewed, and enough is left for the new one to begin with.
-    pub(crate) fn pass(&mut self, terms: Terms, now: Moment) -> Option<Self> {
+    pub(crate) fn pass(&mut self, terms: LeaseOptions, now: Moment) -> Option<Self> {
         let alike = terms.ttl_millis == self.terms.ttl_millis && terms.renew && self.terms.renew;
         let enough = self.terms.ttl().min(GRANT) / 2;
         if self.observe(now) || self.phase != Phase::Held || !alike {
@@ -143,7 +143,7 @@ impl Lease {
 
     /// A body with terms of its own goes under this lease. The ttl only grows, as the store would
     /// cut a lease down to a shorter one; what the lease lacks of it is asked for at once.
-    pub(crate) fn serve(&mut self, nested: Terms, now: Moment) {
+    pub(crate) fn serve(&mut self, nested: LeaseOptions, now: Moment) {
         let longer = nested.ttl_millis > self.terms.ttl_millis;
         let unattended = !self.terms.renew;
         let short = self.deadline < deadline(now, nested.ttl());

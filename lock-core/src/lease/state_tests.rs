@@ -7,19 +7,19 @@ fn after(span: Duration) -> Moment {
     START + span
 }
 
-fn held(terms: Terms) -> Lease {
+fn held(terms: LeaseOptions) -> Lease {
     let mut lease = Lease::new(terms);
     assert!(lease.grant(START, START));
     lease
 }
 
 fn renewing(ttl: Duration) -> Lease {
-    held(Terms::new(ttl, true, None))
+    held(LeaseOptions::new(ttl, true, None))
 }
 
 #[test]
 fn a_grant_that_comes_after_its_ttl_counts_for_nothing() {
-    let mut lease = Lease::new(Terms::new(SECOND, true, None));
+    let mut lease = Lease::new(LeaseOptions::new(SECOND, true, None));
     assert!(!lease.grant(START, after(Duration::from_millis(988))));
     assert_eq!(lease.phase(), Phase::Asking);
 }
@@ -103,13 +103,13 @@ fn a_released_lease_is_not_renewed_by_a_late_answer() {
 
 #[test]
 fn without_renewal_only_the_deadline_is_due() {
-    let lease = held(Terms::new(10 * SECOND, false, None));
+    let lease = held(LeaseOptions::new(10 * SECOND, false, None));
     assert_eq!(lease.due(), Some(after(Duration::from_millis(9_898))));
 }
 
 #[test]
 fn max_hold_is_counted_from_the_answer_and_ends_renewing() {
-    let mut lease = Lease::new(Terms::new(10 * SECOND, true, Some(2 * SECOND)));
+    let mut lease = Lease::new(LeaseOptions::new(10 * SECOND, true, Some(2 * SECOND)));
     assert!(lease.grant(START, after(SECOND)));
     assert!(!lease.observe(after(2 * SECOND)));
     assert_eq!(lease.poll(after(3 * SECOND)), Action::Lost);
@@ -127,7 +127,7 @@ fn loss_is_one_way() {
 
 #[test]
 fn an_overdue_answer_is_told_once() {
-    let mut lease = Lease::new(Terms::new(SECOND, true, None));
+    let mut lease = Lease::new(LeaseOptions::new(SECOND, true, None));
     lease.ask(after(SECOND));
     assert_eq!(lease.poll(after(SECOND)), Action::Overdue);
     assert_eq!(lease.poll(after(SECOND)), Action::Nothing);
@@ -189,7 +189,7 @@ fn whatever_happens_the_owner_stops_before_the_server_lets_go() {
 fn a_nested_body_with_a_longer_ttl_has_the_lease_extended_at_once() {
     let mut lease = renewing(3 * SECOND);
     let now = after(SECOND / 2);
-    lease.serve(Terms::new(60 * SECOND, true, None), now);
+    lease.serve(LeaseOptions::new(60 * SECOND, true, None), now);
     assert_eq!(lease.poll(now), Action::Renew);
     assert_eq!(lease.renewing_to(), 60 * SECOND);
     assert!(!lease.renewed(now, Renewal::Extended, now));
@@ -199,9 +199,9 @@ fn a_nested_body_with_a_longer_ttl_has_the_lease_extended_at_once() {
 #[test]
 fn a_nested_body_with_a_ttl_that_is_served_costs_nothing() {
     let mut lease = renewing(9 * SECOND);
-    lease.serve(Terms::new(9 * SECOND, true, None), after(SECOND));
+    lease.serve(LeaseOptions::new(9 * SECOND, true, None), after(SECOND));
     assert_eq!(lease.due(), Some(after(3 * SECOND)));
-    lease.serve(Terms::new(5 * SECOND, false, None), after(SECOND));
+    lease.serve(LeaseOptions::new(5 * SECOND, false, None), after(SECOND));
     assert_eq!(lease.due(), Some(after(3 * SECOND)));
 }
 
@@ -210,7 +210,7 @@ fn an_answer_counts_for_the_ttl_that_was_sent_not_for_one_that_came_since() {
     let mut lease = renewing(3 * SECOND);
     let sent = after(SECOND);
     assert_eq!(lease.poll(sent), Action::Renew);
-    lease.serve(Terms::new(60 * SECOND, true, None), sent);
+    lease.serve(LeaseOptions::new(60 * SECOND, true, None), sent);
     assert!(!lease.renewed(sent, Renewal::Extended, sent));
     assert_eq!(lease.remaining(sent), Duration::from_millis(2_968));
     assert_eq!(lease.poll(sent), Action::Renew, "the rest is asked for");
@@ -219,9 +219,9 @@ fn an_answer_counts_for_the_ttl_that_was_sent_not_for_one_that_came_since() {
 
 #[test]
 fn a_lease_that_is_not_renewed_is_extended_once_for_a_nested_body() {
-    let mut lease = held(Terms::new(3 * SECOND, false, None));
+    let mut lease = held(LeaseOptions::new(3 * SECOND, false, None));
     let now = after(2 * SECOND);
-    lease.serve(Terms::new(3 * SECOND, false, None), now);
+    lease.serve(LeaseOptions::new(3 * SECOND, false, None), now);
     assert_eq!(lease.poll(now), Action::Renew);
     assert!(!lease.renewed(now, Renewal::Extended, now));
     assert_eq!(lease.remaining(now), Duration::from_millis(2_968));
@@ -230,8 +230,8 @@ fn a_lease_that_is_not_renewed_is_extended_once_for_a_nested_body() {
 
 #[test]
 fn renewing_ends_with_the_last_body_that_wanted_it() {
-    let mut lease = held(Terms::new(3 * SECOND, false, None));
-    lease.serve(Terms::new(3 * SECOND, true, None), START);
+    let mut lease = held(LeaseOptions::new(3 * SECOND, false, None));
+    lease.serve(LeaseOptions::new(3 * SECOND, true, None), START);
     assert_eq!(lease.due(), Some(after(SECOND)));
     lease.stop_renewing();
     assert_eq!(lease.poll(after(SECOND)), Action::Nothing);
@@ -240,7 +240,7 @@ fn renewing_ends_with_the_last_body_that_wanted_it() {
 #[test]
 fn a_lease_that_was_handed_over_is_extended_to_its_ttl_renewed_or_not() {
     for renew in [true, false] {
-        let mut lease = Lease::new(Terms::new(60 * SECOND, renew, None));
+        let mut lease = Lease::new(LeaseOptions::new(60 * SECOND, renew, None));
         assert!(lease.take_over(after(2 * SECOND), after(SECOND / 2)));
         assert_eq!(lease.remaining(after(SECOND / 2)), SECOND * 3 / 2);
         let now = after(SECOND);
@@ -255,14 +255,14 @@ fn a_lease_that_was_handed_over_is_extended_to_its_ttl_renewed_or_not() {
 
 #[test]
 fn a_hand_over_that_is_nearly_over_counts_for_nothing() {
-    let mut lease = Lease::new(Terms::new(60 * SECOND, true, None));
+    let mut lease = Lease::new(LeaseOptions::new(60 * SECOND, true, None));
     assert!(!lease.take_over(after(2 * SECOND), after(Duration::from_millis(1_501))));
     assert_eq!(lease.phase(), Phase::Asking);
 }
 
 #[test]
 fn an_extension_that_fails_is_tried_several_times_before_a_short_grant_ends() {
-    let mut lease = Lease::new(Terms::new(60 * SECOND, true, None));
+    let mut lease = Lease::new(LeaseOptions::new(60 * SECOND, true, None));
     assert!(lease.take_over(after(2 * SECOND), START));
     let mut tries = 0;
     while let Some(now) = lease.due() {

@@ -10,7 +10,7 @@ use crate::base::token::Token;
 use crate::lease::Refusal;
 use crate::lease::backoff::{LONGEST, ask_again_after};
 use crate::lease::deadline::{Anchor, GRANT};
-use crate::lease::{Lease, Terms};
+use crate::lease::{Lease, LeaseOptions};
 
 /// One count of a cohort: so many passes, within so long. In earnest there are more passes in less
 /// time, and a bound on all counts together.
@@ -155,7 +155,7 @@ impl Process {
 }
 
 impl Waiter {
-    pub(super) fn new(name: Name, terms: Terms) -> Self {
+    pub(super) fn new(name: Name, terms: LeaseOptions) -> Self {
         Self {
             name,
             lease: Lease::new(terms),
@@ -308,7 +308,12 @@ fn wrong_deadline(
 
 impl Tenure {
     /// The next in line of this process goes on with the lease.
-    pub(super) fn pass(&mut self, terms: Terms, now: Moment, fault: Option<Fault>) -> Option<Self> {
+    pub(super) fn pass(
+        &mut self,
+        terms: LeaseOptions,
+        now: Moment,
+        fault: Option<Fault>,
+    ) -> Option<Self> {
         let bounded = self.passes >= MOST || now >= self.since + LONGEST_COHORT;
         if bounded && fault != Some(Fault::PassedWithoutBound) {
             return None;
@@ -355,7 +360,7 @@ impl Tenure {
         &mut self,
         sent: Moment,
         answer: crate::lease::Renewal,
-        terms: Terms,
+        terms: LeaseOptions,
         now: Moment,
         fault: Option<Fault>,
     ) -> bool {

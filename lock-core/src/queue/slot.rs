@@ -8,18 +8,17 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::{Patience, Verdict};
-use crate::active::Hold;
+use crate::active::ActiveLease;
 use crate::base::clock::Moment;
 use crate::base::token::Token;
-use crate::keeper::Errand;
-use crate::lease::Terms;
+use crate::lease::LeaseOptions;
 use crate::store::{Lane, News, Refusal, Replaced};
 
 #[derive(Default)]
 pub(super) struct Slot {
-    pub(super) standing: Standing,
+    pub(super) known: KeyState,
     /// Who asks the store.
-    pub(super) contender: Option<Contender>,
+    pub(super) contender: Option<ContenderState>,
     /// In the order of arrival.
     pub(super) queue: BTreeMap<u64, Waiter>,
     /// When the keeper looks for stalled waiters, if that is planned.
@@ -30,13 +29,13 @@ pub(super) struct Slot {
 
 /// A lease of this process that has ended, and that whoever asks next may step over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Before {
+pub(crate) struct Predecessor {
     pub(crate) lease: Replaced,
     /// The lane on which its release comes before whatever is sent from now on.
     pub(crate) sent: Option<Lane>,
 }
 
-impl Before {
+impl Predecessor {
     /// Whether its release goes before whatever is sent by this lane.
     pub(crate) fn is_on(self, lane: Option<Lane>) -> bool {
         self.sent.is_some() && self.sent == lane
@@ -45,7 +44,7 @@ impl Before {
 
 /// What a tenure that is over may have left in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Left {
+pub(crate) enum ReleaseState {
     /// Nothing that anybody has to hear of.
     Nothing,
     /// Something that its owner, or a job, still sees to: a late push for it is not to be undone by
@@ -63,17 +62,26 @@ pub(super) struct Unreleased {
     /// The lane by which its release has been sent: what follows there finds the key free.
     sent: Option<Lane>,
     /// Its release, if it may be left out.
-    errand: Option<Arc<Errand>>,
+    deferred: Option<Arc<dyn Supersede>>,
+}
+
+/// A release that is under way, and that a grant to the next task of this process makes needless.
+pub(crate) trait Supersede: Send + Sync {
+    /// The key was granted since: there is nothing left to give back.
+    fn is_superseded(&self);
+
+    /// The next task did not step over the lease: the release is sent now.
+    fn hurry(&self);
 }
 
 /// A refusal, and when it was told.
 #[derive(Clone)]
-pub(super) struct Told {
+pub(super) struct RecordedRefusal {
     pub(super) refusal: Refusal,
     pub(super) at: Moment,
 }
 
-impl Told {
+impl RecordedRefusal {
     /// The refusal as it reads now.
     pub(super) fn now(&self, now: Moment) -> Refusal {
         let passed = now.since(self.at);
@@ -87,19 +95,22 @@ impl Told {
 
 /// What is known about the key.
 #[derive(Default)]
-pub(super) enum Standing {
+pub(super) enum KeyState {
     #[default]
     Unknown,
     /// Refused by the store; to be asked again at `until`, or when a push comes.
-    Refused { told: Told, until: Moment },
+    Refused {
+        told: RecordedRefusal,
+        until: Moment,
+    },
     /// Held by this process.
-    Held(Arc<Hold>),
+    Held(Arc<ActiveLease>),
 }
 
-pub(super) struct Contender {
+pub(super) struct ContenderState {
     pub(super) id: u64,
     /// The lease that it asks for, and the lane of its questions.
-    pub(super) asks_for: Option<(Arc<Hold>, Lane)>,
+    pub(super) asks_for: Option<(Arc<ActiveLease>, Lane)>,
     /// Whether a question waits for its answer.
     pub(super) in_flight: bool,
     /// When it has something to do; of a question in flight, when it was last known to be polled.
@@ -112,15 +123,15 @@ pub(super) struct Contender {
 
 pub(super) struct Waiter {
     pub(super) patience: Patience,
-    pub(super) terms: Terms,
+    pub(super) options: LeaseOptions,
     pub(super) verdict: oneshot::Sender<Verdict>,
     /// Woken when a waiter before this one is stalled.
     pub(super) waker: Option<Waker>,
 }
 
-impl Contender {
+impl ContenderState {
     pub(super) fn token(&self) -> Option<Token> {
-        self.asks_for.as_ref().map(|(hold, _)| hold.token)
+        self.asks_for.as_ref().map(|(lease, _)| lease.token)
     }
 }
 
@@ -132,28 +143,33 @@ impl Slot {
 
     /// The lease that whoever asks next may step over: of several the last one, which was told of
     /// those before it.
-    pub(super) fn to_step_over(&self) -> Option<Before> {
+    pub(super) fn to_step_over(&self) -> Option<Predecessor> {
         let last = self.unreleased.last().filter(|last| last.steppable)?;
         // Those before it may go another way.
         let only = self.unreleased.len() == 1;
-        Some(Before {
+        Some(Predecessor {
             lease: last.lease,
             sent: last.sent.filter(|_| only),
         })
     }
 
-    pub(super) fn leaves(&mut self, lease: Replaced, left: Left) {
+    pub(super) fn leaves(&mut self, lease: Replaced, left: ReleaseState) {
         self.leaves_with(lease, left, None);
     }
 
-    pub(super) fn leaves_with(&mut self, lease: Replaced, left: Left, errand: Option<Arc<Errand>>) {
+    pub(super) fn leaves_with(
+        &mut self,
+        lease: Replaced,
+        left: ReleaseState,
+        deferred: Option<Arc<dyn Supersede>>,
+    ) {
         self.forget(lease.token);
-        if left != Left::Nothing {
+        if left != ReleaseState::Nothing {
             self.unreleased.push(Unreleased {
                 lease,
-                steppable: left == Left::Steppable,
+                steppable: left == ReleaseState::Steppable,
                 sent: None,
-                errand,
+                deferred,
             });
         }
     }
@@ -182,29 +198,32 @@ impl Slot {
     /// A grant proves of all leases before it that they have ended. Answers the releases that need not be
     /// sent any more, to be told so outside of the lock.
     #[must_use]
-    pub(super) fn forget_all(&mut self) -> Vec<Arc<Errand>> {
+    pub(super) fn forget_all(&mut self) -> Vec<Arc<dyn Supersede>> {
         let forgotten = std::mem::take(&mut self.unreleased);
-        forgotten.into_iter().filter_map(|one| one.errand).collect()
+        forgotten
+            .into_iter()
+            .filter_map(|one| one.deferred)
+            .collect()
     }
 
     /// The contender has stepped over nothing, as far as is known. Answers the release that has been left
     /// out for it, to be sent after all.
     #[must_use]
-    pub(super) fn steps_over_nothing(&mut self) -> Option<Arc<Errand>> {
+    pub(super) fn steps_over_nothing(&mut self) -> Option<Arc<dyn Supersede>> {
         let token = self.contender.as_mut()?.steps_over.take()?;
         let mut unreleased = self.unreleased.iter_mut();
         let one = unreleased.find(|one| one.lease.token == token)?;
         // What has been sent is answered.
-        one.errand.take().filter(|_| one.sent.is_none())
+        one.deferred.take().filter(|_| one.sent.is_none())
     }
 
     /// A refusal is told from a fact only: a valid lease, or an answer that still stands. An answer stands while
     /// its end would be pushed; the end of any other answer goes unnoticed.
     pub(super) fn fact(&self, now: Moment) -> Option<Refusal> {
-        match &self.standing {
+        match &self.known {
             // One that is left alone on its way to a waiter is to be had.
-            Standing::Held(hold) => held_fact(hold, now).filter(|_| !self.is_left_alone(now)),
-            Standing::Refused { told, until } if told.refusal.pushed && now < *until => {
+            KeyState::Held(lease) => held_fact(lease, now).filter(|_| !self.is_left_alone(now)),
+            KeyState::Refused { told, until } if told.refusal.pushed && now < *until => {
                 Some(told.now(now))
             }
             _ => None,
@@ -216,10 +235,10 @@ impl Slot {
     #[must_use]
     pub(super) fn asks_now(&mut self, now: Moment) -> Option<Waker> {
         let contender = self.contender.as_mut()?;
-        if !matches!(self.standing, Standing::Refused { .. }) {
+        if !matches!(self.known, KeyState::Refused { .. }) {
             return None;
         }
-        self.standing = Standing::Unknown;
+        self.known = KeyState::Unknown;
         if !matches!(contender.news, Some(News::Given(_))) {
             contender.news = Some(News::Ask);
             contender.due = contender.due.min(now);
@@ -228,7 +247,7 @@ impl Slot {
     }
 
     pub(super) fn is_held(&self, now: Moment) -> bool {
-        matches!(&self.standing, Standing::Held(hold) if hold.remaining_at(now) > Duration::ZERO)
+        matches!(&self.known, KeyState::Held(lease) if lease.remaining_at(now) > Duration::ZERO)
     }
 
     pub(super) fn is_contender(&self, id: u64) -> bool {
@@ -245,18 +264,18 @@ impl Slot {
         }
     }
 
-    pub(super) fn is_held_by(&self, hold: &Hold) -> bool {
-        matches!(&self.standing, Standing::Held(held) if std::ptr::eq(&raw const **held, hold))
+    pub(super) fn is_held_by(&self, lease: &ActiveLease) -> bool {
+        matches!(&self.known, KeyState::Held(held) if std::ptr::eq(&raw const **held, lease))
     }
 
     /// Seats a contender.
-    pub(super) fn seat(&mut self, id: u64, now: Moment) {
+    pub(super) fn admit(&mut self, id: u64, now: Moment) {
         // A lease that ran out unnoticed is nobody's any more, and one whose owner waits for its
         // release will be.
-        if let Standing::Held(hold) = std::mem::take(&mut self.standing) {
-            self.leaves(hold.replaced(), Left::Known);
+        if let KeyState::Held(lease) = std::mem::take(&mut self.known) {
+            self.leaves(lease.replaced(), ReleaseState::Known);
         }
-        self.contender = Some(Contender {
+        self.contender = Some(ContenderState {
             id,
             asks_for: None,
             in_flight: false,
@@ -269,11 +288,11 @@ impl Slot {
 
     /// Whether there is nothing to know.
     pub(super) fn is_idle(&self) -> bool {
-        self.is_quiet() && !matches!(self.standing, Standing::Held(_))
+        self.is_uncontended() && !matches!(self.known, KeyState::Held(_))
     }
 
     /// Whether nobody but a holder has to do with it.
-    pub(super) fn is_quiet(&self) -> bool {
+    pub(super) fn is_uncontended(&self) -> bool {
         self.contender.is_none() && self.queue.is_empty() && self.unreleased.is_empty()
     }
 
@@ -295,8 +314,8 @@ impl Slot {
 }
 
 /// What a lease of this process says of its key, while it is valid.
-pub(crate) fn held_fact(hold: &Hold, now: Moment) -> Option<Refusal> {
-    let remaining = hold.remaining_at(now);
+pub(crate) fn held_fact(lease: &ActiveLease, now: Moment) -> Option<Refusal> {
+    let remaining = lease.remaining_at(now);
     (!remaining.is_zero()).then_some(Refusal {
         cooling: false,
         remaining: Some(remaining),

@@ -13,17 +13,13 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
-use super::pass::{Passed, hand_over, is_handed_over};
-use super::seat::{Place, Seat};
-use super::slot::{Contender, Left, Slot, Standing};
-use super::{Local, Verdict, promote};
-use crate::active::Hold;
+use super::contender::{Contender, Ticket};
+use super::handoff::{Handoff, hand_over};
+use super::slot::{ContenderState, KeyState, ReleaseState, Slot, Supersede};
+use super::{Queue, Verdict};
+use crate::active::ActiveLease;
 use crate::base::clock::Moment;
 use crate::base::sync::{lock, wake_all};
-use crate::engine::Core;
-use crate::engine::attempt::undo;
-use crate::engine::release;
-use crate::keeper::Errand;
 use crate::lease::deadline::GRANT;
 use crate::store::Lane;
 
@@ -31,10 +27,10 @@ use crate::store::Lane;
 /// polled. Nobody but its own process waits longer than [`GRANT`] for it.
 const MOMENT: Duration = Duration::from_millis(50);
 
-impl Contender {
+impl ContenderState {
     /// Whether another may take the seat.
     fn is_stalled(&self, now: Moment) -> bool {
-        now >= self.due + MOMENT && self.in_flight().is_none_or(|hold| hold.is_silent())
+        now >= self.due + MOMENT && self.in_flight().is_none_or(|lease| lease.is_silent())
     }
 
     /// A contender whose question is in flight cannot act, but it can be polled: it is woken, to see
@@ -45,9 +41,9 @@ impl Contender {
         Some(wakers)
     }
 
-    fn in_flight(&self) -> Option<&Arc<Hold>> {
-        let (hold, _) = self.asks_for.as_ref()?;
-        self.in_flight.then_some(hold)
+    fn in_flight(&self) -> Option<&Arc<ActiveLease>> {
+        let (lease, _) = self.asks_for.as_ref()?;
+        self.in_flight.then_some(lease)
     }
 }
 
@@ -56,10 +52,10 @@ impl Slot {
     #[must_use]
     pub(super) fn plan_look(&mut self) -> Option<Moment> {
         let behind = !self.queue.is_empty();
-        let at = match (&self.contender, &self.standing) {
+        let at = match (&self.contender, &self.known) {
             (Some(contender), _) if behind => contender.due + MOMENT,
-            (None, Standing::Held(hold)) => {
-                let since = hold.on_its_way_since()?;
+            (None, KeyState::Held(lease)) => {
+                let since = lease.on_its_way_since()?;
                 since + if behind { MOMENT } else { GRANT }
             }
             _ => return None,
@@ -69,9 +65,9 @@ impl Slot {
 
     /// Whether a lease has been passed to a waiter that does not pick it up.
     pub(super) fn is_left_alone(&self, now: Moment) -> bool {
-        match &self.standing {
-            Standing::Held(hold) => {
-                let since = hold.on_its_way_since();
+        match &self.known {
+            KeyState::Held(lease) => {
+                let since = lease.on_its_way_since();
                 since.is_some_and(|since| now >= since + MOMENT)
             }
             _ => false,
@@ -92,174 +88,177 @@ impl Slot {
     }
 
     /// The contender has the seat no more. It finds out when it is polled.
-    pub(super) fn unseat(&mut self) -> Option<Unseated> {
-        let errand = self.steps_over_nothing();
+    pub(super) fn displace(&mut self) -> Option<DisplacedContender> {
+        let deferred = self.steps_over_nothing();
         let mut contender = self.contender.take()?;
-        if let Some((hold, _)) = &contender.asks_for {
+        if let Some((lease, _)) = &contender.asks_for {
             // Whatever the store has for it, the next one steps over it.
-            self.leaves(hold.replaced(), Left::Steppable);
+            self.leaves(lease.replaced(), ReleaseState::Steppable);
         }
-        Some(Unseated {
+        Some(DisplacedContender {
             in_flight: contender.in_flight,
             waker: contender.waker.take(),
             lease: contender.asks_for,
-            errand,
+            deferred,
         })
     }
 }
 
 /// What a contender leaves behind that has lost its seat.
 #[must_use = "what it has asked for is to be undone"]
-pub(super) struct Unseated {
-    lease: Option<(Arc<Hold>, Lane)>,
+pub(super) struct DisplacedContender {
+    lease: Option<(Arc<ActiveLease>, Lane)>,
     in_flight: bool,
-    errand: Option<Arc<Errand>>,
+    deferred: Option<Arc<dyn Supersede>>,
     waker: Option<Waker>,
 }
 
-impl Unseated {
-    /// Not to be called with the queue locked.
-    pub(super) fn undo(self) {
-        if let Some(errand) = self.errand {
-            errand.hurry();
+impl Queue {
+    /// Undoes what a contender has asked for that has lost its turn. Not to be called with the queue locked.
+    pub(super) fn undo(&self, displaced: DisplacedContender) {
+        if let Some(deferred) = displaced.deferred {
+            deferred.hurry();
         }
-        if let Some((hold, lane)) = &self.lease {
-            hold.close();
-            undo(hold, *lane, self.in_flight);
+        if let Some((lease, lane)) = &displaced.lease {
+            self.returns.undo(lease, *lane, displaced.in_flight);
         }
-        self.waker.into_iter().for_each(Waker::wake);
+        displaced.waker.into_iter().for_each(Waker::wake);
     }
 }
 
-impl Place {
+impl Ticket {
     /// Takes what a stalled waiter before this one has; or sees to it that this one is woken when it may.
     pub(super) fn take_from_the_stalled(&self, context: &Context<'_>) -> Option<Verdict> {
-        let core = &self.core;
-        let now = core.keeper.clock.now();
-        let mut slots = lock(&core.local.slots);
-        let id = slots.ticket();
+        let queue = &self.queue;
+        let now = queue.now();
+        let mut slots = lock(&queue.slots);
+        let id = slots.number();
         let slot = slots.active.get_mut(&self.key)?;
-        let waiter = slot.queue.get_mut(&self.ticket)?;
+        let waiter = slot.queue.get_mut(&self.number)?;
         waiter.waker = Some(context.waker().clone());
         let contender = slot.contender.as_ref();
         if contender.is_some_and(|contender| contender.is_stalled(now)) {
-            let waiter = slot.queue.remove(&self.ticket);
-            let unseated = slot.unseat();
-            slot.seat(id, now);
+            let waiter = slot.queue.remove(&self.number);
+            let displaced = slot.displace();
+            slot.admit(id, now);
             let look = slot.plan_look();
             drop(slots);
             drop(waiter);
-            unseated.into_iter().for_each(Unseated::undo);
-            look_at(core, &self.key, look);
-            return Some(Verdict::Contend(Seat::new(core, &self.key, id)));
+            displaced
+                .into_iter()
+                .for_each(|displaced| queue.undo(displaced));
+            queue.look_at(&self.key, look);
+            return Some(Verdict::Contend(Contender::new(queue, &self.key, id)));
         }
-        let hold = match &slot.standing {
-            Standing::Held(hold) if slot.is_left_alone(now) && hold.arrives() => Arc::clone(hold),
+        let lease = match &slot.known {
+            KeyState::Held(lease) if slot.is_left_alone(now) && lease.arrives() => {
+                Arc::clone(lease)
+            }
             _ => return None,
         };
-        let passed = hand_over(slot, &hold, self.ticket);
+        let passed = hand_over(slot, &lease, self.number);
         let look = slot.plan_look();
         drop(slots);
-        look_at(core, &self.key, look);
+        queue.look_at(&self.key, look);
         let passed = passed.map(|(_, next)| {
-            is_handed_over(&hold, &next);
-            Verdict::Passed(Passed::new(next))
+            queue.is_handed_over(&lease, &next);
+            Verdict::Handoff(Handoff::new(queue, next))
         });
         if passed.is_none() {
             // It is not for this one: to the next in line, or back.
-            release::in_background(&hold);
+            queue.returns.give_back(&lease);
         }
-        core.keeper.guard_ended();
+        queue.keeper.guard_ended();
         passed
     }
 }
 
-impl Local {
+impl Queue {
     /// The question for this key is overdue: if it is not polled either, it is undone.
-    pub(crate) fn is_overdue(core: &Arc<Core>, key: &Arc<str>) {
-        let at = core.keeper.clock.now() + MOMENT;
-        let mut slots = lock(&core.local.slots);
+    pub(crate) fn question_is_overdue(self: &Arc<Self>, key: &Arc<str>) {
+        let at = self.now() + MOMENT;
+        let mut slots = lock(&self.slots);
         let slot = slots.active.get_mut(key);
         let look = slot.and_then(|slot| slot.plan_look_at(at));
         drop(slots);
-        look_at(core, key, look);
+        self.look_at(key, look);
+    }
+
+    /// Has the keeper look then. Not to be called with the queue locked.
+    pub(super) fn look_at(self: &Arc<Self>, key: &Arc<str>, at: Option<Moment>) {
+        if let Some(at) = at {
+            let look = Look {
+                queue: Arc::downgrade(self),
+                key: Arc::clone(key),
+            };
+            self.keeper.timers.wake_at(at, &Arc::new(look).into());
+        }
+    }
+
+    fn look(self: &Arc<Self>, key: &Arc<str>) {
+        let now = self.now();
+        let mut slots = lock(&self.slots);
+        let Some(slot) = slots.active.get_mut(key) else {
+            return;
+        };
+        slot.next_look = None;
+        let since = match (&mut slot.contender, &slot.known) {
+            (Some(contender), _) if now < contender.due + MOMENT => None,
+            (Some(contender), _) => {
+                if let Some(wakers) = contender.ask_after(now) {
+                    let next = slot.plan_look_at(now + MOMENT);
+                    drop(slots);
+                    wake_all(wakers);
+                    return self.look_at(key, next);
+                }
+                Some(contender.due)
+            }
+            (None, KeyState::Held(lease)) => lease.on_its_way_since(),
+            (None, _) => None,
+        };
+        let Some(since) = since.filter(|since| now >= *since + MOMENT) else {
+            let next = slot.plan_look();
+            drop(slots);
+            return self.look_at(key, next);
+        };
+        if now >= since + GRANT {
+            // No task of this process has come for it: other processes may.
+            if let Some(displaced) = slot.displace() {
+                self.promote(slots, key);
+                self.undo(displaced);
+            } else if let KeyState::Held(lease) = &slot.known
+                && lease.arrives()
+            {
+                let lease = Arc::clone(lease);
+                drop(slots);
+                self.returns.give_back(&lease);
+                self.keeper.guard_ended();
+            }
+            return;
+        }
+        let wakers = slot.wakers_behind();
+        let next = if slot.queue.is_empty() {
+            since + GRANT
+        } else {
+            now + MOMENT
+        };
+        let next = slot.plan_look_at(next);
+        drop(slots);
+        wakers.into_iter().for_each(Waker::wake);
+        self.look_at(key, next);
     }
 }
 
 /// The keeper's look at one key.
 struct Look {
-    core: Weak<Core>,
+    queue: Weak<Queue>,
     key: Arc<str>,
-}
-
-/// Has the keeper look then. Not to be called with the queue locked.
-pub(super) fn look_at(core: &Arc<Core>, key: &Arc<str>, at: Option<Moment>) {
-    if let Some(at) = at {
-        let look = Look {
-            core: Arc::downgrade(core),
-            key: Arc::clone(key),
-        };
-        core.keeper.wake_at(at, &Arc::new(look).into());
-    }
 }
 
 impl Wake for Look {
     fn wake(self: Arc<Self>) {
-        if let Some(core) = self.core.upgrade() {
-            look(&core, &self.key);
+        if let Some(queue) = self.queue.upgrade() {
+            queue.look(&self.key);
         }
     }
-}
-
-fn look(core: &Arc<Core>, key: &Arc<str>) {
-    let now = core.keeper.clock.now();
-    let mut slots = lock(&core.local.slots);
-    let Some(slot) = slots.active.get_mut(key) else {
-        return;
-    };
-    slot.next_look = None;
-    let since = match (&mut slot.contender, &slot.standing) {
-        (Some(contender), _) if now < contender.due + MOMENT => None,
-        (Some(contender), _) => {
-            if let Some(wakers) = contender.ask_after(now) {
-                let next = slot.plan_look_at(now + MOMENT);
-                drop(slots);
-                wake_all(wakers);
-                return look_at(core, key, next);
-            }
-            Some(contender.due)
-        }
-        (None, Standing::Held(hold)) => hold.on_its_way_since(),
-        (None, _) => None,
-    };
-    let Some(since) = since.filter(|since| now >= *since + MOMENT) else {
-        let next = slot.plan_look();
-        drop(slots);
-        return look_at(core, key, next);
-    };
-    if now >= since + GRANT {
-        // None of this process has come for it: others may.
-        if let Some(unseated) = slot.unseat() {
-            promote(slots, core, key);
-            unseated.undo();
-        } else if let Standing::Held(hold) = &slot.standing
-            && hold.arrives()
-        {
-            let hold = Arc::clone(hold);
-            drop(slots);
-            release::in_background(&hold);
-            core.keeper.guard_ended();
-        }
-        return;
-    }
-    let wakers = slot.wakers_behind();
-    let next = if slot.queue.is_empty() {
-        since + GRANT
-    } else {
-        now + MOMENT
-    };
-    let next = slot.plan_look_at(next);
-    drop(slots);
-    wakers.into_iter().for_each(Waker::wake);
-    look_at(core, key, next);
 }

@@ -4,136 +4,145 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Entry, Left, Local, Patience, Seat};
+use super::{Contender, Entry, Patience, ReleaseState};
 use crate::LockManager;
-use crate::active::Hold;
+use crate::active::ActiveLease;
 use crate::base::clock::ServerTime;
 use crate::base::fence::FencingToken;
-use crate::engine::Core;
-use crate::engine::release::discard;
-use crate::lease::Terms;
+use crate::engine::Engine;
+use crate::lease::LeaseOptions;
 use crate::store::{Grant, News, Replaced};
 
-fn core() -> Arc<Core> {
-    Arc::clone(LockManager::in_memory().core())
+fn engine() -> Arc<Engine> {
+    Arc::clone(LockManager::in_memory().engine())
 }
 
 fn key() -> Arc<str> {
     "k".into()
 }
 
-fn terms() -> Terms {
-    Terms::new(Duration::from_secs(60), true, None)
+fn options() -> LeaseOptions {
+    LeaseOptions::new(Duration::from_secs(60), true, None)
 }
 
-fn seat(core: &Arc<Core>) -> Seat {
-    match Local::enter(core, &key(), Patience::None, terms(), &mut None) {
-        Entry::Contend(seat) => seat,
+fn contender(engine: &Arc<Engine>) -> Contender {
+    match engine
+        .queue
+        .enter(&key(), Patience::None, options(), &mut None)
+    {
+        Entry::Contend(contender) => contender,
         Entry::Queued(_) | Entry::Busy(_) => panic!("the seat is taken"),
     }
 }
 
-fn another(core: &Arc<Core>) -> Arc<Hold> {
-    Hold::new(core, &key(), terms(), core.tokens.manager())
+fn another(engine: &Arc<Engine>) -> Arc<ActiveLease> {
+    ActiveLease::new(
+        &key(),
+        engine
+            .tokens
+            .fresh_at(engine.tokens.manager(), engine.now()),
+        options(),
+        engine.timers.clock(),
+    )
 }
 
 /// Which lease the question for this one steps over.
-fn names(core: &Core, seat: &Seat, hold: &Arc<Hold>) -> Option<Replaced> {
-    let now = core.keeper.clock.now();
-    let before = seat.asking(hold, core.store.lane(), None, now);
+fn names(engine: &Engine, contender: &Contender, lease: &Arc<ActiveLease>) -> Option<Replaced> {
+    let now = engine.now();
+    let before = contender.asking(lease, engine.store.lane(), None, now);
     let before = before.expect("it has the seat");
     before.map(|before| before.lease)
 }
 
 /// A lease that somebody asks for.
-fn asked_for(core: &Arc<Core>, seat: &Seat) -> Arc<Hold> {
-    let hold = another(core);
-    names(core, seat, &hold);
-    hold
+fn asked_for(engine: &Arc<Engine>, contender: &Contender) -> Arc<ActiveLease> {
+    let lease = another(engine);
+    names(engine, contender, &lease);
+    lease
 }
 
 /// A lease that this process holds.
-fn held(core: &Arc<Core>, fence: u64) -> Arc<Hold> {
-    let seat = seat(core);
-    let hold = asked_for(core, &seat);
-    let now = core.keeper.clock.now();
-    hold.ask(now + Duration::from_secs(5));
-    assert!(hold.grant(now, FencingToken::new(fence).expect("a token")));
-    assert!(seat.granted(&hold));
-    hold
+fn held(engine: &Arc<Engine>, fence: u64) -> Arc<ActiveLease> {
+    let contender = contender(engine);
+    let lease = asked_for(engine, &contender);
+    let now = engine.now();
+    lease.ask(now + Duration::from_secs(5));
+    assert!(lease.grant(now, FencingToken::new(fence).expect("a token")));
+    assert!(contender.granted(&lease));
+    lease
 }
 
-fn is_known(core: &Arc<Core>, hold: &Hold) -> bool {
+fn is_known(engine: &Arc<Engine>, lease: &ActiveLease) -> bool {
     let fence = FencingToken::new(9).expect("a token");
     let ends = ServerTime(9);
     let late = News::Given(Grant { fence, ends });
-    Local::tell(core, &key(), hold.token, late)
+    engine.queue.tell(&key(), lease.token, late)
 }
 
 #[test]
 fn each_release_under_way_is_known_until_it_is_answered() {
-    let core = core();
-    let first = held(&core, 1);
-    core.local.leave(&first, Left::Steppable);
+    let engine = engine();
+    let first = held(&engine, 1);
+    engine.queue.leave(&first, ReleaseState::Steppable);
     let second = {
-        let seat = seat(&core);
-        let hold = asked_for(&core, &seat);
-        core.local.note_unreleased(&hold);
-        hold
+        let contender = contender(&engine);
+        let lease = asked_for(&engine, &contender);
+        engine.queue.note_unreleased(&lease);
+        lease
     };
-    assert!(is_known(&core, &first) && is_known(&core, &second));
-    core.local.given_back(&second.release());
-    assert!(is_known(&core, &first) && !is_known(&core, &second));
-    let seat = seat(&core);
+    assert!(is_known(&engine, &first) && is_known(&engine, &second));
+    engine.queue.given_back(&second.release());
+    assert!(is_known(&engine, &first) && !is_known(&engine, &second));
+    let contender = contender(&engine);
     assert_eq!(
-        names(&core, &seat, &another(&core)),
+        names(&engine, &contender, &another(&engine)),
         Some(first.replaced()),
         "it may be stepped over again"
     );
-    drop(seat);
-    core.local.given_back(&first.release());
-    assert!(!is_known(&core, &first));
-    assert!(core.local.is_empty());
+    drop(contender);
+    engine.queue.given_back(&first.release());
+    assert!(!is_known(&engine, &first));
+    assert!(engine.queue.is_empty());
 }
 
 #[test]
 fn a_release_that_its_owner_waits_for_is_known_and_not_stepped_over() {
-    let core = core();
-    let hold = held(&core, 1);
-    hold.close();
-    let seat = seat(&core);
-    assert_eq!(names(&core, &seat, &another(&core)), None);
-    assert!(is_known(&core, &hold));
-    core.local.leave(&hold, Left::Nothing);
-    drop(seat);
-    assert!(core.local.is_empty());
+    let engine = engine();
+    let lease = held(&engine, 1);
+    lease.close();
+    let contender = contender(&engine);
+    assert_eq!(names(&engine, &contender, &another(&engine)), None);
+    assert!(is_known(&engine, &lease));
+    engine.queue.leave(&lease, ReleaseState::Nothing);
+    drop(contender);
+    assert!(engine.queue.is_empty());
 }
 
 #[cfg(feature = "test-util")]
 #[test]
 fn a_cooldown_under_way_is_known_and_not_stepped_over() {
     let locks = LockManager::in_memory();
-    let core = Arc::clone(locks.core());
-    let hold = held(&core, 1);
+    let engine = Arc::clone(locks.engine());
+    let lease = held(&engine, 1);
     // Or the keeper might have done it by the time it is asked about.
     locks.test_store().expect("an embedded store").hang();
-    hold.set_cooldown(Duration::from_secs(60));
-    hold.close();
-    crate::engine::release::release_later(&hold);
-    assert!(is_known(&core, &hold));
-    let seat = seat(&core);
-    assert_eq!(names(&core, &seat, &another(&core)), None);
+    lease.set_cooldown(Duration::from_secs(60));
+    lease.close();
+    engine.release_later(&lease);
+    assert!(is_known(&engine, &lease));
+    let contender = contender(&engine);
+    assert_eq!(names(&engine, &contender, &another(&engine)), None);
 }
 
 #[test]
 fn a_lost_lease_is_known_until_its_owner_has_ended() {
-    let core = core();
-    let hold = held(&core, 1);
-    core.local.abandon(&hold);
-    assert!(is_known(&core, &hold));
-    discard(&hold, crate::lease::Loss::NotOurs);
-    assert!(!is_known(&core, &hold));
+    let engine = engine();
+    let lease = held(&engine, 1);
+    engine.queue.abandon(&lease);
+    assert!(is_known(&engine, &lease));
+    engine.discard(&lease, crate::lease::Loss::NotOurs);
+    assert!(!is_known(&engine, &lease));
     // The keeper may find out about the loss later than the owner has ended.
-    core.local.abandon(&hold);
-    assert!(core.local.is_empty());
+    engine.queue.abandon(&lease);
+    assert!(engine.queue.is_empty());
 }

@@ -9,24 +9,26 @@ use std::time::Duration;
 use tokio::sync::{AcquireError, SemaphorePermit};
 
 use super::Level;
-use crate::active::{Hold, Turn, Watch, new_turn};
+use crate::active::{ActiveLease, Turn, new_turn};
 use crate::base::clock::Moment;
 use crate::base::error::Error;
 use crate::base::options::Wait;
-use crate::engine::release;
-use crate::engine::spec::Wanted;
-use crate::keeper::Timer;
-use crate::lease::{Loss, Phase, Terms};
+use crate::engine::Engine;
+use crate::engine::loss_watch::LossWatch;
+use crate::engine::spec::LockSpec;
+use crate::lease::{LeaseOptions, Loss, Phase};
 use crate::queue::held_fact;
+use crate::timer::Timer;
 
 /// Same lease, same fencing token. The lock is not given back while it lives.
 pub(crate) struct Entry {
-    pub(crate) hold: Arc<Hold>,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) lease: Arc<ActiveLease>,
     /// Of those that enter this body's own level.
     pub(crate) turn: Turn,
     /// The level's that it has entered.
-    _taken: Taken,
-    terms: Terms,
+    _taken: HeldTurn,
+    options: LeaseOptions,
     cooldown: Duration,
     /// When this body has run for as long as it may.
     limit: Option<Timer>,
@@ -38,73 +40,76 @@ impl Entry {
     /// # Errors
     ///
     /// `Lost` if the outer lock is lost, `Busy` if another body is inside to the end of the wait.
-    pub(crate) async fn find(wanted: &Wanted) -> Result<Option<Self>, Error> {
-        let Some(level) = Level::nearest(wanted) else {
+    pub(crate) async fn find(spec: &LockSpec) -> Result<Option<Self>, Error> {
+        let Some(level) = Level::nearest(spec) else {
             return Ok(None);
         };
-        let entered = enter(&level, wanted).await;
-        entered.map_err(|error| error.with_key(&wanted.key))
+        let entered = enter(&level, spec).await;
+        entered.map_err(|error| error.with_key(&spec.key))
     }
 
     /// Whether the body has to end, by its own limit or by the lock's loss.
     pub(crate) fn poll_lost(
         &mut self,
-        seat: &mut Option<u32>,
+        waker_id: &mut Option<u32>,
         context: &mut Context<'_>,
     ) -> Option<Loss> {
         let limit = self.limit.as_mut();
         if limit.is_some_and(|limit| Pin::new(limit).poll(context).is_ready()) {
             return Some(Loss::MaxHold);
         }
-        self.hold.poll_lost(seat, context)
+        self.engine.poll_lost(&self.lease, waker_id, context)
     }
 
     /// The body has done its work: the outermost applies its cooldown, or a longer one.
     pub(crate) fn work_is_done(&self) {
-        self.hold.set_cooldown(self.cooldown);
+        self.lease.set_cooldown(self.cooldown);
     }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        if self.hold.leave(self.terms) {
-            release::in_background(&self.hold);
+        if self.lease.leave(self.options) {
+            self.engine.end_in_background(&self.lease);
         }
-        self.hold.core.keeper.guard_ended();
+        self.engine.keeper.guard_ended();
     }
 }
 
-async fn enter(level: &Level, wanted: &Wanted) -> Result<Option<Entry>, Error> {
-    let taken = take_turn(level, wanted).await?;
-    match level.hold.enter(wanted.terms) {
+async fn enter(level: &Level, spec: &LockSpec) -> Result<Option<Entry>, Error> {
+    let taken = take_turn(level, spec).await?;
+    let engine = &spec.engine;
+    engine.phase(&level.lease);
+    match level.lease.enter(spec.options) {
         Phase::Held => {}
-        Phase::Lost(loss) => return Err(level.hold.loss_error(loss)),
+        Phase::Lost(loss) => return Err(level.lease.loss_error(loss)),
         // Given back before the scope's end: from here on it is a lock like any other.
         Phase::Asking | Phase::Closed => return Ok(None),
     }
-    let keeper = &wanted.core.keeper;
-    keeper.guard_made();
-    let limit = keeper.clock.now() + wanted.terms.max_hold();
+    engine.keeper.arm(&level.lease);
+    engine.keeper.guard_made();
+    let limit = engine.now() + spec.options.max_hold();
     Ok(Some(Entry {
-        hold: Arc::clone(&level.hold),
+        engine: Arc::clone(engine),
+        lease: Arc::clone(&level.lease),
         turn: new_turn(),
         _taken: taken,
-        terms: wanted.terms,
-        cooldown: wanted.cooldown,
-        limit: (limit < Moment::FAR).then(|| keeper.timer(limit)),
+        options: spec.options,
+        cooldown: spec.cooldown,
+        limit: (limit < Moment::FAR).then(|| engine.timers.at(limit)),
     }))
 }
 
 /// A turn that was taken. Dropping it lets the next one in.
-struct Taken(Turn);
+struct HeldTurn(Turn);
 
-impl Drop for Taken {
+impl Drop for HeldTurn {
     fn drop(&mut self) {
         self.0.add_permits(1);
     }
 }
 
-impl Taken {
+impl HeldTurn {
     fn by(permit: Result<SemaphorePermit<'_>, AcquireError>, turn: &Turn) -> Option<Self> {
         let permit = permit.ok()?;
         permit.forget();
@@ -113,34 +118,34 @@ impl Taken {
 }
 
 /// Waits for the turn, in the order of arrival, as long as the request says and the lock lasts.
-async fn take_turn(level: &Level, wanted: &Wanted) -> Result<Taken, Error> {
+async fn take_turn(level: &Level, spec: &LockSpec) -> Result<HeldTurn, Error> {
     let turn = level.turn();
-    let keeper = &wanted.core.keeper;
-    let give_up = match wanted.wait {
-        Wait::None => keeper.clock.now(),
-        Wait::For(span) => keeper.clock.now() + span,
+    let engine = &spec.engine;
+    let give_up = match spec.wait {
+        Wait::None => engine.now(),
+        Wait::For(span) => engine.now() + span,
         Wait::Forever => Moment::FAR,
     };
     let mut permit = pin!(turn.acquire());
-    let mut timer = pin!(keeper.timer(give_up));
-    let mut watch = Watch::new(&level.hold);
+    let mut timer = pin!(engine.timers.at(give_up));
+    let mut watch = LossWatch::new(engine, &level.lease);
     poll_fn(|context| {
         if let Some(loss) = watch.poll_lost(context) {
-            return Poll::Ready(Err(level.hold.loss_error(loss)));
+            return Poll::Ready(Err(level.lease.loss_error(loss)));
         }
         if let Poll::Ready(permit) = permit.as_mut().poll(context)
-            && let Some(taken) = Taken::by(permit, &turn)
+            && let Some(taken) = HeldTurn::by(permit, &turn)
         {
             return Poll::Ready(Ok(taken));
         }
         let over = timer.as_mut().poll(context);
-        over.map(|()| Err(occupied(&level.hold)))
+        over.map(|()| Err(occupied(engine, &level.lease)))
     })
     .await
 }
 
 /// Another body is inside, and this process holds the lock: that is a fact.
-fn occupied(hold: &Hold) -> Error {
-    let now = hold.core.keeper.clock.now();
-    held_fact(hold, now).map_or_else(|| Error::busy(false, None), |refusal| refusal.to_error())
+fn occupied(engine: &Engine, lease: &ActiveLease) -> Error {
+    held_fact(lease, engine.now())
+        .map_or_else(|| Error::busy(false, None), |refusal| refusal.to_error())
 }

@@ -16,15 +16,17 @@ use std::task::{Context, Poll};
 use pin_project_lite::pin_project;
 use tokio::task;
 
-use crate::active::{Hold, Turn};
+use crate::active::{ActiveLease, Turn};
 use crate::base::error::Error;
-use crate::engine::spec::Wanted;
+use crate::engine::Engine;
+use crate::engine::spec::LockSpec;
 
 pub(crate) use self::entry::Entry;
 
 /// What a body is inside of.
 pub(crate) struct Level {
-    hold: Arc<Hold>,
+    engine: Arc<Engine>,
+    lease: Arc<ActiveLease>,
     /// `None`: right under the hold, whose own turn counts for all such levels.
     turn: Option<Turn>,
     around: Option<Arc<Level>>,
@@ -32,9 +34,14 @@ pub(crate) struct Level {
 
 impl Level {
     /// A level inside those that the calling task is in.
-    pub(crate) fn open(hold: &Arc<Hold>, turn: Option<&Turn>) -> Arc<Self> {
+    pub(crate) fn open(
+        engine: &Arc<Engine>,
+        lease: &Arc<ActiveLease>,
+        turn: Option<&Turn>,
+    ) -> Arc<Self> {
         Arc::new(Self {
-            hold: Arc::clone(hold),
+            engine: Arc::clone(engine),
+            lease: Arc::clone(lease),
             turn: turn.cloned(),
             around: innermost(),
         })
@@ -57,11 +64,10 @@ impl Level {
     }
 
     /// The nearest level of the lock that is wanted, from the calling task's innermost outwards.
-    fn nearest(wanted: &Wanted) -> Option<Arc<Self>> {
+    fn nearest(spec: &LockSpec) -> Option<Arc<Self>> {
         let mut level = innermost();
         while let Some(here) = level {
-            let hold = &here.hold;
-            if Arc::ptr_eq(&hold.core, &wanted.core) && hold.key == wanted.key {
+            if Arc::ptr_eq(&here.engine, &spec.engine) && here.lease.key == spec.key {
                 return Some(here);
             }
             level = here.around.clone();
@@ -70,7 +76,7 @@ impl Level {
     }
 
     fn turn(&self) -> Turn {
-        self.turn.clone().unwrap_or_else(|| self.hold.turn())
+        self.turn.clone().unwrap_or_else(|| self.lease.turn())
     }
 }
 
@@ -79,9 +85,11 @@ impl Level {
 /// # Errors
 ///
 /// `Invalid` if the calling task is inside the lock that is wanted.
-pub(crate) fn check_not_inside(wanted: &Wanted, advice: &'static str) -> Result<(), Error> {
-    match Level::nearest(wanted) {
-        Some(level) if level.hold.is_valid() => Err(Error::invalid(advice).with_key(&wanted.key)),
+pub(crate) fn check_not_inside(spec: &LockSpec, advice: &'static str) -> Result<(), Error> {
+    match Level::nearest(spec) {
+        Some(level) if level.engine.is_valid(&level.lease) => {
+            Err(Error::invalid(advice).with_key(&spec.key))
+        }
         _ => Ok(()),
     }
 }
@@ -125,17 +133,24 @@ pin_project! {
     pub struct LockScope<F> {
         #[pin]
         future: F,
-        hold: Arc<Hold>,
+        engine: Arc<Engine>,
+        lease: Arc<ActiveLease>,
         turn: Option<Turn>,
         level: Option<Arc<Level>>,
     }
 }
 
 impl<F> LockScope<F> {
-    pub(crate) fn new(future: F, hold: &Arc<Hold>, turn: Option<&Turn>) -> Self {
+    pub(crate) fn new(
+        future: F,
+        engine: &Arc<Engine>,
+        lease: &Arc<ActiveLease>,
+        turn: Option<&Turn>,
+    ) -> Self {
         Self {
             future,
-            hold: Arc::clone(hold),
+            engine: Arc::clone(engine),
+            lease: Arc::clone(lease),
             turn: turn.cloned(),
             level: None,
         }
@@ -150,7 +165,7 @@ impl<F: Future> Future for LockScope<F> {
         // Opened by the first poll: what is around it is where it runs, not where it was made.
         let level = this
             .level
-            .get_or_insert_with(|| Level::open(this.hold, this.turn.as_ref()));
+            .get_or_insert_with(|| Level::open(this.engine, this.lease, this.turn.as_ref()));
         level.within(|| this.future.poll(context))
     }
 }

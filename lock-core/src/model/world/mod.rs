@@ -13,7 +13,7 @@ use super::fault::Fault;
 use super::process::{Name, Process};
 use super::server::{Answer, Ask, Push, Server};
 use crate::base::clock::Moment;
-use crate::lease::Terms;
+use crate::lease::LeaseOptions;
 
 /// The processes' clock moves by a second at a time; the server's by 1 % more or less.
 const TICK: Duration = Duration::from_secs(1);
@@ -24,7 +24,7 @@ const LONGEST_TRIP: Duration = Duration::from_secs(5);
 /// The grant of a key that was given away is over by then.
 const GIVEN: Duration = Duration::from_millis(2_001);
 /// When what a command without an answer may have done is undone once more.
-const LATE_TWIN: Duration = Duration::from_secs(6);
+const LATE_DUPLICATE: Duration = Duration::from_secs(6);
 
 /// How large the world is, and what may go wrong in it.
 #[derive(Clone, Debug)]
@@ -63,13 +63,13 @@ pub(in crate::model) struct Limits {
 }
 
 impl Limits {
-    fn terms(&self) -> Terms {
-        Terms::new(Duration::from_millis(self.ttl_millis), true, None)
+    fn terms(&self) -> LeaseOptions {
+        LeaseOptions::new(Duration::from_millis(self.ttl_millis), true, None)
     }
 
-    fn longer(&self) -> Terms {
+    fn longer(&self) -> LeaseOptions {
         let millis = self.longer_millis.unwrap_or(self.ttl_millis);
-        Terms::new(Duration::from_millis(millis), true, None)
+        LeaseOptions::new(Duration::from_millis(millis), true, None)
     }
 
     fn has(&self, fault: Fault) -> bool {

@@ -1,6 +1,6 @@
 //! What arrives, at the server and from it.
 
-use super::{Cooling, GIVEN, LATE_TWIN, Limits, Message, World, Wrong};
+use super::{Cooling, GIVEN, LATE_DUPLICATE, Limits, Message, World, Wrong};
 use crate::base::clock::Moment;
 use crate::lease::Renewal;
 use crate::model::fault::Fault;
@@ -163,7 +163,7 @@ impl World {
         let now = self.now();
         let process = &mut self.processes[usize::from(name.process)];
         if process.alive && std::mem::take(&mut process.cools_with_twin) {
-            let at = now + LATE_TWIN;
+            let at = now + LATE_DUPLICATE;
             process.twins.push(Twin { name, fence, at });
         }
         self.given_back(name);

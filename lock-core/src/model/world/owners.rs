@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Cooling, LATE_TWIN, Limits, Message, World, Wrong};
+use super::{Cooling, LATE_DUPLICATE, Limits, Message, World, Wrong};
 use crate::base::clock::Moment;
 use crate::lease::{Action, Loss, Phase, Renewal};
 use crate::model::fault::Fault;
@@ -118,7 +118,7 @@ impl World {
             unreachable!("what gives a lease back");
         };
         self.net.push(message);
-        let again = self.now() + LATE_TWIN;
+        let again = self.now() + LATE_DUPLICATE;
         let process = &mut self.processes[usize::from(name.process)];
         if limits.has(Fault::EarlierReleaseIsForgotten) {
             process.forget_all();
@@ -164,7 +164,7 @@ impl World {
     }
 
     pub(super) fn lost(&mut self, index: u8, discard: bool, limits: &Limits) {
-        let at = self.now() + LATE_TWIN;
+        let at = self.now() + LATE_DUPLICATE;
         let process = &mut self.processes[usize::from(index)];
         if let Some(tenure) = process.tenure.take() {
             let (name, fence) = (tenure.name, Some(tenure.fence));

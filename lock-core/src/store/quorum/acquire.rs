@@ -18,14 +18,14 @@ const NUMBERS: u32 = 4;
 
 impl Quorum {
     pub(super) async fn acquire(self: &Arc<Self>, acquire: Acquire, lane: Lane) -> Outcome {
-        let clock = &self.keeper.clock;
+        let clock = &self.timers;
         self.gather().await;
         if self.up().count() < self.quorum() {
             return Outcome::Failed(self.too_few(None));
         }
         if let Some(until) = self.courtesy.until(&acquire.key, clock.now()) {
-            self.keeper
-                .timer(until.min(clock.now() + acquire.ttl / 8))
+            self.timers
+                .at(until.min(clock.now() + acquire.ttl / 8))
                 .await;
         }
         let mut attempt = Attempt {
@@ -53,7 +53,7 @@ impl Quorum {
         let mut numbers = 0;
         let mut highest = 0;
         loop {
-            let sent = self.keeper.clock.now();
+            let sent = self.timers.now();
             self.numbers.saw(attempt.register, highest);
             let number = self.numbers.propose(attempt.register, sent);
             let round = self.round(attempt, number, sent).await;
@@ -115,14 +115,14 @@ impl Quorum {
 
     /// Until it is time to ask once more. `false`: it is not worth it.
     async fn pauses(&self, attempt: &mut Attempt, sent: Moment) -> bool {
-        let now = self.keeper.clock.now();
+        let now = self.timers.now();
         let pause = split_vote::pause(attempt.acquire.token, attempt.repetitions, now.since(sent));
         attempt.repetitions += 1;
         let until = pause.map(|pause| now + pause);
         let Some(until) = until.filter(|until| *until < attempt.give_up) else {
             return false;
         };
-        self.keeper.timer(until).await;
+        self.timers.at(until).await;
         true
     }
 }

@@ -26,8 +26,8 @@ impl Quorum {
             )
         });
         let patience = self.patience(shortest.unwrap_or_default());
-        let overdue = self.keeper.clock.now() + patience;
-        let mut answers = FanOut::new(asked).until(&self.keeper, overdue);
+        let overdue = self.timers.now() + patience;
+        let mut answers = FanOut::new(asked).until(&self.timers, overdue);
         while !renewal.is_decided(answers.open()) {
             match answers.next().await {
                 Some((place, outcome)) => renewal.came(place, outcome),

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::base::clock::Moment;
-use crate::keeper::{Keeper, Timer};
 use crate::store::{BoxFuture, Outcome};
+use crate::timer::{Timer, Timers};
 
 /// Dropped, it forgets the answers: what was sent, was sent.
 pub(super) struct FanOut {
@@ -30,13 +30,13 @@ impl FanOut {
     }
 
     /// From `overdue` on, whoever has not answered is not waited for any more.
-    pub(super) fn until(mut self, keeper: &Arc<Keeper>, overdue: Moment) -> Self {
-        self.set_time(keeper, overdue);
+    pub(super) fn until(mut self, timers: &Arc<Timers>, overdue: Moment) -> Self {
+        self.set_time(timers, overdue);
         self
     }
 
-    pub(super) fn set_time(&mut self, keeper: &Arc<Keeper>, overdue: Moment) {
-        self.timer = Some(keeper.timer(overdue));
+    pub(super) fn set_time(&mut self, timers: &Arc<Timers>, overdue: Moment) {
+        self.timer = Some(timers.at(overdue));
     }
 
     /// However long it takes.

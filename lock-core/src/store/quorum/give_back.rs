@@ -76,8 +76,8 @@ impl Quorum {
             }
             giving_back.note_missing(place, is_up);
         }
-        let overdue = self.keeper.clock.now() + self.patience(ttl);
-        let mut answers = FanOut::new(asked).until(&self.keeper, overdue);
+        let overdue = self.timers.now() + self.patience(ttl);
+        let mut answers = FanOut::new(asked).until(&self.timers, overdue);
         let mut confirmed = false;
         let outcome = loop {
             let decided = tally::given_back(&giving_back.answers, answers.open());
@@ -86,8 +86,8 @@ impl Quorum {
                     break Some(released);
                 }
                 if !patient && !std::mem::replace(&mut confirmed, true) {
-                    let now = self.keeper.clock.now();
-                    answers.set_time(&self.keeper, overdue.min(now + GRACE));
+                    let now = self.timers.now();
+                    answers.set_time(&self.timers, overdue.min(now + GRACE));
                 }
             }
             match answers.next().await {
@@ -100,7 +100,7 @@ impl Quorum {
         }
         giving_back.stand_back();
         if answers.open() > 0 {
-            answers.set_time(&self.keeper, overdue);
+            answers.set_time(&self.timers, overdue);
             self.leave_behind(
                 LateAnswers {
                     giving_back,
@@ -139,8 +139,8 @@ impl Quorum {
             });
             (place, node.ask(Operation::Vote(reserve), lane))
         });
-        let overdue = self.keeper.clock.now() + self.patience(release.ttl);
-        let mut answers = FanOut::new(asked).until(&self.keeper, overdue);
+        let overdue = self.timers.now() + self.patience(release.ttl);
+        let mut answers = FanOut::new(asked).until(&self.timers, overdue);
         let (mut reserved, mut waits) = (0, false);
         while let Some((_, outcome)) = answers.next().await {
             let Outcome::Vote(VoteOutcome::Reserved(answer)) = outcome else {
@@ -202,7 +202,7 @@ impl GivingBack {
     fn stand_back(&self) {
         if self.told {
             let Release { key, token, .. } = &self.undoing.release;
-            let now = self.quorum.keeper.clock.now();
+            let now = self.quorum.timers.now();
             let until = now + COURTESY / 2 + jitter(*token, 0, COURTESY / 2);
             self.quorum.courtesy.stand_back(key, until, now);
         }

@@ -11,7 +11,7 @@ use crate::store::Release;
 use crate::store::vote::{UpTo, VoteOperation, Withdrawal};
 
 /// A command that was sent on a link that never answered has arrived by then or never will.
-const LATE_TWIN: Duration = Duration::from_secs(6);
+const LATE_DUPLICATE: Duration = Duration::from_secs(6);
 /// Until a node that has refused it is told again.
 const REFUSED: Duration = Duration::from_secs(1);
 /// What does not find room ends by its ttl.
@@ -51,7 +51,7 @@ impl LeftOver {
 impl LeftOvers {
     /// A question of it was sent and not answered, and may still arrive.
     pub(super) fn add(&self, undoing: &Undoing, now: Moment) {
-        let until = now + undoing.release.ttl + LATE_TWIN;
+        let until = now + undoing.release.ttl + LATE_DUPLICATE;
         let mut all = lock(&self.0);
         if all.len() >= MOST {
             all.retain(|left| left.until > now);
@@ -98,7 +98,7 @@ impl LeftOvers {
             left.spread.resolved(place);
         } else {
             self.put_back(LeftOver {
-                at: now + LATE_TWIN,
+                at: now + LATE_DUPLICATE,
                 doubtful: false,
                 ..left
             });
@@ -143,9 +143,9 @@ mod tests {
         }
         assert!(left_overs.take(NOW).is_empty());
         assert!(!spread.may_ask(0));
-        assert_eq!(left_overs.due(), Some(NOW + LATE_TWIN));
-        for left in left_overs.take(NOW + LATE_TWIN) {
-            left_overs.told(0, left, NOW + LATE_TWIN);
+        assert_eq!(left_overs.due(), Some(NOW + LATE_DUPLICATE));
+        for left in left_overs.take(NOW + LATE_DUPLICATE) {
+            left_overs.told(0, left, NOW + LATE_DUPLICATE);
         }
         assert_eq!(left_overs.due(), None);
         assert!(spread.may_ask(0), "nothing more can arrive");

@@ -26,7 +26,7 @@ impl LateVotes {
         sent: Moment,
     ) -> Self {
         let overdue = sent + quorum.patience(undoing.release.ttl);
-        votes.set_time(&quorum.keeper, overdue);
+        votes.set_time(&quorum.timers, overdue);
         Self {
             quorum: Arc::clone(quorum),
             undoing,

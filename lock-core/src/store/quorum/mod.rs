@@ -62,8 +62,8 @@ use crate::base::acks::Acks;
 use crate::base::error::Error;
 use crate::base::sync::lock;
 use crate::base::token::{Token, TokenSource};
-use crate::keeper::Keeper;
 use crate::lease::yield_turn::YieldedKeys;
+use crate::timer::Timers;
 
 /// More nodes than anybody needs; a place in the list is a bit of a number.
 pub(crate) const MOST_NODES: usize = 15;
@@ -95,7 +95,7 @@ pub(crate) struct QuorumStore {
 struct Quorum {
     nodes: Vec<Arc<Node>>,
     settings: QuorumSettings,
-    keeper: Arc<Keeper>,
+    timers: Arc<Timers>,
     numbers: Numbers,
     leases: Leases,
     courtesy: YieldedKeys,
@@ -121,19 +121,19 @@ impl QuorumStore {
     pub(crate) fn new(
         nodes: Vec<QuorumNode>,
         settings: QuorumSettings,
-        keeper: &Arc<Keeper>,
+        timers: &Arc<Timers>,
         names: TokenSource,
     ) -> Arc<Self> {
         let (chores, doing) = mpsc::unbounded_channel();
         let changed = Arc::new(changes::Sender::new(()));
         let count = nodes.len();
         let nodes = nodes.into_iter().map(|node| Node::new(node, &changed));
-        let opening = Opening::new(count, settings.assume_fresh, keeper.clock.now());
+        let opening = Opening::new(count, settings.assume_fresh, timers.now());
         Arc::new(Self {
             quorum: Arc::new(Quorum {
                 nodes: nodes.collect(),
                 settings,
-                keeper: Arc::clone(keeper),
+                timers: Arc::clone(timers),
                 numbers: Numbers::new(),
                 leases: Leases::default(),
                 courtesy: YieldedKeys::default(),
@@ -265,12 +265,12 @@ impl Quorum {
     /// Enough nodes are up, and no two of them are one.
     async fn ready(&self) -> Result<(), Failure> {
         let mut changed = self.changed.subscribe();
-        let start = self.keeper.clock.now();
+        let start = self.timers.now();
         loop {
             changed.borrow_and_update();
             let Census { up, new } = Node::census(&self.nodes);
             let (enough, all_known) = (up >= self.quorum(), new == 0);
-            let late = self.keeper.clock.now() >= start + STRAGGLERS;
+            let late = self.timers.now() >= start + STRAGGLERS;
             if let Some(twins) = &lock(&self.met).twins {
                 return Err(Failure {
                     error: twins.clone(),
@@ -287,7 +287,7 @@ impl Quorum {
                 changed = changed.changed() => if changed.is_err() {
                     return Err(Failure::refused("the lock manager has ended"));
                 },
-                () = self.keeper.timer(start + STRAGGLERS), if !late => {}
+                () = self.timers.at(start + STRAGGLERS), if !late => {}
             }
         }
     }

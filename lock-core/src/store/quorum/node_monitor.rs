@@ -74,7 +74,7 @@ enum Met {
 impl Quorum {
     async fn meet(&self, place: usize) -> Result<Met, Failure> {
         let node = &self.nodes[place];
-        let sent = self.keeper.clock.now();
+        let sent = self.timers.now();
         let welcome = {
             let mut met = lock(&self.met);
             let before = met.names[place].is_some();
@@ -106,7 +106,7 @@ impl Quorum {
         let mut met = lock(&self.met);
         if welcome == Welcome::Look {
             let empty = joined.opens_in.is_none();
-            if met.opening.saw(place, empty, self.keeper.clock.now()) {
+            if met.opening.saw(place, empty, self.timers.now()) {
                 self.nodes.iter().for_each(|node| node.bell.notify_one());
             }
         }
@@ -146,7 +146,7 @@ impl Quorum {
     /// Tells a node what it has missed. Answers when to look at it again.
     async fn catch_up(&self, place: usize) -> Duration {
         let node = &self.nodes[place];
-        let due = node.left_overs.take(self.keeper.clock.now());
+        let due = node.left_overs.take(self.timers.now());
         let mut failed = false;
         for some in due.chunks(AT_ONCE) {
             let releases = some.iter().map(|left| {
@@ -157,7 +157,7 @@ impl Quorum {
             let releases: Vec<_> = releases.map(tokio::spawn).collect();
             for (left, release) in some.iter().zip(releases) {
                 let answer = timeout(self.settings.operation_timeout, release).await;
-                let now = self.keeper.clock.now();
+                let now = self.timers.now();
                 match answer {
                     Ok(Ok(Outcome::Vote(VoteOutcome::Withdrawn { repeated, .. }))) => {
                         node.left_overs
@@ -176,7 +176,7 @@ impl Quorum {
                 node.is_silent();
             }
         }
-        let now = self.keeper.clock.now();
+        let now = self.timers.now();
         let next = node.left_overs.due().map_or(INTERVAL, |due| due.since(now));
         next.clamp(Duration::from_millis(1), INTERVAL)
     }

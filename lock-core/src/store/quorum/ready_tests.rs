@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::{QuorumNode, QuorumSettings, QuorumStore};
 use crate::base::clock::Clock;
 use crate::base::token::{Address, TokenSource};
-use crate::keeper::Keeper;
 use crate::store::{MemoryStore, Store};
+use crate::timer::Timers;
 
 /// So many that it looks in the very moment in which the last node comes up.
 const ROUNDS: usize = 200_000;
@@ -26,9 +26,9 @@ fn two_nodes() -> Arc<QuorumStore> {
         assume_fresh: true,
         operation_timeout: Duration::from_secs(1),
     };
-    let keeper = Keeper::new(clock.clone(), settings.operation_timeout);
+    let timers = Timers::new(clock.clone());
     let names = TokenSource::new(Address::random());
-    QuorumStore::new((0..2).map(node).collect(), settings, &keeper, names)
+    QuorumStore::new((0..2).map(node).collect(), settings, &timers, names)
 }
 
 #[test]

@@ -52,7 +52,7 @@ impl Quorum {
         let asked = [(place, propose_whole(Arc::clone(node), propose, lane))];
         let asked = asked.map(|(place, asked)| (place, Box::pin(asked) as _));
         let undoing = Undoing::of(extension, spread, lane);
-        let now = self.keeper.clock.now();
+        let now = self.timers.now();
         let votes = LateVotes::new(self, undoing, FanOut::new(asked), now);
         self.leave_behind(votes.come());
     }

@@ -46,7 +46,7 @@ impl Quorum {
             }
         }
         let patience = self.patience(attempt.acquire.ttl);
-        let mut votes = FanOut::new(asked).until(&self.keeper, sent + patience);
+        let mut votes = FanOut::new(asked).until(&self.timers, sent + patience);
         let mut decision = decide(&ballots);
         while decision == Decision::Wait {
             let Some((place, outcome)) = votes.next().await else {

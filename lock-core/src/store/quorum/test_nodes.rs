@@ -10,7 +10,7 @@ use crate::base::clock::Clock;
 use crate::base::options::Wait;
 use crate::base::settings::Settings;
 use crate::base::token::Token;
-use crate::engine::Core;
+use crate::engine::Engine;
 use crate::store::{
     Acquire, BoxFuture, Events, Failure, Lane, MemoryStore, Operation, Outcome, Store,
 };
@@ -50,7 +50,7 @@ pub(super) async fn manager_on(stores: Vec<Arc<dyn Store>>, ttl: Duration) -> Lo
         shown: place.to_string(),
     };
     let quorum = stores.into_iter().enumerate().map(named).collect();
-    let locks = LockManager::of(Core::start_quorum(quorum, settings).expect("a manager"));
+    let locks = LockManager::of(Engine::start_quorum(quorum, settings).expect("a manager"));
     locks.ready().await.expect("nodes that answer");
     locks
 }

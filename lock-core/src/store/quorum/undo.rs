@@ -81,8 +81,8 @@ impl Quorum {
                     self.nodes[place].ask(Operation::Vote(withdraw), attempt.lane),
                 )
             });
-        let overdue = self.keeper.clock.now() + self.patience(attempt.acquire.ttl);
-        let mut answers = FanOut::new(asked).until(&self.keeper, overdue);
+        let overdue = self.timers.now() + self.patience(attempt.acquire.ttl);
+        let mut answers = FanOut::new(asked).until(&self.timers, overdue);
         while let Some((place, outcome)) = answers.next().await {
             match outcome {
                 Outcome::Vote(vote) if vote.is_withdrawn() => {
@@ -116,7 +116,7 @@ impl Quorum {
     pub(super) fn tell_later(&self, place: usize, undoing: &Undoing) {
         let node = &self.nodes[place];
         undoing.spread.is_taken_back(place);
-        node.left_overs.add(undoing, self.keeper.clock.now());
+        node.left_overs.add(undoing, self.timers.now());
         node.bell.notify_one();
     }
 }
@@ -140,9 +140,9 @@ impl TakingBack {
         let patience = self.quorum.patience(release.ttl);
         let withdraw = VoteOperation::Withdraw(release, Withdrawal::Over, self.undoing.up_to);
         let asked = node.ask(Operation::Vote(withdraw), self.undoing.lane);
-        let keeper = &self.quorum.keeper;
-        let overdue = keeper.clock.now() + patience;
-        let mut answer = FanOut::new([(self.place, asked)]).until(keeper, overdue);
+        let timers = &self.quorum.timers;
+        let overdue = timers.now() + patience;
+        let mut answer = FanOut::new([(self.place, asked)]).until(timers, overdue);
         match answer.next().await {
             // What was sent before and never answered may arrive behind this.
             Some((_, Outcome::Vote(vote))) => {

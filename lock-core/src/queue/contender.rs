@@ -7,42 +7,39 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::sync::oneshot;
 
-use super::slot::{Before, Slot, Standing, Told, held_fact};
-use super::stalled::look_at;
-use super::{Patience, Verdict, promote};
-use crate::active::Hold;
+use super::slot::{KeyState, Predecessor, RecordedRefusal, Slot, Supersede, held_fact};
+use super::{Patience, Queue, Verdict};
+use crate::active::ActiveLease;
 use crate::base::clock::Moment;
 use crate::base::error::Error;
 use crate::base::sync::lock;
-use crate::engine::Core;
-use crate::keeper::Errand;
 use crate::store::{Lane, News, Refusal};
 
 /// Another waiter of this process has taken the seat, because its contender was not polled.
 #[derive(Debug)]
-pub(crate) struct Unseated;
+pub(crate) struct Displaced;
 
 /// The right to ask the store about a key, for one at a time. Dropping it passes it on.
-pub(crate) struct Seat {
-    core: Arc<Core>,
+pub(crate) struct Contender {
+    queue: Arc<Queue>,
     key: Arc<str>,
     id: u64,
-    seated: bool,
+    contends: bool,
 }
 
-impl Seat {
+impl Contender {
     /// The slot has this contender by now.
-    pub(super) fn new(core: &Arc<Core>, key: &Arc<str>, id: u64) -> Self {
+    pub(super) fn new(queue: &Arc<Queue>, key: &Arc<str>, id: u64) -> Self {
         Self {
-            core: Arc::clone(core),
+            queue: Arc::clone(queue),
             key: Arc::clone(key),
             id,
-            seated: true,
+            contends: true,
         }
     }
 
     fn with_slot<T>(&self, act: impl FnOnce(&mut Slot) -> T) -> Option<T> {
-        let mut slots = lock(&self.core.local.slots);
+        let mut slots = lock(&self.queue.slots);
         let slot = slots.active.get_mut(&self.key)?;
         slot.is_contender(self.id).then(|| act(slot))
     }
@@ -56,16 +53,16 @@ impl Seat {
     /// Another waiter has taken the seat.
     pub(crate) fn asking(
         &self,
-        hold: &Arc<Hold>,
+        lease: &Arc<ActiveLease>,
         lane: Lane,
         goes_behind: Option<Lane>,
         now: Moment,
-    ) -> Result<Option<Before>, Unseated> {
+    ) -> Result<Option<Predecessor>, Displaced> {
         let before = self.with_slot(|slot| {
             let before = slot.to_step_over();
             let behind = before.is_some_and(|before| before.is_on(goes_behind));
             if let Some(contender) = &mut slot.contender {
-                contender.asks_for = Some((Arc::clone(hold), lane));
+                contender.asks_for = Some((Arc::clone(lease), lane));
                 contender.in_flight = true;
                 contender.due = now;
                 contender.news = None;
@@ -74,12 +71,12 @@ impl Seat {
             }
             before
         });
-        before.ok_or(Unseated)
+        before.ok_or(Displaced)
     }
 
     /// Nothing more is to be done before `due`, unless a push comes.
     pub(crate) fn waits(&self, due: Moment) {
-        let now = self.core.keeper.clock.now();
+        let now = self.queue.now();
         self.with_slot(|slot| slot.is_answered(now, due));
     }
 
@@ -92,7 +89,7 @@ impl Seat {
             // A push that overtook the answer: it is about to be asked again.
             let contender = slot.contender.as_ref();
             if contender.is_none_or(|contender| contender.news.is_none()) {
-                slot.standing = Standing::Refused { told, until };
+                slot.known = KeyState::Refused { told, until };
             }
             slot.impatient()
         });
@@ -101,24 +98,24 @@ impl Seat {
 
     /// A release that was left out for this contender's sake is sent after all.
     fn has_stepped_over_nothing(&self) {
-        if let Some(Some(errand)) = self.with_slot(Slot::steps_over_nothing) {
-            errand.hurry();
+        if let Some(Some(deferred)) = self.with_slot(Slot::steps_over_nothing) {
+            deferred.hurry();
         }
     }
 
-    fn told(&self, refusal: &Refusal) -> Told {
-        Told {
+    fn told(&self, refusal: &Refusal) -> RecordedRefusal {
+        RecordedRefusal {
             refusal: refusal.clone(),
-            at: self.core.keeper.clock.now(),
+            at: self.queue.now(),
         }
     }
 
     /// The store gave no answer; it will be asked again at `until`.
     pub(crate) fn unanswered(&self, error: &Error, until: Moment) {
         self.has_stepped_over_nothing();
-        let now = self.core.keeper.clock.now();
+        let now = self.queue.now();
         let impatient = self.with_slot(|slot| {
-            slot.standing = Standing::Unknown;
+            slot.known = KeyState::Unknown;
             slot.is_answered(now, until);
             slot.impatient()
         });
@@ -145,9 +142,9 @@ impl Seat {
 
     /// The store said yes. `false`: it comes too late, as another waiter has taken the seat.
     #[must_use]
-    pub(crate) fn granted(mut self, hold: &Arc<Hold>) -> bool {
-        self.seated = false;
-        let mut slots = lock(&self.core.local.slots);
+    pub(crate) fn granted(mut self, lease: &Arc<ActiveLease>) -> bool {
+        self.contends = false;
+        let mut slots = lock(&self.queue.slots);
         let slot = slots.active.get_mut(&self.key);
         let Some(slot) = slot.filter(|slot| slot.is_contender(self.id)) else {
             return false;
@@ -156,10 +153,12 @@ impl Seat {
         // Either stepped over, or gone before: the grant proves it.
         let superseded = slot.forget_all();
         let impatient = slot.impatient();
-        if slot.is_quiet() && impatient.is_empty() {
+        if slot.is_uncontended() && impatient.is_empty() {
             // The usual case, and there may be very many: as little as possible is kept.
             slots.forget(&self.key);
-            slots.quiet.insert(Arc::clone(&self.key), Arc::clone(hold));
+            slots
+                .uncontended
+                .insert(Arc::clone(&self.key), Arc::clone(lease));
             drop(slots);
             drop(contender);
             tell_superseded(&superseded);
@@ -167,11 +166,11 @@ impl Seat {
         }
         let refusal = Refusal {
             cooling: false,
-            remaining: Some(hold.remaining()),
+            remaining: Some(lease.remaining()),
             pushed: true,
             server_time: None,
         };
-        slot.standing = Standing::Held(Arc::clone(hold));
+        slot.known = KeyState::Held(Arc::clone(lease));
         drop(slots);
         drop(contender);
         tell_superseded(&superseded);
@@ -182,7 +181,7 @@ impl Seat {
     /// The contender gives up on a refusal; those who do not wait share it.
     pub(crate) fn gives_up(self, refusal: &Refusal) {
         let impatient = self.with_slot(|slot| {
-            slot.standing = Standing::Unknown;
+            slot.known = KeyState::Unknown;
             slot.impatient()
         });
         tell_busy(impatient, refusal);
@@ -191,7 +190,7 @@ impl Seat {
     /// The store gave no answer for too long: that is the answer for all who wait behind.
     pub(crate) fn failed(self, error: &Error) {
         let waiting = self.with_slot(|slot| {
-            slot.standing = Standing::Unknown;
+            slot.known = KeyState::Unknown;
             std::mem::take(&mut slot.queue)
         });
         for waiter in waiting.into_iter().flatten().map(|(_, waiter)| waiter) {
@@ -200,9 +199,9 @@ impl Seat {
     }
 }
 
-fn tell_superseded(errands: &[Arc<Errand>]) {
-    for errand in errands {
-        errand.is_superseded();
+fn tell_superseded(deferred: &[Arc<dyn Supersede>]) {
+    for deferred in deferred {
+        deferred.is_superseded();
     }
 }
 
@@ -212,29 +211,29 @@ fn tell_busy(impatient: Option<Vec<oneshot::Sender<Verdict>>>, refusal: &Refusal
     }
 }
 
-impl Drop for Seat {
+impl Drop for Contender {
     fn drop(&mut self) {
-        if !self.seated {
+        if !self.contends {
             return;
         }
         self.has_stepped_over_nothing();
-        let slots = lock(&self.core.local.slots);
+        let slots = lock(&self.queue.slots);
         let slot = slots.active.get(&self.key);
         if slot.is_some_and(|slot| slot.is_contender(self.id)) {
-            promote(slots, &self.core, &self.key);
+            self.queue.promote(slots, &self.key);
         }
     }
 }
 
 /// A place in the queue. Dropping it leaves the queue.
-pub(crate) struct Place {
-    pub(super) core: Arc<Core>,
+pub(crate) struct Ticket {
+    pub(super) queue: Arc<Queue>,
     pub(super) key: Arc<str>,
-    pub(super) ticket: u64,
+    pub(super) number: u64,
     pub(super) answer: oneshot::Receiver<Verdict>,
 }
 
-impl Place {
+impl Ticket {
     pub(crate) fn poll_verdict(&mut self, context: &mut Context<'_>) -> Poll<Verdict> {
         match Pin::new(&mut self.answer).poll(context) {
             // A slot never drops a waiter without a word; if it did, nothing is known.
@@ -248,35 +247,35 @@ impl Place {
     }
 }
 
-impl Place {
+impl Ticket {
     /// The wait of this place is over: from here on it shares the next answer, and the contender asks for it
     /// now. Answers the refusal if no question is needed: this process holds the key.
     pub(crate) fn asks_at_last(&self) -> Option<Refusal> {
-        let now = self.core.keeper.clock.now();
-        let mut slots = lock(&self.core.local.slots);
+        let now = self.queue.now();
+        let mut slots = lock(&self.queue.slots);
         let slot = slots.active.get_mut(&self.key)?;
-        if let Standing::Held(hold) = &slot.standing
-            && let Some(held) = held_fact(hold, now)
+        if let KeyState::Held(lease) = &slot.known
+            && let Some(held) = held_fact(lease, now)
         {
             return Some(held);
         }
-        if let Some(waiter) = slot.queue.get_mut(&self.ticket) {
+        if let Some(waiter) = slot.queue.get_mut(&self.number) {
             waiter.patience = Patience::None;
         }
         let waker = slot.asks_now(now);
         let look = slot.plan_look();
         drop(slots);
         waker.into_iter().for_each(Waker::wake);
-        look_at(&self.core, &self.key, look);
+        self.queue.look_at(&self.key, look);
         None
     }
 }
 
-impl Drop for Place {
+impl Drop for Ticket {
     fn drop(&mut self) {
-        let mut slots = lock(&self.core.local.slots);
+        let mut slots = lock(&self.queue.slots);
         let slot = slots.active.get_mut(&self.key);
-        let left = slot.and_then(|slot| slot.queue.remove(&self.ticket));
+        let left = slot.and_then(|slot| slot.queue.remove(&self.number));
         slots.tidy(&self.key);
         drop(slots);
         drop(left);

@@ -1,0 +1,214 @@
+//! Cleaning up in the background: dropped guards, releases without an answer, acquires that were given up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+
+use super::Engine;
+use crate::active::{ActiveLease, Ending};
+use crate::base::token::Token;
+use crate::keeper::OpenTask;
+use crate::lease::backoff::{pause_after_failure, pause_after_refusal};
+use crate::store::{Lane, Operation, Outcome, Release, Store};
+use crate::timer::Timers;
+
+/// A command that was sent and not answered has arrived by then or never will: the redis store's
+/// sockets give up on unacknowledged data after 5 s (`TCP_USER_TIMEOUT`).
+const LATE_DUPLICATE: Duration = Duration::from_secs(6);
+
+/// One lease to give back.
+pub(crate) struct Cleanup {
+    release: Release,
+    step: Step,
+    /// For how long the store could keep what is given back, if it were never asked.
+    ttl: Duration,
+    /// Whether a send of its acquire may arrive after everything else.
+    late_duplicate: bool,
+    /// Keeps the manager alive until the cleanup is done.
+    engine: Arc<Engine>,
+}
+
+/// What is done at once.
+enum Step {
+    End(Ending),
+    /// Behind the acquire, on the lane that it took: its effect is undone in order.
+    Undo(Lane),
+    /// A place in the store's queue is left, no key touched.
+    Leave,
+    /// It is released already.
+    Nothing,
+}
+
+impl Cleanup {
+    /// A lease that was held.
+    pub(super) fn release(engine: &Arc<Engine>, lease: &ActiveLease) -> Self {
+        Self::of(engine, lease, Step::End(lease.ending()))
+    }
+
+    /// A lease that was lost: if its key is still there, it goes.
+    pub(super) fn discard(engine: &Arc<Engine>, lease: &ActiveLease) -> Self {
+        Self::of(engine, lease, Step::End(Ending::Release))
+    }
+
+    /// An acquire that was given up, sent by `lane`.
+    pub(super) fn undo(engine: &Arc<Engine>, lease: &ActiveLease, lane: Lane) -> Self {
+        Self::of(engine, lease, Step::Undo(lane))
+    }
+
+    /// A lease that was released, and of whose acquire a send may still arrive.
+    pub(crate) fn late_duplicate(engine: &Arc<Engine>, lease: &ActiveLease) -> Self {
+        Self::of(engine, lease, Step::Nothing)
+    }
+
+    /// A lease whose key has gone before its end: a key that is free goes to the first waiter.
+    pub(super) fn hand_on(engine: &Arc<Engine>, lease: &ActiveLease) -> Self {
+        Self {
+            late_duplicate: false,
+            ..Self::of(engine, lease, Step::Leave)
+        }
+    }
+
+    /// What the store has for a waiter that is gone: its place in the queue, or the key itself.
+    pub(super) fn of_a_gone_waiter(
+        engine: &Arc<Engine>,
+        key: Arc<str>,
+        token: Token,
+        grant: Duration,
+        given: bool,
+    ) -> Self {
+        Self {
+            release: Release {
+                key,
+                token,
+                ttl: grant,
+                fence: None,
+                in_background: true,
+            },
+            step: match given {
+                true => Step::End(Ending::Release),
+                false => Step::Leave,
+            },
+            ttl: Duration::from_secs(5),
+            late_duplicate: false,
+            engine: Arc::clone(engine),
+        }
+    }
+
+    fn of(engine: &Arc<Engine>, lease: &ActiveLease, step: Step) -> Self {
+        Self {
+            release: Release {
+                in_background: true,
+                ..lease.release()
+            },
+            step,
+            ttl: lease.ttl(),
+            late_duplicate: lease.has_late_duplicate(),
+            engine: Arc::clone(engine),
+        }
+    }
+
+    /// The keeper runs it.
+    pub(crate) fn submit(self) {
+        let open = self.engine.keeper.open_task();
+        self.run_on_keeper(open);
+    }
+
+    pub(super) fn run_on_keeper(self, open: OpenTask) {
+        let engine = Arc::clone(&self.engine);
+        engine.keeper.run(Box::pin(self.run(open)));
+    }
+
+    pub(super) fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// The operation that ends a lease that was held.
+    pub(super) fn ending(&self) -> Option<Operation> {
+        match self.step {
+            Step::End(ending) => Some(ending.of(self.release.clone())),
+            Step::Undo(_) | Step::Leave | Step::Nothing => None,
+        }
+    }
+
+    /// The store has confirmed it.
+    pub(super) fn is_done(self, open: OpenTask) {
+        self.engine.queue.given_back(&self.release);
+        // In this order: the last reference to the manager may go with the cleanup, before it counts as done.
+        drop(self);
+        drop(open);
+    }
+
+    async fn run(self, open: OpenTask) {
+        // Without the engine, which ends before a late duplicate is looked after.
+        let sender = Sender {
+            store: Arc::clone(&self.engine.store),
+            timers: Arc::clone(&self.engine.timers),
+            operation_timeout: self.engine.operation_timeout,
+        };
+        let release = Operation::Release(self.release.clone());
+        let ttl = self.ttl;
+        let mut late_duplicate = self.late_duplicate;
+        let operation = match self.step {
+            Step::Nothing => None,
+            Step::End(ending) => Some(ending.of(self.release.clone())),
+            Step::Leave => Some(Operation::Leave(self.release.clone())),
+            Step::Undo(lane) => {
+                let answer = sender.store.execute(release.clone(), lane);
+                let answer = timeout(sender.operation_timeout, answer).await;
+                let in_order = matches!(answer, Ok(Outcome::Released(_)));
+                late_duplicate |= !in_order;
+                (!in_order).then(|| release.clone())
+            }
+        };
+        if let Some(operation) = operation {
+            sender.until_answered(&operation, ttl).await;
+        }
+        self.is_done(open);
+        // Neither `drain` nor the end of the keeper waits for this, because there is most likely nothing.
+        if late_duplicate {
+            sleep(LATE_DUPLICATE).await;
+            sender.until_answered(&release, ttl).await;
+        }
+    }
+}
+
+struct Sender {
+    store: Arc<dyn Store>,
+    timers: Arc<Timers>,
+    operation_timeout: Duration,
+}
+
+impl Sender {
+    /// Repeats the operation until the store answers, or the lease has run out by itself. A refusal of the
+    /// store, because a right or a setting is wrong, may be over sooner than the lease.
+    async fn until_answered(&self, operation: &Operation, ttl: Duration) {
+        let end = self.timers.now() + ttl;
+        let (mut failures, mut refusals) = (0, 0);
+        loop {
+            let answer = self.store.execute(operation.clone(), Lane::Keeper);
+            let pause = match timeout(self.operation_timeout, answer).await {
+                Ok(Outcome::Released(_)) => return,
+                _ if self.timers.now() >= end => {
+                    tracing::warn!("a lock could not be released before its ttl ran out");
+                    return;
+                }
+                Ok(Outcome::Failed(failure)) if failure.is_final() => {
+                    refusals += 1;
+                    if refusals == 1 {
+                        tracing::error!(
+                            error = %failure.error,
+                            "a lock could not be released; it is tried again until its ttl has run out"
+                        );
+                    }
+                    pause_after_refusal(refusals)
+                }
+                _ => {
+                    failures += 1;
+                    pause_after_failure(failures)
+                }
+            };
+            sleep(pause.min(end.since(self.timers.now()))).await;
+        }
+    }
+}

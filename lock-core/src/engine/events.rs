@@ -1,0 +1,77 @@
+//! What the store, the keeper and the queue report to the engine.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use super::Engine;
+use super::cleanup::Cleanup;
+use crate::active::ActiveLease;
+use crate::keeper::LeaseListener;
+use crate::lease::{Loss, Phase};
+use crate::queue::LeaseReturns;
+use crate::store::{Event, Lane, News};
+
+/// After a loss of all data the owners look at their leases at once. Waiters ask so much later, so that no owner
+/// still believes in a lock that a waiter gets.
+const OWNERS_FIRST: Duration = Duration::from_secs(1);
+
+impl Engine {
+    pub(super) fn hear(self: &Arc<Self>, event: Event) {
+        match event {
+            Event::News {
+                key,
+                token,
+                grant,
+                news,
+            } => {
+                // A waiter that is gone in the meantime must not keep the others waiting.
+                if !self.queue.tell(&key, token, news) {
+                    let given = matches!(news, News::Given(_));
+                    Cleanup::of_a_gone_waiter(self, key, token, grant, given).submit();
+                }
+            }
+            Event::Interrupted => self.queue.tell_all(News::Ask),
+            Event::Flushed => {
+                for lease in self.queue.held() {
+                    lease.renew_now();
+                    self.keeper.arm(&lease);
+                }
+                self.queue.tell_all(News::Next(OWNERS_FIRST));
+            }
+        }
+    }
+}
+
+impl LeaseListener for Weak<Engine> {
+    fn lost(&self, lease: &Arc<ActiveLease>) {
+        let Some(engine) = self.upgrade() else {
+            return;
+        };
+        engine.queue.abandon(lease);
+        if lease.noticed_phase() == Phase::Lost(Loss::NotOurs) {
+            // A key that was deleted by hand is free, and its waiters do not know.
+            Cleanup::hand_on(&engine, lease).submit();
+        }
+    }
+
+    fn overdue(&self, lease: &Arc<ActiveLease>) {
+        if let Some(engine) = self.upgrade() {
+            engine.queue.question_is_overdue(&lease.key);
+        }
+    }
+}
+
+impl LeaseReturns for Weak<Engine> {
+    fn undo(&self, lease: &Arc<ActiveLease>, lane: Lane, in_flight: bool) {
+        if let Some(engine) = self.upgrade() {
+            engine.close(lease);
+            engine.undo(lease, lane, in_flight);
+        }
+    }
+
+    fn give_back(&self, lease: &Arc<ActiveLease>) {
+        if let Some(engine) = self.upgrade() {
+            engine.end_in_background(lease);
+        }
+    }
+}

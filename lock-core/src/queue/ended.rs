@@ -1,0 +1,107 @@
+//! Leases of this process that have ended, until the store has confirmed it.
+
+use std::sync::Arc;
+
+use super::slot::{ReleaseState, Supersede};
+use super::{Queue, give_back};
+use crate::active::ActiveLease;
+use crate::base::sync::lock;
+use crate::store::{Lane, Operation, Release};
+
+impl Queue {
+    /// The tenure is over: the next in line contends. What is still to be heard of its token in the
+    /// store is noted until a [`Cleanup`](crate::engine::cleanup::Cleanup) has seen to it, which comes after this.
+    pub(crate) fn leave(self: &Arc<Self>, lease: &ActiveLease, left: ReleaseState) {
+        self.leave_behind(lease, left, None);
+    }
+
+    /// As [`leave`](Queue::leave), for a lease whose release may be left out if somebody steps over it.
+    pub(crate) fn leave_on_the_way(
+        self: &Arc<Self>,
+        lease: &ActiveLease,
+        deferred: Arc<dyn Supersede>,
+    ) {
+        self.leave_behind(lease, ReleaseState::Steppable, Some(deferred));
+    }
+
+    fn leave_behind(
+        self: &Arc<Self>,
+        lease: &ActiveLease,
+        left: ReleaseState,
+        deferred: Option<Arc<dyn Supersede>>,
+    ) {
+        let mut slots = lock(&self.slots);
+        let uncontended = slots.uncontended.get(&lease.key);
+        if uncontended.is_some_and(|held| std::ptr::eq(&raw const **held, lease)) {
+            let over = slots.uncontended.remove(&lease.key);
+            give_back(&mut slots.uncontended);
+            if left != ReleaseState::Nothing {
+                let slot = slots.open(&lease.key);
+                slot.leaves_with(lease.replaced(), left, deferred);
+            }
+            drop(slots);
+            drop(over);
+            return;
+        }
+        if let Some(slot) = slots.active.get_mut(&lease.key)
+            && slot.is_held_by(lease)
+        {
+            let over = std::mem::take(&mut slot.known);
+            slot.leaves_with(lease.replaced(), left, deferred);
+            self.promote(slots, &lease.key);
+            drop(over);
+            return;
+        }
+        // Somebody has taken the seat since, and noted it, or has even been granted the key.
+        match left {
+            ReleaseState::Known => {}
+            ReleaseState::Steppable => {
+                let slot = slots.open(&lease.key);
+                slot.leaves_with(lease.replaced(), left, deferred);
+            }
+            ReleaseState::Nothing => {
+                if let Some(slot) = slots.active.get_mut(&lease.key) {
+                    slot.forget(lease.token);
+                    slots.tidy(&lease.key);
+                }
+            }
+        }
+    }
+
+    /// The lease is lost: others of this process may ask the store, whatever its owner still does.
+    pub(crate) fn abandon(self: &Arc<Self>, lease: &ActiveLease) {
+        self.leave(lease, ReleaseState::Known);
+    }
+
+    /// An acquire that nobody waits for any more may have taken the key.
+    pub(crate) fn note_unreleased(self: &Arc<Self>, lease: &ActiveLease) {
+        let mut slots = lock(&self.slots);
+        slots
+            .open(&lease.key)
+            .leaves(lease.replaced(), ReleaseState::Steppable);
+    }
+
+    /// A release is about to be sent by `lane`. `false`: it is not to be.
+    pub(crate) fn gives_back(&self, operation: &Operation, lane: Lane) -> bool {
+        let (Operation::Release(release)
+        | Operation::Vacate(release)
+        | Operation::Cool(release, _)) = operation
+        else {
+            return false;
+        };
+        let mut slots = lock(&self.slots);
+        let slot = slots.active.get_mut(&release.key);
+        slot.is_some_and(|slot| slot.sends(release.token, lane))
+    }
+
+    /// A release in the background is done.
+    pub(crate) fn given_back(&self, release: &Release) {
+        let mut slots = lock(&self.slots);
+        if let Some(slot) = slots.active.get_mut(&release.key)
+            && slot.is_giving_back(release.token)
+        {
+            slot.forget(release.token);
+            slots.tidy(&release.key);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Messages of the store for the waiters of this process.
+
+use std::sync::Arc;
+use std::task::Waker;
+
+use super::Queue;
+use super::slot::{KeyState, RecordedRefusal};
+use crate::base::sync::lock;
+use crate::base::token::Token;
+use crate::lease::backoff::LONGEST;
+use crate::store::{News, Refusal};
+
+impl Queue {
+    /// A push for the waiter with `token`; `false` if nobody here knows of it.
+    pub(crate) fn tell(self: &Arc<Self>, key: &Arc<str>, token: Token, news: News) -> bool {
+        let mut slots = lock(&self.slots);
+        let Some(slot) = slots.active.get_mut(key) else {
+            let uncontended = slots.uncontended.get(key);
+            return uncontended.is_some_and(|lease| lease.token == token);
+        };
+        let contender = slot.contender.as_mut();
+        let Some(contender) = contender.filter(|contender| contender.token() == Some(token)) else {
+            // A push that comes late: the waiter was told before, and holds the key by now.
+            let held = matches!(&slot.known, KeyState::Held(lease) if lease.token == token);
+            return held || slot.is_giving_back(token);
+        };
+        // That the key is this waiter's stands until it has asked: nothing that comes later matters.
+        if !matches!(contender.news, Some(News::Given(_))) {
+            contender.news = Some(news);
+        }
+        let now = self.now();
+        contender.due = contender.due.min(now);
+        let waker = contender.waker.take();
+        slot.known = match (news, std::mem::take(&mut slot.known)) {
+            // Another owner has it now, for so long: that is a fact for newcomers too.
+            (News::Next(after), KeyState::Refused { told, .. }) => {
+                let refusal = Refusal {
+                    remaining: Some(after),
+                    ..told.refusal
+                };
+                KeyState::Refused {
+                    told: RecordedRefusal { refusal, at: now },
+                    until: now + after.min(LONGEST),
+                }
+            }
+            // The refusal does not stand any more.
+            _ => KeyState::Unknown,
+        };
+        let look = slot.plan_look();
+        drop(slots);
+        waker.into_iter().for_each(Waker::wake);
+        self.look_at(key, look);
+        true
+    }
+
+    /// Every contender asks again, at once or after a while. What it was told before is no fact any more.
+    pub(crate) fn tell_all(self: &Arc<Self>, news: News) {
+        let now = self.now();
+        let (mut wakers, mut looks) = (Vec::new(), Vec::new());
+        let mut slots = lock(&self.slots);
+        for (key, slot) in &mut slots.active {
+            if let Some(contender) = &mut slot.contender {
+                contender.news = Some(news);
+                contender.due = contender.due.min(now);
+                wakers.extend(contender.waker.take());
+                if let KeyState::Refused { told, .. } = &mut slot.known {
+                    told.refusal.pushed = false;
+                }
+                looks.push((Arc::clone(key), slot.plan_look()));
+            }
+        }
+        drop(slots);
+        wakers.into_iter().for_each(Waker::wake);
+        for (key, look) in looks {
+            self.look_at(&key, look);
+        }
+    }
+}
