@@ -15,6 +15,7 @@ mod failover;
 mod faults;
 mod harness;
 mod layer;
+mod layers;
 mod ledger;
 mod redis;
 mod redlock;

@@ -1,6 +1,6 @@
 //! How the error of a lock becomes the return value of an annotated function.
 
-use crate::Error;
+use crate::base::error::Error;
 
 /// A return type that can say "the lock was not to be had".
 ///

@@ -4,7 +4,14 @@ use std::future::Future;
 use std::sync::Weak;
 use std::time::Duration;
 
-use crate::{Error, LockGuard, LockHandle, LockKey, LockManager, LockRequest, Run, Wait};
+use crate::api::guard::LockGuard;
+use crate::api::handle::LockHandle;
+use crate::api::manager::LockManager;
+use crate::api::request::LockRequest;
+use crate::api::run::Run;
+use crate::base::error::Error;
+use crate::base::key::LockKey;
+use crate::base::options::Wait;
 
 pub use crate::active::HeldLong;
 pub use crate::api::body::Body;

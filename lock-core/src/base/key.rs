@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Write as _};
 use std::sync::Arc;
 
-use crate::Error;
+use crate::base::error::Error;
 
 /// The longest key, in bytes of UTF-8 after encoding.
 const MAX_BYTES: usize = 1024;

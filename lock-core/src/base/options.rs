@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::Error;
+use crate::base::error::Error;
 
 /// What to do while another owner holds the key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

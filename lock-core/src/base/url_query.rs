@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::Error;
+use crate::base::error::Error;
 
 /// Takes `name=<number>` out of a URL's query; what is left is for the store.
 pub(crate) fn take_number<'a>(

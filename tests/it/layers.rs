@@ -1,0 +1,136 @@
+//! Checks that imports point only down, from layer to layer.
+//!
+//! A layer is a folder or a file directly under a crate's `src`. A path `crate::<layer>::…` in code counts,
+//! wherever it stands. Re-exports in `lib.rs`, doc comments and code of tests do not.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// From the top to the bottom. `lib.rs` stands above them.
+const LOCK_CORE: [&str; 10] = [
+    "api", "engine", "queue", "keeper", "active", "store", "timer", "lease", "base", "audit",
+];
+
+#[test]
+fn in_lock_core_imports_point_only_down() {
+    let upward = upward_imports("lock-core", &LOCK_CORE);
+    assert!(upward.is_empty(), "upward imports:\n{}", upward.join("\n"));
+}
+
+#[test]
+fn every_file_of_lock_core_belongs_to_a_layer() {
+    let layers = LOCK_CORE.iter().copied();
+    // The docs have no code, the scripts are Lua, and the models are tests.
+    let known: Vec<_> = layers.chain(["lib", "docs", "scripts", "model"]).collect();
+    let entries = fs::read_dir(source_of("lock-core")).expect("a folder");
+    for entry in entries {
+        let path = entry.expect("an entry").path();
+        let name = path.file_stem().and_then(|name| name.to_str());
+        let name = name.expect("a name in UTF-8");
+        assert!(known.contains(&name), "{name} is in no layer");
+    }
+}
+
+#[test]
+fn the_stores_of_lock_core_know_nothing_of_each_other() {
+    let stores = source_of("lock-core").join("store");
+    let names = ["memory", "redis", "quorum"];
+    for store in names {
+        for (file, code) in code_under(&stores.join(store)) {
+            for other in names.iter().filter(|other| **other != store) {
+                let path = format!("store::{other}");
+                assert!(!code.contains(&path), "{file} names {path}");
+            }
+        }
+    }
+}
+
+/// Checks the reader of this test: it sees an upward import, and skips code of tests.
+#[test]
+fn an_upward_import_is_found() {
+    let code =
+        code_of("use crate::base::key;\nuse crate::api::manager;\n// crate::engine::Engine\n");
+    assert_eq!(named_layers(&code), ["base", "api"]);
+    let code = code_of(
+        "#[cfg(test)]\nmod tests {\n    use crate::api::manager;\n}\nuse crate::LockKey;\n",
+    );
+    assert_eq!(named_layers(&code), ["LockKey"]);
+}
+
+fn upward_imports(library: &str, layers: &[&str]) -> Vec<String> {
+    let source = source_of(library);
+    let height = |layer: &str| layers.iter().position(|one| *one == layer);
+    let mut upward = Vec::new();
+    for layer in layers {
+        for (file, code) in code_under(&source.join(layer)) {
+            for named in named_layers(&code) {
+                // A name that is no layer is an item of `lib.rs`.
+                if height(&named).is_none_or(|named| Some(named) < height(layer)) {
+                    upward.push(format!("{file}: crate::{named}"));
+                }
+            }
+        }
+    }
+    upward
+}
+
+fn source_of(library: &str) -> PathBuf {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    workspace.join(library).join("src")
+}
+
+/// The code of a layer by file: `layer.rs`, or all files in the folder `layer`.
+fn code_under(layer: &Path) -> BTreeMap<String, String> {
+    let mut code = BTreeMap::new();
+    let mut paths = vec![layer.with_extension("rs"), layer.to_owned()];
+    while let Some(path) = paths.pop() {
+        if path.is_dir() {
+            let entries = fs::read_dir(&path).expect("a folder");
+            paths.extend(entries.map(|entry| entry.expect("an entry").path()));
+        } else if path.is_file() && !is_of_tests(&path) {
+            let text = fs::read_to_string(&path).expect("a file");
+            code.insert(path.display().to_string(), code_of(&text));
+        }
+    }
+    assert!(!code.is_empty(), "{} has no code", layer.display());
+    code
+}
+
+fn is_of_tests(path: &Path) -> bool {
+    let is_model = path.iter().any(|part| part == "model");
+    let name = path.file_stem().and_then(|name| name.to_str());
+    is_model
+        || path.extension().is_none_or(|extension| extension != "rs")
+        || name
+            .is_none_or(|name| name == "tests" || name.ends_with("_tests") || name == "test_nodes")
+}
+
+/// The lines without comments and without items of tests.
+fn code_of(text: &str) -> String {
+    let mut code = String::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let start = line.trim_start();
+        if start.starts_with("#[cfg(test)]") || start.starts_with("#[cfg(all(test") {
+            let end = format!("{}}}", &line[..line.len() - start.len()]);
+            // Further attributes, then an item that ends on its line or with a brace below its beginning.
+            let item = lines.find(|line| !line.trim_start().starts_with("#["));
+            if item.is_some_and(|item| !item.ends_with(';')) {
+                lines.find(|line| *line == end);
+            }
+        } else if !start.starts_with("//") {
+            code.push_str(line);
+            code.push('\n');
+        }
+    }
+    code
+}
+
+fn named_layers(code: &str) -> Vec<String> {
+    let name = |path: &str| {
+        let is_part = |letter: &char| letter.is_alphanumeric() || *letter == '_';
+        path.chars().take_while(is_part).collect()
+    };
+    code.split("crate::").skip(1).map(name).collect()
+}
