@@ -72,9 +72,9 @@ struct State {
     /// Whether a send of its acquire went unanswered, and may arrive at any time.
     late_duplicate: bool,
     /// Whether whoever asks for it was woken to see that it is polled, and was not.
-    silent: bool,
+    unpolled: bool,
     /// Whether it has been passed to a waiter that has not picked it up.
-    on_its_way: bool,
+    in_handoff: bool,
     /// Who waits for this lease to be lost, or for the answer that never came.
     waiting: WakerSet,
     /// The bodies that have entered this lease, once there was one.
@@ -110,8 +110,8 @@ impl ActiveLease {
                 gap: false,
                 cooldown_millis: 0,
                 late_duplicate: false,
-                silent: false,
-                on_its_way: false,
+                unpolled: false,
+                in_handoff: false,
                 waiting: WakerSet::default(),
                 bodies: None,
                 watch: None,
@@ -178,15 +178,15 @@ impl ActiveLease {
 
     /// Whom to wake, to see whether the future that asks for it is polled. `None`: it has not been since
     /// the last time.
-    pub(crate) fn ask_after(&self) -> Option<Vec<(u32, Waker)>> {
+    pub(crate) fn probe(&self) -> Option<Vec<(u32, Waker)>> {
         let mut state = lock(&self.state);
-        let asked_before = std::mem::replace(&mut state.silent, true);
+        let asked_before = std::mem::replace(&mut state.unpolled, true);
         (!asked_before).then(|| state.waiting.take())
     }
 
     /// Whether it was asked after, and its future has not been polled since.
-    pub(crate) fn is_silent(&self) -> bool {
-        lock(&self.state).silent
+    pub(crate) fn is_unpolled(&self) -> bool {
+        lock(&self.state).unpolled
     }
 
     pub(crate) fn note_late_duplicate(&self) {
@@ -222,7 +222,7 @@ impl ActiveLease {
 
     pub(crate) fn wake_on_change(&self, waker_id: &mut Option<u32>, waker: &Waker) {
         let mut state = lock(&self.state);
-        state.silent = false;
+        state.unpolled = false;
         state.waiting.register(waker_id, waker);
     }
 

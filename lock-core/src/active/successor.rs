@@ -33,8 +33,8 @@ impl ActiveLease {
                 gap: false,
                 cooldown_millis: 0,
                 late_duplicate: state.late_duplicate,
-                silent: false,
-                on_its_way: true,
+                unpolled: false,
+                in_handoff: true,
                 waiting: WakerSet::default(),
                 bodies: None,
                 watch: None,
@@ -45,14 +45,14 @@ impl ActiveLease {
 
     /// It is picked up, or taken back: by the first who says so.
     #[must_use]
-    pub(crate) fn arrives(&self) -> bool {
-        std::mem::take(&mut lock(&self.state).on_its_way)
+    pub(crate) fn pick_up(&self) -> bool {
+        std::mem::take(&mut lock(&self.state).in_handoff)
     }
 
     /// When it was passed on, if it has not been picked up.
-    pub(crate) fn on_its_way_since(&self) -> Option<Moment> {
+    pub(crate) fn in_handoff_since(&self) -> Option<Moment> {
         let state = lock(&self.state);
-        state.on_its_way.then_some(state.granted_at)
+        state.in_handoff.then_some(state.granted_at)
     }
 
     /// Whether to look now for whoever else wants the key: once before each end of the cohort.

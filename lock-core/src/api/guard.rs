@@ -127,7 +127,7 @@ impl LockGuard {
     pub fn release_in_background(mut self) {
         self.work_is_done();
         match self.end() {
-            Ended::Held(lease) => self.handle.engine.release_on_the_way(&lease),
+            Ended::Held(lease) => self.handle.engine.release_deferred(&lease),
             ended => self.handle.engine.tell_later(ended),
         }
     }

@@ -15,7 +15,7 @@ use crate::base::clock::Moment;
 use crate::base::error::Error;
 use crate::base::options::Wait;
 use crate::lease::backoff::{LONGEST, OUTAGE, ask_again_after, pause_after_failure};
-use crate::queue::{Contender, Entry, Handoff, Patience, Ticket, Verdict};
+use crate::queue::{Admission, Contender, Handoff, Patience, Ticket, Verdict};
 use crate::store::{Grant, News};
 
 /// A lock that was acquired. Dropped before it is settled, it is undone or goes to the next waiter.
@@ -78,7 +78,7 @@ async fn take(spec: &LockSpec) -> Result<Acquired, Error> {
                 .await
                 .map(|attempt| attempt.map(Acquired::FromStore)),
             Ok(FirstInLine::Holds(mut passed)) => {
-                Ok(passed.arrives().then_some(passed).map(Acquired::FromTask))
+                Ok(passed.pick_up().then_some(passed).map(Acquired::FromTask))
             }
             Err(error) => Err(error),
         };
@@ -117,9 +117,9 @@ async fn line_up(
         .queue
         .enter(&spec.key, patience, spec.options, number)
     {
-        Entry::Contend(contender) => Ok(FirstInLine::Contends(contender)),
-        Entry::Busy(refusal) => Err(refusal.to_error()),
-        Entry::Queued(number) => stand_in_line(spec, number, give_up).await,
+        Admission::Contend(contender) => Ok(FirstInLine::Contends(contender)),
+        Admission::Busy(refusal) => Err(refusal.to_error()),
+        Admission::Queued(number) => stand_in_line(spec, number, give_up).await,
     }
 }
 

@@ -133,7 +133,7 @@ impl Cleanup {
 
     /// The store has confirmed it.
     pub(super) fn is_done(self, open: OpenTask) {
-        self.engine.queue.given_back(&self.release);
+        self.engine.queue.confirm_release(&self.release);
         // In this order: the last reference to the manager may go with the cleanup, before it counts as done.
         drop(self);
         drop(open);

@@ -87,7 +87,7 @@ impl DeferredRelease {
 }
 
 impl Supersede for DeferredRelease {
-    fn is_superseded(&self) {
+    fn supersede(&self) {
         drop(self.take());
     }
 
@@ -115,7 +115,7 @@ impl Carrier {
         let Some((engine, operation)) = deferred.operation() else {
             return;
         };
-        if !engine.queue.gives_back(&operation, lane) {
+        if !engine.queue.sends_release(&operation, lane) {
             // A task is stepping over it, or has done so. If that fails, the release is remembered.
             self.0 = None;
             return;

@@ -60,14 +60,14 @@ impl Engine {
     }
 
     /// The lease was held to its end, and the runtime of the caller releases it if it goes on.
-    pub(crate) fn release_on_the_way(self: &Arc<Self>, lease: &Arc<ActiveLease>) {
+    pub(crate) fn release_deferred(self: &Arc<Self>, lease: &Arc<ActiveLease>) {
         let lane = self.store.ordered_lane();
         let Some((lane, busy)) = lane.filter(|_| !lease.has_late_duplicate()) else {
             return self.release_later(lease);
         };
         let deferred = DeferredRelease::new(Cleanup::release(self, lease));
         match left_by(lease) {
-            ReleaseState::Steppable => self.queue.leave_on_the_way(lease, deferred.clone()),
+            ReleaseState::Steppable => self.queue.leave_deferred(lease, deferred.clone()),
             left => self.queue.leave(lease, left),
         }
         // Among many requests that are sent together, the release and the next acquire are too.

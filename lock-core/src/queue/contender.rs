@@ -59,7 +59,7 @@ impl Contender {
         now: Moment,
     ) -> Result<Option<Predecessor>, Displaced> {
         let before = self.with_slot(|slot| {
-            let before = slot.to_step_over();
+            let before = slot.predecessor();
             let behind = before.is_some_and(|before| before.is_on(goes_behind));
             if let Some(contender) = &mut slot.contender {
                 contender.asks_for = Some((Arc::clone(lease), lane));
@@ -77,23 +77,23 @@ impl Contender {
     /// Nothing more is to be done before `due`, unless a push comes.
     pub(crate) fn waits(&self, due: Moment) {
         let now = self.queue.now();
-        self.with_slot(|slot| slot.is_answered(now, due));
+        self.with_slot(|slot| slot.answered(now, due));
     }
 
     /// The store said no; it will be asked again at `until`, and the wait is over at `give_up`.
     pub(crate) fn refused(&self, refusal: &Refusal, until: Moment, give_up: Moment) {
         let told = self.told(refusal);
         self.has_stepped_over_nothing();
-        let impatient = self.with_slot(|slot| {
-            slot.is_answered(told.at, until.min(give_up));
+        let take_impatient = self.with_slot(|slot| {
+            slot.answered(told.at, until.min(give_up));
             // A push that overtook the answer: it is about to be asked again.
             let contender = slot.contender.as_ref();
             if contender.is_none_or(|contender| contender.news.is_none()) {
                 slot.known = KeyState::Refused { told, until };
             }
-            slot.impatient()
+            slot.take_impatient()
         });
-        tell_busy(impatient, refusal);
+        tell_busy(take_impatient, refusal);
     }
 
     /// A release that was left out for this contender's sake is sent after all.
@@ -114,12 +114,12 @@ impl Contender {
     pub(crate) fn unanswered(&self, error: &Error, until: Moment) {
         self.has_stepped_over_nothing();
         let now = self.queue.now();
-        let impatient = self.with_slot(|slot| {
+        let take_impatient = self.with_slot(|slot| {
             slot.known = KeyState::Unknown;
-            slot.is_answered(now, until);
-            slot.impatient()
+            slot.answered(now, until);
+            slot.take_impatient()
         });
-        for verdict in impatient.into_iter().flatten() {
+        for verdict in take_impatient.into_iter().flatten() {
             drop(verdict.send(Verdict::Failed(error.clone())));
         }
     }
@@ -152,8 +152,8 @@ impl Contender {
         let contender = slot.contender.take();
         // Either stepped over, or gone before: the grant proves it.
         let superseded = slot.forget_all();
-        let impatient = slot.impatient();
-        if slot.is_uncontended() && impatient.is_empty() {
+        let take_impatient = slot.take_impatient();
+        if slot.is_uncontended() && take_impatient.is_empty() {
             // The usual case, and there may be very many: as little as possible is kept.
             slots.forget(&self.key);
             slots
@@ -161,7 +161,7 @@ impl Contender {
                 .insert(Arc::clone(&self.key), Arc::clone(lease));
             drop(slots);
             drop(contender);
-            tell_superseded(&superseded);
+            supersede(&superseded);
             return true;
         }
         let refusal = Refusal {
@@ -173,18 +173,18 @@ impl Contender {
         slot.known = KeyState::Held(Arc::clone(lease));
         drop(slots);
         drop(contender);
-        tell_superseded(&superseded);
-        tell_busy(Some(impatient), &refusal);
+        supersede(&superseded);
+        tell_busy(Some(take_impatient), &refusal);
         true
     }
 
     /// The contender gives up on a refusal; those who do not wait share it.
     pub(crate) fn gives_up(self, refusal: &Refusal) {
-        let impatient = self.with_slot(|slot| {
+        let take_impatient = self.with_slot(|slot| {
             slot.known = KeyState::Unknown;
-            slot.impatient()
+            slot.take_impatient()
         });
-        tell_busy(impatient, refusal);
+        tell_busy(take_impatient, refusal);
     }
 
     /// The store gave no answer for too long: that is the answer for all who wait behind.
@@ -199,14 +199,14 @@ impl Contender {
     }
 }
 
-fn tell_superseded(deferred: &[Arc<dyn Supersede>]) {
+fn supersede(deferred: &[Arc<dyn Supersede>]) {
     for deferred in deferred {
-        deferred.is_superseded();
+        deferred.supersede();
     }
 }
 
-fn tell_busy(impatient: Option<Vec<oneshot::Sender<Verdict>>>, refusal: &Refusal) {
-    for verdict in impatient.into_iter().flatten() {
+fn tell_busy(take_impatient: Option<Vec<oneshot::Sender<Verdict>>>, refusal: &Refusal) {
+    for verdict in take_impatient.into_iter().flatten() {
         drop(verdict.send(Verdict::Busy(refusal.clone())));
     }
 }
@@ -263,10 +263,10 @@ impl Ticket {
             waiter.patience = Patience::None;
         }
         let waker = slot.asks_now(now);
-        let look = slot.plan_look();
+        let look = slot.plan_check();
         drop(slots);
         waker.into_iter().for_each(Waker::wake);
-        self.queue.look_at(&self.key, look);
+        self.queue.check_at(&self.key, look);
         None
     }
 }

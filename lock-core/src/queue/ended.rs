@@ -16,7 +16,7 @@ impl Queue {
     }
 
     /// As [`leave`](Queue::leave), for a lease whose release may be left out if somebody steps over it.
-    pub(crate) fn leave_on_the_way(
+    pub(crate) fn leave_deferred(
         self: &Arc<Self>,
         lease: &ActiveLease,
         deferred: Arc<dyn Supersede>,
@@ -37,7 +37,7 @@ impl Queue {
             give_back(&mut slots.uncontended);
             if left != ReleaseState::Nothing {
                 let slot = slots.open(&lease.key);
-                slot.leaves_with(lease.replaced(), left, deferred);
+                slot.note_ended_with(lease.replaced(), left, deferred);
             }
             drop(slots);
             drop(over);
@@ -47,7 +47,7 @@ impl Queue {
             && slot.is_held_by(lease)
         {
             let over = std::mem::take(&mut slot.known);
-            slot.leaves_with(lease.replaced(), left, deferred);
+            slot.note_ended_with(lease.replaced(), left, deferred);
             self.promote(slots, &lease.key);
             drop(over);
             return;
@@ -57,7 +57,7 @@ impl Queue {
             ReleaseState::Known => {}
             ReleaseState::Steppable => {
                 let slot = slots.open(&lease.key);
-                slot.leaves_with(lease.replaced(), left, deferred);
+                slot.note_ended_with(lease.replaced(), left, deferred);
             }
             ReleaseState::Nothing => {
                 if let Some(slot) = slots.active.get_mut(&lease.key) {
@@ -78,11 +78,11 @@ impl Queue {
         let mut slots = lock(&self.slots);
         slots
             .open(&lease.key)
-            .leaves(lease.replaced(), ReleaseState::Steppable);
+            .note_ended(lease.replaced(), ReleaseState::Steppable);
     }
 
     /// A release is about to be sent by `lane`. `false`: it is not to be.
-    pub(crate) fn gives_back(&self, operation: &Operation, lane: Lane) -> bool {
+    pub(crate) fn sends_release(&self, operation: &Operation, lane: Lane) -> bool {
         let (Operation::Release(release)
         | Operation::Vacate(release)
         | Operation::Cool(release, _)) = operation
@@ -95,10 +95,10 @@ impl Queue {
     }
 
     /// A release in the background is done.
-    pub(crate) fn given_back(&self, release: &Release) {
+    pub(crate) fn confirm_release(&self, release: &Release) {
         let mut slots = lock(&self.slots);
         if let Some(slot) = slots.active.get_mut(&release.key)
-            && slot.is_giving_back(release.token)
+            && slot.is_releasing(release.token)
         {
             slot.forget(release.token);
             slots.tidy(&release.key);

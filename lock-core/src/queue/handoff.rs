@@ -81,16 +81,16 @@ impl Queue {
         let number = first_in_line(slot)?;
         let (waiter, next) = hand_over(slot, lease, number)?;
         let looks = !slot.queue.is_empty() && next.looks_around();
-        let stalled = slot.plan_look();
+        let stalled = slot.plan_check();
         drop(slots);
-        self.is_handed_over(lease, &next);
-        self.look_at(&lease.key, stalled);
+        self.track_successor(lease, &next);
+        self.check_at(&lease.key, stalled);
         Some((waiter, next, looks))
     }
 
     /// Has the keeper look after the next lease in place of the one before. Not to be called with the queue
     /// locked.
-    pub(super) fn is_handed_over(&self, lease: &Arc<ActiveLease>, next: &Arc<ActiveLease>) {
+    pub(super) fn track_successor(&self, lease: &Arc<ActiveLease>, next: &Arc<ActiveLease>) {
         self.keeper.disarm(lease);
         self.keeper.arm(next);
         lease.wake_waiting();
@@ -121,7 +121,7 @@ pub(super) fn hand_over(
 pub(crate) struct Handoff {
     queue: Arc<Queue>,
     lease: Option<Arc<ActiveLease>>,
-    is_here: bool,
+    picked_up: bool,
 }
 
 impl Handoff {
@@ -131,15 +131,15 @@ impl Handoff {
         Self {
             queue: Arc::clone(queue),
             lease: Some(lease),
-            is_here: false,
+            picked_up: false,
         }
     }
 
     /// Its waiter takes it. `false`: that was too late, and it has gone elsewhere.
     #[must_use]
-    pub(crate) fn arrives(&mut self) -> bool {
-        self.is_here |= self.lease().arrives();
-        self.is_here
+    pub(crate) fn pick_up(&mut self) -> bool {
+        self.picked_up |= self.lease().pick_up();
+        self.picked_up
     }
 
     pub(crate) fn lease(&self) -> &Arc<ActiveLease> {
@@ -155,7 +155,7 @@ impl Handoff {
 
     fn take_back(&mut self) -> Option<Arc<ActiveLease>> {
         let lease = self.lease.take()?;
-        if !self.is_here && !lease.arrives() {
+        if !self.picked_up && !lease.pick_up() {
             return None;
         }
         self.queue.keeper.guard_ended();
@@ -166,7 +166,7 @@ impl Handoff {
 impl Drop for Handoff {
     fn drop(&mut self) {
         if let Some(lease) = self.lease.take()
-            && (self.is_here || lease.arrives())
+            && (self.picked_up || lease.pick_up())
         {
             self.queue.returns.give_back(&lease);
             self.queue.keeper.guard_ended();

@@ -118,7 +118,7 @@ pub(crate) enum Verdict {
 }
 
 /// The answer to somebody who wants a key.
-pub(crate) enum Entry {
+pub(crate) enum Admission {
     Contend(Contender),
     Queued(Ticket),
     Busy(Refusal),
@@ -150,7 +150,7 @@ impl Queue {
         patience: Patience,
         options: LeaseOptions,
         number: &mut Option<u64>,
-    ) -> Entry {
+    ) -> Admission {
         let now = self.now();
         let mut slots = lock(&self.slots);
         let id = slots.number();
@@ -159,11 +159,11 @@ impl Queue {
         if patience == Patience::None
             && let Some(refusal) = slot.fact(now)
         {
-            return Entry::Busy(refusal);
+            return Admission::Busy(refusal);
         }
         if slot.contender.is_none() && !slot.is_held(now) {
             slot.admit(id, now);
-            return Entry::Contend(Contender::new(self, key, id));
+            return Admission::Contend(Contender::new(self, key, id));
         }
         let (verdict, answer) = oneshot::channel();
         let waiter = Waiter {
@@ -177,11 +177,11 @@ impl Queue {
             Patience::None => slot.asks_now(now),
             Patience::Waits => None,
         };
-        let look = slot.plan_look();
+        let look = slot.plan_check();
         drop(slots);
         waker.into_iter().for_each(Waker::wake);
-        self.look_at(key, look);
-        Entry::Queued(Ticket {
+        self.check_at(key, look);
+        Admission::Queued(Ticket {
             queue: Arc::clone(self),
             key: Arc::clone(key),
             number,
@@ -193,15 +193,15 @@ impl Queue {
     /// contender is polled.
     pub(crate) fn drain(self: &Arc<Self>, error: &Error) {
         self.draining.store(true, Ordering::SeqCst);
-        let (mut waiting, mut displaced, mut on_their_way) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut waiting, mut displaced, mut in_handoff) = (Vec::new(), Vec::new(), Vec::new());
         let mut slots = lock(&self.slots);
         slots.active.retain(|_, slot| {
             waiting.extend(std::mem::take(&mut slot.queue).into_values());
             displaced.extend(slot.displace());
             if let KeyState::Held(lease) = &slot.known
-                && lease.arrives()
+                && lease.pick_up()
             {
-                on_their_way.push(Arc::clone(lease));
+                in_handoff.push(Arc::clone(lease));
             }
             !slot.is_idle()
         });
@@ -212,7 +212,7 @@ impl Queue {
         for contender in displaced {
             self.undo(contender);
         }
-        for lease in on_their_way {
+        for lease in in_handoff {
             self.returns.give_back(&lease);
             self.keeper.guard_ended();
         }
@@ -248,13 +248,13 @@ impl Queue {
                 continue;
             }
             slot.admit(id, self.now());
-            let look = slot.plan_look();
+            let look = slot.plan_check();
             drop(slots);
             drop(before);
             let contender = Contender::new(self, key, id);
             // A waiter that is gone by now drops the seat, and so passes it on.
             drop(waiter.verdict.send(Verdict::Contend(contender)));
-            return self.look_at(key, look);
+            return self.check_at(key, look);
         }
         slots.tidy(key);
         drop(slots);

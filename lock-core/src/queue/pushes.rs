@@ -22,7 +22,7 @@ impl Queue {
         let Some(contender) = contender.filter(|contender| contender.token() == Some(token)) else {
             // A push that comes late: the waiter was told before, and holds the key by now.
             let held = matches!(&slot.known, KeyState::Held(lease) if lease.token == token);
-            return held || slot.is_giving_back(token);
+            return held || slot.is_releasing(token);
         };
         // That the key is this waiter's stands until it has asked: nothing that comes later matters.
         if !matches!(contender.news, Some(News::Given(_))) {
@@ -46,10 +46,10 @@ impl Queue {
             // The refusal does not stand any more.
             _ => KeyState::Unknown,
         };
-        let look = slot.plan_look();
+        let look = slot.plan_check();
         drop(slots);
         waker.into_iter().for_each(Waker::wake);
-        self.look_at(key, look);
+        self.check_at(key, look);
         true
     }
 
@@ -66,13 +66,13 @@ impl Queue {
                 if let KeyState::Refused { told, .. } = &mut slot.known {
                     told.refusal.pushed = false;
                 }
-                looks.push((Arc::clone(key), slot.plan_look()));
+                looks.push((Arc::clone(key), slot.plan_check()));
             }
         }
         drop(slots);
         wakers.into_iter().for_each(Waker::wake);
         for (key, look) in looks {
-            self.look_at(&key, look);
+            self.check_at(&key, look);
         }
     }
 }

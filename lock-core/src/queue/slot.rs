@@ -22,7 +22,7 @@ pub(super) struct Slot {
     /// In the order of arrival.
     pub(super) queue: BTreeMap<u64, Waiter>,
     /// When the keeper looks for stalled waiters, if that is planned.
-    pub(super) next_look: Option<Moment>,
+    pub(super) next_check: Option<Moment>,
     /// The newest last.
     unreleased: Vec<Unreleased>,
 }
@@ -68,7 +68,7 @@ pub(super) struct Unreleased {
 /// A release that is under way, and that a grant to the next task of this process makes needless.
 pub(crate) trait Supersede: Send + Sync {
     /// The key was granted since: there is nothing left to give back.
-    fn is_superseded(&self);
+    fn supersede(&self);
 
     /// The next task did not step over the lease: the release is sent now.
     fn hurry(&self);
@@ -137,13 +137,13 @@ impl ContenderState {
 
 impl Slot {
     /// Whether the release of this token is under way.
-    pub(super) fn is_giving_back(&self, token: Token) -> bool {
+    pub(super) fn is_releasing(&self, token: Token) -> bool {
         self.unreleased.iter().any(|one| one.lease.token == token)
     }
 
     /// The lease that whoever asks next may step over: of several the last one, which was told of
     /// those before it.
-    pub(super) fn to_step_over(&self) -> Option<Predecessor> {
+    pub(super) fn predecessor(&self) -> Option<Predecessor> {
         let last = self.unreleased.last().filter(|last| last.steppable)?;
         // Those before it may go another way.
         let only = self.unreleased.len() == 1;
@@ -153,11 +153,11 @@ impl Slot {
         })
     }
 
-    pub(super) fn leaves(&mut self, lease: Replaced, left: ReleaseState) {
-        self.leaves_with(lease, left, None);
+    pub(super) fn note_ended(&mut self, lease: Replaced, left: ReleaseState) {
+        self.note_ended_with(lease, left, None);
     }
 
-    pub(super) fn leaves_with(
+    pub(super) fn note_ended_with(
         &mut self,
         lease: Replaced,
         left: ReleaseState,
@@ -222,7 +222,7 @@ impl Slot {
     pub(super) fn fact(&self, now: Moment) -> Option<Refusal> {
         match &self.known {
             // One that is left alone on its way to a waiter is to be had.
-            KeyState::Held(lease) => held_fact(lease, now).filter(|_| !self.is_left_alone(now)),
+            KeyState::Held(lease) => held_fact(lease, now).filter(|_| !self.is_not_picked_up(now)),
             KeyState::Refused { told, until } if told.refusal.pushed && now < *until => {
                 Some(told.now(now))
             }
@@ -257,7 +257,7 @@ impl Slot {
 
     /// The contender's question has its answer, and nothing is to be done before `due`; unless a push has
     /// overtaken the answer.
-    pub(super) fn is_answered(&mut self, now: Moment, due: Moment) {
+    pub(super) fn answered(&mut self, now: Moment, due: Moment) {
         if let Some(contender) = &mut self.contender {
             contender.in_flight = false;
             contender.due = contender.news.map_or(due, |_| now);
@@ -273,7 +273,7 @@ impl Slot {
         // A lease that ran out unnoticed is nobody's any more, and one whose owner waits for its
         // release will be.
         if let KeyState::Held(lease) = std::mem::take(&mut self.known) {
-            self.leaves(lease.replaced(), ReleaseState::Known);
+            self.note_ended(lease.replaced(), ReleaseState::Known);
         }
         self.contender = Some(ContenderState {
             id,
@@ -297,16 +297,16 @@ impl Slot {
     }
 
     /// Those who do not wait, for the answer to be told to them.
-    pub(super) fn impatient(&mut self) -> Vec<oneshot::Sender<Verdict>> {
+    pub(super) fn take_impatient(&mut self) -> Vec<oneshot::Sender<Verdict>> {
         if self.queue.is_empty() {
             return Vec::new();
         }
-        let (impatient, patient): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        let (take_impatient, patient): (BTreeMap<_, _>, BTreeMap<_, _>) =
             std::mem::take(&mut self.queue)
                 .into_iter()
                 .partition(|(_, waiter)| waiter.patience == Patience::None);
         self.queue = patient;
-        impatient
+        take_impatient
             .into_values()
             .map(|waiter| waiter.verdict)
             .collect()

@@ -25,18 +25,19 @@ use crate::store::Lane;
 
 /// How long a waiter may leave undone what it is due to do, while others of its process wait and are
 /// polled. Nobody but its own process waits longer than [`GRANT`] for it.
-const MOMENT: Duration = Duration::from_millis(50);
+const PATIENCE_WITH_UNPOLLED: Duration = Duration::from_millis(50);
 
 impl ContenderState {
     /// Whether another may take the seat.
     fn is_stalled(&self, now: Moment) -> bool {
-        now >= self.due + MOMENT && self.in_flight().is_none_or(|lease| lease.is_silent())
+        now >= self.due + PATIENCE_WITH_UNPOLLED
+            && self.in_flight().is_none_or(|lease| lease.is_unpolled())
     }
 
     /// A contender whose question is in flight cannot act, but it can be polled: it is woken, to see
     /// whether it is. `None`: that has been tried, or there is no such question.
-    fn ask_after(&mut self, now: Moment) -> Option<Vec<(u32, Waker)>> {
-        let wakers = self.in_flight()?.ask_after()?;
+    fn probe(&mut self, now: Moment) -> Option<Vec<(u32, Waker)>> {
+        let wakers = self.in_flight()?.probe()?;
         self.due = now;
         Some(wakers)
     }
@@ -50,34 +51,39 @@ impl ContenderState {
 impl Slot {
     /// When to look for stalled waiters. `None`: that is planned already, or needless.
     #[must_use]
-    pub(super) fn plan_look(&mut self) -> Option<Moment> {
+    pub(super) fn plan_check(&mut self) -> Option<Moment> {
         let behind = !self.queue.is_empty();
         let at = match (&self.contender, &self.known) {
-            (Some(contender), _) if behind => contender.due + MOMENT,
+            (Some(contender), _) if behind => contender.due + PATIENCE_WITH_UNPOLLED,
             (None, KeyState::Held(lease)) => {
-                let since = lease.on_its_way_since()?;
-                since + if behind { MOMENT } else { GRANT }
+                let since = lease.in_handoff_since()?;
+                since
+                    + if behind {
+                        PATIENCE_WITH_UNPOLLED
+                    } else {
+                        GRANT
+                    }
             }
             _ => return None,
         };
-        self.plan_look_at(at)
+        self.plan_check_at(at)
     }
 
     /// Whether a lease has been passed to a waiter that does not pick it up.
-    pub(super) fn is_left_alone(&self, now: Moment) -> bool {
+    pub(super) fn is_not_picked_up(&self, now: Moment) -> bool {
         match &self.known {
             KeyState::Held(lease) => {
-                let since = lease.on_its_way_since();
-                since.is_some_and(|since| now >= since + MOMENT)
+                let since = lease.in_handoff_since();
+                since.is_some_and(|since| now >= since + PATIENCE_WITH_UNPOLLED)
             }
             _ => false,
         }
     }
 
-    fn plan_look_at(&mut self, at: Moment) -> Option<Moment> {
-        let earlier = self.next_look.is_none_or(|planned| at < planned);
+    fn plan_check_at(&mut self, at: Moment) -> Option<Moment> {
+        let earlier = self.next_check.is_none_or(|planned| at < planned);
         if earlier {
-            self.next_look = Some(at);
+            self.next_check = Some(at);
         }
         earlier.then_some(at)
     }
@@ -93,7 +99,7 @@ impl Slot {
         let mut contender = self.contender.take()?;
         if let Some((lease, _)) = &contender.asks_for {
             // Whatever the store has for it, the next one steps over it.
-            self.leaves(lease.replaced(), ReleaseState::Steppable);
+            self.note_ended(lease.replaced(), ReleaseState::Steppable);
         }
         Some(DisplacedContender {
             in_flight: contender.in_flight,
@@ -141,27 +147,27 @@ impl Ticket {
             let waiter = slot.queue.remove(&self.number);
             let displaced = slot.displace();
             slot.admit(id, now);
-            let look = slot.plan_look();
+            let look = slot.plan_check();
             drop(slots);
             drop(waiter);
             displaced
                 .into_iter()
                 .for_each(|displaced| queue.undo(displaced));
-            queue.look_at(&self.key, look);
+            queue.check_at(&self.key, look);
             return Some(Verdict::Contend(Contender::new(queue, &self.key, id)));
         }
         let lease = match &slot.known {
-            KeyState::Held(lease) if slot.is_left_alone(now) && lease.arrives() => {
+            KeyState::Held(lease) if slot.is_not_picked_up(now) && lease.pick_up() => {
                 Arc::clone(lease)
             }
             _ => return None,
         };
         let passed = hand_over(slot, &lease, self.number);
-        let look = slot.plan_look();
+        let look = slot.plan_check();
         drop(slots);
-        queue.look_at(&self.key, look);
+        queue.check_at(&self.key, look);
         let passed = passed.map(|(_, next)| {
-            queue.is_handed_over(&lease, &next);
+            queue.track_successor(&lease, &next);
             Verdict::Handoff(Handoff::new(queue, next))
         });
         if passed.is_none() {
@@ -176,18 +182,18 @@ impl Ticket {
 impl Queue {
     /// The question for this key is overdue: if it is not polled either, it is undone.
     pub(crate) fn question_is_overdue(self: &Arc<Self>, key: &Arc<str>) {
-        let at = self.now() + MOMENT;
+        let at = self.now() + PATIENCE_WITH_UNPOLLED;
         let mut slots = lock(&self.slots);
         let slot = slots.active.get_mut(key);
-        let look = slot.and_then(|slot| slot.plan_look_at(at));
+        let look = slot.and_then(|slot| slot.plan_check_at(at));
         drop(slots);
-        self.look_at(key, look);
+        self.check_at(key, look);
     }
 
     /// Has the keeper look then. Not to be called with the queue locked.
-    pub(super) fn look_at(self: &Arc<Self>, key: &Arc<str>, at: Option<Moment>) {
+    pub(super) fn check_at(self: &Arc<Self>, key: &Arc<str>, at: Option<Moment>) {
         if let Some(at) = at {
-            let look = Look {
+            let look = StalledCheck {
                 queue: Arc::downgrade(self),
                 key: Arc::clone(key),
             };
@@ -201,25 +207,25 @@ impl Queue {
         let Some(slot) = slots.active.get_mut(key) else {
             return;
         };
-        slot.next_look = None;
+        slot.next_check = None;
         let since = match (&mut slot.contender, &slot.known) {
-            (Some(contender), _) if now < contender.due + MOMENT => None,
+            (Some(contender), _) if now < contender.due + PATIENCE_WITH_UNPOLLED => None,
             (Some(contender), _) => {
-                if let Some(wakers) = contender.ask_after(now) {
-                    let next = slot.plan_look_at(now + MOMENT);
+                if let Some(wakers) = contender.probe(now) {
+                    let next = slot.plan_check_at(now + PATIENCE_WITH_UNPOLLED);
                     drop(slots);
                     wake_all(wakers);
-                    return self.look_at(key, next);
+                    return self.check_at(key, next);
                 }
                 Some(contender.due)
             }
-            (None, KeyState::Held(lease)) => lease.on_its_way_since(),
+            (None, KeyState::Held(lease)) => lease.in_handoff_since(),
             (None, _) => None,
         };
-        let Some(since) = since.filter(|since| now >= *since + MOMENT) else {
-            let next = slot.plan_look();
+        let Some(since) = since.filter(|since| now >= *since + PATIENCE_WITH_UNPOLLED) else {
+            let next = slot.plan_check();
             drop(slots);
-            return self.look_at(key, next);
+            return self.check_at(key, next);
         };
         if now >= since + GRANT {
             // No task of this process has come for it: other processes may.
@@ -227,7 +233,7 @@ impl Queue {
                 self.promote(slots, key);
                 self.undo(displaced);
             } else if let KeyState::Held(lease) = &slot.known
-                && lease.arrives()
+                && lease.pick_up()
             {
                 let lease = Arc::clone(lease);
                 drop(slots);
@@ -240,22 +246,22 @@ impl Queue {
         let next = if slot.queue.is_empty() {
             since + GRANT
         } else {
-            now + MOMENT
+            now + PATIENCE_WITH_UNPOLLED
         };
-        let next = slot.plan_look_at(next);
+        let next = slot.plan_check_at(next);
         drop(slots);
         wakers.into_iter().for_each(Waker::wake);
-        self.look_at(key, next);
+        self.check_at(key, next);
     }
 }
 
 /// The keeper's look at one key.
-struct Look {
+struct StalledCheck {
     queue: Weak<Queue>,
     key: Arc<str>,
 }
 
-impl Wake for Look {
+impl Wake for StalledCheck {
     fn wake(self: Arc<Self>) {
         if let Some(queue) = self.queue.upgrade() {
             queue.look(&self.key);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Contender, Entry, Patience, ReleaseState};
+use super::{Admission, Contender, Patience, ReleaseState};
 use crate::LockManager;
 use crate::active::ActiveLease;
 use crate::base::clock::ServerTime;
@@ -30,8 +30,8 @@ fn contender(engine: &Arc<Engine>) -> Contender {
         .queue
         .enter(&key(), Patience::None, options(), &mut None)
     {
-        Entry::Contend(contender) => contender,
-        Entry::Queued(_) | Entry::Busy(_) => panic!("the seat is taken"),
+        Admission::Contend(contender) => contender,
+        Admission::Queued(_) | Admission::Busy(_) => panic!("the seat is taken"),
     }
 }
 
@@ -91,7 +91,7 @@ fn each_release_under_way_is_known_until_it_is_answered() {
         lease
     };
     assert!(is_known(&engine, &first) && is_known(&engine, &second));
-    engine.queue.given_back(&second.release());
+    engine.queue.confirm_release(&second.release());
     assert!(is_known(&engine, &first) && !is_known(&engine, &second));
     let contender = contender(&engine);
     assert_eq!(
@@ -100,7 +100,7 @@ fn each_release_under_way_is_known_until_it_is_answered() {
         "it may be stepped over again"
     );
     drop(contender);
-    engine.queue.given_back(&first.release());
+    engine.queue.confirm_release(&first.release());
     assert!(!is_known(&engine, &first));
     assert!(engine.queue.is_empty());
 }
