@@ -59,14 +59,14 @@ impl ActiveLease {
     #[must_use]
     pub(crate) fn looks_around(&self) -> bool {
         let now = self.now();
-        lock(&self.state).cohort.looks_around(now)
+        lock(&self.state).cohort.check_is_due(now)
     }
 
     /// At some time after `then` it was looked whether anybody else waits.
     pub(crate) fn has_looked(&self, then: Moment, somebody_waits: bool) {
         let mut state = lock(&self.state);
         if !somebody_waits {
-            state.cohort.begins_anew(then);
+            state.cohort.restart(then);
         }
     }
 

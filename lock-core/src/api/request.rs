@@ -14,7 +14,9 @@ use crate::api::ownership::{enter, take_guard};
 use crate::api::run::Run;
 use crate::base::error::Error;
 use crate::base::key::LockKey;
-use crate::base::options::{Interop, OnLost, Reentrancy, ReleaseMode, Renew, Spans, Wait};
+use crate::base::options::{
+    Interop, OnLost, Reentrancy, ReleaseMode, Renew, RequestDurations, Wait,
+};
 use crate::engine::Engine;
 use crate::engine::spec::LockSpec;
 use crate::lease::LeaseOptions;
@@ -327,12 +329,12 @@ impl LockRequest {
     pub fn check(&self) -> Result<(), Error> {
         let engine = self.engine.as_ref().map_err(Clone::clone)?;
         let key = self.key.clone().into_result()?;
-        let checked = self.spans().checked(engine.max_ttl);
+        let checked = self.durations().checked(engine.max_ttl);
         checked.map(drop).map_err(|error| error.with_key(&key))
     }
 
-    fn spans(&self) -> Spans {
-        Spans {
+    fn durations(&self) -> RequestDurations {
+        RequestDurations {
             ttl: self.ttl,
             cooldown: self.cooldown,
             max_hold: self.max_hold,
@@ -341,10 +343,10 @@ impl LockRequest {
     }
 
     fn spec(self) -> Result<LockSpec, Error> {
-        let spans = self.spans();
+        let durations = self.durations();
         let engine = self.engine?;
         let key = self.key.into_result()?;
-        let ttl = spans.checked(engine.max_ttl);
+        let ttl = durations.checked(engine.max_ttl);
         let ttl = ttl.map_err(|error| error.with_key(&key))?;
         Ok(LockSpec {
             options: LeaseOptions::new(ttl, self.renew == Renew::Auto, self.max_hold)

@@ -1,16 +1,19 @@
-//! On how many servers a lock stands.
+//! Counts of the servers on which a lock stands.
 
-/// How many servers agreed to a lock, of how many: see [`LockHandle::acks`](crate::LockHandle::acks).
+/// Counts the servers that agreed to a lock, out of all servers.
 ///
-/// Over n independent servers (`redlock://`) a lock is held while at least
-/// q = ⌊n/2⌋ + 1 of them hold it. So with g that agree
+/// [`LockHandle::acks`](crate::LockHandle::acks) returns it.
 ///
-/// * the lock survives the loss of any g − q of those g ([`spare`](Self::spare));
-/// * locks can be taken while no more than n − q servers are out, whichever they are.
+/// Over n independent servers (`redlock://`) a lock is held while at least q = ⌊n/2⌋ + 1 servers
+/// hold it. If g servers hold it:
 ///
-/// A server is lost to a lock when it forgets the key (it restarted without its data) or does not
-/// answer renewals. The numbers change while the lock is held: a vote that came late is added, one
-/// that a renewal finds missing is taken away. On one server it is always 1 of 1.
+/// * the lock survives the loss of any g − q of those g servers ([`spare`](Self::spare));
+/// * other locks can be taken as long as at most n − q servers are down.
+///
+/// A lock loses a server that forgets the key (because the server restarted without its data) or
+/// that does not answer renewals. The numbers change while the lock is held: a late vote adds a
+/// server, and a renewal removes a server that no longer holds the key. On a single server the
+/// numbers are always 1 of 1.
 ///
 /// # Examples
 ///
@@ -37,25 +40,25 @@ impl Acks {
         Self { granted, of }
     }
 
-    /// How many servers hold the lock, as far as is known.
+    /// Returns the number of servers that are known to hold the lock.
     #[must_use]
     pub fn granted(self) -> u32 {
         self.granted
     }
 
-    /// How many servers there are.
+    /// Returns the number of all servers.
     #[must_use]
     pub fn of(self) -> u32 {
         self.of
     }
 
-    /// How many of them it takes: more than half.
+    /// Returns the number of servers that a lock needs: more than half.
     #[must_use]
     pub fn quorum(self) -> u32 {
         self.of / 2 + 1
     }
 
-    /// How many of those that hold the lock may still forget it: g − q.
+    /// Returns how many more servers may forget the lock: g − q.
     #[must_use]
     pub fn spare(self) -> u32 {
         self.granted.saturating_sub(self.quorum())
@@ -67,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_those_that_agree_all_but_a_majority_of_all_may_be_lost() {
+    fn spare_is_the_number_of_agreeing_servers_beyond_a_majority() {
         let spare = |granted, of| Acks::new(granted, of).spare();
         assert_eq!(
             [spare(5, 5), spare(4, 5), spare(3, 5), spare(2, 5)],

@@ -1,8 +1,8 @@
-//! The clock every deadline is read from.
+//! The clock from which all deadlines are read.
 //!
-//! A lease runs on while the machine sleeps, and must not care for somebody setting the wall clock.
-//! So time is `CLOCK_BOOTTIME` where there is one (Linux, Android), `CLOCK_MONOTONIC` on other Unix
-//! systems (which on macOS counts sleep too), and `std`'s monotonic clock on Windows.
+//! A lease keeps running while the machine sleeps, and it must not change when the wall clock is
+//! set. So time is `CLOCK_BOOTTIME` on Linux and Android, `CLOCK_MONOTONIC` on other Unix systems
+//! (on macOS that clock counts sleep too), and `std`'s monotonic clock on Windows.
 
 use std::ops::Add;
 use std::time::{Duration, SystemTime};
@@ -23,7 +23,7 @@ pub(crate) struct Moment(pub(crate) u64);
 impl Moment {
     pub(crate) const FAR: Moment = Moment(u64::MAX);
 
-    /// How long after `earlier` this is; zero if it is not.
+    /// Returns the time from `earlier` to this moment, or zero if `earlier` is later.
     pub(crate) fn since(self, earlier: Moment) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -38,7 +38,7 @@ impl Add<Duration> for Moment {
     }
 }
 
-/// Where a manager reads the time.
+/// The clock that a manager reads.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Clock {
     #[default]
@@ -56,7 +56,7 @@ impl Clock {
         }
     }
 
-    /// Microseconds of Unix time: what the embedded store counts its fencing tokens from.
+    /// Returns Unix time in microseconds, from which the embedded store counts its fencing tokens.
     #[allow(
         clippy::disallowed_methods,
         reason = "this is the one place that reads the wall clock"
@@ -98,7 +98,7 @@ fn system_nanos() -> u64 {
     use std::time::Instant;
 
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-    // Never zero, so that "a little before now" can be expressed.
+    // At least a second, so that moments shortly before now can be expressed.
     u64::try_from(START.elapsed().as_nanos()).unwrap_or(u64::MAX) + 1_000_000_000
 }
 

@@ -1,36 +1,38 @@
-//! The one error of the kit.
+//! The error type of the kit.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a caller can do about an [`Error`]: one kind for each thing.
+/// Classifies an [`Error`] by the action that the caller can take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// Somebody else holds the key, or the wait ran out while somebody did: a *fact*, from a lock
-    /// that this process holds or from an answer of the server. Try again later.
+    /// Another owner holds the key, or held it until the wait ran out. This is a *fact*, from a
+    /// lock that this process holds or from an answer of the server. Try again later.
     Busy,
-    /// The store gave no answer that counts, in time: nothing is known about the key. A caller that
-    /// [waits](crate::LockRequest::wait) is told after a second of failures, however long it would wait.
-    /// Try again later; never take it for "busy".
+    /// The store gave no usable answer in time, so the state of the key is unknown. A caller that
+    /// [waits](crate::LockRequest::wait) gets this error after a second of failures, even if its
+    /// wait is longer. Try again later; never treat it as "busy".
     Unavailable,
-    /// The lock was held and is not any more: somebody took or deleted the key, it could not be
-    /// renewed in time, or `max_hold` was reached. Work may be half done: look before you repeat it.
+    /// The lock was held and is no longer held. Either another client took or deleted the key, or
+    /// the lease was not renewed in time, or `max_hold` was reached. The work may be half done, so
+    /// check its state before you repeat it.
     Lost,
-    /// The server will never accept this as it is set up: permissions, password, a key of another
-    /// type. Change the set-up.
+    /// The server will never accept this request with its present configuration: permissions,
+    /// password, a key of another type. Change the configuration.
     Misconfigured,
-    /// The call is wrong: a ttl, key or URL out of bounds, no manager installed. Change the code.
+    /// The call is wrong: a ttl, key or URL is out of bounds, or no manager is installed. Change
+    /// the code.
     Invalid,
 }
 
-/// Why a lock could not be taken, kept or given back.
+/// Says why a lock could not be taken, kept or released.
 ///
-/// [`kind`](Error::kind) says what to do about it. Neither `Display` nor `Debug` shows the key, a
-/// lease token or a URL's user info, so an error may be logged as it is; [`key`](Error::key) gives
-/// the key to code that wants it.
+/// [`kind`](Error::kind) says how the caller can react. Neither `Display` nor `Debug` shows the
+/// key, a lease token or a URL's user info, so an error can be logged as it is. [`key`](Error::key)
+/// returns the key to code that needs it.
 ///
 /// # Examples
 ///
@@ -59,7 +61,7 @@ struct Inner {
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
-/// What two errors of one kind differ in.
+/// Tells errors of one kind apart.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Detail {
     None,
@@ -68,40 +70,41 @@ enum Detail {
 }
 
 impl Error {
-    /// What a caller can do about it.
+    /// Returns the kind, which says how the caller can react.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// The key of the lock, as the caller gave it; `None` where there was none yet.
+    /// Returns the key as the caller gave it, or `None` if the call had no key yet.
     #[must_use]
     pub fn key(&self) -> Option<&str> {
         self.0.key.as_deref()
     }
 
-    /// When to try again, for [`Busy`](ErrorKind::Busy) and [`Unavailable`](ErrorKind::Unavailable).
+    /// Returns after what time to try again.
     ///
-    /// Exact while the key [cools down](Error::is_cooling_down). While the lock is held it is a
-    /// hint: the time its lease would last if its owner died now.
+    /// [`Busy`](ErrorKind::Busy) and [`Unavailable`](ErrorKind::Unavailable) have such a time. The
+    /// time is exact while the key [cools down](Error::is_cooling_down). While the lock is held,
+    /// the time is a hint: the lease would last that long if its owner died now.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }
 
-    /// Whether the key is busy because its last owner's work is *done* and a `cooldown` runs.
+    /// Answers whether the key is busy because a `cooldown` runs after its last owner's work.
     #[must_use]
     pub fn is_cooling_down(&self) -> bool {
         self.0.detail == Detail::CoolingDown
     }
 
-    /// Whether the lock was [lost](ErrorKind::Lost) because `max_hold` was reached.
+    /// Answers whether the lock was [lost](ErrorKind::Lost) because `max_hold` was reached.
     #[must_use]
     pub fn is_max_hold(&self) -> bool {
         self.0.detail == Detail::MaxHold
     }
 
-    /// The HTTP status that says this: 409, 503 or 500.
+    /// Returns the HTTP status of this error: 409, 503 or 500.
     #[must_use]
     pub fn http_status(&self) -> u16 {
         match self.0.kind {
@@ -111,7 +114,7 @@ impl Error {
         }
     }
 
-    /// A stable code for machines, one for each thing that can be told apart.
+    /// Returns a stable, machine-readable code for each distinguishable cause.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match (self.0.kind, self.0.detail) {
@@ -126,7 +129,7 @@ impl Error {
     }
 }
 
-/// Making errors, inside the kit.
+/// Constructors for the kit itself.
 impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         Self(Box::new(Inner {
@@ -150,13 +153,13 @@ impl Error {
     }
 
     pub(crate) fn draining() -> Self {
-        Self::unavailable("the lock manager is draining and gives out no more locks")
+        Self::unavailable("the lock manager is draining and grants no more locks")
     }
 
-    /// `remaining`: how long the present owner's lease, or the cooldown, still runs.
+    /// `remaining` is the time that the present owner's lease, or the cooldown, still lasts.
     pub(crate) fn busy(cooling: bool, remaining: Option<Duration>) -> Self {
         let message = if cooling {
-            "the key cools down after its last owner's work; try again later"
+            "the key is in the cooldown after its last owner's work; try again later"
         } else {
             "the lock is held by another owner; try again later"
         };
@@ -175,7 +178,7 @@ impl Error {
     pub(crate) fn max_hold() -> Self {
         let mut error = Self::new(
             ErrorKind::Lost,
-            "the lock was held for its max_hold and is given up",
+            "the lock reached its max_hold and was given up",
         );
         error.0.detail = Detail::MaxHold;
         error
@@ -234,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn busy_and_unavailable_have_statuses_of_their_own() {
+    fn busy_and_unavailable_have_different_statuses() {
         assert_eq!(Error::busy(false, None).http_status(), 409);
         assert_eq!(Error::unavailable("no answer").http_status(), 503);
         assert_eq!(Error::busy(true, None).code(), "lock_cooling_down");

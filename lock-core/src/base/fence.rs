@@ -3,16 +3,18 @@
 use std::fmt;
 use std::num::NonZeroU64;
 
-/// A number that rises with every grant of a key: the newer owner's is the higher.
+/// A number that rises with every grant of a key, so that a newer owner has a higher one.
 ///
-/// A lock alone cannot stop an owner that was paused, believes in its lock, and writes late. A
-/// resource can: it remembers the highest token it has seen and refuses a write that carries a
-/// lower one (`UPDATE … SET fence = ?new WHERE sku = ? AND fence <= ?new`).
+/// A lock alone cannot stop an owner that was paused, still believes that it holds its lock, and
+/// writes late. A resource can stop it: the resource remembers the highest token that it has seen,
+/// and refuses a write with a lower one (`UPDATE … SET fence = ?new WHERE sku = ? AND fence <=
+/// ?new`).
 ///
-/// Tokens are counted from the server's clock in microseconds, and so go on rising over a restart
-/// that lost the data, as long as the new server's clock is not behind. A clock that is set back can undercut the
-/// token of an owner that crashed too: the server has not heard what it used. They stay below 2⁵³ for 228
-/// years: exact in JSON, in Lua, in JavaScript and in a `BIGINT`.
+/// Tokens count from the server's clock in microseconds. So they keep rising over a restart that
+/// lost the data, as long as the new server's clock is not behind. If a clock is set back, a new
+/// token can be lower than the token of an owner that crashed, because the server has not heard
+/// which tokens that owner used. Tokens stay below 2⁵³ for 228 years, so they are exact in JSON, in
+/// Lua, in JavaScript and in a `BIGINT`.
 ///
 /// # Examples
 ///
@@ -33,12 +35,13 @@ impl FencingToken {
     /// One above the highest number that a token may have.
     pub(crate) const LIMIT: u64 = 1 << 53;
 
-    /// One above the highest number from which a store counts tokens: what it holds beyond that was not
-    /// written by this kit, which would get there in the year 2255. Tokens that are counted from
-    /// below it stay far below [`LIMIT`](Self::LIMIT).
-    pub(crate) const MARK_LIMIT: u64 = 9_000_000_000_000_000;
+    /// One above the highest number from which a store counts tokens.
+    ///
+    /// A higher number in a store was not written by this kit, which would reach the limit in the
+    /// year 2255. Tokens that count from below this limit stay far below [`LIMIT`](Self::LIMIT).
+    pub(crate) const HIGH_WATER_LIMIT: u64 = 9_000_000_000_000_000;
 
-    /// `None` for a number that no store may give: zero, or 2⁵³ and above.
+    /// Returns `None` for a number that no store may grant: zero, or 2⁵³ and above.
     pub(crate) fn new(number: u64) -> Option<Self> {
         let number = NonZeroU64::new(number)?;
         (number.get() < Self::LIMIT).then_some(Self(number))
@@ -46,7 +49,7 @@ impl FencingToken {
 }
 
 impl FencingToken {
-    /// That of the next tenure of the same lease.
+    /// Returns the token of the next owner of the same lease.
     pub(crate) fn next(self) -> Option<Self> {
         Self::new(self.0.get() + 1)
     }

@@ -1,4 +1,4 @@
-//! Lock keys, and the writer that templates build them with.
+//! Lock keys, and the builder that fills in key templates.
 
 use std::fmt::{self, Display, Write as _};
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use crate::base::error::Error;
 /// The longest key, in bytes of UTF-8 after encoding.
 const MAX_BYTES: usize = 1024;
 
-/// The name of what is locked.
+/// Names the thing that a lock protects.
 ///
-/// Made from text (`"order:42"`), from the template macro [`lock_key!`](crate::lock_key), or by
-/// [`exact`](LockKey::exact). A key that cannot be used is kept and reported, as
-/// [`Invalid`](crate::ErrorKind::Invalid), by the verb that would use it:
+/// A key is made from text (`"order:42"`), by the template macro [`lock_key!`](crate::lock_key), or
+/// by [`exact`](LockKey::exact). Making a key never fails. The method that uses an unusable key
+/// returns [`Invalid`](crate::ErrorKind::Invalid). A key is unusable if it is:
 ///
-/// * empty, or longer than 1 024 bytes,
-/// * text that holds `<` or `>`: it looks like a template that nobody filled in, and would be one
-///   silent global lock,
-/// * text that begins with `!`, which is where the kit keeps its own data.
+/// * empty or longer than 1 024 bytes,
+/// * text with `<` or `>`, because it looks like an unfilled template and would silently be one
+///   global lock,
+/// * text that begins with `!`, because the kit stores its own data under such names.
 ///
 /// # Examples
 ///
@@ -34,14 +34,15 @@ const MAX_BYTES: usize = 1024;
 pub struct LockKey(Result<Arc<str>, Error>);
 
 impl LockKey {
-    /// A key that is taken as it is, `<` and `>` included. Empty, too long, and a leading `!` are
-    /// still invalid.
+    /// Makes a key from text as it is, `<` and `>` included.
+    ///
+    /// A key that is empty, too long or begins with `!` is still invalid.
     #[must_use]
     pub fn exact(key: impl Into<String>) -> Self {
         Self(checked(key.into()))
     }
 
-    /// The text, if the key is valid.
+    /// Returns the text if the key is valid.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         self.0.as_deref().ok()
@@ -112,10 +113,10 @@ fn checked(key: String) -> Result<Arc<str>, Error> {
     Ok(key.into())
 }
 
-/// Fills in a template: text as it stands, values percent-encoded.
+/// Fills in a template with literal text and percent-encoded values.
 ///
-/// Different values always make different keys: a value cannot hold the separators `:` `{` `}`
-/// unencoded, and the template's placeholders are separated by at least one of them.
+/// Different values always make different keys, because a value cannot hold an unencoded separator
+/// (`:`, `{` or `}`) and the placeholders of a template are separated by at least one of them.
 #[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct KeyBuilder {
@@ -134,12 +135,12 @@ impl KeyBuilder {
         self.key.push_str(text);
     }
 
-    /// Appends `value`; an empty one makes the whole key invalid, naming the `placeholder`.
+    /// Appends `value`. An empty value makes the key invalid, and the error names `placeholder`.
     pub fn value(&mut self, placeholder: &'static str, value: &(impl KeyValue + ?Sized)) {
         let before = self.key.len();
         let mut encoder = Encoder(&mut self.key);
-        // Longer than any key may be: the encoder stops there, the key is refused as too long.
-        // A `Display` that fails by itself is refused with it.
+        // The encoder fails beyond the length that any key may have, and the key is refused as too
+        // long. A `Display` that fails by itself is refused in the same way.
         self.too_long |= write!(encoder, "{value}").is_err();
         if self.key.len() == before && !self.too_long {
             self.empty.get_or_insert(placeholder);
@@ -150,7 +151,7 @@ impl KeyBuilder {
     pub fn finish(self) -> LockKey {
         if let Some(placeholder) = self.empty {
             return LockKey(Err(Error::invalid(format!(
-                "the placeholder `<{placeholder}>` of the key is empty; every value must name something"
+                "the placeholder `<{placeholder}>` of the key is empty; every placeholder needs a value"
             ))));
         }
         if self.too_long {
@@ -162,9 +163,9 @@ impl KeyBuilder {
     }
 }
 
-/// What a placeholder of a key's template takes: everything that has a `Display`.
+/// A value that a placeholder of a key template accepts: any type with `Display`.
 ///
-/// A trait of its own so that the compiler can say what to write where there is none.
+/// The trait exists so that the compiler can explain how to fix a type without `Display`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be part of a lock key: it has no `Display`",
     label = "a value in `<…>` is written with its `Display`",
@@ -175,7 +176,7 @@ pub trait KeyValue: Display {}
 #[diagnostic::do_not_recommend]
 impl<T: Display + ?Sized> KeyValue for T {}
 
-/// Writes text percent-encoded into a key.
+/// Percent-encodes text and appends it to a key.
 struct Encoder<'a>(&'a mut String);
 
 impl fmt::Write for Encoder<'_> {

@@ -10,7 +10,9 @@ use tokio::sync::Notify;
 use super::clock::Moment;
 use super::sync::lock;
 
-/// A clock that a test moves: give it to [`ManagerBuilder::clock`](crate::ManagerBuilder::clock).
+/// A clock that a test moves.
+///
+/// [`ManagerBuilder::clock`](crate::ManagerBuilder::clock) installs it.
 ///
 /// # Examples
 ///
@@ -36,13 +38,13 @@ struct Shared {
 }
 
 impl ManualClock {
-    /// A clock that stands still.
+    /// Creates a clock that stands still.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Moves the clock; what is due by then happens now.
+    /// Moves the clock forward and runs everything that becomes due.
     pub fn advance(&self, span: Duration) {
         let nanos = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
         self.0.nanos.fetch_add(nanos, Ordering::SeqCst);
@@ -54,7 +56,7 @@ impl ManualClock {
     }
 
     pub(crate) fn now(&self) -> Moment {
-        // An hour after the start, so that "before" has a meaning.
+        // The clock starts at one hour, so that earlier moments exist.
         Moment(self.0.nanos.load(Ordering::SeqCst)) + Duration::from_secs(3600)
     }
 

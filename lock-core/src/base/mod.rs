@@ -1,4 +1,4 @@
-//! The values and small tools that every other folder is built from.
+//! Values and small tools that all other folders use.
 
 pub(crate) mod acks;
 pub(crate) mod clock;

@@ -1,25 +1,27 @@
-//! The choices of a lock request, and their bounds.
+//! Options of a lock request, and their bounds.
 
 use std::time::Duration;
 
 use crate::base::error::Error;
 
-/// What to do while another owner holds the key.
+/// Decides how a request behaves while another owner holds the key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Wait {
-    /// Fail at once with `Busy`.
+    /// The request fails at once with `Busy`.
     #[default]
     None,
-    /// Wait this long in total, in the order of arrival within this process. Zero is `None`. The wait
-    /// ends earlier, with `Unavailable`, if the store [does not answer](crate::LockRequest::wait).
+    /// The request waits this long in total, in the order of arrival within this process. Zero
+    /// means `None`. The wait ends earlier with `Unavailable` if the store [does not
+    /// answer](crate::LockRequest::wait).
     For(Duration),
-    /// Wait until the lock is there, or the store [does not answer](crate::LockRequest::wait).
+    /// The request waits until it gets the lock or the store [does not
+    /// answer](crate::LockRequest::wait).
     Forever,
 }
 
 impl Wait {
-    /// Waiting for no time is not waiting.
+    /// Replaces a wait of zero by `None`.
     pub(crate) fn normal(self) -> Self {
         match self {
             Wait::For(Duration::ZERO) => Wait::None,
@@ -34,14 +36,14 @@ impl From<Duration> for Wait {
     }
 }
 
-/// Whether the lease is extended while the lock is held.
+/// Decides whether the keeper renews the lease while the lock is held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Renew {
-    /// Extended every third of the ttl (at most every 10 s) until it is released.
+    /// The keeper renews the lease every third of the ttl (at least every 10 s) until the release.
     #[default]
     Auto,
-    /// Never: the lock is lost when its ttl has run out.
+    /// The keeper never renews the lease, so the lock is lost when its ttl has run out.
     Off,
 }
 
@@ -49,45 +51,49 @@ pub enum Renew {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Interop {
-    /// Only this kit locks the key: a waiter is given it by the release before, without a moment in which
-    /// it is free.
+    /// Only this kit locks the key. A release hands the lock directly to the first waiter, so the
+    /// key is never free in between.
     #[default]
     Off,
-    /// Clients of other libraries lock the key too: about once a second it is left free for 50 ms.
+    /// Clients of other libraries lock the key too. About once a second the key is left free for 50
+    /// ms.
     On,
 }
 
-/// What happens to a running body when its lock is lost.
+/// Decides what happens to a running body when its lock is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnLost {
     /// The body is dropped at its next await, and the caller gets `Lost`.
     #[default]
     Cancel,
-    /// The body runs to its end; it can ask its handle. Its result is the result.
+    /// The body runs to its end, and the caller gets the body's result. The body can check its
+    /// handle.
     Ignore,
 }
 
-/// What `run`, `run_with` and the attribute do when the calling code runs under the same lock
-/// already: the same key, asked of the same manager.
+/// Decides what `run`, `run_with` and the attribute do if the caller already holds the lock.
+///
+/// The caller holds the lock already if it runs under the same key of the same manager.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reentrancy {
-    /// The body enters the outer lock: same lease, same fencing token, one body at a time.
+    /// The body enters the outer lock, with the same lease and fencing token. One body runs at a
+    /// time.
     #[default]
     Enter,
-    /// The call is `Invalid` at once: it would wait for itself.
+    /// The call returns `Invalid` at once, because it would wait for itself.
     Refuse,
 }
 
-/// Whether the caller waits for the release.
+/// Decides whether the caller waits for the release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReleaseMode {
-    /// The call returns when the store has answered: the next caller finds the lock free.
+    /// The call returns when the store has answered, so the next caller finds the lock free.
     #[default]
     Await,
-    /// The call returns at once; the release is sent, and repeated if need be, in the background.
+    /// The call returns at once. The release is sent, and repeated if needed, in the background.
     Background,
 }
 
@@ -96,35 +102,35 @@ pub(crate) const MIN_TTL: Duration = Duration::from_millis(10);
 /// The longest ttl and cooldown.
 pub(crate) const MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The spans of a request, as they were asked for.
+/// The durations of a request, as the caller gave them.
 #[derive(Clone, Copy)]
-pub(crate) struct Spans {
+pub(crate) struct RequestDurations {
     pub(crate) ttl: Duration,
     pub(crate) cooldown: Duration,
     pub(crate) max_hold: Option<Duration>,
     pub(crate) acquire_timeout: Option<Duration>,
 }
 
-impl Spans {
-    /// The ttl in whole milliseconds, if every span is within its bounds.
+impl RequestDurations {
+    /// Returns the ttl in whole milliseconds if all durations are within their bounds.
     pub(crate) fn checked(self, max_ttl: Duration) -> Result<Duration, Error> {
         let ttl = checked_ttl(self.ttl, max_ttl)?;
         checked_cooldown(self.cooldown, max_ttl)?;
         if self.max_hold.is_some_and(|longest| longest.is_zero()) {
             return Err(Error::invalid(
-                "a max_hold of zero leaves no time for any work",
+                "a max_hold of zero leaves no time for the body",
             ));
         }
         if self.acquire_timeout.is_some_and(|time| time.is_zero()) {
             return Err(Error::invalid(
-                "an acquire_timeout of zero leaves no time for any answer",
+                "an acquire_timeout of zero leaves no time for an answer",
             ));
         }
         Ok(ttl)
     }
 }
 
-/// The ttl in whole milliseconds, rounded up, or what is wrong with it.
+/// Returns the ttl in whole milliseconds, rounded up, or an error that names the bound.
 pub(crate) fn checked_ttl(ttl: Duration, longest: Duration) -> Result<Duration, Error> {
     if ttl < MIN_TTL {
         return Err(Error::invalid(format!(
@@ -140,8 +146,9 @@ pub(crate) fn checked_ttl(ttl: Duration, longest: Duration) -> Result<Duration, 
     Ok(whole_millis(ttl))
 }
 
-/// A cooldown that all servers of the manager can keep, or what is wrong with it. A day is as long as
-/// any: longer ones are cut.
+/// Checks that all servers of the manager can keep the cooldown.
+///
+/// A cooldown beyond a day counts as a day.
 pub(crate) fn checked_cooldown(cooldown: Duration, longest: Duration) -> Result<(), Error> {
     if cooldown.min(MAX_TTL) > longest {
         return Err(Error::invalid(format!(
@@ -160,7 +167,7 @@ fn shown(longest: Duration) -> String {
     }
 }
 
-/// A cooldown in whole milliseconds, rounded up. It saturates: longer than a day is a day.
+/// Returns a cooldown in whole milliseconds, rounded up and at most a day.
 pub(crate) fn cooldown_millis(cooldown: Duration) -> u32 {
     let millis = whole_millis(cooldown.min(MAX_TTL)).as_millis();
     u32::try_from(millis).unwrap_or(u32::MAX)
@@ -198,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_longer_than_max_ttl_is_invalid_and_names_it() {
+    fn a_duration_longer_than_max_ttl_is_invalid_and_names_the_bound() {
         let longest = Duration::from_secs(60);
         let longer = Duration::from_secs(61);
         assert!(
@@ -213,52 +220,52 @@ mod tests {
         }
         assert!(
             checked_cooldown(Duration::MAX, MAX_TTL).is_ok(),
-            "it is cut to a day"
+            "the cooldown is cut to a day"
         );
     }
 
     #[test]
-    fn a_request_with_one_span_out_of_bounds_is_invalid() {
+    fn a_request_with_one_duration_out_of_bounds_is_invalid() {
         let second = Duration::from_secs(1);
-        let spans = Spans {
+        let durations = RequestDurations {
             ttl: second,
             cooldown: second,
             max_hold: Some(second),
             acquire_timeout: Some(second),
         };
-        assert_eq!(spans.checked(second).unwrap(), second);
+        assert_eq!(durations.checked(second).unwrap(), second);
         let zero = Some(Duration::ZERO);
-        for (spans, name) in [
+        for (durations, name) in [
             (
-                Spans {
+                RequestDurations {
                     ttl: second * 2,
-                    ..spans
+                    ..durations
                 },
                 "ttl",
             ),
             (
-                Spans {
+                RequestDurations {
                     cooldown: second * 2,
-                    ..spans
+                    ..durations
                 },
                 "cooldown",
             ),
             (
-                Spans {
+                RequestDurations {
                     max_hold: zero,
-                    ..spans
+                    ..durations
                 },
                 "max_hold",
             ),
             (
-                Spans {
+                RequestDurations {
                     acquire_timeout: zero,
-                    ..spans
+                    ..durations
                 },
                 "acquire_timeout",
             ),
         ] {
-            let error = spans.checked(second).unwrap_err();
+            let error = durations.checked(second).unwrap_err();
             assert_eq!(error.kind(), crate::ErrorKind::Invalid);
             assert!(error.to_string().contains(name), "{error}");
         }

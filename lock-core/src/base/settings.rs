@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::clock::Clock;
 use super::options::Wait;
 
-/// What a manager is made of, beside its store.
+/// The settings of a manager, without its store.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) clock: Clock,
@@ -13,6 +13,6 @@ pub(crate) struct Settings {
     pub(crate) connect_timeout: Duration,
     pub(crate) defaults: (Duration, Wait),
     pub(crate) max_ttl: Option<Duration>,
-    /// Of a quorum: whether nodes that are all without data are new.
+    /// For a quorum: treats nodes that are all without data as new.
     pub(crate) assume_fresh: bool,
 }

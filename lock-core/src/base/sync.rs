@@ -1,10 +1,12 @@
-//! Two small pieces of synchronisation that the rest is built from.
+//! Synchronisation helpers.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-/// Locks, whatever happened to an earlier owner: a guard that drops while a panic unwinds must
-/// still release its lock, so poison is no reason to give up.
+/// Locks the mutex even if it is poisoned.
+///
+/// A guard that drops while a panic unwinds must still release its lock, so poison is no reason to
+/// give up.
 pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -17,10 +19,10 @@ pub(crate) struct WakerSet {
 }
 
 impl WakerSet {
-    /// Stores or replaces the waker of the seat in `id`, taking a seat where there is none.
+    /// Stores or replaces the waker under `id`, and assigns an id if there is none.
     pub(crate) fn register(&mut self, id: &mut Option<u32>, waker: &Waker) {
-        if let Some(seat) = *id
-            && let Some((_, stored)) = self.wakers.iter_mut().find(|(other, _)| *other == seat)
+        if let Some(known) = *id
+            && let Some((_, stored)) = self.wakers.iter_mut().find(|(other, _)| *other == known)
         {
             stored.clone_from(waker);
             return;
@@ -31,23 +33,23 @@ impl WakerSet {
     }
 
     pub(crate) fn remove(&mut self, id: Option<u32>) {
-        if let Some(seat) = id {
-            self.wakers.retain(|(other, _)| *other != seat);
+        if let Some(known) = id {
+            self.wakers.retain(|(other, _)| *other != known);
             if self.wakers.is_empty() {
-                // There are very many of these, and most are empty for all their life.
+                // A process can hold very many sets, and most are empty for most of their life.
                 self.wakers = Vec::new();
             }
         }
     }
 
-    /// Takes all wakers out, for the caller to wake outside its lock.
+    /// Takes all wakers, so that the caller can wake them outside its lock.
     #[must_use]
     pub(crate) fn take(&mut self) -> Vec<(u32, Waker)> {
         std::mem::take(&mut self.wakers)
     }
 }
 
-/// Wakes each; never call it with a lock held.
+/// Wakes each waker. Callers hold no lock meanwhile.
 pub(crate) fn wake_all(wakers: Vec<(u32, Waker)>) {
     for (_, waker) in wakers {
         waker.wake();

@@ -1,4 +1,4 @@
-//! Lease tokens: what stands in Redis as the lock's value.
+//! Lease tokens: the values of locks in Redis.
 
 use std::fmt;
 #[cfg(feature = "redis")]
@@ -9,9 +9,10 @@ use std::time::Duration;
 use crate::base::clock::Moment;
 use crate::base::sync::lock;
 
-/// Whom a store tells what becomes of a waiter: a manager, or one of the runtimes that it is used on.
-/// Names its push channel. Not the process: two managers of one process must not take each other's
-/// pushes for their own.
+/// The receiver of a store's pushes: a manager, or one runtime on which the manager is used.
+///
+/// It names the push channel. It does not name the process, because two managers of one process
+/// must not take each other's pushes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Address(u64);
 
@@ -22,23 +23,25 @@ impl Address {
         Self(u64::from_be_bytes(bytes))
     }
 
-    /// That of the same manager on one of the application's runtimes: another one for each.
+    /// Returns the address of the same manager on one application runtime.
     #[cfg(feature = "redis")]
     pub(crate) fn on(self, runtime: tokio::runtime::Id) -> Self {
-        let mut number = NumberOf(0);
+        let mut number = CaptureId(0);
         runtime.hash(&mut number);
-        // Odd, so that different numbers stay different; large, so that they do not stay close to each
-        // other. No runtime has the number 0, which would make it the manager's own.
+        // The factor is odd, so that different ids stay different, and large, so that they do not
+        // stay close to each other. No runtime has the id 0, which would give the manager's own
+        // address.
         Self(
             self.0
                 .wrapping_add(number.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
         )
     }
 
-    /// A number by which managers can be spread over servers.
+    /// Returns a number that spreads managers over servers.
     #[cfg(feature = "redis")]
     pub(crate) fn spread(self) -> usize {
-        // Of 32 bits at least, and cut to them: the same on every machine.
+        // The upper 32 bits fit into a `usize` on 32-bit machines too, so the number is the same
+        // everywhere.
         (self.0 >> 32) as usize
     }
 }
@@ -55,12 +58,12 @@ impl fmt::Debug for Address {
     }
 }
 
-/// The number that somebody hashes, to tell ids from each other that do not say theirs.
+/// Captures the number that an id hashes, for ids that do not reveal it otherwise.
 #[cfg(feature = "redis")]
-struct NumberOf(u64);
+struct CaptureId(u64);
 
 #[cfg(feature = "redis")]
-impl Hasher for NumberOf {
+impl Hasher for CaptureId {
     fn write(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.0 = self.0.wrapping_mul(257).wrapping_add(u64::from(*byte));
@@ -76,8 +79,10 @@ impl Hasher for NumberOf {
     }
 }
 
-/// The value of a held lock: `<address, 16 hex digits>/<128 random bits, 32 hex digits>`, fresh for
-/// every lease and compared whole. ASCII, because values pass through clients as UTF-8.
+/// The value of a held lock, fresh for every lease and compared whole.
+///
+/// The text is `<address, 16 hex digits>/<128 random bits, 32 hex digits>`. It is ASCII, because
+/// clients handle values as UTF-8.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Token {
     address: Address,
@@ -92,12 +97,12 @@ impl Token {
         self.address
     }
 
-    /// A random number that is this lease's own.
+    /// Returns a random number that only this lease has.
     pub(crate) fn seed(&self) -> u64 {
         self.lease[0]
     }
 
-    /// The token of a text that a manager of this kit wrote; `None` for a stranger's.
+    /// Parses a token that a manager of this kit wrote. Returns `None` for a foreign value.
     pub(crate) fn parse(text: &str) -> Option<Token> {
         let (address, lease) = text.split_once('/')?;
         if text.len() != Self::LENGTH
@@ -123,7 +128,7 @@ fn is_lower_hex(text: &str) -> bool {
 }
 
 impl Token {
-    /// The text, without an allocation.
+    /// Returns the text without an allocation.
     pub(crate) fn text(&self) -> TokenText {
         let mut text = TokenText([b'/'; Self::LENGTH]);
         write_hex(&mut text.0[..16], self.address.0);
@@ -133,21 +138,21 @@ impl Token {
     }
 }
 
-/// Fills `text` with the sixteen digits of `number`.
+/// Writes the sixteen hex digits of `number` into `text`.
 fn write_hex(text: &mut [u8], number: u64) {
     let (high, low) = text.split_at_mut(8);
     high.copy_from_slice(&eight_digits(number >> 32));
     low.copy_from_slice(&eight_digits(number & 0xffff_ffff));
 }
 
-/// The digits of a number of 32 bits, all eight at once: every lock writes a hundred of them.
+/// Returns the hex digits of a 32-bit number, computed together because each lock writes many.
 fn eight_digits(number: u64) -> [u8; 8] {
     const EACH: u64 = 0x0101_0101_0101_0101;
     // Four bits to a byte.
     let bits = (number | number << 16) & 0x0000_ffff_0000_ffff;
     let bits = (bits | bits << 8) & 0x00ff_00ff_00ff_00ff;
     let bits = (bits | bits << 4) & (0x0f * EACH);
-    // 1 in each byte above 9: those are letters.
+    // Each byte above 9 gets a 1, because its digit is a letter.
     let letters = ((bits + 6 * EACH) >> 4) & EACH;
     let digits = bits + u64::from(b'0') * EACH + letters * u64::from(b'a' - b'0' - 10);
     digits.to_be_bytes()
@@ -180,25 +185,26 @@ impl fmt::Debug for Token {
 
 /// Makes the tokens of one manager.
 ///
-/// The bytes of a lease come from the operating system. Where many leases are made at once, a few are drawn together
-/// and used within [`AHEAD`]. So a copy of the process, by `fork` or as a snapshot of its machine that is resumed
-/// twice, shares tokens with the other copy for leases of that very moment at most. It shares those that are held
-/// or asked for at that moment anyway. The operating system must not repeat its bytes either: Linux draws anew when
-/// the hypervisor tells it of the copy (VM generation id).
+/// The bytes of a token come from the operating system. If many tokens are made at once, the source
+/// draws bytes for several tokens and uses them within [`PREFETCH_AGE`]. A process can be copied,
+/// by `fork` or as a virtual machine that is resumed twice. The copies then share at most the
+/// tokens of leases made at that very moment; they share the leases that were held or requested at
+/// that moment anyway. The operating system must not repeat its bytes either: Linux reseeds when
+/// the hypervisor reports the copy (VM generation id).
 pub(crate) struct TokenSource {
     /// The manager's own address.
     manager: Address,
     drawn: Mutex<Drawn>,
 }
 
-/// How long bytes that were drawn together may be used.
-const AHEAD: Duration = Duration::from_micros(100);
-/// For how many leases they are drawn together.
-const TOGETHER: usize = 16;
+/// The time for which bytes that were drawn together may be used.
+const PREFETCH_AGE: Duration = Duration::from_micros(100);
+/// The number of tokens for which bytes are drawn together.
+const PREFETCH_COUNT: usize = 16;
 
 #[derive(Clone, Copy)]
 struct Drawn {
-    bytes: [[u8; 16]; TOGETHER],
+    bytes: [[u8; 16]; PREFETCH_COUNT],
     left: usize,
     at: Moment,
 }
@@ -206,7 +212,7 @@ struct Drawn {
 impl TokenSource {
     pub(crate) fn new(manager: Address) -> Self {
         let drawn = Drawn {
-            bytes: [[0; 16]; TOGETHER],
+            bytes: [[0; 16]; PREFETCH_COUNT],
             left: 0,
             at: Moment(0),
         };
@@ -216,7 +222,7 @@ impl TokenSource {
         }
     }
 
-    /// A token of the manager's own address.
+    /// Makes a token with the manager's own address.
     pub(crate) fn fresh(&self) -> Token {
         let mut bytes = [0; 16];
         fill(&mut bytes);
@@ -227,13 +233,13 @@ impl TokenSource {
         self.manager
     }
 
-    /// For a lease whose waiter is told at `address`.
+    /// Makes a token for a waiter that receives pushes at `address`.
     pub(crate) fn fresh_at(&self, address: Address, now: Moment) -> Token {
         let mut drawn = lock(&self.drawn);
-        let soon = now.since(drawn.at) < AHEAD;
+        let soon = now.since(drawn.at) < PREFETCH_AGE;
         if drawn.left == 0 || !soon {
-            // The first after a while may be the only one.
-            let count = if soon { TOGETHER } else { 1 };
+            // The first token after a pause may be the only one.
+            let count = if soon { PREFETCH_COUNT } else { 1 };
             fill(drawn.bytes[..count].as_flattened_mut());
             drawn.left = count;
             drawn.at = now;
@@ -253,13 +259,13 @@ impl Token {
     }
 }
 
-/// Without randomness two owners could share a token; there is no safe way to go on.
+/// Fills `bytes` with random bytes, or panics, because tokens without randomness could collide.
 #[allow(
     clippy::disallowed_methods,
     reason = "this is the one place that reads randomness"
 )]
 fn fill(bytes: &mut [u8]) {
-    getrandom::fill(bytes).expect("the operating system gives no random bytes");
+    getrandom::fill(bytes).expect("the operating system gave no random bytes");
 }
 
 #[cfg(test)]
@@ -295,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_values_are_not_tokens() {
+    fn foreign_values_are_not_tokens() {
         let token = TokenSource::new(Address::random()).fresh().to_string();
         for text in [
             "",
@@ -321,7 +327,7 @@ mod tests {
         let address = Address::random();
         let source = TokenSource::new(address);
         let now = Moment(1_000_000_000);
-        // Several at one moment: some are left.
+        // Several tokens of one moment leave drawn bytes over.
         for _ in 0..3 {
             source.fresh_at(address, now);
         }

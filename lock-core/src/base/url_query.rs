@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::base::error::Error;
 
-/// Takes `name=<number>` out of a URL's query; what is left is for the store.
+/// Takes `name=<number>` out of a URL's query and returns the rest for the store.
 pub(crate) fn take_number<'a>(
     url: &'a str,
     name: &str,
@@ -24,7 +24,7 @@ pub(crate) fn take_number<'a>(
     };
     let number = number.ok_or_else(|| {
         Error::invalid(format!(
-            "`{name}` stands in a URL once, with a number, as in redis://host:port?{name}=1"
+            "`{name}` takes one number in a URL, as in redis://host:port?{name}=1"
         ))
     })?;
     let url = match others.as_slice() {
@@ -34,13 +34,14 @@ pub(crate) fn take_number<'a>(
     Ok((url.into(), Some(number)))
 }
 
-/// The parameters of a query by name and value: each of them known, and there once. A parameter that is
-/// overlooked is a setting that silently does not hold.
+/// Parses a query whose parameters must all be known and given once.
+///
+/// An unknown parameter is an error, because the setting would silently not apply.
 ///
 /// # Errors
 ///
-/// `takes` says which parameters there are. The message repeats no part of the query, which may hold
-/// passwords.
+/// `takes` lists the known parameters for the message. The message repeats no part of the query,
+/// because the query may hold passwords.
 pub(crate) fn known<'a>(
     query: &'a str,
     names: &[&str],
@@ -52,9 +53,9 @@ pub(crate) fn known<'a>(
         let again = found.iter().any(|(other, _)| *other == name);
         if again || !names.contains(&name) {
             let what = if again {
-                "stands there twice"
+                "is given twice"
             } else {
-                "is not known"
+                "is unknown"
             };
             return Err(Error::invalid(format!(
                 "a parameter of the URL {what}; {takes}"

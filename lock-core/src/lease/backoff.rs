@@ -1,24 +1,32 @@
-//! How long a waiter waits before it asks again: pure decisions.
+//! Decides how long a waiter pauses before it asks again. Everything here is pure.
 
 use std::time::Duration;
 
 use super::Refusal;
 use crate::base::token::Token;
 
-/// A waiter asks again after this long at the latest, whatever it was told: a lost push, a key
-/// deleted by hand, or processes before it that were told and never come, cost no more.
+/// The longest time after which a waiter asks again, even if it expects a push.
+///
+/// It bounds the cost of a lost push, of a key that was deleted by hand, and of earlier waiters
+/// that received the lock and died.
 pub(crate) const LONGEST: Duration = Duration::from_secs(30);
-/// How often a waiter looks at a lock whose release is not pushed to it: the owner is a client of another
-/// library, the waiter stands in no queue, or its connection gets no pushes. At random, so that several
-/// processes do not look at the same moment, and a client that takes the lock again and again in the same
-/// rhythm does not hide it. As often after an hour as at first: otherwise a newcomer would come before a
-/// waiter that has waited long. All waiters of a process look together, 20 times a second.
-const SHORTEST_LOOK: Duration = Duration::from_millis(25);
-const LONGEST_LOOK: Duration = Duration::from_millis(75);
-/// A waiter gives up when questions have failed for this long, counted from the end of the first that failed.
+/// The shortest pause between two polls of a lock whose release is not pushed to the waiter.
+///
+/// No push comes if the owner is a client of another library, if the waiter stands in no queue, or
+/// if its connection gets no pushes. The pause is random, so that processes do not poll at the same
+/// moment, and so that a client that takes the lock again and again in the same rhythm does not
+/// hide it. The pause does not grow with time, because a newcomer would then get the lock before a
+/// waiter that has waited long. All waiters of a process poll together, 20 times a second.
+const SHORTEST_POLL: Duration = Duration::from_millis(25);
+const LONGEST_POLL: Duration = Duration::from_millis(75);
+/// The duration of failures after which a waiter gives up.
+///
+/// It counts from the end of the first request that failed.
 pub(crate) const OUTAGE: Duration = Duration::from_secs(1);
 
-/// When the waiter with this token asks again after the `round`-th refusal in a row, if no push comes first.
+/// Returns the pause before the waiter asks again, if no push comes first.
+///
+/// `round` counts the refusals in a row.
 pub(crate) fn ask_again_after(refusal: &Refusal, token: Token, round: u32) -> Duration {
     let lease_end = refusal
         .remaining
@@ -26,19 +34,20 @@ pub(crate) fn ask_again_after(refusal: &Refusal, token: Token, round: u32) -> Du
     let longest = if refusal.pushed {
         LONGEST
     } else {
-        SHORTEST_LOOK + jitter(token, round, LONGEST_LOOK - SHORTEST_LOOK)
+        SHORTEST_POLL + jitter(token, round, LONGEST_POLL - SHORTEST_POLL)
     };
     lease_end.unwrap_or(longest).min(longest)
 }
 
-/// How long to pause after the `failures`-th attempt without an answer (from 1).
+/// Returns the pause after the `failures`-th attempt without an answer (from 1).
 pub(crate) fn pause_after_failure(failures: u32) -> Duration {
     doubled(failures).min(Duration::from_millis(250))
 }
 
-/// How long to pause after the `refusals`-th answer (from 1) that a person has to do something about.
+/// Returns the pause after the `refusals`-th answer (from 1) that only an operator can change.
 pub(crate) fn pause_after_refusal(refusals: u32) -> Duration {
-    // A key may be free meanwhile, and its waiters not served: they sleep beside it for less than two seconds.
+    // The pause is short, because the key may be free while its waiters are not served. They then
+    // wait less than two seconds beside a free key.
     doubled(refusals).min(Duration::from_secs(1))
 }
 
@@ -46,8 +55,9 @@ fn doubled(times: u32) -> Duration {
     Duration::from_millis(10).saturating_mul(1 << times.saturating_sub(1).min(9))
 }
 
-/// A span between nothing and `bound`. A lease's token is random, and so is the span: no two leases have
-/// the same ones.
+/// Returns a pseudo-random duration between zero and `bound`.
+///
+/// It depends on the lease's random token, so leases have different durations.
 pub(crate) fn jitter(token: Token, round: u32, bound: Duration) -> Duration {
     let mut hash = token.seed() ^ u64::from(round).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -83,23 +93,23 @@ mod tests {
     }
 
     #[test]
-    fn a_long_lease_is_looked_at_every_half_minute() {
+    fn a_long_lease_is_checked_every_half_minute() {
         let refusal = refusal(Some(3_600_000), true);
         assert_eq!(ask_again_after(&refusal, token(), 9), LONGEST);
     }
 
     #[test]
-    fn a_waiter_that_is_told_nothing_looks_as_often_after_an_hour_as_at_first() {
+    fn a_waiter_without_pushes_polls_as_often_after_an_hour_as_at_first() {
         let (refusal, token) = (refusal(None, false), token());
         let mean = |rounds: std::ops::Range<u32>| {
-            let looks = rounds.map(|round| ask_again_after(&refusal, token, round));
-            let looks: Vec<_> = looks.collect();
+            let polls = rounds.map(|round| ask_again_after(&refusal, token, round));
+            let polls: Vec<_> = polls.collect();
             assert!(
-                looks
+                polls
                     .iter()
-                    .all(|look| *look >= SHORTEST_LOOK && *look < LONGEST_LOOK)
+                    .all(|poll| *poll >= SHORTEST_POLL && *poll < LONGEST_POLL)
             );
-            looks.iter().sum::<Duration>() / 1_000
+            polls.iter().sum::<Duration>() / 1_000
         };
         let (first, last) = (mean(0..1_000), mean(72_000..73_000));
         for mean in [first, last] {
@@ -111,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_that_ends_before_the_next_look_is_looked_at_when_it_ends() {
+    fn a_lease_that_ends_before_the_next_poll_is_polled_at_its_end() {
         assert_eq!(
             ask_again_after(&refusal(Some(20), false), token(), 9),
             Duration::from_millis(21)

@@ -1,30 +1,42 @@
-//! How long a lease may go from task to task of one process: pure, `now` is an argument.
+//! Decides how long a lease may pass from task to task of one process.
 //!
-//! For so many times and so long only that other processes have their turn. Shortly before that the
-//! process looks whether there is any: if nobody stood in the store's queue, the count begins anew,
-//! from the moment at which it looked. So whoever comes to the queue waits no longer than one count.
+//! This is lock cohorting (Dice, Marathe, Shavit: "Lock Cohorting", PPoPP 2012). Everything here is
+//! pure, and `now` is an argument. The number of passes and their duration are limited, so that
+//! other processes get their turn. Shortly before the limit, the process checks the store's queue.
+//! If no process waits there, the count restarts from the moment of the check. So a waiter that
+//! arrives in the queue waits at most one full count.
 
 use std::time::Duration;
 
 use crate::base::clock::Moment;
 use crate::base::fence::FencingToken;
 
-/// One count: so many passes, within so long.
+/// The most passes in one count.
 pub(crate) const MOST: u32 = 32;
+/// The longest duration of one count.
 const LONGEST: Duration = Duration::from_millis(20);
-/// When to look: early enough to have the answer before the count is over.
-const LOOK_AFTER: u32 = MOST / 4 * 3;
-const LOOK_AT: Duration = Duration::from_millis(15);
-/// All counts together. Clients of other libraries stand in no queue, and must find the key free at
-/// times. And a fencing token grows by one with each pass: it must stay below the clock, by which a
-/// lease ends 10 ms after its grant at the earliest.
+/// The passes after which the process checks for waiters.
+///
+/// The check comes early enough that its answer arrives before the count ends.
+const CHECK_AFTER: u32 = MOST / 4 * 3;
+/// The time after which the process checks for waiters, for the same reason.
+const CHECK_AT: Duration = Duration::from_millis(15);
+/// The most passes of one lease, in all its counts.
+///
+/// Clients of other libraries stand in no queue and must find the key free at times. Also, a
+/// fencing token grows by one with each pass, and it must stay below the server's clock. The clock
+/// has moved by at least 10 ms when a lease ends, because no ttl is shorter.
 pub(crate) const MOST_IN_ALL: u32 = 1_000;
+/// The longest duration of one lease, in all its counts.
 const LONGEST_IN_ALL: Duration = Duration::from_secs(1);
 
-/// For so long a key that clients of other libraries want too is left free: about once a second.
+/// The time for which a key is left free for clients of other libraries.
 pub(crate) const GAP: Duration = Duration::from_millis(50);
-/// How often, by the store's clock. Clients that ask every 100, 200, 250 or 500 ms come a little later, measured
-/// from each gap, than from the one before, and by less than a gap: none of them misses all gaps.
+/// The time between the starts of two gaps, by the store's clock.
+///
+/// Relative to the gaps, the requests of a client that asks every 100, 200, 250 or 500 ms shift by
+/// 37 ms from one gap to the next. A shift is shorter than a gap, so no such client misses all
+/// gaps.
 const BETWEEN_GAPS: Duration = Duration::from_millis(1_037);
 
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +45,7 @@ pub(crate) struct Cohort {
     since: Moment,
     passes: u32,
     passes_in_all: u32,
-    looked: bool,
+    checked: bool,
 }
 
 impl Cohort {
@@ -43,11 +55,11 @@ impl Cohort {
             since: granted,
             passes: 0,
             passes_in_all: 0,
-            looked: false,
+            checked: false,
         }
     }
 
-    /// With one pass more; `None`: the lease must be given back.
+    /// Returns the cohort with one more pass, or `None` if the lease must be released.
     pub(crate) fn passed(self, now: Moment) -> Option<Self> {
         let over = self.passes >= MOST
             || now >= self.since + LONGEST
@@ -60,27 +72,30 @@ impl Cohort {
         })
     }
 
-    /// `true` if a gap is due. One is due at fixed times of the store's clock, and the lease that is
-    /// held then leaves it. So there is one for all processes, although none knows of the others' gaps.
-    /// `fence` is that of the lease now: its first one was that clock's time at the grant.
+    /// Answers whether the lease must leave a gap.
+    ///
+    /// Gaps are due at fixed times of the store's clock, and the lease that is held at such a time
+    /// leaves the gap. So all processes together leave one gap, although no process knows of the
+    /// others' gaps. `fence` is the lease's present fencing token. Its first token was the clock's
+    /// time at the grant.
     pub(crate) fn leaves_a_gap(&self, fence: FencingToken, now: Moment) -> bool {
         let granted = u64::from(fence).saturating_sub(u64::from(self.passes_in_all));
         let since_the_last = u128::from(granted) % BETWEEN_GAPS.as_micros();
         since_the_last + now.since(self.granted).as_micros() >= BETWEEN_GAPS.as_micros()
     }
 
-    /// Whether to look now: once in each count.
-    pub(crate) fn looks_around(&mut self, now: Moment) -> bool {
-        let late = self.passes >= LOOK_AFTER || now >= self.since + LOOK_AT;
-        late && !std::mem::replace(&mut self.looked, true)
+    /// Answers whether to check for waiters now, at most once in each count.
+    pub(crate) fn check_is_due(&mut self, now: Moment) -> bool {
+        let late = self.passes >= CHECK_AFTER || now >= self.since + CHECK_AT;
+        late && !std::mem::replace(&mut self.checked, true)
     }
 
-    /// Nobody waited at some time after `then`.
-    pub(crate) fn begins_anew(&mut self, then: Moment) {
+    /// Restarts the count at `then`, because no process waited at some moment after `then`.
+    pub(crate) fn restart(&mut self, then: Moment) {
         if then > self.since {
             self.since = then;
             self.passes = 0;
-            self.looked = false;
+            self.checked = false;
         }
     }
 }
@@ -96,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_is_passed_so_often_and_no_more() {
+    fn a_lease_is_passed_32_times_and_no_more() {
         let mut cohort = Cohort::new(START);
         for _ in 0..MOST {
             cohort = cohort.passed(after(1)).expect("not often enough");
@@ -105,39 +120,39 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_is_passed_so_long_and_no_longer() {
+    fn a_lease_is_passed_for_20_ms_and_no_longer() {
         let cohort = Cohort::new(START);
         assert!(cohort.passed(after(19)).is_some());
         assert!(cohort.passed(after(20)).is_none());
     }
 
     #[test]
-    fn a_look_comes_before_the_end_and_once() {
+    fn a_check_is_due_once_before_the_count_ends() {
         let mut cohort = Cohort::new(START);
-        assert!(!cohort.looks_around(after(14)));
-        assert!(cohort.looks_around(after(15)));
-        assert!(!cohort.looks_around(after(19)));
+        assert!(!cohort.check_is_due(after(14)));
+        assert!(cohort.check_is_due(after(15)));
+        assert!(!cohort.check_is_due(after(19)));
         let mut often = Cohort::new(START);
-        for _ in 0..LOOK_AFTER {
-            assert!(!often.looks_around(START));
+        for _ in 0..CHECK_AFTER {
+            assert!(!often.check_is_due(START));
             often = often.passed(START).expect("not often enough");
         }
-        assert!(often.looks_around(START));
+        assert!(often.check_is_due(START));
     }
 
     #[test]
-    fn a_look_that_finds_nobody_begins_the_count_at_the_look() {
+    fn a_check_that_finds_no_waiter_restarts_the_count_at_the_check() {
         let mut cohort = Cohort::new(START);
-        assert!(cohort.looks_around(after(16)));
-        cohort.begins_anew(after(16));
+        assert!(cohort.check_is_due(after(16)));
+        cohort.restart(after(16));
         assert!(cohort.passed(after(35)).is_some());
         assert!(cohort.passed(after(36)).is_none());
-        assert!(cohort.looks_around(after(31)), "and looks again");
+        assert!(cohort.check_is_due(after(31)), "each count has a check");
     }
 
     #[test]
-    fn of_leases_that_follow_each_other_one_in_a_second_leaves_a_gap() {
-        // Each owner begins where the one before has ended.
+    fn one_of_consecutive_leases_leaves_a_gap_each_second() {
+        // Each owner begins when the previous owner ends.
         for span in [2, 20, 300, 1_000] {
             let gaps = (0..60_000 / span).filter(|turn| {
                 let granted = FencingToken::new(1_700_000_000_000_000 + turn * span * 1_000);
@@ -150,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_ask_in_a_usual_rhythm_ask_in_some_gap() {
+    fn clients_that_poll_at_common_intervals_hit_a_gap() {
         let (between, gap) = (BETWEEN_GAPS.as_millis(), GAP.as_millis());
         for rhythm in [10, 50, 100, 200, 250, 500, 1_000] {
             for first in 0..rhythm {
@@ -163,18 +178,18 @@ mod tests {
     }
 
     #[test]
-    fn even_alone_a_process_gives_the_lease_back_at_times() {
+    fn a_process_without_competitors_still_releases_the_lease_at_times() {
         let mut cohort = Cohort::new(START);
         for millis in 1..1_000 {
             cohort = cohort.passed(after(millis)).expect("alone");
-            cohort.begins_anew(after(millis));
+            cohort.restart(after(millis));
         }
         assert!(cohort.passed(after(1_000)).is_none());
         let mut fast = Cohort::new(START);
         for micros in 1..=u64::from(MOST_IN_ALL) {
             let now = START + Duration::from_micros(micros);
             fast = fast.passed(now).expect("alone");
-            fast.begins_anew(now);
+            fast.restart(now);
         }
         assert!(fast.passed(after(2)).is_none());
     }

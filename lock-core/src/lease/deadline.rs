@@ -1,25 +1,28 @@
-//! When a lease ends for its owner: pure.
+//! Computes when a lease ends for its owner. Everything here is pure.
 
 use std::time::Duration;
 
 use crate::base::clock::{Moment, ServerTime};
 
-/// How far this machine's clock and the server's may run apart, and what rounding may cost: 1 % of
-/// the span and 2 ms.
+/// Returns the safety margin of a deadline: 1 % of the duration and 2 ms.
+///
+/// It covers the drift between this machine's clock and the server's, and rounding.
 fn margin(span: Duration) -> Duration {
     span / 100 + Duration::from_millis(2)
 }
 
-/// For how long a store gives a key to a waiter that it has not heard of since.
+/// The duration for which a store grants a key to a waiter at a hand-over.
 pub(crate) const GRANT: Duration = Duration::from_secs(2);
 
-/// When a lease ends for its owner: counted from the instant *before the first byte* of the send
-/// whose reply is used, so that no delay of the network can make it outlive the server's.
+/// Returns the moment at which a lease ends for its owner.
+///
+/// It counts from the moment *before the first byte* of the send whose reply is used. So no network
+/// delay can make the lease outlive the server's.
 pub(crate) fn deadline(sent: Moment, ttl: Duration) -> Moment {
     sent + ttl.saturating_sub(margin(ttl))
 }
 
-/// What a waiter knows of the server's clock: it showed `server` after the local instant `local`.
+/// Relates the clocks: the server's clock showed `server` after the local moment `local`.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(test, derive(PartialEq, Eq, Hash))]
 pub(crate) struct Anchor {
@@ -28,12 +31,14 @@ pub(crate) struct Anchor {
 }
 
 impl Anchor {
-    /// When a lease ends for its owner that the server gives away, unasked, until `ends`. The server
-    /// cannot read `ends` before the local instant answered: its clock showed `server` no earlier
-    /// than `local`, and the margin is for the whole span since then, the waiting included.
+    /// Returns the local end of a lease that the server granted, without a request, until `ends`.
     ///
-    /// `None`: the server's clock has been stepped. A grant cannot last longer than `longest` from
-    /// the instant at which it is heard of, nor end before its anchor.
+    /// The server's clock does not show `ends` before the local moment returned here, because it
+    /// showed `server` no earlier than `local`. The margin covers the whole time since then, the
+    /// waiting included.
+    ///
+    /// Returns `None` if the server's clock was stepped. A grant cannot last longer than `longest`
+    /// from the moment `heard` at which its push arrived, nor end before its anchor.
     pub(crate) fn deadline(
         self,
         ends: ServerTime,
@@ -79,17 +84,17 @@ mod tests {
         assert_eq!(
             anchor().deadline(ends, heard, 2 * SECOND),
             Some(after(Duration::from_millis(98_998))),
-            "one percent of a hundred seconds, and 2 ms"
+            "the margin is one percent of a hundred seconds, and 2 ms"
         );
     }
 
     #[test]
     fn a_clock_that_was_stepped_gives_no_deadline() {
         let heard = after(10 * SECOND);
-        // Forward by a minute: it would last longer than any grant does.
+        // The clock was set forward by a minute, so the grant would last too long.
         let ends = ServerTime(5_000_000 + 72_000_000);
         assert_eq!(anchor().deadline(ends, heard, 2 * SECOND), None);
-        // Back behind the anchor.
+        // The clock was set back behind the anchor.
         assert_eq!(
             anchor().deadline(ServerTime(4_000_000), heard, 2 * SECOND),
             None

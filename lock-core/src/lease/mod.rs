@@ -1,4 +1,5 @@
-//! Decisions about a lease. Everything here is pure: the time is an argument, and nothing is sent.
+//! Decisions about a lease. Everything here is pure: the time is an argument, and no code sends
+//! anything.
 
 pub(crate) mod backoff;
 pub(crate) mod cohort;

@@ -1,23 +1,23 @@
-//! The terms of a lease: what its owner asked for.
+//! The options of a lease, which its owner chose.
 
 use std::time::Duration;
 
 use crate::base::clock::Moment;
 use crate::base::options::Interop;
 
-/// What the owner asked for. Small: a process may hold very many leases.
+/// The options that the owner asked for, kept small because a process may hold very many leases.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(test, derive(PartialEq, Eq, Hash))]
 pub(crate) struct LeaseOptions {
     pub(super) ttl_millis: u32,
     pub(super) renew: bool,
     interop: bool,
-    /// `Moment::FAR` from the start of time: none.
+    /// The longest hold, stored as a moment after zero. `Moment::FAR` means no limit.
     pub(super) max_hold: Moment,
 }
 
 impl LeaseOptions {
-    /// `ttl` is a checked one: whole milliseconds, at most a day.
+    /// Builds the options. `ttl` has been checked: it is whole milliseconds, and at most a day.
     pub(crate) fn new(ttl: Duration, renew: bool, max_hold: Option<Duration>) -> Self {
         Self {
             ttl_millis: u32::try_from(ttl.as_millis()).unwrap_or(u32::MAX),
@@ -34,7 +34,7 @@ impl LeaseOptions {
         }
     }
 
-    /// Whether the key is left free at times, for clients of other libraries.
+    /// Answers whether the key is left free at times, for clients of other libraries.
     pub(crate) fn leaves_gaps(&self) -> bool {
         self.interop
     }
@@ -43,7 +43,7 @@ impl LeaseOptions {
         Duration::from_millis(u64::from(self.ttl_millis))
     }
 
-    /// How long a body may run under these terms.
+    /// Returns how long a body may run under these options.
     pub(crate) fn max_hold(&self) -> Duration {
         self.max_hold.since(Moment(0))
     }

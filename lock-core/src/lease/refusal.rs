@@ -9,12 +9,15 @@ use crate::base::fence::FencingToken;
 /// The store's answer that another owner holds the key.
 #[derive(Clone, Debug)]
 pub(crate) struct Refusal {
-    /// The owner's work is done; a cooldown runs.
+    /// The owner's work is done, and a cooldown runs.
     pub(crate) cooling: bool,
-    /// For how long the key stays taken if its owner does not extend it; `None`: it never expires.
+    /// The time for which the key stays taken if its owner does not extend it. `None` means that
+    /// the key never expires.
     pub(crate) remaining: Option<Duration>,
-    /// Whether the owner's release will be pushed to the refused waiter: the waiter stands in the queue, it
-    /// receives pushes, and the owner is a client that notifies the queue. Otherwise the waiter polls.
+    /// The owner's release will be pushed to the refused waiter, so the waiter need not poll.
+    ///
+    /// That holds if the waiter stands in the queue and receives pushes, and the owner is a client
+    /// that notifies the queue.
     pub(crate) pushed: bool,
     /// The server's clock, for a waiter to which the server may give the key.
     pub(crate) server_time: Option<ServerTime>,
@@ -26,7 +29,7 @@ impl Refusal {
     }
 }
 
-/// A key that the store has given to a waiter without being asked.
+/// A key that the store granted to a waiter without a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
     pub(crate) fence: FencingToken,

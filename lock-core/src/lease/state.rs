@@ -1,7 +1,7 @@
-//! A lease as a pure state machine: no clock, no I/O, `now` is an argument.
+//! A lease as a pure state machine: it has no clock and no I/O, and `now` is an argument.
 //!
-//! One lease is one token in the store. It is asked for, held, and then either lost or closed; lost
-//! and closed are final. Everything that decides whether a body may still run is decided here.
+//! One lease is one token in the store. A lease is requested, then held, and then either lost or
+//! closed. Lost and closed are final. All decisions on whether a body may continue are made here.
 
 use std::time::Duration;
 
@@ -9,41 +9,42 @@ use super::options::LeaseOptions;
 use crate::base::clock::Moment;
 use crate::lease::deadline::{GRANT, deadline};
 
-/// Why a lease was lost.
+/// Says why a lease was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(test, derive(Hash))]
 pub(crate) enum Loss {
     /// Its deadline passed before it was extended.
     Expired,
-    /// The store says that the key is not this lease's any more.
+    /// The store answered that this lease does not own the key any more.
     NotOurs,
-    /// It was held for as long as it may be.
+    /// The lease was held for its `max_hold`.
     MaxHold,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(test, derive(Hash))]
 pub(crate) enum Phase {
-    /// Asked for; the store has not answered.
+    /// The lease was requested, and the store has not answered.
     Asking,
     Held,
     Lost(Loss),
-    /// Given back, or never granted.
+    /// The lease was released, or never granted.
     Closed,
 }
 
-/// What the keeper has to do now.
+/// Tells the keeper what to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Nothing,
-    /// Extend it in the store; [`Lease::renewed`] takes the answer.
+    /// The keeper extends the lease in the store, and [`Lease::renewed`] takes the answer.
     Renew,
-    /// It was lost just now: tell its owner.
+    /// The lease has just been lost, and the keeper tells its owner.
     Lost,
-    /// The store has not answered in time: tell whoever asks.
+    /// The store has not answered in time, and the keeper tells the requester.
     Overdue,
-    /// It has been held for ten times its ttl: worth a warning, once, unless
-    /// [`Lease::warn_at`] sets the next.
+    /// The lease has been held for ten times its ttl, and the keeper logs a warning.
+    ///
+    /// The action comes once, unless [`Lease::warn_at`] sets the next time.
     HeldLong,
 }
 
@@ -51,9 +52,9 @@ pub(crate) enum Action {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Renewal {
     Extended,
-    /// A definite answer: the key is gone, or somebody else's.
+    /// A definite answer: the key is gone, or another owner has it.
     NotOurs,
-    /// No answer, or none that says anything about this key.
+    /// No answer, or an answer that says nothing about this key.
     Unknown,
 }
 
@@ -62,17 +63,18 @@ pub(crate) enum Renewal {
 enum Renewing {
     Off,
     At(Moment),
-    /// Sent with this ttl in milliseconds; nothing to do until the answer or the deadline.
+    /// A renewal was sent with this ttl in milliseconds, and the lease waits for the answer or the
+    /// deadline.
     Sent(u32),
 }
 
 #[derive(Debug)]
-// For the model only: a lease that is held has one copy.
+// Only the model copies a lease. A held lease exists once.
 #[cfg_attr(test, derive(Clone, PartialEq, Eq, Hash))]
 pub(crate) struct Lease {
     phase: Phase,
-    terms: LeaseOptions,
-    /// While asking: when the answer is overdue. While held: when the lease is lost.
+    options: LeaseOptions,
+    /// While asking, the moment at which the answer is overdue; while held, the moment of loss.
     deadline: Moment,
     renewing: Renewing,
     max_hold_at: Moment,
@@ -80,10 +82,10 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    pub(crate) fn new(terms: LeaseOptions) -> Self {
+    pub(crate) fn new(options: LeaseOptions) -> Self {
         Self {
             phase: Phase::Asking,
-            terms,
+            options,
             deadline: Moment::FAR,
             renewing: Renewing::Off,
             max_hold_at: Moment::FAR,
@@ -96,30 +98,34 @@ impl Lease {
     }
 
     pub(crate) fn ttl(&self) -> Duration {
-        self.terms.ttl()
+        self.options.ttl()
     }
 
     pub(crate) fn renews(&self) -> bool {
-        self.terms.renew
+        self.options.renew
     }
 
     pub(crate) fn leaves_gaps(&self) -> bool {
-        self.terms.leaves_gaps()
+        self.options.leaves_gaps()
     }
 
-    /// The ttl of the renewal that is under way. The terms may have changed since it was begun.
+    /// Returns the ttl of the renewal in flight, because the options may have changed since it was
+    /// sent.
     pub(crate) fn renewing_to(&self) -> Duration {
         match self.renewing {
             Renewing::Sent(millis) => Duration::from_millis(u64::from(millis)),
-            Renewing::Off | Renewing::At(_) => self.terms.ttl(),
+            Renewing::Off | Renewing::At(_) => self.options.ttl(),
         }
     }
 
-    /// The lease goes on under other terms, as another tenure's, and is closed here. Only if both are
-    /// alike and renewed, and enough is left for the new one to begin with.
-    pub(crate) fn pass(&mut self, terms: LeaseOptions, now: Moment) -> Option<Self> {
-        let alike = terms.ttl_millis == self.terms.ttl_millis && terms.renew && self.terms.renew;
-        let enough = self.terms.ttl().min(GRANT) / 2;
+    /// Passes the lease to another task with its own options, and closes it here.
+    ///
+    /// Returns `None` unless both options have the same ttl and are renewed, and the lease lasts
+    /// long enough for the new owner to start.
+    pub(crate) fn pass(&mut self, options: LeaseOptions, now: Moment) -> Option<Self> {
+        let alike =
+            options.ttl_millis == self.options.ttl_millis && options.renew && self.options.renew;
+        let enough = self.options.ttl().min(GRANT) / 2;
         if self.observe(now) || self.phase != Phase::Held || !alike {
             return None;
         }
@@ -129,28 +135,30 @@ impl Lease {
         self.phase = Phase::Closed;
         Some(Self {
             phase: Phase::Held,
-            terms,
+            options,
             deadline: self.deadline,
             renewing: match std::mem::replace(&mut self.renewing, Renewing::Off) {
                 Renewing::At(at) => Renewing::At(at),
-                // Its answer comes to a tenure that is over.
+                // The answer arrives for an owner that is gone.
                 Renewing::Sent(_) | Renewing::Off => Renewing::At(now + self.retry_interval(now)),
             },
-            max_hold_at: now + terms.max_hold(),
-            warn_at: now + terms.ttl() * 10,
+            max_hold_at: now + options.max_hold(),
+            warn_at: now + options.ttl() * 10,
         })
     }
 
-    /// A body with terms of its own goes under this lease. The ttl only grows, as the store would
-    /// cut a lease down to a shorter one; what the lease lacks of it is asked for at once.
+    /// Adds a nested body, with its own options, to this lease.
+    ///
+    /// The ttl only grows, because the store would cut the lease down to a shorter ttl. If the
+    /// lease is too short for the body, a renewal is due at once.
     pub(crate) fn serve(&mut self, nested: LeaseOptions, now: Moment) {
-        let longer = nested.ttl_millis > self.terms.ttl_millis;
-        let unattended = !self.terms.renew;
+        let longer = nested.ttl_millis > self.options.ttl_millis;
+        let unattended = !self.options.renew;
         let short = self.deadline < deadline(now, nested.ttl());
-        self.terms.ttl_millis = self.terms.ttl_millis.max(nested.ttl_millis);
-        self.terms.renew |= nested.renew;
+        self.options.ttl_millis = self.options.ttl_millis.max(nested.ttl_millis);
+        self.options.renew |= nested.renew;
         match self.renewing {
-            // Its answer sees to what is still missing.
+            // The answer to this renewal requests the rest.
             Renewing::Sent(_) => {}
             _ if longer || (unattended && short) => self.renewing = Renewing::At(now),
             Renewing::Off if nested.renew => {
@@ -160,78 +168,83 @@ impl Lease {
         }
     }
 
-    /// Its key may be gone: a renewal says so.
+    /// Makes the next renewal due now, because the key may be gone.
     pub(crate) fn renew_now(&mut self, now: Moment) {
         if let Renewing::At(at) = &mut self.renewing {
             *at = now.min(*at);
         }
     }
 
-    /// The last body that wanted it renewed has left.
+    /// Stops renewing, because the last body that needed it has left.
     pub(crate) fn stop_renewing(&mut self) {
-        self.terms.renew = false;
+        self.options.renew = false;
         if let Renewing::At(_) = self.renewing {
             self.renewing = Renewing::Off;
         }
     }
 
-    /// The store is about to be asked, and has until `overdue` to answer.
+    /// Sets the moment at which the store's answer is overdue, before the request is sent.
     pub(crate) fn ask(&mut self, overdue: Moment) {
         if self.phase == Phase::Asking {
             self.deadline = overdue;
         }
     }
 
-    /// The store granted what was sent at `sent`. `false` if that came too late: the lease may have
-    /// ended at the store already, so it counts for nothing.
+    /// Records a grant for a request sent at `sent`.
+    ///
+    /// Returns `false` if the answer came too late, because the lease may have ended in the store
+    /// already.
     #[must_use]
     pub(crate) fn grant(&mut self, sent: Moment, now: Moment) -> bool {
-        let deadline = deadline(sent, self.terms.ttl());
+        let deadline = deadline(sent, self.options.ttl());
         if self.phase != Phase::Asking || now >= deadline {
             return false;
         }
         self.phase = Phase::Held;
         self.deadline = deadline;
-        if self.terms.renew {
+        if self.options.renew {
             self.renewing = Renewing::At(sent + self.renewal_interval());
         }
-        self.max_hold_at = now + self.terms.max_hold();
-        self.warn_at = now + self.terms.ttl() * 10;
+        self.max_hold_at = now + self.options.max_hold();
+        self.warn_at = now + self.options.ttl() * 10;
         true
     }
 
-    /// The store gave the key to this waiter, until `deadline` for a start. `false` if too little is
-    /// left of that: better ask.
+    /// Records a hand-over: the store granted the key to this waiter until `deadline`.
+    ///
+    /// Returns `false` if too little time is left. The waiter then asks the store itself.
     #[must_use]
     pub(crate) fn take_over(&mut self, deadline: Moment, now: Moment) -> bool {
         let left = deadline.since(now);
-        let shortest = self.terms.ttl().min(GRANT) / 4;
+        let shortest = self.options.ttl().min(GRANT) / 4;
         if self.phase != Phase::Asking || left < shortest {
             return false;
         }
         self.phase = Phase::Held;
         self.deadline = deadline;
-        // To the full ttl, in good time; also where nothing is renewed afterwards.
+        // The grant is extended to the full ttl early, even if it is not renewed afterwards.
         self.renewing = Renewing::At(now + left / 3);
-        self.max_hold_at = now + self.terms.max_hold();
-        self.warn_at = now + self.terms.ttl() * 10;
+        self.max_hold_at = now + self.options.max_hold();
+        self.warn_at = now + self.options.ttl() * 10;
         true
     }
 
-    /// A third of the ttl, so that one renewal may fail; at most 10 s, so that a key that was taken
-    /// away is noticed even under a long ttl.
+    /// Returns the time between renewals: a third of the ttl, at most 10 s.
+    ///
+    /// With a third of the ttl, one renewal may fail. With at most 10 s, a key that was deleted is
+    /// noticed even under a long ttl.
     fn renewal_interval(&self) -> Duration {
-        (self.terms.ttl() / 3).min(Duration::from_secs(10))
+        (self.options.ttl() / 3).min(Duration::from_secs(10))
     }
 
-    /// Soon after a renewal that was not answered, often enough to try several times.
+    /// Returns the pause after an unanswered renewal, short enough for several attempts.
     fn retry_interval(&self, now: Moment) -> Duration {
-        (self.terms.ttl() / 12)
+        (self.options.ttl() / 12)
             .min(self.remaining(now) / 4)
             .clamp(Duration::from_millis(2), Duration::from_secs(1))
     }
 
-    /// When [`poll`](Lease::poll) has something to do next.
+    /// Returns the moment at which [`poll`](Lease::poll) has something to do next.
     pub(crate) fn due(&self) -> Option<Moment> {
         match self.phase {
             Phase::Asking => Some(self.deadline),
@@ -257,13 +270,13 @@ impl Lease {
         }
         match self.phase {
             Phase::Asking if now >= self.deadline => {
-                // Told once; whoever asks decides what follows.
+                // The answer is overdue once. The requester decides how to continue.
                 self.deadline = Moment::FAR;
                 Action::Overdue
             }
             Phase::Held => match self.renewing {
                 Renewing::At(at) if now >= at => {
-                    self.renewing = Renewing::Sent(self.terms.ttl_millis);
+                    self.renewing = Renewing::Sent(self.options.ttl_millis);
                     Action::Renew
                 }
                 _ if now >= self.warn_at => {
@@ -276,12 +289,12 @@ impl Lease {
         }
     }
 
-    /// When a warning is worth its line again.
+    /// Sets the moment of the next warning.
     pub(crate) fn warn_at(&mut self, at: Moment) {
         self.warn_at = at;
     }
 
-    /// Reads the clock into the lease: `true` if it is lost by this very look.
+    /// Applies the time `now`; returns `true` if the lease has just been lost.
     pub(crate) fn observe(&mut self, now: Moment) -> bool {
         if self.phase != Phase::Held {
             return false;
@@ -302,10 +315,12 @@ impl Lease {
         self.renewing = Renewing::Off;
     }
 
-    /// The answer to the renewal sent at `sent`. An error never ends renewing before the deadline;
-    /// a definite "not yours" is loss at once. `true` if the lease is lost by it.
+    /// Records the answer to the renewal sent at `sent`; returns `true` if the lease is lost.
+    ///
+    /// An error never ends renewing before the deadline. A definite "not ours" is a loss at once.
     pub(crate) fn renewed(&mut self, sent: Moment, answer: Renewal, now: Moment) -> bool {
-        // The owner may have given the lease back in the meantime: then the answer says nothing.
+        // The owner may have released the lease in the meantime, and then the answer does not
+        // matter.
         if self.phase != Phase::Held {
             return false;
         }
@@ -315,11 +330,11 @@ impl Lease {
         match answer {
             Renewal::Extended => {
                 let extended_to = self.renewing_to();
-                // It only lengthens: an answer that was overtaken changes nothing.
+                // The deadline only moves later, so an overtaken answer changes nothing.
                 self.deadline = self.deadline.max(deadline(sent, extended_to));
-                self.renewing = if extended_to < self.terms.ttl() {
+                self.renewing = if extended_to < self.options.ttl() {
                     Renewing::At(now)
-                } else if self.terms.renew {
+                } else if self.options.renew {
                     Renewing::At(sent + self.renewal_interval())
                 } else {
                     Renewing::Off
@@ -337,7 +352,7 @@ impl Lease {
         }
     }
 
-    /// How long the lease still lasts without another renewal.
+    /// Returns how long the lease lasts without another renewal.
     pub(crate) fn remaining(&self, now: Moment) -> Duration {
         match self.phase {
             Phase::Held => self.deadline.min(self.max_hold_at).since(now),
@@ -345,7 +360,7 @@ impl Lease {
         }
     }
 
-    /// Ends the lease on this side, before the release is sent; answers the phase it was in.
+    /// Closes the lease before the release is sent; returns the phase before.
     pub(crate) fn close(&mut self, now: Moment) -> Phase {
         self.observe(now);
         let before = self.phase;

@@ -7,8 +7,8 @@ fn after(span: Duration) -> Moment {
     START + span
 }
 
-fn held(terms: LeaseOptions) -> Lease {
-    let mut lease = Lease::new(terms);
+fn held(options: LeaseOptions) -> Lease {
+    let mut lease = Lease::new(options);
     assert!(lease.grant(START, START));
     lease
 }
@@ -35,12 +35,12 @@ fn renewals_are_a_third_of_the_ttl_apart_and_counted_from_the_send() {
 }
 
 #[test]
-fn a_long_ttl_is_looked_after_every_ten_seconds() {
+fn a_lease_with_a_long_ttl_is_renewed_every_ten_seconds() {
     assert_eq!(renewing(3_600 * SECOND).due(), Some(after(10 * SECOND)));
 }
 
 #[test]
-fn one_failed_renewal_does_not_end_the_lease_and_is_tried_again_soon() {
+fn one_failed_renewal_does_not_end_the_lease_and_is_repeated_soon() {
     let mut lease = renewing(9 * SECOND);
     assert_eq!(lease.poll(after(3 * SECOND)), Action::Renew);
     assert!(!lease.renewed(after(3 * SECOND), Renewal::Unknown, after(4 * SECOND)));
@@ -76,7 +76,7 @@ fn a_renewal_that_answers_after_the_deadline_does_not_bring_the_lease_back() {
 }
 
 #[test]
-fn not_ours_is_lost_at_once() {
+fn a_renewal_answered_with_not_ours_loses_the_lease_at_once() {
     let mut lease = renewing(10 * SECOND);
     assert_eq!(lease.poll(after(4 * SECOND)), Action::Renew);
     assert!(lease.renewed(after(4 * SECOND), Renewal::NotOurs, after(4 * SECOND)));
@@ -126,7 +126,7 @@ fn loss_is_one_way() {
 }
 
 #[test]
-fn an_overdue_answer_is_told_once() {
+fn an_overdue_answer_is_reported_once() {
     let mut lease = Lease::new(LeaseOptions::new(SECOND, true, None));
     lease.ask(after(SECOND));
     assert_eq!(lease.poll(after(SECOND)), Action::Overdue);
@@ -134,7 +134,7 @@ fn an_overdue_answer_is_told_once() {
 }
 
 #[test]
-fn a_lock_held_for_ten_ttls_is_worth_one_warning() {
+fn a_lock_held_for_ten_ttls_causes_one_warning() {
     let mut lease = renewing(SECOND);
     let mut warnings = 0;
     for tenth in 0..200 {
@@ -149,9 +149,10 @@ fn a_lock_held_for_ten_ttls_is_worth_one_warning() {
 }
 
 #[test]
-fn whatever_happens_the_owner_stops_before_the_server_lets_go() {
-    // Every order of renewals that are answered, unanswered or late, against a server that ends the
-    // lease `ttl` after it *received* a send: the lease must never be held past that.
+fn in_every_order_of_renewals_the_owner_stops_before_the_server_frees_the_key() {
+    // The test covers every order of renewals that are answered, unanswered or late. The server
+    // ends the lease `ttl` after it *received* a send, and the owner must never hold the lease past
+    // that.
     let ttl = Duration::from_millis(300);
     for plan in 0..3_u32.pow(6) {
         let mut lease = renewing(ttl);
@@ -197,7 +198,7 @@ fn a_nested_body_with_a_longer_ttl_has_the_lease_extended_at_once() {
 }
 
 #[test]
-fn a_nested_body_with_a_ttl_that_is_served_costs_nothing() {
+fn a_nested_body_with_no_longer_ttl_causes_no_renewal() {
     let mut lease = renewing(9 * SECOND);
     lease.serve(LeaseOptions::new(9 * SECOND, true, None), after(SECOND));
     assert_eq!(lease.due(), Some(after(3 * SECOND)));
@@ -206,14 +207,18 @@ fn a_nested_body_with_a_ttl_that_is_served_costs_nothing() {
 }
 
 #[test]
-fn an_answer_counts_for_the_ttl_that_was_sent_not_for_one_that_came_since() {
+fn a_renewal_counts_for_the_ttl_that_was_sent() {
     let mut lease = renewing(3 * SECOND);
     let sent = after(SECOND);
     assert_eq!(lease.poll(sent), Action::Renew);
     lease.serve(LeaseOptions::new(60 * SECOND, true, None), sent);
     assert!(!lease.renewed(sent, Renewal::Extended, sent));
     assert_eq!(lease.remaining(sent), Duration::from_millis(2_968));
-    assert_eq!(lease.poll(sent), Action::Renew, "the rest is asked for");
+    assert_eq!(
+        lease.poll(sent),
+        Action::Renew,
+        "a second renewal requests the longer ttl"
+    );
     assert_eq!(lease.renewing_to(), 60 * SECOND);
 }
 
@@ -229,7 +234,7 @@ fn a_lease_that_is_not_renewed_is_extended_once_for_a_nested_body() {
 }
 
 #[test]
-fn renewing_ends_with_the_last_body_that_wanted_it() {
+fn renewing_ends_with_the_last_body_that_needs_it() {
     let mut lease = held(LeaseOptions::new(3 * SECOND, false, None));
     lease.serve(LeaseOptions::new(3 * SECOND, true, None), START);
     assert_eq!(lease.due(), Some(after(SECOND)));
@@ -238,7 +243,7 @@ fn renewing_ends_with_the_last_body_that_wanted_it() {
 }
 
 #[test]
-fn a_lease_that_was_handed_over_is_extended_to_its_ttl_renewed_or_not() {
+fn a_lease_that_was_handed_over_is_extended_to_its_ttl_even_without_renewal() {
     for renew in [true, false] {
         let mut lease = Lease::new(LeaseOptions::new(60 * SECOND, renew, None));
         assert!(lease.take_over(after(2 * SECOND), after(SECOND / 2)));
@@ -261,7 +266,7 @@ fn a_hand_over_that_is_nearly_over_counts_for_nothing() {
 }
 
 #[test]
-fn an_extension_that_fails_is_tried_several_times_before_a_short_grant_ends() {
+fn an_extension_that_fails_is_repeated_several_times_before_a_short_grant_ends() {
     let mut lease = Lease::new(LeaseOptions::new(60 * SECOND, true, None));
     assert!(lease.take_over(after(2 * SECOND), START));
     let mut tries = 0;

@@ -1,8 +1,10 @@
-//! Keys that this process leaves to other clients for a moment: pure, `now` is an argument.
+//! Keys that this process leaves to other clients for a moment. Everything here is pure, and `now`
+//! is an argument.
 //!
-//! A free lock goes to the client that asks first, and the process that has just released it would always be
-//! that client. So the process stays away from the key for a moment where the store gives the key to no
-//! waiter: on a quorum, and where clients of other libraries want it.
+//! A free lock goes to the client that asks first, and the process that has just released the lock
+//! would always ask first. So the process stays away from the key for a moment if the store does
+//! not hand the key to a waiter. That is the case on a quorum, and where clients of other libraries
+//! want the key.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -14,14 +16,14 @@ use crate::base::sync::lock;
 pub(crate) struct YieldedKeys(Mutex<HashMap<Arc<str>, Moment>>);
 
 impl YieldedKeys {
-    /// Leaves the key to other clients until then.
+    /// Leaves the key to other clients until the moment `until`.
     pub(crate) fn stand_back(&self, key: &Arc<str>, until: Moment, now: Moment) {
         let mut keys = lock(&self.0);
         keys.retain(|_, until| *until > now);
         keys.insert(Arc::clone(key), until);
     }
 
-    /// The end of the moment for which the key is left to other clients. Answers it once.
+    /// Returns, once, the moment until which the key is left to other clients.
     pub(crate) fn until(&self, key: &str, now: Moment) -> Option<Moment> {
         let mut keys = lock(&self.0);
         if keys.is_empty() {
@@ -47,6 +49,6 @@ mod tests {
         assert_eq!(yielded.until("k", now), Some(until));
         assert_eq!(yielded.until("k", now), None);
         yielded.stand_back(&"k".into(), until, now);
-        assert_eq!(yielded.until("k", until), None, "the moment is over");
+        assert_eq!(yielded.until("k", until), None, "the pause is over");
     }
 }

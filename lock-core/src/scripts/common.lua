@@ -30,7 +30,7 @@ end
 local untold
 
 -- The number of a mark, 0 for none; nothing where no token can be counted from it: it is no number, or
--- `MARK_LIMIT` of fence.rs or more, near which numbers are not exact and marks get too long to be read.
+-- `HIGH_WATER_LIMIT` of fence.rs or more, near which numbers are not exact and marks get too long to be read.
 local function count(mark)
   if not mark then return 0 end
   local number = #mark <= 16 and string.match(mark, '^%d+$') and tonumber(mark)

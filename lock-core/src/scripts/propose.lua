@@ -26,7 +26,7 @@ if known[1] ~= '0' then
   if now < opens then return {4, opens - now} end
   redis.call('HSET', KEYS[2], 'opens', '0')
 end
--- `MARK_LIMIT` of fence.rs.
+-- `HIGH_WATER_LIMIT` of fence.rs.
 if not highest or highest >= 9e15 then
   return redis.error_reply('LOCKMARK no fencing token can be counted from a register')
 end

@@ -65,7 +65,7 @@ impl Target {
             // TLS may also come by a feature of the redis crate that the application turned on.
             Error::invalid(if matches!(scheme, "rediss" | "valkeys") {
                 "the URL cannot be read, or TLS is not built in; write rediss://host:port, \
-                 and turn on the feature `tls-rustls` of lock-engine"
+                 and turn on the feature `tls-rustls` of lock-core"
             } else {
                 "the URL cannot be read; write redis://[user:password@]host[:port][/db], \
                  with `@`, `:`, `/` and `%` in the password percent-encoded"

@@ -108,7 +108,7 @@ impl State {
         self.sweep(now);
         let next = (self.mark + 1).max(unix_micros);
         // A clock that is set right later leaves nothing behind that is too high.
-        let countable = next <= FencingToken::MARK_LIMIT;
+        let countable = next <= FencingToken::HIGH_WATER_LIMIT;
         let Some(fence) = FencingToken::new(next).filter(|_| countable) else {
             let message = "the clock is too far in the future for a fencing token";
             return (Outcome::Failed(Failure::refused(message)), None);

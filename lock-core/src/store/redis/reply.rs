@@ -200,7 +200,7 @@ fn counted(mark: &Value) -> Option<u64> {
         return matches!(mark, Value::Nil).then_some(0);
     };
     let number = number(mark).filter(|_| digits.len() <= 16);
-    number.filter(|number| *number < FencingToken::MARK_LIMIT)
+    number.filter(|number| *number < FencingToken::HIGH_WATER_LIMIT)
 }
 
 /// The server's time in microseconds, if it is above the mark, which is `least` at the least: a fencing
