@@ -9,7 +9,7 @@ use crate::base::sync::lock;
 use crate::lease::{LeaseOptions, Phase};
 
 impl ActiveLease {
-    /// Whose turn it is among those that enter this lease directly.
+    /// Returns the turn of the bodies that enter this lease directly.
     pub(crate) fn turn(&self) -> Turn {
         let mut state = lock(&self.state);
         let renewed = state.lease.renews();
@@ -21,8 +21,8 @@ impl ActiveLease {
         )
     }
 
-    /// One more body goes under this lease, if it is held. Answers the phase that was last noticed; `Closed`
-    /// also if only bodies that outlive its owner are still under it. The engine has to arm it again.
+    /// Counts one more body under this lease if the lease is held. Returns the phase that was noticed last, and
+    /// `Closed` if the owner has ended before the bodies. The engine has to arm the lease again.
     pub(crate) fn enter(&self, options: LeaseOptions) -> Phase {
         let now = self.now();
         let mut state = lock(&self.state);
@@ -39,8 +39,8 @@ impl ActiveLease {
         phase
     }
 
-    /// A body has left. `true`: it was the last one, and the owner had ended before it: the lease is
-    /// the caller's to end.
+    /// Counts one body less. `true`: it was the last one and the owner had ended before it, so the caller has
+    /// to end the lease.
     #[must_use]
     pub(crate) fn leave(&self, options: LeaseOptions) -> bool {
         let mut state = lock(&self.state);
@@ -55,7 +55,7 @@ impl ActiveLease {
     }
 }
 
-/// The right to be inside a level: one permit.
+/// The right to be inside a level, as one permit.
 pub(crate) type Turn = Arc<Semaphore>;
 
 pub(crate) fn new_turn() -> Turn {
@@ -63,12 +63,12 @@ pub(crate) fn new_turn() -> Turn {
 }
 
 pub(super) struct Bodies {
-    /// Of those that enter the lease directly, not inside one that has entered it before.
+    /// The turn of the bodies that enter the lease directly, and not inside another body.
     pub(crate) turn: Turn,
     open: usize,
-    /// How many of them want it renewed; one more, if its owner does.
+    /// The number of bodies that want the lease renewed, and one more if its owner does.
     renewing: usize,
-    /// The owner has ended. What is still inside is the last.
+    /// Whether the owner has ended. No further body enters then.
     abandoned: bool,
 }
 
@@ -82,7 +82,7 @@ impl Bodies {
         })
     }
 
-    /// `false`: nobody enters any more.
+    /// `false`: the owner has ended, and no body enters any more.
     #[must_use]
     pub(crate) fn enter(&mut self, options: LeaseOptions) -> bool {
         if self.abandoned {
@@ -93,7 +93,7 @@ impl Bodies {
         true
     }
 
-    /// `true`: nobody who is left wants the lease renewed.
+    /// `true`: none of those who are left wants the lease renewed.
     #[must_use]
     pub(crate) fn leave(&mut self, options: LeaseOptions) -> bool {
         self.open -= 1;
@@ -101,7 +101,7 @@ impl Bodies {
         self.renewing == 0
     }
 
-    /// The owner ends. `true`: bodies are still inside, and the last of them ends the lease.
+    /// Notes the end of the owner. `true`: bodies are still inside, and the last of them ends the lease.
     #[must_use]
     pub(crate) fn abandon(&mut self) -> bool {
         self.abandoned = self.open > 0;

@@ -3,13 +3,13 @@
 use std::sync::Weak;
 use std::time::Duration;
 
-/// Told, on the keeper's thread, of a lock that is held for very long. It must not block.
+/// Hears, on the keeper's thread, that a lock is held for very long. It must not block.
 pub trait HeldLong: Send + Sync {
-    /// At ten ttls, and again whenever the time has doubled.
+    /// Called at ten ttls, and again whenever the time has doubled.
     fn held_long(&self, held_for: Duration);
 }
 
-/// Tells the one that watches the lock. Where none does, the log has a warning.
+/// Tells the watcher of the lock. Without a watcher, the log gets a warning.
 pub(super) fn tell_held_long(watch: Option<Weak<dyn HeldLong>>, held_for: Duration) {
     match watch {
         // The watcher may be gone; the lock is about to be released then.

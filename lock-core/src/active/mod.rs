@@ -1,6 +1,10 @@
-//! One lease as the process sees it: shared by the guard, its handles, the keeper and the queue.
+//! One lease as the process sees it. The guard, its handles, the keeper and the queue share it.
+//!
+//! A lease knows nothing of those who share it. A method that changes it says so in its result, and the
+//! engine tells the queue and the keeper.
 
 mod bodies;
+mod ending;
 mod held_long;
 mod successor;
 #[cfg(all(test, feature = "test-util"))]
@@ -12,52 +16,26 @@ use std::task::Waker;
 use std::time::Duration;
 
 use crate::base::clock::{Clock, Moment};
-use crate::base::error::Error;
 use crate::base::fence::FencingToken;
 use crate::base::options::cooldown_millis;
 use crate::base::sync::{WakerSet, lock, wake_all};
 use crate::base::token::Token;
 use crate::lease::cohort::Cohort;
-use crate::lease::{Action, Lease, LeaseOptions, Loss, Phase, Renewal};
-use crate::store::{Acquire, Extension, Operation, Release, Replaced};
+use crate::lease::{Action, Lease, LeaseOptions, Phase, Renewal};
+use crate::store::{Acquire, Extension, Replaced};
 
 use bodies::Bodies;
 pub(crate) use bodies::{Turn, new_turn};
+pub(crate) use ending::{Closed, Ending};
 pub use held_long::HeldLong;
 use held_long::tell_held_long;
-
-/// What became of a lease that was to be closed.
-pub(crate) enum Closed {
-    /// Bodies are still under it, and the last of them ends it.
-    NotYet,
-    /// It is closed. `gap`: its key is left to clients of other libraries for a moment.
-    Now { before: Phase, gap: bool },
-}
-
-/// How a lease that was held ends in the store.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Ending {
-    Release,
-    Vacate,
-    Cool(Duration),
-}
-
-impl Ending {
-    pub(crate) fn of(self, release: Release) -> Operation {
-        match self {
-            Ending::Release => Operation::Release(release),
-            Ending::Vacate => Operation::Vacate(release),
-            Ending::Cool(cooldown) => Operation::Cool(release, cooldown),
-        }
-    }
-}
 
 pub(crate) struct ActiveLease {
     pub(crate) key: Arc<str>,
     pub(crate) token: Token,
     clock: Clock,
     state: Mutex<State>,
-    /// Where the keeper's schedule has this hold; written under the schedule's lock only.
+    /// The time at which the keeper's schedule has this lease. Only written under the schedule's lock.
     pub(crate) scheduled: AtomicU64,
 }
 
@@ -66,20 +44,20 @@ struct State {
     fence: Option<FencingToken>,
     granted_at: Moment,
     cohort: Cohort,
-    /// Set if the release leaves the key free for a moment.
+    /// Whether the release leaves the key free for a moment.
     gap: bool,
     cooldown_millis: u32,
-    /// Whether a send of its acquire went unanswered, and may arrive at any time.
+    /// Whether a send of its acquire was not answered, and may still arrive.
     late_duplicate: bool,
-    /// Whether whoever asks for it was woken to see that it is polled, and was not.
+    /// Whether the task that asks for it was woken, and has not polled its future since.
     unpolled: bool,
-    /// Whether it has been passed to a waiter that has not picked it up.
+    /// Whether it was handed to a waiter that has not picked it up.
     in_handoff: bool,
-    /// Who waits for this lease to be lost, or for the answer that never came.
+    /// Tasks that wait for the loss of this lease, or for the answer of the store.
     waiting: WakerSet,
-    /// The bodies that have entered this lease, once there was one.
+    /// The bodies that have entered this lease. `None` until the first one.
     bodies: Option<Box<Bodies>>,
-    /// Who says whose lock it is when it is held for very long; gone with its owner.
+    /// Told when the lock is held for very long. It ends with its owner.
     watch: Option<Weak<dyn HeldLong>>,
 }
 
@@ -124,13 +102,13 @@ impl ActiveLease {
         self.clock.now()
     }
 
-    // While it is asked for.
+    // While a contender asks for it.
 
     pub(crate) fn ask(&self, overdue: Moment) {
         lock(&self.state).lease.ask(overdue);
     }
 
-    /// `false`: the grant came too late to count.
+    /// Notes the store's grant. `false`: the grant came too late to count.
     #[must_use]
     pub(crate) fn grant(&self, sent: Moment, fence: FencingToken) -> bool {
         let now = self.now();
@@ -141,7 +119,8 @@ impl ActiveLease {
         state.lease.grant(sent, now)
     }
 
-    /// The store gave it the key unasked, until `deadline`. `false`: that is too soon to count.
+    /// Notes that the store has handed the key to this lease until `deadline`. `false`: that is too soon to
+    /// count.
     #[must_use]
     pub(crate) fn take_over(&self, deadline: Moment, fence: FencingToken) -> bool {
         let now = self.now();
@@ -171,20 +150,20 @@ impl ActiveLease {
         }
     }
 
-    /// Whether another task has ended it.
+    /// Whether another task has ended the lease.
     pub(crate) fn is_closed(&self) -> bool {
         self.noticed_phase() == Phase::Closed
     }
 
-    /// Whom to wake, to see whether the future that asks for it is polled. `None`: it has not been since
-    /// the last time.
+    /// Returns the wakers of the future that asks for the lease, to find out whether it is polled. `None`: it
+    /// was not polled since the last call.
     pub(crate) fn probe(&self) -> Option<Vec<(u32, Waker)>> {
         let mut state = lock(&self.state);
         let asked_before = std::mem::replace(&mut state.unpolled, true);
         (!asked_before).then(|| state.waiting.take())
     }
 
-    /// Whether it was asked after, and its future has not been polled since.
+    /// Whether the future was not polled since [`probe`](Self::probe).
     pub(crate) fn is_unpolled(&self) -> bool {
         lock(&self.state).unpolled
     }
@@ -197,11 +176,10 @@ impl ActiveLease {
         lock(&self.state).late_duplicate
     }
 
-    // While it is held. Every look reads the clock first: a process that was stopped longer than
-    // its lease finds out at the first of them.
+    // While it is held.
 
-    /// Reads the clock: the phase, and whether the lease is lost by this very look. Then the engine has to
-    /// hear of it.
+    /// Reads the clock. Returns the phase, and whether this very call has noticed the loss of the lease. The
+    /// engine has to be told of a loss.
     pub(crate) fn observe(&self) -> (Phase, bool) {
         let now = self.now();
         let mut state = lock(&self.state);
@@ -215,7 +193,7 @@ impl ActiveLease {
         (phase, lost)
     }
 
-    /// The phase that was last noticed, without a look at the clock.
+    /// Returns the phase that was noticed last, without reading the clock.
     pub(crate) fn noticed_phase(&self) -> Phase {
         lock(&self.state).lease.phase()
     }
@@ -238,7 +216,7 @@ impl ActiveLease {
         self.remaining_at(self.now())
     }
 
-    /// Without a look at the clock, and without telling anybody: callable under the queue's lock.
+    /// Does not read the clock and wakes no task, so it may be called under the queue's lock.
     pub(crate) fn remaining_at(&self, now: Moment) -> Duration {
         lock(&self.state).lease.remaining(now)
     }
@@ -272,7 +250,7 @@ impl ActiveLease {
         lock(&self.state).lease.due()
     }
 
-    /// What the keeper has to do about this lease now. Tells whom it concerns.
+    /// Returns the keeper's next action for this lease, and wakes the tasks that it concerns.
     pub(crate) fn poll(&self, now: Moment) -> Action {
         let mut state = lock(&self.state);
         let action = state.lease.poll(now);
@@ -283,8 +261,8 @@ impl ActiveLease {
         let held_for = now.since(state.granted_at);
         let watch = match action {
             Action::HeldLong => {
-                // Again when the time has doubled: a lock that is meant to be held for days, as a
-                // leader's, is a handful of lines.
+                // Again when the time has doubled, because a leader's lock is held for days and deserves few
+                // lines.
                 state.lease.warn_at(now + held_for);
                 state.watch.clone()
             }
@@ -298,13 +276,13 @@ impl ActiveLease {
         action
     }
 
-    /// Its key may be gone: the next renewal is due now.
+    /// Makes the next renewal due now, because the key may be gone.
     pub(crate) fn renew_now(&self) {
         let now = self.now();
         lock(&self.state).lease.renew_now(now);
     }
 
-    /// The answer to a renewal. `true`: the lease is lost by it, and the engine has to hear of it.
+    /// Notes the answer to a renewal. `true`: the lease is lost, and the engine has to be told.
     #[must_use]
     pub(crate) fn renewed(&self, sent: Moment, answer: Renewal) -> bool {
         let now = self.now();
@@ -325,76 +303,9 @@ impl ActiveLease {
             ttl: lock(&self.state).lease.renewing_to(),
         }
     }
-
-    // The end.
-
-    /// Ends the lease on this side: no renewal from here on. Answers the phase it was in; `Closed`
-    /// also if bodies that entered it from other tasks are still under it, and the last of them
-    /// will end it. The engine has to disarm it.
-    pub(crate) fn close(&self) -> Closed {
-        let now = self.now();
-        let mut state = lock(&self.state);
-        let State { lease, bodies, .. } = &mut *state;
-        lease.observe(now);
-        if lease.phase() == Phase::Held
-            && let Some(bodies) = bodies
-            && bodies.abandon()
-        {
-            return Closed::NotYet;
-        }
-        let gap = state.leaves_a_gap(now);
-        state.gap = gap;
-        let before = state.lease.close(now);
-        let waiting = state.waiting.take();
-        drop(state);
-        wake_all(waiting);
-        Closed::Now { before, gap }
-    }
-
-    /// As the next of this process may step over it.
-    pub(crate) fn replaced(&self) -> Replaced {
-        Replaced {
-            token: self.token,
-            fence: self.fence(),
-        }
-    }
-
-    pub(crate) fn release(&self) -> Release {
-        Release {
-            key: Arc::clone(&self.key),
-            token: self.token,
-            ttl: self.ttl(),
-            fence: self.fence(),
-            in_background: false,
-        }
-    }
-
-    /// How the store is told of the end of this lease.
-    pub(crate) fn ending(&self) -> Ending {
-        let state = lock(&self.state);
-        match (state.cooldown_millis, state.gap) {
-            (0, false) => Ending::Release,
-            (0, true) => Ending::Vacate,
-            (millis, _) => Ending::Cool(Duration::from_millis(u64::from(millis))),
-        }
-    }
-
-    /// The error that says why this lease is not held any more.
-    pub(crate) fn loss_error(&self, loss: Loss) -> Error {
-        let error = match loss {
-            Loss::MaxHold => Error::max_hold(),
-            Loss::Expired => Error::lost(
-                "the lock ran out before it could be renewed; the work may be half done",
-            ),
-            Loss::NotOurs => Error::lost(
-                "the lock was deleted or taken over in the store; the work may be half done",
-            ),
-        };
-        error.with_key(&self.key)
-    }
 }
 
-/// The place in the keeper's schedule, kept here so that the hold can be found there again.
+/// The lease's entry in the keeper's schedule.
 impl ActiveLease {
     pub(crate) fn scheduled(&self) -> Moment {
         Moment(self.scheduled.load(Ordering::Relaxed))

@@ -1,4 +1,4 @@
-//! A lease that goes on from one tenure to the next inside its process, and for how long.
+//! Handing a lease from one owner to the next inside a process.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
@@ -9,8 +9,8 @@ use crate::base::sync::{WakerSet, lock, wake_all};
 use crate::lease::LeaseOptions;
 
 impl ActiveLease {
-    /// The lease goes on as another tenure's: same token, the next fencing token, a window, a limit
-    /// and a cooldown of its own. `None`: it must not.
+    /// Makes the lease of the next owner: the same token, the next fencing token, and a window, limit and
+    /// cooldown of its own. `None`: the lease has to go back to the store.
     pub(crate) fn succeeded_by(self: &Arc<Self>, options: LeaseOptions) -> Option<Arc<Self>> {
         let now = self.now();
         let mut state = lock(&self.state);
@@ -43,13 +43,13 @@ impl ActiveLease {
         }))
     }
 
-    /// It is picked up, or taken back: by the first who says so.
+    /// Picks the lease up, or takes it back. `true` for the first call only.
     #[must_use]
     pub(crate) fn pick_up(&self) -> bool {
         std::mem::take(&mut lock(&self.state).in_handoff)
     }
 
-    /// When it was passed on, if it has not been picked up.
+    /// Returns the time of the hand-over if the lease was not picked up.
     pub(crate) fn in_handoff_since(&self) -> Option<Moment> {
         let state = lock(&self.state);
         state.in_handoff.then_some(state.granted_at)
@@ -70,7 +70,7 @@ impl ActiveLease {
         }
     }
 
-    /// Those who watch it find out that its tenure is over.
+    /// Wakes the tasks that watch the lease, because its owner has ended.
     pub(crate) fn wake_waiting(&self) {
         let waiting = lock(&self.state).waiting.take();
         wake_all(waiting);

@@ -1,9 +1,7 @@
-//! Taking a lock: from the queue of the process to the store's grant.
+//! Acquiring a lock: from the queue of the process to the store's grant.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 
 use tracing::{Instrument, Span};
 
@@ -84,18 +82,18 @@ async fn take(spec: &LockSpec) -> Result<Acquired, Error> {
         };
         match taken {
             Ok(Some(taken)) => return Ok(taken),
-            // It was not polled when its turn came, and others went before it: it stands in line again.
+            // The future was not polled when its turn came, so it stands in line again.
             Ok(None) => {}
             Err(error) => return Err(error.with_key(&spec.key)),
         }
     }
 }
 
-/// What becomes of the first in line of this process.
+/// The first in line of this process.
 enum FirstInLine {
     /// It asks the store.
     Contends(Contender),
-    /// The lock was passed to it.
+    /// Another task has handed its lease to it.
     Holds(Handoff),
 }
 
@@ -119,30 +117,30 @@ async fn line_up(
     {
         Admission::Contend(contender) => Ok(FirstInLine::Contends(contender)),
         Admission::Busy(refusal) => Err(refusal.to_error()),
-        Admission::Queued(number) => stand_in_line(spec, number, give_up).await,
+        Admission::Queued(ticket) => stand_in_line(spec, ticket, give_up).await,
     }
 }
 
 async fn stand_in_line(
     spec: &LockSpec,
-    mut number: Ticket,
+    mut ticket: Ticket,
     give_up: Moment,
 ) -> Result<FirstInLine, Error> {
     let engine = &spec.engine;
-    let verdict = match verdict_until(&mut number, engine, give_up).await {
+    let verdict = match verdict_until(&mut ticket, engine, give_up).await {
         Some(verdict) => Some(verdict),
-        // The wait is over. What the contender was told may be old: it asks once more, for all.
-        None => match number.asks_at_last() {
+        // The wait is over. The last refusal may be old, so the contender asks once more, for all.
+        None => match ticket.asks_at_last() {
             Some(held) => Some(Verdict::Busy(held)),
             None => {
                 let patience = engine.now() + spec.acquire_timeout;
-                verdict_until(&mut number, engine, patience).await
+                verdict_until(&mut ticket, engine, patience).await
             }
         },
     };
     match verdict {
         Some(Verdict::Contend(contender)) => Ok(FirstInLine::Contends(contender)),
-        Some(Verdict::Handoff(passed)) => Ok(FirstInLine::Holds(passed)),
+        Some(Verdict::Handoff(handoff)) => Ok(FirstInLine::Holds(handoff)),
         Some(Verdict::Busy(refusal)) => Err(refusal.to_error()),
         Some(Verdict::Failed(error)) => Err(error),
         None => Err(Error::unavailable(
@@ -151,21 +149,13 @@ async fn stand_in_line(
     }
 }
 
-async fn verdict_until(
-    number: &mut Ticket,
-    engine: &Arc<Engine>,
-    until: Moment,
-) -> Option<Verdict> {
-    let mut timer = pin!(engine.timers.at(until));
-    poll_fn(|context| match number.poll_verdict(context) {
-        Poll::Ready(verdict) => Poll::Ready(Some(verdict)),
-        Poll::Pending => timer.as_mut().poll(context).map(|()| None),
-    })
-    .await
+async fn verdict_until(ticket: &mut Ticket, engine: &Engine, until: Moment) -> Option<Verdict> {
+    let verdict = poll_fn(|context| ticket.poll_verdict(context));
+    engine.timers.before(until, verdict).await
 }
 
 /// Asks the store until it grants the lock, the wait is over, or the store is out for too long. `None`:
-/// another waiter has taken the seat.
+/// another waiter is the contender now.
 async fn contend(
     spec: &LockSpec,
     contender: Contender,
@@ -189,21 +179,21 @@ async fn contend(
             return Err(Error::draining());
         }
         let failure = match attempt.ask(&contender, queue, spec.acquire_timeout).await {
-            // Too late to begin anything: given back like any grant that nobody wants.
+            // It is too late to begin any work, so the grant is given back.
             Asked::Granted if spec.engine.queue.is_draining() => continue,
             Asked::Granted => {
                 let counts = contender.granted(attempt.lease());
                 return Ok(counts.then_some(attempt));
             }
             Asked::Displaced => return Ok(None),
-            // It may be the lease before, whose release has not arrived after all.
+            // The key may hold the previous lease, whose release has not arrived after all.
             Asked::Busy(_) if attempt.was_behind && spec.wait == Wait::None => continue,
-            // A wait that is over ends with an answer to a question that was put after its end.
+            // A wait ends with the answer to a question of after its end.
             Asked::Busy(refusal) if spec.wait == Wait::None || attempt.asked >= give_up => {
                 contender.gives_up(&refusal);
                 return Err(refusal.to_error());
             }
-            // Ask once more, to be queued: whoever releases from here on wakes this waiter.
+            // Asks once more, to be queued. From then on a release wakes this waiter.
             Asked::Busy(_) if !queue => {
                 queue = true;
                 continue;
@@ -213,7 +203,7 @@ async fn contend(
                 let until = engine.now() + again;
                 doubt.refused();
                 contender.refused(&refusal, until, give_up);
-                // Anything but a grant that surely lasts: ask. A key that was given is found.
+                // Asks again unless the grant surely lasts. The question finds a key that was handed to it.
                 if let Some(grant) = given(&contender, engine, until, give_up).await
                     && !spec.engine.queue.is_draining()
                     && attempt.take_over(grant)
@@ -233,13 +223,13 @@ async fn contend(
         }
         let until = (now + pause_after_failure(doubt.failures)).min(give_up);
         contender.unanswered(&failure.error, until);
-        // From here on every ask queues: a script, which knows its own token when it is repeated.
+        // Every further question queues, because its script knows its own token when it is repeated.
         queue = true;
         engine.timers.at(until).await;
     }
 }
 
-/// Waits for a push, or for the time to ask. `None`: ask now.
+/// Waits for a push, or for the time to ask again. `None`: ask now.
 async fn given(
     contender: &Contender,
     engine: &Arc<Engine>,
@@ -248,12 +238,8 @@ async fn given(
 ) -> Option<Grant> {
     let mut until = until;
     loop {
-        let mut timer = pin!(engine.timers.at(until.min(give_up)));
-        let news = poll_fn(|context| match contender.poll_news(context) {
-            Poll::Ready(news) => Poll::Ready(Some(news)),
-            Poll::Pending => timer.as_mut().poll(context).map(|()| None),
-        })
-        .await;
+        let push = poll_fn(|context| contender.poll_news(context));
+        let news = engine.timers.before(until.min(give_up), push).await;
         match news {
             Some(News::Ask) | None => return None,
             Some(News::Given(grant)) => return Some(grant),
@@ -265,7 +251,7 @@ async fn given(
     }
 }
 
-/// What is known of the store while waiting.
+/// Doubts about the store while a contender waits.
 #[derive(Default)]
 struct Doubt {
     /// Refusals since the last failure.
@@ -283,8 +269,8 @@ impl Doubt {
         };
     }
 
-    /// Notes a failure. `true`: the store has been out for too long, counted from the first failure in a row. That
-    /// one may have been a single connection's.
+    /// Notes a failure. `true`: the store is out for too long, counted from the first failure in a row,
+    /// because that one may have been due to a single connection.
     fn failed(&mut self, now: Moment) -> bool {
         self.failures += 1;
         self.refusals = 0;

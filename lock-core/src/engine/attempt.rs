@@ -1,4 +1,4 @@
-//! A lease that is being asked for, and what becomes of it if nobody waits for the answer any more.
+//! An attempt to acquire a lease, and its undoing if it is given up.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -16,28 +16,28 @@ use crate::lease::deadline::{Anchor, GRANT};
 use crate::queue::{Contender, Displaced};
 use crate::store::{Failure, Grant, Lane, Operation, Outcome, Refusal};
 
-/// What came of a question.
+/// The outcome of a question to the store.
 pub(crate) enum Asked {
     Granted,
     Busy(Refusal),
     Failed(Failure),
-    /// Another waiter has taken the seat, and undone what was sent before.
+    /// Another waiter is the contender now, and has undone the earlier questions.
     Displaced,
 }
 
-/// A lease that is being asked for. It is armed with the keeper before the first byte is sent, and
-/// dropped without being settled it is undone, whatever may still be on its way.
+/// A lease that is being asked for. The keeper is armed before the first byte is sent. An attempt that is
+/// dropped without being settled is undone, whatever may still be on its way.
 pub(crate) struct Attempt {
     engine: Arc<Engine>,
     lease: Arc<ActiveLease>,
     lane: Lane,
-    /// Whether the store may know of it: in its queue, or by a send that was not answered.
+    /// Whether the store may know the lease: in its queue, or by a send that was not answered.
     known: bool,
-    /// When the last question was sent.
+    /// The time at which the last question was sent.
     pub(crate) asked: Moment,
     /// Whether a send waits for its answer at this moment.
     in_flight: bool,
-    /// Whether it has met what may be the lease before it, though its release was sent first.
+    /// Whether it may have met the previous lease, though the release of that was sent first.
     pub(crate) was_behind: bool,
     /// The newest reading of the server's clock, from the answer to the last send.
     anchor: Option<Anchor>,
@@ -76,8 +76,8 @@ impl Attempt {
         patience: Duration,
     ) -> Asked {
         let engine = &self.engine;
-        // A lease whose release goes before on the same way need not be named. If that comes to nothing,
-        // it is named the second time.
+        // A previous lease whose release goes before on the same lane need not be named. If that comes to
+        // nothing, the second question names it.
         let plain = !queue && !self.known && !self.was_behind;
         let way = plain.then_some(self.lane);
         let sent = engine.now();
@@ -96,7 +96,7 @@ impl Attempt {
         let mut answer = engine.store.execute(operation, self.lane);
         let mut waker = None;
         let outcome = poll_fn(|context| {
-            // What has been undone is not to be sent.
+            // A question that was undone must not be sent.
             if self.lease.is_closed() {
                 return Poll::Ready(Err(Displaced));
             }
@@ -165,7 +165,8 @@ impl Attempt {
         }
     }
 
-    /// The store has given the key to this waiter. `false`: for how long is not known well enough.
+    /// Takes over a key that the store has handed to this waiter. `false`: the end of the grant is not known
+    /// well enough.
     pub(crate) fn take_over(&self, grant: Grant) -> bool {
         let longest = self.lease.ttl().min(GRANT);
         let deadline = self
@@ -182,7 +183,7 @@ impl Attempt {
         &self.lease
     }
 
-    /// Granted: from here on the guard looks after it.
+    /// Ends the attempt, because a guard owns the lease from here on.
     pub(crate) fn settle(mut self) {
         self.settled = true;
     }
@@ -194,7 +195,8 @@ impl Drop for Attempt {
             return;
         }
         let engine = &self.engine;
-        // An attempt that has lost its turn is undone already, but for what it sent at that very moment.
+        // An attempt that has lost its turn is undone already, except for a question that it sent at that
+        // very moment.
         let undone = engine.close(&self.lease) == Phase::Closed;
         if self.known && !undone {
             engine.queue.note_unreleased(&self.lease);
@@ -206,10 +208,10 @@ impl Drop for Attempt {
 }
 
 impl Engine {
-    /// Undoes the effect of a closed lease's questions, which went by this lane.
+    /// Undoes the questions of a closed lease, which went by this lane.
     pub(super) fn undo(self: &Arc<Self>, lease: &ActiveLease, lane: Lane, in_flight: bool) {
         if in_flight {
-            // Only an answer proves that nothing more of it will arrive.
+            // Only an answer proves that no more of it will arrive.
             lease.note_late_duplicate();
         }
         Cleanup::undo(self, lease, lane).submit();

@@ -1,4 +1,4 @@
-//! Whether other processes wait for a lease that goes from task to task of this one.
+//! Asking whether other processes wait for a lease that goes from task to task of this one.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use crate::active::ActiveLease;
 use crate::store::{Lane, Operation, Outcome, Release};
 
 impl Engine {
-    /// Asked once: without an answer the lease is given back in good time, as if another process waited.
+    /// Asks once. Without an answer the lease is given back in good time, as if another process waited.
     ///
-    /// On the runtime of the owner that has ended, where its acquires go too: the keeper's thread would come
-    /// between this owner and the next.
+    /// Asks on the runtime of the owner that has ended, where its acquires go too, because the keeper's
+    /// thread would come between this owner and the next.
     pub(super) fn check_waiters(self: &Arc<Self>, lease: &ActiveLease) {
         let engine = Arc::clone(self);
         let release = lease.release();

@@ -13,55 +13,55 @@ use crate::lease::backoff::{pause_after_failure, pause_after_refusal};
 use crate::store::{Lane, Operation, Outcome, Release, Store};
 use crate::timer::Timers;
 
-/// A command that was sent and not answered has arrived by then or never will: the redis store's
-/// sockets give up on unacknowledged data after 5 s (`TCP_USER_TIMEOUT`).
+/// The time after which a command that was not answered has arrived or never will: the redis store's sockets
+/// give up on unacknowledged data after 5 s (`TCP_USER_TIMEOUT`).
 const LATE_DUPLICATE: Duration = Duration::from_secs(6);
 
 /// One lease to give back.
 pub(crate) struct Cleanup {
     release: Release,
     step: Step,
-    /// For how long the store could keep what is given back, if it were never asked.
+    /// The longest time for which the store may keep the key, if no release arrives.
     ttl: Duration,
-    /// Whether a send of its acquire may arrive after everything else.
+    /// Whether a send of its acquire may arrive after all other requests.
     late_duplicate: bool,
     /// Keeps the manager alive until the cleanup is done.
     engine: Arc<Engine>,
 }
 
-/// What is done at once.
+/// The request that is sent at once.
 enum Step {
     End(Ending),
-    /// Behind the acquire, on the lane that it took: its effect is undone in order.
+    /// A release behind the acquire, on the lane that it took, so that it is undone in order.
     Undo(Lane),
-    /// A place in the store's queue is left, no key touched.
+    /// The waiter leaves the store's queue, and no key is touched.
     Leave,
-    /// It is released already.
+    /// None, because the lease is released already.
     Nothing,
 }
 
 impl Cleanup {
-    /// A lease that was held.
+    /// Releases a lease that was held.
     pub(super) fn release(engine: &Arc<Engine>, lease: &ActiveLease) -> Self {
         Self::of(engine, lease, Step::End(lease.ending()))
     }
 
-    /// A lease that was lost: if its key is still there, it goes.
+    /// Releases a lease that was lost, in case its key is still there.
     pub(super) fn discard(engine: &Arc<Engine>, lease: &ActiveLease) -> Self {
         Self::of(engine, lease, Step::End(Ending::Release))
     }
 
-    /// An acquire that was given up, sent by `lane`.
+    /// Undoes an acquire that was given up and that was sent by `lane`.
     pub(super) fn undo(engine: &Arc<Engine>, lease: &ActiveLease, lane: Lane) -> Self {
         Self::of(engine, lease, Step::Undo(lane))
     }
 
-    /// A lease that was released, and of whose acquire a send may still arrive.
+    /// Looks after a released lease whose acquire may still arrive.
     pub(crate) fn late_duplicate(engine: &Arc<Engine>, lease: &ActiveLease) -> Self {
         Self::of(engine, lease, Step::Nothing)
     }
 
-    /// A lease whose key has gone before its end: a key that is free goes to the first waiter.
+    /// Hands a free key to the first waiter, because the key has gone before the end of its lease.
     pub(super) fn hand_on(engine: &Arc<Engine>, lease: &ActiveLease) -> Self {
         Self {
             late_duplicate: false,
@@ -69,7 +69,7 @@ impl Cleanup {
         }
     }
 
-    /// What the store has for a waiter that is gone: its place in the queue, or the key itself.
+    /// Gives back what the store holds for a waiter that is gone: its place in the queue, or the key itself.
     pub(super) fn of_a_gone_waiter(
         engine: &Arc<Engine>,
         key: Arc<str>,
@@ -108,7 +108,7 @@ impl Cleanup {
         }
     }
 
-    /// The keeper runs it.
+    /// Runs the cleanup on the keeper.
     pub(crate) fn submit(self) {
         let open = self.engine.keeper.open_task();
         self.run_on_keeper(open);
@@ -123,7 +123,7 @@ impl Cleanup {
         &self.engine
     }
 
-    /// The operation that ends a lease that was held.
+    /// Returns the operation that ends a held lease.
     pub(super) fn ending(&self) -> Option<Operation> {
         match self.step {
             Step::End(ending) => Some(ending.of(self.release.clone())),
@@ -131,16 +131,17 @@ impl Cleanup {
         }
     }
 
-    /// The store has confirmed it.
+    /// Ends the cleanup, because the store has confirmed it.
     pub(super) fn is_done(self, open: OpenTask) {
         self.engine.queue.confirm_release(&self.release);
-        // In this order: the last reference to the manager may go with the cleanup, before it counts as done.
+        // In this order, because the last reference to the manager may go with the cleanup, before it counts
+        // as done.
         drop(self);
         drop(open);
     }
 
     async fn run(self, open: OpenTask) {
-        // Without the engine, which ends before a late duplicate is looked after.
+        // Holds no engine, which may end before a late duplicate is looked after.
         let sender = Sender {
             store: Arc::clone(&self.engine.store),
             timers: Arc::clone(&self.engine.timers),
@@ -180,8 +181,8 @@ struct Sender {
 }
 
 impl Sender {
-    /// Repeats the operation until the store answers, or the lease has run out by itself. A refusal of the
-    /// store, because a right or a setting is wrong, may be over sooner than the lease.
+    /// Repeats the operation until the store answers, or the lease has run out by itself. A refusal for want
+    /// of a right may be over sooner than the lease.
     async fn until_answered(&self, operation: &Operation, ttl: Duration) {
         let end = self.timers.now() + ttl;
         let (mut failures, mut refusals) = (0, 0);

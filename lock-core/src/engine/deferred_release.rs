@@ -21,13 +21,13 @@ use crate::store::{Lane, Operation, Outcome};
 /// Longer than most answers take, so that few releases are sent twice, and short for the next owner.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// One release on its way.
+/// A release on its way.
 pub(super) struct DeferredRelease {
     /// `None` once it is done, or the keeper does it.
     cleanup: Mutex<Option<(Cleanup, OpenTask)>>,
 }
 
-/// When the runtime sends it.
+/// The time at which the runtime sends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
     /// Before the call returns, as far as that needs no waiting.
@@ -37,7 +37,7 @@ pub(super) enum Start {
 }
 
 impl DeferredRelease {
-    /// The keeper takes over if nothing has come of it within [`PATIENCE`].
+    /// Makes a release that the keeper takes over if it is not done within [`PATIENCE`].
     pub(super) fn new(cleanup: Cleanup) -> Arc<Self> {
         let engine = Arc::clone(cleanup.engine());
         let open = engine.keeper.open_task();
@@ -50,7 +50,7 @@ impl DeferredRelease {
         deferred
     }
 
-    /// The calling task's runtime sends it, by `lane`.
+    /// Has the calling task's runtime send it, by `lane`.
     pub(super) fn go(self: Arc<Self>, lane: Lane, start: Start) {
         let Ok(runtime) = Handle::try_current() else {
             return self.hurry();
@@ -68,7 +68,7 @@ impl DeferredRelease {
         }
     }
 
-    /// The operation that ends the lease, and the engine that is to send it.
+    /// Returns the operation that ends the lease, and the engine that sends it.
     fn operation(&self) -> Option<(Arc<Engine>, Operation)> {
         let cleanup = lock(&self.cleanup);
         let (cleanup, _) = cleanup.as_ref()?;
@@ -104,7 +104,7 @@ impl Wake for DeferredRelease {
     }
 }
 
-/// Has the release in hand. Dropped on the way, it leaves the release to the keeper.
+/// Carries the release. Dropped on the way, it leaves the release to the keeper.
 struct Carrier(Option<Arc<DeferredRelease>>);
 
 impl Carrier {
@@ -116,7 +116,7 @@ impl Carrier {
             return;
         };
         if !engine.queue.sends_release(&operation, lane) {
-            // A task is stepping over it, or has done so. If that fails, the release is remembered.
+            // A task is stepping over the lease, or has done so. If that fails, the release is remembered.
             self.0 = None;
             return;
         }

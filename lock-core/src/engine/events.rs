@@ -1,4 +1,4 @@
-//! What the store, the keeper and the queue report to the engine.
+//! Reports of the store, the keeper and the queue.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -11,8 +11,8 @@ use crate::lease::{Loss, Phase};
 use crate::queue::LeaseReturns;
 use crate::store::{Event, Lane, News};
 
-/// After a loss of all data the owners look at their leases at once. Waiters ask so much later, so that no owner
-/// still believes in a lock that a waiter gets.
+/// The head start of the owners after a loss of all data: they ask about their leases at once, and waiters
+/// ask later, so that no owner still believes in a lock that a waiter gets.
 const OWNERS_FIRST: Duration = Duration::from_secs(1);
 
 impl Engine {

@@ -6,7 +6,7 @@ use super::Engine;
 use crate::active::ActiveLease;
 use crate::lease::Loss;
 
-/// Watches for the loss of a lease. Ends when it is dropped.
+/// A watch for the loss of a lease. It ends when it is dropped.
 pub(crate) struct LossWatch<'a> {
     engine: &'a Engine,
     lease: &'a ActiveLease,

@@ -33,7 +33,7 @@ use crate::queue::Queue;
 use crate::store::{Events, MemoryStore, QuorumNode, QuorumSettings, QuorumStore, Store};
 use crate::timer::Timers;
 
-/// What all clones, guards and handles of a manager share.
+/// The parts of a manager that all its clones, guards and handles share.
 pub(crate) struct Engine {
     pub(crate) tokens: TokenSource,
     pub(crate) timers: Arc<Timers>,
@@ -112,7 +112,7 @@ impl Engine {
             #[cfg(feature = "test-util")]
             memory,
         });
-        // The store and the keeper report to an engine that may be gone: they keep none alive.
+        // The store and the keeper keep no engine alive, because they report to one that may be gone.
         let listener = Arc::downgrade(&engine);
         let events = Events::new(manager, move |event| {
             if let Some(engine) = listener.upgrade() {
@@ -132,8 +132,8 @@ impl Engine {
         self.timers.now()
     }
 
-    // Every look at a lease reads the clock first: a process that was stopped for longer than its lease
-    // notices the loss at the first look.
+    // Each of these reads the clock first, so that a process that was stopped for longer than its lease
+    // notices the loss at once.
 
     pub(crate) fn phase(&self, lease: &ActiveLease) -> Phase {
         let (phase, lost) = lease.observe();
@@ -147,7 +147,7 @@ impl Engine {
         self.phase(lease) == Phase::Held
     }
 
-    /// The loss, if the lease is lost or was never held. Wakes the task when the lease gets lost.
+    /// Returns the loss if the lease is lost. Registers the task to be woken by a later loss.
     pub(crate) fn poll_lost(
         &self,
         lease: &ActiveLease,
@@ -161,7 +161,7 @@ impl Engine {
         }
     }
 
-    /// Ends the lease on this side. Answers the phase it was in, `Closed` also if bodies are still under it.
+    /// Ends the lease in this process. Returns the phase it was in, or `Closed` if bodies still run under it.
     pub(crate) fn close(&self, lease: &Arc<ActiveLease>) -> Phase {
         let Closed::Now { before, gap } = lease.close() else {
             return Phase::Closed;

@@ -1,4 +1,4 @@
-//! Giving a lease back: what follows when its owner has ended.
+//! Giving a lease back after its owner has ended.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use crate::active::ActiveLease;
 use crate::lease::{Loss, Phase};
 use crate::queue::{ReleaseState, Successor};
 
-/// What the store has to hear of a lease whose owner has ended.
+/// The end of an owner, as the store has to hear of it.
 pub(crate) enum Ended {
     /// The lease was held to its end.
     Held(Arc<ActiveLease>),
     Lost(Arc<ActiveLease>, Loss),
-    /// Nothing: the lease goes on, or was never held.
+    /// The store hears nothing, because the lease goes on or was never held.
     Nothing,
 }
 
 impl Engine {
-    /// Ends an ownership: the lease is handed on to another task of this process, or ended on this side.
+    /// Ends an ownership: hands the lease to another task of this process, or closes it.
     pub(crate) fn end(self: &Arc<Self>, lease: &Arc<ActiveLease>) -> Ended {
         match self.queue.hand_on(lease) {
             Successor::Waiter {
@@ -44,7 +44,7 @@ impl Engine {
         self.tell_later(self.end(lease));
     }
 
-    /// The keeper tells the store.
+    /// Has the keeper tell the store.
     pub(crate) fn tell_later(self: &Arc<Self>, ended: Ended) {
         match ended {
             Ended::Held(lease) => self.release_later(&lease),
@@ -53,13 +53,13 @@ impl Engine {
         }
     }
 
-    /// The lease was held to its end, and the keeper releases it.
+    /// Has the keeper release a lease that was held to its end.
     pub(crate) fn release_later(self: &Arc<Self>, lease: &Arc<ActiveLease>) {
         self.queue.leave(lease, left_by(lease));
         Cleanup::release(self, lease).submit();
     }
 
-    /// The lease was held to its end, and the runtime of the caller releases it if it goes on.
+    /// Has the caller's runtime release a lease that was held to its end, if that runtime goes on.
     pub(crate) fn release_deferred(self: &Arc<Self>, lease: &Arc<ActiveLease>) {
         let lane = self.store.ordered_lane();
         let Some((lane, busy)) = lane.filter(|_| !lease.has_late_duplicate()) else {
@@ -74,11 +74,12 @@ impl Engine {
         deferred.go(lane, if busy { Start::Now } else { Start::Soon });
     }
 
-    /// Discards a lost lease: its key goes if it is still there, and a free key goes to the first waiter.
+    /// Discards a lost lease: deletes its key if that is still there, and hands a free key to the first
+    /// waiter.
     pub(crate) fn discard(self: &Arc<Self>, lease: &Arc<ActiveLease>, loss: Loss) {
         let left = match loss {
             Loss::NotOurs => ReleaseState::Nothing,
-            // The ownership is over: the next owner need not wait for its key to run out.
+            // The next owner need not wait for the key to run out.
             Loss::Expired | Loss::MaxHold => ReleaseState::Steppable,
         };
         self.queue.leave(lease, left);

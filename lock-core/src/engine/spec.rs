@@ -1,4 +1,4 @@
-//! What a caller wants.
+//! The request for a lock, after it was checked.
 
 use std::sync::Arc;
 use std::time::Duration;

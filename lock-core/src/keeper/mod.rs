@@ -25,7 +25,7 @@ use crate::timer::Timers;
 
 use schedule::Schedule;
 
-/// Hears what the keeper finds out about leases. Called on the keeper's thread, with no lock held.
+/// Hears of leases from the keeper. Called on its thread, with no lock held.
 pub(crate) trait LeaseListener: Send + Sync {
     /// The lease is lost.
     fn lost(&self, lease: &Arc<ActiveLease>);
@@ -38,7 +38,7 @@ pub(crate) trait LeaseListener: Send + Sync {
 #[derive(Debug)]
 pub(crate) struct Keeper {
     pub(crate) timers: Arc<Timers>,
-    /// How long one operation of the keeper may go unanswered.
+    /// The time after which an operation of the keeper counts as not answered.
     operation_timeout: Duration,
     state: Mutex<State>,
 }
@@ -97,13 +97,11 @@ impl Keeper {
         thread::start(Arc::clone(self), store, background, listener)
     }
 
-    /// Sees to it that the thread looks at the lease in time: before its lock is asked for, and whenever
-    /// the lease has changed.
+    /// Schedules the lease before its lock is asked for, and again whenever the lease has changed.
     pub(crate) fn arm(&self, lease: &Arc<ActiveLease>) {
         let mut state = lock(&self.state);
-        // Under the schedule's lock, so that a lease that was closed in between stays out.
-        //
-        // Only ever earlier, because a look that comes too early finds nothing to do and plans the next.
+        // Under the schedule's lock, so that a lease that was closed in between stays out. Only ever earlier,
+        // because a look that comes too early finds nothing to do and plans the next.
         if let Some(due) = lease.due()
             && due < lease.scheduled()
         {
@@ -113,17 +111,17 @@ impl Keeper {
         }
     }
 
-    /// The lease is closed.
+    /// Takes a closed lease off the schedule.
     pub(crate) fn disarm(&self, lease: &Arc<ActiveLease>) {
         lock(&self.state).schedule.remove(lease);
     }
 
-    /// There is one more guard.
+    /// Counts one more guard.
     pub(crate) fn guard_made(&self) {
         lock(&self.state).guards += 1;
     }
 
-    /// A guard has ended, and its release is done or submitted.
+    /// Counts one guard less, because its release is done or submitted.
     pub(crate) fn guard_ended(&self) {
         let mut state = lock(&self.state);
         state.guards -= 1;
@@ -154,7 +152,7 @@ impl Keeper {
         }
     }
 
-    /// The last user is gone. The thread finishes its tasks and ends by itself.
+    /// Ends the thread once its tasks are finished, because the last user is gone.
     pub(crate) fn close(&self) {
         lock(&self.state).closing = true;
         self.timers.ring();

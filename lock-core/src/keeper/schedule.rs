@@ -1,4 +1,4 @@
-//! When each lease is due to be looked after.
+//! The times at which leases are due.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +18,7 @@ fn address(lease: &Arc<ActiveLease>) -> usize {
 }
 
 impl Schedule {
-    /// Plans the look at a lease: its one entry, wherever it was before.
+    /// Plans the next look at a lease, and drops its earlier entry.
     pub(super) fn set(&mut self, lease: &Arc<ActiveLease>, at: Moment) {
         self.remove(lease);
         if at < Moment::FAR {

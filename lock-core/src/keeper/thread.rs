@@ -1,4 +1,4 @@
-//! The keeper's thread: looks at what is due, renews in batches, runs the jobs.
+//! The keeper's thread: it renews leases in batches and runs the tasks.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,11 +13,11 @@ use crate::base::sync::lock;
 use crate::lease::{Action, Renewal};
 use crate::store::{BoxFuture, Extended, Extension, Lane, Operation, Outcome, Store};
 
-/// Keys in one renewal: few enough that nobody else on the server waits long behind the script.
+/// Keys in one renewal, few enough that other clients of the server do not wait long behind the script.
 const BATCH: usize = 100;
 /// Renewals under way at once.
 const BATCHES_AT_ONCE: usize = 4;
-/// Holds looked at in one turn, so that jobs and timers get theirs.
+/// Leases looked at in one turn, so that tasks and timers get theirs.
 const LEASES_A_TURN: usize = 4_096;
 
 pub(super) fn start(
@@ -52,7 +52,7 @@ struct Thread {
     keeper: Arc<Keeper>,
     store: Arc<dyn Store>,
     listener: Arc<dyn LeaseListener>,
-    /// For each shard its own: a server that does not answer holds up nobody else's renewals.
+    /// Permits for each shard, so that a server that does not answer delays only its own renewals.
     batches: Mutex<HashMap<u32, Arc<Semaphore>>>,
 }
 
@@ -61,7 +61,7 @@ impl Thread {
         loop {
             let timers = &self.keeper.timers;
             let now = timers.now();
-            // First the timers: work that is added from here on rings the bell.
+            // First the timers, because work that is added from here on rings the bell.
             for waker in timers.take_due(now) {
                 waker.wake();
             }
@@ -90,7 +90,7 @@ impl Thread {
         }
     }
 
-    /// Does what is due for each hold, and plans the next look at it.
+    /// Does the due work of each lease, and plans its next look.
     fn look_at(&self, leases: Vec<Arc<ActiveLease>>, now: Moment) {
         let mut renewals = Vec::new();
         for lease in leases {
@@ -107,7 +107,7 @@ impl Thread {
             .into_iter()
             .map(|lease| (self.store.shard(&lease.key), lease))
             .collect();
-        // A batch may take a third of its shortest ttl: short ones go with short ones.
+        // A batch may take a third of its shortest ttl, so short ones go with short ones.
         renewals.sort_by_key(|(shard, lease)| (*shard, lease.ttl()));
         for of_a_shard in renewals.chunk_by(|(one, _), (other, _)| one == other) {
             let turns = self.turns(of_a_shard[0].0);
@@ -130,8 +130,8 @@ impl Thread {
     }
 }
 
-/// Extends a batch of leases. What cannot be told about the whole batch is asked in halves, down to
-/// single keys: one key that the server refuses costs the others nothing.
+/// Extends a batch of leases. A batch that the server refuses is asked again in halves, down to single keys,
+/// so that one refused key costs the others nothing.
 async fn renew(
     keeper: Arc<Keeper>,
     store: Arc<dyn Store>,
@@ -150,7 +150,7 @@ async fn renew(
             .map(|extension| extension.ttl)
             .min()
             .unwrap_or_default();
-        // Half of what is left: an answer that does not come in time is asked for again.
+        // Half of the time that is left, so that a question without an answer can be repeated.
         let left = part.iter().map(|lease| lease.remaining()).min();
         let patience = keeper
             .operation_timeout

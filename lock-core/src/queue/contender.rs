@@ -1,4 +1,4 @@
-//! The seat of the one that asks the store, and the places of those behind it.
+//! The contender, which asks the store, and the tickets of the waiters behind it.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,11 +15,12 @@ use crate::base::error::Error;
 use crate::base::sync::lock;
 use crate::store::{Lane, News, Refusal};
 
-/// Another waiter of this process has taken the seat, because its contender was not polled.
+/// Another waiter of this process is the contender now, because this one was not polled.
 #[derive(Debug)]
 pub(crate) struct Displaced;
 
-/// The right to ask the store about a key, for one at a time. Dropping it passes it on.
+/// The right to ask the store about a key. One caller has it at a time, and dropping it makes the next waiter
+/// the contender.
 pub(crate) struct Contender {
     queue: Arc<Queue>,
     key: Arc<str>,
@@ -44,13 +45,13 @@ impl Contender {
         slot.is_contender(self.id).then(|| act(slot))
     }
 
-    /// The store is about to be asked for this lease by `lane`; pushes for it count from here on. Answers
-    /// the lease of this process that may be stepped over, unless its release goes before by the same lane
-    /// and that is enough.
+    /// Notes that the store is about to be asked for this lease by `lane`, so that pushes for it count from
+    /// here on. Returns the lease of this process that the question steps over, unless its release was sent
+    /// before on the same lane and that is enough.
     ///
     /// # Errors
     ///
-    /// Another waiter has taken the seat.
+    /// Another waiter is the contender now.
     pub(crate) fn asking(
         &self,
         lease: &Arc<ActiveLease>,
@@ -74,19 +75,19 @@ impl Contender {
         before.ok_or(Displaced)
     }
 
-    /// Nothing more is to be done before `due`, unless a push comes.
+    /// Rests until `due`, unless a push comes.
     pub(crate) fn waits(&self, due: Moment) {
         let now = self.queue.now();
         self.with_slot(|slot| slot.answered(now, due));
     }
 
-    /// The store said no; it will be asked again at `until`, and the wait is over at `give_up`.
+    /// Notes a refusal. The contender asks again at `until`, and gives up at `give_up`.
     pub(crate) fn refused(&self, refusal: &Refusal, until: Moment, give_up: Moment) {
         let told = self.told(refusal);
         self.has_stepped_over_nothing();
         let take_impatient = self.with_slot(|slot| {
             slot.answered(told.at, until.min(give_up));
-            // A push that overtook the answer: it is about to be asked again.
+            // A push that overtook the answer makes it ask again at once.
             let contender = slot.contender.as_ref();
             if contender.is_none_or(|contender| contender.news.is_none()) {
                 slot.known = KeyState::Refused { told, until };
@@ -96,7 +97,7 @@ impl Contender {
         tell_busy(take_impatient, refusal);
     }
 
-    /// A release that was left out for this contender's sake is sent after all.
+    /// Sends a release after all that was left out for this contender.
     fn has_stepped_over_nothing(&self) {
         if let Some(Some(deferred)) = self.with_slot(Slot::steps_over_nothing) {
             deferred.hurry();
@@ -110,7 +111,7 @@ impl Contender {
         }
     }
 
-    /// The store gave no answer; it will be asked again at `until`.
+    /// Notes that the store gave no answer. The contender asks again at `until`.
     pub(crate) fn unanswered(&self, error: &Error, until: Moment) {
         self.has_stepped_over_nothing();
         let now = self.queue.now();
@@ -140,7 +141,7 @@ impl Contender {
             .map_or(Poll::Pending, Poll::Ready)
     }
 
-    /// The store said yes. `false`: it comes too late, as another waiter has taken the seat.
+    /// Notes the grant. `false`: it comes too late, because another waiter is the contender now.
     #[must_use]
     pub(crate) fn granted(mut self, lease: &Arc<ActiveLease>) -> bool {
         self.contends = false;
@@ -150,11 +151,11 @@ impl Contender {
             return false;
         };
         let contender = slot.contender.take();
-        // Either stepped over, or gone before: the grant proves it.
+        // The grant proves that they were stepped over, or have ended before.
         let superseded = slot.forget_all();
         let take_impatient = slot.take_impatient();
         if slot.is_uncontended() && take_impatient.is_empty() {
-            // The usual case, and there may be very many: as little as possible is kept.
+            // The usual case, and there may be very many, so as little as possible is kept.
             slots.forget(&self.key);
             slots
                 .uncontended
@@ -178,7 +179,7 @@ impl Contender {
         true
     }
 
-    /// The contender gives up on a refusal; those who do not wait share it.
+    /// Gives up on a refusal, which callers that do not wait share.
     pub(crate) fn gives_up(self, refusal: &Refusal) {
         let take_impatient = self.with_slot(|slot| {
             slot.known = KeyState::Unknown;
@@ -187,7 +188,7 @@ impl Contender {
         tell_busy(take_impatient, refusal);
     }
 
-    /// The store gave no answer for too long: that is the answer for all who wait behind.
+    /// Gives up on a store that does not answer, and fails all waiters behind.
     pub(crate) fn failed(self, error: &Error) {
         let waiting = self.with_slot(|slot| {
             slot.known = KeyState::Unknown;
@@ -225,7 +226,7 @@ impl Drop for Contender {
     }
 }
 
-/// A place in the queue. Dropping it leaves the queue.
+/// The ticket of a waiter in line. Dropping it leaves the queue.
 pub(crate) struct Ticket {
     pub(super) queue: Arc<Queue>,
     pub(super) key: Arc<str>,
@@ -236,7 +237,7 @@ pub(crate) struct Ticket {
 impl Ticket {
     pub(crate) fn poll_verdict(&mut self, context: &mut Context<'_>) -> Poll<Verdict> {
         match Pin::new(&mut self.answer).poll(context) {
-            // A slot never drops a waiter without a word; if it did, nothing is known.
+            // A slot never drops a waiter without an answer. If it did, nothing would be known.
             Poll::Ready(verdict) => Poll::Ready(verdict.unwrap_or_else(|_| {
                 Verdict::Failed(Error::unavailable("the wait ended without an answer"))
             })),
@@ -248,8 +249,8 @@ impl Ticket {
 }
 
 impl Ticket {
-    /// The wait of this place is over: from here on it shares the next answer, and the contender asks for it
-    /// now. Answers the refusal if no question is needed: this process holds the key.
+    /// Ends the wait of this ticket: it shares the next answer, and the contender asks now. Returns the
+    /// refusal if no question is needed because this process holds the key.
     pub(crate) fn asks_at_last(&self) -> Option<Refusal> {
         let now = self.queue.now();
         let mut slots = lock(&self.queue.slots);
@@ -279,6 +280,6 @@ impl Drop for Ticket {
         slots.tidy(&self.key);
         drop(slots);
         drop(left);
-        // A seat that was handed over at this very moment passes itself on when the answer drops.
+        // A contender that was made at this very moment is passed on when the answer drops.
     }
 }

@@ -1,4 +1,4 @@
-//! Leases of this process that have ended, until the store has confirmed it.
+//! Leases of this process that have ended, until the store has confirmed the end.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use crate::base::sync::lock;
 use crate::store::{Lane, Operation, Release};
 
 impl Queue {
-    /// The tenure is over: the next in line contends. What is still to be heard of its token in the
-    /// store is noted until a [`Cleanup`](crate::engine::cleanup::Cleanup) has seen to it, which comes after this.
+    /// Ends an ownership: the next in line contends. The token is remembered until a
+    /// [`Cleanup`](crate::engine::cleanup::Cleanup), which follows this call, has seen to it.
     pub(crate) fn leave(self: &Arc<Self>, lease: &ActiveLease, left: ReleaseState) {
         self.leave_behind(lease, left, None);
     }
 
-    /// As [`leave`](Queue::leave), for a lease whose release may be left out if somebody steps over it.
+    /// As [`leave`](Queue::leave), for a release that may be left out if the next owner steps over the lease.
     pub(crate) fn leave_deferred(
         self: &Arc<Self>,
         lease: &ActiveLease,
@@ -52,7 +52,7 @@ impl Queue {
             drop(over);
             return;
         }
-        // Somebody has taken the seat since, and noted it, or has even been granted the key.
+        // Another task is the contender since, and has noted the lease, or even holds the key.
         match left {
             ReleaseState::Known => {}
             ReleaseState::Steppable => {
@@ -68,12 +68,12 @@ impl Queue {
         }
     }
 
-    /// The lease is lost: others of this process may ask the store, whatever its owner still does.
+    /// Lets other tasks of this process ask the store, because the lease is lost.
     pub(crate) fn abandon(self: &Arc<Self>, lease: &ActiveLease) {
         self.leave(lease, ReleaseState::Known);
     }
 
-    /// An acquire that nobody waits for any more may have taken the key.
+    /// Notes that an acquire that was given up may have taken the key.
     pub(crate) fn note_unreleased(self: &Arc<Self>, lease: &ActiveLease) {
         let mut slots = lock(&self.slots);
         slots
@@ -81,7 +81,7 @@ impl Queue {
             .note_ended(lease.replaced(), ReleaseState::Steppable);
     }
 
-    /// A release is about to be sent by `lane`. `false`: it is not to be.
+    /// Notes that a release is about to be sent by `lane`. `false`: it must not be sent.
     pub(crate) fn sends_release(&self, operation: &Operation, lane: Lane) -> bool {
         let (Operation::Release(release)
         | Operation::Vacate(release)
@@ -94,7 +94,7 @@ impl Queue {
         slot.is_some_and(|slot| slot.sends(release.token, lane))
     }
 
-    /// A release in the background is done.
+    /// Notes that the store has confirmed a release.
     pub(crate) fn confirm_release(&self, release: &Release) {
         let mut slots = lock(&self.slots);
         if let Some(slot) = slots.active.get_mut(&release.key)

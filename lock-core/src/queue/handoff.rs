@@ -9,20 +9,20 @@ use crate::base::clock::Moment;
 use crate::base::sync::lock;
 use crate::base::token::Token;
 
-/// Where a lease goes whose owner has ended.
+/// The destination of a lease whose owner has ended.
 pub(crate) enum Successor {
-    /// Another waiter of this process owns it, by this lease. `check_waiters`: it is time to ask the store
+    /// A waiter of this process owns it now, by this lease. `check_waiters`: it is time to ask the store
     /// whether other processes wait.
     Waiter {
         lease: Arc<ActiveLease>,
         check_waiters: bool,
     },
-    /// It is to be given back to the store, by this lease.
+    /// The caller gives it back to the store, by this lease.
     Store(Arc<ActiveLease>),
 }
 
 impl Queue {
-    /// The owner has ended: the lease goes to the first in line, if it may.
+    /// Hands the lease of an owner that has ended to the first in line, if it may go on.
     pub(crate) fn hand_on(self: &Arc<Self>, lease: &Arc<ActiveLease>) -> Successor {
         let mut lease = Arc::clone(lease);
         loop {
@@ -30,7 +30,8 @@ impl Queue {
                 return Successor::Store(lease);
             };
             let handoff = Handoff::new(self, Arc::clone(&next));
-            // Sent outside the queue's lock. A waiter that is gone by now leaves it to the next in line.
+            // Sent outside the queue's lock. A waiter that is gone by now leaves the lease to the next in
+            // line.
             match waiter.verdict.send(Verdict::Handoff(handoff)) {
                 Ok(()) => {
                     return Successor::Waiter {
@@ -53,8 +54,8 @@ impl Queue {
         }
     }
 
-    /// The store's queue was read at some time after `then`: whether the lease may go on in this process
-    /// depends on who stands in it.
+    /// Notes that the store's queue was read after `then`. Waiters in it decide whether the lease may stay in
+    /// this process.
     pub(crate) fn has_looked(&self, key: &str, token: Token, then: Moment, somebody_waits: bool) {
         let slots = lock(&self.slots);
         if let Some(slot) = slots.active.get(key)
@@ -65,7 +66,8 @@ impl Queue {
         }
     }
 
-    /// Makes the lease that of the first living waiter. Whether it is time to look who else waits.
+    /// Makes the lease of the first living waiter. The flag says whether it is time to ask the store who else
+    /// waits.
     fn successor(
         self: &Arc<Self>,
         lease: &Arc<ActiveLease>,
@@ -88,8 +90,7 @@ impl Queue {
         Some((waiter, next, looks))
     }
 
-    /// Has the keeper look after the next lease in place of the one before. Not to be called with the queue
-    /// locked.
+    /// Has the keeper renew the next lease in place of this one. The queue must not be locked.
     pub(super) fn track_successor(&self, lease: &Arc<ActiveLease>, next: &Arc<ActiveLease>) {
         self.keeper.disarm(lease);
         self.keeper.arm(next);
@@ -104,7 +105,7 @@ fn first_in_line(slot: &mut Slot) -> Option<u64> {
     slot.queue.first_key_value().map(|(number, _)| *number)
 }
 
-/// Makes the lease that of the waiter with this ticket, if it may be.
+/// Makes the lease of the waiter with this ticket, if it may go on.
 pub(super) fn hand_over(
     slot: &mut Slot,
     lease: &Arc<ActiveLease>,
@@ -116,8 +117,8 @@ pub(super) fn hand_over(
     Some((waiter, next))
 }
 
-/// A lease on its way to a waiter. Dropped on the way, it goes on to the next, or back. One that is not
-/// picked up goes there without it.
+/// A lease on its way to a waiter. Dropped on the way, it goes to the next waiter, or back to the store. The
+/// queue takes a lease back that is not picked up.
 pub(crate) struct Handoff {
     queue: Arc<Queue>,
     lease: Option<Arc<ActiveLease>>,
@@ -126,7 +127,7 @@ pub(crate) struct Handoff {
 
 impl Handoff {
     pub(super) fn new(queue: &Arc<Queue>, lease: Arc<ActiveLease>) -> Self {
-        // On its way it counts like a guard, because `drain` waits for it.
+        // Counts like a guard on its way, because `drain` waits for it.
         queue.keeper.guard_made();
         Self {
             queue: Arc::clone(queue),
@@ -135,7 +136,7 @@ impl Handoff {
         }
     }
 
-    /// Its waiter takes it. `false`: that was too late, and it has gone elsewhere.
+    /// Picks the lease up for its waiter. `false`: it is too late, and the lease has gone elsewhere.
     #[must_use]
     pub(crate) fn pick_up(&mut self) -> bool {
         self.picked_up |= self.lease().pick_up();
@@ -148,7 +149,7 @@ impl Handoff {
             .expect("only its last owner takes it out")
     }
 
-    /// It has a guard of its own by now.
+    /// Ends the hand-over, because a guard owns the lease now.
     pub(crate) fn has_a_guard(mut self) {
         drop(self.take_back());
     }

@@ -1,9 +1,11 @@
-//! The queue of this process: one contender per key asks the store, the others stand behind it.
+//! The queue of this process. One contender per key asks the store, and the other waiters stand behind it.
 //!
-//! Whoever comes while a valid lease of this process holds the key, or while the store's refusal
-//! still stands, is told so without a round trip. While the contender's own question is in flight
-//! nothing is known: those who do not want to wait share its answer. A contender whose future is not
-//! polled loses its seat to the others ([`stalled`]).
+//! A caller gets its refusal without a round trip while a valid lease of this process holds the key, or while
+//! the store's refusal still stands. While a question is in flight nothing is known, so callers that do not
+//! wait share its answer. A contender whose future is not polled loses its turn to the waiters behind it
+//! ([`stalled`]).
+//!
+//! The queue knows nothing of the engine above it: it gives leases back through [`LeaseReturns`].
 
 mod contender;
 mod ended;
@@ -33,19 +35,19 @@ use crate::keeper::Keeper;
 use crate::lease::LeaseOptions;
 use crate::store::{Lane, Refusal};
 
-/// Whether somebody stays when the answer is no.
+/// Whether a caller waits when the answer is no.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
     None,
     Waits,
 }
 
-/// The engine, to which the queue gives back what it takes from futures that are not polled.
+/// Takes back what the queue takes from futures that are not polled. The engine implements it.
 pub(crate) trait LeaseReturns: Send + Sync {
-    /// A contender has lost its turn: its question is to be undone.
+    /// Undoes the question of a contender that has lost its turn.
     fn undo(&self, lease: &Arc<ActiveLease>, lane: Lane, in_flight: bool);
 
-    /// A lease was passed to a waiter that does not pick it up: it goes to the next in line, or back.
+    /// Gives a lease to the next in line, or back to the store, because its waiter did not pick it up.
     fn give_back(&self, lease: &Arc<ActiveLease>);
 }
 
@@ -58,16 +60,17 @@ pub(crate) struct Queue {
 
 type ByKey<T> = HashMap<Arc<str>, T, foldhash::quality::RandomState>;
 
-/// A table for so many keys is kept when it is empty.
+/// An empty table keeps room for so many keys.
 const ROOM: usize = 256;
 
 #[derive(Default)]
 struct Slots {
-    /// Keys that somebody wants, or whose release is under way.
+    /// Keys that a task wants, or whose release is under way.
     active: ByKey<Slot>,
-    /// Keys that are held, and that nobody else of this process has asked for: never in `active`.
+    /// Keys that are held and that no other task of this process has asked for. They are never in `active`.
     uncontended: ByKey<Arc<ActiveLease>>,
-    /// Tickets are never used twice, so that whoever leaves takes nobody else's place along.
+    /// The number of the last ticket. No number is used twice, so a waiter that leaves takes no other
+    /// waiter's ticket along.
     last_ticket: u64,
 }
 
@@ -77,7 +80,7 @@ impl Slots {
         self.last_ticket
     }
 
-    /// The slot of a key, whatever is known of it so far.
+    /// Returns the slot of a key, and makes one if there is none.
     fn open(&mut self, key: &Arc<str>) -> &mut Slot {
         let slot = self.active.entry(Arc::clone(key)).or_default();
         if let Some(lease) = self.uncontended.remove(key) {
@@ -92,7 +95,7 @@ impl Slots {
         give_back(&mut self.active);
     }
 
-    /// Forgets a key that there is nothing to know of any more.
+    /// Forgets a key of which nothing is known any more.
     fn tidy(&mut self, key: &Arc<str>) {
         if self.active.get(key).is_some_and(Slot::is_idle) {
             self.forget(key);
@@ -100,24 +103,24 @@ impl Slots {
     }
 }
 
-/// Very many keys at once leave a large table: its memory goes when they have gone.
+/// Shrinks an empty table, because very many keys at once leave a large one.
 fn give_back<T>(keys: &mut ByKey<T>) {
     if keys.is_empty() && keys.capacity() > ROOM {
         keys.shrink_to(ROOM);
     }
 }
 
-/// What becomes of a waiter.
+/// The end of a wait.
 pub(crate) enum Verdict {
-    /// It is its turn to ask the store.
+    /// The waiter is the contender now and asks the store.
     Contend(Contender),
-    /// The lock is its own: another task of this process has passed it on.
+    /// Another task of this process has handed its lease to the waiter.
     Handoff(Handoff),
     Busy(Refusal),
     Failed(Error),
 }
 
-/// The answer to somebody who wants a key.
+/// The answer to a caller that wants a key.
 pub(crate) enum Admission {
     Contend(Contender),
     Queued(Ticket),
@@ -138,12 +141,12 @@ impl Queue {
         self.keeper.timers.now()
     }
 
-    /// Whether no more locks are given out.
+    /// Whether the manager gives out no more locks.
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::SeqCst)
     }
 
-    /// `number`: its place in line, told here unless it has one.
+    /// Admits a caller that wants the key. `number` is its ticket's number, set here if it has none.
     pub(crate) fn enter(
         self: &Arc<Self>,
         key: &Arc<str>,
@@ -189,7 +192,7 @@ impl Queue {
         })
     }
 
-    /// Ends every wait: no more locks are given out, and what was asked for is undone, whether or not its
+    /// Ends every wait. No more locks are given out, and every question is undone, whether or not its
     /// contender is polled.
     pub(crate) fn drain(self: &Arc<Self>, error: &Error) {
         self.draining.store(true, Ordering::SeqCst);
@@ -218,7 +221,7 @@ impl Queue {
         }
     }
 
-    /// The leases that this process holds.
+    /// Returns the leases that this process holds.
     pub(crate) fn held(&self) -> Vec<Arc<ActiveLease>> {
         let slots = lock(&self.slots);
         let leases = slots.active.values().filter_map(|slot| match &slot.known {
@@ -235,8 +238,8 @@ impl Queue {
         slots.active.is_empty() && slots.uncontended.is_empty()
     }
 
-    /// Gives the next living waiter the seat, or forgets the key. Consumes the lock: the waiter is told
-    /// outside it.
+    /// Makes the next living waiter the contender, or forgets the key. Consumes the lock, because the waiter
+    /// is told outside it.
     fn promote(self: &Arc<Self>, mut slots: MutexGuard<'_, Slots>, key: &Arc<str>) {
         let id = slots.number();
         let Some(slot) = slots.active.get_mut(key) else {
@@ -252,7 +255,7 @@ impl Queue {
             drop(slots);
             drop(before);
             let contender = Contender::new(self, key, id);
-            // A waiter that is gone by now drops the seat, and so passes it on.
+            // A waiter that is gone by now drops the contender, which makes the next waiter the contender.
             drop(waiter.verdict.send(Verdict::Contend(contender)));
             return self.check_at(key, look);
         }

@@ -1,4 +1,4 @@
-//! Messages of the store for the waiters of this process.
+//! Messages that the store pushes to the waiters of this process.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -11,7 +11,7 @@ use crate::lease::backoff::LONGEST;
 use crate::store::{News, Refusal};
 
 impl Queue {
-    /// A push for the waiter with `token`; `false` if nobody here knows of it.
+    /// Delivers a push to the waiter with `token`. `false`: no such waiter is known here.
     pub(crate) fn tell(self: &Arc<Self>, key: &Arc<str>, token: Token, news: News) -> bool {
         let mut slots = lock(&self.slots);
         let Some(slot) = slots.active.get_mut(key) else {
@@ -20,11 +20,11 @@ impl Queue {
         };
         let contender = slot.contender.as_mut();
         let Some(contender) = contender.filter(|contender| contender.token() == Some(token)) else {
-            // A push that comes late: the waiter was told before, and holds the key by now.
+            // A late push: the waiter was told before, and holds the key by now.
             let held = matches!(&slot.known, KeyState::Held(lease) if lease.token == token);
             return held || slot.is_releasing(token);
         };
-        // That the key is this waiter's stands until it has asked: nothing that comes later matters.
+        // A hand-over stands until the waiter has asked. No later push replaces it.
         if !matches!(contender.news, Some(News::Given(_))) {
             contender.news = Some(news);
         }
@@ -32,7 +32,7 @@ impl Queue {
         contender.due = contender.due.min(now);
         let waker = contender.waker.take();
         slot.known = match (news, std::mem::take(&mut slot.known)) {
-            // Another owner has it now, for so long: that is a fact for newcomers too.
+            // Another owner has the key now, for so long. That is a fact for newcomers too.
             (News::Next(after), KeyState::Refused { told, .. }) => {
                 let refusal = Refusal {
                     remaining: Some(after),
@@ -53,7 +53,7 @@ impl Queue {
         true
     }
 
-    /// Every contender asks again, at once or after a while. What it was told before is no fact any more.
+    /// Has every contender ask again, at once or after a while. Earlier refusals are no facts any more.
     pub(crate) fn tell_all(self: &Arc<Self>, news: News) {
         let now = self.now();
         let (mut wakers, mut looks) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! What is known about one key, and who stands before it.
+//! One key: the facts that are known, the contender, and the waiters in line.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,64 +17,64 @@ use crate::store::{Lane, News, Refusal, Replaced};
 #[derive(Default)]
 pub(super) struct Slot {
     pub(super) known: KeyState,
-    /// Who asks the store.
+    /// The caller that asks the store.
     pub(super) contender: Option<ContenderState>,
     /// In the order of arrival.
     pub(super) queue: BTreeMap<u64, Waiter>,
-    /// When the keeper looks for stalled waiters, if that is planned.
+    /// The time at which the keeper checks for stalled waiters, if a check is planned.
     pub(super) next_check: Option<Moment>,
     /// The newest last.
     unreleased: Vec<Unreleased>,
 }
 
-/// A lease of this process that has ended, and that whoever asks next may step over.
+/// A lease of this process that has ended, and that the next contender may step over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Predecessor {
     pub(crate) lease: Replaced,
-    /// The lane on which its release comes before whatever is sent from now on.
+    /// The lane on which its release was sent. Later requests on that lane come after the release.
     pub(crate) sent: Option<Lane>,
 }
 
 impl Predecessor {
-    /// Whether its release goes before whatever is sent by this lane.
+    /// Whether its release was sent on this lane, before any later request.
     pub(crate) fn is_on(self, lane: Option<Lane>) -> bool {
         self.sent.is_some() && self.sent == lane
     }
 }
 
-/// What a tenure that is over may have left in the store.
+/// The traces that an ended ownership may have left in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReleaseState {
-    /// Nothing that anybody has to hear of.
+    /// No traces.
     Nothing,
-    /// Something that its owner, or a job, still sees to: a late push for it is not to be undone by
-    /// whoever hears it, who knows of no fencing token and no cooldown.
+    /// Its owner, or a cleanup, still sees to it. A late push for it must not be undone by its receiver,
+    /// which knows of no fencing token and no cooldown.
     Known,
-    /// The same, and the next one may step over it: its release is under way, and nothing is to stay
-    /// behind it.
+    /// As `Known`, and the next contender may step over it, because its release is under way.
     Steppable,
 }
 
-/// A lease of this process that is over, and not yet given back as far as is known.
+/// A lease of this process that has ended, and whose release the store has not confirmed.
 pub(super) struct Unreleased {
     lease: Replaced,
     steppable: bool,
-    /// The lane by which its release has been sent: what follows there finds the key free.
+    /// The lane by which its release was sent. Later requests there find the key free.
     sent: Option<Lane>,
     /// Its release, if it may be left out.
     deferred: Option<Arc<dyn Supersede>>,
 }
 
-/// A release that is under way, and that a grant to the next task of this process makes needless.
+/// A release that is under way, and that becomes needless if the next task of this process is granted the
+/// key.
 pub(crate) trait Supersede: Send + Sync {
-    /// The key was granted since: there is nothing left to give back.
+    /// Drops the release, because the key was granted since.
     fn supersede(&self);
 
-    /// The next task did not step over the lease: the release is sent now.
+    /// Sends the release now, because the next task did not step over the lease.
     fn hurry(&self);
 }
 
-/// A refusal, and when it was told.
+/// A refusal, and the time at which it was received.
 #[derive(Clone)]
 pub(super) struct RecordedRefusal {
     pub(super) refusal: Refusal,
@@ -82,7 +82,7 @@ pub(super) struct RecordedRefusal {
 }
 
 impl RecordedRefusal {
-    /// The refusal as it reads now.
+    /// Returns the refusal with the time that is left now.
     pub(super) fn now(&self, now: Moment) -> Refusal {
         let passed = now.since(self.at);
         let left = |span: Duration| span.saturating_sub(passed);
@@ -93,12 +93,12 @@ impl RecordedRefusal {
     }
 }
 
-/// What is known about the key.
+/// The facts that are known about a key.
 #[derive(Default)]
 pub(super) enum KeyState {
     #[default]
     Unknown,
-    /// Refused by the store; to be asked again at `until`, or when a push comes.
+    /// Refused by the store. The contender asks again at `until`, or when a push comes.
     Refused {
         told: RecordedRefusal,
         until: Moment,
@@ -113,7 +113,8 @@ pub(super) struct ContenderState {
     pub(super) asks_for: Option<(Arc<ActiveLease>, Lane)>,
     /// Whether a question waits for its answer.
     pub(super) in_flight: bool,
-    /// When it has something to do; of a question in flight, when it was last known to be polled.
+    /// The time of its next action. For a question in flight, the time at which it was last seen to be
+    /// polled.
     pub(super) due: Moment,
     /// The lease of this process that its question names.
     pub(super) steps_over: Option<Token>,
@@ -141,11 +142,11 @@ impl Slot {
         self.unreleased.iter().any(|one| one.lease.token == token)
     }
 
-    /// The lease that whoever asks next may step over: of several the last one, which was told of
-    /// those before it.
+    /// Returns the lease that the next contender may step over. Of several it is the last, which names those
+    /// before it.
     pub(super) fn predecessor(&self) -> Option<Predecessor> {
         let last = self.unreleased.last().filter(|last| last.steppable)?;
-        // Those before it may go another way.
+        // The earlier releases may go another way.
         let only = self.unreleased.len() == 1;
         Some(Predecessor {
             lease: last.lease,
@@ -174,8 +175,8 @@ impl Slot {
         }
     }
 
-    /// The release of this token is about to be sent. `false`: it is not to be, as it has been forgotten,
-    /// or the contender is stepping over it at this moment.
+    /// Notes that the release of this token is about to be sent. `false`: it must not be sent, because it was
+    /// superseded, or because the contender is stepping over the lease at this moment.
     pub(super) fn sends(&mut self, token: Token, lane: Lane) -> bool {
         let contender = self.contender.as_ref();
         if contender.is_some_and(|contender| contender.steps_over == Some(token)) {
@@ -195,8 +196,8 @@ impl Slot {
         self.unreleased.retain(|one| one.lease.token != token);
     }
 
-    /// A grant proves of all leases before it that they have ended. Answers the releases that need not be
-    /// sent any more, to be told so outside of the lock.
+    /// Forgets all earlier leases, because a grant proves that they have ended. Returns the releases that are
+    /// needless now, to be superseded outside of the lock.
     #[must_use]
     pub(super) fn forget_all(&mut self) -> Vec<Arc<dyn Supersede>> {
         let forgotten = std::mem::take(&mut self.unreleased);
@@ -206,22 +207,23 @@ impl Slot {
             .collect()
     }
 
-    /// The contender has stepped over nothing, as far as is known. Answers the release that has been left
-    /// out for it, to be sent after all.
+    /// Notes that the contender has stepped over no lease, as far as is known. Returns the release that was
+    /// left out for it, to be sent after all.
     #[must_use]
     pub(super) fn steps_over_nothing(&mut self) -> Option<Arc<dyn Supersede>> {
         let token = self.contender.as_mut()?.steps_over.take()?;
         let mut unreleased = self.unreleased.iter_mut();
         let one = unreleased.find(|one| one.lease.token == token)?;
-        // What has been sent is answered.
+        // A release that was sent gets its own answer.
         one.deferred.take().filter(|_| one.sent.is_none())
     }
 
-    /// A refusal is told from a fact only: a valid lease, or an answer that still stands. An answer stands while
-    /// its end would be pushed; the end of any other answer goes unnoticed.
+    /// Returns a refusal if it is a fact: from a valid lease, or from an answer of the store that still
+    /// stands. An answer stands only if its end would be pushed, because the end of any other answer goes
+    /// unnoticed.
     pub(super) fn fact(&self, now: Moment) -> Option<Refusal> {
         match &self.known {
-            // One that is left alone on its way to a waiter is to be had.
+            // A lease that its waiter does not pick up can be had.
             KeyState::Held(lease) => held_fact(lease, now).filter(|_| !self.is_not_picked_up(now)),
             KeyState::Refused { told, until } if told.refusal.pushed && now < *until => {
                 Some(told.now(now))
@@ -230,8 +232,8 @@ impl Slot {
         }
     }
 
-    /// The contender asks now, if it rests after a refusal: the caller shares the answer. Answers its waker, to be
-    /// woken outside of the lock.
+    /// Has the contender ask now if it rests after a refusal, because the caller shares the answer. Returns
+    /// its waker, to be woken outside of the lock.
     #[must_use]
     pub(super) fn asks_now(&mut self, now: Moment) -> Option<Waker> {
         let contender = self.contender.as_mut()?;
@@ -255,8 +257,8 @@ impl Slot {
         contender.is_some_and(|contender| contender.id == id)
     }
 
-    /// The contender's question has its answer, and nothing is to be done before `due`; unless a push has
-    /// overtaken the answer.
+    /// Notes that the contender's question is answered and that its next action is at `due`, unless a push
+    /// has overtaken the answer.
     pub(super) fn answered(&mut self, now: Moment, due: Moment) {
         if let Some(contender) = &mut self.contender {
             contender.in_flight = false;
@@ -268,10 +270,9 @@ impl Slot {
         matches!(&self.known, KeyState::Held(held) if std::ptr::eq(&raw const **held, lease))
     }
 
-    /// Seats a contender.
+    /// Makes a caller the contender.
     pub(super) fn admit(&mut self, id: u64, now: Moment) {
-        // A lease that ran out unnoticed is nobody's any more, and one whose owner waits for its
-        // release will be.
+        // The lease may have run out unnoticed, or its owner still waits for the release.
         if let KeyState::Held(lease) = std::mem::take(&mut self.known) {
             self.note_ended(lease.replaced(), ReleaseState::Known);
         }
@@ -286,17 +287,17 @@ impl Slot {
         });
     }
 
-    /// Whether there is nothing to know.
+    /// Whether nothing is known of the key.
     pub(super) fn is_idle(&self) -> bool {
         self.is_uncontended() && !matches!(self.known, KeyState::Held(_))
     }
 
-    /// Whether nobody but a holder has to do with it.
+    /// Whether no task but an owner has to do with the key.
     pub(super) fn is_uncontended(&self) -> bool {
         self.contender.is_none() && self.queue.is_empty() && self.unreleased.is_empty()
     }
 
-    /// Those who do not wait, for the answer to be told to them.
+    /// Takes out the callers that do not wait, so that they get this answer.
     pub(super) fn take_impatient(&mut self) -> Vec<oneshot::Sender<Verdict>> {
         if self.queue.is_empty() {
             return Vec::new();
@@ -313,7 +314,7 @@ impl Slot {
     }
 }
 
-/// What a lease of this process says of its key, while it is valid.
+/// Returns the refusal that a valid lease of this process amounts to.
 pub(crate) fn held_fact(lease: &ActiveLease, now: Moment) -> Option<Refusal> {
     let remaining = lease.remaining_at(now);
     (!remaining.is_zero()).then_some(Refusal {

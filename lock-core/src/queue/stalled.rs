@@ -1,13 +1,13 @@
-//! Waiters whose futures are not polled, and how the others go on without them.
+//! Waiters whose futures are not polled, and how the other waiters go on without them.
 //!
-//! A future may be polled once and then left alone, as in a `select!` whose other branch is running. By
-//! then it may have the seat, and with it a place in the store's queue, a question in flight, or the key
-//! itself; or a lease that another task has passed to it. A waiter that is due to act has a moment for it.
-//! After that the next waiter of its process that is polled takes the seat, and steps over the lease of
-//! the one before. A waiter that only was slow keeps its ticket, and stands in line again where it stood.
+//! A future may be polled once and then left alone, as in a `select!` whose other branch is running. By then
+//! it may be the contender, with a ticket in the store's queue, a question in flight, or the key itself; or
+//! another task may have handed it a lease. A waiter whose turn has come has a moment to act. After that the
+//! next waiter of its process that is polled takes its turn, and steps over its lease. A waiter that was only
+//! slow keeps its ticket and stands in line again where it stood.
 //!
-//! The keeper looks for stalled waiters. It wakes those behind, and takes nothing from anybody by itself
-//! for as long as they may do so: if all tasks of a runtime stand still, none of them loses its turn.
+//! The keeper checks for stalled waiters. It wakes the waiters behind, and takes no turn away while they can
+//! do so. If all tasks of a runtime stand still, none of them loses its turn.
 
 use std::sync::{Arc, Weak};
 use std::task::{Context, Wake, Waker};
@@ -23,19 +23,19 @@ use crate::base::sync::{lock, wake_all};
 use crate::lease::deadline::GRANT;
 use crate::store::Lane;
 
-/// How long a waiter may leave undone what it is due to do, while others of its process wait and are
-/// polled. Nobody but its own process waits longer than [`GRANT`] for it.
+/// The time that a waiter has to act on its turn, while others of its process wait and are polled. Other
+/// processes wait no longer than [`GRANT`] for it.
 const PATIENCE_WITH_UNPOLLED: Duration = Duration::from_millis(50);
 
 impl ContenderState {
-    /// Whether another may take the seat.
+    /// Whether another waiter may take its turn.
     fn is_stalled(&self, now: Moment) -> bool {
         now >= self.due + PATIENCE_WITH_UNPOLLED
             && self.in_flight().is_none_or(|lease| lease.is_unpolled())
     }
 
-    /// A contender whose question is in flight cannot act, but it can be polled: it is woken, to see
-    /// whether it is. `None`: that has been tried, or there is no such question.
+    /// Returns the wakers of a contender whose question is in flight: it cannot act, but it can be polled.
+    /// `None`: it was probed before, or there is no such question.
     fn probe(&mut self, now: Moment) -> Option<Vec<(u32, Waker)>> {
         let wakers = self.in_flight()?.probe()?;
         self.due = now;
@@ -49,7 +49,7 @@ impl ContenderState {
 }
 
 impl Slot {
-    /// When to look for stalled waiters. `None`: that is planned already, or needless.
+    /// Plans a check for stalled waiters. `None`: it is planned already, or needless.
     #[must_use]
     pub(super) fn plan_check(&mut self) -> Option<Moment> {
         let behind = !self.queue.is_empty();
@@ -69,7 +69,7 @@ impl Slot {
         self.plan_check_at(at)
     }
 
-    /// Whether a lease has been passed to a waiter that does not pick it up.
+    /// Whether a lease was handed to a waiter that does not pick it up.
     pub(super) fn is_not_picked_up(&self, now: Moment) -> bool {
         match &self.known {
             KeyState::Held(lease) => {
@@ -93,12 +93,12 @@ impl Slot {
         queue.filter_map(|waiter| waiter.waker.take()).collect()
     }
 
-    /// The contender has the seat no more. It finds out when it is polled.
+    /// Takes the turn from the contender, which finds out when it is polled.
     pub(super) fn displace(&mut self) -> Option<DisplacedContender> {
         let deferred = self.steps_over_nothing();
         let mut contender = self.contender.take()?;
         if let Some((lease, _)) = &contender.asks_for {
-            // Whatever the store has for it, the next one steps over it.
+            // The next contender steps over the lease if the store has it.
             self.note_ended(lease.replaced(), ReleaseState::Steppable);
         }
         Some(DisplacedContender {
@@ -110,7 +110,7 @@ impl Slot {
     }
 }
 
-/// What a contender leaves behind that has lost its seat.
+/// The question and the lease of a contender that has lost its turn.
 #[must_use = "what it has asked for is to be undone"]
 pub(super) struct DisplacedContender {
     lease: Option<(Arc<ActiveLease>, Lane)>,
@@ -120,7 +120,7 @@ pub(super) struct DisplacedContender {
 }
 
 impl Queue {
-    /// Undoes what a contender has asked for that has lost its turn. Not to be called with the queue locked.
+    /// Undoes the question of a contender that has lost its turn. The queue must not be locked.
     pub(super) fn undo(&self, displaced: DisplacedContender) {
         if let Some(deferred) = displaced.deferred {
             deferred.hurry();
@@ -133,7 +133,8 @@ impl Queue {
 }
 
 impl Ticket {
-    /// Takes what a stalled waiter before this one has; or sees to it that this one is woken when it may.
+    /// Takes the turn or the lease of a stalled waiter before this one, or sees to it that this one is woken
+    /// when it may.
     pub(super) fn take_from_the_stalled(&self, context: &Context<'_>) -> Option<Verdict> {
         let queue = &self.queue;
         let now = queue.now();
@@ -171,7 +172,7 @@ impl Ticket {
             Verdict::Handoff(Handoff::new(queue, next))
         });
         if passed.is_none() {
-            // It is not for this one: to the next in line, or back.
+            // This waiter cannot have it. It goes to the next in line, or back to the store.
             queue.returns.give_back(&lease);
         }
         queue.keeper.guard_ended();
@@ -180,7 +181,7 @@ impl Ticket {
 }
 
 impl Queue {
-    /// The question for this key is overdue: if it is not polled either, it is undone.
+    /// Plans to undo an overdue question unless its future is polled.
     pub(crate) fn question_is_overdue(self: &Arc<Self>, key: &Arc<str>) {
         let at = self.now() + PATIENCE_WITH_UNPOLLED;
         let mut slots = lock(&self.slots);
@@ -190,7 +191,7 @@ impl Queue {
         self.check_at(key, look);
     }
 
-    /// Has the keeper look then. Not to be called with the queue locked.
+    /// Has the keeper check the key then. The queue must not be locked.
     pub(super) fn check_at(self: &Arc<Self>, key: &Arc<str>, at: Option<Moment>) {
         if let Some(at) = at {
             let look = StalledCheck {
@@ -228,7 +229,7 @@ impl Queue {
             return self.check_at(key, next);
         };
         if now >= since + GRANT {
-            // No task of this process has come for it: other processes may.
+            // No task of this process has come for it, so other processes may.
             if let Some(displaced) = slot.displace() {
                 self.promote(slots, key);
                 self.undo(displaced);
@@ -255,7 +256,7 @@ impl Queue {
     }
 }
 
-/// The keeper's look at one key.
+/// The keeper's check of one key.
 struct StalledCheck {
     queue: Weak<Queue>,
     key: Arc<str>,

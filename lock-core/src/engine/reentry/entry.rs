@@ -1,4 +1,4 @@
-//! A body's place inside a lock that an outer body holds.
+//! A body inside a lock that an outer body holds.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -20,22 +20,22 @@ use crate::lease::{LeaseOptions, Loss, Phase};
 use crate::queue::held_fact;
 use crate::timer::Timer;
 
-/// Same lease, same fencing token. The lock is not given back while it lives.
+/// An entered lock: the same lease and fencing token. The lock is not given back while it lives.
 pub(crate) struct Entry {
     pub(crate) engine: Arc<Engine>,
     pub(crate) lease: Arc<ActiveLease>,
-    /// Of those that enter this body's own level.
+    /// The turn of the bodies that enter this body's own level.
     pub(crate) turn: Turn,
-    /// The level's that it has entered.
+    /// The turn of the level that it has entered.
     _taken: HeldTurn,
     options: LeaseOptions,
     cooldown: Duration,
-    /// When this body has run for as long as it may.
+    /// Ends when this body has run for as long as it may.
     limit: Option<Timer>,
 }
 
 impl Entry {
-    /// Enters the lock that is wanted, if the calling task is inside it.
+    /// Enters the lock if the calling task is inside it.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl Entry {
         self.engine.poll_lost(&self.lease, waker_id, context)
     }
 
-    /// The body has done its work: the outermost applies its cooldown, or a longer one.
+    /// Notes that the body has done its work: the outermost applies its cooldown, or a longer one.
     pub(crate) fn work_is_done(&self) {
         self.lease.set_cooldown(self.cooldown);
     }
@@ -83,7 +83,7 @@ async fn enter(level: &Level, spec: &LockSpec) -> Result<Option<Entry>, Error> {
     match level.lease.enter(spec.options) {
         Phase::Held => {}
         Phase::Lost(loss) => return Err(level.lease.loss_error(loss)),
-        // Given back before the scope's end: from here on it is a lock like any other.
+        // The lock was given back before the scope's end, so it is acquired like any other.
         Phase::Asking | Phase::Closed => return Ok(None),
     }
     engine.keeper.arm(&level.lease);
@@ -100,7 +100,7 @@ async fn enter(level: &Level, spec: &LockSpec) -> Result<Option<Entry>, Error> {
     }))
 }
 
-/// A turn that was taken. Dropping it lets the next one in.
+/// A turn that was taken. Dropping it lets the next body in.
 struct HeldTurn(Turn);
 
 impl Drop for HeldTurn {
@@ -144,7 +144,7 @@ async fn take_turn(level: &Level, spec: &LockSpec) -> Result<HeldTurn, Error> {
     .await
 }
 
-/// Another body is inside, and this process holds the lock: that is a fact.
+/// Returns the refusal that another body inside amounts to: a fact, because this process holds the lock.
 fn occupied(engine: &Engine, lease: &ActiveLease) -> Error {
     held_fact(lease, engine.now())
         .map_or_else(|| Error::busy(false, None), |refusal| refusal.to_error())

@@ -1,8 +1,14 @@
 //! Re-entry by scope: a call inside a body that runs under a lock enters that lock again.
 //!
-//! Not by thread and not by task: a body is inside its lock for as long as it polls, and so is what
-//! it polls. Two branches of a `join!` are both inside, so they must exclude each other: a level
-//! admits one body at a time.
+//! # Why by scope
+//!
+//! A thread runs many tasks and a task many branches, so neither tells what is inside. A body is inside its
+//! lock while it is polled, and so is all that it polls. A level admits one nested body at a time, so two
+//! branches of a `join!` exclude each other. The level stands in a thread-local for the length of a poll,
+//! with the id of the task, so that other tasks that a body polls are not inside.
+//!
+//! A nested body may lengthen the ttl of the lease but never shorten it, because the store would cut the
+//! lease, and the deadline that was counted from the longer ttl would be wrong.
 
 mod entry;
 
@@ -23,17 +29,17 @@ use crate::engine::spec::LockSpec;
 
 pub(crate) use self::entry::Entry;
 
-/// What a body is inside of.
+/// The surroundings of a body: the lock that it is inside of.
 pub(crate) struct Level {
     engine: Arc<Engine>,
     lease: Arc<ActiveLease>,
-    /// `None`: right under the hold, whose own turn counts for all such levels.
+    /// `None`: directly under the lease, whose own turn counts for all such levels.
     turn: Option<Turn>,
     around: Option<Arc<Level>>,
 }
 
 impl Level {
-    /// A level inside those that the calling task is in.
+    /// Opens a level inside those of the calling task.
     pub(crate) fn open(
         engine: &Arc<Engine>,
         lease: &Arc<ActiveLease>,
@@ -47,13 +53,13 @@ impl Level {
         })
     }
 
-    /// Does `act`, a poll, inside this level.
+    /// Runs `act`, a poll, inside this level.
     pub(crate) fn within<T>(self: &Arc<Self>, act: impl FnOnce() -> T) -> T {
         let _inside = self.enter();
         act()
     }
 
-    /// Inside this level until the value is dropped.
+    /// Enters this level until the value is dropped.
     pub(crate) fn enter(self: &Arc<Self>) -> Restored {
         let here = Here {
             level: Arc::clone(self),
@@ -63,7 +69,7 @@ impl Level {
         Restored(outside.ok())
     }
 
-    /// The nearest level of the lock that is wanted, from the calling task's innermost outwards.
+    /// Finds the nearest level of the lock, from the calling task's innermost outwards.
     fn nearest(spec: &LockSpec) -> Option<Arc<Self>> {
         let mut level = innermost();
         while let Some(here) = level {
@@ -80,7 +86,7 @@ impl Level {
     }
 }
 
-/// A wait that could never end is an error at once.
+/// Refuses a wait that could never end.
 ///
 /// # Errors
 ///
@@ -94,7 +100,7 @@ pub(crate) fn check_not_inside(spec: &LockSpec, advice: &'static str) -> Result<
     }
 }
 
-/// Where the poll is that is under way on this thread.
+/// The level of the poll that is under way on this thread.
 struct Here {
     level: Arc<Level>,
     /// A body may poll other tasks too, those of a `LocalSet` for example. They are not inside.
@@ -114,14 +120,14 @@ fn innermost() -> Option<Arc<Level>> {
     level.ok().flatten()
 }
 
-/// Restores what was there before, however the poll ends.
+/// Restores the level that was there before, however the poll ends.
 #[must_use = "what was there before comes back when this is dropped"]
 pub(crate) struct Restored(Option<Option<Here>>);
 
 impl Drop for Restored {
     fn drop(&mut self) {
         if let Some(outside) = self.0.take() {
-            // Out of the cell first: the last reference to a manager may go with what was in it.
+            // Taken out of the cell first, because the last reference to a manager may go with it.
             drop(INNERMOST.try_with(|innermost| innermost.replace(outside)));
         }
     }
@@ -162,7 +168,8 @@ impl<F: Future> Future for LockScope<F> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        // Opened by the first poll: what is around it is where it runs, not where it was made.
+        // Opened by the first poll, because the surroundings are those of the run and not of the call that
+        // made the future.
         let level = this
             .level
             .get_or_insert_with(|| Level::open(this.engine, this.lease, this.turn.as_ref()));

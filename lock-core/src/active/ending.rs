@@ -1,0 +1,101 @@
+//! The end of a lease: closing it in this process, and describing it to the store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{ActiveLease, State};
+use crate::base::error::Error;
+use crate::base::sync::{lock, wake_all};
+use crate::lease::{Loss, Phase};
+use crate::store::{Operation, Release, Replaced};
+
+/// The result of [`ActiveLease::close`].
+pub(crate) enum Closed {
+    /// Bodies still run under the lease, and the last of them ends it.
+    NotYet,
+    /// The lease is closed. `gap`: its key is left to clients of other libraries for a moment.
+    Now { before: Phase, gap: bool },
+}
+
+/// The operation that ends a held lease in the store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ending {
+    Release,
+    Vacate,
+    Cool(Duration),
+}
+
+impl Ending {
+    pub(crate) fn of(self, release: Release) -> Operation {
+        match self {
+            Ending::Release => Operation::Release(release),
+            Ending::Vacate => Operation::Vacate(release),
+            Ending::Cool(cooldown) => Operation::Cool(release, cooldown),
+        }
+    }
+}
+
+impl ActiveLease {
+    /// Ends the lease in this process, so that it is not renewed any more. The engine has to disarm it.
+    pub(crate) fn close(&self) -> Closed {
+        let now = self.now();
+        let mut state = lock(&self.state);
+        let State { lease, bodies, .. } = &mut *state;
+        lease.observe(now);
+        if lease.phase() == Phase::Held
+            && let Some(bodies) = bodies
+            && bodies.abandon()
+        {
+            return Closed::NotYet;
+        }
+        let gap = state.leaves_a_gap(now);
+        state.gap = gap;
+        let before = state.lease.close(now);
+        let waiting = state.waiting.take();
+        drop(state);
+        wake_all(waiting);
+        Closed::Now { before, gap }
+    }
+
+    /// Describes the lease to the next owner of this process, which may step over it.
+    pub(crate) fn replaced(&self) -> Replaced {
+        Replaced {
+            token: self.token,
+            fence: self.fence(),
+        }
+    }
+
+    pub(crate) fn release(&self) -> Release {
+        Release {
+            key: Arc::clone(&self.key),
+            token: self.token,
+            ttl: self.ttl(),
+            fence: self.fence(),
+            in_background: false,
+        }
+    }
+
+    /// Returns the operation that ends this lease in the store.
+    pub(crate) fn ending(&self) -> Ending {
+        let state = lock(&self.state);
+        match (state.cooldown_millis, state.gap) {
+            (0, false) => Ending::Release,
+            (0, true) => Ending::Vacate,
+            (millis, _) => Ending::Cool(Duration::from_millis(u64::from(millis))),
+        }
+    }
+
+    /// Returns the error that says why this lease is not held any more.
+    pub(crate) fn loss_error(&self, loss: Loss) -> Error {
+        let error = match loss {
+            Loss::MaxHold => Error::max_hold(),
+            Loss::Expired => Error::lost(
+                "the lock ran out before it could be renewed; the work may be half done",
+            ),
+            Loss::NotOurs => Error::lost(
+                "the lock was deleted or taken over in the store; the work may be half done",
+            ),
+        };
+        error.with_key(&self.key)
+    }
+}
