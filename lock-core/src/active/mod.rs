@@ -22,7 +22,7 @@ use crate::base::sync::{WakerSet, lock, wake_all};
 use crate::base::token::Token;
 use crate::lease::cohort::Cohort;
 use crate::lease::{Action, Lease, LeaseOptions, Phase, Renewal};
-use crate::store::{Acquire, Extension, Replaced};
+use crate::store::{Acquire, Extension, Queueing, Replaced};
 
 use bodies::Bodies;
 pub(crate) use bodies::{Turn, new_turn};
@@ -136,7 +136,7 @@ impl ActiveLease {
 
     pub(crate) fn acquire(
         &self,
-        queue: bool,
+        queueing: Queueing,
         replaces: Option<Replaced>,
         repeated: bool,
     ) -> Acquire {
@@ -144,7 +144,7 @@ impl ActiveLease {
             key: Arc::clone(&self.key),
             token: self.token,
             ttl: self.ttl(),
-            queue,
+            queueing,
             replaces,
             repeated,
         }

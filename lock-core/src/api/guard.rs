@@ -18,7 +18,7 @@ use crate::engine::reentry::Level;
 use crate::engine::release::Ended;
 use crate::lease::Loss;
 use crate::queue::ReleaseState;
-use crate::store::{Outcome, Released};
+use crate::store::{Lane, Outcome, Released};
 
 /// A held lock. It renews itself until it is released, dropped or lost.
 ///
@@ -150,7 +150,7 @@ impl LockGuard {
         };
         let answer = engine
             .store
-            .execute(lease.ending().of(lease.release()), engine.store.lane());
+            .execute(lease.ending().of(lease.release()), Lane::of_this_task());
         let overdue = engine.now() + patience;
         match engine.timers.before(overdue, answer).await {
             Some(Outcome::Released(released)) => {

@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tracing::{Instrument, Span};
 
@@ -12,9 +13,9 @@ use crate::active::ActiveLease;
 use crate::base::clock::Moment;
 use crate::base::error::Error;
 use crate::base::options::Wait;
-use crate::lease::backoff::{LONGEST, OUTAGE, ask_again_after, pause_after_failure};
+use crate::lease::backoff::{LONGEST, ask_again_after, pause_after_failure};
 use crate::queue::{Admission, Contender, Handoff, Patience, Ticket, Verdict};
-use crate::store::{Grant, News};
+use crate::store::{Grant, News, Queueing};
 
 /// A lock that was acquired. Dropped before it is settled, it is undone or goes to the next waiter.
 pub(crate) enum Acquired {
@@ -165,7 +166,10 @@ async fn contend(
     let mut attempt = Attempt::new(spec);
     let mut doubt = Doubt::default();
     let waits = spec.wait != Wait::None;
-    let mut queue = waits && spec.engine.store.is_contended(&spec.key);
+    let mut queueing = match waits {
+        true => Queueing::IfContended,
+        false => Queueing::Never,
+    };
     if waits && spec.options.leaves_gaps() {
         let left_to_others = spec.engine.yielded.until(&spec.key, engine.now());
         if let Some(until) = left_to_others {
@@ -178,7 +182,10 @@ async fn contend(
             contender.failed(&Error::draining());
             return Err(Error::draining());
         }
-        let failure = match attempt.ask(&contender, queue, spec.acquire_timeout).await {
+        let failure = match attempt
+            .ask(&contender, queueing, spec.acquire_timeout)
+            .await
+        {
             // It is too late to begin any work, so the grant is given back.
             Asked::Granted if spec.engine.queue.is_draining() => continue,
             Asked::Granted => {
@@ -194,8 +201,10 @@ async fn contend(
                 return Err(refusal.to_error());
             }
             // Asks once more, to be queued. From then on a release wakes this waiter.
-            Asked::Busy(_) if !queue => {
-                queue = true;
+            Asked::Busy(refusal)
+                if queueing != Queueing::Always && (!refusal.queued || attempt.was_behind) =>
+            {
+                queueing = Queueing::Always;
                 continue;
             }
             Asked::Busy(refusal) => {
@@ -216,7 +225,7 @@ async fn contend(
             Asked::Failed(failure) => failure,
         };
         let now = engine.now();
-        let over = doubt.failed(now) || now >= give_up;
+        let over = doubt.failed(now, engine.store.limits().outage) || now >= give_up;
         if failure.is_final() || spec.wait == Wait::None || over {
             contender.failed(&failure.error);
             return Err(failure.error);
@@ -224,7 +233,7 @@ async fn contend(
         let until = (now + pause_after_failure(doubt.failures)).min(give_up);
         contender.unanswered(&failure.error, until);
         // Every further question queues, because its script knows its own token when it is repeated.
-        queue = true;
+        queueing = Queueing::Always;
         engine.timers.at(until).await;
     }
 }
@@ -271,30 +280,29 @@ impl Doubt {
 
     /// Notes a failure. `true`: the store is out for too long, counted from the first failure in a row,
     /// because that one may have been due to a single connection.
-    fn failed(&mut self, now: Moment) -> bool {
+    fn failed(&mut self, now: Moment, outage: Duration) -> bool {
         self.failures += 1;
         self.refusals = 0;
         let since = *self.out_since.get_or_insert(now);
-        now.since(since) >= OUTAGE
+        now.since(since) >= outage
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
+    use crate::lease::backoff::OUTAGE;
 
     #[test]
     fn a_store_is_out_a_second_after_the_first_failure_in_a_row() {
         let start = Moment(0) + Duration::from_secs(10);
         let mut doubt = Doubt::default();
-        assert!(!doubt.failed(start), "however long it took");
-        assert!(!doubt.failed(start + Duration::from_millis(999)));
-        assert!(doubt.failed(start + OUTAGE));
+        assert!(!doubt.failed(start, OUTAGE), "however long it took");
+        assert!(!doubt.failed(start + Duration::from_millis(999), OUTAGE));
+        assert!(doubt.failed(start + OUTAGE, OUTAGE));
         // An answer ends it.
         doubt.refused();
-        assert!(!doubt.failed(start + 3 * OUTAGE));
-        assert!(doubt.failed(start + 4 * OUTAGE));
+        assert!(!doubt.failed(start + 3 * OUTAGE, OUTAGE));
+        assert!(doubt.failed(start + 4 * OUTAGE, OUTAGE));
     }
 }

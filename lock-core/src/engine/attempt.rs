@@ -14,7 +14,7 @@ use crate::base::token::Token;
 use crate::lease::Phase;
 use crate::lease::deadline::{Anchor, GRANT};
 use crate::queue::{Contender, Displaced};
-use crate::store::{Failure, Grant, Lane, Operation, Outcome, Refusal};
+use crate::store::{AcquireRoute, Failure, Grant, Lane, Operation, Outcome, Queueing, Refusal};
 
 /// The outcome of a question to the store.
 pub(crate) enum Asked {
@@ -47,8 +47,8 @@ pub(crate) struct Attempt {
 impl Attempt {
     pub(crate) fn new(spec: &LockSpec) -> Self {
         let engine = &spec.engine;
-        let lane = engine.store.acquiring_lane();
-        let address = engine.store.address(engine.tokens.manager(), lane);
+        let route = engine.store.acquire_route(engine.tokens.manager());
+        let AcquireRoute { lane, address } = route;
         let token = engine.tokens.fresh_at(address, engine.now());
         let clock = engine.timers.clock();
         let lease = ActiveLease::new(&spec.key, token, spec.options, clock);
@@ -72,13 +72,13 @@ impl Attempt {
     pub(crate) async fn ask(
         &mut self,
         contender: &Contender,
-        queue: bool,
+        queueing: Queueing,
         patience: Duration,
     ) -> Asked {
         let engine = &self.engine;
         // A previous lease whose release goes before on the same lane need not be named. If that comes to
         // nothing, the second question names it.
-        let plain = !queue && !self.known && !self.was_behind;
+        let plain = queueing != Queueing::Always && !self.known && !self.was_behind;
         let way = plain.then_some(self.lane);
         let sent = engine.now();
         let Ok(before) = contender.asking(&self.lease, self.lane, way, sent) else {
@@ -86,7 +86,7 @@ impl Attempt {
         };
         let behind = before.is_some_and(|before| before.is_on(way));
         let replaces = before.filter(|_| !behind).map(|before| before.lease);
-        let operation = Operation::Acquire(self.lease.acquire(queue, replaces, self.known));
+        let operation = Operation::Acquire(self.lease.acquire(queueing, replaces, self.known));
         self.asked = sent;
         self.lease.ask(sent + patience);
         engine.keeper.arm(&self.lease);
@@ -136,7 +136,7 @@ impl Attempt {
                 "the store's answer came after the ttl had run out",
             )),
             Some(Outcome::Busy(refusal)) => {
-                self.known = queue || known || repeated;
+                self.known = queueing == Queueing::Always || refusal.queued || known || repeated;
                 self.was_behind = behind;
                 let server = refusal.server_time;
                 self.anchor = server.map(|server| Anchor {

@@ -14,16 +14,16 @@ impl Engine {
     pub(super) fn check_waiters(self: &Arc<Self>, lease: &ActiveLease) {
         let engine = Arc::clone(self);
         let release = lease.release();
-        #[cfg(feature = "redis")]
-        if let lane @ Lane::Runtime(_) = self.store.acquiring_lane()
+        let route = self.store.acquire_route(self.tokens.manager());
+        if route.lane.runtime().is_some()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            runtime.spawn(check(engine, release, lane));
+            runtime.spawn(check(engine, release, Lane::of_this_task()));
             return;
         }
         let open = self.keeper.open_task();
         self.keeper.run(Box::pin(async move {
-            check(engine, release, Lane::Keeper).await;
+            check(engine, release, Lane::KEEPER).await;
             drop(open);
         }));
     }

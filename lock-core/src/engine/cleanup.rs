@@ -13,10 +13,6 @@ use crate::lease::backoff::{pause_after_failure, pause_after_refusal};
 use crate::store::{Lane, Operation, Outcome, Release, Store};
 use crate::timer::Timers;
 
-/// The time after which a command that was not answered has arrived or never will: the redis store's sockets
-/// give up on unacknowledged data after 5 s (`TCP_USER_TIMEOUT`).
-const LATE_DUPLICATE: Duration = Duration::from_secs(6);
-
 /// One lease to give back.
 pub(crate) struct Cleanup {
     release: Release,
@@ -168,7 +164,7 @@ impl Cleanup {
         self.is_done(open);
         // Neither `drain` nor the end of the keeper waits for this, because there is most likely nothing.
         if late_duplicate {
-            sleep(LATE_DUPLICATE).await;
+            sleep(sender.store.limits().late_duplicate).await;
             sender.until_answered(&release, ttl).await;
         }
     }
@@ -187,7 +183,7 @@ impl Sender {
         let end = self.timers.now() + ttl;
         let (mut failures, mut refusals) = (0, 0);
         loop {
-            let answer = self.store.execute(operation.clone(), Lane::Keeper);
+            let answer = self.store.execute(operation.clone(), Lane::KEEPER);
             let pause = match timeout(self.operation_timeout, answer).await {
                 Ok(Outcome::Released(_)) => return,
                 _ if self.timers.now() >= end => {

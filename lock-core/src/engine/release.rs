@@ -61,8 +61,8 @@ impl Engine {
 
     /// Has the caller's runtime release a lease that was held to its end, if that runtime goes on.
     pub(crate) fn release_deferred(self: &Arc<Self>, lease: &Arc<ActiveLease>) {
-        let lane = self.store.ordered_lane();
-        let Some((lane, busy)) = lane.filter(|_| !lease.has_late_duplicate()) else {
+        let route = self.store.release_route();
+        let Some(route) = route.filter(|_| !lease.has_late_duplicate()) else {
             return self.release_later(lease);
         };
         let deferred = DeferredRelease::new(Cleanup::release(self, lease));
@@ -71,7 +71,11 @@ impl Engine {
             left => self.queue.leave(lease, left),
         }
         // Among many requests that are sent together, the release and the next acquire are too.
-        deferred.go(lane, if busy { Start::Now } else { Start::Soon });
+        let start = match route.batched {
+            true => Start::Now,
+            false => Start::Soon,
+        };
+        deferred.go(route.lane, start);
     }
 
     /// Discards a lost lease: deletes its key if that is still there, and hands a free key to the first

@@ -158,7 +158,7 @@ async fn renew(
             .min(left.unwrap_or_default() / 2);
         let sent = keeper.timers.now();
         let operation = Operation::Extend(extensions);
-        let outcome = tokio::time::timeout(patience, store.execute(operation, Lane::Keeper)).await;
+        let outcome = tokio::time::timeout(patience, store.execute(operation, Lane::KEEPER)).await;
         let answers = match outcome {
             Ok(Outcome::Extended(answers)) if answers.len() == part.len() => answers,
             Ok(Outcome::Failed(failure)) if failure.is_final() && part.len() > 1 => {

@@ -79,6 +79,7 @@ mod tests {
         Refusal {
             cooling: false,
             remaining: remaining.map(Duration::from_millis),
+            queued: pushed,
             pushed,
             server_time: None,
         }

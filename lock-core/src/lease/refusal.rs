@@ -14,6 +14,8 @@ pub(crate) struct Refusal {
     /// The time for which the key stays taken if its owner does not extend it. `None` means that
     /// the key never expires.
     pub(crate) remaining: Option<Duration>,
+    /// The refused waiter stands in the store's queue.
+    pub(crate) queued: bool,
     /// The owner's release will be pushed to the refused waiter, so the waiter need not poll.
     ///
     /// That holds if the waiter stands in the queue and receives pushes, and the owner is a client

@@ -227,6 +227,7 @@ impl Waiter {
                 let refusal = Refusal {
                     cooling: false,
                     remaining: Some(Duration::from_millis(left)),
+                    queued: stands,
                     pushed: stands && value != Value::Stranger,
                     server_time: Some(server),
                 };

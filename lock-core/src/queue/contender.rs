@@ -168,6 +168,7 @@ impl Contender {
         let refusal = Refusal {
             cooling: false,
             remaining: Some(lease.remaining()),
+            queued: false,
             pushed: true,
             server_time: None,
         };

@@ -320,6 +320,7 @@ pub(crate) fn held_fact(lease: &ActiveLease, now: Moment) -> Option<Refusal> {
     (!remaining.is_zero()).then_some(Refusal {
         cooling: false,
         remaining: Some(remaining),
+        queued: false,
         pushed: true,
         server_time: None,
     })

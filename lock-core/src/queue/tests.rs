@@ -11,7 +11,7 @@ use crate::base::clock::ServerTime;
 use crate::base::fence::FencingToken;
 use crate::engine::Engine;
 use crate::lease::LeaseOptions;
-use crate::store::{Grant, News, Replaced};
+use crate::store::{Grant, Lane, News, Replaced};
 
 fn engine() -> Arc<Engine> {
     Arc::clone(LockManager::in_memory().engine())
@@ -49,7 +49,7 @@ fn another(engine: &Arc<Engine>) -> Arc<ActiveLease> {
 /// Which lease the question for this one steps over.
 fn names(engine: &Engine, contender: &Contender, lease: &Arc<ActiveLease>) -> Option<Replaced> {
     let now = engine.now();
-    let before = contender.asking(lease, engine.store.lane(), None, now);
+    let before = contender.asking(lease, Lane::KEEPER, None, now);
     let before = before.expect("it has the seat");
     before.map(|before| before.lease)
 }

@@ -1,10 +1,34 @@
-//! What a lock needs of a store, and nothing of how a store does it.
+//! The interface between locks and the places that keep them.
 //!
-//! One object-safe trait with one method for all operations: batching, a hand-over queue or several
-//! keys at once will be new [`Operation`]s, not new methods. The outcomes tell three things apart
-//! that must never be confused: *busy* (a fact), *not yours* (a fact), and *unknown*.
+//! A store keeps keys, each with a token and an end, and a queue of waiters for each key. There are three: the
+//! embedded one ([`memory`]), Redis ([`redis`]), and several stores as one ([`quorum`]). The rest of the crate knows
+//! a store by the trait [`Store`] only.
+//!
+//! # Writing a store
+//!
+//! A new kind of store is one folder here, one line below that names it, and one scheme in `api/url`.
+//!
+//! 1. [`Store::execute`] runs an [`Operation`]. The comments of its variants are the contract. Three rules hold for
+//!    all of them:
+//!    * An operation that is sent twice with one token has the same effect as once: one grant, never two.
+//!    * [`Outcome::Busy`] and [`Released::Other`] are facts that the store has seen. A store that does not know answers
+//!      [`Outcome::Failed`], and says by [`Failure::ambiguous`] whether the operation may have happened.
+//!    * A fencing token is above every fencing token that the store gave or was told of for the key before.
+//! 2. [`Store::background`] connects, reconnects and reports [`Event`]s for as long as the manager lives.
+//!    A waiter also polls, so a lost event costs time and never a lock.
+//! 3. [`Store::limits`] says how late a duplicate may arrive, and how long an outage is waited out.
+//! 4. A store with several connections chooses the lanes ([`Store::acquire_route`], [`Store::release_route`]).
+//!
+//! A lease ends for its owner by a local deadline, counted from before the operation was handed to the store
+//! ([`deadline`](crate::lease::deadline)). A store that knows the end itself, because it keeps a session alive for
+//! example, adds that end to [`Outcome::Granted`] and to [`Grant`](crate::lease::Grant), and an [`Event`] for a
+//! lease that it has lost: each is one field or one variant, and one arm in `engine/`.
+//!
+//! The conformance suite (`tests/it/conformance`) runs each of its cases on every store, and so says whether a store
+//! keeps the contract. Add the store to its macro `on_every_store`.
 
 mod event;
+mod lane;
 mod memory;
 mod operation;
 mod outcome;
@@ -15,105 +39,93 @@ mod vote;
 
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::audit::Finding;
 pub(crate) use crate::base::BoxFuture;
 use crate::base::acks::Acks;
 use crate::base::token::{Address, Token};
+use crate::lease::backoff::OUTAGE;
 
 pub(crate) use self::event::{Event, Events, News};
+pub(crate) use self::lane::{AcquireRoute, Lane, ReleaseRoute};
 pub(crate) use self::memory::MemoryStore;
-pub(crate) use self::operation::{Acquire, Extension, Operation, Release, Replaced};
+pub(crate) use self::operation::{Acquire, Extension, Operation, Queueing, Release, Replaced};
 pub(crate) use self::outcome::{Extended, Failure, Outcome, Released};
 pub(crate) use self::quorum::{MOST_NODES, QuorumNode, QuorumSettings, QuorumStore};
 #[cfg(feature = "redis")]
 pub(crate) use self::redis::{RedisStore, ReplicaAcks, Servers};
 pub(crate) use crate::lease::{Grant, Refusal};
 
-/// Where locks live. Private until 1.0: the operations are still growing.
+/// A place that keeps locks. Private until 1.0, because the operations are still growing.
 ///
-/// Every operation may be sent twice with one token and then answers the same: the same grant,
-/// never two. Dropping the future of an operation says nothing about whether it happened.
+/// All operations share one method, so that a new one is a variant of [`Operation`]. Dropping the future of an
+/// operation says nothing about whether the operation happened.
 pub(crate) trait Store: Debug + Send + Sync {
-    /// Runs one operation. Resolves whenever the store answers or its link breaks; how long to wait
-    /// for that is the caller's business.
+    /// Runs one operation.
+    ///
+    /// Resolves when the store answers or its connection breaks. The caller decides how long it waits for that.
     fn execute(&self, operation: Operation, lane: Lane) -> BoxFuture<'_, Outcome>;
 
-    /// What the store does on its own for as long as its manager lives: connect, receive pushes,
-    /// reconnect. Runs on the keeper's thread; what must precede the first operation is done by the
-    /// time the call returns.
+    /// Connects, receives pushes and reconnects, for as long as the manager lives.
+    ///
+    /// Runs on the keeper's thread. Whatever must precede the first operation is done when the call returns.
     fn background(self: Arc<Self>, events: Events) -> BoxFuture<'static, ()>;
 
     /// Resolves when the store can be used, or says why it cannot.
     fn ready(&self) -> BoxFuture<'_, Result<(), Failure>>;
 
-    /// What is wrong with how the store is set up.
+    /// Lists problems of the store's settings.
     fn audit(&self) -> BoxFuture<'_, Result<Vec<Finding>, Failure>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    /// Keys of one number live on one server, those of others elsewhere: what is the matter with one
-    /// of them must not keep the others waiting.
+    /// Names the part of the store that has the key, so that trouble with one part does not delay the others.
     fn shard(&self, _key: &str) -> u32 {
         0
     }
 
-    /// The lane of the calling task, to be able to undo on it what was sent on it.
-    fn lane(&self) -> Lane {
-        Lane::Keeper
+    /// Chooses the lane of an acquire by the calling task, and the address of its pushes.
+    fn acquire_route(&self, manager: Address) -> AcquireRoute {
+        AcquireRoute {
+            lane: Lane::KEEPER,
+            address: manager,
+        }
     }
 
-    /// As [`lane`](Store::lane), for acquires and what undoes them.
-    fn acquiring_lane(&self) -> Lane {
-        self.lane()
-    }
-
-    /// Whether the key went from waiter to waiter a moment ago: whoever wants to wait asks to be queued
-    /// at once.
-    fn is_contended(&self, _key: &str) -> bool {
-        false
-    }
-
-    /// Where a waiter is told what becomes of it, if it asks on this lane.
-    fn address(&self, manager: Address, _lane: Lane) -> Address {
-        manager
-    }
-
-    /// The lane of the calling task, if whatever is sent by it from now on is done in that order; and
-    /// whether so much goes by it that it goes together.
-    fn ordered_lane(&self) -> Option<(Lane, bool)> {
+    /// Chooses the lane of a release that the calling task does not wait for; `None`: the keeper sends it.
+    ///
+    /// A later acquire of the task must arrive behind it, by the same lane.
+    fn release_route(&self) -> Option<ReleaseRoute> {
         None
     }
 
-    /// On how many servers the lease stands, of how many.
+    /// Says how late a duplicate may arrive and how long an outage is waited out.
+    fn limits(&self) -> Limits {
+        Limits::default()
+    }
+
+    /// Counts the servers that hold the lease.
     fn acks(&self, _: Token) -> Acks {
         Acks::ONE_OF_ONE
     }
 }
 
-/// Which link an operation goes by. Within one lane operations arrive in the order they were sent;
-/// nothing relies on an order between lanes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lane {
-    /// The keeper's own link, driven by its thread.
-    Keeper,
-    /// The link of one of the application's runtimes, driven there.
-    #[cfg(feature = "redis")]
-    Runtime(tokio::runtime::Id),
-    /// As those, for what replicas have to acknowledge before it counts; `None`: the keeper's.
-    #[cfg(feature = "redis")]
-    Acknowledged(Option<tokio::runtime::Id>),
+/// The times that depend on the kind of store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// A command that was sent and not answered has arrived by then, or never will. An acquire that may
+    /// arrive late is undone once more after this time.
+    pub(crate) late_duplicate: Duration,
+    /// A waiter gives up when its questions have failed for this long.
+    pub(crate) outage: Duration,
 }
 
-#[cfg(feature = "redis")]
-impl Lane {
-    /// Whether the calling task may connect it, if need be.
-    pub(crate) fn is_here(self) -> bool {
-        match self {
-            Lane::Keeper | Lane::Acknowledged(None) => true,
-            Lane::Runtime(runtime) | Lane::Acknowledged(Some(runtime)) => {
-                tokio::runtime::Handle::try_current().is_ok_and(|handle| handle.id() == runtime)
-            }
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            late_duplicate: Duration::from_secs(6),
+            outage: OUTAGE,
         }
     }
 }

@@ -56,20 +56,37 @@ pub(crate) struct Acquire {
     pub(crate) key: Arc<str>,
     pub(crate) token: Token,
     pub(crate) ttl: Duration,
-    /// Whether a refused acquire enters the queue of waiters.
-    pub(crate) queue: bool,
+    pub(crate) queueing: Queueing,
     /// The lease of this process whose release is still under way. The store counts its key as free.
     pub(crate) replaces: Option<Replaced>,
     /// Whether an earlier send of this token may have arrived.
     pub(crate) repeated: bool,
 }
 
-#[cfg(feature = "redis")]
 impl Acquire {
-    /// Whether it is a first attempt, which supersedes no lease and enters no queue.
-    pub(crate) fn is_first(&self) -> bool {
-        !self.queue && !self.repeated && self.replaces.is_none()
+    /// Whether a refusal puts it into the queue of waiters.
+    pub(crate) fn queues(&self) -> bool {
+        self.queueing == Queueing::Always
     }
+
+    /// Whether it is a first attempt, which supersedes no lease and enters no queue.
+    #[cfg(feature = "redis")]
+    pub(crate) fn is_first(&self) -> bool {
+        !self.queues() && !self.repeated && self.replaces.is_none()
+    }
+}
+
+/// Says whether a refused acquire enters the store's queue of waiters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Queueing {
+    /// Its caller does not wait.
+    Never,
+    /// Its caller waits, and asks again if it was not queued.
+    ///
+    /// A store that expects a refusal queues it now and so saves the second question. Others take it for
+    /// [`Never`](Queueing::Never).
+    IfContended,
+    Always,
 }
 
 /// A lease of this process that has ended, maybe before the store has heard of it.

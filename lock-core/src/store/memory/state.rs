@@ -243,7 +243,7 @@ impl State {
 
     /// A refused token stands in the queue, if it wants to.
     pub(super) fn refuse(&mut self, acquire: &Acquire) {
-        if acquire.queue {
+        if acquire.queues() {
             let waiting = self.queues.entry(Arc::clone(&acquire.key)).or_default();
             if !waiting.contains(&acquire.token) {
                 waiting.push_back(acquire.token);
@@ -330,7 +330,8 @@ fn refusal(cooling: bool, remaining: Duration, of: &Acquire) -> Refusal {
     Refusal {
         cooling,
         remaining: Some(remaining),
-        pushed: of.queue,
+        queued: of.queues(),
+        pushed: of.queues(),
         server_time: None,
     }
 }
@@ -339,6 +340,7 @@ fn refusal(cooling: bool, remaining: Duration, of: &Acquire) -> Refusal {
 mod tests {
     use super::*;
     use crate::base::token::TokenSource;
+    use crate::store::Queueing;
 
     fn fence(outcome: &Outcome) -> u64 {
         match outcome {
@@ -356,7 +358,7 @@ mod tests {
             key: key.into(),
             token: tokens.fresh(),
             ttl,
-            queue: false,
+            queueing: Queueing::Never,
             replaces: None,
             repeated: false,
         };
@@ -384,7 +386,7 @@ mod tests {
                 key: key.into(),
                 token: tokens.fresh(),
                 ttl: Duration::from_secs(1),
-                queue: false,
+                queueing: Queueing::Never,
                 replaces: None,
                 repeated: false,
             };

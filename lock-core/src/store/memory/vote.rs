@@ -82,7 +82,8 @@ impl State {
                     refusal: Refusal {
                         cooling: matches!(owner, Owner::Cooling(_)),
                         remaining: Some(expires.since(now)),
-                        pushed: acquire.queue,
+                        queued: acquire.queues(),
+                        pushed: acquire.queues(),
                         server_time: None,
                     },
                     highest: accepted.map_or(0, |(number, _)| number),

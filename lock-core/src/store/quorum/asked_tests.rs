@@ -13,7 +13,7 @@ use crate::base::clock::Clock;
 use crate::base::sync::lock;
 use crate::base::token::{Address, Token, TokenSource};
 use crate::store::vote::{Propose, Vote, VoteOperation, VoteOutcome, Withdrawal};
-use crate::store::{Acquire, Lane, MemoryStore, Operation, Outcome, Release, Store};
+use crate::store::{Acquire, Lane, MemoryStore, Operation, Outcome, Queueing, Release, Store};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const TTL: Duration = Duration::from_secs(60);
@@ -61,7 +61,7 @@ async fn has_a_high_number(node: &Arc<MemoryStore>, token: Token) {
             key: "k".into(),
             token,
             ttl: TTL,
-            queue: false,
+            queueing: Queueing::Never,
             replaces: None,
             repeated: false,
         },
@@ -76,7 +76,7 @@ async fn has_a_high_number(node: &Arc<MemoryStore>, token: Token) {
         fence: None,
         in_background: false,
     };
-    let vote = node.execute(Operation::Vote(propose), Lane::Keeper).await;
+    let vote = node.execute(Operation::Vote(propose), Lane::KEEPER).await;
     let accepted = VoteOutcome::voted(Vote::Yes {
         accepted: true,
         highest: 1 << 51,
@@ -86,7 +86,7 @@ async fn has_a_high_number(node: &Arc<MemoryStore>, token: Token) {
         format!("{:?}", Outcome::Vote(accepted))
     );
     let withdraw = VoteOperation::Withdraw(withdraw, Withdrawal::Over, None);
-    node.execute(Operation::Vote(withdraw), Lane::Keeper).await;
+    node.execute(Operation::Vote(withdraw), Lane::KEEPER).await;
 }
 
 #[tokio::test]
@@ -127,7 +127,7 @@ async fn a_vote_is_not_taken_back_beside_a_question_whose_answer_will_count() {
     // What was sent long ago arrives after all.
     let late = lock(&slow.late).take();
     if let Some(late) = late {
-        slow.node.execute(late, Lane::Keeper).await;
+        slow.node.execute(late, Lane::KEEPER).await;
     }
     for node in &nodes {
         let free = take(node, strangers.fresh()).await;

@@ -10,15 +10,16 @@ use crate::base::sync::lock;
 use crate::store::Release;
 use crate::store::vote::{UpTo, VoteOperation, Withdrawal};
 
-/// A command that was sent on a link that never answered has arrived by then or never will.
-const LATE_DUPLICATE: Duration = Duration::from_secs(6);
 /// Until a node that has refused it is told again.
 const REFUSED: Duration = Duration::from_secs(1);
 /// What does not find room ends by its ttl.
 const MOST: usize = 100_000;
 
-#[derive(Default)]
-pub(super) struct LeftOvers(Mutex<Vec<LeftOver>>);
+pub(super) struct LeftOvers {
+    all: Mutex<Vec<LeftOver>>,
+    /// See [`Limits`](crate::store::Limits).
+    late_duplicate: Duration,
+}
 
 #[derive(Clone)]
 pub(super) struct LeftOver {
@@ -49,10 +50,17 @@ impl LeftOver {
 }
 
 impl LeftOvers {
+    pub(super) fn new(late_duplicate: Duration) -> Self {
+        Self {
+            all: Mutex::default(),
+            late_duplicate,
+        }
+    }
+
     /// A question of it was sent and not answered, and may still arrive.
     pub(super) fn add(&self, undoing: &Undoing, now: Moment) {
-        let until = now + undoing.release.ttl + LATE_DUPLICATE;
-        let mut all = lock(&self.0);
+        let until = now + undoing.release.ttl + self.late_duplicate;
+        let mut all = lock(&self.all);
         if all.len() >= MOST {
             all.retain(|left| left.until > now);
         }
@@ -71,7 +79,7 @@ impl LeftOvers {
     /// What is due. Whoever takes it puts back what fails.
     pub(super) fn take(&self, now: Moment) -> Vec<LeftOver> {
         let mut due = Vec::new();
-        lock(&self.0).retain(|left| {
+        lock(&self.all).retain(|left| {
             if left.at <= now && left.until > now {
                 due.push(left.clone());
             }
@@ -81,7 +89,7 @@ impl LeftOvers {
     }
 
     pub(super) fn put_back(&self, left: LeftOver) {
-        lock(&self.0).push(left);
+        lock(&self.all).push(left);
     }
 
     /// The node refuses it, because a right or a setting is wrong, which may be over the next time.
@@ -98,7 +106,7 @@ impl LeftOvers {
             left.spread.resolved(place);
         } else {
             self.put_back(LeftOver {
-                at: now + LATE_DUPLICATE,
+                at: now + self.late_duplicate,
                 doubtful: false,
                 ..left
             });
@@ -107,7 +115,7 @@ impl LeftOvers {
 
     /// When there is something to do next.
     pub(super) fn due(&self) -> Option<Moment> {
-        lock(&self.0).iter().map(|left| left.at).min()
+        lock(&self.all).iter().map(|left| left.at).min()
     }
 }
 
@@ -117,6 +125,7 @@ mod tests {
     use crate::base::token::{Address, TokenSource};
     use crate::store::Lane;
 
+    const LATE: Duration = Duration::from_secs(6);
     const NOW: Moment = Moment(1_000_000_000);
 
     fn undoing(spread: &Arc<Spread>) -> Undoing {
@@ -126,13 +135,13 @@ mod tests {
             token,
             Duration::from_secs(10),
             spread,
-            Lane::Keeper,
+            Lane::KEEPER,
         )
     }
 
     #[test]
     fn what_may_arrive_late_is_undone_twice() {
-        let left_overs = LeftOvers::default();
+        let left_overs = LeftOvers::new(LATE);
         let spread = Arc::new(Spread::default());
         assert!(spread.claim(0));
         left_overs.add(&undoing(&spread), NOW);
@@ -143,9 +152,9 @@ mod tests {
         }
         assert!(left_overs.take(NOW).is_empty());
         assert!(!spread.may_ask(0));
-        assert_eq!(left_overs.due(), Some(NOW + LATE_DUPLICATE));
-        for left in left_overs.take(NOW + LATE_DUPLICATE) {
-            left_overs.told(0, left, NOW + LATE_DUPLICATE);
+        assert_eq!(left_overs.due(), Some(NOW + LATE));
+        for left in left_overs.take(NOW + LATE) {
+            left_overs.told(0, left, NOW + LATE);
         }
         assert_eq!(left_overs.due(), None);
         assert!(spread.may_ask(0), "nothing more can arrive");
@@ -153,7 +162,7 @@ mod tests {
 
     #[test]
     fn what_has_run_out_is_forgotten() {
-        let left_overs = LeftOvers::default();
+        let left_overs = LeftOvers::new(LATE);
         left_overs.add(&undoing(&Arc::default()), NOW);
         assert!(left_overs.take(NOW + Duration::from_secs(16)).is_empty());
         assert_eq!(left_overs.due(), None);

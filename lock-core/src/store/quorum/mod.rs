@@ -56,12 +56,12 @@ use self::bootstrap::Opening;
 use self::leases::Leases;
 use self::node::{Census, Node};
 use self::proposal_number::Numbers;
-use super::{BoxFuture, Events, Failure, Lane, Operation, Outcome, Store};
+use super::{AcquireRoute, BoxFuture, Events, Failure, Lane, Limits, Operation, Outcome, Store};
 use crate::audit::Finding;
 use crate::base::acks::Acks;
 use crate::base::error::Error;
 use crate::base::sync::lock;
-use crate::base::token::{Token, TokenSource};
+use crate::base::token::{Address, Token, TokenSource};
 use crate::lease::yield_turn::YieldedKeys;
 use crate::timer::Timers;
 
@@ -216,8 +216,21 @@ impl Store for QuorumStore {
         })
     }
 
-    fn lane(&self) -> Lane {
-        self.quorum.nodes[0].store.lane()
+    fn acquire_route(&self, manager: Address) -> AcquireRoute {
+        // The nodes are stores of one kind. A waiter's token is one for all of them, so its pushes arrive at
+        // the manager's own address.
+        AcquireRoute {
+            lane: self.quorum.nodes[0].store.acquire_route(manager).lane,
+            address: manager,
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        let nodes = self.quorum.nodes.iter().map(|node| node.store.limits());
+        nodes.fold(Limits::default(), |longest, node| Limits {
+            late_duplicate: longest.late_duplicate.max(node.late_duplicate),
+            outage: longest.outage.max(node.outage),
+        })
     }
 
     fn acks(&self, token: Token) -> Acks {

@@ -42,14 +42,14 @@ pub(super) struct Node {
 impl Node {
     pub(super) fn new(node: QuorumNode, changed: &Arc<watch::Sender<()>>) -> Arc<Self> {
         Arc::new(Self {
-            store: node.store,
             shown: node.shown,
             standing: AtomicU8::new(NEW),
             kept_out: AtomicBool::new(false),
             why: Mutex::default(),
-            left_overs: LeftOvers::default(),
+            left_overs: LeftOvers::new(node.store.limits().late_duplicate),
             bell: Notify::new(),
             changed: Arc::clone(changed),
+            store: node.store,
         })
     }
 

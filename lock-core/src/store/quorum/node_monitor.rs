@@ -85,7 +85,7 @@ impl Quorum {
             max_ttl: self.settings.max_ttl,
             name: self.names.fresh(),
         });
-        let answer = node.store.execute(Operation::Vote(join), Lane::Keeper);
+        let answer = node.store.execute(Operation::Vote(join), Lane::KEEPER);
         match timeout(self.settings.operation_timeout, answer).await {
             Ok(Outcome::Vote(VoteOutcome::Joined(joined))) => {
                 self.met(place, sent, welcome, joined)
@@ -151,7 +151,7 @@ impl Quorum {
         for some in due.chunks(AT_ONCE) {
             let releases = some.iter().map(|left| {
                 let withdraw = left.withdraw();
-                node.ask(Operation::Vote(withdraw), Lane::Keeper)
+                node.ask(Operation::Vote(withdraw), Lane::KEEPER)
             });
             // Begun together, so that they share their way.
             let releases: Vec<_> = releases.map(tokio::spawn).collect();

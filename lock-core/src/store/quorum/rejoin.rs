@@ -15,7 +15,7 @@ use super::proposal_number;
 use super::undo::Undoing;
 use super::vote_ledger::Spread;
 use crate::store::vote::{Propose, Reserve, Vote, VoteOperation, VoteOutcome};
-use crate::store::{Acquire, Extension, Lane, Operation, Outcome};
+use crate::store::{Acquire, Extension, Lane, Operation, Outcome, Queueing};
 
 /// How many leases at once: a node that has lost all of them has them again some renewals later.
 pub(super) const AT_ONCE: usize = 32;
@@ -41,7 +41,7 @@ impl Quorum {
                 key: Arc::clone(&extension.key),
                 token: extension.token,
                 ttl: extension.ttl,
-                queue: false,
+                queueing: Queueing::Never,
                 replaces: None,
                 repeated: false,
             },

@@ -93,7 +93,7 @@ impl Scene {
                 fence: None,
                 in_background: false,
             });
-            node.execute(release, Lane::Keeper).await;
+            node.execute(release, Lane::KEEPER).await;
         }
     }
 
@@ -117,7 +117,7 @@ impl Scene {
         self.becomes("it is free", |node| node.counts().0 == 0)
             .await;
         let first = lock(&self.odd.first).clone().expect("it was asked");
-        let vote = self.nodes[0].execute(first, Lane::Keeper).await;
+        let vote = self.nodes[0].execute(first, Lane::KEEPER).await;
         let takes_it = matches!(
             vote,
             Outcome::Vote(VoteOutcome::Voted {

@@ -178,6 +178,7 @@ pub(super) fn refusal(ballots: &[Ballot]) -> Refusal {
     Refusal {
         cooling: taken().filter(|refusal| refusal.cooling).count() * 2 > taken().count(),
         remaining: last,
+        queued: taken().filter(|refusal| refusal.queued).count() >= quorum,
         pushed,
         server_time: None,
     }

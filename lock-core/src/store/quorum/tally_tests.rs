@@ -13,6 +13,7 @@ fn taken_by(owner: &str, remaining: Option<u64>) -> Ballot {
         refusal: Refusal {
             cooling: owner.starts_with("cooling"),
             remaining: remaining.map(Duration::from_millis),
+            queued: true,
             pushed: true,
             server_time: None,
         },

@@ -12,7 +12,7 @@ use crate::base::settings::Settings;
 use crate::base::token::Token;
 use crate::engine::Engine;
 use crate::store::{
-    Acquire, BoxFuture, Events, Failure, Lane, MemoryStore, Operation, Outcome, Store,
+    Acquire, BoxFuture, Events, Failure, Lane, MemoryStore, Operation, Outcome, Queueing, Store,
 };
 
 /// An embedded node, and what a test makes of the operations on their way to it.
@@ -60,10 +60,10 @@ pub(super) async fn take(node: &Arc<MemoryStore>, token: Token) -> bool {
         key: "k".into(),
         token,
         ttl: Duration::from_secs(60),
-        queue: false,
+        queueing: Queueing::Never,
         replaces: None,
         repeated: false,
     });
-    let outcome = node.execute(acquire, Lane::Keeper).await;
+    let outcome = node.execute(acquire, Lane::KEEPER).await;
     matches!(outcome, Outcome::Granted(_))
 }

@@ -71,7 +71,7 @@ impl Between for Odd {
 impl Odd {
     async fn what_is_late_arrives(&self) {
         let late = lock(&self.late).clone().expect("something is late");
-        self.node.execute(late, Lane::Keeper).await;
+        self.node.execute(late, Lane::KEEPER).await;
     }
 }
 
@@ -83,7 +83,7 @@ async fn give_back(node: &Arc<MemoryStore>, token: Token) {
         fence: None,
         in_background: false,
     });
-    let outcome = node.execute(release, Lane::Keeper).await;
+    let outcome = node.execute(release, Lane::KEEPER).await;
     assert!(matches!(outcome, Outcome::Released(Released::Yes)));
 }
 

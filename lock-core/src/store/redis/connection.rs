@@ -18,7 +18,7 @@ use crate::base::token::Token;
 use crate::store::Failure;
 
 /// Data that the server's machine does not acknowledge for this long ends a connection.
-const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
+pub(super) const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
 /// With so many bytes to write it writes, before it takes more: the server then works on one batch while
 /// the next is made ready, instead of all of them at once while the client waits.
 const FULL: usize = 1024;

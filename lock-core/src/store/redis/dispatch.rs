@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use super::RedisStore;
 use super::connection::Connection;
+use super::replicas::ACKNOWLEDGED;
 use super::send_error::Elsewhere;
 use super::send_error::Trouble;
 use super::topology::Node;
 use crate::base::clock::{Clock, Moment};
-use crate::lease::Refusal;
 use crate::store::{Acquire, BoxFuture, Failure, Lane, Operation, Outcome};
 
 /// What is sent to one server in one go.
@@ -76,7 +76,7 @@ impl RedisStore {
                 None => Box::pin(self.send(&operation, &connection)).await,
             };
             match answered {
-                Ok(outcome) => self.as_told(outcome, false),
+                Ok(outcome) => outcome,
                 Err(trouble) => {
                     let met = Some((trouble, node, connection));
                     Box::pin(self.set_out_with(operation, lane, met)).await
@@ -139,7 +139,8 @@ impl RedisStore {
                 continue;
             };
             match self.send_errand(&errand, journey.lane, &connection).await {
-                Ok(outcome) => return Ok(self.as_told(outcome, journey.again)),
+                Ok(outcome) if journey.again => return Ok(outcome.of_the_last_send()),
+                Ok(outcome) => return Ok(outcome),
                 Err(trouble) => {
                     errand.note_trouble(&trouble);
                     Box::pin(self.go_on(trouble, node, &connection, journey)).await?;
@@ -159,27 +160,10 @@ impl RedisStore {
             Errand::Part(part) => Box::pin(self.send_part(part, on)).await?,
         };
         match (&self.replicas, lane) {
-            (Some(replicas), Lane::Acknowledged(_)) => {
+            (Some(replicas), lane) if lane.channel() == ACKNOWLEDGED => {
                 Box::pin(self.once_acknowledged(replicas, errand.acquire(), outcome, on)).await
             }
             _ => Ok(outcome),
-        }
-    }
-
-    /// What an answer says, wherever it comes from. `again`: an earlier send was not answered.
-    fn as_told(&self, outcome: Outcome, again: bool) -> Outcome {
-        let outcome = match outcome {
-            // Another server, with another clock, may give the key away.
-            Outcome::Busy(refusal) if !self.topology.is_one_server() => Outcome::Busy(Refusal {
-                server_time: None,
-                ..refusal
-            }),
-            outcome => outcome,
-        };
-        if again {
-            outcome.of_the_last_send()
-        } else {
-            outcome
         }
     }
 

@@ -38,7 +38,7 @@ impl RedisStore {
             }
             // What it steps over is told apart on one server only.
             Operation::Acquire(acquire)
-                if !acquire.queue && !acquire.repeated && !self.topology.is_cluster() =>
+                if !acquire.queues() && !acquire.repeated && !self.topology.is_cluster() =>
             {
                 let before = acquire.replaces?;
                 Some(Quick::Alone(

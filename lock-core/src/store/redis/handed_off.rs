@@ -90,7 +90,7 @@ impl Given {
     /// This acquire was refused, though it stepped over a lease of its own process: somebody was
     /// given the key. Who waits itself asks again by itself.
     pub(super) fn note_refused(&self, acquire: &Acquire) {
-        if acquire.replaces.is_some() && !acquire.queue {
+        if acquire.replaces.is_some() && !acquire.queues() {
             self.note(&Release {
                 key: Arc::clone(&acquire.key),
                 token: acquire.token,
@@ -140,7 +140,7 @@ impl RedisStore {
                 continue;
             };
             for watched in over {
-                let look = self.ask(Operation::Leave(watched.release.clone()), Lane::Keeper);
+                let look = self.ask(Operation::Leave(watched.release.clone()), Lane::KEEPER);
                 // A server that does not answer has other troubles: all who wait ask it again.
                 if let Ok(Outcome::Failed(_)) = timeout(GRANT, look).await {
                     self.given.look_again(watched);

@@ -48,12 +48,16 @@ use self::handed_off::Given;
 use self::keeper_connection::KeeperLink;
 use self::keyspace::Names;
 pub(crate) use self::replicas::ReplicaAcks;
-use self::replicas::Replicas;
+use self::replicas::{ACKNOWLEDGED, Replicas};
+use self::reply::Pushes;
 use self::scripts::Scripts;
 use self::send_error::Trouble;
 pub(crate) use self::topology::Servers;
 use self::topology::{Node, Topology};
-use super::{BoxFuture, Events, Extension, Failure, Lane, Operation, Outcome, Release, Store};
+use super::{
+    AcquireRoute, BoxFuture, Events, Extension, Failure, Lane, Limits, Operation, Outcome,
+    Queueing, Release, ReleaseRoute, Store,
+};
 use crate::audit::Finding;
 use crate::base::error::Error;
 use crate::base::settings::Settings;
@@ -115,38 +119,46 @@ impl RedisStore {
 
     /// The link that is there: also of another runtime, on which the keeper undoes.
     fn open_connection(&self, lane: Lane, node: Node) -> Option<Connection> {
-        match lane {
-            Lane::Runtime(runtime) => self.links.of(runtime, node),
-            Lane::Keeper if self.topology.is_cluster() => {
+        match (lane.channel(), lane.runtime()) {
+            (ACKNOWLEDGED, runtime) => self.replicas.as_ref()?.open_connection(runtime, node),
+            (_, Some(runtime)) => self.links.of(runtime, node),
+            (_, None) if self.topology.is_cluster() => {
                 self.links.of(self.keeper_runtime.get()?.id(), node)
             }
-            Lane::Keeper => self.keeper.open_connection(node),
-            Lane::Acknowledged(runtime) => self.replicas.as_ref()?.open_connection(runtime, node),
+            (_, None) => self.keeper.open_connection(node),
         }
     }
 
     async fn connection(&self, lane: Lane, node: Node) -> Result<Connection, Failure> {
-        match lane {
-            Lane::Runtime(runtime) => match Handle::try_current() {
-                Ok(here) if here.id() == runtime => self.links.on(&here, node).await,
-                // What is to be undone behind another command is not undone behind it elsewhere.
-                _ => Err(Failure::refused("that runtime's connection is gone")),
-            },
-            Lane::Acknowledged(runtime) => match &self.replicas {
+        match (lane.channel(), lane.runtime()) {
+            (ACKNOWLEDGED, runtime) => match &self.replicas {
                 Some(replicas) => replicas.connection(runtime, node).await,
                 None => self.keeper.connection_to(node).await,
             },
-            Lane::Keeper if self.topology.is_cluster() => {
+            (_, Some(runtime)) => match Handle::try_current() {
+                Ok(here) if here.id() == runtime => self.links.on(&here, node).await,
+                // An undo that must follow a command on its connection is not sent on another one.
+                _ => Err(Failure::refused("that runtime's connection is gone")),
+            },
+            (_, None) if self.topology.is_cluster() => {
                 self.links.on(self.keeper_runtime.wait().await, node).await
             }
-            Lane::Keeper => self.keeper.connection_to(node).await,
+            (_, None) => self.keeper.connection_to(node).await,
         }
     }
 
-    /// Whether a waiter that was refused on this connection will be told what becomes of it.
-    fn will_tell(&self, waiter: Token, on: &Connection) -> bool {
-        on.tells(waiter)
-            .unwrap_or_else(|| self.keeper.is_listening())
+    /// Says what a push is worth to a waiter that was refused on this connection.
+    ///
+    /// A pushed grant counts by the clock that the refusal showed, and on one server only: elsewhere another server,
+    /// with another clock, may give the key. Where replicas acknowledge locks, the grant was written on another
+    /// connection, of which `WAIT` on the waiter's own says nothing. The waiter then asks, and so writes the key.
+    fn pushes_to(&self, waiter: Token, on: &Connection) -> Pushes {
+        Pushes {
+            arrive: on
+                .tells(waiter)
+                .unwrap_or_else(|| self.keeper.is_listening()),
+            are_grants: self.topology.is_one_server() && self.replicas.is_none(),
+        }
     }
 
     async fn send(&self, operation: &Operation, on: &Connection) -> Result<Outcome, Trouble> {
@@ -301,8 +313,17 @@ fn in_millis(span: Duration) -> u64 {
 
 impl Store for RedisStore {
     fn execute(&self, operation: Operation, lane: Lane) -> BoxFuture<'_, Outcome> {
-        let lane = match (&operation, &self.replicas) {
-            (Operation::Extend(_), Some(_)) => Lane::Acknowledged(None),
+        let mut operation = operation;
+        let lane = match (&mut operation, &self.replicas) {
+            (Operation::Extend(_), Some(_)) => Lane::KEEPER.on_channel(ACKNOWLEDGED),
+            (Operation::Acquire(acquire), _) if acquire.queueing == Queueing::IfContended => {
+                // A key that went from waiter to waiter a moment ago is taken.
+                acquire.queueing = match self.given.has(&acquire.key) {
+                    true => Queueing::Always,
+                    false => Queueing::Never,
+                };
+                lane
+            }
             _ => lane,
         };
         self.ask(operation, lane)
@@ -354,34 +375,38 @@ impl Store for RedisStore {
         })
     }
 
-    fn is_contended(&self, key: &str) -> bool {
-        self.given.has(key)
-    }
-
-    fn address(&self, manager: Address, lane: Lane) -> Address {
-        match lane {
-            Lane::Runtime(runtime) if !self.topology.is_cluster() => manager.on(runtime),
-            _ => manager,
+    fn acquire_route(&self, manager: Address) -> AcquireRoute {
+        let lane = Lane::of_this_task();
+        if self.replicas.is_some() {
+            let lane = lane.on_channel(ACKNOWLEDGED);
+            return AcquireRoute {
+                lane,
+                address: manager,
+            };
+        }
+        // In a cluster waiters are notified wherever their manager listens, and only there.
+        let runtime = lane.runtime().filter(|_| !self.topology.is_cluster());
+        AcquireRoute {
+            lane,
+            address: runtime.map_or(manager, |runtime| manager.on(runtime)),
         }
     }
 
-    fn lane(&self) -> Lane {
-        Handle::try_current().map_or(Lane::Keeper, |handle| Lane::Runtime(handle.id()))
-    }
-
-    fn ordered_lane(&self) -> Option<(Lane, bool)> {
-        let lane = self.lane();
-        if lane == Lane::Keeper {
-            return None;
-        }
+    fn release_route(&self) -> Option<ReleaseRoute> {
+        let lane = Lane::of_this_task();
+        lane.runtime()?;
         let (_, connection) = self.at_hand(lane)?;
-        Some((lane, connection.is_busy()))
+        Some(ReleaseRoute {
+            lane,
+            batched: connection.is_busy(),
+        })
     }
 
-    fn acquiring_lane(&self) -> Lane {
-        match &self.replicas {
-            None => self.lane(),
-            Some(_) => Lane::Acknowledged(Handle::try_current().ok().map(|here| here.id())),
+    fn limits(&self) -> Limits {
+        Limits {
+            // The sockets give up by then, and with them what was sent.
+            late_duplicate: connection::UNACKNOWLEDGED + Duration::from_secs(1),
+            ..Limits::default()
         }
     }
 }

@@ -17,8 +17,10 @@ use super::keyspace::Names;
 use super::send_error::Trouble;
 use super::topology::{Node, Topology};
 use crate::base::fence::FencingToken;
-use crate::lease::Refusal;
 use crate::store::{Acquire, Extended, Failure, Operation, Outcome, Release, Released};
+
+/// The channel of a runtime's lane for operations that replicas acknowledge.
+pub(super) const ACKNOWLEDGED: u8 = 1;
 
 /// How many replicas are to acknowledge a lock, and how long the server waits for them.
 #[derive(Clone, Copy, Debug)]
@@ -114,12 +116,6 @@ impl RedisStore {
             (Some(acquire), Outcome::Granted(fence)) => {
                 self.granted(replicas, acquire, fence, on).await
             }
-            // A key that a release gives to this waiter is written on another connection, which no
-            // `WAIT` of this one is about. Without an anchor the waiter asks, and so writes it itself.
-            (Some(_), Outcome::Busy(refusal)) => Ok(Outcome::Busy(Refusal {
-                server_time: None,
-                ..refusal
-            })),
             (_, Outcome::Extended(answers)) if answers.contains(&Extended::Yes) => {
                 match replicas.acknowledge(on).await {
                     Ok(()) => Ok(Outcome::Extended(answers)),

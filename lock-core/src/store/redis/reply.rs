@@ -52,8 +52,17 @@ pub(super) fn acquired_by_a_step(answer: &Value) -> Outcome {
     }
 }
 
-/// The answer of the acquire script. `hears`: whether a push to this waiter arrives.
-pub(super) fn acquired(answer: &Value, hears: bool) -> Outcome {
+/// Says what a push is worth to a refused waiter.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pushes {
+    /// Whether pushes to the waiter arrive.
+    pub(super) arrive: bool,
+    /// Whether a pushed grant counts without another question to the server.
+    pub(super) are_grants: bool,
+}
+
+/// Reads the answer of the acquire script.
+pub(super) fn acquired(answer: &Value, pushes: Pushes) -> Outcome {
     let Value::Array(parts) = answer else {
         return not_understood();
     };
@@ -70,8 +79,9 @@ pub(super) fn acquired(answer: &Value, hears: bool) -> Outcome {
             Value::Int(stands @ (0 | 1)),
         ] => match owner(value) {
             Some(owner) => Outcome::Busy(Refusal {
-                server_time: number(time).map(ServerTime),
-                ..refusal(&owner, *left, hears && *stands == 1)
+                queued: *stands == 1,
+                server_time: number(time).map(ServerTime).filter(|_| pushes.are_grants),
+                ..refusal(&owner, *left, pushes.arrive && *stands == 1)
             }),
             None => not_understood(),
         },
@@ -98,6 +108,7 @@ pub(super) fn refusal(value: &str, left: i64, pushed: bool) -> Refusal {
     Refusal {
         cooling: cooling && ours,
         remaining: millis(left),
+        queued: false,
         // Clients of other libraries push nothing when they release, nor does a key without expiry.
         pushed: pushed && left >= 0 && ours,
         server_time: None,

@@ -26,11 +26,16 @@ fn an_answer_that_is_not_understood_is_never_a_grant() {
     ];
     for answer in strange {
         assert!(
-            matches!(acquired(&answer, true), Outcome::Failed(_)),
+            matches!(acquired(&answer, PUSHES), Outcome::Failed(_)),
             "{answer:?}"
         );
     }
 }
+
+const PUSHES: Pushes = Pushes {
+    arrive: true,
+    are_grants: true,
+};
 
 const OURS: &str = "0123456789abcdef/0123456789abcdef0123456789abcdef";
 
@@ -50,9 +55,14 @@ fn refused(stands: i64) -> [Value; 5] {
 fn a_waiter_is_told_of_a_release_only_if_it_stands_in_the_queue_and_hears_pushes() {
     for (stands, hears) in [(0, false), (0, true), (1, false), (1, true)] {
         let answer = Value::Array(refused(stands).to_vec());
-        let Outcome::Busy(refusal) = acquired(&answer, hears) else {
+        let pushes = Pushes {
+            arrive: hears,
+            ..PUSHES
+        };
+        let Outcome::Busy(refusal) = acquired(&answer, pushes) else {
             panic!("a refusal");
         };
+        assert_eq!(refusal.queued, stands == 1);
         assert_eq!(refusal.pushed, stands == 1 && hears);
         assert!(refusal.server_time.is_some());
     }
@@ -61,6 +71,19 @@ fn a_waiter_is_told_of_a_release_only_if_it_stands_in_the_queue_and_hears_pushes
         panic!("a refusal");
     };
     assert!(!refusal.pushed, "a batch lets no waiter stand in a queue");
+}
+
+#[test]
+fn a_waiter_learns_the_servers_clock_only_where_a_pushed_grant_counts() {
+    let answer = Value::Array(refused(1).to_vec());
+    let pushes = Pushes {
+        are_grants: false,
+        ..PUSHES
+    };
+    let Outcome::Busy(refusal) = acquired(&answer, pushes) else {
+        panic!("a refusal");
+    };
+    assert!(refusal.pushed && refusal.server_time.is_none());
 }
 
 #[test]

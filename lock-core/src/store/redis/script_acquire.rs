@@ -25,13 +25,13 @@ impl RedisStore {
             token.as_str(),
             &millis(acquire.ttl),
             &grant(acquire.ttl),
-            if acquire.queue { "1" } else { "0" },
+            if acquire.queues() { "1" } else { "0" },
             replaces.as_deref().unwrap_or_default(),
             self.names.channels(),
             used.as_deref().unwrap_or_default(),
         ];
         let answer = self.scripts.acquire.run(on, &keys, &arguments).await?;
-        let outcome = acquired(&answer, self.will_tell(acquire.token, on));
+        let outcome = acquired(&answer, self.pushes_to(acquire.token, on));
         if let Outcome::Busy(_) = outcome {
             self.given.note_refused(acquire);
         }

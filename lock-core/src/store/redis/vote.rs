@@ -7,6 +7,7 @@ use super::reply::{number, owner, refusal, text};
 use super::send_error::Trouble;
 use super::{RedisStore, grant, millis, scripts};
 use crate::base::clock::ServerTime;
+use crate::lease::Refusal;
 use crate::lease::cohort::GAP;
 use crate::store::vote::{
     BLOCK, Join, Joined, Propose, Reserve, Reserved, UpTo, Vote, VoteOperation, VoteOutcome,
@@ -69,7 +70,7 @@ impl RedisStore {
             &BLOCK.to_string(),
             &millis(propose.max_ttl),
             &grant(acquire.ttl),
-            if acquire.queue { "1" } else { "0" },
+            if acquire.queues() { "1" } else { "0" },
             replaces.as_deref().unwrap_or_default(),
             self.names.channels(),
         ];
@@ -200,7 +201,10 @@ fn vote(answer: &Value, proposed: u64, hears: bool) -> Option<Vote> {
         ] => {
             let owner = owner(value)?;
             Some(Vote::Taken {
-                refusal: refusal(&owner, *left, hears && *stands == 1),
+                refusal: Refusal {
+                    queued: *stands == 1,
+                    ..refusal(&owner, *left, hears && *stands == 1)
+                },
                 owner: owner.into(),
                 highest: number(highest)?,
             })

@@ -11,7 +11,7 @@ use crate::base::token::{Address, TokenSource};
 use crate::store::vote::{
     Propose, Reserve, Reserved, Vote, VoteOperation, VoteOutcome, Withdrawal,
 };
-use crate::store::{Acquire, Lane, MemoryStore, Operation, Outcome, Release, Store};
+use crate::store::{Acquire, Lane, MemoryStore, Operation, Outcome, Queueing, Release, Store};
 
 const TTL: Duration = Duration::from_secs(60);
 /// Operations in one go.
@@ -60,7 +60,7 @@ async fn of_the_store(
                 key,
                 token,
                 ttl: TTL,
-                queue: false,
+                queueing: Queueing::Never,
                 replaces: None,
                 repeated: false,
             },
@@ -85,7 +85,7 @@ async fn of_the_store(
             number: number.into(),
         }),
     };
-    let outcome = node.execute(Operation::Vote(operation), Lane::Keeper).await;
+    let outcome = node.execute(Operation::Vote(operation), Lane::KEEPER).await;
     let Outcome::Vote(outcome) = outcome else {
         panic!("{outcome:?}");
     };

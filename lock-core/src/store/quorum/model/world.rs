@@ -281,6 +281,7 @@ fn vote(answer: Answer) -> Vote {
             refusal: Refusal {
                 cooling: false,
                 remaining: None,
+                queued: false,
                 pushed: false,
                 server_time: None,
             },
