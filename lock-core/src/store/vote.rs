@@ -1,4 +1,4 @@
-//! What a quorum asks its nodes. A node is an ordinary store that also keeps *registers*: see
+//! The questions of a quorum to its nodes. A node is an ordinary store that also keeps *registers*: see
 //! [`quorum`](super::quorum).
 
 use std::sync::Arc;
@@ -27,19 +27,20 @@ pub(crate) fn accepts(register: Option<(u64, bool)>, number: u64) -> bool {
 
 #[derive(Clone, Debug)]
 pub(crate) enum VoteOperation {
-    /// Who is this, and may it vote?
+    /// Registers the node, and asks for its name and whether it votes.
     Join(Join),
     /// Takes the key for the lease, and the number for its fencing tokens.
     Propose(Propose),
-    /// Gives the key back, if it is the lease's. No waiter is given it: a node alone cannot say whose it is.
-    /// `None`: whichever vote of the lease it finds.
+    /// Deletes the key if it is the lease's. No waiter gets it, because one node cannot know who holds a
+    /// majority.
+    /// `None`: withdraws any vote of the lease.
     Withdraw(Release, Withdrawal, Option<UpTo>),
     /// Sets more fencing tokens aside, and says whether anybody stands in the queue of waiters.
     Reserve(Reserve),
 }
 
 impl VoteOperation {
-    /// The key that it is about; nothing, where it is about the node.
+    /// The operation's key; empty for a question about the node.
     #[cfg(feature = "redis")]
     pub(crate) fn key(&self) -> &str {
         match self {
@@ -55,25 +56,25 @@ impl VoteOperation {
 pub(crate) struct Join {
     pub(crate) welcome: Welcome,
     pub(crate) max_ttl: Duration,
-    /// What the node is called from now on, if it has no name yet.
+    /// The name of a node that has none yet.
     pub(crate) name: Token,
 }
 
-/// What becomes of a node that has no data. It may have had some, and have forgotten locks.
+/// Says how to treat a node without data, which may have forgotten locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Welcome {
-    /// Nothing: it is only looked at.
+    /// Leaves the node as it is.
     Look,
-    /// It votes when every lock that it may have forgotten has run out.
+    /// The node votes when every lock that it may have forgotten has run out.
     Wait,
-    /// It votes at once.
+    /// The node votes at once.
     Fresh,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Propose {
     pub(crate) acquire: Acquire,
-    /// In which register the number is kept.
+    /// The register that keeps the number.
     pub(crate) register: u16,
     pub(crate) number: u64,
     pub(crate) max_ttl: Duration,
@@ -81,18 +82,21 @@ pub(crate) struct Propose {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Withdrawal {
-    /// It is over: whoever waits is told.
+    /// The lease is over: the first waiter is notified.
     Over,
-    /// As `Over`, and whoever waits is told to leave the key to others for [`GAP`](crate::lease::cohort::GAP).
+    /// As `Over`, and the notified waiter leaves the key to other clients for
+    /// [`GAP`](crate::lease::cohort::GAP).
     Gap,
-    /// It is over, and was never more than a place in the queue.
+    /// The lease is over, and had only an entry in the queue.
     Leave,
     /// The same lease asks again soon.
     Pause,
 }
 
-/// The votes of a lease that have this number or a lower one. The lease may ask again after a withdrawal, with the
-/// same token: a copy of the withdrawal that arrives then leaves the newer vote alone.
+/// The votes of a lease that have this number or a lower one.
+///
+/// A lease may ask again after a withdrawal, with the same token. A copy of the withdrawal that arrives later
+/// then leaves the newer vote alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UpTo {
     pub(crate) register: u16,
@@ -112,19 +116,19 @@ pub(crate) enum VoteOutcome {
     Joined(Joined),
     Voted {
         vote: Vote,
-        /// It was sent more than once: another one of it may come after whatever was sent since.
+        /// It was sent more than once. A copy may arrive behind any later command.
         repeated: bool,
     },
     Withdrawn {
         released: Released,
-        /// Somebody who waited was told.
-        told: bool,
-        /// It was sent more than once: the one that was not answered may have found the key. Or it may
-        /// still arrive: what the lease is given by this node until then may be undone by it.
+        /// Whether a waiter was notified.
+        notified: bool,
+        /// It was sent more than once. The unanswered copy may have found the key, or may still arrive and undo
+        /// a newer vote of the lease on this node.
         repeated: bool,
     },
     Reserved(Reserved),
-    /// The question was not put.
+    /// The question was not sent.
     NotAsked,
 }
 
@@ -136,30 +140,30 @@ impl VoteOutcome {
         }
     }
 
-    pub(crate) fn withdrawn(released: Released, told: bool) -> Self {
+    pub(crate) fn withdrawn(released: Released, notified: bool) -> Self {
         VoteOutcome::Withdrawn {
             released,
-            told,
+            notified,
             repeated: false,
         }
     }
 
-    /// Given back, and nothing of that can arrive any more.
+    /// Whether the key is withdrawn and no copy of that can arrive later.
     pub(crate) fn is_withdrawn(&self) -> bool {
         matches!(self, VoteOutcome::Withdrawn { repeated, .. } if !repeated)
     }
 
-    /// As the answer to the last of several sends.
+    /// Marks the answer to the last of several sends.
     pub(crate) fn of_the_last_send(self) -> Self {
         match self {
             VoteOutcome::Voted { vote, .. } => VoteOutcome::Voted {
                 vote,
                 repeated: true,
             },
-            VoteOutcome::Withdrawn { told, .. } => VoteOutcome::Withdrawn {
-                // The first may have been the one that found it.
+            VoteOutcome::Withdrawn { notified, .. } => VoteOutcome::Withdrawn {
+                // The first copy may have found the key.
                 released: Released::Yes,
-                told,
+                notified,
                 repeated: true,
             },
             other => other,
@@ -169,33 +173,33 @@ impl VoteOutcome {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Joined {
-    /// What no other server is called.
+    /// Names that no other server has.
     pub(crate) names: Vec<String>,
-    /// Until it votes; `None`: it has no data, and was only looked at.
+    /// The time until the node votes; `None`: it has no data and was left as it is.
     pub(crate) opens_in: Option<Duration>,
     pub(crate) time: ServerTime,
 }
 
-/// A node's answer to a proposal.
+/// The answer of a node to a proposal.
 #[derive(Clone, Debug)]
 pub(crate) enum Vote {
     /// The key is the lease's on this node.
     Yes {
-        /// Whether the number is too, or is too low.
+        /// Whether the number is accepted too, or is too low.
         accepted: bool,
-        /// The highest number that its register holds now.
+        /// The highest number that the register holds now.
         highest: u64,
     },
-    /// Somebody else has the key.
+    /// Another owner has the key.
     Taken {
-        /// What stands in it.
+        /// The value of the key.
         owner: Box<str>,
         refusal: Refusal,
         highest: u64,
     },
-    /// The key is free, and others have waited for it: let them have it.
+    /// The key is free, and left to clients that have waited for it.
     Yields,
-    /// It came back without data, and does not vote for so long.
+    /// The node came back without data, and does not vote for this long.
     Empty(Duration),
 }
 

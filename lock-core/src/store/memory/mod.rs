@@ -1,7 +1,7 @@
-//! The embedded store: locks within one process, with all the rules of the others.
+//! The embedded store: locks within one process, by the rules of the other stores.
 //!
-//! It has leases that run out, fencing tokens, cooldowns and a queue of waiters, so that what is
-//! tested on it behaves the same on Redis.
+//! It has leases that run out, fencing tokens, cooldowns and a queue of waiters, so that code that is tested on
+//! it behaves the same on Redis.
 
 mod state;
 mod vote;
@@ -20,11 +20,11 @@ use crate::base::clock::Clock;
 use crate::base::sync::lock;
 use crate::base::token::Address;
 
-/// A store of its own (`memory:`), or one that the process shares by name (`memory:name`).
+/// A store of one manager (`memory:`), or one that the process shares by name (`memory:name`).
 pub(crate) struct MemoryStore {
     clock: Clock,
     state: Mutex<State>,
-    /// Set by a test: no operation is answered.
+    /// Set by a test: the store answers no operation.
     #[cfg(feature = "test-util")]
     hung: tokio::sync::watch::Sender<bool>,
 }
@@ -39,7 +39,7 @@ impl MemoryStore {
         })
     }
 
-    /// The process's store of that name; it lives as long as a manager uses it.
+    /// Returns the process's store of that name, which lives as long as a manager uses it.
     pub(crate) fn named(name: &str) -> Arc<Self> {
         static NAMED: LazyLock<Mutex<HashMap<String, Weak<MemoryStore>>>> =
             LazyLock::new(Mutex::default);
@@ -87,7 +87,7 @@ fn tell(wake: Wake) {
 impl Store for MemoryStore {
     fn execute(&self, operation: Operation, _: Lane) -> BoxFuture<'_, Outcome> {
         Box::pin(async move {
-            // Nothing here ever waits: without this a loop over a free lock starves its runtime.
+            // No operation here ever waits: without this a loop over a free lock starves its runtime.
             tokio::task::coop::consume_budget().await;
             #[cfg(feature = "test-util")]
             self.answers_again().await;
@@ -108,7 +108,7 @@ impl Store for MemoryStore {
     }
 }
 
-/// A manager's place among the listeners, for as long as its keeper runs.
+/// A manager's entry among the listeners, for as long as its keeper runs.
 struct Listening {
     store: Arc<MemoryStore>,
     manager: Address,
@@ -128,7 +128,7 @@ impl Drop for Listening {
     }
 }
 
-/// What a test may do to the store, as if it happened by itself.
+/// Faults that a test causes.
 #[cfg(feature = "test-util")]
 impl MemoryStore {
     pub(crate) fn seize(&self, key: &str, ttl: Duration) {
@@ -158,7 +158,7 @@ impl MemoryStore {
         }
     }
 
-    /// How many keys are taken, and how many waiters are queued.
+    /// Counts the keys that are taken, and the waiters in the queues.
     pub(crate) fn counts(&self) -> (usize, usize) {
         lock(&self.state).counts(self.clock.now())
     }

@@ -1,4 +1,4 @@
-//! The keys of an embedded store, and the queues before them: pure, `now` is an argument.
+//! The keys of an embedded store and their queues: pure, `now` is an argument.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -15,22 +15,22 @@ use crate::store::{
     Acquire, Event, Events, Extended, Extension, Failure, News, Outcome, Release, Released,
 };
 
-/// How long a released key is kept for the first waiter: without it, an owner that takes the key
-/// again at once would always come before whom it has just woken.
+/// For how long a released key is kept for the first waiter. Without it, an owner that takes the key again at
+/// once would always come before the waiter that it has just woken.
 const TURN: Duration = Duration::from_millis(5);
 
 #[derive(Default)]
 pub(super) struct State {
     keys: HashMap<Arc<str>, Entry>,
-    /// Waiting tokens by key, in the order of arrival.
+    /// Tokens of waiters by key, in the order of arrival.
     queues: HashMap<Arc<str>, VecDeque<Token>>,
     /// The highest fencing token given.
     mark: u64,
-    /// Where it is a node of a quorum.
+    /// Used where the store is a node of a quorum.
     pub(super) registers: Registers,
     /// The managers that use this store.
     pub(super) listeners: HashMap<Address, Events>,
-    /// How many keys to have before looking for expired ones again.
+    /// The number of keys at which the next sweep removes expired ones.
     sweep_at: usize,
     /// Set by a test: every operation fails with it.
     pub(super) fault: Option<Failure>,
@@ -45,9 +45,9 @@ struct Entry {
 pub(super) enum Owner {
     Lease(Token),
     Cooling(Token),
-    /// Released, and kept for the waiter that was told.
+    /// Released, and kept for the waiter that was notified.
     Promised(Token),
-    /// A test's stranger.
+    /// A client of another library, in a test.
     #[cfg_attr(
         not(feature = "test-util"),
         allow(dead_code, reason = "only tests make one")
@@ -56,7 +56,7 @@ pub(super) enum Owner {
 }
 
 impl Owner {
-    /// As a server would hold it.
+    /// The value that a server would hold.
     pub(super) fn text(self) -> Box<str> {
         match self {
             Owner::Lease(token) | Owner::Promised(token) => token.to_string().into(),
@@ -66,7 +66,7 @@ impl Owner {
     }
 }
 
-/// Whom to tell what, outside the lock.
+/// An event to report once the lock is released.
 pub(super) type Wake = Option<(Events, Event)>;
 
 impl State {
@@ -90,7 +90,7 @@ impl State {
                 if replaces.is_some_and(|replaced| replaced.token == owner) =>
             {
                 self.raise(replaces.and_then(|replaced| replaced.fence));
-                // Our own release is under way: done here and now. Who waited comes first.
+                // The superseded release is under way, and is done here and now. A waiter comes first.
                 self.keys.remove(key);
                 self.leave_queue(key, *token);
                 if let Some(wake) = self.wake(key, now) {
@@ -107,7 +107,7 @@ impl State {
         }
         self.sweep(now);
         let next = (self.mark + 1).max(unix_micros);
-        // A clock that is set right later leaves nothing behind that is too high.
+        // A clock that is corrected later leaves no mark behind that is too high.
         let countable = next <= FencingToken::HIGH_WATER_LIMIT;
         let Some(fence) = FencingToken::new(next).filter(|_| countable) else {
             let message = "the clock is too far in the future for a fencing token";
@@ -134,7 +134,7 @@ impl State {
         (Outcome::Released(released), self.leave(release, now).1)
     }
 
-    /// The key is free, and kept for no waiter: the first in the queue asks after a while.
+    /// Frees the key and keeps it for no waiter. The first waiter asks after a while.
     pub(super) fn vacate(&mut self, release: &Release, now: Moment) -> (Outcome, Wake) {
         let Release { key, token, .. } = release;
         let released = self.free(release, now);
@@ -167,12 +167,12 @@ impl State {
         }
     }
 
-    /// No later fencing token may be lower than the one that was used.
+    /// Raises the mark: no later fencing token may be lower than one that was used.
     fn raise(&mut self, used: Option<FencingToken>) {
         self.mark = self.mark.max(used.map_or(0, u64::from));
     }
 
-    /// Leaves the queue. A turn that was promised goes to the next.
+    /// Leaves the queue. A key that was kept for this waiter goes to the next one.
     pub(super) fn leave(&mut self, release: &Release, now: Moment) -> (Outcome, Wake) {
         let Release { key, token, .. } = release;
         self.forget_if_over(key, now);
@@ -200,7 +200,7 @@ impl State {
             Some((Owner::Lease(owner), _)) if owner == *token => {
                 self.set(key, Owner::Cooling(*token), now + cooldown);
                 self.raise(release.fence);
-                // Those who wait learn that it ends at another time than they think.
+                // The waiters learn that the key ends at another time.
                 (Released::Yes, self.wake(key, now))
             }
             Some((Owner::Cooling(owner), _)) if owner == *token => (Released::Yes, None),
@@ -214,19 +214,19 @@ impl State {
         self.queues.contains_key(key)
     }
 
-    /// Takes the key, whoever holds it.
+    /// Sets the key, whatever it holds.
     pub(super) fn set(&mut self, key: &Arc<str>, owner: Owner, expires: Moment) {
         self.keys.insert(Arc::clone(key), Entry { owner, expires });
     }
 
-    /// Deletes the key, whoever holds it.
+    /// Deletes the key, whatever it holds.
     #[cfg(feature = "test-util")]
     pub(super) fn delete(&mut self, key: &Arc<str>, now: Moment) -> (bool, Wake) {
         let existed = self.keys.remove(key).is_some();
         (existed, self.wake(key, now))
     }
 
-    /// How many keys are taken, and how many waiters are queued.
+    /// Counts the keys that are taken, and the waiters in the queues.
     #[cfg(feature = "test-util")]
     pub(super) fn counts(&self, now: Moment) -> (usize, usize) {
         let taken =
@@ -235,13 +235,13 @@ impl State {
         (self.keys.values().filter(taken).count(), waiting)
     }
 
-    /// Who holds a key, and until when.
+    /// The owner of a key, and the end of its lease.
     pub(super) fn live(&self, key: &str, now: Moment) -> Option<(Owner, Moment)> {
         let entry = self.keys.get(key).filter(|entry| entry.expires > now)?;
         Some((entry.owner, entry.expires))
     }
 
-    /// A refused token stands in the queue, if it wants to.
+    /// Puts a refused token into the queue, if it waits.
     pub(super) fn refuse(&mut self, acquire: &Acquire) {
         if acquire.queues() {
             let waiting = self.queues.entry(Arc::clone(&acquire.key)).or_default();
@@ -260,8 +260,8 @@ impl State {
         }
     }
 
-    /// Tells the first waiter whose manager still listens; a free key is kept for it. The others
-    /// are dropped on the way.
+    /// Notifies the first waiter whose manager still listens, and keeps a free key for it. Waiters before it
+    /// are removed.
     fn wake(&mut self, key: &Arc<str>, now: Moment) -> Wake {
         let (events, token) = self.head(key)?;
         if self.live(key, now).is_none() {
@@ -277,7 +277,7 @@ impl State {
         Some((events, event))
     }
 
-    /// The first waiter whose manager still listens. Those before it are dropped.
+    /// The first waiter whose manager still listens. Waiters before it are removed.
     pub(super) fn head(&mut self, key: &Arc<str>) -> Option<(Events, Token)> {
         let waiting = self.queues.get_mut(key)?;
         while let Some(token) = waiting.front().copied() {
@@ -294,8 +294,8 @@ impl State {
         self.keys.remove(key);
     }
 
-    /// Forgets what has run out, whenever the number of keys has doubled: owners that died leave
-    /// nothing behind for ever, and nobody pays for looking more than once per key.
+    /// Forgets expired keys whenever the number of keys has doubled. So dead owners leave nothing behind, and
+    /// each key is looked at a bounded number of times.
     pub(super) fn sweep(&mut self, now: Moment) {
         if self.keys.len() >= self.sweep_at {
             let mut over = Vec::new();
@@ -317,8 +317,8 @@ impl State {
         }
     }
 
-    /// Nobody has said which fencing tokens a lease that ran out has used, as it went from task to
-    /// task; and the clock that tokens are counted by is not the one that has ended it.
+    /// Raises the mark for a lease that ran out. Its fencing tokens for the tasks of its process were never
+    /// reported, and the clock of the fencing tokens is not the clock that ended it.
     fn ran_out(&mut self, owner: Owner) {
         if let Owner::Lease(_) = owner {
             self.mark += u64::from(MOST_IN_ALL);
@@ -362,11 +362,11 @@ mod tests {
             replaces: None,
             repeated: false,
         };
-        // Found by whoever asks for the same key, or when the store is tidied up.
+        // Found by the next acquire of the same key, or by a sweep.
         for others in [0, 200] {
             let mut state = State::default();
             let first = fence(&state.acquire(&ask("k"), start, 5_000).0);
-            // The clock that tokens are counted by has stood still.
+            // The clock of the fencing tokens has stood still.
             let later = start + ttl;
             for other in 0..others {
                 state.acquire(&ask(&other.to_string()), later, 5_000);

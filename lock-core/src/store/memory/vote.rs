@@ -1,4 +1,4 @@
-//! An embedded store as a node of a quorum.
+//! The embedded store as a node of a quorum.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::store::vote::{
 };
 use crate::store::{Event, News, Outcome, Release, Released};
 
-/// The highest number accepted in each register, and for which lease.
+/// The highest number accepted in each register, and its lease.
 #[derive(Default)]
 pub(super) struct Registers {
     accepted: HashMap<u16, (u64, Token)>,
@@ -33,7 +33,7 @@ impl State {
                 let name = *self.registers.name.get_or_insert(join.name);
                 let joined = Joined {
                     names: vec![name.to_string()],
-                    // It ends with its process, and all that it could forget with it.
+                    // The store ends with its process, and so does every lock that it could forget.
                     opens_in: Some(std::time::Duration::ZERO),
                     time: ServerTime(unix_micros),
                 };
@@ -175,8 +175,8 @@ impl State {
         }
     }
 
-    /// Tells the first waiter whose manager still listens that the key is free. It is not kept for it:
-    /// the other nodes may have told somebody else.
+    /// Notifies the first waiter whose manager still listens that the key is free. The key is not kept for it,
+    /// because other nodes may have notified another waiter.
     fn tell_head(&mut self, key: &Arc<str>, news: News) -> Wake {
         let (events, token) = self.head(key)?;
         let key = Arc::clone(key);

@@ -1,4 +1,4 @@
-//! Taking a lock from a majority.
+//! Acquiring a lock from a majority of the nodes.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use super::proposal_number;
 use super::split_vote::{self, Rival};
 use super::tally::{self, Decision};
 use super::undo::Undoing;
-use super::vote_ledger::Spread;
+use super::vote_ledger::VoteLedger;
 use crate::base::clock::Moment;
 use crate::lease::Refusal;
 use crate::store::vote::Withdrawal;
 use crate::store::{Acquire, Failure, Lane, Outcome};
 
-/// How often a higher number is proposed within one attempt.
+/// How often one attempt proposes a higher number.
 const NUMBERS: u32 = 4;
 
 impl Quorum {
@@ -23,15 +23,15 @@ impl Quorum {
         if self.up().count() < self.quorum() {
             return Outcome::Failed(self.too_few(None));
         }
-        if let Some(until) = self.courtesy.until(&acquire.key, clock.now()) {
+        if let Some(until) = self.yielded.until(&acquire.key, clock.now()) {
             self.timers
                 .at(until.min(clock.now() + acquire.ttl / 8))
                 .await;
         }
-        let mut attempt = Attempt {
+        let mut attempt = Candidacy {
             register: proposal_number::register_of(&acquire.key),
-            spread: self.leases.begin(acquire.token),
-            // Its caller waits for no longer than that, and would take the split for an outage.
+            ledger: self.leases.begin(acquire.token),
+            // The caller waits no longer than that, and would take a split vote for an outage.
             give_up: clock.now() + self.patience(acquire.ttl),
             repetitions: 0,
             rival: Rival::default(),
@@ -48,8 +48,8 @@ impl Quorum {
         }
     }
 
-    /// Until a majority has agreed, or says why not.
-    async fn attempt(self: &Arc<Self>, attempt: &mut Attempt) -> Outcome {
+    /// Repeats rounds until a majority has granted or refused.
+    async fn attempt(self: &Arc<Self>, attempt: &mut Candidacy) -> Outcome {
         let mut numbers = 0;
         let mut highest = 0;
         loop {
@@ -63,7 +63,7 @@ impl Quorum {
                     let Some(fence) = proposal_number::first_fence(number) else {
                         break;
                     };
-                    attempt.spread.note_number(number);
+                    attempt.ledger.note_number(number);
                     return Outcome::Granted(fence);
                 }
                 Decision::TooLow if numbers < NUMBERS => {
@@ -71,7 +71,8 @@ impl Quorum {
                     continue;
                 }
                 Decision::TooLow => {
-                    // Others, of this key or of one that shares its register, are a little ahead each time.
+                    // Other clients, of this key or of one that shares its register, are a little ahead each
+                    // time.
                     self.undo(attempt, Withdrawal::Pause).await;
                     if self.pauses(attempt, sent).await {
                         numbers = 0;
@@ -86,7 +87,8 @@ impl Quorum {
                         continue;
                     }
                     self.give_up(attempt).await;
-                    // Nobody has it for sure, so that nobody may say when it is free: look.
+                    // No client is known to have the lock, so no release of it will be pushed. The waiter
+                    // polls.
                     let refusal = Refusal {
                         pushed: false,
                         ..tally::refusal(&round.ballots)
@@ -113,8 +115,8 @@ impl Quorum {
         ))
     }
 
-    /// Until it is time to ask once more. `false`: it is not worth it.
-    async fn pauses(&self, attempt: &mut Attempt, sent: Moment) -> bool {
+    /// Pauses before the next round. `false`: another round is not worth it.
+    async fn pauses(&self, attempt: &mut Candidacy, sent: Moment) -> bool {
         let now = self.timers.now();
         let pause = split_vote::pause(attempt.acquire.token, attempt.repetitions, now.since(sent));
         attempt.repetitions += 1;
@@ -127,27 +129,28 @@ impl Quorum {
     }
 }
 
-/// One attempt to take a lock, in as many rounds as it takes.
-pub(super) struct Attempt {
+/// One attempt to acquire a lock, in as many rounds as it takes.
+pub(super) struct Candidacy {
     pub(super) acquire: Acquire,
     pub(super) lane: Lane,
     pub(super) register: u16,
-    pub(super) spread: Arc<Spread>,
-    /// Until when to repeat it. The lease is counted from the first question on.
+    pub(super) ledger: Arc<VoteLedger>,
+    /// When to stop repeating it. The ttl counts from the first question.
     give_up: Moment,
     repetitions: u32,
     rival: Rival,
-    /// A node was asked more than once by one of its questions: the first may arrive when the lease is over.
+    /// Whether one question was sent to a node more than once. The first copy may arrive when the lease is
+    /// over.
     pub(super) repeated: bool,
-    /// What nodes say that will never accept this.
+    /// The failures of nodes that will never accept this acquire.
     pub(super) refusals: Vec<Failure>,
 }
 
-impl Attempt {
+impl Candidacy {
     pub(super) fn undoing(&self) -> Undoing {
         let Acquire {
             key, token, ttl, ..
         } = &self.acquire;
-        Undoing::new(key, *token, *ttl, &self.spread, self.lane)
+        Undoing::new(key, *token, *ttl, &self.ledger, self.lane)
     }
 }

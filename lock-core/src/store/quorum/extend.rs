@@ -1,4 +1,4 @@
-//! Renewing leases at a majority, and seeing where they still stand.
+//! Renewing leases at a majority of the nodes, and noting where they still stand.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::fan_out::FanOut;
 use super::rejoin;
 use super::tally;
 use super::undo::Undoing;
-use super::vote_ledger::{Nodes, Spread, contains};
+use super::vote_ledger::{NodeSet, VoteLedger, contains};
 use crate::store::{Extended, Extension, Lane, Operation, Outcome};
 
 impl Quorum {
@@ -17,7 +17,7 @@ impl Quorum {
         lane: Lane,
     ) -> Outcome {
         let shortest = extensions.iter().map(|extension| extension.ttl).min();
-        let mut renewal = Renewal::new(self, extensions);
+        let mut renewal = RenewalRound::new(self, extensions);
         let asked = self.up().map(|(place, node)| {
             let extensions = renewal.leases.iter().map(|one| one.extension.clone());
             (
@@ -54,15 +54,15 @@ impl Quorum {
         Outcome::Extended(extended)
     }
 
-    /// A lease that is lost to a majority is given back by the others at once: nobody else will.
-    fn drop_lost(self: &Arc<Self>, renewal: &Renewal, extended: &[Extended], lane: Lane) {
+    /// Releases a lease that a majority has lost on the other nodes, because no owner will release it.
+    fn drop_lost(self: &Arc<Self>, renewal: &RenewalRound, extended: &[Extended], lane: Lane) {
         for (one, extended) in renewal.leases.iter().zip(extended) {
             if *extended != Extended::NotOurs {
                 continue;
             }
             self.leases.end(one.extension.token);
-            let undoing = Undoing::of(&one.extension, &one.spread, lane);
-            let touched = one.spread.touched();
+            let undoing = Undoing::of(&one.extension, &one.ledger, lane);
+            let touched = one.ledger.touched();
             for place in (0..self.nodes.len()).filter(|place| contains(touched, *place)) {
                 self.take_back(place, &undoing);
             }
@@ -70,29 +70,29 @@ impl Quorum {
     }
 }
 
-/// Several leases, and what each node says of each.
-struct Renewal {
+/// Several leases, and the answer of each node for each of them.
+struct RenewalRound {
     quorum: Arc<Quorum>,
     leases: Vec<One>,
 }
 
 struct One {
     extension: Extension,
-    spread: Arc<Spread>,
-    /// Where it had a vote to be taken back when it was asked. It may be lengthened there before that,
-    /// and be gone right after: that does not count.
-    undone: Nodes,
+    ledger: Arc<VoteLedger>,
+    /// The nodes on which a vote of the lease was being withdrawn when they were asked. Such a node may
+    /// lengthen the lease first and delete it right after, so its answer does not count.
+    undone: NodeSet,
     answers: Vec<Option<Extended>>,
 }
 
-impl Renewal {
+impl RenewalRound {
     fn new(quorum: &Arc<Quorum>, extensions: Vec<Extension>) -> Self {
         let leases = extensions.into_iter().map(|extension| {
-            let spread = quorum.leases.of(extension.token).unwrap_or_default();
+            let ledger = quorum.leases.of(extension.token).unwrap_or_default();
             One {
-                undone: spread.being_undone(),
+                undone: ledger.being_undone(),
                 answers: vec![None; quorum.nodes.len()],
-                spread,
+                ledger,
                 extension,
             }
         });
@@ -107,7 +107,7 @@ impl Renewal {
             return;
         };
         for (one, answer) in self.leases.iter_mut().zip(answers) {
-            let undone = contains(one.undone | one.spread.being_undone(), place);
+            let undone = contains(one.undone | one.ledger.being_undone(), place);
             let answer = match answer {
                 Extended::Yes if undone => Extended::Unknown,
                 answer => answer,
@@ -115,11 +115,11 @@ impl Renewal {
             one.answers[place] = Some(answer);
             match answer {
                 Extended::Yes => {
-                    // What is given back meanwhile has been told to this node, or will be.
-                    let _wanted = one.spread.stands(place);
+                    // A lease that is released meanwhile has been released on this node too, or will be.
+                    let _wanted = one.ledger.stands(place);
                 }
-                // Unless the vote itself is still on its way.
-                Extended::NotOurs if one.spread.may_ask(place) => one.spread.is_without(place),
+                // The node may answer so because the vote itself is still on its way.
+                Extended::NotOurs if one.ledger.may_ask(place) => one.ledger.is_without(place),
                 Extended::NotOurs | Extended::Unknown => {}
             }
         }
@@ -135,7 +135,7 @@ impl Renewal {
         self.leases.iter().map(answer).collect()
     }
 
-    /// Has nodes take the leases that they are without, where a majority has them.
+    /// Proposes leases to nodes that are without them, where a majority has them.
     fn rejoin(&self, lane: Lane) {
         let held = self
             .leases
@@ -147,22 +147,22 @@ impl Renewal {
             without.map(move |(place, _)| (place, one))
         });
         for (place, one) in missing.take(rejoin::AT_ONCE) {
-            self.quorum.rejoin(place, &one.extension, &one.spread, lane);
+            self.quorum.rejoin(place, &one.extension, &one.ledger, lane);
         }
     }
 
-    /// Who has not renewed a lease does not count for it until the next time.
+    /// Marks nodes that have not renewed a lease. They do not count until the next renewal.
     fn note_unheard(&self) {
         for one in &self.leases {
             for (place, answer) in one.answers.iter().enumerate() {
                 if *answer != Some(Extended::Yes) {
-                    one.spread.is_unheard(place);
+                    one.ledger.is_unheard(place);
                 }
             }
         }
     }
 
-    /// Those that are later than the majority.
+    /// Takes the answers that come after the majority's.
     async fn rest(mut self, mut answers: FanOut, lane: Lane) {
         loop {
             match answers.next().await {
@@ -171,7 +171,7 @@ impl Renewal {
                     for place in answers.silent() {
                         self.quorum.nodes[place].is_silent();
                     }
-                    // A renewal that comes later than this does no harm: it only lengthens what stands.
+                    // A later renewal does no harm, because it only lengthens a lease that stands.
                     return self.note_unheard();
                 }
                 None => {

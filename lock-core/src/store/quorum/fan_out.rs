@@ -1,4 +1,4 @@
-//! One question to several nodes at once, and their answers as they come.
+//! One question to several nodes at once, and their answers as they arrive.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -10,9 +10,9 @@ use crate::base::clock::Moment;
 use crate::store::{BoxFuture, Outcome};
 use crate::timer::{Timer, Timers};
 
-/// Dropped, it forgets the answers: what was sent, was sent.
+/// The questions and their answers. Dropping it forgets the answers of questions that were sent.
 pub(super) struct FanOut {
-    /// Nodes by their place in the list.
+    /// Nodes by their index in the list.
     asked: Vec<(usize, BoxFuture<'static, Outcome>)>,
     answers: VecDeque<(usize, Outcome)>,
     timer: Option<Timer>,
@@ -29,7 +29,7 @@ impl FanOut {
         }
     }
 
-    /// From `overdue` on, whoever has not answered is not waited for any more.
+    /// Ends the wait at `overdue` for nodes that have not answered.
     pub(super) fn until(mut self, timers: &Arc<Timers>, overdue: Moment) -> Self {
         self.set_time(timers, overdue);
         self
@@ -39,12 +39,12 @@ impl FanOut {
         self.timer = Some(timers.at(overdue));
     }
 
-    /// However long it takes.
+    /// Waits for the answers without a limit.
     pub(super) fn forget_time(&mut self) {
         self.timer = None;
     }
 
-    /// How many answers are still to be taken, or to come.
+    /// Counts the answers that are still to be taken or to arrive.
     pub(super) fn open(&self) -> usize {
         self.answers.len() + self.asked.len()
     }
@@ -60,8 +60,8 @@ impl FanOut {
         at_hand.chain(self.silent())
     }
 
-    /// The next answer; `None`: there is none to come, or not in time. Nothing is lost by dropping
-    /// the future.
+    /// Returns the next answer; `None`: no answer is left, or none arrived in time. Dropping the future loses
+    /// nothing.
     pub(super) async fn next(&mut self) -> Option<(usize, Outcome)> {
         poll_fn(|context| {
             if self.answers.is_empty() {
@@ -81,12 +81,12 @@ impl FanOut {
         .await
     }
 
-    /// An answer that has come already.
+    /// Returns an answer that has arrived already.
     pub(super) fn at_hand(&mut self) -> Option<(usize, Outcome)> {
         self.answers.pop_front()
     }
 
-    /// Looks at all of them, every time: the first look is what sends the question.
+    /// Polls every question each time, because the first poll sends the question.
     fn look(&mut self, context: &mut Context<'_>) {
         let answers = &mut self.answers;
         self.asked

@@ -13,15 +13,15 @@ use crate::lease::backoff::jitter;
 use crate::store::vote::{Reserve, Reserved, VoteOperation, VoteOutcome, Withdrawal};
 use crate::store::{Failure, Lane, Operation, Outcome, Release, Released};
 
-/// For so long a release that a majority has confirmed waits for the other nodes that are up: were the
-/// runtime blocked or ended right then, what was to be sent to them would not be.
+/// After a majority has confirmed a release, the caller waits so long for the other nodes that are up. If the
+/// runtime were blocked or ended before that, the release would not be sent to them.
 const GRACE: Duration = Duration::from_millis(20);
-/// For so long at most the key is left to waiters who were told that it is free: a push and a round trip,
-/// on a network and a machine that have other things to do too. No node gives it to them.
-const COURTESY: Duration = Duration::from_millis(12);
+/// For so long at most the process leaves the key to waiters that were notified. It covers a push and a round
+/// trip on a busy network and machine. No node gives the key to a waiter.
+const YIELD: Duration = Duration::from_millis(12);
 
 impl Quorum {
-    /// A release, a leave or a cooldown.
+    /// Runs a release, a leave or a cooldown on every node.
     pub(super) async fn give_back(self: &Arc<Self>, operation: Operation, lane: Lane) -> Outcome {
         let (release, at_nodes) = match operation {
             Operation::Release(release) => {
@@ -51,14 +51,14 @@ impl Quorum {
             ))
         );
         let (ttl, patient) = (release.ttl, release.in_background);
-        // From here on whatever comes late is undone by whoever hears of it.
-        let spread = self.leases.end(release.token);
+        // From here on a vote that arrives late is undone by the task that receives it.
+        let ledger = self.leases.end(release.token);
         let mut giving_back = GivingBack {
             answers: vec![None; self.nodes.len()],
-            told: false,
+            notified: false,
             undoing: Undoing {
                 release,
-                spread: spread.unwrap_or_default(),
+                ledger: ledger.unwrap_or_default(),
                 lane,
                 up_to: None,
             },
@@ -66,11 +66,11 @@ impl Quorum {
         };
         let mut asked = Vec::with_capacity(self.nodes.len());
         for (place, node) in self.nodes.iter().enumerate() {
-            // Looked at once: whoever is not asked is noted, also if it comes up at this moment.
+            // Read once: a node that is not asked gets a hint, even if it comes up at this moment.
             let is_up = node.is_up();
             if is_up {
                 if deletes {
-                    giving_back.undoing.spread.ends_at(place);
+                    giving_back.undoing.ledger.ends_at(place);
                 }
                 asked.push((place, node.ask(at_nodes.clone(), lane)));
             }
@@ -127,8 +127,8 @@ impl Quorum {
         let register = proposal_number::register_of(&release.key);
         let number = proposal_number::reserved(fence);
         self.numbers.saw(register, number);
-        if let Some(spread) = self.leases.of(release.token) {
-            spread.note_number(number);
+        if let Some(ledger) = self.leases.of(release.token) {
+            ledger.note_number(number);
         }
         let asked = self.up().map(|(place, node)| {
             let reserve = VoteOperation::Reserve(Reserve {
@@ -161,18 +161,19 @@ struct GivingBack {
     quorum: Arc<Quorum>,
     undoing: Undoing,
     answers: Vec<Option<Released>>,
-    /// Somebody who waited was told that the key is free.
-    told: bool,
+    /// Whether a node has notified a waiter that the key is free.
+    notified: bool,
 }
 
 impl GivingBack {
-    /// What cannot be told now, or may arrive after what is told, is kept for later.
+    /// Keeps a hint for a node that cannot be notified now, or where an earlier question may arrive after the
+    /// release.
     fn note_missing(&self, place: usize, asked: bool) {
-        let spread = &self.undoing.spread;
-        let may_stand = contains(spread.touched(), place);
-        let doubtful = may_stand && spread.is_doubtful(place);
+        let ledger = &self.undoing.ledger;
+        let may_stand = contains(ledger.touched(), place);
+        let doubtful = may_stand && ledger.is_doubtful(place);
         if doubtful || (may_stand && !asked) {
-            self.quorum.tell_later(place, &self.undoing);
+            self.quorum.keep_hint(place, &self.undoing);
         }
     }
 
@@ -180,37 +181,36 @@ impl GivingBack {
         match outcome {
             Outcome::Vote(VoteOutcome::Withdrawn {
                 released,
-                told,
+                notified,
                 repeated,
             }) => {
                 self.answers[place] = Some(*released);
-                self.told |= told;
+                self.notified |= notified;
                 let found = *released == Released::Yes && !repeated;
-                if !self.undoing.spread.has_ended_at(place, found) {
-                    self.quorum.tell_later(place, &self.undoing);
+                if !self.undoing.ledger.has_ended_at(place, found) {
+                    self.quorum.keep_hint(place, &self.undoing);
                 }
             }
             Outcome::Released(released) => self.answers[place] = Some(*released),
             _ => {
-                if contains(self.undoing.spread.touched(), place) {
-                    self.quorum.tell_later(place, &self.undoing);
+                if contains(self.undoing.ledger.touched(), place) {
+                    self.quorum.keep_hint(place, &self.undoing);
                 }
             }
         }
     }
 
     fn stand_back(&self) {
-        if self.told {
+        if self.notified {
             let Release { key, token, .. } = &self.undoing.release;
             let now = self.quorum.timers.now();
-            let until = now + COURTESY / 2 + jitter(*token, 0, COURTESY / 2);
-            self.quorum.courtesy.stand_back(key, until, now);
+            let until = now + YIELD / 2 + jitter(*token, 0, YIELD / 2);
+            self.quorum.yielded.stand_back(key, until, now);
         }
     }
 }
 
-/// Those that are later than the majority. Dropped, with the runtime that it runs on, it leaves them to
-/// the keeper.
+/// The answers that come after the majority's. When its runtime ends, it leaves them to the keeper.
 struct LateAnswers {
     giving_back: GivingBack,
     answers: FanOut,

@@ -1,46 +1,49 @@
-//! What a node that was out has still to be told: leases that are over.
+//! Hints: ended leases that a node has not been told of, because it was out.
+//!
+//! The process keeps a hint for each of them, and sends it when the node answers again. Dynamo calls this
+//! hinted handoff.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::undo::Undoing;
-use super::vote_ledger::Spread;
+use super::vote_ledger::VoteLedger;
 use crate::base::clock::Moment;
 use crate::base::sync::lock;
 use crate::store::Release;
 use crate::store::vote::{UpTo, VoteOperation, Withdrawal};
 
-/// Until a node that has refused it is told again.
+/// Until a node that has refused a hint gets it again.
 const REFUSED: Duration = Duration::from_secs(1);
-/// What does not find room ends by its ttl.
+/// A lease for which no hint is kept ends by its ttl.
 const MOST: usize = 100_000;
 
-pub(super) struct LeftOvers {
-    all: Mutex<Vec<LeftOver>>,
+pub(super) struct Hints {
+    all: Mutex<Vec<Hint>>,
     /// See [`Limits`](crate::store::Limits).
     late_duplicate: Duration,
 }
 
 #[derive(Clone)]
-pub(super) struct LeftOver {
+pub(super) struct Hint {
     release: Release,
     up_to: Option<UpTo>,
-    /// To note that it is done.
-    spread: Arc<Spread>,
-    /// Not before: nothing that was sent earlier may come later.
+    /// The ledger in which the end is noted.
+    ledger: Arc<VoteLedger>,
+    /// When the hint is due. A command that was sent earlier cannot arrive after that.
     at: Moment,
-    /// It has run out by itself.
+    /// When the lease has ended by its ttl.
     until: Moment,
-    /// Whether an acquire of it may still arrive.
+    /// Whether an acquire of the lease may still arrive.
     doubtful: bool,
 }
 
-impl LeftOver {
+impl Hint {
     pub(super) fn withdraw(&self) -> VoteOperation {
         VoteOperation::Withdraw(self.release.clone(), Withdrawal::Over, self.up_to)
     }
 
-    /// Something of it may still arrive.
+    /// Notes that a command of the lease may still arrive.
     pub(super) fn in_doubt_if(self, doubtful: bool) -> Self {
         Self {
             doubtful: self.doubtful || doubtful,
@@ -49,7 +52,7 @@ impl LeftOver {
     }
 }
 
-impl LeftOvers {
+impl Hints {
     pub(super) fn new(late_duplicate: Duration) -> Self {
         Self {
             all: Mutex::default(),
@@ -57,7 +60,7 @@ impl LeftOvers {
         }
     }
 
-    /// A question of it was sent and not answered, and may still arrive.
+    /// Adds a hint. A question of the lease was sent and not answered, and may still arrive.
     pub(super) fn add(&self, undoing: &Undoing, now: Moment) {
         let until = now + undoing.release.ttl + self.late_duplicate;
         let mut all = lock(&self.all);
@@ -65,10 +68,10 @@ impl LeftOvers {
             all.retain(|left| left.until > now);
         }
         if all.len() < MOST {
-            all.push(LeftOver {
+            all.push(Hint {
                 release: undoing.release.clone(),
                 up_to: undoing.up_to,
-                spread: Arc::clone(&undoing.spread),
+                ledger: Arc::clone(&undoing.ledger),
                 doubtful: true,
                 at: now,
                 until,
@@ -76,8 +79,8 @@ impl LeftOvers {
         }
     }
 
-    /// What is due. Whoever takes it puts back what fails.
-    pub(super) fn take(&self, now: Moment) -> Vec<LeftOver> {
+    /// Takes the hints that are due. The caller puts back a hint whose delivery failed.
+    pub(super) fn take(&self, now: Moment) -> Vec<Hint> {
         let mut due = Vec::new();
         lock(&self.all).retain(|left| {
             if left.at <= now && left.until > now {
@@ -88,24 +91,24 @@ impl LeftOvers {
         due
     }
 
-    pub(super) fn put_back(&self, left: LeftOver) {
+    pub(super) fn put_back(&self, left: Hint) {
         lock(&self.all).push(left);
     }
 
-    /// The node refuses it, because a right or a setting is wrong, which may be over the next time.
-    pub(super) fn refused(&self, left: LeftOver, now: Moment) {
-        self.put_back(LeftOver {
+    /// Puts back a hint that the node refused because of a right or a setting, which may be corrected.
+    pub(super) fn refused(&self, left: Hint, now: Moment) {
+        self.put_back(Hint {
             at: now + REFUSED,
             ..left
         });
     }
 
-    /// The node has been told. What may still arrive is looked after once more.
-    pub(super) fn told(&self, place: usize, left: LeftOver, now: Moment) {
+    /// Notes the delivery. If a command of the lease may still arrive, the hint is delivered once more later.
+    pub(super) fn delivered(&self, place: usize, left: Hint, now: Moment) {
         if !left.doubtful {
-            left.spread.resolved(place);
+            left.ledger.resolved(place);
         } else {
-            self.put_back(LeftOver {
+            self.put_back(Hint {
                 at: now + self.late_duplicate,
                 doubtful: false,
                 ..left
@@ -113,7 +116,7 @@ impl LeftOvers {
         }
     }
 
-    /// When there is something to do next.
+    /// When the next hint is due.
     pub(super) fn due(&self) -> Option<Moment> {
         lock(&self.all).iter().map(|left| left.at).min()
     }
@@ -128,43 +131,43 @@ mod tests {
     const LATE: Duration = Duration::from_secs(6);
     const NOW: Moment = Moment(1_000_000_000);
 
-    fn undoing(spread: &Arc<Spread>) -> Undoing {
+    fn undoing(ledger: &Arc<VoteLedger>) -> Undoing {
         let token = TokenSource::new(Address::random()).fresh();
         Undoing::new(
             &"k".into(),
             token,
             Duration::from_secs(10),
-            spread,
+            ledger,
             Lane::KEEPER,
         )
     }
 
     #[test]
     fn what_may_arrive_late_is_undone_twice() {
-        let left_overs = LeftOvers::new(LATE);
-        let spread = Arc::new(Spread::default());
-        assert!(spread.claim(0));
-        left_overs.add(&undoing(&spread), NOW);
-        let due = left_overs.take(NOW);
-        assert_eq!((due.len(), left_overs.due()), (1, None));
+        let hints = Hints::new(LATE);
+        let ledger = Arc::new(VoteLedger::default());
+        assert!(ledger.claim(0));
+        hints.add(&undoing(&ledger), NOW);
+        let due = hints.take(NOW);
+        assert_eq!((due.len(), hints.due()), (1, None));
         for left in due {
-            left_overs.told(0, left, NOW);
+            hints.delivered(0, left, NOW);
         }
-        assert!(left_overs.take(NOW).is_empty());
-        assert!(!spread.may_ask(0));
-        assert_eq!(left_overs.due(), Some(NOW + LATE));
-        for left in left_overs.take(NOW + LATE) {
-            left_overs.told(0, left, NOW + LATE);
+        assert!(hints.take(NOW).is_empty());
+        assert!(!ledger.may_ask(0));
+        assert_eq!(hints.due(), Some(NOW + LATE));
+        for left in hints.take(NOW + LATE) {
+            hints.delivered(0, left, NOW + LATE);
         }
-        assert_eq!(left_overs.due(), None);
-        assert!(spread.may_ask(0), "nothing more can arrive");
+        assert_eq!(hints.due(), None);
+        assert!(ledger.may_ask(0), "nothing more can arrive");
     }
 
     #[test]
     fn what_has_run_out_is_forgotten() {
-        let left_overs = LeftOvers::new(LATE);
-        left_overs.add(&undoing(&Arc::default()), NOW);
-        assert!(left_overs.take(NOW + Duration::from_secs(16)).is_empty());
-        assert_eq!(left_overs.due(), None);
+        let hints = Hints::new(LATE);
+        hints.add(&undoing(&Arc::default()), NOW);
+        assert!(hints.take(NOW + Duration::from_secs(16)).is_empty());
+        assert_eq!(hints.due(), None);
     }
 }

@@ -1,4 +1,13 @@
-//! Votes that come when it is decided already.
+//! Votes that arrive after the attempt was decided.
+//!
+//! A lock is granted at the third of five votes, and may be released before the other two arrive. The release
+//! is sent to these nodes as well, behind the votes. A release that finds the key has undone the vote, because
+//! only that vote can have set the key. If it does not find the key, or if either command was sent twice
+//! because a connection broke, the vote is undone when it arrives.
+//!
+//! When an attempt fails while a node has not answered a second question, the vote on that node stays until the
+//! answer arrives: one question or one undoing at a time. An undoing beside the question could arrive behind
+//! the next vote of the same lease, because the keeper sends it again while the node is silent.
 
 use std::sync::Arc;
 
@@ -10,8 +19,8 @@ use crate::base::clock::Moment;
 use crate::store::Outcome;
 use crate::store::vote::{Vote, VoteOutcome};
 
-/// Votes that come when it is decided: they count for a lease that is held, and are undone where it is
-/// over. Dropped, with the runtime that it runs on, it leaves them to the keeper.
+/// Votes after the decision. They count for a lease that is held, and are undone for one that is over. When its
+/// runtime ends, it leaves them to the keeper.
 pub(super) struct LateVotes {
     quorum: Arc<Quorum>,
     undoing: Undoing,
@@ -39,7 +48,7 @@ impl LateVotes {
             match self.votes.next().await {
                 Some((place, outcome)) => came(&self.quorum, &self.undoing, place, outcome),
                 None if self.votes.open() > 0 => {
-                    // Out from now on, and still listened to.
+                    // The node is out from now on, and its answer still counts.
                     for place in self.votes.silent() {
                         self.quorum.nodes[place].is_silent();
                     }
@@ -53,44 +62,44 @@ impl LateVotes {
 
 impl Drop for LateVotes {
     fn drop(&mut self) {
-        // The runtime has ended, and its connections: nobody will hear the answers. What may stand is
-        // undone by the keeper, at once or when the lease is given back.
+        // The runtime has ended with its connections, so no task receives the answers. The keeper undoes the
+        // votes, at once or when the lease is released.
         for place in self.votes.left() {
-            if !self.undoing.spread.doubt(place) {
-                self.quorum.tell_later(place, &self.undoing);
+            if !self.undoing.ledger.doubt(place) {
+                self.quorum.keep_hint(place, &self.undoing);
             }
         }
     }
 }
 
 fn came(quorum: &Arc<Quorum>, undoing: &Undoing, place: usize, outcome: Outcome) {
-    let spread = &undoing.spread;
+    let ledger = &undoing.ledger;
     let repeated = matches!(
         outcome,
         Outcome::Vote(VoteOutcome::Voted { repeated: true, .. })
     );
     if repeated {
-        spread.may_come_again(place);
+        ledger.may_come_again(place);
     }
     let unwanted = match outcome {
         Outcome::Vote(VoteOutcome::NotAsked) => return,
         Outcome::Vote(VoteOutcome::Voted {
             vote: Vote::Yes { .. },
             ..
-        }) => match spread.agrees_late(place, repeated) {
-            Late::Counts | Late::GivenBack => return spread.resolved(place),
+        }) => match ledger.agrees_late(place, repeated) {
+            Late::Counts | Late::GivenBack => return ledger.resolved(place),
             Late::Unwanted => true,
         },
-        // It may have queued behind the command that left the queue.
-        Outcome::Vote(_) => spread.has_ended() || (repeated && spread.is_over()),
-        // What it agreed to before was left to this answer.
+        // The question may have entered the queue after the lease had left it.
+        Outcome::Vote(_) => ledger.has_ended() || (repeated && ledger.is_over()),
+        // The undoing of an earlier vote was left to this answer.
         Outcome::Failed(failure) if !failure.ambiguous => {
-            spread.is_over() && contains(spread.granted(), place)
+            ledger.is_over() && contains(ledger.granted(), place)
         }
         _ => {
-            // Of a lease that is held it stays in doubt: told when that is given back.
-            if !spread.doubt(place) {
-                quorum.tell_later(place, undoing);
+            // The vote of a held lease stays in doubt. The node gets a hint when the lease is released.
+            if !ledger.doubt(place) {
+                quorum.keep_hint(place, undoing);
             }
             return;
         }
@@ -98,8 +107,8 @@ fn came(quorum: &Arc<Quorum>, undoing: &Undoing, place: usize, outcome: Outcome)
     if unwanted {
         return quorum.take_back(place, undoing);
     }
-    if !contains(spread.granted(), place) {
-        spread.is_without(place);
+    if !contains(ledger.granted(), place) {
+        ledger.is_without(place);
     }
-    spread.resolved(place);
+    ledger.resolved(place);
 }

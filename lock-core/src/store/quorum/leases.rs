@@ -1,68 +1,68 @@
-//! The leases of a manager, and where each stands.
+//! The leases of a manager, and the nodes that have them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use super::vote_ledger::Spread;
+use super::vote_ledger::VoteLedger;
 use crate::base::acks::Acks;
 use crate::base::sync::lock;
 use crate::base::token::Token;
 
-/// The leases of a manager that are asked for or held.
+/// The leases that the manager asks for or holds.
 #[derive(Default)]
 pub(super) struct Leases(Mutex<Table>);
 
 #[derive(Default)]
 struct Table {
-    spreads: HashMap<Token, Arc<Spread>>,
-    /// How many to have before looking for those that nobody needs.
+    ledgers: HashMap<Token, Arc<VoteLedger>>,
+    /// The number of leases at which the next sweep removes those that are over.
     sweep_at: usize,
 }
 
 impl Leases {
-    /// The lease's own spread, a new one if it has none.
-    pub(super) fn begin(&self, token: Token) -> Arc<Spread> {
+    /// Returns the ledger of a lease, a new one if it has none.
+    pub(super) fn begin(&self, token: Token) -> Arc<VoteLedger> {
         let mut table = lock(&self.0);
-        if table.spreads.len() >= table.sweep_at {
+        if table.ledgers.len() >= table.sweep_at {
             table
-                .spreads
-                .retain(|_, spread| !(spread.is_over() && spread.is_resolved()));
-            table.sweep_at = (table.spreads.len() * 2).max(64);
+                .ledgers
+                .retain(|_, ledger| !(ledger.is_over() && ledger.is_resolved()));
+            table.sweep_at = (table.ledgers.len() * 2).max(64);
         }
-        let spread = table.spreads.entry(token).or_default();
-        spread.begin();
-        Arc::clone(spread)
+        let ledger = table.ledgers.entry(token).or_default();
+        ledger.begin();
+        Arc::clone(ledger)
     }
 
-    pub(super) fn of(&self, token: Token) -> Option<Arc<Spread>> {
-        lock(&self.0).spreads.get(&token).cloned()
+    pub(super) fn of(&self, token: Token) -> Option<Arc<VoteLedger>> {
+        lock(&self.0).ledgers.get(&token).cloned()
     }
 
-    /// An attempt has failed: what comes late does not count. The lease may ask again, and must then know
-    /// which nodes still have a question of it.
+    /// Ends an attempt that has failed: late votes do not count. The lease may ask again, and must then know
+    /// which nodes have an open question.
     pub(super) fn pause(&self, token: Token) {
         let mut table = lock(&self.0);
-        if let Some(spread) = table.spreads.get(&token) {
-            spread.pause();
-            if spread.is_resolved() {
-                table.spreads.remove(&token);
+        if let Some(ledger) = table.ledgers.get(&token) {
+            ledger.pause();
+            if ledger.is_resolved() {
+                table.ledgers.remove(&token);
             }
         }
     }
 
-    /// It never asks again, and what comes late does not count.
-    pub(super) fn end(&self, token: Token) -> Option<Arc<Spread>> {
-        let spread = lock(&self.0).spreads.remove(&token);
-        if let Some(spread) = &spread {
-            spread.end();
+    /// Ends a lease for good: late votes do not count.
+    pub(super) fn end(&self, token: Token) -> Option<Arc<VoteLedger>> {
+        let ledger = lock(&self.0).ledgers.remove(&token);
+        if let Some(ledger) = &ledger {
+            ledger.end();
         }
-        spread
+        ledger
     }
 
     pub(super) fn acks(&self, token: Token, of: usize) -> Acks {
         let granted = self
             .of(token)
-            .map_or(0, |spread| spread.granted().count_ones());
+            .map_or(0, |ledger| ledger.granted().count_ones());
         Acks::new(granted, u32::try_from(of).unwrap_or(u32::MAX))
     }
 }
@@ -76,13 +76,13 @@ mod tests {
     fn a_late_vote_counts_for_a_lease_that_is_wanted_and_for_no_other() {
         let (leases, tokens) = (Leases::default(), TokenSource::new(Address::random()));
         let token = tokens.fresh();
-        let spread = leases.begin(token);
-        assert!((0..3).all(|node| spread.claim(node)));
-        assert!(spread.stands(0) && spread.stands(2));
+        let ledger = leases.begin(token);
+        assert!((0..3).all(|node| ledger.claim(node)));
+        assert!(ledger.stands(0) && ledger.stands(2));
         assert_eq!(leases.acks(token, 3), Acks::new(2, 3));
         assert!(leases.end(token).is_some());
-        assert!(!spread.stands(1), "it is to be undone");
-        assert_eq!(spread.touched(), 0b111);
+        assert!(!ledger.stands(1), "it is to be undone");
+        assert_eq!(ledger.touched(), 0b111);
         assert_eq!(leases.acks(token, 3), Acks::new(0, 3));
     }
 
@@ -109,11 +109,11 @@ mod tests {
         let (leases, tokens) = (Leases::default(), TokenSource::new(Address::random()));
         for _ in 0..1_000 {
             let token = tokens.fresh();
-            let spread = leases.begin(token);
-            assert!(spread.claim(0));
+            let ledger = leases.begin(token);
+            assert!(ledger.claim(0));
             leases.pause(token);
-            spread.resolved(0);
+            ledger.resolved(0);
         }
-        assert!(lock(&leases.0).spreads.len() <= 64);
+        assert!(lock(&leases.0).ledgers.len() <= 64);
     }
 }

@@ -1,17 +1,18 @@
-//! Locks over several servers that know nothing of one another: a lock is held while a majority of
-//! them holds it.
+//! Locks over independent servers: an owner holds a lock while a majority of the servers has it.
 //!
-//! The algorithm is Redlock (the page "Distributed Locks with Redis" of the Redis documentation):
-//! all nodes are asked at once, more than half of all must agree, the time counts from before the
-//! first question, and what is refused or split is undone everywhere. Martin Kleppmann's critique
-//! ("How to do distributed locking", 2016) says what it lacks: nothing stops an owner that was paused
-//! and writes late, as its lock has no number that rises. Here it has: see [`numbers`]. And a node that
-//! restarted without its data could give the same lock away twice: see [`watch`].
+//! The algorithm is Redlock (the page "Distributed Locks with Redis" of the Redis documentation). A client asks
+//! all nodes at once. More than half of all nodes must agree. The ttl counts from before the first question. A
+//! refused or split attempt is undone on every node.
 //!
-//! What a node has: the lock, as on a single server, so that clients of other libraries exclude these
-//! locks node by node; the queue of waiters; and one hash with the registers and its own name. A node
-//! never gives a lock to a waiter: it cannot know whose it is. It tells the first in its queue that the
-//! key is free, and those who come try.
+//! Martin Kleppmann's critique ("How to do distributed locking", 2016) names what Redlock lacks: nothing stops
+//! an owner that was paused and writes late, because its lock has no rising number. These locks have one: see
+//! [`proposal_number`]. A node that restarted without its data could give a lock away twice: see
+//! [`node_monitor`].
+//!
+//! A node keeps the lock as a single server does, so that clients of other libraries exclude these locks node
+//! by node. It also keeps the queue of waiters, and one hash with the registers and its own name. A node never
+//! gives a lock to a waiter, because one node cannot know who holds a majority. It notifies the first waiter in
+//! its queue that the key is free, and the notified waiters try.
 
 mod acquire;
 #[cfg(all(test, feature = "test-util"))]
@@ -52,10 +53,10 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch as changes};
 
-use self::bootstrap::Opening;
+use self::bootstrap::Bootstrap;
 use self::leases::Leases;
 use self::node::{Census, Node};
-use self::proposal_number::Numbers;
+use self::proposal_number::ProposalNumbers;
 use super::{AcquireRoute, BoxFuture, Events, Failure, Lane, Limits, Operation, Outcome, Store};
 use crate::audit::Finding;
 use crate::base::acks::Acks;
@@ -65,12 +66,12 @@ use crate::base::token::{Address, Token, TokenSource};
 use crate::lease::yield_turn::YieldedKeys;
 use crate::timer::Timers;
 
-/// More nodes than anybody needs; a place in the list is a bit of a number.
+/// The largest quorum. A set of nodes is a number with one bit for each node.
 pub(crate) const MOST_NODES: usize = 15;
-/// How long the last few nodes may keep a manager that connects, when a majority is there.
+/// How long a manager that connects waits for the last few nodes when a majority has answered.
 const STRAGGLERS: Duration = Duration::from_secs(1);
 
-/// A store of its own for each node, and what to call it in messages.
+/// One node: its store, and its name in messages.
 pub(crate) struct QuorumNode {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) shown: String,
@@ -78,43 +79,43 @@ pub(crate) struct QuorumNode {
 
 #[derive(Clone, Debug)]
 pub(crate) struct QuorumSettings {
-    /// The longest ttl and cooldown of any client: how long a node without data is kept out.
+    /// The longest ttl and cooldown of any client. A node without data does not vote for that long.
     pub(crate) max_ttl: Duration,
-    /// Whether nodes that are all without data are taken for new.
+    /// Whether nodes that are all without data are taken for new ones.
     pub(crate) assume_fresh: bool,
     pub(crate) operation_timeout: Duration,
 }
 
 pub(crate) struct QuorumStore {
     quorum: Arc<Quorum>,
-    /// Where work goes that outlives its caller, outside of any runtime.
+    /// Receives work that outlives its caller and was begun outside of a runtime.
     chores: Mutex<Option<mpsc::UnboundedReceiver<BoxFuture<'static, ()>>>>,
 }
 
-/// What the store and the work that it leaves behind share.
+/// The state that the store shares with the work that it leaves behind.
 struct Quorum {
     nodes: Vec<Arc<Node>>,
     settings: QuorumSettings,
     timers: Arc<Timers>,
-    numbers: Numbers,
+    numbers: ProposalNumbers,
     leases: Leases,
-    courtesy: YieldedKeys,
+    yielded: YieldedKeys,
     names: TokenSource,
-    met: Mutex<Met>,
-    /// Rung when a node comes or goes.
+    known: Mutex<KnownNodes>,
+    /// Notified when a node comes or goes.
     changed: Arc<changes::Sender<()>>,
     chores: mpsc::UnboundedSender<BoxFuture<'static, ()>>,
 }
 
-/// What is known of the nodes.
-struct Met {
-    opening: Opening,
-    /// What each is called, since it has joined.
+/// The facts that are known of the nodes.
+struct KnownNodes {
+    bootstrap: Bootstrap,
+    /// The names of each node, once it has registered.
     names: Vec<Option<Vec<String>>>,
-    /// How far each one's clock is ahead of this process's, in microseconds.
+    /// How far the clock of each node is ahead of this process's, in microseconds.
     clocks: Vec<Option<i64>>,
-    /// Two of them are one.
-    twins: Option<Error>,
+    /// The error if two nodes are one server.
+    same_server: Option<Error>,
 }
 
 impl QuorumStore {
@@ -128,21 +129,21 @@ impl QuorumStore {
         let changed = Arc::new(changes::Sender::new(()));
         let count = nodes.len();
         let nodes = nodes.into_iter().map(|node| Node::new(node, &changed));
-        let opening = Opening::new(count, settings.assume_fresh, timers.now());
+        let bootstrap = Bootstrap::new(count, settings.assume_fresh, timers.now());
         Arc::new(Self {
             quorum: Arc::new(Quorum {
                 nodes: nodes.collect(),
                 settings,
                 timers: Arc::clone(timers),
-                numbers: Numbers::new(),
+                numbers: ProposalNumbers::new(),
                 leases: Leases::default(),
-                courtesy: YieldedKeys::default(),
+                yielded: YieldedKeys::default(),
                 names,
-                met: Mutex::new(Met {
-                    opening,
+                known: Mutex::new(KnownNodes {
+                    bootstrap,
                     names: vec![None; count],
                     clocks: vec![None; count],
-                    twins: None,
+                    same_server: None,
                 }),
                 changed,
                 chores,
@@ -187,7 +188,7 @@ impl Store for QuorumStore {
                 tokio::spawn(store);
             }
             for node in 0..quorum.nodes.len() {
-                tokio::spawn(node_monitor::watch(Arc::clone(&quorum), node));
+                tokio::spawn(node_monitor::monitor(Arc::clone(&quorum), node));
             }
             if let Some(mut chores) = chores {
                 while let Some(chore) = chores.recv().await {
@@ -201,7 +202,7 @@ impl Store for QuorumStore {
         Box::pin(self.quorum.ready())
     }
 
-    /// What is wrong with any of the nodes that answer.
+    /// Lists the problems of all nodes that answer.
     fn audit(&self) -> BoxFuture<'_, Result<Vec<Finding>, Failure>> {
         Box::pin(async move {
             let mut findings = Vec::new();
@@ -217,8 +218,8 @@ impl Store for QuorumStore {
     }
 
     fn acquire_route(&self, manager: Address) -> AcquireRoute {
-        // The nodes are stores of one kind. A waiter's token is one for all of them, so its pushes arrive at
-        // the manager's own address.
+        // The nodes are stores of one kind. A waiter's token is the same on all of them, so its pushes arrive
+        // at the manager's own address.
         AcquireRoute {
             lane: self.quorum.nodes[0].store.acquire_route(manager).lane,
             address: manager,
@@ -243,16 +244,16 @@ impl Quorum {
         tally::quorum(self.nodes.len())
     }
 
-    /// How long a node may take: small against the ttl, and less than its caller waits for all of them.
+    /// How long a node may take. It is small against the ttl, and less than the caller waits for all nodes.
     fn patience(&self, ttl: Duration) -> Duration {
         (self.settings.operation_timeout / 5 * 4).min(ttl / 8)
     }
 
-    /// Goes on with what was begun, whether or not its caller does.
+    /// Finishes work that was begun, even if its caller does not wait.
     fn leave_behind(&self, work: impl Future<Output = ()> + Send + 'static) {
         match Handle::try_current() {
             Ok(runtime) => drop(runtime.spawn(work)),
-            // Nobody is left to do it when the keeper has ended, and nothing that needs it.
+            // Without the keeper no task does it, and none needs it.
             Err(_) => drop(self.chores.send(Box::pin(work))),
         }
     }
@@ -263,7 +264,7 @@ impl Quorum {
         nodes.filter(|(_, node)| node.is_up())
     }
 
-    /// Waits for nodes that have not been heard of yet, if there are too few without them.
+    /// Waits for nodes that have not answered yet, if there are too few without them.
     async fn gather(&self) {
         let mut changed = self.changed.subscribe();
         loop {
@@ -275,7 +276,7 @@ impl Quorum {
         }
     }
 
-    /// Enough nodes are up, and no two of them are one.
+    /// Waits until enough nodes answer. Fails if two of them are one server.
     async fn ready(&self) -> Result<(), Failure> {
         let mut changed = self.changed.subscribe();
         let start = self.timers.now();
@@ -284,9 +285,9 @@ impl Quorum {
             let Census { up, new } = Node::census(&self.nodes);
             let (enough, all_known) = (up >= self.quorum(), new == 0);
             let late = self.timers.now() >= start + STRAGGLERS;
-            if let Some(twins) = &lock(&self.met).twins {
+            if let Some(same_server) = &lock(&self.known).same_server {
                 return Err(Failure {
-                    error: twins.clone(),
+                    error: same_server.clone(),
                     ambiguous: false,
                 });
             }
@@ -305,13 +306,13 @@ impl Quorum {
         }
     }
 
-    /// Why there is no majority. `kept_out`: how many nodes came back without data, and for how long
+    /// Explains why there is no majority. `kept_out`: how many nodes came back without data, and for how long
     /// they do not vote.
     fn too_few(&self, kept_out: Option<(usize, Duration)>) -> Failure {
         let of = self.nodes.len();
         let final_ones = self.nodes.iter().filter_map(|node| node.final_failure());
         let final_ones: Vec<Failure> = final_ones.collect();
-        // With so many that never will, it never can.
+        // With so many nodes that refuse for good there can never be a majority.
         if final_ones.len() > of - self.quorum()
             && let Some(failure) = final_ones.into_iter().next()
         {

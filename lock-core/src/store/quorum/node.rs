@@ -1,8 +1,7 @@
 //! One node: its store, and whether it is worth asking.
 //!
-//! A node that fails, or is silent for too long, is out: it is not asked again until it has answered
-//! the keeper's thread, so that it costs nobody anything after the first time. What it should have
-//! been told meanwhile is kept for it.
+//! A node that fails, or is silent for too long, is out. It is not asked again until it has answered the
+//! keeper's thread, so that only the first question waits for it. Releases that it misses are kept as hints.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,16 +9,16 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::{Notify, watch};
 
 use super::QuorumNode;
-use super::hinted_handoff::LeftOvers;
+use super::hinted_handoff::Hints;
 use crate::base::sync::lock;
 use crate::store::{BoxFuture, Failure, Lane, Operation, Outcome, Store};
 
-/// Not heard of yet.
+/// The node has not answered yet.
 const NEW: u8 = 0;
 const UP: u8 = 1;
 const OUT: u8 = 2;
 
-/// How many nodes are worth asking, and how many have not been heard of yet.
+/// The numbers of nodes that are worth asking, and of nodes that have not answered yet.
 pub(super) struct Census {
     pub(super) up: usize,
     pub(super) new: usize,
@@ -29,12 +28,12 @@ pub(super) struct Node {
     pub(super) store: Arc<dyn Store>,
     shown: String,
     standing: AtomicU8,
-    /// Whether it came back without data, and does not vote yet.
+    /// Whether the node came back without data and does not vote yet.
     kept_out: AtomicBool,
-    /// Why it is out.
+    /// Why the node is out.
     why: Mutex<Option<Failure>>,
-    pub(super) left_overs: LeftOvers,
-    /// Rung when there is something to do for the keeper's thread.
+    pub(super) hints: Hints,
+    /// Notified when the keeper's thread has work for the node.
     pub(super) bell: Notify,
     changed: Arc<watch::Sender<()>>,
 }
@@ -46,14 +45,14 @@ impl Node {
             standing: AtomicU8::new(NEW),
             kept_out: AtomicBool::new(false),
             why: Mutex::default(),
-            left_overs: LeftOvers::new(node.store.limits().late_duplicate),
+            hints: Hints::new(node.store.limits().late_duplicate),
             bell: Notify::new(),
             changed: Arc::clone(changed),
             store: node.store,
         })
     }
 
-    /// Its address, without user or password.
+    /// The address, without user or password.
     pub(super) fn shown(&self) -> &str {
         &self.shown
     }
@@ -62,7 +61,7 @@ impl Node {
         self.standing.load(Ordering::Relaxed) == UP
     }
 
-    /// Of nodes that are looked at one after the other: each is counted once, whatever it becomes meanwhile.
+    /// Counts the nodes one after the other, each once, even if its state changes meanwhile.
     pub(super) fn census(nodes: &[Arc<Node>]) -> Census {
         let mut census = Census { up: 0, new: 0 };
         for node in nodes {
@@ -73,7 +72,7 @@ impl Node {
         census
     }
 
-    /// Whether it voted when it was looked at last. It alone decides that.
+    /// Whether the node voted when it was last looked at. Only the node decides that.
     pub(super) fn votes(&self) -> bool {
         !self.kept_out.load(Ordering::Relaxed)
     }
@@ -86,14 +85,14 @@ impl Node {
         self.kept_out.store(true, Ordering::Relaxed);
     }
 
-    /// Why it will never answer otherwise.
+    /// The failure of a node that will never answer otherwise.
     pub(super) fn final_failure(&self) -> Option<Failure> {
         let why = lock(&self.why).clone();
         why.filter(Failure::is_final)
     }
 
-    /// Asks it. When that fails, the keeper's thread finds out whether it is the node: the caller's
-    /// runtime may have ended, or the key be a stranger's.
+    /// Asks the node. On a failure the keeper's thread finds out whether the node is out, because the caller's
+    /// runtime may have ended, or the key may hold a foreign value.
     pub(super) fn ask(
         self: &Arc<Self>,
         operation: Operation,
@@ -109,7 +108,7 @@ impl Node {
         })
     }
 
-    /// As before it was heard of for the first time.
+    /// Resets the node to its state before the first answer.
     #[cfg(test)]
     pub(super) fn is_not_known(&self) {
         self.standing.store(NEW, Ordering::Relaxed);

@@ -1,12 +1,11 @@
-//! Looking after one node, on the keeper's thread: does it answer, who is it, may it vote, what is its
-//! clock, and what has it missed?
+//! Monitors one node on the keeper's thread: whether it answers, its name, whether it votes, its clock, and the
+//! hints that it has to get.
 //!
-//! A server that restarted without its data would give away the locks that it held, and have the same
-//! fencing numbers again. So a node keeps a mark beside its registers. Where there is none, whoever
-//! comes first sets it, with the time; the node does not vote before `max_ttl` has passed since then,
-//! and every lock that it may have forgotten with it. That is decided in the node, by its clock alone,
-//! and at every single vote: a process that has just started, or has not noticed the restart, decides
-//! nothing.
+//! A server that restarted without its data would give away the locks that it held, and accept the same fencing
+//! numbers again. So a node keeps a mark beside its registers. The first client that finds no mark sets it,
+//! with the time. The node does not vote before `max_ttl` has passed since then, and with it every lock that it
+//! may have forgotten. The node decides that at every single vote, by its own clock alone. A process that has
+//! just started, or has not noticed the restart, decides nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,26 +20,26 @@ use crate::lease::backoff::pause_after_failure;
 use crate::store::vote::{Join, Joined, VoteOperation, VoteOutcome, Welcome};
 use crate::store::{Failure, Lane, Operation, Outcome};
 
-/// How often to look at a node that answers: its clock drifts, and its server may be another one.
+/// How often a node that answers is looked at: its clock drifts, and its server may be replaced.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// How soon to look again while others may begin with the same nodes.
+/// How soon a node is looked at again while other processes may register the same nodes.
 const SOON: Duration = Duration::from_millis(50);
-/// How many leases to give back at once to a node that is back.
+/// How many hints are delivered at once to a node that is back.
 const AT_ONCE: usize = 32;
 
-pub(super) async fn watch(quorum: Arc<Quorum>, place: usize) {
+pub(super) async fn monitor(quorum: Arc<Quorum>, place: usize) {
     let node = Arc::clone(&quorum.nodes[place]);
     let mut failures = 0;
     let mut kept_out = false;
     loop {
         let again = match quorum.meet(place).await {
-            Ok(Met::Votes) => {
+            Ok(Meeting::Votes) => {
                 failures = 0;
                 kept_out = false;
                 node.note_vote();
                 quorum.catch_up(place).await
             }
-            Ok(Met::KeptOut(wait)) => {
+            Ok(Meeting::KeptOut(wait)) => {
                 failures = 0;
                 node.note_kept_out();
                 if !std::mem::replace(&mut kept_out, true) {
@@ -53,7 +52,7 @@ pub(super) async fn watch(quorum: Arc<Quorum>, place: usize) {
                 }
                 quorum.catch_up(place).await
             }
-            Ok(Met::LookedAt) => SOON,
+            Ok(Meeting::LookedAt) => SOON,
             Err(failure) => {
                 failures += 1;
                 node.is_out(&failure);
@@ -64,21 +63,21 @@ pub(super) async fn watch(quorum: Arc<Quorum>, place: usize) {
     }
 }
 
-enum Met {
+enum Meeting {
     Votes,
     KeptOut(Duration),
-    /// Whether it is new is still to be found out.
+    /// Whether the node is new has not been decided.
     LookedAt,
 }
 
 impl Quorum {
-    async fn meet(&self, place: usize) -> Result<Met, Failure> {
+    async fn meet(&self, place: usize) -> Result<Meeting, Failure> {
         let node = &self.nodes[place];
         let sent = self.timers.now();
         let welcome = {
-            let mut met = lock(&self.met);
-            let before = met.names[place].is_some();
-            met.opening.welcome(before, sent)
+            let mut known = lock(&self.known);
+            let before = known.names[place].is_some();
+            known.bootstrap.welcome(before, sent)
         };
         let join = VoteOperation::Join(Join {
             welcome,
@@ -102,73 +101,73 @@ impl Quorum {
         sent: Moment,
         welcome: Welcome,
         joined: Joined,
-    ) -> Result<Met, Failure> {
-        let mut met = lock(&self.met);
+    ) -> Result<Meeting, Failure> {
+        let mut known = lock(&self.known);
         if welcome == Welcome::Look {
             let empty = joined.opens_in.is_none();
-            if met.opening.saw(place, empty, self.timers.now()) {
+            if known.bootstrap.saw(place, empty, self.timers.now()) {
                 self.nodes.iter().for_each(|node| node.bell.notify_one());
             }
         }
         let Some(opens_in) = joined.opens_in else {
-            return Ok(Met::LookedAt);
+            return Ok(Meeting::LookedAt);
         };
         let is_other = |(other, names): (usize, &Option<Vec<String>>)| {
             let shared = |names: &Vec<String>| names.iter().any(|name| joined.names.contains(name));
             other != place && names.as_ref().is_some_and(shared)
         };
-        if let Some(other) = met.names.iter().enumerate().position(is_other) {
-            let twins = Error::invalid(format!(
+        if let Some(other) = known.names.iter().enumerate().position(is_other) {
+            let same_server = Error::invalid(format!(
                 "two nodes of the quorum, {} and {}, are one server; list every server once",
                 self.nodes[other].shown(),
                 self.nodes[place].shown(),
             ));
-            met.twins = Some(twins.clone());
-            met.names[place] = None;
+            known.same_server = Some(same_server.clone());
+            known.names[place] = None;
             return Err(Failure {
-                error: twins,
+                error: same_server,
                 ambiguous: false,
             });
         }
-        met.names[place] = Some(joined.names);
-        met.clocks[place] = Some(proposal_number::offset(sent, joined.time));
+        known.names[place] = Some(joined.names);
+        known.clocks[place] = Some(proposal_number::offset(sent, joined.time));
         self.numbers
-            .set_clock(met.clocks.iter().flatten().copied().collect());
-        drop(met);
+            .set_clock(known.clocks.iter().flatten().copied().collect());
+        drop(known);
         self.nodes[place].answered();
         Ok(if opens_in.is_zero() {
-            Met::Votes
+            Meeting::Votes
         } else {
-            Met::KeptOut(opens_in)
+            Meeting::KeptOut(opens_in)
         })
     }
 
-    /// Tells a node what it has missed. Answers when to look at it again.
+    /// Delivers the hints of a node. Answers when to look at it again.
     async fn catch_up(&self, place: usize) -> Duration {
         let node = &self.nodes[place];
-        let due = node.left_overs.take(self.timers.now());
+        let due = node.hints.take(self.timers.now());
         let mut failed = false;
         for some in due.chunks(AT_ONCE) {
             let releases = some.iter().map(|left| {
                 let withdraw = left.withdraw();
                 node.ask(Operation::Vote(withdraw), Lane::KEEPER)
             });
-            // Begun together, so that they share their way.
+            // Spawned together, so that they are sent together.
             let releases: Vec<_> = releases.map(tokio::spawn).collect();
             for (left, release) in some.iter().zip(releases) {
                 let answer = timeout(self.settings.operation_timeout, release).await;
                 let now = self.timers.now();
                 match answer {
                     Ok(Ok(Outcome::Vote(VoteOutcome::Withdrawn { repeated, .. }))) => {
-                        node.left_overs
-                            .told(place, left.clone().in_doubt_if(repeated), now);
+                        node.hints
+                            .delivered(place, left.clone().in_doubt_if(repeated), now);
                     }
                     Ok(Ok(Outcome::Failed(failure))) if failure.is_final() => {
-                        node.left_overs.refused(left.clone(), now);
+                        node.hints.refused(left.clone(), now);
                     }
                     _ => {
                         failed = true;
-                        node.left_overs.put_back(left.clone());
+                        node.hints.put_back(left.clone());
                     }
                 }
             }
@@ -177,7 +176,7 @@ impl Quorum {
             }
         }
         let now = self.timers.now();
-        let next = node.left_overs.due().map_or(INTERVAL, |due| due.since(now));
+        let next = node.hints.due().map_or(INTERVAL, |due| due.since(now));
         next.clamp(Duration::from_millis(1), INTERVAL)
     }
 }

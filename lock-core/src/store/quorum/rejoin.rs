@@ -1,9 +1,9 @@
-//! Having nodes that are without a lease take it, while it is held.
+//! Proposing a held lease to nodes that are without it.
 //!
-//! A node that was out when the lock was taken, or has forgotten it since, is one less of those that
-//! may be missed. A renewal finds that out, and proposes the lease to the node like any other vote: the
-//! key must be free there, the node must be one that votes, and what comes late is undone. It takes
-//! nothing from anybody: whoever else wants the lock cannot have it before this lease has ended.
+//! A node that was out when the lock was taken, or has forgotten it since, is one node less that may fail.
+//! Without this, every restart would cost one, until none is left. A renewal finds such a node and proposes the
+//! lease to it as a first vote: the key must be free there, the node must vote, and a late vote is undone. No
+//! other client loses anything, because none can have a majority before this lease has ended.
 
 use std::sync::Arc;
 
@@ -13,27 +13,27 @@ use super::late_votes::LateVotes;
 use super::node::Node;
 use super::proposal_number;
 use super::undo::Undoing;
-use super::vote_ledger::Spread;
+use super::vote_ledger::VoteLedger;
 use crate::store::vote::{Propose, Reserve, Vote, VoteOperation, VoteOutcome};
 use crate::store::{Acquire, Extension, Lane, Operation, Outcome, Queueing};
 
-/// How many leases at once: a node that has lost all of them has them again some renewals later.
+/// How many leases one renewal proposes. A node that has lost all of them has them back some renewals later.
 pub(super) const AT_ONCE: usize = 32;
 
 impl Quorum {
-    /// Proposes a lease that is held to a node that does not have it.
+    /// Proposes a held lease to a node that does not have it.
     pub(super) fn rejoin(
         self: &Arc<Self>,
         place: usize,
         extension: &Extension,
-        spread: &Arc<Spread>,
+        ledger: &Arc<VoteLedger>,
         lane: Lane,
     ) {
         let node = &self.nodes[place];
-        let Some(number) = spread.number() else {
+        let Some(number) = ledger.number() else {
             return;
         };
-        if !node.is_up() || !node.votes() || !spread.claim_again(place) {
+        if !node.is_up() || !node.votes() || !ledger.claim_again(place) {
             return;
         }
         let propose = Propose {
@@ -51,15 +51,15 @@ impl Quorum {
         };
         let asked = [(place, propose_whole(Arc::clone(node), propose, lane))];
         let asked = asked.map(|(place, asked)| (place, Box::pin(asked) as _));
-        let undoing = Undoing::of(extension, spread, lane);
+        let undoing = Undoing::of(extension, ledger, lane);
         let now = self.timers.now();
         let votes = LateVotes::new(self, undoing, FanOut::new(asked), now);
         self.leave_behind(votes.come());
     }
 }
 
-/// Sees to it that the node's register knows the lease's number, if it is too low for the usual way: a
-/// majority has accepted it before.
+/// Proposes, and raises the node's register where the number is too low for it. A majority has accepted the
+/// number before.
 async fn propose_whole(node: Arc<Node>, propose: Propose, lane: Lane) -> Outcome {
     let reserve = Reserve {
         key: Arc::clone(&propose.acquire.key),
@@ -77,7 +77,7 @@ async fn propose_whole(node: Arc<Node>, propose: Propose, lane: Lane) -> Outcome
     }) = &vote
     {
         let reserve = VoteOperation::Reserve(reserve);
-        // Without an answer the majority still knows it.
+        // Without an answer the majority still has the number.
         let _reserved = node.ask(Operation::Vote(reserve), lane).await;
     }
     vote

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::Quorum;
-use super::acquire::Attempt;
+use super::acquire::Candidacy;
 use super::fan_out::FanOut;
 use super::late_votes::LateVotes;
 use super::tally::{Ballot, Decision, decide};
-use super::vote_ledger::Spread;
+use super::vote_ledger::VoteLedger;
 use crate::base::clock::Moment;
 use crate::store::vote::{Propose, Vote, VoteOperation, VoteOutcome};
 use crate::store::{BoxFuture, Operation, Outcome};
@@ -21,12 +21,12 @@ impl Quorum {
     /// Asks all nodes that can be asked, until their answers decide.
     pub(super) async fn round(
         self: &Arc<Self>,
-        attempt: &mut Attempt,
+        attempt: &mut Candidacy,
         number: u64,
         sent: Moment,
     ) -> Round {
         attempt.refusals.clear();
-        attempt.spread.proposes(number);
+        attempt.ledger.proposes(number);
         let mut ballots = vec![Ballot::Dead; self.nodes.len()];
         let mut asked = Vec::with_capacity(self.nodes.len());
         for (place, node) in self.up() {
@@ -38,11 +38,11 @@ impl Quorum {
                 max_ttl: self.settings.max_ttl,
             });
             let propose = node.ask(Operation::Vote(propose), attempt.lane);
-            if attempt.spread.claim(place) {
+            if attempt.ledger.claim(place) {
                 asked.push((place, propose));
             } else {
-                let spread = Arc::clone(&attempt.spread);
-                asked.push((place, Box::pin(once_resolved(spread, place, propose))));
+                let ledger = Arc::clone(&attempt.ledger);
+                asked.push((place, Box::pin(once_resolved(ledger, place, propose))));
             }
         }
         let patience = self.patience(attempt.acquire.ttl);
@@ -69,36 +69,36 @@ impl Quorum {
         Round { ballots, decision }
     }
 
-    fn counted(&self, attempt: &mut Attempt, place: usize, outcome: Outcome) -> Ballot {
-        let spread = &attempt.spread;
+    fn counted(&self, attempt: &mut Candidacy, place: usize, outcome: Outcome) -> Ballot {
+        let ledger = &attempt.ledger;
         match outcome {
             Outcome::Vote(VoteOutcome::Voted { vote, repeated }) => {
                 attempt.repeated |= repeated;
-                spread.resolved(place);
+                ledger.resolved(place);
                 match &vote {
                     Vote::Yes { .. } => {
-                        let wanted = spread.stands(place);
+                        let wanted = ledger.stands(place);
                         debug_assert!(wanted, "its own attempt counts it");
                     }
                     Vote::Taken { highest, .. } => {
-                        spread.is_without(place);
+                        ledger.is_without(place);
                         self.numbers.saw(attempt.register, *highest);
                     }
-                    Vote::Yields | Vote::Empty(_) => spread.is_without(place),
+                    Vote::Yields | Vote::Empty(_) => ledger.is_without(place),
                 }
                 Ballot::Answered(vote)
             }
             Outcome::Vote(VoteOutcome::NotAsked) => Ballot::Dead,
             Outcome::Failed(failure) if !failure.ambiguous => {
-                spread.resolved(place);
-                spread.is_without(place);
+                ledger.resolved(place);
+                ledger.is_without(place);
                 if failure.is_final() {
                     attempt.refusals.push(failure);
                 }
                 Ballot::Dead
             }
             _ => {
-                let wanted = spread.doubt(place);
+                let wanted = ledger.doubt(place);
                 debug_assert!(wanted, "its own attempt counts it");
                 Ballot::Dead
             }
@@ -106,13 +106,13 @@ impl Quorum {
     }
 }
 
-/// One question of a lease at a time: what arrives late would undo what is newer.
+/// Waits until the node has no open question of the lease, because a late one would undo the newer vote.
 async fn once_resolved(
-    spread: Arc<Spread>,
+    ledger: Arc<VoteLedger>,
     place: usize,
     propose: BoxFuture<'static, Outcome>,
 ) -> Outcome {
-    if spread.claimed(place).await {
+    if ledger.claimed(place).await {
         propose.await
     } else {
         Outcome::Vote(VoteOutcome::NotAsked)

@@ -1,9 +1,8 @@
-//! What to do when several take some of the nodes each: pure.
+//! Pauses after a split vote, in which several clients have some of the nodes each: pure.
 //!
-//! All of them give back what they have, and try again after a random time of up to a bound that
-//! doubles ("full jitter"), until one has a majority before the others come. Unless one of the others is
-//! found in the same place again and again: it does not give back what it has, because it has the lock,
-//! with nodes that do not answer.
+//! Each client withdraws its votes and tries again after a random time up to a bound that doubles ("full
+//! jitter"), until one has a majority before the others ask. If the same other client stands on the same nodes
+//! round after round, it does not withdraw its votes: it has the lock, with nodes that do not answer.
 
 use std::time::Duration;
 
@@ -12,13 +11,13 @@ use crate::lease::backoff::jitter;
 
 /// How often one attempt is repeated.
 const MOST: u32 = 10;
-/// In so many rounds on end one who has not got the lock is rarely found.
+/// A client that does not have the lock rarely stands on the same nodes for so many rounds.
 const STAYS: u32 = 4;
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_millis(64);
 
-/// How long to wait before the `round`-th repetition (from 0); `None`: it is enough. `trip`: how long
-/// the nodes took to answer, because whoever comes within that comes at the same time.
+/// The pause before the `round`-th repetition (from 0); `None`: give up. `trip`: how long the nodes took to
+/// answer. Clients that ask within that time collide.
 pub(super) fn pause(token: Token, round: u32, trip: Duration) -> Option<Duration> {
     if round >= MOST {
         return None;
@@ -30,7 +29,7 @@ pub(super) fn pause(token: Token, round: u32, trip: Duration) -> Option<Duration
     Some(jitter(token, round + 1, bound))
 }
 
-/// The one who stands on the most nodes, round after round.
+/// The other client that stands on the most nodes, round after round.
 #[derive(Debug, Default)]
 pub(super) struct Rival {
     owner: Box<str>,
@@ -38,7 +37,7 @@ pub(super) struct Rival {
 }
 
 impl Rival {
-    /// Whether it was there in so many rounds on end that it has the lock, as it seems.
+    /// Whether this owner has been found for so many rounds that it seems to have the lock.
     pub(super) fn stays(&mut self, owner: Option<&str>) -> bool {
         let owner = owner.unwrap_or_default();
         if *self.owner != *owner {

@@ -1,4 +1,9 @@
-//! Counting votes: pure. Always over all n nodes, those that are out included.
+//! Counting votes: pure. Always over all n nodes, including those that are out.
+//!
+//! An attempt is an outage when less than a majority answers. If a majority answers and other clients have some
+//! of these nodes, the attempt is repeated as a split vote, although another client may have a majority with
+//! the nodes that are out. An owner that is found on the same nodes round after round seems to have the lock,
+//! and the result is *busy*.
 
 use std::time::Duration;
 
@@ -6,39 +11,39 @@ use crate::lease::Refusal;
 use crate::store::vote::Vote;
 use crate::store::{Extended, Released};
 
-/// More than half.
+/// More than half of the nodes.
 pub(super) fn quorum(nodes: usize) -> usize {
     nodes / 2 + 1
 }
 
-/// What is known of one node's vote.
+/// The state of one node's vote.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Ballot {
-    /// It may still answer.
+    /// The node may still answer.
     #[default]
     Open,
-    /// It gives no answer that counts.
+    /// The node gives no answer that counts.
     Dead,
     Answered(Vote),
 }
 
-/// What the votes amount to.
+/// The result of the votes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// Not yet clear.
+    /// Not decided yet.
     Wait,
-    /// The lease and its number.
+    /// The lease is granted with its number.
     Granted,
-    /// The lease, but not its number: a higher one is to be proposed.
+    /// The lease is granted, but a higher number must be proposed.
     TooLow,
-    /// Somebody else has the key.
+    /// Another owner has the key.
     Busy,
-    /// Several have some nodes each, and none of them can have enough.
+    /// Several clients have some nodes each, and none of them can reach a majority.
     Split,
-    /// As a split among the nodes that answer, which are enough; but with those that do not, one of the
-    /// others may have a majority.
+    /// A split vote among the nodes that answer, which are a majority. Together with silent nodes another
+    /// client may have a majority.
     Contested,
-    /// It was left to others who have waited.
+    /// The key was left to clients that have waited.
     Yielded,
     Unavailable,
 }
@@ -52,7 +57,7 @@ pub(super) fn decide(ballots: &[Ballot]) -> Decision {
     if count.yes >= quorum && count.accepted + count.open < quorum {
         return Decision::TooLow;
     }
-    // That many leave no majority for anybody else.
+    // With so many votes no other client can have a majority.
     let against = ballots.len() - quorum;
     if count.taken > against {
         let most = foremost(ballots).map_or(0, |(nodes, _)| nodes);
@@ -63,7 +68,7 @@ pub(super) fn decide(ballots: &[Ballot]) -> Decision {
         } else if most + count.out < quorum {
             Decision::Split
         } else {
-            // Somebody may have the others, which do not answer.
+            // Another client may have the nodes that do not answer.
             Decision::Busy
         };
     }
@@ -77,7 +82,7 @@ pub(super) fn decide(ballots: &[Ballot]) -> Decision {
     } else if count.yields > 0 {
         Decision::Yielded
     } else if count.taken > 0 && enough {
-        // Were it not for the others, this would be granted: that is no outage.
+        // Without the other clients this would be granted, so it is no outage.
         Decision::Contested
     } else {
         Decision::Unavailable
@@ -121,14 +126,14 @@ fn owner(ballot: &Ballot) -> Option<&str> {
     }
 }
 
-/// Who else stands on the most nodes, and on how many.
+/// The other client that stands on the most nodes, and their number.
 fn foremost(ballots: &[Ballot]) -> Option<(usize, &str)> {
     let owners = || ballots.iter().filter_map(owner);
     let nodes_of = |wanted: &str| owners().filter(|owner| *owner == wanted).count();
     owners().map(|owner| (nodes_of(owner), owner)).max()
 }
 
-/// Who else stands on the most nodes.
+/// The other client that stands on the most nodes.
 pub(super) fn foremost_owner(ballots: &[Ballot]) -> Option<&str> {
     foremost(ballots).map(|(_, owner)| owner)
 }
@@ -142,7 +147,7 @@ pub(super) fn highest(ballots: &[Ballot]) -> u64 {
     numbers.max().unwrap_or(0)
 }
 
-/// How long the first node that is kept out will be.
+/// How many nodes are kept out, and for how long the last of them is.
 pub(super) fn opens_in(ballots: &[Ballot]) -> Option<(usize, Duration)> {
     let waits = ballots.iter().filter_map(|ballot| match ballot {
         Ballot::Answered(Vote::Empty(wait)) => Some(*wait),
@@ -154,8 +159,8 @@ pub(super) fn opens_in(ballots: &[Ballot]) -> Option<(usize, Duration)> {
     (count > 0).then_some((count, longest))
 }
 
-/// What the nodes' refusals say together: for how long there is no majority to be had, if nobody
-/// extends, and whether its end will be heard of.
+/// Combines the refusals of the nodes: for how long no majority is free if no owner extends, and whether its
+/// release will be pushed.
 pub(super) fn refusal(ballots: &[Ballot]) -> Refusal {
     let quorum = quorum(ballots.len());
     let taken = || {
@@ -169,11 +174,11 @@ pub(super) fn refusal(ballots: &[Ballot]) -> Refusal {
         .filter(|ballot| matches!(ballot, Ballot::Answered(Vote::Yes { .. })));
     let mut ends: Vec<Option<Duration>> = free.map(|_| Some(Duration::ZERO)).collect();
     ends.extend(taken().map(|refusal| refusal.remaining));
-    // Those without an end come last.
+    // Keys without an end come last.
     ends.sort_by_key(|end| (end.is_none(), *end));
     let last = ends.get(quorum - 1).or(ends.last()).copied().flatten();
-    // A release reaches a majority of the nodes, and so does the waiter's place in their queues: they
-    // meet in one.
+    // A release reaches a majority of the nodes, and the waiter stands in the queues of a majority. The two
+    // majorities share a node.
     let pushed = taken().filter(|refusal| refusal.pushed).count() >= quorum;
     Refusal {
         cooling: taken().filter(|refusal| refusal.cooling).count() * 2 > taken().count(),
@@ -184,7 +189,7 @@ pub(super) fn refusal(ballots: &[Ballot]) -> Refusal {
     }
 }
 
-/// What giving back amounts to; `None`: not yet clear. `open` may still answer.
+/// The result of a release; `None`: not decided yet. `open` nodes may still answer.
 pub(super) fn given_back(answers: &[Option<Released>], open: usize) -> Option<Released> {
     let quorum = quorum(answers.len());
     let count = |wanted: Released| {
@@ -208,11 +213,11 @@ pub(super) fn given_back(answers: &[Option<Released>], open: usize) -> Option<Re
             Released::Absent
         });
     }
-    // Whoever did not answer may have had it.
+    // A node that did not answer may have had the key.
     (open == 0 && yes + absent + other >= quorum).then_some(Released::Yes)
 }
 
-/// What a renewal amounts to; `None`: not yet clear. `open` may still answer.
+/// The result of a renewal; `None`: not decided yet. `open` nodes may still answer.
 pub(super) fn extended(answers: &[Option<Extended>], open: usize) -> Option<Extended> {
     let quorum = quorum(answers.len());
     let count = |wanted: Extended| {

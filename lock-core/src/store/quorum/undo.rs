@@ -1,22 +1,22 @@
-//! Taking votes back, at once or when the node is there again.
+//! Withdrawing votes, at once or when the node answers again.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Quorum;
-use super::acquire::Attempt;
+use super::acquire::Candidacy;
 use super::fan_out::FanOut;
 use super::proposal_number;
-use super::vote_ledger::{Spread, contains};
+use super::vote_ledger::{VoteLedger, contains};
 use crate::base::token::Token;
 use crate::store::vote::{UpTo, VoteOperation, Withdrawal};
 use crate::store::{Extension, Lane, Operation, Outcome, Release};
 
-/// What it takes to take a vote back.
+/// A vote to withdraw.
 #[derive(Clone)]
 pub(super) struct Undoing {
     pub(super) release: Release,
-    pub(super) spread: Arc<Spread>,
+    pub(super) ledger: Arc<VoteLedger>,
     pub(super) lane: Lane,
     /// `None`: the lease never asks again.
     pub(super) up_to: Option<UpTo>,
@@ -27,12 +27,12 @@ impl Undoing {
         key: &Arc<str>,
         token: Token,
         ttl: Duration,
-        spread: &Arc<Spread>,
+        ledger: &Arc<VoteLedger>,
         lane: Lane,
     ) -> Self {
         let up_to = UpTo {
             register: proposal_number::register_of(key),
-            number: spread.proposed(),
+            number: ledger.proposed(),
         };
         Self {
             release: Release {
@@ -42,39 +42,40 @@ impl Undoing {
                 fence: None,
                 in_background: true,
             },
-            spread: Arc::clone(spread),
+            ledger: Arc::clone(ledger),
             lane,
             up_to: Some(up_to),
         }
     }
 
-    pub(super) fn of(extension: &Extension, spread: &Arc<Spread>, lane: Lane) -> Self {
-        Self::new(&extension.key, extension.token, extension.ttl, spread, lane)
+    pub(super) fn of(extension: &Extension, ledger: &Arc<VoteLedger>, lane: Lane) -> Self {
+        Self::new(&extension.key, extension.token, extension.ttl, ledger, lane)
     }
 }
 
 impl Quorum {
-    /// The attempt has come to nothing, and leaves nothing behind.
-    pub(super) async fn give_up(self: &Arc<Self>, attempt: &mut Attempt) {
-        let spread = Arc::clone(&attempt.spread);
-        // From here on whatever comes late is undone by whoever hears of it.
+    /// Ends an attempt that has failed, and leaves no vote behind.
+    pub(super) async fn give_up(self: &Arc<Self>, attempt: &mut Candidacy) {
+        let ledger = Arc::clone(&attempt.ledger);
+        // From here on a vote that arrives late is undone by the task that receives it.
         self.leases.pause(attempt.acquire.token);
         self.undo(attempt, Withdrawal::Over).await;
-        let doubtful = spread.left_in_doubt();
+        let doubtful = ledger.left_in_doubt();
         for place in (0..self.nodes.len()).filter(|place| contains(doubtful, *place)) {
-            self.tell_later(place, &attempt.undoing());
+            self.keep_hint(place, &attempt.undoing());
         }
     }
 
-    /// Gives back what the nodes have, and waits for it: it must not stand in anybody's way, this
-    /// process's next attempt included. Where a question is out the vote stays until that is answered.
-    pub(super) async fn undo(self: &Arc<Self>, attempt: &mut Attempt, how: Withdrawal) {
+    /// Withdraws the granted votes and waits for the answers, so that they stand in the way of no client,
+    /// including this process's next attempt. Where a question is open, the vote stays until its answer
+    /// arrives.
+    pub(super) async fn undo(self: &Arc<Self>, attempt: &mut Candidacy, how: Withdrawal) {
         let undoing = attempt.undoing();
-        let granted = attempt.spread.to_undo();
+        let granted = attempt.ledger.to_undo();
         let asked = (0..self.nodes.len())
             .filter(|place| contains(granted, *place))
             .map(|place| {
-                attempt.spread.unresolved(place);
+                attempt.ledger.unresolved(place);
                 let withdraw = VoteOperation::Withdraw(undoing.release.clone(), how, undoing.up_to);
                 (
                     place,
@@ -86,23 +87,22 @@ impl Quorum {
         while let Some((place, outcome)) = answers.next().await {
             match outcome {
                 Outcome::Vote(vote) if vote.is_withdrawn() => {
-                    attempt.spread.is_without(place);
-                    attempt.spread.resolved(place);
+                    attempt.ledger.is_without(place);
+                    attempt.ledger.resolved(place);
                 }
-                // Also if it has been told, and a copy of that may come behind the lease's next vote.
-                _ => self.tell_later(place, &undoing),
+                // Also after an answer: a copy of the withdrawal may arrive behind the lease's next vote.
+                _ => self.keep_hint(place, &undoing),
             }
         }
         for place in answers.silent() {
             self.nodes[place].is_silent();
-            self.tell_later(place, &undoing);
+            self.keep_hint(place, &undoing);
         }
     }
 
-    /// Takes one vote back, while the caller goes on: a node that does not answer keeps no other's vote
-    /// waiting.
+    /// Withdraws one vote while the caller goes on, so that a silent node delays no other vote.
     pub(super) fn take_back(self: &Arc<Self>, place: usize, undoing: &Undoing) {
-        undoing.spread.is_taken_back(place);
+        undoing.ledger.is_taken_back(place);
         let taking_back = TakingBack {
             quorum: Arc::clone(self),
             undoing: undoing.clone(),
@@ -112,17 +112,16 @@ impl Quorum {
         self.leave_behind(taking_back.run());
     }
 
-    /// The node is told when it can be; until then it is not asked for the lease again.
-    pub(super) fn tell_later(&self, place: usize, undoing: &Undoing) {
+    /// Keeps a hint for the node. The node is not asked for the lease until the hint is delivered.
+    pub(super) fn keep_hint(&self, place: usize, undoing: &Undoing) {
         let node = &self.nodes[place];
-        undoing.spread.is_taken_back(place);
-        node.left_overs.add(undoing, self.timers.now());
+        undoing.ledger.is_taken_back(place);
+        node.hints.add(undoing, self.timers.now());
         node.bell.notify_one();
     }
 }
 
-/// One vote that is taken back. What comes of it otherwise, its runtime's end included, is left to the
-/// keeper.
+/// One withdrawal. If it fails, or its runtime ends, it is left to the keeper.
 struct TakingBack {
     quorum: Arc<Quorum>,
     undoing: Undoing,
@@ -144,9 +143,9 @@ impl TakingBack {
         let overdue = timers.now() + patience;
         let mut answer = FanOut::new([(self.place, asked)]).until(timers, overdue);
         match answer.next().await {
-            // What was sent before and never answered may arrive behind this.
+            // A question that was never answered may arrive behind this.
             Some((_, Outcome::Vote(vote))) => {
-                self.done = vote.is_withdrawn() && !self.undoing.spread.is_doubtful(self.place);
+                self.done = vote.is_withdrawn() && !self.undoing.ledger.is_doubtful(self.place);
             }
             Some(_) => {}
             None => node.is_silent(),
@@ -157,9 +156,9 @@ impl TakingBack {
 impl Drop for TakingBack {
     fn drop(&mut self) {
         if self.done {
-            self.undoing.spread.resolved(self.place);
+            self.undoing.ledger.resolved(self.place);
         } else {
-            self.quorum.tell_later(self.place, &self.undoing);
+            self.quorum.keep_hint(self.place, &self.undoing);
         }
     }
 }

@@ -55,13 +55,13 @@ impl Between for Odd {
             Undoing::Copied => self.node.execute(operation, lane).await,
             Undoing::Twice if !first => self.node.execute(operation, lane).await,
             Undoing::Twice => match self.node.execute(operation, lane).await {
-                Outcome::Vote(VoteOutcome::Withdrawn { released, told, .. }) => {
-                    Outcome::Vote(VoteOutcome::Withdrawn {
-                        released,
-                        told,
-                        repeated: true,
-                    })
-                }
+                Outcome::Vote(VoteOutcome::Withdrawn {
+                    released, notified, ..
+                }) => Outcome::Vote(VoteOutcome::Withdrawn {
+                    released,
+                    notified,
+                    repeated: true,
+                }),
                 outcome => outcome,
             },
         }

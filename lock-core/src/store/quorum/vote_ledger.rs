@@ -1,4 +1,10 @@
-//! On which nodes one lease stands, or may.
+//! The ledger of one lease: on which nodes it stands, or may stand.
+//!
+//! A node gets one question at a time for one lease. A late vote is undone, and undoing an old vote would
+//! delete a newer vote of the same lease. So a lease that asks again waits for the answer, or the undoing, of
+//! its earlier question to that node. A release that a silent node should get is kept as a hint. A vote that is
+//! to be undone renews nothing, because it may be deleted right after. (The model of the quorum found both
+//! cases, and that of an undoing that was sent twice.)
 
 use std::pin::pin;
 use std::sync::{Mutex, MutexGuard};
@@ -7,67 +13,67 @@ use tokio::sync::Notify;
 
 use crate::base::sync::lock;
 
-/// Nodes, each by its place in the list.
-pub(super) type Nodes = u32;
+/// A set of nodes, with one bit for each index in the list.
+pub(super) type NodeSet = u32;
 
-/// The one node at this place.
-pub(super) fn only(node: usize) -> Nodes {
+/// The set with this one node.
+pub(super) fn only(node: usize) -> NodeSet {
     1 << node
 }
 
-pub(super) fn contains(nodes: Nodes, node: usize) -> bool {
+pub(super) fn contains(nodes: NodeSet, node: usize) -> bool {
     nodes & only(node) != 0
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Spread {
-    known: Mutex<Known>,
-    /// Rung when a question is resolved.
+pub(super) struct VoteLedger {
+    known: Mutex<Entries>,
+    /// Notified when a question is resolved.
     bell: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    /// Where it may stand: asked, and not known to be without it.
-    touched: Nodes,
-    /// Where it does, by the node's last word.
-    granted: Nodes,
-    /// Where a question, or its undoing, has not been answered. Such a node is not asked again for the
-    /// lease: what arrives late would undo the newer vote.
-    unresolved: Nodes,
-    /// Where it is a question, and somebody hears the answer: whoever does sees to what comes of it. The
-    /// undoing of an earlier vote, sent beside it, could arrive behind the next one.
-    asked: Nodes,
-    /// Where one will never be answered, and may have arrived all the same; or was sent twice, and one of the two may
+struct Entries {
+    /// Where the lease may stand: the node was asked, and is not known to be without it.
+    touched: NodeSet,
+    /// Where the lease stands, by the node's last answer.
+    granted: NodeSet,
+    /// Where a question, or its undoing, has not been answered. Such a node is not asked again for the lease,
+    /// because a late answer would undo the newer vote.
+    unresolved: NodeSet,
+    /// Where a question is open and a task waits for its answer. That task handles the answer. Undoing an
+    /// earlier vote beside the question could arrive behind the next vote.
+    asked: NodeSet,
+    /// Where a question will never be answered but may have arrived, or was sent twice, so that a copy may
     /// arrive later.
-    doubtful: Nodes,
-    /// Where its end has been sent behind the only question that was ever asked, and not been answered.
-    ending: Nodes,
-    /// Where that has found it.
-    found: Nodes,
-    /// Where the question was answered first.
-    late: Nodes,
-    /// The highest number that was proposed for it.
+    doubtful: NodeSet,
+    /// Where the release was sent behind the only question that was ever sent, and has not been answered.
+    ending: NodeSet,
+    /// Where that release has found the lease.
+    found: NodeSet,
+    /// Where the question was answered before the release.
+    late: NodeSet,
+    /// The highest number that was proposed for the lease.
     proposed: u64,
-    /// The highest number that a majority has accepted for it.
+    /// The highest number that a majority has accepted for the lease.
     number: Option<u64>,
     over: bool,
-    /// For good: it does not ask again, nor wait.
+    /// Whether the lease has ended for good: it neither asks again nor waits.
     ended: bool,
 }
 
-/// What becomes of a vote for the lease that comes when it is decided.
+/// The fate of a vote that arrives after the decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Late {
     Counts,
-    /// Nobody wants it any more, and it is given back already, or will be.
+    /// The lease is over, and the vote has been withdrawn, or will be.
     GivenBack,
-    /// Nobody wants it any more: it is to be given back.
+    /// The lease is over: withdraw the vote.
     Unwanted,
 }
 
-impl Spread {
-    fn known(&self) -> MutexGuard<'_, Known> {
+impl VoteLedger {
+    fn known(&self) -> MutexGuard<'_, Entries> {
         lock(&self.known)
     }
 
@@ -85,7 +91,8 @@ impl Spread {
         known.ended = true;
     }
 
-    /// The right to ask the node for it, unless somebody has it: it is resolved, or undone.
+    /// Claims the right to ask the node for the lease, until the question is resolved or undone. `false`: a
+    /// question is open.
     #[must_use]
     pub(super) fn claim(&self, node: usize) -> bool {
         let mut known = self.known();
@@ -98,7 +105,7 @@ impl Spread {
         claimed
     }
 
-    /// The right to ask a node for it once more that is without it, while it is wanted.
+    /// Claims the right to ask a node once more that is without the lease, while the lease is wanted.
     #[must_use]
     pub(super) fn claim_again(&self, node: usize) -> bool {
         let mut known = self.known();
@@ -111,7 +118,7 @@ impl Spread {
         claimed
     }
 
-    /// The nodes are about to be asked with this number.
+    /// Notes the number of the next questions.
     pub(super) fn proposes(&self, number: u64) {
         let mut known = self.known();
         known.proposed = known.proposed.max(number);
@@ -130,7 +137,7 @@ impl Spread {
         self.known().number
     }
 
-    /// The node has it. `false`: nobody wants it any more.
+    /// Notes that the node has the lease. `false`: the lease is over.
     #[must_use]
     pub(super) fn stands(&self, node: usize) -> bool {
         let mut known = self.known();
@@ -138,7 +145,7 @@ impl Spread {
         !known.over
     }
 
-    /// The node has agreed when it was decided. `repeated`: it was asked more than once.
+    /// Notes a vote that arrived after the decision. `repeated`: the question was sent more than once.
     #[must_use]
     pub(super) fn agrees_late(&self, node: usize, repeated: bool) -> Late {
         let mut known = self.known();
@@ -146,7 +153,7 @@ impl Spread {
             known.granted |= only(node);
             return Late::Counts;
         }
-        // What was asked twice may arrive once more, behind what found it.
+        // A copy of the question may arrive behind the release that found the first one.
         if repeated {
             return Late::Unwanted;
         }
@@ -160,8 +167,8 @@ impl Spread {
         Late::Unwanted
     }
 
-    /// Its end is about to be sent to the node. If there was one question only, and that has not been
-    /// answered yet, whoever finds the lease there finds all of it.
+    /// Notes that the release is about to be sent to the node. If the node got one question only, and has not
+    /// answered it yet, a release that finds the lease finds all of it.
     pub(super) fn ends_at(&self, node: usize) {
         let mut known = self.known();
         if !contains(known.granted | known.doubtful, node) {
@@ -169,7 +176,7 @@ impl Spread {
         }
     }
 
-    /// The node has answered to that. `false`: it has not found what the node agreed to meanwhile.
+    /// Notes the answer to the release. `false`: it has not found the vote that the node gave meanwhile.
     #[must_use]
     pub(super) fn has_ended_at(&self, node: usize, found: bool) -> bool {
         let mut known = self.known();
@@ -181,7 +188,8 @@ impl Spread {
         found || !contains(known.late, node)
     }
 
-    /// The node does not have it, by its last word. It may have it later, where a question may still arrive.
+    /// Notes that the node does not have the lease, by its last answer. It may have it later, where a question
+    /// may still arrive.
     pub(super) fn is_without(&self, node: usize) {
         let mut known = self.known();
         known.granted &= !only(node);
@@ -190,7 +198,7 @@ impl Spread {
         }
     }
 
-    /// Whatever of it the node has, or is still to have, is taken back.
+    /// Notes that every present or future vote of the lease on the node is being withdrawn.
     pub(super) fn is_taken_back(&self, node: usize) {
         let mut known = self.known();
         known.granted &= !only(node);
@@ -198,12 +206,12 @@ impl Spread {
         known.unresolved |= only(node);
     }
 
-    /// The node was not heard of when the lease was renewed: it may have it, and need not have it for long.
+    /// Notes that the node has not answered a renewal. It may have the lease for a while.
     pub(super) fn is_unheard(&self, node: usize) {
         self.known().granted &= !only(node);
     }
 
-    /// Nothing of it is on its way to the node.
+    /// Notes that no command of the lease is on its way to the node.
     pub(super) fn resolved(&self, node: usize) {
         let mut known = self.known();
         known.unresolved &= !only(node);
@@ -212,7 +220,7 @@ impl Spread {
         self.bell.notify_waiters();
     }
 
-    /// Resolves when the node may be asked, or nobody wants the lease any more: `false`.
+    /// Waits until the node may be asked. `false`: the lease is over.
     pub(super) async fn claimed(&self, node: usize) -> bool {
         loop {
             let mut bell = pin!(self.bell.notified());
@@ -231,7 +239,7 @@ impl Spread {
         self.known().unresolved |= only(node);
     }
 
-    /// There will be no answer. `false`: nobody wants it any more.
+    /// Notes that there will be no answer. `false`: the lease is over.
     #[must_use]
     pub(super) fn doubt(&self, node: usize) -> bool {
         let mut known = self.known();
@@ -240,7 +248,7 @@ impl Spread {
         !known.over
     }
 
-    /// A question that was answered was sent twice.
+    /// Notes that an answered question was sent twice.
     pub(super) fn may_come_again(&self, node: usize) {
         self.known().doubtful |= only(node);
     }
@@ -249,14 +257,14 @@ impl Spread {
         contains(self.known().doubtful, node)
     }
 
-    /// Of an attempt that came to nothing: where a vote stands, and no question is out.
-    pub(super) fn to_undo(&self) -> Nodes {
+    /// After a failed attempt: where a vote stands and no question is open.
+    pub(super) fn to_undo(&self) -> NodeSet {
         let known = self.known();
         known.granted & !known.asked
     }
 
-    /// Where it may stand for want of an answer that nobody waits for any more.
-    pub(super) fn left_in_doubt(&self) -> Nodes {
+    /// Where the lease may stand because of an open question whose answer no task awaits.
+    pub(super) fn left_in_doubt(&self) -> NodeSet {
         let known = self.known();
         known.touched & known.doubtful & !known.asked
     }
@@ -265,8 +273,8 @@ impl Spread {
         !contains(self.known().unresolved, node)
     }
 
-    /// Where a vote is still to be taken back, if there is one.
-    pub(super) fn being_undone(&self) -> Nodes {
+    /// Where a vote, if there is one, is being withdrawn.
+    pub(super) fn being_undone(&self) -> NodeSet {
         let known = self.known();
         known.unresolved & !known.touched
     }
@@ -275,11 +283,11 @@ impl Spread {
         self.known().unresolved == 0
     }
 
-    pub(super) fn touched(&self) -> Nodes {
+    pub(super) fn touched(&self) -> NodeSet {
         self.known().touched
     }
 
-    pub(super) fn granted(&self) -> Nodes {
+    pub(super) fn granted(&self) -> NodeSet {
         self.known().granted
     }
 
@@ -297,88 +305,88 @@ mod tests {
     use super::*;
 
     /// One question to node 0, unanswered when the lease ends.
-    fn ending() -> Spread {
-        let spread = Spread::default();
-        assert!(spread.claim(0));
-        spread.end();
-        spread.ends_at(0);
-        spread
+    fn ending() -> VoteLedger {
+        let ledger = VoteLedger::default();
+        assert!(ledger.claim(0));
+        ledger.end();
+        ledger.ends_at(0);
+        ledger
     }
 
     #[test]
     fn a_late_vote_is_left_to_the_end_that_was_sent_behind_it() {
-        let spread = ending();
-        assert_eq!(spread.agrees_late(0, false), Late::GivenBack);
-        assert!(spread.has_ended_at(0, true));
-        // Or the answers are heard the other way round.
-        let spread = ending();
-        assert!(spread.has_ended_at(0, true));
-        assert_eq!(spread.agrees_late(0, false), Late::GivenBack);
+        let ledger = ending();
+        assert_eq!(ledger.agrees_late(0, false), Late::GivenBack);
+        assert!(ledger.has_ended_at(0, true));
+        // The answers may also arrive the other way round.
+        let ledger = ending();
+        assert!(ledger.has_ended_at(0, true));
+        assert_eq!(ledger.agrees_late(0, false), Late::GivenBack);
     }
 
     #[test]
     fn a_late_vote_that_the_end_did_not_find_is_undone() {
-        let spread = ending();
-        assert_eq!(spread.agrees_late(0, false), Late::GivenBack);
-        assert!(!spread.has_ended_at(0, false), "it came before the vote");
-        let spread = ending();
-        assert!(spread.has_ended_at(0, false), "there is nothing yet");
-        assert_eq!(spread.agrees_late(0, false), Late::Unwanted);
+        let ledger = ending();
+        assert_eq!(ledger.agrees_late(0, false), Late::GivenBack);
+        assert!(!ledger.has_ended_at(0, false), "it came before the vote");
+        let ledger = ending();
+        assert!(ledger.has_ended_at(0, false), "there is nothing yet");
+        assert_eq!(ledger.agrees_late(0, false), Late::Unwanted);
     }
 
     #[test]
     fn a_late_vote_to_what_was_asked_twice_is_undone() {
-        let spread = ending();
-        assert!(spread.has_ended_at(0, true));
-        assert_eq!(spread.agrees_late(0, true), Late::Unwanted);
+        let ledger = ending();
+        assert!(ledger.has_ended_at(0, true));
+        assert_eq!(ledger.agrees_late(0, true), Late::Unwanted);
     }
 
     #[test]
     fn what_an_end_finds_of_an_earlier_vote_says_nothing_of_a_later_one() {
-        let spread = Spread::default();
-        assert!(spread.claim(0) && spread.stands(0));
-        spread.resolved(0);
-        assert!(spread.claim(0));
-        spread.end();
-        spread.ends_at(0);
-        assert!(spread.has_ended_at(0, true));
-        assert_eq!(spread.agrees_late(0, false), Late::Unwanted);
+        let ledger = VoteLedger::default();
+        assert!(ledger.claim(0) && ledger.stands(0));
+        ledger.resolved(0);
+        assert!(ledger.claim(0));
+        ledger.end();
+        ledger.ends_at(0);
+        assert!(ledger.has_ended_at(0, true));
+        assert_eq!(ledger.agrees_late(0, false), Late::Unwanted);
     }
 
     #[test]
     fn a_node_is_asked_again_for_what_it_does_not_have_and_somebody_wants() {
-        let spread = Spread::default();
-        assert!(spread.claim_again(0));
-        assert!(!spread.claim_again(0), "one question at a time");
-        assert!(spread.stands(0));
-        spread.resolved(0);
-        assert!(!spread.claim_again(0), "it has it");
-        spread.is_without(0);
-        assert!(spread.claim_again(0));
-        spread.end();
-        assert!(!spread.claim_again(1));
+        let ledger = VoteLedger::default();
+        assert!(ledger.claim_again(0));
+        assert!(!ledger.claim_again(0), "one question at a time");
+        assert!(ledger.stands(0));
+        ledger.resolved(0);
+        assert!(!ledger.claim_again(0), "it has it");
+        ledger.is_without(0);
+        assert!(ledger.claim_again(0));
+        ledger.end();
+        assert!(!ledger.claim_again(1));
     }
 
     #[test]
     fn a_vote_is_not_undone_beside_a_question() {
-        let spread = Spread::default();
-        assert!(spread.claim(0) && spread.stands(0));
-        spread.resolved(0);
-        assert_eq!(spread.to_undo(), only(0));
-        assert!(spread.claim(0), "for a higher number");
-        assert_eq!(spread.to_undo(), 0);
-        assert!(spread.doubt(0), "nobody will hear of it");
+        let ledger = VoteLedger::default();
+        assert!(ledger.claim(0) && ledger.stands(0));
+        ledger.resolved(0);
+        assert_eq!(ledger.to_undo(), only(0));
+        assert!(ledger.claim(0), "for a higher number");
+        assert_eq!(ledger.to_undo(), 0);
+        assert!(ledger.doubt(0), "nobody will hear of it");
         assert_eq!(
-            (spread.to_undo(), spread.left_in_doubt()),
+            (ledger.to_undo(), ledger.left_in_doubt()),
             (only(0), only(0))
         );
     }
 
     #[test]
     fn a_late_vote_counts_for_a_lease_that_is_wanted() {
-        let spread = Spread::default();
-        assert!(spread.claim(0));
-        assert_eq!(spread.agrees_late(0, true), Late::Counts);
-        assert_eq!(spread.granted(), only(0));
+        let ledger = VoteLedger::default();
+        assert!(ledger.claim(0));
+        assert_eq!(ledger.agrees_late(0, true), Late::Counts);
+        assert_eq!(ledger.granted(), only(0));
     }
 }
