@@ -1,4 +1,9 @@
 //! Cleaning up in the background: dropped guards, releases without an answer, acquires that were given up.
+//!
+//! # Why `drain` does not wait for late duplicates
+//!
+//! A second pass looks after a command that was sent on a connection that never answered. There is most
+//! likely nothing to undo, and a key that is there ends by its ttl.
 
 use std::sync::Arc;
 use std::time::Duration;

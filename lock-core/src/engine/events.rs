@@ -1,4 +1,13 @@
 //! Reports of the store, the keeper and the queue.
+//!
+//! # Why a deleted key reaches its waiters
+//!
+//! The owner of a key that was deleted by hand notices at its next renewal, and hands the free key to the
+//! first waiter. If the owner is dead, or the queue alone was deleted, no client can know; the waiters ask
+//! when the lease would have ended, at the latest after 30 s. A `FLUSHALL` is different: the server tells it
+//! to each client that has turned on tracking. Owners then ask about their leases at once, and waiters a
+//! second later, so that no owner still believes in a lock that a waiter gets. In a cluster the manager
+//! listens to one node only.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;

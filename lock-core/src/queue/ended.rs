@@ -1,4 +1,10 @@
 //! Leases of this process that have ended, until the store has confirmed the end.
+//!
+//! # Why the next owner may step over a lease
+//!
+//! `drop(guard)` followed by `try_acquire` must not be refused by its own unfinished release. So the acquire
+//! names the unreleased token (`replaces`), and the store treats the key as free. The late release finds
+//! another token and changes nothing.
 
 use std::sync::Arc;
 

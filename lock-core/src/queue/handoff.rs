@@ -1,4 +1,15 @@
 //! Handing a lease from task to task of one process, without a request to the store.
+//!
+//! # How long a lease stays in its process
+//!
+//! An owner that ends hands its lease to the first in line: the same token, the next fencing token, and a
+//! window of its own. The store hears nothing of it. [`cohort`](crate::lease::cohort) bounds how often and
+//! how long, so that a waiter of another process waits no longer than (processes ahead) × (one count + one
+//! hold), and one grant for each dead process.
+//!
+//! A lease is not handed on if it has a cooldown, another ttl, no renewal or little time left, or if the
+//! manager drains. A task that gives up takes its ticket in the store's queue along: the next task of its
+//! process asks anew, behind the processes that wait by then.
 
 use std::sync::Arc;
 
