@@ -5,6 +5,14 @@
 //! would always ask first. So the process stays away from the key for a moment if the store does
 //! not hand the key to a waiter. That is the case on a quorum, and where clients of other libraries
 //! want the key.
+//!
+//! # How clients of other libraries get in
+//!
+//! They stand in no queue, and a hand-over never leaves the key free. With `Interop::On`, the owner of a
+//! lease that is held at certain times of the server's clock, about once a second, ends it by
+//! `vacate.lua`: the script deletes the key and tells the head of the queue to ask 50 ms later, and the
+//! owner's process yields the key for a little longer. The owner knows that clock from its fencing
+//! token, so all processes share one gap without sharing state.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
