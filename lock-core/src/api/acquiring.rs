@@ -1,4 +1,4 @@
-//! A lock that is being taken: the futures of the verbs.
+//! The futures of the methods that acquire a lock.
 
 use std::fmt;
 use std::future::Future;
@@ -21,7 +21,7 @@ impl Future for Acquire {
     }
 }
 
-/// A lock that is being taken, or a request that cannot be.
+/// An acquire in progress, or a request that is invalid.
 pub(crate) enum Acquiring<T> {
     Invalid(Option<Error>),
     Asking(BoxFuture<'static, Result<T, Error>>),
@@ -33,7 +33,7 @@ impl<T> Acquiring<T> {
             Acquiring::Asking(acquiring) => acquiring.as_mut().poll(context),
             Acquiring::Invalid(error) => Poll::Ready(Err(error
                 .take()
-                .expect("a future that is done is not polled again"))),
+                .expect("the future was polled after it was done"))),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The body that runs under a lock, from its arguments to its output, on the heap.
+//! The body that runs under a lock: its arguments, its future and its output, on the heap.
 
 use std::fmt;
 use std::future::Future;
@@ -8,15 +8,17 @@ use std::task::{Context, Poll};
 
 use crate::api::handle::LockHandle;
 
-/// Only a pointer moves through the frames of `run`: unoptimized code copies a value into every frame
-/// that it moves through, and the copies of a large body would overflow a worker thread's stack.
+/// Keeps a body on the heap, so that only a pointer moves through the frames of `run`.
+///
+/// Unoptimized code copies a value into every frame through which it moves. The copies of a large
+/// body would overflow a worker thread's stack.
 pub struct Body<C, F: Future>(Box<Stage<C, F>>);
 
 enum Stage<C, F: Future> {
-    /// The arguments, until the lock is there.
+    /// The body's arguments, until the lock is held.
     Waiting(C),
     Made(Pin<Box<F>>),
-    /// The future is dropped; the lock may not be released yet.
+    /// The output. The future is dropped, but the lock may not be released yet.
     Ended(F::Output),
     Empty,
 }
@@ -30,8 +32,9 @@ where
         Self(Box::new(Stage::Waiting(make)))
     }
 
-    /// Makes the future, if it is not made yet. Not inlined: the frame in which it is made is gone
-    /// when it is polled.
+    /// Makes the future, if it is not made yet.
+    ///
+    /// The function is not inlined, so that its frame is gone when the future is polled.
     #[inline(never)]
     pub(crate) fn start(&mut self, lock: LockHandle) {
         *self.0 = match self.replace(Stage::Empty) {
@@ -53,7 +56,7 @@ impl<C, F: Future> Body<C, F> {
         }
     }
 
-    /// Drops the future, then keeps its output.
+    /// Drops the future, and then keeps its output.
     #[inline(never)]
     pub(crate) fn end(&mut self, output: F::Output) {
         *self.0 = Stage::Ended(output);

@@ -1,27 +1,21 @@
-//! Settings, and from them a manager.
+//! The builder of a manager.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::manager::LockManager;
 use crate::api::url::redlock;
-use crate::api::url::store_url::Target;
+use crate::api::url::store_url::StoreUrl;
 use crate::base::clock::Clock;
 use crate::base::error::Error;
-use crate::base::options::{MAX_TTL, Wait, checked_ttl};
+use crate::base::options::Wait;
 use crate::base::settings::Settings;
 use crate::base::url_query;
-use crate::engine::Engine;
-use crate::store::{MOST_NODES, MemoryStore, QuorumNode};
 #[cfg(feature = "redis")]
-use crate::store::{RedisStore, ReplicaAcks, Servers};
+use crate::store::Servers;
 
-/// Longer than the cooldown of a form that must not be sent twice, short enough to do without a server
-/// for that long.
-const QUORUM_MAX_TTL: Duration = Duration::from_secs(10 * 60);
-
-/// Settings of a manager: made by [`LockManager::builder`].
+/// Collects the settings of a manager.
+///
+/// [`LockManager::builder`](crate::LockManager::builder) creates it.
 ///
 /// # Examples
 ///
@@ -38,12 +32,12 @@ const QUORUM_MAX_TTL: Duration = Duration::from_secs(10 * 60);
 /// ```
 #[must_use = "a builder does nothing until `connect` or `connect_lazy`"]
 pub struct ManagerBuilder {
-    target: Result<Target, Error>,
-    namespace: String,
-    replica_acks: u16,
+    pub(super) store_url: Result<StoreUrl, Error>,
+    pub(super) namespace: String,
+    pub(super) replica_acks: u16,
     #[cfg(feature = "tls-rustls")]
-    certificates: Option<redis::TlsCertificates>,
-    settings: Settings,
+    pub(super) certificates: Option<redis::TlsCertificates>,
+    pub(super) settings: Settings,
 }
 
 impl ManagerBuilder {
@@ -54,7 +48,7 @@ impl ManagerBuilder {
             _ => {
                 return match url_query::take_number(url, "replica_acks") {
                     Ok((url, replicas)) => {
-                        Self::on(Target::of(&url)).replica_acks(replicas.unwrap_or(0))
+                        Self::on(StoreUrl::of(&url)).replica_acks(replicas.unwrap_or(0))
                     }
                     Err(error) => Self::on(Err(error)),
                 };
@@ -74,23 +68,24 @@ impl ManagerBuilder {
     pub(crate) fn quorum<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> Self {
         let mut most_acks = 0;
         let node = |url: U| {
-            // What stands in one node's URL is refused with the rest, rather than overlooked.
+            // A `replica_acks` in one node's URL is refused for the whole quorum, rather than
+            // ignored.
             let (url, replicas) = url_query::take_number(url.as_ref(), "replica_acks")?;
             most_acks = most_acks.max(replicas.unwrap_or(0));
-            Target::of(&url)
+            StoreUrl::of(&url)
         };
         let nodes: Result<Vec<_>, _> = urls.into_iter().map(node).collect();
-        Self::on(nodes.map(Target::Quorum)).replica_acks(most_acks)
+        Self::on(nodes.map(StoreUrl::Quorum)).replica_acks(most_acks)
     }
 
     #[cfg(feature = "redis")]
     pub(crate) fn from_client(client: redis::Client) -> Self {
-        Self::on(Servers::single(&client).map(Target::redis_on))
+        Self::on(Servers::single(&client).map(StoreUrl::redis_on))
     }
 
-    fn on(target: Result<Target, Error>) -> Self {
+    fn on(store_url: Result<StoreUrl, Error>) -> Self {
         Self {
-            target,
+            store_url,
             namespace: "lockkit:".to_owned(),
             replica_acks: 0,
             #[cfg(feature = "tls-rustls")]
@@ -106,29 +101,35 @@ impl ManagerBuilder {
         }
     }
 
-    /// What every key in Redis begins with; default `lockkit:`. With `""` a lock is the very key that
-    /// other libraries' clients use, who then exclude these locks and are excluded by them.
-    /// The embedded store has no use for it.
+    /// Sets the prefix of all keys in Redis; default `lockkit:`.
     ///
-    /// The kit keeps its own data beside the locks, in keys that begin with the namespace and `!`; a
-    /// namespace with a `!` in it is `Invalid`, from the verb that connects. Of two namespaces on one server
-    /// neither should begin with the other: in `""` the key `lockkit:x` is the lock `x` of `lockkit:`, but
-    /// waiters of the one are not told of releases in the other.
+    /// With `""` a lock uses the plain key, as clients of other libraries do. Their locks then
+    /// exclude this manager's locks, and this manager's locks exclude theirs. The embedded store
+    /// ignores the namespace.
     ///
-    /// No known library deletes keys of the default. `lock:` is python-redis-lock's, whose `reset_all()`
-    /// deletes all of them, held locks included.
+    /// The kit keeps its own data beside the locks, in keys that begin with the namespace and `!`.
+    /// So a namespace with a `!` is `Invalid`, and the connecting method returns the error. If one
+    /// server has two namespaces, neither should begin with the other. For example, the key
+    /// `lockkit:x` in the namespace `""` is the lock `x` of `lockkit:`, but waiters in one
+    /// namespace are not told of releases in the other.
+    ///
+    /// No known library deletes keys of the default namespace. python-redis-lock uses `lock:`, and
+    /// its `reset_all()` deletes all keys with that prefix, held locks included.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = namespace.into();
         self
     }
 
-    /// Whom to trust, and who to be, where servers are spoken to by TLS (`rediss://…`). Without it an
-    /// authority that the system trusts must have signed their certificates, and this client shows
-    /// none.
+    /// Sets the certificates for TLS (`rediss://…`).
     ///
-    /// `root_cert`: the authorities to trust *instead* of the system's. `client_tls`: the certificate
-    /// and the key of this client, which a Redis server asks for unless it is told
-    /// `tls-auth-clients no`. All in PEM format, and for all servers: the sentinels, too.
+    /// Without this setting, an authority that the system trusts must have signed the servers'
+    /// certificates, and this client shows no certificate.
+    ///
+    /// * `root_cert`: the authorities that the client trusts *instead* of the system's.
+    /// * `client_tls`: the certificate and the key of this client. A Redis server requires them
+    ///   unless it is configured with `tls-auth-clients no`.
+    ///
+    /// All values are in PEM format and apply to all servers, sentinels included.
     ///
     /// # Examples
     ///
@@ -152,231 +153,118 @@ impl ManagerBuilder {
         self
     }
 
-    /// How long one question to the store may go unanswered; default 500 ms. Longer is
-    /// `Unavailable`. Renewals never wait longer than a third of their ttl.
+    /// Sets how long one request to the store may stay unanswered; default 500 ms.
+    ///
+    /// After that time the request fails with `Unavailable`. A renewal never waits longer than a
+    /// third of its ttl.
     pub fn operation_timeout(mut self, timeout: Duration) -> Self {
         self.settings.operation_timeout = timeout;
         self
     }
 
-    /// How long [`connect`](Self::connect) may take in all; default 5 s.
+    /// Sets how long [`connect`](Self::connect) may take in all; default 5 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.settings.connect_timeout = timeout;
         self
     }
 
-    /// The ttl of a request that names none; default 30 s.
+    /// Sets the ttl of requests that set none; default 30 s.
     pub fn default_ttl(mut self, ttl: Duration) -> Self {
         self.settings.defaults.0 = ttl;
         self
     }
 
-    /// The wait of a request that names none; default none.
+    /// Sets the wait of requests that set none; default no wait.
     pub fn default_wait(mut self, wait: impl Into<Wait>) -> Self {
         self.settings.defaults.1 = wait.into();
         self
     }
 
-    /// How many replicas must have a lock, and each renewal, before it counts; default 0: none.
-    /// In a URL `?replica_acks=1`.
+    /// Sets how many replicas must confirm a lock, and each renewal, before it counts.
     ///
-    /// Redis answers a write before its replicas have it. When the master fails in between and a
-    /// replica is promoted, it does not know of the lock and gives it to somebody else. With
-    /// `replica_acks(n)` an acquire also waits for `n` replicas to say that they have it (`WAIT`). If
-    /// they do not within a quarter of [`operation_timeout`](Self::operation_timeout) the lock is given
-    /// back, and the acquire is `Unavailable`. A renewal that they do not acknowledge does not count:
-    /// it is repeated, and the lock is lost at the deadline of the last one that did. A release waits
-    /// for nobody.
+    /// The default is 0, so no replica must confirm. In a URL the setting is `?replica_acks=1`.
     ///
-    /// It costs one more round trip to acquire, and the master one to a replica, and a second
-    /// connection for each runtime that acquires. Waiters of other processes ask when it is their
-    /// turn. Tasks of one process still pass a lock on without a word to the server: that changes
-    /// nothing there, so replicas know all of it already.
+    /// Redis answers a write before its replicas have it. If the master fails in between, a
+    /// promoted replica does not know of the lock and grants it to another owner. With
+    /// `replica_acks(n)`, an acquire also waits until `n` replicas confirm that they have the lock
+    /// (`WAIT`). If they do not confirm it within a quarter of
+    /// [`operation_timeout`](Self::operation_timeout), the manager releases the lock, and the
+    /// acquire returns `Unavailable`. A renewal that they do not confirm does not count. The keeper
+    /// repeats it, and the lock is lost at the deadline of the last confirmed renewal. A release
+    /// waits for no replica.
     ///
-    /// What that gives, and what not:
+    /// The setting has these costs:
     ///
-    /// * With `n` = **all** replicas that may be promoted, each of them knows every lock that anybody
-    ///   believes in, at least until its deadline: a failover makes no second owner, as long as the
-    ///   servers' clocks agree within the margin of a deadline (1 % of the ttl + 2 ms), because
-    ///   replicas keep the time at which a lock ends, not how long it lasts. The price: one replica
-    ///   that is away, and nothing can be locked. Locks that are held are then lost at their deadlines.
-    /// * With fewer a failover may promote a replica that was not among the `n`. A chain of unlikely
-    ///   events instead of one, and no guarantee.
-    /// * `WAIT` is no consensus. A master that is cut off from its replicas grants nothing more and
-    ///   renews nothing, but what it granted before stays valid until its deadline, and an acknowledged
-    ///   write is in the replica's memory, not on its disk: a replica that restarts empty and is then
-    ///   promoted knows nothing.
-    /// * A release, a cooldown and the mark of the fencing tokens are not waited for. After a failover
-    ///   a lock that was released may stand for the rest of its ttl, and a cooldown may be cut short.
+    /// * An acquire takes one more round trip, plus the master's round trip to a replica.
+    /// * Each runtime that acquires locks has a second connection.
+    /// * A waiter to which another process hands the lock sends a request of its own.
     ///
-    /// Over several servers (`redlock://…`) it is `Invalid`: there a majority of servers is what a lock
-    /// survives the loss of others by, and none of them is replaced by a replica. Nor has the embedded
-    /// store any replicas.
+    /// Tasks of one process still pass a lock on without a request, because the replicas know the
+    /// lock already.
     ///
-    /// Asking for more replicas than there are is no error here, as they may come and go; nothing can
-    /// be locked without them, and a warning is logged when the manager connects.
+    /// The guarantee has limits:
+    ///
+    /// * With `n` = **all** replicas that may be promoted, each replica knows every lock in which
+    ///   an owner believes, at least until the lock's deadline. So a failover makes no second
+    ///   owner, as long as the servers' clocks agree within the margin of a deadline (1 % of the
+    ///   ttl + 2 ms). The clocks matter because replicas store the time at which a lock ends, and
+    ///   not how long it lasts. The price is availability: while one replica is down, no lock can
+    ///   be acquired, and held locks are lost at their deadlines.
+    /// * With fewer replicas, a failover may promote a replica that was not among the `n`. A second
+    ///   owner then needs a chain of unlikely events, but there is no guarantee.
+    /// * `WAIT` is no consensus. A master that is cut off from its replicas grants and renews no
+    ///   lock, but its earlier grants stay valid until their deadlines. A confirmed write is in the
+    ///   replica's memory, not on its disk. So a replica that restarts empty and is then promoted
+    ///   knows no lock.
+    /// * A release, a cooldown and the high-water mark of the fencing tokens are not confirmed.
+    ///   After a failover, a released lock may stay taken for the rest of its ttl, and a cooldown
+    ///   may be cut short.
+    ///
+    /// Over several servers (`redlock://…`) the setting is `Invalid`, because a majority of servers
+    /// protects a lock there and no replica replaces a server. It is also `Invalid` for the
+    /// embedded store, which has no replicas.
+    ///
+    /// A number above that of the present replicas is no error, because replicas come and go.
+    /// Without enough replicas no lock can be acquired, and the manager logs a warning when it
+    /// connects.
     pub fn replica_acks(mut self, replicas: u16) -> Self {
         self.replica_acks = replicas;
         self
     }
 
-    /// The longest ttl and cooldown of any lock: a longer one is `Invalid`. Default: 10 minutes over
-    /// several servers (`redlock://…`), 24 h on a single one.
+    /// Sets the longest ttl and cooldown of any lock; a longer one is `Invalid`.
     ///
-    /// Over several servers it is also how long a server that came back without its data is kept out:
-    /// every lock that it may have forgotten has run out by then. So all processes that use the same
-    /// servers must be given the same.
+    /// The default is 10 minutes over several servers (`redlock://…`), and 24 h on a single server.
+    ///
+    /// Over several servers, a server that restarted without its data is kept out for this time,
+    /// because every lock that it may have forgotten has expired by then. So all processes that use
+    /// the same servers must have the same value.
     pub fn max_ttl(mut self, max_ttl: Duration) -> Self {
         self.settings.max_ttl = Some(max_ttl);
         self
     }
 
-    /// Over several servers (`redlock://…`): servers that are *all* without data when the manager
-    /// starts are new, and are used at once. Without it they are kept out for
-    /// [`max_ttl`](Self::max_ttl), as they may have held locks and lost them.
+    /// Treats servers that are *all* without data at the start as new (`redlock://…`).
     ///
-    /// For the first deployment. Left in place it is wrong in one case only: all servers lose their
-    /// data at once, a process starts in that moment, and others survive that still hold locks. Has
-    /// no effect where a single server has data, nor on any other store.
+    /// New servers are used at once. Without this setting they are kept out for
+    /// [`max_ttl`](Self::max_ttl), because they may have held locks and lost them.
+    ///
+    /// The setting is for the first deployment. If it stays, it is wrong in one case only: all
+    /// servers lose their data at once, and a process starts at that moment, while other processes
+    /// still hold locks. It has no effect if at least one server has data, nor on any other store.
     pub fn assume_fresh(mut self) -> Self {
         self.settings.assume_fresh = true;
         self
     }
 
-    /// The clock to read, for tests. The embedded store then counts its leases by it too.
+    /// Sets the clock, for tests.
+    ///
+    /// The embedded store uses the clock for its leases too.
     #[cfg(feature = "test-util")]
     pub fn clock(mut self, clock: crate::api::test_util::ManualClock) -> Self {
         self.settings.clock = Clock::Manual(clock);
         self
     }
-
-    /// Makes the manager, and sees to it that its store can be used.
-    ///
-    /// # Errors
-    ///
-    /// As [`LockManager::connect`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future ends the attempt.
-    pub async fn connect(self) -> Result<LockManager, Error> {
-        let manager = self.connect_lazy()?;
-        manager.ready().await?;
-        Ok(manager)
-    }
-
-    /// Makes the manager without waiting for its store.
-    ///
-    /// # Errors
-    ///
-    /// `Invalid` for a URL that names no store, a setting out of bounds, or `replica_acks` on a store
-    /// without replicas, `Unavailable` if the operating system cannot start the manager's thread.
-    pub fn connect_lazy(self) -> Result<LockManager, Error> {
-        let Self {
-            target,
-            mut settings,
-            ..
-        } = self;
-        let target = target?;
-        #[cfg(feature = "tls-rustls")]
-        let target = match &self.certificates {
-            Some(certificates) => target.with_certificates(certificates)?,
-            None => target,
-        };
-        let by_default = match &target {
-            Target::Quorum(_) => QUORUM_MAX_TTL,
-            _ => MAX_TTL,
-        };
-        let max_ttl = checked_ttl(settings.max_ttl.unwrap_or(by_default), MAX_TTL)?;
-        settings.max_ttl = Some(max_ttl);
-        checked_ttl(settings.defaults.0, max_ttl)?;
-        if settings.operation_timeout.is_zero() {
-            return Err(Error::invalid(
-                "an operation_timeout of zero leaves no time for any answer",
-            ));
-        }
-        if self.replica_acks > 0 && matches!(target, Target::Memory { .. }) {
-            return Err(Error::invalid(
-                "`replica_acks` needs a Redis server with replicas; the embedded store has none",
-            ));
-        }
-        if self.replica_acks > 0 && matches!(target, Target::Quorum(_)) {
-            return Err(Error::invalid(redlock::NO_REPLICAS));
-        }
-        match target {
-            Target::Memory { name } => {
-                Engine::start_embedded(embedded(name, &settings), settings).map(LockManager::of)
-            }
-            #[cfg(feature = "redis")]
-            Target::Redis(servers) => {
-                let acks = ReplicaAcks::new(self.replica_acks, settings.operation_timeout);
-                let store = RedisStore::new(*servers, self.namespace, &settings, acks)?;
-                Engine::start(store, settings).map(LockManager::of)
-            }
-            Target::Quorum(nodes) => {
-                let nodes = quorum_nodes(nodes, &self.namespace, &settings)?;
-                Engine::start_quorum(nodes, settings).map(LockManager::of)
-            }
-        }
-    }
-}
-
-fn embedded(name: Option<String>, settings: &Settings) -> Arc<MemoryStore> {
-    match name {
-        None => MemoryStore::new(settings.clock.clone()),
-        Some(name) => MemoryStore::named(&name),
-    }
-}
-
-/// A store for each node.
-#[cfg_attr(
-    not(feature = "redis"),
-    allow(unused_variables, reason = "the embedded store has no use for them")
-)]
-fn quorum_nodes(
-    targets: Vec<Target>,
-    namespace: &str,
-    settings: &Settings,
-) -> Result<Vec<QuorumNode>, Error> {
-    if targets.is_empty() || targets.len() > MOST_NODES {
-        return Err(Error::invalid(format!(
-            "a quorum has 1 to {MOST_NODES} nodes, and best an odd number, as 3 or 5"
-        )));
-    }
-    let mut nodes: Vec<QuorumNode> = Vec::with_capacity(targets.len());
-    for (index, target) in targets.into_iter().enumerate() {
-        let node = match target {
-            Target::Memory { name } => QuorumNode {
-                // Those without a name are stores of their own.
-                shown: name.as_ref().map_or(format!("memory: ({index})"), |name| {
-                    format!("memory:{name}")
-                }),
-                store: embedded(name, settings),
-            },
-            #[cfg(feature = "redis")]
-            Target::Redis(servers) => QuorumNode {
-                shown: servers.single_address().ok_or_else(|| {
-                    Error::invalid(
-                        "a node of a quorum is one server, with no sentinels and no cluster",
-                    )
-                })?,
-                store: RedisStore::new(*servers, namespace.to_owned(), settings, None)?,
-            },
-            Target::Quorum(_) => {
-                return Err(Error::invalid(
-                    "a node of a quorum is a server, and no quorum itself",
-                ));
-            }
-        };
-        if nodes.iter().any(|other| other.shown == node.shown) {
-            return Err(Error::invalid(format!(
-                "{} is listed twice among the nodes; a server has one vote, whichever its database",
-                node.shown
-            )));
-        }
-        nodes.push(node);
-    }
-    Ok(nodes)
 }
 
 impl fmt::Debug for ManagerBuilder {
@@ -384,7 +272,3 @@ impl fmt::Debug for ManagerBuilder {
         f.debug_struct("ManagerBuilder").finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-#[path = "builder_tests.rs"]
-mod tests;

@@ -1,20 +1,21 @@
-//! How the error of a lock becomes the return value of an annotated function.
+//! Converts a lock's error into the return value of an annotated function.
 
 use crate::base::error::Error;
 
-/// A return type that can say "the lock was not to be had".
+/// A return type that can express that the function did not get its lock.
 ///
 /// `#[distributed_lock]` ends a function with `R::from_lock_error(error)` when the lock is busy,
-/// unavailable or lost. It is there for `Result<T, E>` with any `E: From<lock_core::Error>`, which
-/// covers aliases of `Result`, `anyhow::Error` and `Box<dyn Error + Send + Sync>`, and, with the
-/// feature `axum`, for axum's `Response`. For any other type give the attribute `on_error = …`.
+/// unavailable or lost. The trait is implemented for `Result<T, E>` with any `E:
+/// From<lock_core::Error>`. That covers aliases of `Result`, `anyhow::Error` and `Box<dyn Error +
+/// Send + Sync>`. With the feature `axum`, it is also implemented for axum's `Response`. For any
+/// other type, give the attribute `on_error = …`.
 ///
 /// # Examples
 ///
 /// ```
 /// use lock_core::FromLockError;
 ///
-/// /// A job that says whether it ran.
+/// /// The outcome of a job.
 /// #[derive(Debug, PartialEq)]
 /// enum Job { Done, Skipped }
 ///
@@ -24,12 +25,12 @@ use crate::base::error::Error;
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot carry the error of a lock",
-    label = "this return type has no room for \"busy\" or \"unavailable\"",
+    label = "this return type cannot express \"busy\" or \"unavailable\"",
     note = "return `Result<T, E>` with `impl From<lock_core::Error> for E`,",
     note = "or say what to return instead: `#[distributed_lock(…, on_error = |error| …)]`"
 )]
 pub trait FromLockError: Sized {
-    /// What the function returns for `error`.
+    /// Returns the function's value for `error`.
     fn from_lock_error(error: Error) -> Self;
 }
 

@@ -1,4 +1,4 @@
-//! A held lock: the guard that owns it.
+//! The guard that owns a held lock.
 
 use std::fmt;
 use std::ops::Deref;
@@ -20,16 +20,18 @@ use crate::lease::Loss;
 use crate::queue::ReleaseState;
 use crate::store::{Lane, Outcome, Released};
 
-/// A held lock. It renews itself until it is released, dropped or lost.
+/// Owns a held lock until the guard is released or dropped.
 ///
-/// Dropping a guard never blocks, does no I/O and cannot panic, in a runtime or out of one: the
-/// release is sent in the background. [`release`](LockGuard::release) waits for it.
+/// The keeper renews the lock until then, unless the request switched that off. Dropping a guard
+/// never blocks, does no I/O and cannot panic, inside a runtime or outside, because the background
+/// sends the release. [`release`](LockGuard::release) waits for the store's answer.
 #[must_use = "the lock is released as soon as the guard is dropped; bind it to a name, not to `_`"]
 pub struct LockGuard {
     handle: LockHandle,
-    /// For after the work was done: set by the request, applied by the releases, not by a drop.
+    /// The request's cooldown, which a release applies and a drop does not.
     cooldown_millis: u32,
-    /// Boxed, where somebody listens: a process may hold very many guards.
+    /// The span `lock.hold`, if it is enabled. It is boxed, because a process may hold very many
+    /// guards.
     span: Option<Box<Span>>,
     ended: bool,
 }
@@ -52,53 +54,54 @@ impl LockGuard {
         }
     }
 
-    /// A handle that may outlive the guard.
+    /// Returns a handle that may outlive the guard.
     #[must_use]
     pub fn handle(&self) -> LockHandle {
         self.handle.clone()
     }
 
-    /// What a body under this lock is inside of.
+    /// Returns the reentry level of a body under this lock.
     pub(crate) fn level(&self) -> Arc<Level> {
         Level::open(&self.handle.engine, &self.handle.lease, None)
     }
 
-    /// The work came to nothing: the cooldown of the request does not count.
+    /// Drops the request's cooldown, because the work failed.
     pub(crate) fn forget_cooldown(&mut self) {
         self.cooldown_millis = 0;
     }
 
-    /// Does `act` inside the span `lock.hold`.
+    /// Enters the span `lock.hold`, if it is enabled.
     pub(crate) fn enter_span(&self) -> Option<tracing::span::Entered<'_>> {
         self.span.as_ref().map(|span| span.enter())
     }
 
-    /// The work is done: the cooldown of the request counts.
+    /// Applies the request's cooldown, because the work is done.
     fn work_is_done(&self) {
         let cooldown = Duration::from_millis(u64::from(self.cooldown_millis));
         self.handle.lease.set_cooldown(cooldown);
     }
 
-    /// Gives the lock back and waits for the store's answer.
+    /// Releases the lock and waits for the store's answer.
     ///
-    /// The work is done when this is called: an error is worth a log line, never a failed request.
+    /// The work is done when this method is called. So log its error, and do not fail the request.
     ///
     /// # Errors
     ///
-    /// * `Lost`: the lock was lost before this call; another owner may have worked at the same time.
-    /// * `Unavailable`: the store did not answer; the release goes on in the background, and the
-    ///   key ends by its ttl at the latest.
+    /// * `Lost`: the lock was lost before this call. Another owner may have worked at the same
+    ///   time.
+    /// * `Unavailable`: the store did not answer. The release continues in the background, and the
+    ///   key expires after its ttl at the latest.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing: the release goes on in the background.
+    /// Dropping the future loses nothing, because the release continues in the background.
     pub async fn release(self) -> Result<(), Error> {
         let lease = Arc::clone(&self.handle.lease);
         let patience = self.handle.engine.operation_timeout;
         let released = self.release_within(patience).await;
         released.unwrap_or_else(|| {
             Err(Error::unavailable(
-                "the release was not confirmed; it goes on in the background, and the key ends by its ttl",
+                "the release was not confirmed; it continues in the background, and the key expires after its ttl",
             )
             .with_key(&lease.key))
         })
@@ -111,7 +114,7 @@ impl LockGuard {
         if span.is_disabled() {
             return self.give_back(patience).await;
         }
-        // Boxed: where nobody listens it costs nothing.
+        // The future is boxed, so that it costs nothing while the span is disabled.
         let released = Box::pin(self.give_back(patience).instrument(span.clone())).await;
         let outcome = match &released {
             Some(Ok(())) => "released",
@@ -122,8 +125,10 @@ impl LockGuard {
         released
     }
 
-    /// Gives the lock back without waiting: the release is sent, and repeated if need be, in the
-    /// background. Unlike a drop this says that the work is done, so the request's `cooldown` counts.
+    /// Releases the lock without waiting for the store.
+    ///
+    /// The release is sent, and repeated if needed, in the background. Unlike a drop, this method
+    /// means that the work is done, so the request's `cooldown` applies.
     pub fn release_in_background(mut self) {
         self.work_is_done();
         match self.end() {
@@ -168,12 +173,12 @@ impl LockGuard {
             Some(Outcome::Failed(failure)) if failure.is_final() => {
                 Some(Err(failure.error.with_key(&lease.key)))
             }
-            // Not known to be done: the background sees to it.
+            // The release is not confirmed, so `Returning` continues it in the background.
             _ => None,
         }
     }
 
-    /// Ends the ownership on this side; the caller tells the store.
+    /// Ends the ownership in this process; the caller tells the store.
     fn end(&mut self) -> Ended {
         self.ended = true;
         let ended = self.handle.engine.end(&self.handle.lease);
@@ -187,7 +192,7 @@ impl LockGuard {
     }
 }
 
-/// A release under way: dropped before the answer, it goes on in the background.
+/// A release in flight, which continues in the background if dropped before the answer.
 struct Returning<'a> {
     engine: &'a Arc<Engine>,
     lease: Option<&'a Arc<ActiveLease>>,
@@ -215,8 +220,8 @@ impl Drop for LockGuard {
             let ended = self.end();
             self.handle.engine.tell_later(ended);
         }
-        // Last, because `drain` waits for it: an awaited release that is dropped is a cleanup by now, and one
-        // that was answered is done.
+        // This comes last, because `drain` waits for it. By now, an awaited release that was
+        // dropped is a cleanup, and an answered release is done.
         self.handle.engine.keeper.guard_ended();
     }
 }

@@ -1,4 +1,4 @@
-//! A look at a held lock, without owning it.
+//! A non-owning handle to a held lock.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -16,47 +16,58 @@ use crate::engine::loss_watch::LossWatch;
 use crate::engine::reentry::{Entry, LockScope};
 use crate::lease::Loss;
 
-/// A look at a held lock, without owning it: what a body gets, and what may be cloned and sent
-/// anywhere. After the lock was released or lost it says so.
+/// A non-owning handle to a held lock.
+///
+/// A body gets such a handle. It can be cloned and sent to other tasks. After the lock was released
+/// or lost, the handle reports that.
 #[derive(Clone)]
 pub struct LockHandle {
     pub(crate) engine: Arc<Engine>,
     pub(crate) lease: Arc<ActiveLease>,
-    /// Whose turn it is inside the body that has entered the lock; `None`: the owner's handle.
+    /// Admits one nested body at a time to the body that entered the lock; `None` for the owner's
+    /// handle.
     turn: Option<Turn>,
 }
 
 impl LockHandle {
-    /// The number that a resource can check: see [`FencingToken`].
+    /// Returns the number that a resource can check: see [`FencingToken`].
     #[must_use]
     pub fn fencing_token(&self) -> FencingToken {
         self.lease
             .fence()
-            .expect("a handle is made when the lock is granted, with its fencing token")
+            .expect("a lock that was granted has a fencing token")
     }
 
-    /// How long the lock stays valid if it is never renewed again; zero once it is lost or released.
+    /// Returns how long the lock stays valid without another renewal.
+    ///
+    /// The result is zero once the lock is lost or released.
     #[must_use]
     pub fn remaining(&self) -> Duration {
         self.lease.remaining()
     }
 
-    /// How long ago the lock was granted, by the manager's clock; also after it was released or lost.
+    /// Returns how long ago the lock was granted, by the manager's clock.
+    ///
+    /// The time keeps counting after the lock was released or lost.
     #[must_use]
     pub fn held_for(&self) -> Duration {
         self.lease.held_for()
     }
 
-    /// Whether the lock is held at this very moment. Reads the clock: after the process was stopped
-    /// for longer than the ttl, the first call says `false`.
+    /// Returns whether the lock is held at this moment.
+    ///
+    /// The method reads the clock. So if the process was paused for longer than the ttl, the first
+    /// call returns `false`.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         self.engine.is_valid(&self.lease)
     }
 
-    /// How many servers hold the lock, of how many, by their last word: over several (`redlock://…`)
-    /// it says how many of them may still forget it; on one it is 1 of 1. None of them, once it is
-    /// lost or released. No I/O.
+    /// Returns how many servers hold the lock, by their last answers.
+    ///
+    /// Over several servers (`redlock://…`), the result shows how many of them may still forget the
+    /// lock. On a single server it is 1 of 1. Once the lock is lost or released, no server counts.
+    /// The method does no I/O.
     #[must_use]
     pub fn acks(&self) -> Acks {
         let acks = self.engine.store.acks(self.lease.token);
@@ -67,7 +78,9 @@ impl LockHandle {
         }
     }
 
-    /// Resolves when the lock is lost; never, if it is released first.
+    /// Waits until the lock is lost.
+    ///
+    /// The future never resolves if the lock is released first.
     ///
     /// # Cancel safety
     ///
@@ -82,7 +95,7 @@ impl LockHandle {
     /// let guard = locks.lock("import").acquire().await?;
     /// tokio::select! {
     ///     () = next_page() => {}
-    ///     () = guard.lost() => return Ok(()), // somebody else imports now
+    ///     () = guard.lost() => return Ok(()), // another process may import now
     /// }
     /// guard.release().await
     /// # }
@@ -96,19 +109,21 @@ impl LockHandle {
         .await;
     }
 
-    /// The key, as it was asked for.
+    /// Returns the key as it was requested.
     #[must_use]
     pub fn key(&self) -> &str {
         &self.lease.key
     }
 
-    /// Keeps the key taken for `cooldown` after the release, so that the click that comes after a
-    /// fast answer is refused too. The longest of several calls counts; a day at most. Unlike the
-    /// request's `cooldown`, which is for work that succeeded, this one counts however the lock is
-    /// given back, a dropped guard included.
+    /// Keeps the key taken for `cooldown` after the release.
     ///
-    /// A cooldown beyond the manager's [`max_ttl`](crate::ManagerBuilder::max_ttl), which a request
-    /// would refuse, comes too late to be refused here: it is cut to that, with a warning in the log.
+    /// So a click that follows a fast answer is refused too. The longest of several calls counts,
+    /// up to a day. The request's `cooldown` counts only after work that succeeded. This one counts
+    /// after every release, that of a dropped guard included.
+    ///
+    /// A request refuses a cooldown beyond the manager's
+    /// [`max_ttl`](crate::ManagerBuilder::max_ttl). This method cannot refuse it any more, so it
+    /// cuts the cooldown to `max_ttl` and logs a warning.
     pub fn cooldown(&self, cooldown: Duration) {
         let max_ttl = self.engine.max_ttl;
         if let Err(error) = checked_cooldown(cooldown, max_ttl) {
@@ -117,25 +132,27 @@ impl LockHandle {
         self.lease.set_cooldown(cooldown.min(max_ttl));
     }
 
-    /// Runs `future` inside this lock: in it, a `#[distributed_lock]` function, a
-    /// [`run`](crate::LockRequest::run) or `run_with` that asks the same manager for the same key
-    /// enters the lock, instead of waiting for it in vain. What it gets is this very lock, with its
-    /// fencing token.
+    /// Runs `future` inside this lock.
     ///
-    /// The bodies of those, and the handlers of the layer, run inside their lock already. This is
-    /// for work under a [`LockGuard`](crate::LockGuard), and for tasks: a spawned task is not inside by itself.
+    /// In `future`, a `#[distributed_lock]` function, a [`run`](crate::LockRequest::run) or a
+    /// `run_with` that asks the same manager for the same key enters the lock, instead of waiting
+    /// for it in vain. It gets this very lock, with its fencing token.
     ///
-    /// * One body at a time: those that enter from two branches of a `join!`, or from two tasks,
-    ///   exclude each other as strangers do, and [`wait`](crate::LockRequest::wait) says for how
-    ///   long.
-    /// * [`acquire`](crate::LockRequest::acquire) never enters.
-    /// * Once the lock is lost, nobody enters (`Lost`). Once it was given back, those inside are an
-    ///   ordinary caller. If it is given back while a body that entered from another task still
-    ///   runs, that happens when the body has ended.
+    /// The bodies of those calls, and the handlers of the layer, run inside their lock already.
+    /// This method is for work under a [`LockGuard`](crate::LockGuard), and for tasks, because a
+    /// spawned task is not inside the lock by itself.
+    ///
+    /// * One body runs at a time. Bodies that enter from two branches of a `join!`, or from two
+    ///   tasks, exclude each other, and [`wait`](crate::LockRequest::wait) limits how long they
+    ///   wait.
+    /// * [`acquire`](crate::LockRequest::acquire) never enters a lock.
+    /// * Once the lock is lost, no body enters it (`Lost`). Once the lock was released, code in
+    ///   `future` acquires it like any other caller. If the lock is released while a body that
+    ///   entered from another task still runs, the release is sent when that body has ended.
     ///
     /// # Cancel safety
     ///
-    /// As safe as `future` itself.
+    /// The same as that of `future`.
     ///
     /// # Examples
     ///
@@ -176,7 +193,7 @@ impl LockHandle {
         }
     }
 
-    /// That of a body inside the lock.
+    /// Creates the handle of a body inside the lock.
     pub(crate) fn inside(entry: &Entry) -> Self {
         Self {
             engine: Arc::clone(&entry.engine),
@@ -185,7 +202,7 @@ impl LockHandle {
         }
     }
 
-    /// Whether the lock is lost; the task is woken when it gets lost.
+    /// Returns the loss if the lock is lost; else the task is woken at the loss.
     pub(crate) fn poll_lost(
         &self,
         waker_id: &mut Option<u32>,

@@ -1,4 +1,4 @@
-//! What a manager has in hand: what it holds, and what was left when it was drained.
+//! Reports of a manager: the locks that it holds, and the rest after a drain.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::base::fence::FencingToken;
 
-/// One lock that this process holds: an entry of [`LockManager::held`](crate::LockManager::held).
+/// A lock that this process holds, as [`LockManager::held`](crate::LockManager::held) lists it.
 #[derive(Clone)]
 pub struct HeldLock {
     pub(crate) key: Arc<str>,
@@ -16,25 +16,25 @@ pub struct HeldLock {
 }
 
 impl HeldLock {
-    /// The key, as it was asked for.
+    /// Returns the key as it was requested.
     #[must_use]
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// How long it stays valid if it is never renewed again.
+    /// Returns how long the lock stays valid without another renewal.
     #[must_use]
     pub fn remaining(&self) -> Duration {
         self.remaining
     }
 
-    /// How long it has been held.
+    /// Returns how long the lock has been held.
     #[must_use]
     pub fn held_for(&self) -> Duration {
         self.held_for
     }
 
-    /// Its fencing token.
+    /// Returns the fencing token of the lock.
     #[must_use]
     pub fn fencing_token(&self) -> FencingToken {
         self.fencing_token
@@ -50,7 +50,7 @@ impl fmt::Debug for HeldLock {
     }
 }
 
-/// What was left when [`LockManager::drain`](crate::LockManager::drain) returned.
+/// Counts the work that was left when [`LockManager::drain`](crate::LockManager::drain) returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drained {
     pub(crate) held: usize,
@@ -58,20 +58,19 @@ pub struct Drained {
 }
 
 impl Drained {
-    /// Guards, and bodies under a lock, that have not ended.
+    /// Returns the number of guards, and of bodies under a lock, that have not ended.
     #[must_use]
     pub fn held(&self) -> usize {
         self.held
     }
 
-    /// Releases that the store has not confirmed, and acquires that it has been asked for and that are still to
-    /// be undone.
+    /// Returns the number of unconfirmed releases, and of acquires that must still be undone.
     #[must_use]
     pub fn releasing(&self) -> usize {
         self.releasing
     }
 
-    /// Whether nothing was left.
+    /// Returns whether nothing was left.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.held == 0 && self.releasing == 0

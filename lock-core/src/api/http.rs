@@ -1,4 +1,4 @@
-//! `Error` as an HTTP answer (feature `axum`: axum-core and http, not axum).
+//! `Error` as an HTTP response. The feature `axum` needs axum-core and http, not axum.
 
 use std::time::Duration;
 
@@ -9,33 +9,33 @@ use http::{HeaderValue, StatusCode, header};
 use crate::api::from_error::FromLockError;
 use crate::base::error::{Error, ErrorKind};
 
-/// 409, 503 or 500 as [`Error::problem`] says it, with the kit's own type URIs.
+/// Responds as [`Error::problem`] does, with the kit's own type URIs.
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
         self.problem("urn:lockkit:problem:")
     }
 }
 
-/// As an HTTP answer (feature `axum`).
+/// HTTP responses (feature `axum`).
 impl Error {
-    /// The answer as `application/problem+json` (RFC 9457).
+    /// Returns the response as `application/problem+json` (RFC 9457).
     ///
     /// | member | value |
     /// | --- | --- |
     /// | `type` | `types` followed by the [code](Self::code) |
-    /// | `title`, `detail` | a few words, and a sentence or two, for a person |
+    /// | `title`, `detail` | a short title, and one or two sentences, for a person |
     /// | `status` | [409, 503 or 500](Self::http_status) |
     /// | `code` | the [code](Self::code) |
-    /// | `retry_after_ms` | in milliseconds, as the header `Retry-After` says it in seconds |
+    /// | `retry_after_ms` | the time of the header `Retry-After`, in milliseconds |
     ///
-    /// `types` is where the service documents its problems, such as
-    /// `https://shop.example/problems/`. Without this method the `type` is
-    /// `urn:lockkit:problem:` and the code: a name, and no place to look it up. Characters that no
-    /// URI holds are left out of it.
+    /// `types` is the URL under which the service documents its problems, such as
+    /// `https://shop.example/problems/`. Without this method, `type` is `urn:lockkit:problem:` and
+    /// the code, which is only a name. Characters that are not valid in a URI are removed.
     ///
-    /// `Retry-After` is in whole seconds, rounded up and never 0: exact while a key cools down, and
-    /// 1 while it is held, as nothing says when its owner is done. A script of another origin reads
-    /// the header only if `Access-Control-Expose-Headers` names it; the body it reads anyway.
+    /// `Retry-After` is in whole seconds, rounded up and never 0. It is exact while the key cools
+    /// down. While the key is held it is 1, because the end of the owner's work is unknown. A
+    /// script of another origin can read the header only if `Access-Control-Expose-Headers` names
+    /// it, but it can always read the body.
     ///
     /// # Examples
     ///
@@ -85,8 +85,10 @@ impl Error {
     }
 }
 
-/// What is left of a cooldown is known. What is left of a lease is not when its owner is done: most
-/// work takes far less than a ttl.
+/// Returns the time for `Retry-After`.
+///
+/// The rest of a cooldown is known. The rest of a lease says little about the end of the work,
+/// because most work takes far less than a ttl.
 fn retry_after(error: &Error) -> Option<Duration> {
     let hint = Duration::from_secs(1);
     match error.kind() {
@@ -96,13 +98,15 @@ fn retry_after(error: &Error) -> Option<Duration> {
     }
 }
 
-/// Never 0, which would mean "at once".
+/// Rounds up to whole units, and never to 0, which would mean "at once".
 fn rounded_up(wait: Duration, unit: u128) -> u64 {
     let units = wait.as_nanos().div_ceil(unit).max(1);
     u64::try_from(units).unwrap_or(u64::MAX)
 }
 
-/// A title and a detail for a client: what happened, nothing about the set-up. The layer has the same.
+/// Returns a title and a detail for a client, with nothing about the configuration.
+///
+/// The layer has the same texts.
 fn words(error: &Error) -> (&'static str, &'static str) {
     match error.kind() {
         ErrorKind::Busy if error.is_cooling_down() => (
@@ -171,16 +175,16 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_that_knows_no_end_says_when_to_try_again_all_the_same() {
+    fn a_refusal_without_a_known_end_still_has_retry_after() {
         let response = Error::busy(false, None).into_response();
         assert_eq!(response.headers()[header::RETRY_AFTER], "1");
         let response = Error::invalid("no use").into_response();
         assert!(!response.headers().contains_key(header::RETRY_AFTER));
     }
 
-    /// Up to 30 s would be left of a lease whose owner needs 800 ms.
+    /// A lease may last 30 s although its owner needs 800 ms.
     #[test]
-    fn while_the_key_is_held_retry_after_is_a_hint_and_no_lease() {
+    fn while_the_key_is_held_retry_after_is_one_second_and_not_the_rest_of_the_lease() {
         let response = Error::busy(false, Some(Duration::from_secs(30))).into_response();
         assert_eq!(response.headers()[header::RETRY_AFTER], "1");
     }

@@ -1,4 +1,4 @@
-//! Which manager the attribute uses when it is not told: the scope's, else the installed one.
+//! The default manager of the attribute: the scope's manager, else the installed one.
 
 use std::fmt;
 use std::future::Future;
@@ -19,12 +19,15 @@ tokio::task_local! {
 }
 
 impl LockManager {
-    /// Makes this the process's manager: the one of every `#[distributed_lock]` without
-    /// `manager = …`. Call it once, at the start.
+    /// Makes this manager the default of the process.
+    ///
+    /// Every `#[distributed_lock]` without `manager = …` uses the default. Call this method once,
+    /// at the start.
     ///
     /// # Errors
     ///
-    /// `Invalid` if another manager is installed already. Installing the same one again is fine.
+    /// `Invalid` if another manager is installed already. Installing the same manager again is
+    /// fine.
     pub fn install(&self) -> Result<(), Error> {
         let installed = INSTALLED.get_or_init(|| self.clone());
         if Arc::ptr_eq(installed.engine(), self.engine()) {
@@ -36,12 +39,12 @@ impl LockManager {
         ))
     }
 
-    /// The manager of the enclosing [`scope`](Self::scope), else the
+    /// Returns the manager of the enclosing [`scope`](Self::scope), else the
     /// [installed](Self::install) one.
     ///
     /// # Errors
     ///
-    /// `Invalid` if there is neither.
+    /// `Invalid` if neither exists.
     pub fn installed() -> Result<Self, Error> {
         if let Ok(scoped) = SCOPED.try_with(Clone::clone) {
             return Ok(scoped);
@@ -54,12 +57,14 @@ impl LockManager {
         })
     }
 
-    /// Runs `future` with this manager as the one of `#[distributed_lock]`: for a test, or for a
-    /// task that uses another store. Tasks that it spawns do not inherit it.
+    /// Runs `future` with this manager as the default of `#[distributed_lock]`.
+    ///
+    /// The method is for a test, or for a task that uses another store. Tasks that `future` spawns
+    /// do not inherit the manager.
     ///
     /// # Cancel safety
     ///
-    /// As safe as `future` itself.
+    /// The same as that of `future`.
     ///
     /// # Examples
     ///
@@ -105,10 +110,10 @@ impl<F> fmt::Debug for Scope<F> {
     }
 }
 
-/// Something that a lock manager can be had from: what the attribute's `manager = …` takes.
+/// A value that provides a lock manager for the attribute's `manager = …`.
 ///
-/// A [`LockManager`], a reference or an `Arc` to one; implement it for an application state that
-/// holds one.
+/// A [`LockManager`], a reference to one and an `Arc` of one are such values. Implement the trait
+/// for an application state that contains a manager.
 ///
 /// # Examples
 ///
@@ -127,7 +132,7 @@ impl<F> fmt::Debug for Scope<F> {
     note = "for a type of your own, implement `lock_core::AsLockManager`"
 )]
 pub trait AsLockManager {
-    /// The manager; clones are cheap.
+    /// Returns the manager; clones are cheap.
     fn as_lock_manager(&self) -> LockManager;
 }
 
@@ -144,7 +149,7 @@ impl<T: AsLockManager + ?Sized> AsLockManager for &T {
     }
 }
 
-// `manager = self` in a method of `&mut self`.
+// For `manager = self` in a method with `&mut self`.
 #[diagnostic::do_not_recommend]
 impl<T: AsLockManager + ?Sized> AsLockManager for &mut T {
     fn as_lock_manager(&self) -> LockManager {

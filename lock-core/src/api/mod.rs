@@ -1,8 +1,11 @@
-//! The public face: verbs, guards, handles and the manager.
+//! The public API: the manager, requests, guards and handles.
 
+mod acquire;
 pub(crate) mod acquiring;
 pub(crate) mod body;
 pub(crate) mod builder;
+mod connect;
+mod constructors;
 pub(crate) mod from_error;
 pub(crate) mod guard;
 pub(crate) mod handle;

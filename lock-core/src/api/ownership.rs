@@ -1,4 +1,4 @@
-//! What a body runs under: a lock of its own, or a place inside the lock of an outer body.
+//! The lock under which a body runs: its own lock, or the lock of an outer body.
 
 use std::sync::Arc;
 use std::task::Context;
@@ -20,13 +20,13 @@ pub(crate) enum Ownership {
     Entered(Entry),
 }
 
-/// Takes the lock, and never enters one.
+/// Acquires a lock of its own, and never enters an outer one.
 pub(crate) async fn take_guard(spec: LockSpec) -> Result<LockGuard, Error> {
     if spec.wait != Wait::None {
         check_not_inside(
             &spec,
-            "this would wait for itself: the calling code runs under the same lock already; \
-             `acquire` never enters it again, `run` and `#[distributed_lock]` do",
+            "the call would wait for itself, because the calling code already holds this lock; \
+             `acquire` never enters a held lock, but `run` and `#[distributed_lock]` do",
         )?;
     }
     acquire_guard(&spec).await
@@ -37,7 +37,7 @@ async fn acquire_guard(spec: &LockSpec) -> Result<LockGuard, Error> {
     Ok(LockGuard::new(&spec.engine, acquired, spec.cooldown))
 }
 
-/// Enters the lock if the calling task is inside it; takes it otherwise.
+/// Enters the lock if the calling task is inside it, and acquires it otherwise.
 pub(crate) async fn enter(spec: LockSpec, reentrancy: Reentrancy) -> Result<Ownership, Error> {
     match reentrancy {
         Reentrancy::Enter => {
@@ -47,7 +47,7 @@ pub(crate) async fn enter(spec: LockSpec, reentrancy: Reentrancy) -> Result<Owne
         }
         Reentrancy::Refuse => check_not_inside(
             &spec,
-            "this would wait for itself: the calling code runs under the same lock already, and \
+            "the call would wait for itself, because the calling code already holds this lock, and \
              re-entry is switched off here",
         )?,
     }
@@ -62,7 +62,7 @@ impl Ownership {
         }
     }
 
-    /// What the body is inside of.
+    /// Returns the reentry level of the body.
     pub(crate) fn level(&self) -> Arc<Level> {
         match self {
             Ownership::Own(guard) => guard.level(),
@@ -72,7 +72,7 @@ impl Ownership {
         }
     }
 
-    /// The hold's span, if there is one, until the value is dropped.
+    /// Enters the span `lock.hold`, if it is enabled, until the value is dropped.
     pub(crate) fn enter_span(&self) -> Option<Entered<'_>> {
         match self {
             Ownership::Own(guard) => guard.enter_span(),
@@ -105,7 +105,7 @@ impl Ownership {
         }
     }
 
-    /// The body has ended, and done its work or not. Answers what is still to be waited for.
+    /// Ends the ownership after the body, and returns the release to wait for, if any.
     pub(crate) fn end(
         self,
         succeeded: bool,

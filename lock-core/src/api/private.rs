@@ -22,7 +22,7 @@ pub fn installed_request(key: LockKey) -> LockRequest {
     LockRequest::new(manager.as_ref().map_err(Clone::clone), key)
 }
 
-/// `Into<LockKey>`, with words for what is not.
+/// `Into<LockKey>`, with a compile error of its own.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a lock key",
     label = "`key = …` takes a template, a `String`, a `&str` or a `LockKey`",
@@ -39,11 +39,11 @@ impl<T: Into<LockKey>> IntoKey for T {
     }
 }
 
-/// By one name each: of a path through an enum that is not there some compilers say more than that.
+/// Has one name each, because some compilers print more for a wrong path through an enum.
 pub const NO_WAIT: Wait = Wait::None;
 pub const FOREVER: Wait = Wait::Forever;
 
-/// `Into<Wait>`, with words for what is not.
+/// `Into<Wait>`, with a compile error of its own.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a time to wait",
     label = "`wait = …` takes a text such as `\"2s\"`, `none`, `forever`, a `Duration` or a `Wait`"
@@ -59,7 +59,7 @@ impl<T: Into<Wait>> IntoWait for T {
     }
 }
 
-/// Gives a closure its types.
+/// Fixes the types of the closure of `on_error`.
 pub fn on_error<R, F: FnOnce(Error) -> R>(on_error: F) -> F {
     on_error
 }
@@ -68,13 +68,15 @@ pub fn answer<R>(error: Error, on_error: impl FnOnce(Error) -> R) -> R {
     on_error(error)
 }
 
-/// Calls it. What is lent to the arguments of the attribute is lent inside, and so not kept by the
-/// function around it for as long as the body runs.
+/// Calls `arguments`.
+///
+/// The attribute's arguments borrow inside this closure. So the function around it does not keep
+/// the borrows while the body runs.
 pub fn prepare<T>(arguments: impl FnOnce() -> T) -> T {
     arguments()
 }
 
-/// The body with its arguments, on the heap.
+/// Puts the body with its arguments on the heap.
 pub fn body<C, F>(body: C) -> Body<C, F>
 where
     C: FnOnce(LockHandle) -> F,
@@ -91,7 +93,7 @@ where
     request.run_body(body, |_| true)
 }
 
-/// As [`run`], with a cooldown after work that succeeded.
+/// Runs the body as [`run`] does, with a cooldown after success.
 pub fn run_cooling<C, F>(
     request: LockRequest,
     body: Body<C, F>,
@@ -137,11 +139,11 @@ pub fn release_within(
     lock.release_within(patience)
 }
 
-/// Whether a function's return value says that its work succeeded: what a `cooldown` follows.
+/// Decides whether a return value means success, after which a `cooldown` applies.
 ///
-/// By method resolution, not by a trait bound, so that any return type will do: `Result` by itself,
-/// axum's `Response` by its status, everything else counts as success. The method has a name that no
-/// trait of the user's will have.
+/// Method resolution decides, not a trait bound, so any return type works. `Result` decides by
+/// itself, axum's `Response` by its status, and every other value counts as success. The method has
+/// a name that no trait of the user has.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_structs, reason = "the expansion makes it")]
 pub struct Outcome<'a, T>(pub &'a T);
@@ -159,7 +161,7 @@ impl<T, E> OutcomeOfResult for Outcome<'_, Result<T, E>> {
 #[cfg(feature = "axum")]
 impl OutcomeOfResult for Outcome<'_, axum_core::response::Response> {
     fn __lock_succeeded(&self) -> bool {
-        // 303 is how a form's handler says "done, look there".
+        // A form's handler responds with 303 after success, to redirect to the result.
         self.0.status().is_success() || self.0.status() == http::StatusCode::SEE_OTHER
     }
 }
@@ -174,8 +176,9 @@ impl<T> OutcomeOfAny for &Outcome<'_, T> {
     }
 }
 
-/// What the arguments of the attribute see of a parameter that is taken apart inside the body: a
-/// value that can be copied as itself, as they would see a plain parameter; any other by reference.
+/// Shows the attribute's arguments a parameter that the body takes apart.
+///
+/// A `Copy` value is seen as itself, like a plain parameter. Any other value is seen by reference.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_structs, reason = "the expansion makes it")]
 pub struct View<'a, T: ?Sized>(pub &'a T);
@@ -217,7 +220,7 @@ mod tests {
         clippy::needless_borrow,
         reason = "the borrow is what the expansion writes"
     )]
-    fn a_failed_result_is_no_success_and_any_other_value_is() {
+    fn a_failed_result_is_no_success_and_every_other_value_is() {
         assert!((&Outcome(&Ok::<_, ()>(1))).__lock_succeeded());
         assert!(!(&Outcome(&Err::<(), _>(1))).__lock_succeeded());
         assert!((&Outcome(&false)).__lock_succeeded());
@@ -229,7 +232,7 @@ mod tests {
         clippy::needless_borrow,
         reason = "the borrow is what the expansion writes"
     )]
-    fn what_can_be_copied_is_seen_by_value_and_the_rest_by_reference() {
+    fn copy_values_are_seen_by_value_and_others_by_reference() {
         let number: u64 = (&View(&7_u64)).__lock_view();
         let owned = String::from("a");
         let text: &String = (&View(&owned)).__lock_view();

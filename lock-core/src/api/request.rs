@@ -1,17 +1,11 @@
-//! What is asked for, and the verbs that ask.
+//! A request for a lock, and its options.
 
 use std::fmt;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::acquiring::{Acquire, Acquiring, TryAcquire};
-use crate::api::body::Body;
-use crate::api::handle::LockHandle;
 use crate::api::installed::AsLockManager;
 use crate::api::manager::LockManager;
-use crate::api::ownership::{enter, take_guard};
-use crate::api::run::Run;
 use crate::base::error::Error;
 use crate::base::key::LockKey;
 use crate::base::options::{
@@ -21,12 +15,14 @@ use crate::engine::Engine;
 use crate::engine::spec::LockSpec;
 use crate::lease::LeaseOptions;
 
-/// A lock that is about to be asked for: made by [`LockManager::lock`], shaped by its builder
-/// methods, used up by one of the verbs [`acquire`](Self::acquire),
-/// [`try_acquire`](Self::try_acquire), [`run`](Self::run) and [`run_with`](Self::run_with).
+/// Describes a lock to acquire.
 ///
-/// It owns its parts, so `tokio::spawn(locks.lock("k").acquire())` compiles. What is wrong with it
-/// (a key, a ttl) is reported by the verb.
+/// [`LockManager::lock`] creates a request, and its builder methods set the options. One of
+/// [`acquire`](Self::acquire), [`try_acquire`](Self::try_acquire), [`run`](Self::run) and
+/// [`run_with`](Self::run_with) consumes it.
+///
+/// A request owns its parts, so `tokio::spawn(locks.lock("k").acquire())` compiles. The consuming
+/// method reports an invalid key or option.
 ///
 /// # Examples
 ///
@@ -44,7 +40,7 @@ use crate::lease::LeaseOptions;
 /// assert_eq!(order, "placed");
 /// # Ok(()) }
 /// ```
-#[must_use = "a request does nothing until one of its verbs is awaited: `acquire`, `try_acquire`, `run`, `run_with`"]
+#[must_use = "a request does nothing until `acquire`, `try_acquire`, `run` or `run_with` is awaited"]
 pub struct LockRequest {
     engine: Result<Arc<Engine>, Error>,
     key: LockKey,
@@ -53,15 +49,17 @@ pub struct LockRequest {
     renew: Renew,
     max_hold: Option<Duration>,
     cooldown: Duration,
-    on_lost: OnLost,
-    release: ReleaseMode,
-    reentrancy: Reentrancy,
+    pub(super) on_lost: OnLost,
+    pub(super) release: ReleaseMode,
+    pub(super) reentrancy: Reentrancy,
     interop: Interop,
     acquire_timeout: Option<Duration>,
 }
 
 impl LockRequest {
-    /// The attribute's request, of its `manager = …`. The compiler names this function where that is no manager.
+    /// Creates the request of an attribute with `manager = …`.
+    ///
+    /// The compiler names this function in its error about a wrong manager.
     #[doc(hidden)]
     pub fn by<M: AsLockManager + ?Sized>(manager: &M, key: LockKey) -> Self {
         manager.as_lock_manager().lock(key)
@@ -90,78 +88,92 @@ impl LockRequest {
         }
     }
 
-    /// How long the lock outlives its last renewal: what an owner that crashed costs the others.
-    /// From 10 ms to 24 h in whole milliseconds, rounded up; at most the manager's
-    /// [`max_ttl`](crate::ManagerBuilder::max_ttl). Default: 30 s.
+    /// Sets the time for which the lock outlives its last renewal. Default: 30 s.
+    ///
+    /// The others wait that long for an owner that crashed. The ttl is 10 ms to 24 h in whole
+    /// milliseconds, rounded up, and at most the manager's
+    /// [`max_ttl`](crate::ManagerBuilder::max_ttl).
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
         self
     }
 
-    /// How long to wait while another owner holds the key. Default: not at all.
+    /// Sets how long to wait while another owner holds the key. Default: no wait.
     ///
-    /// Each question to the store gets its [`acquire_timeout`](Self::acquire_timeout), the first and the
-    /// last one too: a wait for a store that does not answer may be longer by that much.
+    /// Each request to the store has its own [`acquire_timeout`](Self::acquire_timeout), the first
+    /// and the last one too. So a wait for a store that does not answer may last that much longer.
     ///
-    /// A wait for a store that does not answer may also be shorter: it ends with `Unavailable` when
-    /// questions have failed for one second, counted from the end of the first that failed. Where each
-    /// runs into its `acquire_timeout`, that is up to one second and two timeouts after the first was
-    /// sent (two seconds by default); where connections are refused, one second. An answer in between
-    /// starts the count anew.
+    /// A wait for a store that does not answer may also be shorter. It ends with `Unavailable` when
+    /// requests have failed for one second, counted from the end of the first failure. If each
+    /// request runs into its `acquire_timeout`, the wait ends up to one second and two timeouts
+    /// after the first request was sent (two seconds by default). If connections are refused, it
+    /// ends after one second. An answer in between restarts the count.
     pub fn wait(mut self, wait: impl Into<Wait>) -> Self {
         self.wait = wait.into();
         self
     }
 
-    /// Whether the lease is extended while the lock is held. Default: it is.
+    /// Sets whether the keeper renews the lease while the lock is held. Default: it does.
     pub fn renew(mut self, renew: Renew) -> Self {
         self.renew = renew;
         self
     }
 
-    /// The longest time to hold the lock, from its grant. Then it is lost: a body is dropped,
-    /// whatever [`on_lost`](Self::on_lost) says, and the lock given back; a guard says so and is no
-    /// longer renewed. Default: no limit (and a warning after ten ttls).
+    /// Sets the longest time to hold the lock, from its grant. Default: no limit.
+    ///
+    /// After that time the lock is lost. A body is dropped, even if [`on_lost`](Self::on_lost) is
+    /// `Ignore`, and the lock is released. A guard reports the loss and is no longer renewed.
+    /// Without a limit, a warning is logged after ten ttls.
     pub fn max_hold(mut self, max_hold: Duration) -> Self {
         self.max_hold = Some(max_hold);
         self
     }
 
-    /// After work that succeeded, the key stays taken for that long. A day at most. Default: none.
+    /// Keeps the key taken for that time after work that succeeded. Default: no cooldown.
     ///
-    /// | who | applies it |
+    /// A cooldown is at most a day. It depends on the caller when the cooldown starts:
+    ///
+    /// | caller | start of the cooldown |
     /// | --- | --- |
     /// | the attribute | after `Ok`, and after any value that is no `Result` |
-    /// | the layer | after an answer that says success |
-    /// | [`run`](Self::run), [`run_with`](Self::run_with) | after every body that has ended, **an `Err` included**: say [`.cooldown_if(Result::is_ok)`](crate::Run::cooldown_if) |
+    /// | the layer | after a response that means success |
+    /// | [`run`](Self::run), [`run_with`](Self::run_with) | after every body that has ended, **an
+    /// `Err` included**; [`.cooldown_if(Result::is_ok)`](crate::Run::cooldown_if) changes that |
     /// | a guard | when it is released, not when it is dropped |
     ///
-    /// A body that was dropped, by a loss, a panic or a cancellation, is followed by none.
+    /// There is no cooldown after a body that was dropped by a loss, a panic or a cancellation.
     pub fn cooldown(mut self, cooldown: Duration) -> Self {
         self.cooldown = cooldown;
         self
     }
 
-    /// What happens to the body of `run` and `run_with` when the lock is lost. Default: dropped.
+    /// Sets how `run` and `run_with` treat the body when the lock is lost.
+    ///
+    /// By default they drop the body.
     pub fn on_lost(mut self, on_lost: OnLost) -> Self {
         self.on_lost = on_lost;
         self
     }
 
-    /// Whether `run` and `run_with` wait for the release. Default: they do.
+    /// Sets whether `run` and `run_with` wait for the release. Default: they do.
     pub fn release(mut self, release: ReleaseMode) -> Self {
         self.release = release;
         self
     }
 
-    /// Whether `run` and `run_with` enter the lock when the calling code runs under it already:
-    /// inside a body, a handler of the layer or a [`scope`](crate::LockHandle::scope) of the same
-    /// key and manager. Default: they do.
+    /// Sets whether `run` and `run_with` enter a lock that the caller already holds.
     ///
-    /// The outer lock is not left by it. What this request says is kept as far as it can be: the
-    /// lease is extended to this ttl if that is the longer one, and renewed while the body runs if
-    /// either asks for it; `max_hold` and `on_lost` are about this body; a `cooldown` is applied
-    /// when the outer lock is released, or the outer one's if that is longer.
+    /// The caller holds the lock inside a body, a handler of the layer or a
+    /// [`scope`](crate::LockHandle::scope) of the same key and manager. By default the methods
+    /// enter the lock.
+    ///
+    /// The nested call does not release the outer lock. The options of this request apply as far as
+    /// possible:
+    ///
+    /// * The lease is extended to this ttl if it is longer than the outer one. The lease is renewed
+    ///   while the body runs if either request asks for it.
+    /// * `max_hold` and `on_lost` apply to this body.
+    /// * The longer of the two cooldowns applies when the outer lock is released.
     ///
     /// # Examples
     ///
@@ -185,10 +197,11 @@ impl LockRequest {
         self
     }
 
-    /// Whether clients of other libraries lock the same key. They stand in no queue and ask again and again:
-    /// while processes of this kit wait for one another, such a client never finds the key free. With
-    /// [`Interop::On`] it does, for 50 ms about once a second; every request for the key should say so.
-    /// Default: [`Interop::Off`].
+    /// Sets whether clients of other libraries lock the same key. Default: [`Interop::Off`].
+    ///
+    /// Such clients stand in no queue, and ask again and again. While processes of this kit wait
+    /// for one another, such a client never finds the key free. With [`Interop::On`] the key is
+    /// free for 50 ms about once a second. Set it in every request for the key.
     ///
     /// # Examples
     ///
@@ -207,115 +220,24 @@ impl LockRequest {
         self
     }
 
-    /// How long the store may take to answer one question, before that is `Unavailable`. Zero is
-    /// `Invalid`. Default: the manager's `operation_timeout`.
+    /// Sets how long the store may take to answer one request.
+    ///
+    /// After that time the request fails with `Unavailable`. Zero is `Invalid`. Default: the
+    /// manager's `operation_timeout`.
     pub fn acquire_timeout(mut self, timeout: Duration) -> Self {
         self.acquire_timeout = Some(timeout);
         self
     }
 
-    /// Takes the lock.
+    /// Checks the settings of the request without asking the store.
+    ///
+    /// It finds the settings that every acquiring method would refuse. Code that builds requests
+    /// from a configuration can call it at the start.
     ///
     /// # Errors
     ///
-    /// * `Busy`: another owner holds the key, and did to the end of the wait.
-    /// * `Unavailable`: the store gave no answer; [`wait`](Self::wait) says when a caller that waits is told.
-    /// * `Misconfigured`: the store will never accept this.
-    /// * `Invalid`: the key or the ttl is out of bounds, or no manager is installed; or the calling
-    ///   code runs under this very lock and would wait for itself (only [`run`](Self::run),
-    ///   [`run_with`](Self::run_with) and the attribute enter a lock again).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped at any await, it leaves no key behind: what may have been sent is undone in the
-    /// background. If the store is out of reach, a key may stay for one ttl.
-    ///
-    /// # Panics
-    ///
-    /// Never.
-    pub fn acquire(self) -> Acquire {
-        Acquire(match self.spec() {
-            Ok(spec) => Acquiring::Asking(Box::pin(take_guard(spec))),
-            Err(error) => Acquiring::Invalid(Some(error)),
-        })
-    }
-
-    /// Tries once, whatever `wait` says. `None`: another owner holds the key.
-    ///
-    /// # Errors
-    ///
-    /// As [`acquire`](Self::acquire), without `Busy`.
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`acquire`](Self::acquire).
-    pub fn try_acquire(self) -> TryAcquire {
-        TryAcquire(self.wait(Wait::None).acquire())
-    }
-
-    /// Takes the lock, runs `body`, gives the lock back. The body is dropped, before the release,
-    /// when it has ended, when the lock is lost, when it panics and when this future is dropped.
-    ///
-    /// The lock is asked for with the defaults of the request; `Busy` is an error here. A
-    /// [`cooldown`](Self::cooldown) follows whatever the body returns, an `Err` too, unless
-    /// [`cooldown_if`](crate::Run::cooldown_if) says otherwise.
-    ///
-    /// # Errors
-    ///
-    /// As [`acquire`](Self::acquire), and `Lost` if the lock was lost while the body ran (with
-    /// [`OnLost::Cancel`]) or `max_hold` was reached. A failed release is logged, not returned: the
-    /// work is done.
-    ///
-    /// # Cancel safety
-    ///
-    /// The body is dropped, then the lock is given back in the background.
-    pub fn run<F: Future>(self, body: F) -> Run<fn(LockHandle) -> F, F> {
-        self.run_body(Body::made(body), |_| true)
-    }
-
-    /// As [`run`](Self::run), with a handle to the lock for the body.
-    ///
-    /// # Errors
-    ///
-    /// As [`run`](Self::run).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), lock_core::Error> {
-    /// # let locks = lock_core::LockManager::in_memory();
-    /// let fence = locks.lock("sku:7").run_with(|lock| async move { lock.fencing_token() }).await?;
-    /// # let _ = fence; Ok(()) }
-    /// ```
-    pub fn run_with<C, F>(self, body: C) -> Run<C, F>
-    where
-        C: FnOnce(LockHandle) -> F,
-        F: Future,
-    {
-        self.run_body(Body::new(body), |_| true)
-    }
-
-    /// `succeeded` says of the body's output whether its work is done: only then a cooldown counts.
-    pub(crate) fn run_body<C, F: Future>(
-        self,
-        body: Body<C, F>,
-        succeeded: fn(&F::Output) -> bool,
-    ) -> Run<C, F> {
-        let (on_lost, release, reentrancy) = (self.on_lost, self.release, self.reentrancy);
-        let acquiring = match self.spec() {
-            Ok(spec) => Acquiring::Asking(Box::pin(enter(spec, reentrancy))),
-            Err(error) => Acquiring::Invalid(Some(error)),
-        };
-        Run::new(acquiring, body, succeeded, on_lost, release)
-    }
-
-    /// Finds settings that every verb would refuse, without asking the store: for code that makes
-    /// requests from a configuration, and can say so at its start.
-    ///
-    /// # Errors
-    ///
-    /// `Invalid`: the key, the ttl, the cooldown or another span is out of bounds for this manager,
-    /// or no manager is installed.
+    /// `Invalid` if the key, the ttl, the cooldown or another duration is out of bounds for this
+    /// manager, or if no manager is installed.
     ///
     /// # Examples
     ///
@@ -342,7 +264,7 @@ impl LockRequest {
         }
     }
 
-    fn spec(self) -> Result<LockSpec, Error> {
+    pub(super) fn spec(self) -> Result<LockSpec, Error> {
         let durations = self.durations();
         let engine = self.engine?;
         let key = self.key.into_result()?;

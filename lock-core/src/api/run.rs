@@ -1,4 +1,4 @@
-//! Running a body under a lock.
+//! Runs a body under a lock.
 
 use std::fmt;
 use std::future::Future;
@@ -17,21 +17,21 @@ use crate::engine::reentry::Level;
 use crate::lease::Loss;
 
 /// The future of [`LockRequest::run`](crate::LockRequest::run) and
-/// [`run_with`](crate::LockRequest::run_with): acquires, polls the body, releases.
+/// [`run_with`](crate::LockRequest::run_with).
 ///
-/// The body, its arguments and its output are on the heap, in two allocations, so this future stays
-/// small and a large body needs no more stack than without the lock.
+/// It acquires the lock, polls the body and releases the lock. The body, its arguments and its
+/// output are on the heap, in two allocations. So this future stays small, and a large body needs
+/// no more stack than without the lock.
 ///
 /// # Cancel safety
 ///
-/// Dropped at any point, the body is dropped first and the lock given back after it, in the
-/// background.
+/// If the future is dropped, the body is dropped first, and then the background releases the lock.
 #[must_use = "futures do nothing unless polled"]
 pub struct Run<C, F: Future> {
-    // Before the state, which has the tenure: that is the order in which they are dropped.
+    // The body stands before the state, which owns the lock, because fields are dropped in order.
     body: Body<C, F>,
     state: State,
-    // Whether the output says that the work is done, and a cooldown counts.
+    // Returns whether the output means success, after which a cooldown applies.
     succeeded: fn(&F::Output) -> bool,
     on_lost: OnLost,
     release: ReleaseMode,
@@ -44,7 +44,7 @@ enum State {
     Done,
 }
 
-/// The lock that the body runs under.
+/// The lock under which the body runs.
 struct Running {
     ownership: Ownership,
     level: Arc<Level>,
@@ -70,9 +70,11 @@ impl<C, F: Future> Run<C, F> {
 }
 
 impl<C, F: Future> Run<C, F> {
-    /// Applies the request's [`cooldown`](crate::LockRequest::cooldown) only if `succeeded` says of the
-    /// body's output that the work is done. Without it every body that has ended has succeeded, also one
-    /// that returned an `Err`: `run` takes bodies of any type.
+    /// Applies the request's [`cooldown`](crate::LockRequest::cooldown) only if `succeeded` accepts
+    /// the body's output.
+    ///
+    /// Without this method every body that has ended counts as success, even one that returned an
+    /// `Err`, because `run` takes bodies of any type.
     ///
     /// # Examples
     ///
@@ -118,7 +120,7 @@ where
                         });
                     }
                     Err(error) => {
-                        // The arguments of the body go before the caller hears of it.
+                        // The body's arguments are dropped before the caller gets the error.
                         this.body.discard();
                         this.state = State::Done;
                         return Poll::Ready(Err(error));
@@ -130,7 +132,7 @@ where
                     let State::Running(Running { ownership, .. }) =
                         std::mem::replace(&mut this.state, State::Done)
                     else {
-                        unreachable!("the state is looked at above");
+                        unreachable!("the match above checked the state");
                     };
                     match outcome {
                         Err(loss) => return Poll::Ready(Err(ownership.loss_error(loss))),
@@ -142,8 +144,8 @@ where
                 }
                 State::Releasing(release) => {
                     if let Err(error) = ready!(release.as_mut().poll(context)) {
-                        // The work is done: nothing that happens to the release changes its result.
-                        tell_of(&error);
+                        // The work is done, so a failed release does not change its result.
+                        log_failed_release(&error);
                     }
                     this.state = State::Done;
                     return Poll::Ready(Ok(this.body.take_output()));
@@ -154,15 +156,17 @@ where
     }
 }
 
-/// Apart, so that it is compiled once and not for every body.
+/// Logs a failed release, outside of the generic code so that it is compiled once.
 #[cold]
-fn tell_of(error: &Error) {
-    tracing::warn!(%error, "a lock was not released as it should be");
+fn log_failed_release(error: &Error) {
+    tracing::warn!(%error, "the release of a lock failed");
 }
 
 impl Running {
-    /// Polls the body, having looked at the clock first. Whatever the outcome is, the body is dropped
-    /// when this answers it, and `Ok` says whether its output counts as success.
+    /// Reads the clock, and then polls the body.
+    ///
+    /// The body is dropped when this method returns an outcome. `Ok` holds whether the output means
+    /// success.
     fn poll<C, F: Future>(
         &mut self,
         body: &mut Body<C, F>,
@@ -171,7 +175,7 @@ impl Running {
         context: &mut Context<'_>,
     ) -> Poll<Result<bool, Loss>> {
         let lost = self.ownership.poll_lost(&mut self.lost_waker, context);
-        // A hold that reached its limit ends whatever `on_lost` says: that is what the limit is for.
+        // `max_hold` ends the body even with `OnLost::Ignore`, because it limits such a body too.
         if let Some(loss) = lost.filter(|loss| on_lost == OnLost::Cancel || *loss == Loss::MaxHold)
         {
             let _in_span = self.ownership.enter_span();
@@ -179,14 +183,14 @@ impl Running {
             return Poll::Ready(Err(loss));
         }
         let _in_span = self.ownership.enter_span();
-        // Entered by hand and not by closures: those would be compiled anew, and several times, for
-        // every body there is.
+        // The level is entered without closures, because each type of body would compile several of
+        // them.
         let output = {
             let _inside = self.level.enter();
             ready!(body.poll(context))
         };
         let succeeded = succeeded(&output);
-        // Before the lock is given back, always.
+        // The body is always dropped before the lock is released.
         body.end(output);
         self.ownership.forget_waker(self.lost_waker.take());
         Poll::Ready(Ok(succeeded))
@@ -196,7 +200,7 @@ impl Running {
 impl<C, F: Future> fmt::Debug for Run<C, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &self.state {
-            State::Acquiring(_) => "taking",
+            State::Acquiring(_) => "acquiring",
             State::Running(_) => "running",
             State::Releasing(_) => "releasing",
             State::Done => "done",

@@ -1,5 +1,4 @@
-//! For tests (feature `test-util`): an embedded store that misbehaves on command, and a clock that
-//! stands still until it is moved.
+//! Test tools (feature `test-util`): an embedded store that fails on command, and a manual clock.
 //!
 //! # Examples
 //!
@@ -11,7 +10,7 @@
 //! let locks = LockManager::in_memory();
 //! let store = locks.test_store().expect("an embedded store");
 //!
-//! store.seize("order:42", Duration::from_secs(5)); // somebody else clicks first
+//! store.seize("order:42", Duration::from_secs(5)); // another user clicks first
 //! let error = locks.lock("order:42").acquire().await.unwrap_err();
 //! assert_eq!(error.kind(), ErrorKind::Busy);
 //!
@@ -29,38 +28,45 @@ use crate::store::{Failure, MemoryStore};
 
 pub use crate::base::manual_clock::ManualClock;
 
-/// The embedded store of a manager, to command: see [`LockManager::test_store`](crate::LockManager::test_store).
+/// Controls the embedded store of a manager.
+///
+/// [`LockManager::test_store`](crate::LockManager::test_store) returns it.
 #[derive(Clone, Debug)]
 pub struct TestStore {
     pub(crate) store: Arc<MemoryStore>,
 }
 
 impl TestStore {
-    /// A stranger takes the key, for `ttl`, whoever holds it: an owner of this process loses it and
-    /// finds out at its next renewal.
+    /// Gives the key to a foreign owner for `ttl`, even if the key is held.
+    ///
+    /// An owner in this process loses the key and notices that at its next renewal.
     pub fn seize(&self, key: &str, ttl: Duration) {
         self.store.seize(key, ttl);
     }
 
-    /// The key disappears from the store, as by a `DEL` from outside: its owner finds out at its
-    /// next renewal. `false` if nobody held it.
+    /// Deletes the key from the store, like a `DEL` from outside.
+    ///
+    /// The owner notices the loss at its next renewal. The method returns `false` if the key was
+    /// free.
     #[expect(clippy::must_use_candidate, reason = "called for what it does")]
     pub fn lose(&self, key: &str) -> bool {
         self.store.delete(key)
     }
 
-    /// From here on every operation fails: with `Unavailable` as if the server were down, with
-    /// `Misconfigured` as if it refused this user. Held locks are lost when their leases run out.
+    /// Makes every operation fail from now on.
+    ///
+    /// With `Unavailable` the store behaves like a server that is down, and with `Misconfigured`
+    /// like a server that refuses this user. Held locks are lost when their leases expire.
     ///
     /// # Panics
     ///
-    /// For any other kind: a store never answers those.
+    /// Panics for any other kind, because a store never returns it.
     pub fn fail(&self, kind: ErrorKind) {
         assert!(
             matches!(kind, ErrorKind::Unavailable | ErrorKind::Misconfigured),
             "a store fails with Unavailable or Misconfigured, not with {kind:?}"
         );
-        let message = "the embedded store fails on a test's command";
+        let message = "the embedded store fails because a test commanded it";
         let error = match kind {
             ErrorKind::Unavailable => Error::unavailable(message),
             kind => Error::new(kind, message),
@@ -71,25 +77,27 @@ impl TestStore {
         }));
     }
 
-    /// From here on no operation is answered, as if the server were stopped: whoever asks waits for
-    /// as long as it has the patience, and a question that was given up is never asked.
+    /// Answers no operation from now on, like a server that is stopped.
+    ///
+    /// A caller waits until its timeout. An operation that the caller gave up is never executed.
     pub fn hang(&self) {
         self.store.set_hung(true);
     }
 
-    /// Ends [`fail`](Self::fail) and [`hang`](Self::hang): what still waits for an answer gets one.
+    /// Ends [`fail`](Self::fail) and [`hang`](Self::hang), so that pending operations get an
+    /// answer.
     pub fn recover(&self) {
         self.store.set_fault(None);
         self.store.set_hung(false);
     }
 
-    /// How many keys are taken, held or cooling down.
+    /// Returns the number of keys that are held or cooling down.
     #[must_use]
     pub fn taken(&self) -> usize {
         self.store.counts().0
     }
 
-    /// How many waiters stand in the store's queues.
+    /// Returns the number of waiters in the store's queues.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.store.counts().1

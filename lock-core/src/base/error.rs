@@ -92,13 +92,13 @@ impl Error {
         self.0.retry_after
     }
 
-    /// Answers whether the key is busy because a `cooldown` runs after its last owner's work.
+    /// Returns whether the key is busy because a `cooldown` runs after its last owner's work.
     #[must_use]
     pub fn is_cooling_down(&self) -> bool {
         self.0.detail == Detail::CoolingDown
     }
 
-    /// Answers whether the lock was [lost](ErrorKind::Lost) because `max_hold` was reached.
+    /// Returns whether the lock was [lost](ErrorKind::Lost) because `max_hold` was reached.
     #[must_use]
     pub fn is_max_hold(&self) -> bool {
         self.0.detail == Detail::MaxHold

@@ -167,7 +167,7 @@ impl KeyBuilder {
 ///
 /// The trait exists so that the compiler can explain how to fix a type without `Display`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be part of a lock key: it has no `Display`",
+    message = "`{Self}` cannot be part of a lock key because it has no `Display`",
     label = "a value in `<…>` is written with its `Display`",
     note = "name a part of it that has one, as in `<order.id>`, or write `impl Display`"
 )]

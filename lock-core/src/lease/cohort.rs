@@ -72,7 +72,7 @@ impl Cohort {
         })
     }
 
-    /// Answers whether the lease must leave a gap.
+    /// Returns whether the lease must leave a gap.
     ///
     /// Gaps are due at fixed times of the store's clock, and the lease that is held at such a time
     /// leaves the gap. So all processes together leave one gap, although no process knows of the
@@ -84,7 +84,7 @@ impl Cohort {
         since_the_last + now.since(self.granted).as_micros() >= BETWEEN_GAPS.as_micros()
     }
 
-    /// Answers whether to check for waiters now, at most once in each count.
+    /// Returns whether to check for waiters now, at most once in each count.
     pub(crate) fn check_is_due(&mut self, now: Moment) -> bool {
         let late = self.passes >= CHECK_AFTER || now >= self.since + CHECK_AT;
         late && !std::mem::replace(&mut self.checked, true)

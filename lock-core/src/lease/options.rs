@@ -34,7 +34,7 @@ impl LeaseOptions {
         }
     }
 
-    /// Answers whether the key is left free at times, for clients of other libraries.
+    /// Returns whether the key is left free at times, for clients of other libraries.
     pub(crate) fn leaves_gaps(&self) -> bool {
         self.interop
     }

@@ -1,4 +1,4 @@
-//! Reading the URL that names a store.
+//! Parses the URL that names a store.
 
 pub(crate) mod redlock;
 pub(crate) mod store_url;

@@ -1,7 +1,8 @@
-//! What a `redlock:` URL says: pure.
+//! Parses a `redlock:` URL. Everything here is pure.
 //!
-//! `redlock://a,b,c,d,e[?max_ttl=10m][&assume_fresh=true]`, each node `[user[:password]@]host[:port][/db]`.
-//! `redlocks://…` speaks TLS to all of them. In a password `,`, `@`, `:`, `/`, `?` and `%` are percent-encoded.
+//! The form is `redlock://a,b,c,d,e[?max_ttl=10m][&assume_fresh=true]`, and each node is
+//! `[user[:password]@]host[:port][/db]`. `redlocks://…` uses TLS for all nodes. In a password `,`,
+//! `@`, `:`, `/`, `?` and `%` are percent-encoded.
 
 use std::time::Duration;
 
@@ -10,9 +11,9 @@ use crate::base::url_query;
 
 const FORM: &str = "write redlock://host:port,host:port,host:port, each with its own user:password@ and /db if it needs them";
 
-/// Why `replica_acks` is refused for several servers.
-pub(crate) const NO_REPLICAS: &str = "`replica_acks` is for one master and its replicas; over several servers a majority of them \
-     has each lock, and replicas have no vote: leave it out";
+/// The error for `replica_acks` on several servers.
+pub(crate) const NO_REPLICAS: &str = "`replica_acks` is for one master and its replicas; leave it out, because over several servers a \
+    majority holds each lock and replicas have no vote";
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RedlockUrl {
@@ -22,8 +23,9 @@ pub(crate) struct RedlockUrl {
     pub(crate) assume_fresh: bool,
 }
 
-/// `rest` is what follows `redlock:`, and `scheme` that of each node. No message repeats a part of it: it
-/// may hold passwords.
+/// Parses `rest`, the part after `redlock:`, into nodes with the given scheme.
+///
+/// No message repeats a part of the URL, because the URL may hold passwords.
 pub(crate) fn parse(scheme: &str, rest: &str) -> Result<RedlockUrl, Error> {
     let Some(rest) = rest.strip_prefix("//") else {
         return Err(Error::invalid(format!("the URL names no nodes; {FORM}")));
@@ -50,19 +52,19 @@ pub(crate) fn parse(scheme: &str, rest: &str) -> Result<RedlockUrl, Error> {
     )?;
     for option in options {
         match option {
-            ("max_ttl", span) => {
-                let span = parse_span(span).ok_or_else(|| {
+            ("max_ttl", duration) => {
+                let duration = parse_duration(duration).ok_or_else(|| {
                     Error::invalid(
-                        "`max_ttl` of the URL is no span of time; write 500ms, 10s, 2m or 1h",
+                        "`max_ttl` of the URL is not a duration; write 500ms, 10s, 2m or 1h",
                     )
                 })?;
-                url.max_ttl = Some(span);
+                url.max_ttl = Some(duration);
             }
             ("assume_fresh", "true") => url.assume_fresh = true,
             ("assume_fresh", "false") => url.assume_fresh = false,
             ("assume_fresh", _) => {
                 return Err(Error::invalid(
-                    "`assume_fresh` of the URL is `true` or `false`",
+                    "`assume_fresh` of the URL must be `true` or `false`",
                 ));
             }
             _ => return Err(Error::invalid(NO_REPLICAS)),
@@ -71,7 +73,7 @@ pub(crate) fn parse(scheme: &str, rest: &str) -> Result<RedlockUrl, Error> {
     Ok(url)
 }
 
-fn parse_span(text: &str) -> Option<Duration> {
+fn parse_duration(text: &str) -> Option<Duration> {
     let digits = text.find(|letter: char| !letter.is_ascii_digit())?;
     let (number, unit) = text.split_at(digits);
     let number: u64 = number.parse().ok()?;
@@ -112,13 +114,13 @@ mod tests {
             (url.max_ttl, url.assume_fresh),
             (Some(Duration::from_secs(90)), true)
         );
-        for (text, span) in [
+        for (text, duration) in [
             ("250ms", 250),
             ("3s", 3_000),
             ("2m", 120_000),
             ("1h", 3_600_000),
         ] {
-            assert_eq!(parse_span(text), Some(Duration::from_millis(span)));
+            assert_eq!(parse_duration(text), Some(Duration::from_millis(duration)));
         }
         for text in [
             "",
@@ -130,12 +132,12 @@ mod tests {
             "99999999999999999999s",
             "18446744073709551615h",
         ] {
-            assert_eq!(parse_span(text), None, "{text}");
+            assert_eq!(parse_duration(text), None, "{text}");
         }
     }
 
     #[test]
-    fn what_is_wrong_is_said_without_repeating_it() {
+    fn errors_do_not_repeat_the_url() {
         for rest in [
             "",
             "a,b",

@@ -1,4 +1,4 @@
-//! Which store a URL names.
+//! Parses a URL into the store that it names.
 
 use crate::base::error::Error;
 #[cfg(feature = "redis")]
@@ -6,17 +6,17 @@ use crate::base::url_query;
 #[cfg(feature = "redis")]
 use crate::store::Servers;
 
-/// A store that is not opened yet.
-pub(crate) enum Target {
+/// The store that a URL names, not opened yet.
+pub(crate) enum StoreUrl {
     Memory {
         name: Option<String>,
     },
     #[cfg(feature = "redis")]
     Redis(Box<Servers>),
-    Quorum(Vec<Target>),
+    Quorum(Vec<StoreUrl>),
 }
 
-impl Target {
+impl StoreUrl {
     pub(crate) fn of(url: &str) -> Result<Self, Error> {
         let Some((scheme, rest)) = url.split_once(':') else {
             return Err(unknown_scheme("a URL without a scheme"));
@@ -25,11 +25,11 @@ impl Target {
             no_fragment(url)?;
         }
         match scheme {
-            "memory" if rest.is_empty() => Ok(Target::Memory { name: None }),
+            "memory" if rest.is_empty() => Ok(StoreUrl::Memory { name: None }),
             "memory" if rest.starts_with('/') => Err(Error::invalid(
                 "`memory:` takes a bare name, as in `memory:shop`, not a path",
             )),
-            "memory" => Ok(Target::Memory {
+            "memory" => Ok(StoreUrl::Memory {
                 name: Some(rest.to_owned()),
             }),
             "redis" | "rediss" | "valkey" | "valkeys" | "redis+unix" | "unix"
@@ -38,7 +38,7 @@ impl Target {
                 Self::redis(scheme, url)
             }
             "redlock" | "redlocks" => Err(Error::invalid(
-                "a node of a quorum is a server of its own, as redis://host:port",
+                "each node of a quorum is a single server, as in redis://host:port",
             )),
             _ => Err(unknown_scheme(&format!(
                 "the scheme `{}`",
@@ -60,9 +60,9 @@ impl Target {
     #[cfg(feature = "redis")]
     fn single(scheme: &str, url: &str) -> Result<Servers, Error> {
         check_parameters(scheme, url)?;
-        // The parser's own words are not passed on: they may repeat the URL, and with it a password.
+        // The parser's message is not passed on, because it may repeat the URL and its password.
         let client = redis::Client::open(url).map_err(|_| {
-            // TLS may also come by a feature of the redis crate that the application turned on.
+            // The application may also have enabled TLS by a feature of the redis crate.
             Error::invalid(if matches!(scheme, "rediss" | "valkeys") {
                 "the URL cannot be read, or TLS is not built in; write rediss://host:port, \
                  and turn on the feature `tls-rustls` of lock-core"
@@ -74,35 +74,35 @@ impl Target {
         let settings = client.get_connection_info().redis_settings();
         if settings.username().is_some() && settings.password().is_none() {
             return Err(Error::invalid(
-                "the URL has a user without a password, who would be overlooked; write \
+                "the URL has a user without a password, and the user would be ignored; write \
                  redis://user:password@host, or unix:///path?user=…&pass=…",
             ));
         }
         Servers::single(&client)
     }
 
-    /// The same, spoken to with these certificates.
+    /// Adds TLS certificates to the servers of the store.
     #[cfg(feature = "tls-rustls")]
     pub(crate) fn with_certificates(
         self,
         certificates: &redis::TlsCertificates,
     ) -> Result<Self, Error> {
         match self {
-            Target::Memory { .. } => Err(Error::invalid(
-                "`tls_certificates` are for servers; the embedded store is none",
+            StoreUrl::Memory { .. } => Err(Error::invalid(
+                "`tls_certificates` are for servers, but the embedded store is not a server",
             )),
-            Target::Redis(servers) => servers.with_certificates(certificates).map(Self::redis_on),
-            Target::Quorum(nodes) => {
+            StoreUrl::Redis(servers) => servers.with_certificates(certificates).map(Self::redis_on),
+            StoreUrl::Quorum(nodes) => {
                 let nodes = nodes.into_iter();
                 let nodes = nodes.map(|node| node.with_certificates(certificates));
-                nodes.collect::<Result<_, _>>().map(Target::Quorum)
+                nodes.collect::<Result<_, _>>().map(StoreUrl::Quorum)
             }
         }
     }
 
     #[cfg(feature = "redis")]
     pub(crate) fn redis_on(servers: Servers) -> Self {
-        Target::Redis(Box::new(servers))
+        StoreUrl::Redis(Box::new(servers))
     }
 
     #[cfg(not(feature = "redis"))]
@@ -113,7 +113,7 @@ impl Target {
     }
 }
 
-/// The redis crate's parser overlooks parameters that it does not know.
+/// Refuses unknown parameters, because the redis crate's parser ignores them.
 #[cfg(feature = "redis")]
 fn check_parameters(scheme: &str, url: &str) -> Result<(), Error> {
     let (_, query) = url.split_once('?').unwrap_or((url, ""));
@@ -132,24 +132,24 @@ fn check_parameters(scheme: &str, url: &str) -> Result<(), Error> {
              namespace is set by `LockManager::builder`",
         )?
     };
-    let spoken =
+    let supported =
         |(name, value): &(&str, &str)| *name != "protocol" || matches!(*value, "3" | "resp3");
-    if query.iter().all(spoken) {
+    if query.iter().all(supported) {
         Ok(())
     } else {
         Err(Error::invalid(
-            "`protocol` of the URL is resp3, which is spoken anyway: leave it out, as in redis://host:port",
+            "`protocol` of the URL can only be resp3, which is the default; leave it out, as in redis://host:port",
         ))
     }
 }
 
-/// `#insecure` is how the redis crate is told to accept whatever certificate is shown.
+/// Refuses a fragment, because with `#insecure` the redis crate accepts any certificate.
 fn no_fragment(url: &str) -> Result<(), Error> {
     if url.contains('#') {
         return Err(Error::invalid(
-            "a `#` in a URL is not taken: in a password it is written `%23`, and `#insecure` would accept \
-             anybody's certificate. Trust the authority that signed the server's by \
-             `ManagerBuilder::tls_certificates`, or by the environment variable SSL_CERT_FILE",
+            "a URL takes no `#`; in a password write `%23`. `#insecure` would accept any certificate; trust \
+             the authority that signed the server's certificate by `ManagerBuilder::tls_certificates`, or by \
+             the environment variable SSL_CERT_FILE",
         ));
     }
     Ok(())
@@ -199,7 +199,7 @@ mod tests {
 
     #[cfg(feature = "redis")]
     #[test]
-    fn no_part_of_a_url_is_overlooked() {
+    fn no_part_of_a_url_is_ignored() {
         for url in [
             "redis://localhost?replica_ack=2",
             "redis://localhost?replicas=2",

@@ -1,0 +1,114 @@
+//! The methods of a request that acquire its lock.
+
+use std::future::Future;
+
+use crate::api::acquiring::{Acquire, Acquiring, TryAcquire};
+use crate::api::body::Body;
+use crate::api::handle::LockHandle;
+use crate::api::ownership::{enter, take_guard};
+use crate::api::request::LockRequest;
+use crate::api::run::Run;
+use crate::base::options::Wait;
+
+impl LockRequest {
+    /// Acquires the lock.
+    ///
+    /// # Errors
+    ///
+    /// * `Busy`: another owner held the key until the end of the wait.
+    /// * `Unavailable`: the store gave no answer; [`wait`](Self::wait) explains when a waiting
+    ///   caller gets this error.
+    /// * `Misconfigured`: the store will never accept this request.
+    /// * `Invalid`: the key or the ttl is out of bounds, no manager is installed, or the calling
+    ///   code already holds this lock and would wait for itself. Only [`run`](Self::run),
+    ///   [`run_with`](Self::run_with) and the attribute enter a lock again.
+    ///
+    /// # Cancel safety
+    ///
+    /// A future that is dropped at any await leaves no key behind, because the background undoes
+    /// what was sent. If the store cannot be reached, a key may stay for one ttl.
+    ///
+    /// # Panics
+    ///
+    /// This method never panics.
+    pub fn acquire(self) -> Acquire {
+        Acquire(match self.spec() {
+            Ok(spec) => Acquiring::Asking(Box::pin(take_guard(spec))),
+            Err(error) => Acquiring::Invalid(Some(error)),
+        })
+    }
+
+    /// Tries once to acquire the lock, even if `wait` is set.
+    ///
+    /// The result is `None` if another owner holds the key.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire), without `Busy`.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    pub fn try_acquire(self) -> TryAcquire {
+        TryAcquire(self.wait(Wait::None).acquire())
+    }
+
+    /// Acquires the lock, runs `body`, and releases the lock.
+    ///
+    /// The body is always dropped before the release: when it has ended, when it panics, when the
+    /// lock is lost, and when this future is dropped.
+    ///
+    /// The options of the request apply, and `Busy` is an error here. A
+    /// [`cooldown`](Self::cooldown) follows every result of the body, an `Err` too, unless
+    /// [`cooldown_if`](crate::Run::cooldown_if) is set.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire), and `Lost` if the lock was lost while the body ran (with
+    /// [`OnLost::Cancel`](crate::OnLost::Cancel)) or `max_hold` was reached. A failed release is
+    /// logged and not returned, because the work is done.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the body is dropped first, and then the background releases the
+    /// lock.
+    pub fn run<F: Future>(self, body: F) -> Run<fn(LockHandle) -> F, F> {
+        self.run_body(Body::made(body), |_| true)
+    }
+
+    /// Runs `body` as [`run`](Self::run) does, and passes it a handle to the lock.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), lock_core::Error> {
+    /// # let locks = lock_core::LockManager::in_memory();
+    /// let fence = locks.lock("sku:7").run_with(|lock| async move { lock.fencing_token() }).await?;
+    /// # let _ = fence; Ok(()) }
+    /// ```
+    pub fn run_with<C, F>(self, body: C) -> Run<C, F>
+    where
+        C: FnOnce(LockHandle) -> F,
+        F: Future,
+    {
+        self.run_body(Body::new(body), |_| true)
+    }
+
+    /// Runs `body`, with a cooldown if `succeeded` accepts its output.
+    pub(crate) fn run_body<C, F: Future>(
+        self,
+        body: Body<C, F>,
+        succeeded: fn(&F::Output) -> bool,
+    ) -> Run<C, F> {
+        let (on_lost, release, reentrancy) = (self.on_lost, self.release, self.reentrancy);
+        let acquiring = match self.spec() {
+            Ok(spec) => Acquiring::Asking(Box::pin(enter(spec, reentrancy))),
+            Err(error) => Acquiring::Invalid(Some(error)),
+        };
+        Run::new(acquiring, body, succeeded, on_lost, release)
+    }
+}

@@ -1,0 +1,173 @@
+//! Makes a manager from the settings of a builder.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::api::builder::ManagerBuilder;
+use crate::api::manager::LockManager;
+use crate::api::url::redlock;
+use crate::api::url::store_url::StoreUrl;
+use crate::base::error::Error;
+use crate::base::options::{MAX_TTL, checked_ttl};
+use crate::base::settings::Settings;
+use crate::engine::Engine;
+use crate::store::{MOST_NODES, MemoryStore, QuorumNode};
+#[cfg(feature = "redis")]
+use crate::store::{RedisStore, ReplicaAcks};
+
+/// The default `max_ttl` of a quorum.
+///
+/// It is longer than the cooldown of a form that must not be sent twice. It is also short enough to
+/// run without a server for that time.
+const QUORUM_MAX_TTL: Duration = Duration::from_secs(10 * 60);
+
+impl ManagerBuilder {
+    /// Creates the manager, and waits until its store can be used.
+    ///
+    /// # Errors
+    ///
+    /// As [`LockManager::connect`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends the attempt.
+    pub async fn connect(self) -> Result<LockManager, Error> {
+        let manager = self.connect_lazy()?;
+        manager.ready().await?;
+        Ok(manager)
+    }
+
+    /// Creates the manager without waiting for its store.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` for a URL that names no store, for a setting out of bounds, or for `replica_acks`
+    /// on a store without replicas. `Unavailable` if the operating system cannot start the
+    /// manager's thread.
+    pub fn connect_lazy(self) -> Result<LockManager, Error> {
+        let Self {
+            store_url,
+            mut settings,
+            ..
+        } = self;
+        let store_url = store_url?;
+        #[cfg(feature = "tls-rustls")]
+        let store_url = match &self.certificates {
+            Some(certificates) => store_url.with_certificates(certificates)?,
+            None => store_url,
+        };
+        let by_default = match &store_url {
+            StoreUrl::Quorum(_) => QUORUM_MAX_TTL,
+            _ => MAX_TTL,
+        };
+        let max_ttl = checked_ttl(settings.max_ttl.unwrap_or(by_default), MAX_TTL)?;
+        settings.max_ttl = Some(max_ttl);
+        checked_ttl(settings.defaults.0, max_ttl)?;
+        if settings.operation_timeout.is_zero() {
+            return Err(Error::invalid(
+                "an operation_timeout of zero leaves no time for an answer",
+            ));
+        }
+        if self.replica_acks > 0 && matches!(store_url, StoreUrl::Memory { .. }) {
+            return Err(Error::invalid(
+                "`replica_acks` needs a Redis server with replicas; the embedded store has none",
+            ));
+        }
+        if self.replica_acks > 0 && matches!(store_url, StoreUrl::Quorum(_)) {
+            return Err(Error::invalid(redlock::NO_REPLICAS));
+        }
+        match store_url {
+            StoreUrl::Memory { name } => {
+                Engine::start_embedded(embedded(name, &settings), settings).map(LockManager::of)
+            }
+            #[cfg(feature = "redis")]
+            StoreUrl::Redis(servers) => {
+                let acks = ReplicaAcks::new(self.replica_acks, settings.operation_timeout);
+                let store = RedisStore::new(*servers, self.namespace, &settings, acks)?;
+                Engine::start(store, settings).map(LockManager::of)
+            }
+            StoreUrl::Quorum(nodes) => {
+                let nodes = quorum_nodes(nodes, &self.namespace, &settings)?;
+                Engine::start_quorum(nodes, settings).map(LockManager::of)
+            }
+        }
+    }
+}
+
+fn embedded(name: Option<String>, settings: &Settings) -> Arc<MemoryStore> {
+    match name {
+        None => MemoryStore::new(settings.clock.clone()),
+        Some(name) => MemoryStore::named(&name),
+    }
+}
+
+/// Opens a store for each node.
+#[cfg_attr(
+    not(feature = "redis"),
+    allow(unused_variables, reason = "the embedded store does not use them")
+)]
+fn quorum_nodes(
+    store_urls: Vec<StoreUrl>,
+    namespace: &str,
+    settings: &Settings,
+) -> Result<Vec<QuorumNode>, Error> {
+    if store_urls.is_empty() || store_urls.len() > MOST_NODES {
+        return Err(Error::invalid(format!(
+            "a quorum has 1 to {MOST_NODES} nodes; use an odd number, such as 3 or 5"
+        )));
+    }
+    let mut nodes: Vec<QuorumNode> = Vec::with_capacity(store_urls.len());
+    for (index, store_url) in store_urls.into_iter().enumerate() {
+        let node = match store_url {
+            StoreUrl::Memory { name } => QuorumNode {
+                // Each embedded store without a name is separate.
+                shown: name.as_ref().map_or(format!("memory: ({index})"), |name| {
+                    format!("memory:{name}")
+                }),
+                store: embedded(name, settings),
+            },
+            #[cfg(feature = "redis")]
+            StoreUrl::Redis(servers) => QuorumNode {
+                shown: servers.single_address().ok_or_else(|| {
+                    Error::invalid(
+                        "each node of a quorum is a single server, not a set of sentinels or a cluster",
+                    )
+                })?,
+                store: RedisStore::new(*servers, namespace.to_owned(), settings, None)?,
+            },
+            StoreUrl::Quorum(_) => {
+                return Err(Error::invalid(
+                    "each node of a quorum is a single server, not another quorum",
+                ));
+            }
+        };
+        if nodes.iter().any(|other| other.shown == node.shown) {
+            return Err(Error::invalid(format!(
+                "the node {} is listed twice; a server has one vote, even if the databases differ",
+                node.shown
+            )));
+        }
+        nodes.push(node);
+    }
+    Ok(nodes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+
+    #[test]
+    fn settings_out_of_bounds_are_refused() {
+        let builder = LockManager::builder("memory:").default_ttl(Duration::ZERO);
+        assert_eq!(
+            builder.connect_lazy().unwrap_err().kind(),
+            ErrorKind::Invalid
+        );
+        let builder = LockManager::builder("memory:").operation_timeout(Duration::ZERO);
+        assert_eq!(
+            builder.connect_lazy().unwrap_err().kind(),
+            ErrorKind::Invalid
+        );
+    }
+}
