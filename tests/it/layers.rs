@@ -1,13 +1,13 @@
 //! Checks that imports point only down, from layer to layer.
 //!
-//! A layer is a folder or a file directly under a crate's `src`. A path `crate::<layer>::…` in code counts,
-//! wherever it stands. Re-exports in `lib.rs`, doc comments and code of tests do not.
+//! A layer is a folder or a file directly under a crate's `src`. Each path `crate::<layer>::…` in code counts.
+//! Re-exports in `lib.rs`, doc comments and code of tests do not count.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// From the top to the bottom. `lib.rs` stands above them.
+/// The layers from top to bottom. `lib.rs` is above them.
 const LOCK_CORE: [&str; 10] = [
     "api", "engine", "queue", "keeper", "active", "store", "timer", "lease", "base", "audit",
 ];
@@ -33,7 +33,7 @@ fn every_file_of_lock_core_belongs_to_a_layer() {
 }
 
 #[test]
-fn the_stores_of_lock_core_know_nothing_of_each_other() {
+fn the_stores_of_lock_core_do_not_name_each_other() {
     let stores = source_of("lock-core").join("store");
     let names = ["memory", "redis", "quorum"];
     for store in names {
@@ -46,7 +46,7 @@ fn the_stores_of_lock_core_know_nothing_of_each_other() {
     }
 }
 
-/// Checks the reader of this test: it sees an upward import, and skips code of tests.
+/// Checks the parser of this test: it finds an upward import, and skips code of tests.
 #[test]
 fn an_upward_import_is_found() {
     let code =
@@ -80,7 +80,7 @@ fn source_of(library: &str) -> PathBuf {
     workspace.join(library).join("src")
 }
 
-/// The code of a layer by file: `layer.rs`, or all files in the folder `layer`.
+/// Returns the code of a layer by file: `layer.rs`, or all files in the folder `layer`.
 fn code_under(layer: &Path) -> BTreeMap<String, String> {
     let mut code = BTreeMap::new();
     let mut paths = vec![layer.with_extension("rs"), layer.to_owned()];
@@ -106,7 +106,7 @@ fn is_of_tests(path: &Path) -> bool {
             .is_none_or(|name| name == "tests" || name.ends_with("_tests") || name == "test_nodes")
 }
 
-/// The lines without comments and without items of tests.
+/// Returns the lines without comments and without items of tests.
 fn code_of(text: &str) -> String {
     let mut code = String::new();
     let mut lines = text.lines();
@@ -114,7 +114,7 @@ fn code_of(text: &str) -> String {
         let start = line.trim_start();
         if start.starts_with("#[cfg(test)]") || start.starts_with("#[cfg(all(test") {
             let end = format!("{}}}", &line[..line.len() - start.len()]);
-            // Further attributes, then an item that ends on its line or with a brace below its beginning.
+            // Further attributes follow, and then an item. The item ends on its line, or with a brace below its start.
             let item = lines.find(|line| !line.trim_start().starts_with("#["));
             if item.is_some_and(|item| !item.ends_with(';')) {
                 lines.find(|line| *line == end);

@@ -194,7 +194,7 @@ impl Stage {
                 let server = self.node(node);
                 let fails_to_save = plan.has(Fault::SnapshotFailed { node });
                 if fails_to_save {
-                    // No server starts where its snapshot is a folder.
+                    // A server does not start if a folder is in the place of its snapshot.
                     std::fs::remove_dir(snapshot(server)).expect("a folder");
                 }
                 server.restart();

@@ -202,7 +202,8 @@ async fn a_waiter_for_a_lock_whose_slot_moves_is_told_of_the_release() {
 }
 
 #[tokio::test]
-async fn a_waiter_for_a_lock_on_its_way_is_told_although_the_server_refused_that_at_the_release() {
+async fn a_waiter_for_a_lock_whose_slot_moves_is_told_although_the_server_refused_the_push_at_the_release()
+ {
     needs!(redis);
     let cluster = shared_cluster();
     let say = |words: &[&str]| {
@@ -219,14 +220,14 @@ async fn a_waiter_for_a_lock_on_its_way_is_told_although_the_server_refused_that
         let request = other.lock(&*key).ttl(long()).wait(Wait::Forever);
         let waiter = tokio::spawn(request.acquire());
         let queue = format!("lockkit:!qt:{key}");
-        wait::eventually("it is queued", async || {
+        wait::eventually("the waiter is queued", async || {
             cluster.cli(&queue, &["EXISTS", &queue]) == "1"
         })
         .await;
         let name = format!("lockkit:{key}");
         let moving = Move::begin(cluster, &name);
         moving.keys_move(&name);
-        // It is connected to both nodes from here on.
+        // The owner's manager is connected to both nodes from here on.
         once(&owner, &format!("{key}:other")).await;
         say(&[&format!("-{command}")]);
         moving.from.cli(&["ACL", "LOG", "RESET"]);

@@ -148,7 +148,7 @@ pub(super) async fn endless_waits_and_cooldowns_saturate(store: &Fixture) {
     guard.release().await.expect("held");
     let day = Duration::from_secs(24 * 60 * 60);
     let error = locks.lock("k").acquire().await.expect_err("cooling");
-    let left = error.retry_after().expect("it is exact");
+    let left = error.retry_after().expect("a cooldown has an exact end");
     assert!(left <= day && left > day - wait::PATIENCE, "{left:?}");
     let left = locks.drain(Duration::MAX).await;
     assert_eq!((left.held(), left.releasing()), (0, 0));

@@ -12,8 +12,9 @@ use tokio::time::timeout;
 
 use super::{Fixture, kind, long, short};
 
-/// The time of an owner stands still until the test moves it to the next renewal. Neither another renewal nor the
-/// deadline can come after that one, however busy the machine is.
+/// An owner whose clock stands still until the test moves it to the next renewal.
+///
+/// So neither another renewal nor the deadline can follow that renewal, on a busy machine too.
 struct Owner {
     clock: ManualClock,
     request: LockRequest,
@@ -28,7 +29,7 @@ impl Owner {
     }
 
     fn reaches_its_next_renewal(clock: &ManualClock) {
-        // A third of the ttl, and ten seconds at most.
+        // A renewal is due after a third of the ttl, at most after ten seconds.
         clock.advance(Duration::from_secs(11));
     }
 }
@@ -39,7 +40,7 @@ async fn held(store: &Fixture) -> (LockGuard, ManualClock) {
     (guard, owner.clock)
 }
 
-/// The owner hears of the loss.
+/// Waits until the owner notices the loss.
 async fn noticed<T>(loss: impl Future<Output = T>) -> T {
     timeout(wait::PATIENCE, loss).await.expect("noticed")
 }

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::{Fixture, kind, long};
 
-/// A waiter that is served within that time was told: it looks by itself after 30 s.
+/// Waits for a waiter that must be told, because it asks by itself only after 30 s.
 async fn told<T>(future: impl Future<Output = T>) -> T {
     let soon = timeout(wait::PATIENCE, future).await;
     soon.expect("told of the release")

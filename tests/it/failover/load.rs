@@ -75,7 +75,7 @@ impl Load {
         self.shared.granted.load(Ordering::SeqCst)
     }
 
-    /// When the first lock was granted to somebody who asked after `instant`.
+    /// Returns the time of the first grant of a request made after `instant`.
     pub(crate) fn first_asked_after(&self, instant: Instant) -> Option<Instant> {
         let all = self.shared.guarded.iter();
         all.filter_map(|guarded| guarded.first_asked_after(instant))

@@ -10,8 +10,10 @@ use lock_tests::wait;
 
 pub(crate) use load::{Load, TTL};
 
-/// So many plain writes the servers may take from the test, one after the other with 2 ms between them, between the
-/// first of all and the first lock. They take a second. A busy machine delays them as it delays the clients.
+/// The number of plain writes that the servers may accept between the first write and the first lock.
+///
+/// The test sends the writes one after the other with 2 ms between them, so that they take a second. A busy machine
+/// delays the writes as much as the clients.
 const WRITES: u32 = 400;
 
 /// The fate of the server that has the locks.
@@ -52,7 +54,7 @@ pub(crate) async fn service_goes_on(
     let said = format!("the servers were back after {servers:?}, the locks after {clients:?}");
     println!("{said}, {writes} writes");
     assert!(writes <= WRITES, "{said} only, {writes} writes");
-    // And not by chance.
+    // The load continues, so the first grant was not chance.
     let before = load.granted();
     wait::eventually("the load runs", async || load.granted() > before + 20).await;
     load.end().await;

@@ -108,7 +108,7 @@ async fn the_error_about_servers_that_do_not_vote_yet_gives_a_remedy_that_works(
         error.to_string()
     };
     refused(&first).await;
-    // It is too late to set it now, and the message does not claim otherwise.
+    // It is too late to set `assume_fresh` now, and the message does not claim otherwise.
     let second = nodes.manager().await;
     let message = refused(&second).await;
     for words in [

@@ -1,4 +1,4 @@
-//! Releases that servers refuse half-way, because the owner's user lacks a right at that moment.
+//! Tests releases that servers refuse half-way, because the owner's user lacks a right at that moment.
 
 use lock_core::{LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
@@ -6,10 +6,10 @@ use tokio::time::timeout;
 
 use super::{Nodes, builder, long, meets};
 
-/// What the release does to a lock and its queue.
+/// The commands of a release on a lock and its queue.
 const COMMANDS: [&str; 7] = ["evalsha", "get", "hmget", "exists", "del", "zrem", "zrange"];
 
-/// A manager that is another user than all others.
+/// Makes a manager with another user than all other managers.
 async fn owner(nodes: &Nodes) -> LockManager {
     for node in &nodes.0 {
         node.cli(&["ACL", "SETUSER", "kit", "on", ">kit", "~*", "&*", "+@all"]);
@@ -27,7 +27,7 @@ fn say(node: &RedisServer, sign: char, command: &str) {
 }
 
 #[tokio::test]
-async fn a_waiter_has_a_lock_whose_release_all_servers_refused_half_way_soon_after_the_right_is_back()
+async fn a_waiter_gets_a_lock_whose_release_all_servers_refused_half_way_soon_after_the_right_is_back()
  {
     needs!(redis);
     let nodes = Nodes::start(3);
@@ -45,7 +45,7 @@ async fn a_waiter_has_a_lock_whose_release_all_servers_refused_half_way_soon_aft
         let waiter = tokio::spawn(request.acquire());
         let queue = format!("lockkit:!q:{{{command}}}");
         let stands = |node: &RedisServer| node.cli(&["EXISTS", &queue]) == "1";
-        wait::eventually("it stands in all queues", async || {
+        wait::eventually("the waiter is queued on all servers", async || {
             nodes.0.iter().all(stands)
         })
         .await;
@@ -55,31 +55,35 @@ async fn a_waiter_has_a_lock_whose_release_all_servers_refused_half_way_soon_aft
         }
         drop(guard.release().await);
         let refused = |node: &RedisServer| !node.cli(&["ACL", "LOG"]).is_empty();
-        wait::eventually("all have refused it, or need not", async || {
-            nodes.0.iter().all(refused) || waiter.is_finished()
-        })
+        wait::eventually(
+            "all servers have refused a command, or the waiter is served",
+            async || nodes.0.iter().all(refused) || waiter.is_finished(),
+        )
         .await;
         nodes.0.iter().for_each(|node| say(node, '+', command));
         let next = timeout(wait::PATIENCE, waiter).await;
-        let next = next.expect("it is told").expect("no panic");
+        let next = next.expect("the waiter is told").expect("no panic");
         next.expect("its turn").release().await.expect("held");
     }
     nodes.are_left_clean().await;
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_to_give_a_lock_back_is_asked_again_when_the_right_is_back() {
+async fn a_release_that_a_server_refuses_is_repeated_when_the_right_is_back() {
     needs!(redis);
     let nodes = Nodes::start(3);
     let owner = owner(&nodes).await;
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
-    wait::eventually("all have it", async || nodes.that_have("k").len() == 3).await;
+    wait::eventually("all servers have the lock", async || {
+        nodes.that_have("k").len() == 3
+    })
+    .await;
     say(&nodes.0[0], '-', "del");
     guard.release().await.expect("by a majority");
     assert_eq!(nodes.that_have("k"), [0]);
-    // The second time it is the keeper that asks.
+    // The second attempt is the keeper's.
     nodes.0[0].cli(&["ACL", "LOG", "RESET"]);
-    wait::eventually("it refuses once more", async || {
+    wait::eventually("the server refuses once more", async || {
         !nodes.0[0].cli(&["ACL", "LOG"]).is_empty()
     })
     .await;

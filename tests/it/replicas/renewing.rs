@@ -78,7 +78,7 @@ async fn an_expiry_that_is_late_enough_is_written_again_for_the_replicas() {
     let guard = locks.lock("k").ttl(ttl()).acquire().await.expect("free");
     // An earlier renewal without an answer would have left such an expiry. From Redis 7.2 on,
     // `WAIT` covers the writes of its own connection. Without such a write it would succeed,
-    // whatever the replicas have.
+    // even if no replica has the key.
     set.master().cli(&["PEXPIRE", "lockkit:k", "600000"]);
     let written = || set.master().commandstats()["set"];
     let before = written();

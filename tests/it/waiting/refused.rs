@@ -1,5 +1,6 @@
-//! Releases that the server refuses, as a whole or half-way, because the owner's user lacks a right at that moment.
-//! However far a release came, no waiter loses its place, and each has the lock soon after the right is back.
+//! Tests releases that the server refuses completely or half-way, because the owner's user lacks a right at that moment.
+//!
+//! In each case no waiter loses its ticket, and each gets the lock soon after the right is back.
 
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ use tokio::task::JoinSet;
 
 use super::{Waiter, its_turn, keys, long, manager, millis, on};
 
-/// What scripts do to a lock, its queue and its mark; two commands where what undoes the first may be refused too.
+/// The commands of scripts on a lock, its queue and the high-water mark. In pairs, the undo of the first command is
+/// refused too.
 const COMMANDS: [&[&str]; 15] = [
     &["evalsha"],
     &["time"],
@@ -29,7 +31,7 @@ const COMMANDS: [&[&str]; 15] = [
     &["publish"],
 ];
 
-/// A server, with the user of an owner, and a manager of waiters who may do everything.
+/// A server with the user of an owner, and a manager of waiters with all rights.
 struct Scene {
     server: RedisServer,
     locks: LockManager,
@@ -51,14 +53,14 @@ impl Scene {
         let request = self.locks.lock(key).ttl(long()).wait(Wait::Forever);
         let waiter = tokio::spawn(request.acquire());
         let queue = format!("lockkit:!q:{{{key}}}");
-        wait::eventually("it stands in the queue", async || {
+        wait::eventually("the waiter is queued", async || {
             self.server.cli(&["ZCARD", &queue]) == "1"
         })
         .await;
         waiter
     }
 
-    /// The owner may not use these commands from here on.
+    /// Forbids the owner these commands.
     fn refuse(&self, commands: &[&str]) {
         self.say('-', commands);
         self.server.cli(&["ACL", "LOG", "RESET"]);
@@ -79,11 +81,11 @@ impl Scene {
         !self.server.cli(&["ACL", "LOG"]).is_empty()
     }
 
-    /// The waiters have their locks after their owners have given them back without a right that came back.
+    /// Gives the rights back after a release without them, and checks that the waiters get their locks.
     async fn have_their_turns(&self, commands: &[&str], waiters: Vec<Waiter>) {
         println!("without {commands:?}");
         wait::eventually(
-            "the server has refused something, or need not",
+            "the server has refused a command, or the waiters are served",
             async || self.has_refused() || waiters.iter().all(Waiter::is_finished),
         )
         .await;
@@ -94,11 +96,11 @@ impl Scene {
     }
 
     async fn nothing_is_left(&self) {
-        wait::eventually("nothing is left", async || keys(&self.server).is_empty()).await;
+        wait::eventually("no key is left", async || keys(&self.server).is_empty()).await;
     }
 }
 
-/// One lock after the other is given back without one of the rights.
+/// Releases one lock after the other, each without one of the rights.
 async fn come_after(
     request: impl Fn(&LockManager, &str) -> LockRequest,
     give_back: impl AsyncFn(LockGuard),
@@ -121,34 +123,33 @@ fn plain(locks: &LockManager, key: &str) -> LockRequest {
 }
 
 #[tokio::test]
-async fn a_waiter_has_a_lock_whose_release_was_refused_half_way_soon_after_the_right_is_back() {
+async fn a_waiter_gets_a_lock_whose_release_was_refused_half_way_soon_after_the_right_is_back() {
     needs!(redis);
-    // Whether it is an error depends on the right.
+    // The result depends on the right.
     come_after(plain, async |guard| drop(guard.release().await)).await;
 }
 
 #[tokio::test]
-async fn a_waiter_has_a_lock_that_was_dropped_without_a_right_soon_after_that_is_back() {
+async fn a_waiter_gets_a_lock_that_was_dropped_without_a_right_soon_after_the_right_is_back() {
     needs!(redis);
     come_after(plain, async |guard| drop(guard)).await;
 }
 
 #[tokio::test]
-async fn a_waiter_has_a_lock_whose_background_release_was_refused_soon_after_the_right_is_back() {
+async fn a_waiter_gets_a_lock_whose_background_release_was_refused_soon_after_the_right_is_back() {
     needs!(redis);
     come_after(plain, async |guard| guard.release_in_background()).await;
 }
 
 #[tokio::test]
-async fn a_waiter_has_a_lock_whose_cooldown_was_refused_half_way_soon_after_it_is_over() {
+async fn a_waiter_gets_a_lock_whose_cooldown_was_refused_half_way_soon_after_the_cooldown() {
     needs!(redis);
     let request = |locks: &LockManager, key: &str| plain(locks, key).cooldown(millis(200));
     come_after(request, async |guard| drop(guard.release().await)).await;
 }
 
 #[tokio::test]
-async fn waiters_have_locks_whose_releases_went_together_and_were_refused_soon_after_the_right_is_back()
- {
+async fn waiters_get_locks_whose_batched_releases_were_refused_soon_after_the_right_is_back() {
     needs!(redis);
     let scene = Scene::begin().await;
     let owner = manager(&scene.owners_url()).await;
@@ -168,7 +169,7 @@ async fn waiters_have_locks_whose_releases_went_together_and_were_refused_soon_a
 }
 
 #[tokio::test]
-async fn a_waiter_has_a_lock_whose_gap_for_strangers_was_refused_half_way_soon_after_it_is_over() {
+async fn a_waiter_gets_a_lock_whose_gap_was_refused_half_way_soon_after_the_gap() {
     needs!(redis);
     let scene = Scene::begin().await;
     let clock = ManualClock::new();
@@ -178,7 +179,7 @@ async fn a_waiter_has_a_lock_whose_gap_for_strangers_was_refused_half_way_soon_a
         let request = plain(&owner, &key).interop(Interop::On);
         let guard = request.acquire().await.expect("free");
         let waiter = scene.waits(&key).await;
-        // From here on a gap is due.
+        // From here on, a gap is due.
         clock.advance(Duration::from_secs(2));
         scene.refuse(commands);
         drop(guard.release().await);
@@ -188,7 +189,7 @@ async fn a_waiter_has_a_lock_whose_gap_for_strangers_was_refused_half_way_soon_a
 }
 
 #[tokio::test]
-async fn waiters_that_could_not_be_served_are_looked_after_until_the_server_serves_them() {
+async fn the_manager_repeats_refused_hand_overs_until_the_server_allows_them() {
     needs!(redis);
     let scene = Scene::begin().await;
     let owner = manager(&scene.owners_url()).await;
@@ -198,7 +199,7 @@ async fn waiters_that_could_not_be_served_are_looked_after_until_the_server_serv
     guard.release().await.expect("the lock itself is free");
     for look in ["first", "second"] {
         scene.server.cli(&["ACL", "LOG", "RESET"]);
-        wait::eventually(&format!("the {look} look is refused"), async || {
+        wait::eventually(&format!("the {look} attempt is refused"), async || {
             scene.has_refused()
         })
         .await;

@@ -110,7 +110,7 @@ pub async fn futures(text: Arc<str>, n: u64) -> Result<u64, Error> {
         n = async move { n } => n,
         () = std::future::pending() => 0,
     };
-    Ok(one + two + three + task.await.expect("it does not panic"))
+    Ok(one + two + three + task.await.expect("no panic"))
 }
 
 /// Items inside.

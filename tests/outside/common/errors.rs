@@ -21,7 +21,7 @@ pub trait Answer {
 pub enum ShopError {
     /// The lock was not available.
     Lock(Error),
-    /// Not in stock.
+    /// The product is not in stock.
     SoldOut,
 }
 
@@ -48,7 +48,7 @@ pub enum DeriveError<T: fmt::Debug> {
     /// The lock was not available.
     #[error("lock")]
     Lock(#[from] Error),
-    /// Not a number.
+    /// The text is not a number.
     #[error("not a number")]
     NotANumber(#[from] std::num::ParseIntError),
     /// Any other error.

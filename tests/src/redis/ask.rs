@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::RedisServer;
 use crate::resp::{Connection, Reply};
 
-/// How long an answer may take.
+/// The longest time that an answer may take.
 const ANSWER: Duration = Duration::from_secs(10);
 
 impl RedisServer {

@@ -46,7 +46,7 @@ pub(super) struct Run {
     pub(super) ended: Option<Instant>,
     /// The outcome of the release, if the handler released its lock itself.
     pub(super) released: Option<String>,
-    /// Whether the stock accepted the handler's write.
+    /// The stock's decision about the handler's write.
     pub(super) wrote: Option<bool>,
 }
 

@@ -169,7 +169,7 @@ async fn only_one_of_many_tasks_of_processes_that_die_and_stop_is_inside_and_eve
     let over = Arc::new(AtomicBool::new(false));
     let client = lock_core::redis::Client::open(server.url()).expect("a URL");
     let mut connection = client.get_connection().expect("a connection");
-    // By which it is spared.
+    // The faults spare the client with this name.
     let named = cmd("CLIENT")
         .arg("SETNAME")
         .arg("stranger")
