@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn without_anything_it_serves_on_3000_with_locks_in_the_process() {
+    fn without_settings_the_shop_serves_on_3000_with_locks_in_the_process() {
         let plain = Config {
             port: 3000,
             redis_url: None,

@@ -24,7 +24,7 @@ fn neglect(server: &RedisServer) {
 }
 
 #[tokio::test]
-async fn a_replica_that_may_be_promoted_is_looked_at_as_its_master_is() {
+async fn a_replica_that_may_be_promoted_is_audited_like_its_master() {
     needs!(redis);
     let set = ReplicaSet::with(&well_kept(), 2);
     let sentinels = Sentinels::watch(&set, 3);
@@ -46,7 +46,7 @@ async fn a_replica_that_may_be_promoted_is_looked_at_as_its_master_is() {
 }
 
 #[tokio::test]
-async fn every_node_of_a_cluster_is_looked_at() {
+async fn every_node_of_a_cluster_is_audited() {
     needs!(redis);
     let cluster = RedisCluster::start(Duration::from_secs(15));
     for node in cluster.nodes() {

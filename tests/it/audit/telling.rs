@@ -8,7 +8,7 @@ use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 use super::{log, well_kept};
 
 #[tokio::test]
-async fn what_is_found_is_logged_once_for_each_manager_and_not_again_after_a_reconnect() {
+async fn findings_are_logged_once_for_each_manager_and_not_again_after_a_reconnect() {
     needs!(redis);
     log::listen();
     let server = RedisServer::start();

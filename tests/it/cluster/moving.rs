@@ -292,7 +292,7 @@ async fn under_load_slots_move_without_a_failed_call() {
 }
 
 #[tokio::test]
-async fn a_mark_that_has_not_moved_yet_counts_where_the_lock_is_taken() {
+async fn a_mark_that_has_not_moved_yet_counts_on_the_new_node() {
     needs!(redis);
     let cluster = shared_cluster();
     let locks = manager(cluster).await;

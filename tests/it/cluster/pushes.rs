@@ -106,7 +106,7 @@ async fn when_the_node_that_a_manager_listens_on_is_frozen_it_listens_on_another
 }
 
 #[tokio::test]
-async fn a_waiter_that_is_dead_costs_its_grant_and_no_more() {
+async fn a_dead_waiter_delays_the_next_one_by_its_grant() {
     needs!(redis);
     let cluster = shared_cluster();
     let (locks, other) = (manager(cluster).await, manager(cluster).await);

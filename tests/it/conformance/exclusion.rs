@@ -127,7 +127,7 @@ pub(super) async fn only_one_of_fifty_tasks_is_inside_at_a_time(store: &Fixture)
     store.is_left_clean().await;
 }
 
-pub(super) async fn two_managers_exclude_one_another(store: &Fixture) {
+pub(super) async fn two_managers_exclude_each_other(store: &Fixture) {
     let (one, other) = (store.manager().await, store.manager().await);
     for _ in 0..5 {
         let guard = one.lock("k").acquire().await.expect("free");

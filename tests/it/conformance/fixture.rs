@@ -264,7 +264,7 @@ impl Fixture {
         }
     }
 
-    /// The servers count, because a key may contain anything, line ends too.
+    /// Counts by a script on the servers, because a key may contain anything, line ends too.
     fn count(&self, script: &str) -> usize {
         let counts = self.servers().into_iter().map(|server| {
             let count = server.cli(&["EVAL", script, "0", self.namespace()]);

@@ -56,7 +56,7 @@ pub(super) async fn a_renewed_lock_outlives_its_ttl(store: &Fixture) {
     guard.release().await.expect("held");
 }
 
-pub(super) async fn without_renewing_it_is_lost_at_its_deadline_and_not_later_than_in_the_store(
+pub(super) async fn a_lock_without_renewal_is_lost_at_its_deadline_and_not_later_than_in_the_store(
     store: &Fixture,
 ) {
     let ttl = short();
@@ -183,7 +183,7 @@ pub(super) async fn a_dropped_guard_of_a_lost_lock_leaves_the_new_owner_alone(st
     new.release().await.expect("untouched");
 }
 
-pub(super) async fn loss_is_for_good(store: &Fixture) {
+pub(super) async fn a_lost_lock_stays_lost(store: &Fixture) {
     let request = store
         .lock("k")
         .await

@@ -97,7 +97,7 @@ pub(super) async fn the_last_waiter_that_is_aborted_leaves_the_lock_free(store: 
     store.is_left_clean().await;
 }
 
-pub(super) async fn a_cooldown_is_not_passed_over(store: &Fixture) {
+pub(super) async fn a_lease_with_a_cooldown_is_not_passed_on(store: &Fixture) {
     let locks = store.manager().await;
     let first = locks.lock("k").ttl(long()).cooldown(long());
     let first = first.acquire().await.expect("free");

@@ -26,7 +26,7 @@ fn a_test_without_its_server_records_that_it_did_not_run() {
 }
 
 #[test]
-fn an_async_test_goes_by_its_own_name() {
+fn an_async_test_is_recorded_by_its_own_name() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let list = folder.path().join("not-run");
     let test = "harness::proxy::held_requests_arrive_when_they_pass_again";

@@ -134,7 +134,7 @@ async fn an_interval_counts_from_the_grant() {
 }
 
 #[tokio::test]
-async fn a_function_of_the_answer_decides_alone() {
+async fn cooldown_with_alone_decides_the_cooldown() {
     needs!(redis);
     let redis = RedisServer::start();
     let gate = Gate::open();

@@ -59,7 +59,7 @@ async fn a_duplicate_that_may_wait_runs_when_the_order_on_the_other_server_has_e
 }
 
 #[tokio::test]
-async fn without_renewing_a_lock_is_lost_at_its_ttl_and_the_handler_goes_on() {
+async fn a_lock_without_renewal_is_lost_at_its_ttl_and_the_handler_goes_on() {
     needs!(redis);
     for version in VERSIONS {
         let redis = RedisServer::start();

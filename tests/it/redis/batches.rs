@@ -77,7 +77,7 @@ async fn started() -> (RedisServer, LockManager) {
 }
 
 #[tokio::test]
-async fn many_tasks_are_a_few_scripts() {
+async fn requests_of_many_tasks_go_in_a_few_scripts() {
     needs!(redis);
     let (server, locks) = started().await;
     let names = names(ALONE + 2 * LARGEST);

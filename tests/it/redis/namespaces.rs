@@ -34,7 +34,7 @@ async fn all_are_told(managers: [LockManager; 2], alike: [&str; 2]) {
 }
 
 #[tokio::test]
-async fn waiters_for_a_key_and_for_the_same_in_braces_are_each_told() {
+async fn waiters_for_a_key_and_for_the_same_key_in_braces_are_each_told() {
     needs!(redis);
     let server = RedisServer::start();
     let url = server.url();
@@ -51,7 +51,7 @@ async fn in_a_cluster_waiters_for_a_key_and_for_its_full_name_in_braces_are_each
 }
 
 #[tokio::test]
-async fn on_several_servers_waiters_for_a_key_and_for_the_same_in_braces_are_each_told() {
+async fn on_several_servers_waiters_for_a_key_and_for_the_same_key_in_braces_are_each_told() {
     needs!(redis);
     let servers: Vec<_> = (0..3).map(|_| RedisServer::start()).collect();
     let one = || async {

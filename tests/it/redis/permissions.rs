@@ -197,7 +197,7 @@ async fn without_the_right_to_publish_a_released_key_is_free_and_its_waiter_keep
 }
 
 #[tokio::test]
-async fn a_permission_that_is_taken_away_is_misconfigured_until_it_is_given_back() {
+async fn a_revoked_permission_is_misconfigured_until_it_is_granted_again() {
     needs!(redis);
     let server = server(&["+@all", "~*", "&*"]);
     let locks = manager(&url(&server)).await;

@@ -87,7 +87,7 @@ async fn a_cancelled_acquire_does_not_block_the_next_one() {
 }
 
 #[tokio::test]
-async fn acquires_that_had_no_time_leave_nothing() {
+async fn acquires_with_too_little_time_leave_nothing() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;

@@ -221,7 +221,7 @@ async fn contend(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_of_many_contenders_is_inside_while_servers_stop_and_go_on() {
+async fn only_one_of_many_contenders_is_inside_while_servers_stop_and_continue() {
     needs!(redis);
     let nodes = Nodes::start(5);
     // No lease ends by itself during this test.
@@ -242,7 +242,7 @@ async fn one_of_many_contenders_is_inside_while_servers_stop_and_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_of_many_contenders_is_inside_while_servers_die_and_lose_their_data() {
+async fn only_one_of_many_contenders_is_inside_while_servers_die_and_lose_their_data() {
     needs!(redis);
     let nodes = Nodes::start(5);
     let crowd = Crowd::start(&nodes, MAX_TTL, MAX_TTL).await;

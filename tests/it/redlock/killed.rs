@@ -254,7 +254,7 @@ fn dies(mut client: ChildProcess) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_of_many_processes_is_inside_while_clients_and_servers_are_killed() {
+async fn only_one_of_many_processes_is_inside_while_clients_and_servers_are_killed() {
     needs!(redis);
     let mut stage = Stage::start();
     for dying in (0..5).cycle() {

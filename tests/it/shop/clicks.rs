@@ -37,7 +37,7 @@ async fn a_click_after_a_fast_answer_is_refused_as_done_a_moment_ago() {
 }
 
 #[tokio::test]
-async fn a_click_after_the_cooldown_is_a_second_order() {
+async fn a_click_after_the_cooldown_places_a_second_order() {
     let shop = ShopProcess::start();
     let port = shop.port();
     assert_eq!(buy_fast(port, "ada", "mug").await.status, 201);
@@ -53,7 +53,7 @@ async fn a_click_after_the_cooldown_is_a_second_order() {
 }
 
 #[tokio::test]
-async fn fifty_clicks_of_one_user_are_one_order() {
+async fn fifty_clicks_of_one_user_place_one_order() {
     let shop = ShopProcess::start();
     let port = shop.port();
     let clicks: Vec<_> = (0..50)

@@ -159,7 +159,7 @@ async fn passing_a_lock_on_sends_redis_nothing() {
 /// Another client overwrites the key of a lock that goes from task to task. Only the task that owns
 /// the lock at that time is told of the loss, and no task passes the lock on.
 #[tokio::test]
-async fn the_loss_of_a_lock_that_is_passed_on_is_told_once_and_ends_the_passing() {
+async fn the_loss_of_a_lock_that_is_passed_on_is_told_once_and_ends_the_cohort() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
