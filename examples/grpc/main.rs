@@ -1,5 +1,6 @@
-//! Serves tonic behind the lock layer: a call that is repeated while the first one runs is
-//! `ABORTED`.
+//! Serves tonic behind the lock layer.
+//!
+//! A call that is repeated while the first one runs is `ABORTED`.
 //!
 //! Run it with `cargo run --example grpc`. With `REDIS_URL=redis://127.0.0.1:6379` in the
 //! environment, the locks live in Redis. The service is written by hand with text messages, so

@@ -1,5 +1,6 @@
-//! Shows an owner that stops between its read and its write, and then writes as if it had not
-//! stopped.
+//! Shows an owner that stops between its read and its write.
+//!
+//! The owner then writes as if it had not stopped.
 //!
 //! A process stops like that in a long garbage collection, in a paged-out container or while a
 //! laptop sleeps.
@@ -21,7 +22,9 @@ use crate::checkout::{self, Basket, Fence};
 use crate::db::{DbError, Lane};
 use crate::error::{PROBLEMS, ShopError};
 
-/// A product of its own, so that the freeze does not change the figures of the two lanes.
+/// A product of its own.
+///
+/// So the freeze does not change the figures of the two lanes.
 const SKU: &str = "lamp";
 const TTL: Duration = Duration::from_millis(1500);
 

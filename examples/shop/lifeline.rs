@@ -1,5 +1,6 @@
-//! Tells a child of a pair that its parent has gone, because the child's standard input ends
-//! then.
+//! Tells a child of a pair that its parent has gone.
+//!
+//! The child's standard input ends then.
 //!
 //! That holds for Ctrl-C, `kill` and `kill -9` of the parent alike, and needs no signal of a
 //! particular system.
@@ -16,8 +17,9 @@ pub(crate) struct Lifeline {
 }
 
 impl Lifeline {
-    /// Reads on a thread of its own, because a runtime would wait for the read when it shuts
-    /// down.
+    /// Reads on a thread of its own.
+    ///
+    /// A runtime would wait for the read when it shuts down.
     pub(crate) fn to_parent() -> Self {
         let (says, lines) = mpsc::unbounded_channel();
         thread::spawn(move || {

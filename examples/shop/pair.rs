@@ -78,7 +78,9 @@ async fn until_asked_or_both_gone(
     }
 }
 
-/// Returns the port after the first one's if it is free, so that the user can guess the URL.
+/// Returns the port after the first one's if it is free.
+///
+/// So the user can guess the URL.
 fn next_port(first: u16) -> u16 {
     let next = if first == 0 {
         0

@@ -1,5 +1,6 @@
-//! Serves the data of the page, which are stock, orders and locks, and the button that resets
-//! them.
+//! Serves the data of the page: stock, orders and locks.
+//!
+//! A further route resets them.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,4 +1,6 @@
-//! Streams an answer while it is made, one at a time for each user, over HTTP/1 or HTTP/2 without TLS.
+//! Streams an answer while it is made, one at a time for each user.
+//!
+//! The server speaks HTTP/1 and HTTP/2 without TLS.
 //!
 //! Start the server with `cargo run --example streaming`. With `REDIS_URL=redis://127.0.0.1:6379` in
 //! its environment, the locks live in Redis. Ask in two other terminals with `curl -N -X POST -H

@@ -106,8 +106,9 @@ async fn raw_turn(connection: &MultiplexedConnection, tasks: usize, way: Way) ->
     .await
 }
 
-/// Runs the least possible lock: a key that is set if it is free, and deleted if it still has the
-/// token.
+/// Runs the least possible lock.
+///
+/// A key is set if it is free, and deleted if it still has the token.
 pub(crate) async fn raw_pair(connection: &mut MultiplexedConnection, key: &str, number: usize) {
     let token = raw_acquire(connection, key, number).await;
     raw_release(connection, key, &token).await;

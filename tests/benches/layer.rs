@@ -157,8 +157,9 @@ fn layer(locks: &LockManager) -> LockLayer {
     LockLayer::template(locks.clone(), key).expect("a template")
 }
 
-/// Returns the CPU microseconds of the whole process for each request of a turn, including the
-/// keeper's thread.
+/// Returns the CPU microseconds of the process for each request of a turn.
+///
+/// The time includes the keeper's thread.
 async fn cpu_of(turn: impl Future<Output = ()>) -> f64 {
     let before = own_cpu();
     turn.await;

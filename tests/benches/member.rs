@@ -1,4 +1,6 @@
-//! Runs a member of a crew in a process of its own: reads orders, works, and writes its records.
+//! Runs a member of a crew in a process of its own.
+//!
+//! The member reads orders, works, and writes its records.
 
 use std::io::{BufRead, Write};
 use std::time::Duration;
@@ -103,8 +105,9 @@ impl Turn {
         }
     }
 
-    /// Returns the time for which a lock is held that is granted now; `None` after the end of
-    /// the turn.
+    /// Returns the hold time of a lock that is granted now.
+    ///
+    /// `None` after the end of the turn.
     pub(crate) fn hold(self) -> Option<u64> {
         (now() < self.end).then_some(self.hold)
     }

@@ -90,8 +90,9 @@ impl Round {
         mean(self.counted().iter().map(|it| it.released - it.granted))
     }
 
-    /// Returns the mean time from a release to the next grant, in µs, in which no task has the
-    /// lock.
+    /// Returns the mean time from a release to the next grant, in µs.
+    ///
+    /// No task has the lock in that time.
     pub(crate) fn dead(&self) -> f64 {
         let pairs = self.counted().windows(2);
         mean(pairs.map(|pair| pair[1].granted - pair[0].released))

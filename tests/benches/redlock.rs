@@ -1,5 +1,6 @@
-//! Measures a lock over five servers against the raw commands to all five at once, and with two of the
-//! five stopped.
+//! Measures a lock over five servers against the raw commands to all five at once.
+//!
+//! A second measurement has two of the five stopped.
 
 mod raw;
 mod together;

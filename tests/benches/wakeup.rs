@@ -1,5 +1,6 @@
-//! Measures the time from a release in one process to the waiter's wake in another, against a
-//! script's PUBLISH to a subscriber on plain sockets.
+//! Measures the time from a release in one process to the waiter's wake in another.
+//!
+//! The measure is a script's PUBLISH to a subscriber on plain sockets.
 
 use std::time::Duration;
 

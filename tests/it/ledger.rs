@@ -1,4 +1,6 @@
-//! Records outside the store which owner claims the lock and when, and compares the claims at the end.
+//! Records outside the store which owner claims the lock and when.
+//!
+//! The claims are compared at the end.
 //!
 //! A claim is a span of time. At its beginning the lock had been granted. Its end was read before a check
 //! that found the lock still valid. So the claim is true for the whole span, even if its process was

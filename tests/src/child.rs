@@ -164,7 +164,9 @@ struct Lines {
 }
 
 impl Output {
-    /// Reads `stream` on a thread of its own, so that the child never blocks on a full pipe.
+    /// Reads `stream` on a thread of its own.
+    ///
+    /// So the child never blocks on a full pipe.
     fn collect(self: &Arc<Output>, stream: Option<impl Read + Send + 'static>) {
         let Some(stream) = stream else { return };
         self.with(|lines| lines.streams_open += 1);

@@ -30,8 +30,9 @@ pub struct FakeServer {
 }
 
 impl FakeServer {
-    /// Starts a server that gives `answer` from the first byte on, so that no client gets past its
-    /// handshake.
+    /// Starts a server that gives `answer` from the first byte on.
+    ///
+    /// No client gets past its handshake.
     ///
     /// # Panics
     ///

@@ -1,5 +1,6 @@
-//! Reads seeded faults: each row of `tests/faults/rows.toml` breaks the kit in one way and names the tests that
-//! must then fail.
+//! Reads seeded faults.
+//!
+//! Each row of `tests/faults/rows.toml` breaks the kit in one way and names the tests that must then fail.
 //!
 //! ```toml
 //! [[fault]]

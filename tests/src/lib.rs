@@ -1,5 +1,6 @@
-//! The harness of the workspace's tests: real servers, a network that fails on command, real
-//! processes and a real browser.
+//! The harness of the workspace's tests.
+//!
+//! It has real servers, a network that fails on command, real processes and a real browser.
 //!
 //! - [`RedisServer`]: a redis-server with a folder of its own. A test can stop it, kill it and start
 //!   it again on the same port.

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Returns from the test when a part of the machine is missing, and records the test and the reason.
+/// Returns from the test when a part of the machine is missing.
+///
+/// The macro records the test and the reason.
 ///
 /// Use: `needs!(redis)`, `needs!(browser)`.
 ///

@@ -36,7 +36,9 @@ impl Port {
         Port::first(|_| true)
     }
 
-    /// Reserves a port for a node of a Redis cluster, which also needs the port ten thousand above it.
+    /// Reserves a port for a node of a Redis cluster.
+    ///
+    /// Such a node also needs the port ten thousand above it.
     ///
     /// No process listens on either port. The harness never hands out the upper one.
     ///

@@ -162,8 +162,9 @@ impl Proxy {
         self.exact(|plan| plan.lane(direction).held())
     }
 
-    /// Reads under the plan's lock, so that the read never falls between a connection's write and its
-    /// count.
+    /// Reads under the plan's lock.
+    ///
+    /// So the read never falls between a connection's write and its count.
     fn exact(&self, read: impl FnOnce(&Plan) -> u64) -> u64 {
         let mut number = 0;
         self.plan.send_if_modified(|plan| {

@@ -149,8 +149,9 @@ impl RedisServer {
         self.start_again();
     }
 
-    /// Kills the server and starts it on an empty folder, so that it loses all data with any
-    /// options.
+    /// Kills the server and starts it on an empty folder.
+    ///
+    /// So the server loses all its data with any options.
     ///
     /// # Panics
     ///
@@ -209,8 +210,9 @@ impl RedisServer {
         command
     }
 
-    /// Writes the server's file unless it exists, because a restart keeps the lines that the
-    /// server has written since.
+    /// Writes the server's file unless it exists.
+    ///
+    /// A restart keeps the lines that the server has written since.
     fn write_file(&self) {
         if let Some(text) = &self.options.file
             && !self.file().exists()

@@ -30,8 +30,9 @@ impl ShopOptions {
         self
     }
 
-    /// Starts the shop and does not wait for it, because a test may expect that it fails to
-    /// start.
+    /// Starts the shop and does not wait for it.
+    ///
+    /// A test may expect that it fails to start.
     ///
     /// # Panics
     ///

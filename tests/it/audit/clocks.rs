@@ -1,5 +1,6 @@
-//! Tests the audit of clocks that differ, on real servers behind a proxy that sets their
-//! answers ahead.
+//! Tests the audit of clocks that differ.
+//!
+//! Real servers are behind a proxy that sets their answers ahead.
 
 use std::time::Duration;
 

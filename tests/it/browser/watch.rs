@@ -1,5 +1,6 @@
-//! Records events that a test would miss between two looks at the page: silent errors, and texts
-//! that are visible for a moment only.
+//! Records events that a test would miss between two looks at the page.
+//!
+//! Such events are silent errors, and texts that are visible for a moment only.
 
 use http::Method;
 use lock_tests::browser::fantoccini::wd::WebDriverCompatibleCommand;

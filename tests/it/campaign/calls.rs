@@ -138,7 +138,9 @@ impl Call {
         }
     }
 
-    /// Returns the time until which the key may be taken because of this call, by its own lines.
+    /// Returns the time until which this call may keep the key taken.
+    ///
+    /// Only the call's own lines count.
     pub(super) fn may_be_taken_until(&self) -> u64 {
         // A grant that its waiter did not take lasts two seconds; a lock that was not released
         // lasts its ttl.

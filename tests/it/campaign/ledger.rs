@@ -93,7 +93,7 @@ impl Account {
         wrong
     }
 
-    /// Returns whether a fault or the machine may have kept the worker from its work between two times.
+    /// Returns whether a fault or the machine may have disturbed the worker between two times.
     fn is_disturbed(&self, worker: usize, from: u64, until: u64) -> bool {
         let hiccup = self
             .hiccups
@@ -102,7 +102,7 @@ impl Account {
         hiccup || self.is_faulty(worker, from, until)
     }
 
-    /// Returns whether a fault may have kept the worker from its work, including the time of its recovery.
+    /// Returns whether a fault may have disturbed the worker, including the time of recovery.
     fn is_faulty(&self, worker: usize, from: u64, until: u64) -> bool {
         let now = |span: &&Span| span.from <= until && from <= span.until + RECOVERY;
         let mut nodes = Vec::new();

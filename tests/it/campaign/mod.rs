@@ -1,5 +1,6 @@
-//! Runs a random campaign: faults of the network, of processes and of servers, in all combinations, against the
-//! promises of README.
+//! Runs a random campaign of faults against the promises of README.
+//!
+//! The faults are of the network, of processes and of servers, in all combinations.
 //!
 //! Workers are separate processes. A ledger compares their journal with the keys of the servers, and knows
 //! nothing else about locks.

@@ -295,15 +295,16 @@ impl Servers {
     }
 }
 
-/// Returns whether the key is one that the kit keeps beside its locks, in one of the two
-/// namespaces.
+/// Returns whether the kit keeps this key for itself, in one of the two namespaces.
 fn is_ours(key: &str, kind: &str) -> bool {
     key.strip_prefix("lockkit:")
         .unwrap_or(key)
         .starts_with(kind)
 }
 
-/// Makes the user of the kit, so that a fault can take its rights without those of the test.
+/// Makes the user of the kit.
+///
+/// A fault can take this user's rights without those of the test.
 fn allow(server: &RedisServer) {
     server.cli(&["ACL", "SETUSER", "kit", "on", ">kit", "~*", "&*", "+@all"]);
 }
@@ -314,7 +315,9 @@ fn snapshot(server: &RedisServer) -> String {
     format!("{folder}/snapshot")
 }
 
-/// Makes the server's last snapshot a failed one, because a folder is in the place of its file.
+/// Makes the server's last snapshot fail.
+///
+/// A folder is in the place of its file.
 fn fails_to_save_from_now_on(server: &RedisServer) {
     std::fs::create_dir(snapshot(server)).expect("a folder");
     server.cli(&["CONFIG", "SET", "save", "3600 1000000"]);

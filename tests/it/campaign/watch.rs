@@ -83,8 +83,9 @@ struct Server {
 }
 
 impl Server {
-    /// Returns whether the server has the key; `None` from a server that has other slots, or
-    /// no keys at the moment.
+    /// Returns whether the server has the key.
+    ///
+    /// `None` from a server that has other slots, or no keys at the moment.
     fn has(&mut self, key: &str) -> io::Result<Option<bool>> {
         let mut stream = match self.stream.take() {
             Some(stream) => stream,

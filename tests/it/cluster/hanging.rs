@@ -1,5 +1,6 @@
-//! Tests nodes that hang, or have missed a failover, while the node that has the key is
-//! healthy.
+//! Tests nodes that hang or have missed a failover.
+//!
+//! The node that has the key is healthy.
 
 use std::thread;
 use std::time::Duration;

@@ -1,5 +1,6 @@
-//! Tests mistakes in the URL or the nodes: each has its kind of error, soon, and shows no
-//! secret.
+//! Tests mistakes in the URL or the nodes.
+//!
+//! Each has its kind of error, soon, and shows no secret.
 
 use std::time::Duration;
 

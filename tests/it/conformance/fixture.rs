@@ -11,7 +11,9 @@ use lock_tests::{RedisCluster, RedisServer, ReplicaSet, Sentinels, wait};
 use super::long;
 use super::several::Several;
 
-/// A ttl with a renewal every 400 ms: short enough to wait for, long enough for a busy machine.
+/// A ttl with a renewal every 400 ms.
+///
+/// It is short enough to wait for, and long enough for a busy machine.
 pub(crate) fn short() -> Duration {
     Duration::from_millis(1200)
 }
@@ -164,7 +166,9 @@ impl Fixture {
         matches!(self.store, Store::Several(_))
     }
 
-    /// Returns a ttl for a lock that is to run out, but not before a busy machine has read the grant.
+    /// Returns a ttl for a lock that is to run out.
+    ///
+    /// A busy machine still has the time to read the grant.
     pub(crate) fn soon_over(&self) -> Duration {
         self.renewable() / 2
     }
@@ -222,7 +226,9 @@ impl Fixture {
         }
     }
 
-    /// Waits until no key is taken, no waiter is queued and the managers have nothing left to do.
+    /// Waits until the store and the managers have nothing left.
+    ///
+    /// No key is taken, no waiter is queued, and the managers have nothing to do.
     ///
     /// The wait yields to the runtime, because the managers undo late answers of servers there.
     pub(crate) async fn is_left_clean(&self) {

@@ -1,5 +1,6 @@
-//! Tests that an owner notices a lost lock in time, and that late actions of the old owner have
-//! no effect.
+//! Tests that an owner notices a lost lock in time.
+//!
+//! Late actions of the old owner have no effect.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,6 @@
-//! Tests a body that runs under the lock: the order in which things end, and the caller's
-//! result.
+//! Tests a body that runs under the lock.
+//!
+//! The tests check the order in which things end, and the caller's result.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

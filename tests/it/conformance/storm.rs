@@ -1,5 +1,6 @@
-//! Tests everything at once: many takers on many threads wait, give up, drop, release and cool
-//! down in every mixture.
+//! Tests everything at once.
+//!
+//! Many takers on many threads wait, give up, drop, release and cool down in every mixture.
 //!
 //! Every taker checks the invariants under its lock.
 

@@ -1,5 +1,6 @@
-//! Tests futures that are polled for a while and then left alone, as in a `select!` whose other branch
-//! runs.
+//! Tests futures that are polled for a while and then left alone.
+//!
+//! An example is a `select!` whose other branch runs.
 //!
 //! No other caller may depend on such a future.
 

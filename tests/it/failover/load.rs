@@ -1,5 +1,6 @@
-//! Makes a load of two hundred acquisitions a second, and owners that keep their locks as long as
-//! possible.
+//! Makes a load of two hundred acquisitions a second.
+//!
+//! Some owners keep their locks as long as possible.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,5 +1,6 @@
-//! Tests servers that take each other's place under load: makes the load and checks its invariants for
-//! every kind of server.
+//! Tests servers that take each other's place under load.
+//!
+//! This module makes the load and checks its invariants for every kind of server.
 
 mod load;
 mod windows;

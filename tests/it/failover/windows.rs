@@ -1,5 +1,6 @@
-//! Records which owner held a lock at which time, and which writes a resource accepted by their fencing
-//! tokens.
+//! Records which owner held a lock at which time.
+//!
+//! It also records which writes a resource accepted by their fencing tokens.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -23,8 +24,9 @@ struct State {
     refused: usize,
 }
 
-/// The window of one owner: from the return of its acquire to the last moment at which it saw its lock
-/// valid.
+/// The window of one owner.
+///
+/// It runs from the return of the acquire to the last moment at which the owner saw its lock valid.
 struct Window {
     asked: Instant,
     from: Instant,

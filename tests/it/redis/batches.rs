@@ -1,4 +1,6 @@
-//! Tests that the requests of many tasks go in one batch, and that each task gets its own answer.
+//! Tests that the requests of many tasks go in one batch.
+//!
+//! Each task gets its own answer.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

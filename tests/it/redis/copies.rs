@@ -1,5 +1,6 @@
-//! Tests an acquire that is sent again after a broken connection, when a proxy delivers the first
-//! copy later.
+//! Tests an acquire that is sent again after a broken connection.
+//!
+//! A proxy delivers the first copy later.
 
 use std::time::Duration;
 
@@ -8,8 +9,9 @@ use lock_tests::{Direction, Proxy, RedisServer, needs, wait};
 
 use super::{keys, kind, long, manager, taken, warm};
 
-/// Sends an acquire of `k` whose first copy stays in the proxy, and returns the answer to the
-/// second.
+/// Sends an acquire of `k` whose first copy stays in the proxy.
+///
+/// Returns the answer to the second copy.
 async fn sent_twice(
     proxy: &Proxy,
     locks: &LockManager,

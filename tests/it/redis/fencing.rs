@@ -1,5 +1,6 @@
-//! Tests fencing tokens after leases whose end the server was not told, while its clock is behind the
-//! high-water mark.
+//! Tests fencing tokens when the server's clock is behind the high-water mark.
+//!
+//! The server was not told the end of the leases.
 //!
 //! The clock has gone back, so the end of a lease proves nothing about the tokens.
 
@@ -23,8 +24,9 @@ fn behind() -> RedisServer {
     server
 }
 
-/// Sets the mark as if the server's clock had been ahead by a day, and returns the highest token of
-/// that time.
+/// Sets the mark as if the server's clock had been ahead by a day.
+///
+/// Returns the highest token of that time.
 pub(super) fn goes_back(server: &RedisServer) -> u64 {
     let now = server.cli(&["EVAL", "return redis.call('TIME')[1]", "0"]);
     let seconds: u64 = now.parse().expect("a number");
@@ -33,8 +35,9 @@ pub(super) fn goes_back(server: &RedisServer) -> u64 {
     ahead
 }
 
-/// Starts tasks that pass a lock on until none of them gets it any more, and returns their tokens in
-/// order.
+/// Starts tasks that pass a lock on until none of them gets it any more.
+///
+/// Returns their tokens in order.
 fn tasks(locks: &LockManager, count: usize) -> Arc<Mutex<Vec<u64>>> {
     let tokens = Arc::new(Mutex::new(Vec::new()));
     for _ in 0..count {
@@ -53,7 +56,9 @@ fn tasks(locks: &LockManager, count: usize) -> Arc<Mutex<Vec<u64>>> {
     tokens
 }
 
-/// Cuts the tasks off from the server, so that the last lease runs out, and checks the next token.
+/// Checks the next token after a lease that ran out.
+///
+/// The tasks are cut off from the server, so that their last lease runs out.
 async fn the_next_token_is_higher(server: &RedisServer, proxy: &Proxy, tokens: &Mutex<Vec<u64>>) {
     proxy.black_hole();
     wait::eventually("the lease has run out", async || {

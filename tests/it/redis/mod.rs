@@ -1,5 +1,6 @@
-//! Tests the effects that only a real Redis has on a lock: its network, its restarts, its
-//! refusals, its other clients.
+//! Tests the effects that only a real Redis has on a lock.
+//!
+//! These are its network, its restarts, its refusals, and its other clients.
 
 mod background;
 mod batches;

@@ -35,8 +35,9 @@ fn says(process: &ChildProcess, words: &str) {
     );
 }
 
-/// Connects to the server of the test that started this process; `None` when a user runs all ignored
-/// tests.
+/// Connects to the server of the test that started this process.
+///
+/// `None` when a user runs all ignored tests.
 async fn parent() -> Option<LockManager> {
     Some(manager(&std::env::var(SERVER).ok()?).await)
 }

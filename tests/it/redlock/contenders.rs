@@ -1,5 +1,6 @@
-//! Tests many contenders for one lock, while as many servers as allowed stop and die, and clients die
-//! while they hold the lock.
+//! Tests many contenders for one lock.
+//!
+//! As many servers as allowed stop and die meanwhile, and clients die while they hold the lock.
 //!
 //! One contender is inside at a time, tokens rise, and no key is left.
 //!
@@ -18,8 +19,9 @@ use super::{Nodes, long};
 const MANAGERS: usize = 4;
 /// The tasks of each manager.
 const TASKS: usize = 3;
-/// The ttl of locks that servers may lose, which is also the time for which such a server does not
-/// vote.
+/// The ttl of locks that servers may lose.
+///
+/// A server that has lost its data does not vote for the same time.
 const MAX_TTL: Duration = Duration::from_secs(3);
 /// One of this many attempts plays a client that dies as soon as it has the lock.
 const MORTAL: u64 = 1_000;

@@ -1,13 +1,15 @@
-//! Tests proposals that are sent again after a broken connection, when proxies deliver the first copies after the
-//! lease is over.
+//! Tests proposals that are sent again after a broken connection.
+//!
+//! Proxies deliver the first copies after the lease is over.
 
 use lock_core::ErrorKind;
 use lock_tests::{Direction, Proxy, RedisServer, needs, wait};
 
 use super::{Nodes, builder, kind, long, meets};
 
-/// Takes `k` while proxies keep the first copies of the proposals to two of three servers, releases it, and lets the
-/// copies arrive. The ttl is a minute.
+/// Takes and releases `k` while proxies keep the first copies of two proposals, and then lets them arrive.
+///
+/// The proposals are to two of three servers. The ttl is a minute.
 async fn first_copies_are_undone(is_taken: bool) {
     let nodes = Nodes::start(3);
     let [first, second] = [0, 1].map(|node| Proxy::to(nodes.0[node].address()));

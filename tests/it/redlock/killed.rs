@@ -1,5 +1,6 @@
-//! Tests clients that are separate processes and are killed (`kill -9`), while they hold the lock and
-//! while they ask for it.
+//! Tests clients that are separate processes and are killed by `kill -9`.
+//!
+//! They are killed while they hold the lock and while they ask for it.
 //!
 //! Servers die, lose data and stop meanwhile. A ledger outside the clients records their claims and
 //! compares them at the end.

@@ -1,5 +1,6 @@
-//! Tests split votes: each contender is nearest to another server, so that each has one vote before
-//! the others arrive.
+//! Tests split votes.
+//!
+//! Each contender is nearest to another server, so that each has one vote before the others arrive.
 
 use std::time::Duration;
 

@@ -7,8 +7,9 @@ use tokio::time::timeout;
 
 use super::{Apart, hasty, keys, replica_set, waits};
 
-/// Returns a ttl of which a third is more than a manager waits for replicas here, so that the
-/// manager notices that they are away.
+/// Returns a ttl of which a third exceeds a manager's wait for replicas here.
+///
+/// So the manager notices that they are away.
 fn ttl() -> Duration {
     Duration::from_millis(4_800)
 }

@@ -11,8 +11,9 @@ use tokio::time::timeout;
 use super::pair::{on, only_cooldowns_are_left};
 use super::{assert_nothing_oversold, buy, buy_fast, code, retry_after};
 
-/// The longest time of a click in any state of Redis, which is the sum of the timeouts on its
-/// way.
+/// The longest time of a click in any state of Redis.
+///
+/// It is the sum of the timeouts on the click's way.
 const LONGEST: Duration = Duration::from_millis(2_500);
 
 /// The time from the first answer of Redis to the first order: a second, and the bank's 800 ms.

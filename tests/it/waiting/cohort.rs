@@ -1,5 +1,6 @@
-//! Tests how long a lock goes from task to task of one process while another process waits: 32 times,
-//! and for 20 ms.
+//! Tests how long a lock goes from task to task while another process waits.
+//!
+//! The limits are 32 times, and 20 ms.
 //!
 //! Both limits are exact, because the process's clock moves only when the test moves it.
 

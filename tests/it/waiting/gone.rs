@@ -1,5 +1,7 @@
-//! Tests waiters that have gone: their wait was over, they were given the lock and did not react, or
-//! they are dead. The waiters behind them are served, and no key of them stays.
+//! Tests waiters that have gone.
+//!
+//! Their wait was over, they were given the lock and did not react, or they are dead. The waiters
+//! behind them are served, and no key of them stays.
 
 use lock_core::test_util::ManualClock;
 use lock_core::{ErrorKind, LockManager, LockRequest, Wait};

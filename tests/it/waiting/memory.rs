@@ -1,5 +1,6 @@
-//! Measures the cost of a thousand waiters, and of five thousand keys with a waiter each, while they
-//! wait and after they have gone.
+//! Measures the cost of many waiters, while they wait and after they have gone.
+//!
+//! There are a thousand waiters for one key, or five thousand keys with a waiter each.
 //!
 //! The test runs in a process of its own, because the allocator counts for the whole process.
 

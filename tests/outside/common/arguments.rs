@@ -300,7 +300,10 @@ mod tests {
         assert_eq!(done.expect("free"), 60);
         // An error has no cooldown.
         let done = locked("cool:0", cools(0), cools(0)).await;
-        assert_eq!(done.expect_err("an error of the body").kind(), ErrorKind::Invalid);
+        assert_eq!(
+            done.expect_err("an error of the body").kind(),
+            ErrorKind::Invalid
+        );
     }
 
     #[tokio::test]

@@ -22,8 +22,9 @@ pub enum Answer {
         /// Raised by every failover.
         epoch: u64,
     },
-    /// A node of a cluster that knows the cluster's epoch and one master on this machine, which has all
-    /// slots.
+    /// A node of a cluster that has one master.
+    ///
+    /// The master is on this machine and has all slots. The node also knows the cluster's epoch.
     Slots {
         /// The port that the master listens on.
         port: u16,

@@ -10,8 +10,9 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    /// Reads the next command and its arguments; `None` when the client has gone or sends no valid
-    /// request.
+    /// Reads the next command and its arguments.
+    ///
+    /// `None` when the client has gone or sends no valid request.
     pub(super) async fn next(&mut self, stream: &mut TcpStream) -> Option<Vec<String>> {
         loop {
             match parse(&self.bytes) {

@@ -15,8 +15,9 @@ use super::rule::{Direction, Plan, Verdict};
 const PIECES: usize = 256;
 const PIECE_BYTES: usize = 16 * 1024;
 
-/// Runs until it has passed on the stream's end (`Ok`) or its reset, or until a write fails
-/// (`Err`).
+/// Runs until the stream has ended for the other side.
+///
+/// The result is `Ok` for an orderly end, and `Err` for a reset or a failed write.
 pub(super) async fn pump(
     from: &mut OwnedReadHalf,
     to: &mut OwnedWriteHalf,
@@ -134,8 +135,9 @@ impl Gate {
         }
     }
 
-    /// Asks the plan and writes in one step under the plan's lock, so that no byte escapes a rule
-    /// once it is set.
+    /// Asks the plan and writes in one step under the plan's lock.
+    ///
+    /// So no byte escapes a rule once it is set.
     fn write_some(
         &mut self,
         arrived: Instant,

@@ -29,10 +29,13 @@ pub enum Flow {
     HoldAfter(u64),
     /// The proxy replaces each piece that arrives by these bytes, as a peer that sends garbage.
     Replace(Vec<u8>),
-    /// The bytes pass, but the answers to `TIME` that arrive from now on are later by this many whole
-    /// seconds.
+    /// The answers to `TIME` that arrive from now on are later by this time.
+    ///
+    /// The time is in whole seconds. All other bytes pass unchanged.
     ClockAhead(Duration),
-    /// The bytes pass, but the server rejects `SET` with both `NX` and `GET`, as Redis did before 7.0.
+    /// The server rejects `SET` with both `NX` and `GET`, as Redis did before 7.0.
+    ///
+    /// All other bytes pass unchanged.
     SetWithoutGet,
 }
 

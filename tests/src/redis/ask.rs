@@ -11,8 +11,9 @@ use crate::resp::{Connection, Reply};
 const ANSWER: Duration = Duration::from_secs(10);
 
 impl RedisServer {
-    /// Runs one command on a connection of its own and returns the answer as redis-cli prints it to a
-    /// pipe.
+    /// Runs one command on a connection of its own.
+    ///
+    /// Returns the answer as redis-cli prints it to a pipe.
     ///
     /// # Panics
     ///

@@ -8,8 +8,10 @@ use crate::{RedisOptions, RedisServer, wait};
 
 const SLOTS: u16 = 16_384;
 
-/// Nodes of one cluster: first the masters, each with an equal share of the slots, then a replica for each
-/// master in the same order.
+/// Nodes of one cluster.
+///
+/// First come the masters, each with an equal share of the slots, and then a replica for each master in the
+/// same order.
 ///
 /// A failover makes a replica a master.
 #[derive(Debug)]
@@ -183,8 +185,9 @@ impl RedisCluster {
         masters[0]
     }
 
-    /// Sends a command about a key to the node that has the key, and returns the answer as redis-cli prints
-    /// it.
+    /// Sends a command about a key to the node that has the key.
+    ///
+    /// Returns the answer as redis-cli prints it.
     ///
     /// # Panics
     ///

@@ -16,8 +16,9 @@ pub struct RedisOptions {
     /// The first content of the server's own file, if it has one.
     pub(super) file: Option<String>,
     pub(super) port: PortKind,
-    /// The port at which the other nodes of a cluster and its clients find the server, and that of
-    /// the bus, if these are not the server's own.
+    /// The ports at which others find the server, if these are not its own.
+    ///
+    /// The first is for clients and the nodes of its cluster, the second for the bus.
     pub(super) announced: Option<(u16, u16)>,
     pub(super) tls: Option<Tls>,
     /// The options keep the clock for as long as the server may be started.

@@ -28,8 +28,9 @@ impl Sentinels {
         Sentinels::with(&RedisServer::options(), set, count, Sentinels::DOWN_AFTER)
     }
 
-    /// Starts sentinels as [`Sentinels::watch`] does, each with these options and this much patience
-    /// for a server that does not answer.
+    /// Starts sentinels as [`Sentinels::watch`] does, with these options and this patience.
+    ///
+    /// The patience is for a server that does not answer.
     ///
     /// # Panics
     ///
@@ -55,8 +56,9 @@ impl Sentinels {
         sentinels
     }
 
-    /// Starts sentinels as [`Sentinels::watch`] does, for a master that they reach at another port,
-    /// that of a proxy.
+    /// Starts sentinels as [`Sentinels::watch`] does, for a master behind a proxy.
+    ///
+    /// They know the master by the port of the proxy.
     ///
     /// # Panics
     ///

@@ -116,7 +116,9 @@ impl SplitCluster {
         }
     }
 
-    /// Cuts the clients of the others off from the first master, while the nodes still see each other.
+    /// Cuts the clients of the others off from the first master.
+    ///
+    /// The nodes still see each other.
     pub fn part_clients(&self) {
         self.from_clients.black_hole();
     }

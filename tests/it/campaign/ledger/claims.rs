@@ -1,4 +1,6 @@
-//! Checks that there is one owner at a time, that tokens rise, and that no lock is lost without a cause.
+//! Checks the owners of a key.
+//!
+//! There is one owner at a time, tokens rise, and no lock is lost without a cause.
 
 use super::{Account, MILLI, SLACK};
 use crate::campaign::calls::{Call, Claim};
@@ -43,7 +45,7 @@ impl Account {
         wrong
     }
 
-    /// Returns the time after which an owner must know that another client has had its lock since `time`.
+    /// Returns the time within which an owner must learn that it lost its lock at `time`.
     ///
     /// That is a third of its ttl, or its whole ttl if its renewals are not answered.
     fn until_told(&self, owner: &Call, time: u64) -> u64 {

@@ -38,8 +38,9 @@ impl Account {
         wrong
     }
 
-    /// Returns whether a duplicate of an old acquire, which no client knows of, may have taken
-    /// the key.
+    /// Returns whether a duplicate of an old acquire may have taken the key.
+    ///
+    /// No client knows of such a duplicate.
     fn may_be_a_copys(&self, call: &Call, answered: u64) -> bool {
         let ttl = if self.plan.short_ttls { 2_000 } else { 30_000 } * MILLI;
         let mut copies = self
@@ -49,7 +50,7 @@ impl Account {
         copies.any(|it| it.from <= answered && call.asked <= it.until + ttl + SLACK)
     }
 
-    /// Returns whether another call had the key, or may have had it, at some time of this call.
+    /// Returns whether another call may have had the key at some time of this call.
     fn was_taken(&self, index: usize, call: &Call, answered: u64) -> bool {
         if self.may_be_a_copys(call, answered) {
             return true;

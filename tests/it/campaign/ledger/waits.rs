@@ -8,8 +8,9 @@ use crate::campaign::fault::{Fault, Scope};
 const LONGEST: u64 = 2_000 * MILLI;
 /// Two looks that are further apart prove nothing about the time between them.
 const APART: u64 = 300 * MILLI;
-/// The time beyond its wait that a call may need: a request at its beginning, one at its end, and an outage in
-/// between.
+/// The time beyond its wait that a call may need.
+///
+/// A call has a request at its beginning and one at its end, and may meet an outage in between.
 const QUESTIONS: u64 = 5_000 * MILLI;
 
 impl Account {

@@ -91,8 +91,9 @@ async fn no_two_handlers_of_a_user_overlap_under_faults_of_clients_handlers_and_
     }
 }
 
-/// Checks that no handler worked on a refused click, and that each click with a handler got its
-/// answer.
+/// Checks each answer against the work of the handlers.
+///
+/// No handler worked on a refused click, and each click with a handler got its answer.
 fn each_answer_says_what_was_done(answers: &[Answered], book: &Book, plan: Plan) {
     let mut runs: HashMap<u64, Vec<&Run>> = HashMap::new();
     for run in &book.runs {

@@ -1,5 +1,6 @@
-//! Tests all sources of a key, in a template and as an extractor, over both versions of HTTP, and
-//! in two routers of one service.
+//! Tests all sources of a key, in a template and as an extractor.
+//!
+//! The tests use both versions of HTTP, and two routers of one service.
 
 mod click;
 mod refused;
@@ -73,8 +74,9 @@ async fn each_source_tells_equal_clicks_from_others_in_a_template_and_as_an_extr
     }
 }
 
-/// Checks that, while the first click is inside, the other server refuses the same click and runs
-/// another.
+/// Checks the answers on the other server while the first click is inside.
+///
+/// The other server refuses the same click and runs another.
 async fn tells_apart(
     redis: &RedisServer,
     [here, there]: &[LockManager; 2],

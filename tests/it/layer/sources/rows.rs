@@ -1,4 +1,6 @@
-//! Lists the rows of the table: a source, two clicks that are equal by it, and the key in Redis.
+//! Lists the rows of the table.
+//!
+//! A row has a source, two clicks that are equal by it, and the key in Redis.
 
 use lock_core::lock_key;
 use lock_tower::key::{self, HeadOnly, KeyError, KeyExtractor, KeyPart, KeyRequest, ReadsNoBody};

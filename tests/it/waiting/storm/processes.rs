@@ -1,5 +1,7 @@
-//! Tests processes that are killed and stopped, while connections, scripts and queues are removed
-//! and a client of another library takes part.
+//! Tests processes that are killed and stopped.
+//!
+//! Connections, scripts and queues are removed meanwhile, and a client of another library takes
+//! part.
 
 use std::fs;
 use std::path::Path;

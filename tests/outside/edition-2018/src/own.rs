@@ -1,5 +1,7 @@
-//! Tests features that only this edition has: a closure captures whole variables, `gen` is a
-//! name, an array iterates by reference, and `panic!` accepts any text.
+//! Tests features that only this edition has.
+//!
+//! A closure captures whole variables, `gen` is a name, an array iterates by reference, and
+//! `panic!` accepts any text.
 
 use lock_core::{Error, distributed_lock};
 

@@ -1,5 +1,7 @@
-//! Tests features that came with this edition: closures capture fields, format strings contain
-//! names, arrays iterate by value, and or-patterns are allowed anywhere.
+//! Tests features that came with this edition.
+//!
+//! Closures capture fields, format strings contain names, arrays iterate by value, and
+//! or-patterns are allowed anywhere.
 
 use lock_core::{Error, distributed_lock};
 

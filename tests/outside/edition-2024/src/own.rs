@@ -1,5 +1,7 @@
-//! Tests features that came with this edition: `impl Trait` keeps every lifetime by default,
-//! chains of `if let`, temporaries that end earlier, and `Future` in the prelude.
+//! Tests features that came with this edition.
+//!
+//! These are `impl Trait` that keeps every lifetime by default, chains of `if let`,
+//! temporaries that end earlier, and `Future` in the prelude.
 
 use lock_core::{Error, distributed_lock};
 
