@@ -223,19 +223,6 @@ impl Connection {
         self.send_as_they_are(commands, count).await
     }
 
-    /// Sends several commands in one write; the answer to the last.
-    pub(super) async fn send_last(&self, commands: &Pipeline) -> Result<Value, Trouble> {
-        let before = commands.cmd_iter().count() - 1;
-        let question = Question::new(&self.shared.health);
-        let mut redis = self.shared.redis.clone();
-        let answers = Box::pin(redis.send_packed_commands(commands, before, 1)).await;
-        match question.answered(answers)?.pop() {
-            Some(Value::ServerError(error)) => Err(trouble(error.into())),
-            Some(answer) => Ok(answer),
-            None => Err(Trouble::Failed(Failure::not_understood())),
-        }
-    }
-
     async fn send_as_they_are(
         &self,
         commands: &Pipeline,

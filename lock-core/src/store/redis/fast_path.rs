@@ -20,8 +20,6 @@ pub(super) enum Quick {
     First(Pipeline),
     /// By itself.
     Alone(&'static Lua, Cmd),
-    /// By itself, and whoever is given the lock hears of it first.
-    Behind(&'static Lua, Cmd),
 }
 
 impl RedisStore {
@@ -54,11 +52,7 @@ impl RedisStore {
                 }
                 let script = self.scripts.release;
                 let command = self.releasing(script, release);
-                Some(if self.given.has(&release.key) {
-                    Quick::Behind(script, command)
-                } else {
-                    Quick::Alone(script, command)
-                })
+                Some(Quick::Alone(script, command))
             }
             _ => None,
         }
@@ -80,9 +74,6 @@ impl RedisStore {
                 return self.attempt(acquire, &commands, on).await;
             }
             Quick::Alone(script, command) => (script.ask(on, command).await?, false),
-            Quick::Behind(script, command) => {
-                (Box::pin(script.ask_behind(on, command)).await?, false)
-            }
         };
         if is_alone(&answer) {
             return Box::pin(self.ask_at_length(operation, on)).await;

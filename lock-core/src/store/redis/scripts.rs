@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::LazyLock;
 
-use redis::{Arg, Cmd, Pipeline, RedisWrite, Script, Value};
+use redis::{Arg, Cmd, RedisWrite, Script, Value};
 
 use super::connection::Connection;
 use super::send_error::Trouble;
@@ -158,22 +158,6 @@ impl Lua {
             // Boxed, as the other ways that are rarely taken: the usual way stays small.
             Err(Trouble::NoScript) => Box::pin(self.ask_whole(on, &known)).await,
             answer => answer,
-        }
-    }
-
-    /// As [`Lua::ask`], for a script whose pushes are to leave the server before its reply.
-    ///
-    /// Redis writes to its clients in the reverse of the order in which something first came up for them,
-    /// and for whoever has sent another command before this one something has. Where the one that is
-    /// pushed to runs on the core of the one that is replied to, it runs first.
-    pub(super) async fn ask_behind(&self, on: &Connection, known: Cmd) -> Result<Value, Trouble> {
-        let mut commands = Pipeline::with_capacity(2);
-        commands.add_command(redis::cmd("TIME"));
-        commands.add_command(known);
-        let answer = on.send_last(&commands).await;
-        match (answer, commands.cmd_iter().last()) {
-            (Err(Trouble::NoScript), Some(known)) => Box::pin(self.ask_whole(on, known)).await,
-            (answer, _) => answer,
         }
     }
 
