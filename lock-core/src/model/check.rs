@@ -12,7 +12,6 @@ impl Message {
             | Message::Extended(name, ..)
             | Message::Looked(name, ..)
             | Message::Push(Push::Given(name, ..) | Push::Next(name, _)) => name.process == process,
-            Message::AtLength(ask, _) => ask.token.process == process,
             Message::Ask(..)
             | Message::Extend(..)
             | Message::Release(..)

@@ -59,15 +59,6 @@ pub(super) enum Fault {
     NoWaiterIsToldOfAGap,
     /// A question steps over whoever holds the key.
     AnyTokenIsSteppedOver,
-    // The short script for who steps over a lease of its own process.
-    /// It does not look whose the key is.
-    AStepOverAnybody,
-    /// Nor whether somebody waits for it.
-    AStepOverWhoWaits,
-    /// Its clock stands behind what was used, and it gives that.
-    AStepBelowWhatWasUsed,
-    /// What was used is not remembered.
-    AStepForgetsWhatWasUsed,
     // The process's side.
     /// A process hears the other's pushes, and gives back what it did not ask for.
     SharedChannel,

@@ -82,12 +82,6 @@ found! {
     a_gap_without_the_mark: VacatedWithoutTheMark, FenceNotHigher, GAPS;
     a_question_that_steps_over_anybody: AnyTokenIsSteppedOver, AnothersKeyTouched,
         Limits { cancels: true, ..TWICE };
-    a_step_over_anybody: AStepOverAnybody, AnothersKeyTouched,
-        Limits { cancels: true, ..TWICE };
-    a_step_over_who_waits: AStepOverWhoWaits, PassedOverTheQueue, TWICE;
-    a_step_below_what_was_used: AStepBelowWhatWasUsed, FenceNotHigher, TWICE;
-    a_step_that_forgets_what_was_used: AStepForgetsWhatWasUsed, FenceNotHigher,
-        Limits { cancels: true, ticks: 1, ..BEHIND };
     two_managers_on_one_channel: SharedChannel, WindowWithoutTheKey, PLAIN;
     a_cancelled_waiter_that_is_not_undone: CancelledIsNotUndone, NobodyLooksAfterIt, UNDONE;
     a_late_question_that_is_forgotten: LateTwinIsForgotten, NobodyLooksAfterIt, UNDONE;

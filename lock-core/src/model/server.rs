@@ -51,8 +51,6 @@ pub(super) struct Ask<T> {
     pub(super) queue: bool,
     /// A token that may be stepped over, and its fencing token.
     pub(super) replaces: Option<(T, Option<u64>)>,
-    /// Asked by the short script for who steps over something.
-    pub(super) in_short: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -169,36 +167,6 @@ impl<T: Copy + Eq> Server<T> {
         self.keys[key].entry = Some(Entry { value: ours, ends });
         self.leave_queue(key, ask.token);
         Answer::Granted(fence)
-    }
-
-    /// `step.lua`. `None`: to be asked at length.
-    pub(super) fn step(
-        &mut self,
-        key: usize,
-        ask: Ask<T>,
-        around: &Around<'_, T>,
-    ) -> Option<Answer<T>> {
-        let (replaced, used) = ask.replaces?;
-        let found = self.look(key).map(|(value, _)| value);
-        if found.is_some_and(|value| value != Value::Held(replaced))
-            && !around.has(Fault::AStepOverAnybody)
-        {
-            return None;
-        }
-        if !self.keys[key].queue.is_empty() && !around.has(Fault::AStepOverWhoWaits) {
-            return None;
-        }
-        let highest = self.mark.max(used.unwrap_or(0));
-        if highest >= self.micros && !around.has(Fault::AStepBelowWhatWasUsed) {
-            return None;
-        }
-        if found.is_some() && !around.has(Fault::AStepForgetsWhatWasUsed) {
-            self.raise(used, around);
-        }
-        let value = Value::Held(ask.token);
-        let ends = self.millis() + ask.ttl;
-        self.keys[key].entry = Some(Entry { value, ends });
-        Some(Answer::Granted(self.micros))
     }
 
     /// `release.lua`; `leave`: to touch nothing but the queue.

@@ -81,8 +81,6 @@ impl Limits {
 pub(in crate::model) enum Message {
     Ask(Ask<Name>, Moment, u8),
     Answer(Name, u8, Answer<Name>),
-    /// The short script leaves this question to the long one.
-    AtLength(Ask<Name>, u8),
     Extend(Name, Moment, u64),
     Extended(Name, Moment, u64, bool),
     Release(Name, Option<u64>),

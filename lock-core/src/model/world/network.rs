@@ -11,10 +11,6 @@ impl World {
     pub(super) fn deliver(&mut self, message: Message, limits: &Limits) -> Result<(), Wrong> {
         match message {
             Message::Ask(ask, _, round) => self.asked(ask, round, false, limits),
-            Message::AtLength(ask, round) => {
-                self.ask_at_length(ask, round);
-                Ok(())
-            }
             Message::Answer(name, _, answer) => {
                 let now = self.now();
                 let waiter = self.processes[usize::from(name.process)].waiter.as_mut();
@@ -121,12 +117,9 @@ impl World {
         let passed_over = held && replaced != ask.token && self.others_wait(ask.token.process);
         let answer = self.serve(limits, &[ask.token, replaced], |server, around| {
             around.refuses_writes = refused;
-            match ask.in_short {
-                true => server.step(0, ask, around),
-                false => Some(server.acquire(0, ask, around)),
-            }
+            server.acquire(0, ask, around)
         })?;
-        if passed_over && matches!(answer, Some(Answer::Granted(_))) {
+        if passed_over && matches!(answer, Answer::Granted(_)) {
             return Err(Wrong::PassedOverTheQueue);
         }
         let waiter = self.processes[usize::from(ask.token.process)]
@@ -134,10 +127,7 @@ impl World {
             .as_ref();
         let awaited = waiter.filter(|waiter| waiter.name == ask.token);
         if awaited.is_some_and(|waiter| waiter.is_waiting_for(round, limits.fault)) {
-            self.net.push(match answer {
-                Some(answer) => Message::Answer(ask.token, round, answer),
-                None => Message::AtLength(ask, round),
-            });
+            self.net.push(Message::Answer(ask.token, round, answer));
         }
         Ok(())
     }

@@ -41,7 +41,6 @@ impl World {
             ttl: limits.ttl_millis,
             queue,
             replaces,
-            in_short: !queue && replaces.is_some(),
         };
         let (name, round) = (waiter.name, waiter.rounds);
         // Nobody waits for what was answered to an earlier question.
@@ -51,23 +50,9 @@ impl World {
         self.net.push(Message::Ask(ask, now, round));
     }
 
-    /// The short script has done nothing: the same is asked once more. If it is granted then, the lease
-    /// counts from the first time.
-    pub(super) fn ask_at_length(&mut self, ask: Ask<Name>, round: u8) {
-        let waiter = self.processes[usize::from(ask.token.process)]
-            .waiter
-            .as_ref();
-        if waiter.is_some_and(|one| one.name == ask.token && one.asked.is_some()) {
-            let in_short = false;
-            let ask = Ask { in_short, ..ask };
-            self.net.push(Message::Ask(ask, self.now(), round));
-        }
-    }
-
     fn forget_answers(&mut self, name: Name) {
         self.net.retain(|message| match message {
             Message::Answer(other, ..) => *other != name,
-            Message::AtLength(ask, _) => ask.token != name,
             _ => true,
         });
     }

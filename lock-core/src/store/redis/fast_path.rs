@@ -4,13 +4,13 @@ use redis::{Cmd, Pipeline};
 
 use super::batch::{Item, Ride, is_alone};
 use super::connection::Connection;
-use super::reply::{acquired_by_a_step, acquired_in_batch, has_more};
-use super::scripts::{self, Lua};
+use super::reply::{acquired_in_batch, has_more};
+use super::scripts::Lua;
 use super::send_error::Trouble;
-use super::{Ending, RedisStore, grant_in_millis, in_millis};
+use super::{Ending, RedisStore, grant_in_millis};
 use crate::base::fence::FencingToken;
 use crate::base::token::Token;
-use crate::store::{Acquire, Operation, Outcome, Release, Replaced};
+use crate::store::{Operation, Outcome, Release};
 
 /// What is asked in the usual case, before it is sent.
 pub(super) enum Quick {
@@ -34,16 +34,6 @@ impl RedisStore {
                 }
                 Some(Quick::First(self.first_attempt(acquire)))
             }
-            // What it steps over is told apart on one server only.
-            Operation::Acquire(acquire)
-                if !acquire.queues() && !acquire.repeated && !self.topology.is_cluster() =>
-            {
-                let before = acquire.replaces?;
-                Some(Quick::Alone(
-                    &scripts::STEP,
-                    self.stepping_over(acquire, before),
-                ))
-            }
             Operation::Release(release) => {
                 if on.is_busy()
                     && let Some(ride) = on.ride(&self.names, Item::Release(release.clone()))
@@ -65,15 +55,15 @@ impl RedisStore {
         operation: &Operation,
         on: &Connection,
     ) -> Result<Outcome, Trouble> {
-        let (answer, together) = match quick {
-            Quick::Together(ride) => (ride.await?, true),
+        let answer = match quick {
+            Quick::Together(ride) => ride.await?,
             Quick::First(commands) => {
                 let Operation::Acquire(acquire) = operation else {
                     unreachable!("nothing else is a first attempt")
                 };
                 return self.attempt(acquire, &commands, on).await;
             }
-            Quick::Alone(script, command) => (script.ask(on, command).await?, false),
+            Quick::Alone(script, command) => script.ask(on, command).await?,
         };
         if is_alone(&answer) {
             return Box::pin(self.ask_at_length(operation, on)).await;
@@ -84,8 +74,7 @@ impl RedisStore {
             return Ok(Box::pin(self.go_on_giving_back(release, Ending::Free, answer, on)).await);
         }
         Ok(match operation {
-            Operation::Acquire(_) if together => acquired_in_batch(&answer),
-            Operation::Acquire(_) => acquired_by_a_step(&answer),
+            Operation::Acquire(_) => acquired_in_batch(&answer),
             Operation::Release(release) => self.given_back(release, Ending::Free, &answer),
             _ => unreachable!("nothing else is asked in short"),
         })
@@ -102,20 +91,6 @@ impl RedisStore {
             Operation::Release(release) => self.give_back(release, Ending::Free, on).await,
             _ => unreachable!("nothing else is asked in short"),
         }
-    }
-
-    fn stepping_over(&self, acquire: &Acquire, before: Replaced) -> Cmd {
-        let mark = self.names.only_mark();
-        let bytes = 3 * mark.len() + 2 * acquire.key.len() + 2 * Token::LENGTH + 32;
-        let mut command = scripts::STEP.command(3, 4, bytes);
-        self.names.push_lock(&acquire.key, &mut command);
-        command.arg(mark);
-        self.names.push_queue(&acquire.key, &mut command);
-        command.arg(acquire.token.text().as_bytes());
-        command.arg(in_millis(acquire.ttl));
-        command.arg(before.token.text().as_bytes());
-        push_fence(before.fence, &mut command);
-        command
     }
 
     /// The keys and arguments of the scripts that end a lease, but for those that not all of them take.

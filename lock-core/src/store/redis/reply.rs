@@ -40,18 +40,6 @@ pub(super) fn as_usual(answer: &Value) -> Option<i64> {
     i64::try_from(instant(text.strip_prefix(b"all ")?)?).ok()
 }
 
-/// No fencing token that is the time of a server is lower, and no other number that a script answers is as high.
-const EARLIEST: u64 = 1_000_000_000_000_000;
-
-/// The answer of the script that steps over a lease: the fencing token.
-pub(super) fn acquired_by_a_step(answer: &Value) -> Outcome {
-    let fence = number(answer).filter(|fence| *fence >= EARLIEST);
-    match (answer, fence.and_then(FencingToken::new)) {
-        (Value::Int(_), Some(fence)) => Outcome::Granted(fence),
-        _ => not_understood(),
-    }
-}
-
 /// Says what a push is worth to a refused waiter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pushes {

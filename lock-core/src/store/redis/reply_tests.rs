@@ -142,31 +142,6 @@ fn a_batch_tells_in_words_that_all_went_as_usual() {
 }
 
 #[test]
-fn a_step_over_a_lease_is_granted_by_the_time() {
-    let granted = acquired_by_a_step(&Value::Int(1_700_000_000_000_025));
-    let fence = FencingToken::new(1_700_000_000_000_025).expect("a token");
-    assert!(matches!(granted, Outcome::Granted(granted) if granted == fence));
-    let strange = [
-        Value::Nil,
-        Value::Okay,
-        Value::Int(0),
-        Value::Int(1),
-        Value::Int(4),
-        Value::Int(-1_700_000_000_000_025),
-        Value::Int(999_999_999_999_999),
-        Value::Int(1 << 53),
-        bulk("1700000000000025"),
-        bulk("all 1700000000 25"),
-        Value::Array(vec![Value::Int(1_700_000_000_000_025)]),
-        Value::Array(vec![Value::Int(1), bulk("1700000000000025")]),
-    ];
-    for answer in strange {
-        let outcome = acquired_by_a_step(&answer);
-        assert!(matches!(outcome, Outcome::Failed(_)), "{answer:?}");
-    }
-}
-
-#[test]
 fn a_refusal_tells_held_from_cooling_and_ours_from_strangers() {
     let ours = "0123456789abcdef/0123456789abcdef0123456789abcdef";
     let held = refusal(ours, 1500, true);

@@ -2,9 +2,11 @@
 //! before. A first attempt is in `first.rs`.
 
 use super::connection::Connection;
+use super::fast_path::push_fence;
 use super::reply::acquired;
 use super::send_error::Trouble;
-use super::{RedisStore, grant, millis};
+use super::{RedisStore, grant_in_millis, in_millis};
+use crate::base::token::Token;
 use crate::store::{Acquire, Outcome};
 
 impl RedisStore {
@@ -13,24 +15,28 @@ impl RedisStore {
         acquire: &Acquire,
         on: &Connection,
     ) -> Result<Outcome, Trouble> {
-        let lock = self.names.lock(&acquire.key);
-        let queue = self.names.queue(&acquire.key);
-        let mark = self.names.mark(&lock);
-        let keys = [lock.as_str(), &mark, queue.as_str()];
-        let token = acquire.token.text();
-        let replaces = acquire.replaces.map(|lease| lease.token.to_string());
-        let used = acquire.replaces.and_then(|lease| lease.fence);
-        let used = used.map(|fence| fence.to_string());
-        let arguments = [
-            token.as_str(),
-            &millis(acquire.ttl),
-            &grant(acquire.ttl),
-            if acquire.queues() { "1" } else { "0" },
-            replaces.as_deref().unwrap_or_default(),
-            self.names.channels(),
-            used.as_deref().unwrap_or_default(),
-        ];
-        let answer = self.scripts.acquire.run(on, &keys, &arguments).await?;
+        let mark = self.names.mark_for(&acquire.key);
+        let channels = self.names.channels();
+        let bytes = 3 * mark.len() + channels.len() + 2 * (acquire.key.len() + Token::LENGTH) + 48;
+        let script = self.scripts.acquire;
+        let mut command = script.command(3, 7, bytes);
+        self.names.push_lock(&acquire.key, &mut command);
+        command.arg(&*mark);
+        self.names.push_queue(&acquire.key, &mut command);
+        command.arg(acquire.token.text().as_bytes());
+        command.arg(in_millis(acquire.ttl));
+        command.arg(grant_in_millis(acquire.ttl));
+        command.arg(if acquire.queues() { "1" } else { "0" });
+        match acquire.replaces {
+            Some(before) => command.arg(before.token.text().as_bytes()),
+            None => command.arg(""),
+        };
+        command.arg(channels);
+        push_fence(
+            acquire.replaces.and_then(|before| before.fence),
+            &mut command,
+        );
+        let answer = script.ask(on, command).await?;
         let outcome = acquired(&answer, self.pushes_to(acquire.token, on));
         if let Outcome::Busy(_) = outcome {
             self.given.note_refused(acquire);

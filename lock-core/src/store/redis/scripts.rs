@@ -17,7 +17,6 @@ macro_rules! script {
 }
 
 script!(PROBE, "probe.lua");
-script!(STEP, "step.lua");
 script!(
     ACQUIRE,
     "one_server.lua",
