@@ -55,21 +55,6 @@ impl ActiveLease {
         state.in_handoff.then_some(state.granted_at)
     }
 
-    /// Whether to look now for whoever else wants the key: once before each end of the cohort.
-    #[must_use]
-    pub(crate) fn looks_around(&self) -> bool {
-        let now = self.now();
-        lock(&self.state).cohort.check_is_due(now)
-    }
-
-    /// At some time after `then` it was looked whether anybody else waits.
-    pub(crate) fn has_looked(&self, then: Moment, somebody_waits: bool) {
-        let mut state = lock(&self.state);
-        if !somebody_waits {
-            state.cohort.restart(then);
-        }
-    }
-
     /// Wakes the tasks that watch the lease, because its owner has ended.
     pub(crate) fn wake_waiting(&self) {
         let waiting = lock(&self.state).waiting.take();

@@ -6,7 +6,6 @@
 
 pub(crate) mod acquire;
 pub(crate) mod attempt;
-mod check_waiters;
 pub(crate) mod cleanup;
 mod deferred_release;
 mod events;

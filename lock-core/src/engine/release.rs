@@ -22,15 +22,7 @@ impl Engine {
     /// Ends an ownership: hands the lease to another task of this process, or closes it.
     pub(crate) fn end(self: &Arc<Self>, lease: &Arc<ActiveLease>) -> Ended {
         match self.queue.hand_on(lease) {
-            Successor::Waiter {
-                lease,
-                check_waiters,
-            } => {
-                if check_waiters {
-                    self.check_waiters(&lease);
-                }
-                Ended::Nothing
-            }
+            Successor::Waiter => Ended::Nothing,
             Successor::Store(lease) => match self.close(&lease) {
                 Phase::Held => Ended::Held(lease),
                 Phase::Lost(loss) => Ended::Lost(lease, loss),

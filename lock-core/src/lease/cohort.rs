@@ -2,33 +2,20 @@
 //!
 //! This is lock cohorting (Dice, Marathe, Shavit: "Lock Cohorting", PPoPP 2012). Everything here is
 //! pure, and `now` is an argument. The number of passes and their duration are limited, so that
-//! other processes get their turn. Shortly before the limit, the process checks the store's queue.
-//! If no process waits there, the count restarts from the moment of the check. So a waiter that
-//! arrives in the queue waits at most one full count.
+//! other processes get their turn. At the limit, the process releases the lease, and waits like any other.
 
 use std::time::Duration;
 
 use crate::base::clock::Moment;
 use crate::base::fence::FencingToken;
 
-/// The most passes in one count.
-pub(crate) const MOST: u32 = 32;
-/// The longest duration of one count.
-const LONGEST: Duration = Duration::from_millis(20);
-/// The passes after which the process checks for waiters.
+/// The most passes of one lease.
 ///
-/// The check comes early enough that its answer arrives before the count ends.
-const CHECK_AFTER: u32 = MOST / 4 * 3;
-/// The time after which the process checks for waiters, for the same reason.
-const CHECK_AT: Duration = Duration::from_millis(15);
-/// The most passes of one lease, in all its counts.
-///
-/// Clients of other libraries stand in no queue and must find the key free at times. Also, a
-/// fencing token grows by one with each pass, and it must stay below the server's clock. The clock
+/// A fencing token grows by one with each pass, and it must stay below the server's clock. The clock
 /// has moved by at least 10 ms when a lease ends, because no ttl is shorter.
-pub(crate) const MOST_IN_ALL: u32 = 1_000;
-/// The longest duration of one lease, in all its counts.
-const LONGEST_IN_ALL: Duration = Duration::from_secs(1);
+pub(crate) const MOST: u32 = 32;
+/// The longest time from a lease's grant to its last pass.
+const LONGEST: Duration = Duration::from_millis(20);
 
 /// The time for which a key is left free for clients of other libraries.
 pub(crate) const GAP: Duration = Duration::from_millis(50);
@@ -42,32 +29,19 @@ const BETWEEN_GAPS: Duration = Duration::from_millis(1_037);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cohort {
     granted: Moment,
-    since: Moment,
     passes: u32,
-    passes_in_all: u32,
-    checked: bool,
 }
 
 impl Cohort {
     pub(crate) fn new(granted: Moment) -> Self {
-        Self {
-            granted,
-            since: granted,
-            passes: 0,
-            passes_in_all: 0,
-            checked: false,
-        }
+        Self { granted, passes: 0 }
     }
 
     /// Returns the cohort with one more pass, or `None` if the lease must be released.
     pub(crate) fn passed(self, now: Moment) -> Option<Self> {
-        let over = self.passes >= MOST
-            || now >= self.since + LONGEST
-            || self.passes_in_all >= MOST_IN_ALL
-            || now >= self.granted + LONGEST_IN_ALL;
+        let over = self.passes >= MOST || now >= self.granted + LONGEST;
         (!over).then_some(Self {
             passes: self.passes + 1,
-            passes_in_all: self.passes_in_all + 1,
             ..self
         })
     }
@@ -79,24 +53,9 @@ impl Cohort {
     /// others' gaps. `fence` is the lease's present fencing token. Its first token was the clock's
     /// time at the grant.
     pub(crate) fn leaves_a_gap(&self, fence: FencingToken, now: Moment) -> bool {
-        let granted = u64::from(fence).saturating_sub(u64::from(self.passes_in_all));
+        let granted = u64::from(fence).saturating_sub(u64::from(self.passes));
         let since_the_last = u128::from(granted) % BETWEEN_GAPS.as_micros();
         since_the_last + now.since(self.granted).as_micros() >= BETWEEN_GAPS.as_micros()
-    }
-
-    /// Returns whether to check for waiters now, at most once in each count.
-    pub(crate) fn check_is_due(&mut self, now: Moment) -> bool {
-        let late = self.passes >= CHECK_AFTER || now >= self.since + CHECK_AT;
-        late && !std::mem::replace(&mut self.checked, true)
-    }
-
-    /// Restarts the count at `then`, because no process waited at some moment after `then`.
-    pub(crate) fn restart(&mut self, then: Moment) {
-        if then > self.since {
-            self.since = then;
-            self.passes = 0;
-            self.checked = false;
-        }
     }
 }
 
@@ -127,30 +86,6 @@ mod tests {
     }
 
     #[test]
-    fn a_check_is_due_once_before_the_count_ends() {
-        let mut cohort = Cohort::new(START);
-        assert!(!cohort.check_is_due(after(14)));
-        assert!(cohort.check_is_due(after(15)));
-        assert!(!cohort.check_is_due(after(19)));
-        let mut often = Cohort::new(START);
-        for _ in 0..CHECK_AFTER {
-            assert!(!often.check_is_due(START));
-            often = often.passed(START).expect("not often enough");
-        }
-        assert!(often.check_is_due(START));
-    }
-
-    #[test]
-    fn a_check_that_finds_no_waiter_restarts_the_count_at_the_check() {
-        let mut cohort = Cohort::new(START);
-        assert!(cohort.check_is_due(after(16)));
-        cohort.restart(after(16));
-        assert!(cohort.passed(after(35)).is_some());
-        assert!(cohort.passed(after(36)).is_none());
-        assert!(cohort.check_is_due(after(31)), "each count has a check");
-    }
-
-    #[test]
     fn one_of_consecutive_leases_leaves_a_gap_each_second() {
         // Each owner begins when the previous owner ends.
         for span in [2, 20, 300, 1_000] {
@@ -175,22 +110,5 @@ mod tests {
                 assert!(met, "every {rhythm} ms from {first} on");
             }
         }
-    }
-
-    #[test]
-    fn a_process_without_competitors_still_releases_the_lease_at_times() {
-        let mut cohort = Cohort::new(START);
-        for millis in 1..1_000 {
-            cohort = cohort.passed(after(millis)).expect("alone");
-            cohort.restart(after(millis));
-        }
-        assert!(cohort.passed(after(1_000)).is_none());
-        let mut fast = Cohort::new(START);
-        for micros in 1..=u64::from(MOST_IN_ALL) {
-            let now = START + Duration::from_micros(micros);
-            fast = fast.passed(now).expect("alone");
-            fast.restart(now);
-        }
-        assert!(fast.passed(after(2)).is_none());
     }
 }

@@ -10,14 +10,12 @@ impl Message {
         match self {
             Message::Answer(name, ..)
             | Message::Extended(name, ..)
-            | Message::Looked(name, ..)
             | Message::Push(Push::Given(name, ..) | Push::Next(name, _)) => name.process == process,
             Message::Ask(..)
             | Message::Extend(..)
             | Message::Release(..)
             | Message::Vacate(..)
             | Message::Cool(..)
-            | Message::LookAround(..)
             | Message::LookAfter(_) => false,
         }
     }

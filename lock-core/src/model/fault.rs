@@ -23,8 +23,6 @@ pub(super) enum Fault {
     MarkNotWrittenAhead,
     /// What the other tasks of its lease use is not remembered either.
     PassesAreNotReserved,
-    /// Nor what they use after a look around.
-    LooksReserveNothing,
     /// Whoever gives a key away does not see to it that somebody comes.
     NobodyLooksAfterAGivenKey,
     /// A key that cools down keeps its owner's token.
@@ -74,10 +72,6 @@ pub(super) enum Fault {
     PassedAfterItsEnd,
     /// The lease goes from task to task without a limit.
     PassedWithoutBound,
-    /// It goes on without a limit, whoever waits: the look around finds nobody.
-    WhoWaitsIsOverlooked,
-    /// A count begins anew when the look is answered, not when it was asked for.
-    CountBeginsAtTheAnswer,
     /// Of several releases under way only the last is remembered.
     EarlierReleaseIsForgotten,
     /// A cooldown under way is nothing to be remembered.

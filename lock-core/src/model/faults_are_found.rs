@@ -104,13 +104,6 @@ const BEHIND: Limits = Limits {
     step: Some(-100_000),
     ..PLAIN
 };
-/// No renewals.
-const STAYING: Limits = Limits {
-    ticks: 3,
-    line: 2,
-    ttl_millis: 10_050,
-    ..PLAIN
-};
 const COOLING: Limits = Limits {
     unanswered: true,
     cooldown_millis: Some(1_500),
@@ -119,8 +112,6 @@ const COOLING: Limits = Limits {
 
 found! {
     tokens_that_are_not_reserved: PassesAreNotReserved, FenceNotHigher, BEHIND;
-    a_waiter_that_is_overlooked: WhoWaitsIsOverlooked, PassedOverTheQueue, STAYING;
-    a_count_that_begins_too_late: CountBeginsAtTheAnswer, PassedOverTheQueue, STAYING;
     a_cooldown_that_keeps_its_token: CooledByItsToken, CooldownCut, COOLING;
     a_cooldown_that_is_forgotten: CooldownUnderWayIsForgotten, CooldownCut,
         Limits { rounds: 3, ticks: 0, ..COOLING };
@@ -156,14 +147,6 @@ fn a_key_given_twice_by_one_batch() {
 fn an_earlier_release_that_is_forgotten() {
     let wrong = found_by_lot(Fault::EarlierReleaseIsForgotten, by_lot);
     assert_eq!(wrong, Some(Wrong::CooldownCut));
-}
-
-/// That takes a lease that stays for more than a count, and runs out.
-#[test]
-fn tokens_that_are_not_reserved_once_more() {
-    let world = |_| Limits { line: 6, ..BEHIND };
-    let wrong = found_by_lot(Fault::LooksReserveNothing, world);
-    assert_eq!(wrong, Some(Wrong::FenceNotHigher));
 }
 
 #[test]

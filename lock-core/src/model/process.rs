@@ -12,14 +12,9 @@ use crate::lease::backoff::{LONGEST, ask_again_after};
 use crate::lease::deadline::{Anchor, GRANT};
 use crate::lease::{Lease, LeaseOptions};
 
-/// One count of a cohort: so many passes, within so long. In earnest there are more passes in less
-/// time, and a bound on all counts together.
+/// A lease is passed on so often, and for so long. The real bounds are more passes in less time.
 pub(super) const MOST: u8 = 2;
 pub(super) const LONGEST_COHORT: Duration = Duration::from_millis(1_500);
-/// When to look whether anybody else waits.
-const LOOK_AFTER: u8 = 1;
-const LOOK_AT: Duration = Duration::from_millis(750);
-
 /// A token: whose, and the which of its leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Name {
@@ -88,10 +83,8 @@ pub(super) struct Tenure {
     pub(super) fence: u64,
     pub(super) twin: bool,
     pub(super) granted: Moment,
-    /// The count of the cohort: how often, from when on, and whether it was looked for others.
+    /// How often the lease was passed on.
     pub(super) passes: u8,
-    since: Moment,
-    looked: bool,
     /// The instant and the ttl of a renewal that waits for its answer.
     pub(super) extending: Option<(Moment, u64)>,
     /// A nested body has asked for a longer ttl.
@@ -281,8 +274,6 @@ impl Waiter {
             twin: self.twin,
             granted: now,
             passes: 0,
-            since: now,
-            looked: false,
             extending: None,
             served: false,
         }
@@ -315,7 +306,7 @@ impl Tenure {
         now: Moment,
         fault: Option<Fault>,
     ) -> Option<Self> {
-        let bounded = self.passes >= MOST || now >= self.since + LONGEST_COHORT;
+        let bounded = self.passes >= MOST || now >= self.granted + LONGEST_COHORT;
         if bounded && fault != Some(Fault::PassedWithoutBound) {
             return None;
         }
@@ -334,26 +325,9 @@ impl Tenure {
             twin: self.twin,
             granted: self.granted,
             passes: self.passes + 1,
-            since: self.since,
-            looked: self.looked,
             extending: None,
             served: false,
         })
-    }
-
-    /// Whether to look now for whoever else waits: once in each count.
-    pub(super) fn looks_around(&mut self, now: Moment) -> bool {
-        let late = self.passes >= LOOK_AFTER || now >= self.since + LOOK_AT;
-        late && !std::mem::replace(&mut self.looked, true)
-    }
-
-    /// Nobody waited at some time after `then`.
-    pub(super) fn begins_anew(&mut self, then: Moment) {
-        if then > self.since {
-            self.since = then;
-            self.passes = 0;
-            self.looked = false;
-        }
     }
 
     /// The answer to a renewal. `true`: the lease is lost by it.

@@ -306,15 +306,6 @@ impl<T: Copy + Eq> Server<T> {
         Released::Yes
     }
 
-    /// The look of a lease that goes on from task to task: whether anybody waits. While the clock
-    /// stands behind the mark, what it may use until the next look is reserved.
-    pub(super) fn look_around(&mut self, key: usize, fence: u64, fault: Option<Fault>) -> bool {
-        if self.mark >= self.micros && fault != Some(Fault::LooksReserveNothing) {
-            self.mark = self.mark.max(fence + 2 * u64::from(MOST));
-        }
-        !self.keys[key].queue.is_empty() && fault != Some(Fault::WhoWaitsIsOverlooked)
-    }
-
     /// The clock stands behind a fencing token: what its lease may use is remembered at once.
     pub(super) fn write_ahead(&mut self, fence: u64, around: &Around<'_, T>) {
         let passes = match around.has(Fault::PassesAreNotReserved) {

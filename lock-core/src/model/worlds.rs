@@ -112,18 +112,6 @@ fn a_body_asks_for_more_time_while_renewals_are_late() {
 }
 
 #[test]
-fn a_lease_stays_in_its_process_while_nobody_else_waits() {
-    let limits = Limits {
-        ticks: if is_large() { 3 } else { 2 },
-        line: 2,
-        // No renewals.
-        ttl_millis: 10_050,
-        ..PLAIN
-    };
-    holds("staying", &limits, 0);
-}
-
-#[test]
 fn owners_leave_a_key_free_for_a_while() {
     let limits = Limits {
         ticks: if is_large() { 4 } else { 1 },

@@ -16,18 +16,12 @@ use std::sync::Arc;
 use super::slot::{KeyState, Slot, Waiter};
 use super::{Queue, Verdict};
 use crate::active::ActiveLease;
-use crate::base::clock::Moment;
 use crate::base::sync::lock;
-use crate::base::token::Token;
 
 /// The destination of a lease whose owner has ended.
 pub(crate) enum Successor {
-    /// A waiter of this process owns it now, by this lease. `check_waiters`: it is time to ask the store
-    /// whether other processes wait.
-    Waiter {
-        lease: Arc<ActiveLease>,
-        check_waiters: bool,
-    },
+    /// A waiter of this process owns it now.
+    Waiter,
     /// The caller gives it back to the store, by this lease.
     Store(Arc<ActiveLease>),
 }
@@ -37,52 +31,26 @@ impl Queue {
     pub(crate) fn hand_on(self: &Arc<Self>, lease: &Arc<ActiveLease>) -> Successor {
         let mut lease = Arc::clone(lease);
         loop {
-            let Some((waiter, next, check_waiters)) = self.successor(&lease) else {
+            let Some((waiter, next)) = self.successor(&lease) else {
                 return Successor::Store(lease);
             };
-            let handoff = Handoff::new(self, Arc::clone(&next));
+            let handoff = Handoff::new(self, next);
             // Sent outside the queue's lock. A waiter that is gone by now leaves the lease to the next in
             // line.
             match waiter.verdict.send(Verdict::Handoff(handoff)) {
-                Ok(()) => {
-                    return Successor::Waiter {
-                        lease: next,
-                        check_waiters,
-                    };
-                }
+                Ok(()) => return Successor::Waiter,
                 Err(Verdict::Handoff(mut handoff)) => match handoff.take_back() {
                     Some(back) => lease = back,
                     // Another waiter has picked it up meanwhile.
-                    None => {
-                        return Successor::Waiter {
-                            lease: next,
-                            check_waiters: false,
-                        };
-                    }
+                    None => return Successor::Waiter,
                 },
                 Err(_) => return Successor::Store(lease),
             }
         }
     }
 
-    /// Notes that the store's queue was read after `then`. Waiters in it decide whether the lease may stay in
-    /// this process.
-    pub(crate) fn has_looked(&self, key: &str, token: Token, then: Moment, somebody_waits: bool) {
-        let slots = lock(&self.slots);
-        if let Some(slot) = slots.active.get(key)
-            && let KeyState::Held(lease) = &slot.known
-            && lease.token == token
-        {
-            lease.has_looked(then, somebody_waits);
-        }
-    }
-
-    /// Makes the lease of the first living waiter. The flag says whether it is time to ask the store who else
-    /// waits.
-    fn successor(
-        self: &Arc<Self>,
-        lease: &Arc<ActiveLease>,
-    ) -> Option<(Waiter, Arc<ActiveLease>, bool)> {
+    /// Makes the lease of the first living waiter.
+    fn successor(self: &Arc<Self>, lease: &Arc<ActiveLease>) -> Option<(Waiter, Arc<ActiveLease>)> {
         if self.is_draining() || !lease.cooldown().is_zero() {
             return None;
         }
@@ -93,12 +61,11 @@ impl Queue {
         }
         let number = first_in_line(slot)?;
         let (waiter, next) = hand_over(slot, lease, number)?;
-        let looks = !slot.queue.is_empty() && next.looks_around();
         let stalled = slot.plan_check();
         drop(slots);
         self.track_successor(lease, &next);
         self.check_at(&lease.key, stalled);
-        Some((waiter, next, looks))
+        Some((waiter, next))
     }
 
     /// Has the keeper renew the next lease in place of this one. The queue must not be locked.

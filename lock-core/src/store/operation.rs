@@ -24,12 +24,6 @@ pub(crate) enum Operation {
     /// Replaces the token by a closed value, which no client can extend or release, for the cooldown.
     /// Otherwise as [`Release`](Operation::Release).
     Cool(Release, Duration),
-    /// Answers whether the key's queue of waiters has an entry.
-    ///
-    /// From the answer on the lease may pass from task to task of its process up to
-    /// [`MOST`](crate::lease::cohort::MOST) times more. The store keeps the fencing tokens of these tasks
-    /// from every other lease.
-    Look(Release),
     /// A question to one node of a quorum.
     Vote(VoteOperation),
 }
@@ -44,8 +38,7 @@ impl Operation {
             Operation::Release(release)
             | Operation::Vacate(release)
             | Operation::Leave(release)
-            | Operation::Cool(release, _)
-            | Operation::Look(release) => &release.key,
+            | Operation::Cool(release, _) => &release.key,
             Operation::Vote(vote) => vote.key(),
         }
     }

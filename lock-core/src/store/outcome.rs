@@ -14,8 +14,6 @@ pub(crate) enum Outcome {
     /// One answer for each extension, in order.
     Extended(Vec<Extended>),
     Released(Released),
-    /// Whether the queue of waiters has an entry.
-    Waiting(bool),
     /// The answer of one node of a quorum.
     Vote(VoteOutcome),
     /// Not done, or not known to be done.

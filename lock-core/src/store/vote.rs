@@ -35,7 +35,7 @@ pub(crate) enum VoteOperation {
     /// majority.
     /// `None`: withdraws any vote of the lease.
     Withdraw(Release, Withdrawal, Option<UpTo>),
-    /// Sets more fencing tokens aside, and says whether anybody stands in the queue of waiters.
+    /// Raises the register to the number of a lease, where the node has the key for it.
     Reserve(Reserve),
 }
 
@@ -127,7 +127,8 @@ pub(crate) enum VoteOutcome {
         /// a newer vote of the lease on this node.
         repeated: bool,
     },
-    Reserved(Reserved),
+    /// Where the lease has the key, the register has at least the number.
+    Reserved,
     /// The question was not sent.
     NotAsked,
 }
@@ -201,14 +202,6 @@ pub(crate) enum Vote {
     Yields,
     /// The node came back without data, and does not vote for this long.
     Empty(Duration),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reserved {
-    NobodyWaits,
-    SomebodyWaits,
-    /// Nothing is set aside: the key is not the lease's.
-    NotOurs,
 }
 
 #[cfg(test)]

@@ -174,7 +174,6 @@ on_every_store! {
         the_last_waiter_that_is_aborted_leaves_the_lock_free,
         a_lease_with_a_cooldown_is_not_passed_on,
         a_lease_of_another_length_is_not_passed_on,
-        while_no_other_process_waits_a_lease_stays_in_its_process,
         no_process_starves_behind_the_tasks_of_another,
     }
     reentry {

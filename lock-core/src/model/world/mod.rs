@@ -88,11 +88,8 @@ pub(in crate::model) enum Message {
     Vacate(Name, Option<u64>),
     /// A release with a cooldown.
     Cool(Name, Option<u64>),
-    /// Whether anybody waits; the fencing token that the lease is at.
-    LookAround(Name, u64, Moment),
     /// A key that was given away goes to the next, if it is free.
     LookAfter(u8),
-    Looked(Name, Moment, bool),
     Push(Push<Name>),
 }
 

@@ -71,27 +71,6 @@ impl World {
                 Ok(())
             }
             Message::Cool(name, fence) => self.cools(name, fence, limits),
-            Message::LookAround(name, fence, sent) => {
-                let fault = limits.fault;
-                let waits = self.server.look_around(0, fence, fault);
-                let tenure = self.processes[usize::from(name.process)].tenure.as_ref();
-                if tenure.is_some_and(|tenure| tenure.name == name) {
-                    self.net.push(Message::Looked(name, sent, waits));
-                }
-                Ok(())
-            }
-            Message::Looked(name, sent, waits) => {
-                let now = self.now();
-                let tenure = self.processes[usize::from(name.process)].tenure.as_mut();
-                let then = match limits.has(Fault::CountBeginsAtTheAnswer) {
-                    true => now,
-                    false => sent,
-                };
-                if !waits && let Some(tenure) = tenure.filter(|tenure| tenure.name == name) {
-                    tenure.begins_anew(then);
-                }
-                Ok(())
-            }
             Message::LookAfter(process) => {
                 let nobody = Name { process, lease: 0 };
                 self.serve(limits, &[nobody], |server, around| {

@@ -25,7 +25,7 @@ impl World {
             if self.passes_over_the_queue(index, &next) {
                 return Err(Wrong::PassedOverTheQueue);
             }
-            return self.goes_on(index, next);
+            return self.holds(index, next);
         }
         match tenure.lease.close(now) {
             Phase::Held | Phase::Lost(_) => {
@@ -35,17 +35,6 @@ impl World {
         }
         self.promote(index, limits);
         Ok(())
-    }
-
-    /// The lease is the next task's. Before the count is over it is looked for others who wait.
-    fn goes_on(&mut self, index: u8, mut next: Tenure) -> Result<(), Wrong> {
-        let now = self.now();
-        let waits = self.processes[usize::from(index)].line > 0;
-        if waits && next.looks_around(now) {
-            let look = Message::LookAround(next.name, next.fence, now);
-            self.net.push(look);
-        }
-        self.holds(index, next)
     }
 
     /// Whether another process stands in the queue that may expect to have its turn by now: more

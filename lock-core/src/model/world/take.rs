@@ -100,9 +100,9 @@ impl World {
         self.server.forget_what_ran_out();
         let now = self.now();
         self.net.retain(|message| match message {
-            Message::Ask(_, sent, _)
-            | Message::Extend(_, sent, _)
-            | Message::LookAround(_, _, sent) => now.since(*sent) <= LONGEST_TRIP,
+            Message::Ask(_, sent, _) | Message::Extend(_, sent, _) => {
+                now.since(*sent) <= LONGEST_TRIP
+            }
             _ => true,
         });
     }

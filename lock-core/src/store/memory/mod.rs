@@ -69,7 +69,6 @@ impl MemoryStore {
             Operation::Vacate(release) => state.vacate(&release, now),
             Operation::Leave(release) => state.leave(&release, now),
             Operation::Cool(release, cooldown) => state.cool(&release, cooldown, now),
-            Operation::Look(lease) => (Outcome::Waiting(state.has_waiters(&lease.key)), None),
             Operation::Vote(vote) => state.vote(vote, now, self.clock.unix_micros()),
         };
         drop(state);

@@ -9,7 +9,7 @@ use crate::base::clock::Moment;
 use crate::base::fence::FencingToken;
 use crate::base::token::{Address, Token};
 use crate::lease::Refusal;
-use crate::lease::cohort::{GAP, MOST_IN_ALL};
+use crate::lease::cohort::{GAP, MOST};
 use crate::lease::deadline::GRANT;
 use crate::store::{
     Acquire, Event, Events, Extended, Extension, Failure, News, Outcome, Release, Released,
@@ -210,10 +210,6 @@ impl State {
         (Outcome::Released(released), wake)
     }
 
-    pub(super) fn has_waiters(&self, key: &str) -> bool {
-        self.queues.contains_key(key)
-    }
-
     /// Sets the key, whatever it holds.
     pub(super) fn set(&mut self, key: &Arc<str>, owner: Owner, expires: Moment) {
         self.keys.insert(Arc::clone(key), Entry { owner, expires });
@@ -321,7 +317,7 @@ impl State {
     /// reported, and the clock of the fencing tokens is not the clock that ended it.
     fn ran_out(&mut self, owner: Owner) {
         if let Owner::Lease(_) = owner {
-            self.mark += u64::from(MOST_IN_ALL);
+            self.mark += u64::from(MOST);
         }
     }
 }
@@ -372,7 +368,7 @@ mod tests {
                 state.acquire(&ask(&other.to_string()), later, 5_000);
             }
             let next = fence(&state.acquire(&ask("k"), later, 5_000).0);
-            assert!(next > first + u64::from(MOST_IN_ALL), "{next} {first}");
+            assert!(next > first + u64::from(MOST), "{next} {first}");
         }
     }
 

@@ -10,7 +10,7 @@ use crate::lease::Refusal;
 use crate::lease::cohort::GAP;
 use crate::lease::deadline::GRANT;
 use crate::store::vote::{
-    Joined, Propose, Reserve, Reserved, UpTo, Vote, VoteOperation, VoteOutcome, Withdrawal, accepts,
+    Joined, Propose, Reserve, UpTo, Vote, VoteOperation, VoteOutcome, Withdrawal, accepts,
 };
 use crate::store::{Event, News, Outcome, Release, Released};
 
@@ -47,7 +47,8 @@ impl State {
                 self.withdraw(&release, how, up_to, now)
             }
             VoteOperation::Reserve(reserve) => {
-                (VoteOutcome::Reserved(self.reserve(&reserve, now)), None)
+                self.reserve(&reserve, now);
+                (VoteOutcome::Reserved, None)
             }
         };
         (Outcome::Vote(outcome), wake)
@@ -156,10 +157,10 @@ impl State {
         })
     }
 
-    fn reserve(&mut self, reserve: &Reserve, now: Moment) -> Reserved {
+    fn reserve(&mut self, reserve: &Reserve, now: Moment) {
         match self.live(&reserve.key, now) {
             Some((Owner::Lease(owner), _)) if owner == reserve.token => {}
-            _ => return Reserved::NotOurs,
+            _ => return,
         }
         let accepted = &mut self.registers.accepted;
         let register = accepted
@@ -167,11 +168,6 @@ impl State {
             .or_insert((reserve.number, reserve.token));
         if register.0 < reserve.number {
             *register = (reserve.number, reserve.token);
-        }
-        if self.has_waiters(&reserve.key) {
-            Reserved::SomebodyWaits
-        } else {
-            Reserved::NobodyWaits
         }
     }
 

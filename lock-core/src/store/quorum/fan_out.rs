@@ -103,6 +103,7 @@ impl FanOut {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Released;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[tokio::test]
@@ -115,7 +116,7 @@ mod tests {
                 if node == 1 {
                     std::future::pending::<()>().await;
                 }
-                Outcome::Waiting(false)
+                Outcome::Released(Released::Yes)
             });
             (node, answer)
         });

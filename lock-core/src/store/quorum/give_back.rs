@@ -1,16 +1,15 @@
-//! Giving a lock back, everywhere; and setting fencing tokens aside for one that goes on.
+//! Gives a lock back on every node.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Quorum;
 use super::fan_out::FanOut;
-use super::proposal_number;
 use super::tally;
 use super::undo::Undoing;
 use super::vote_ledger::contains;
 use crate::lease::backoff::jitter;
-use crate::store::vote::{Reserve, Reserved, VoteOperation, VoteOutcome, Withdrawal};
+use crate::store::vote::{VoteOperation, VoteOutcome, Withdrawal};
 use crate::store::{Failure, Lane, Operation, Outcome, Release, Released};
 
 /// After a majority has confirmed a release, the caller waits so long for the other nodes that are up. If the
@@ -115,45 +114,6 @@ impl Quorum {
                 "less than a majority of the nodes confirmed the release",
             )),
         }
-    }
-
-    /// Has a majority set more numbers aside for a lease that goes on, and asks whether anybody waits.
-    pub(super) async fn reserve(self: &Arc<Self>, release: Release, lane: Lane) -> Outcome {
-        let Some(fence) = release.fence else {
-            return Outcome::Failed(Failure::refused(
-                "a lease without a fencing token cannot go on",
-            ));
-        };
-        let register = proposal_number::register_of(&release.key);
-        let number = proposal_number::reserved(fence);
-        self.numbers.saw(register, number);
-        if let Some(ledger) = self.leases.of(release.token) {
-            ledger.note_number(number);
-        }
-        let asked = self.up().map(|(place, node)| {
-            let reserve = VoteOperation::Reserve(Reserve {
-                key: Arc::clone(&release.key),
-                token: release.token,
-                register,
-                number,
-            });
-            (place, node.ask(Operation::Vote(reserve), lane))
-        });
-        let overdue = self.timers.now() + self.patience(release.ttl);
-        let mut answers = FanOut::new(asked).until(&self.timers, overdue);
-        let (mut reserved, mut waits) = (0, false);
-        while let Some((_, outcome)) = answers.next().await {
-            let Outcome::Vote(VoteOutcome::Reserved(answer)) = outcome else {
-                continue;
-            };
-            waits |= answer == Reserved::SomebodyWaits;
-            reserved += usize::from(answer != Reserved::NotOurs);
-            // Whoever waits stands in the queues of a majority: one of these has him.
-            if reserved >= self.quorum() {
-                return Outcome::Waiting(waits);
-            }
-        }
-        Outcome::Failed(Failure::refused("too few nodes could be asked who waits"))
     }
 }
 

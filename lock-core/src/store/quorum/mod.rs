@@ -163,7 +163,6 @@ impl Store for QuorumStore {
             | Operation::Vacate(_)
             | Operation::Leave(_)
             | Operation::Cool(..) => Box::pin(quorum.give_back(operation, lane)),
-            Operation::Look(release) => Box::pin(quorum.reserve(release, lane)),
             Operation::Vote(_) => Box::pin(std::future::ready(Outcome::Failed(Failure::refused(
                 "a quorum is no node of another one",
             )))),

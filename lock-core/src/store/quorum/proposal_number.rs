@@ -44,12 +44,6 @@ pub(super) fn first_fence(number: u64) -> Option<FencingToken> {
     FencingToken::new(number.checked_sub(BLOCK)?)
 }
 
-/// Up to where tokens are set aside when the lease at `fence` may go on within its process: the rest
-/// of this count, and another one.
-pub(super) fn reserved(fence: FencingToken) -> u64 {
-    u64::from(fence) + 2 * BLOCK
-}
-
 /// What one manager knows of numbers.
 pub(super) struct ProposalNumbers {
     /// From this process's clock in microseconds to the servers'.
@@ -130,12 +124,6 @@ mod tests {
         let year = 365 * 86_400 * 1_000_000;
         numbers.set_clock(vec![1_000, 1_005, year, 995, -year]);
         assert_eq!(numbers.propose(0, NOW), 5_000_000 + 1_000 + BLOCK);
-    }
-
-    #[test]
-    fn what_a_lease_sets_aside_covers_two_counts_of_its_process() {
-        let fence = FencingToken::new(1_000).unwrap();
-        assert_eq!(reserved(fence), 1_000 + 2 * BLOCK);
     }
 
     #[test]

@@ -13,7 +13,6 @@ mod handed_off;
 mod health;
 mod keeper_connection;
 mod keyspace;
-mod look;
 mod native_acquire;
 mod nodes;
 mod poll;
@@ -174,7 +173,6 @@ impl RedisStore {
             Operation::Cool(release, cooldown) => {
                 self.give_back(release, Ending::Cool(*cooldown), on).await
             }
-            Operation::Look(lease) => self.look(lease, on).await,
             Operation::Vote(vote) => self.vote(vote, on).await,
         }
     }

@@ -108,15 +108,6 @@ fn millis(left: i64) -> Option<Duration> {
     u64::try_from(left).ok().map(Duration::from_millis)
 }
 
-/// Whether there is a queue: it is gone when its last waiter is.
-pub(super) fn waiting(answer: &Value) -> Outcome {
-    match answer {
-        Value::Int(0) => Outcome::Waiting(false),
-        Value::Int(1) => Outcome::Waiting(true),
-        _ => not_understood(),
-    }
-}
-
 /// Whether a release has given the key to a waiter.
 pub(super) fn was_given(answer: &Value) -> bool {
     matches!(answer, Value::Int(3 | 4))

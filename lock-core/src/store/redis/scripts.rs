@@ -35,7 +35,6 @@ script!(COOL, "one_server.lua", "common.lua", "cool.lua");
 script!(VACATE, "one_server.lua", "common.lua", "vacate.lua");
 script!(EXTEND, "extend.lua");
 script!(BATCH, "one_server.lua", "common.lua", "batch.lua");
-script!(RESERVE, "one_server.lua", "common.lua", "reserve.lua");
 script!(JOIN, "register_node.lua");
 script!(
     PROPOSE,

@@ -10,8 +10,8 @@ use crate::base::clock::ServerTime;
 use crate::lease::Refusal;
 use crate::lease::cohort::GAP;
 use crate::store::vote::{
-    BLOCK, Join, Joined, Propose, Reserve, Reserved, UpTo, Vote, VoteOperation, VoteOutcome,
-    Welcome, Withdrawal,
+    BLOCK, Join, Joined, Propose, Reserve, UpTo, Vote, VoteOperation, VoteOutcome, Welcome,
+    Withdrawal,
 };
 use crate::store::{Failure, Outcome, Release, Released};
 use std::time::Duration;
@@ -30,10 +30,7 @@ impl RedisStore {
             VoteOperation::Withdraw(release, how, up_to) => {
                 self.withdraw(release, *how, *up_to, on).await?
             }
-            VoteOperation::Reserve(reserve) => self
-                .set_aside(reserve, on)
-                .await?
-                .map(VoteOutcome::Reserved),
+            VoteOperation::Reserve(reserve) => self.set_aside(reserve, on).await?,
         };
         Ok(outcome.map_or_else(|| Outcome::Failed(Failure::not_understood()), Outcome::Vote))
     }
@@ -130,17 +127,14 @@ impl RedisStore {
         &self,
         reserve: &Reserve,
         on: &Connection,
-    ) -> Result<Option<Reserved>, Trouble> {
+    ) -> Result<Option<VoteOutcome>, Trouble> {
         let lock = self.names.lock(&reserve.key);
-        let queue = self.names.queue(&reserve.key);
-        let keys = [lock.as_str(), self.names.registers(), queue.as_str()];
+        let keys = [lock.as_str(), self.names.registers()];
         let token = reserve.token.text();
         let register = reserve.register.to_string();
         let arguments = [token.as_str(), &register, &sixteen_digits(reserve.number)];
         Ok(match scripts::SET_ASIDE.run(on, &keys, &arguments).await? {
-            Value::Int(0) => Some(Reserved::NotOurs),
-            Value::Int(1) => Some(Reserved::NobodyWaits),
-            Value::Int(2) => Some(Reserved::SomebodyWaits),
+            Value::Int(0 | 1) => Some(VoteOutcome::Reserved),
             _ => None,
         })
     }

@@ -28,8 +28,6 @@ pub(super) enum Fault {
     AnEmptyNodeVotes,
     /// A lease that is proposed to a node once more, while it is held, takes the key from whoever has it.
     ARejoiningLeaseTakesTheKey,
-    /// Tokens are set aside by a node where the lease's key is not.
-    SetAsideForAnybody,
     // The client's side.
     /// Less than a majority is enough.
     AMinorityIsEnough,
@@ -51,8 +49,6 @@ pub(super) enum Fault {
     WhatIsBeingUndoneIsRenewed,
     /// The client's clock is not looked at between the first question and the grant.
     GrantedAfterTheDeadline,
-    /// Tokens count as set aside when less than a majority has done so.
-    SetAsideByAMinority,
     /// Numbers go up by one, and are not like the time.
     NumbersAreCounted,
 }

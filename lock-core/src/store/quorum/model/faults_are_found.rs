@@ -46,11 +46,6 @@ const FORGETTING: Limits = Limits {
     restarts: true,
     ..ONCE
 };
-const GOING_ON: Limits = Limits {
-    leases: [2, 0, 0],
-    sets_aside: true,
-    ..PLAIN
-};
 
 found! {
     a_number_that_is_accepted_twice: AnEqualNumberIsAccepted, is_not_higher, ONCE;
@@ -72,8 +67,6 @@ found! {
         RejoinsBesideAnUndoing, two_hold, Limits { rejoins: 1, ..ASKING_AGAIN };
     a_rejoining_lease_that_takes_the_key: ARejoiningLeaseTakesTheKey, two_hold, REJOINING;
     a_grant_after_the_deadline: GrantedAfterTheDeadline, two_hold, ONCE;
-    tokens_set_aside_by_a_minority: SetAsideByAMinority, is_not_higher, GOING_ON;
-    tokens_set_aside_where_the_key_is_anothers: SetAsideForAnybody, is_not_higher, GOING_ON;
 }
 
 /// Prints what happens, step by step, with every node's number after it.

@@ -3,7 +3,7 @@
 
 use super::fault::{Fault, Rule};
 use super::world::{CLIENTS, Limits};
-use crate::store::vote::{BLOCK, accepts};
+use crate::store::vote::accepts;
 
 /// Whose a lock or a number is. A lease that nobody counts on and that sends nothing more is nobody's
 /// in particular.
@@ -177,15 +177,11 @@ impl Node {
         self.propose(token, number, limits)
     }
 
-    /// Raises the register for a lease that goes on from task to task. Whether it has.
-    pub(super) fn set_aside(&mut self, token: Token, number: u16, limits: &Limits) -> bool {
-        if !self.has(token) && !limits.has(Fault::SetAsideForAnybody) {
-            return false;
-        }
-        if self.register.is_none_or(|(highest, _)| highest < number) && self.has(token) {
+    /// Raises the register to the number of a lease that has the key.
+    pub(super) fn set_aside(&mut self, token: Token, number: u16) {
+        if self.has(token) && self.register.is_none_or(|(highest, _)| highest < number) {
             self.register = Some((number, token));
         }
-        true
     }
 
     /// Its server came back without its data.
@@ -194,9 +190,4 @@ impl Node {
         self.register = None;
         self.kept_out = true;
     }
-}
-
-/// How many numbers a lease may use for its tasks.
-pub(super) fn block() -> u16 {
-    u16::try_from(BLOCK).expect("small")
 }

@@ -8,9 +8,7 @@ use super::node::{Answer, Node, Token};
 use super::worlds::PLAIN;
 use crate::base::clock::Clock;
 use crate::base::token::{Address, TokenSource};
-use crate::store::vote::{
-    Propose, Reserve, Reserved, Vote, VoteOperation, VoteOutcome, Withdrawal,
-};
+use crate::store::vote::{Propose, Reserve, Vote, VoteOperation, VoteOutcome, Withdrawal};
 use crate::store::{Acquire, Lane, MemoryStore, Operation, Outcome, Queueing, Release, Store};
 
 const TTL: Duration = Duration::from_secs(60);
@@ -44,7 +42,10 @@ fn of_the_model(node: &mut Node, client: usize, asked: Asked) -> String {
             node.withdraw(token);
             format!("{had}")
         }
-        Asked::SetAside(number) => format!("{}", node.set_aside(token, number, &PLAIN)),
+        Asked::SetAside(number) => {
+            node.set_aside(token, number);
+            "set aside".to_owned()
+        }
     }
 }
 
@@ -94,7 +95,7 @@ async fn of_the_store(
         VoteOutcome::Withdrawn { released, .. } => {
             format!("{}", released == crate::store::Released::Yes)
         }
-        VoteOutcome::Reserved(reserved) => format!("{}", reserved != Reserved::NotOurs),
+        VoteOutcome::Reserved => "set aside".to_owned(),
         other => panic!("{other:?}"),
     }
 }

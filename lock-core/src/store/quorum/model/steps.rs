@@ -71,14 +71,6 @@ pub(super) enum Step {
         client: usize,
         node: usize,
     },
-    /// A lease that goes on from task to task sets tokens aside.
-    SetAside {
-        client: usize,
-    },
-    SetAsideAt {
-        client: usize,
-        node: usize,
-    },
     /// The key goes.
     Expire {
         node: usize,
@@ -152,14 +144,6 @@ impl World {
     }
 
     fn steps_of_who_holds(&self, client: usize, limits: &Limits, steps: &mut Vec<Step>) {
-        let it = &self.clients[client];
-        if it.setting_aside {
-            let waits = |node: &usize| self.nodes[*node].with[client].ballot.is_none();
-            let at = |node| Step::SetAsideAt { client, node };
-            steps.extend((0..NODES).filter(waits).map(at));
-        } else if limits.sets_aside && it.rounds == 0 {
-            steps.push(Step::SetAside { client });
-        }
         let token = Token::Current(u8::try_from(client).expect("small"));
         let old = |node: &usize| self.nodes[*node].has(token) && !self.nodes[*node].keeps(token);
         steps.extend(

@@ -1,11 +1,10 @@
 //! What comes of a step.
 
 use super::fault::Fault;
-use super::node::{Answer, Lock, Straggler, Token, Way, block};
+use super::node::{Answer, Lock, Straggler, Token, Way};
 use super::steps::Step;
-use super::world::{Client, Era, Limits, NODES, Phase, World, Wrong};
+use super::world::{Client, Era, Limits, Phase, World, Wrong};
 use crate::store::quorum::proposal_number;
-use crate::store::quorum::tally::quorum;
 
 fn current(client: usize) -> Token {
     Token::Current(u8::try_from(client).expect("small"))
@@ -56,11 +55,6 @@ impl World {
                 world.nodes[node].lock = Some(Lock { token, stale });
             }
             Step::Rejoin { client, node } => world.rejoin(client, node),
-            Step::SetAside { client } => {
-                let it = &mut world.clients[client];
-                (it.setting_aside, it.rounds) = (true, 1);
-            }
-            Step::SetAsideAt { client, node } => world.set_aside_at(client, node, limits),
             Step::Expire { node } => world.nodes[node].lock = None,
             Step::RestartEmpty { node } => world.restart_empty(node, limits),
             Step::TimeGoesOn => world.era = Era::After,
@@ -106,7 +100,7 @@ impl World {
                 };
             }
             Way::Aside(number) => {
-                at.set_aside(current(client), number, limits);
+                at.set_aside(current(client), number);
                 at.with[client].way = Way::Nothing;
             }
             Way::Nothing | Way::Answered(..) => {}
@@ -148,7 +142,7 @@ impl World {
                 }
             }
             Way::Rejoin(number) => drop(self.nodes[node].rejoin(token, number, limits)),
-            Way::Aside(number) => drop(self.nodes[node].set_aside(token, number, limits)),
+            Way::Aside(number) => self.nodes[node].set_aside(token, number),
             _ => self.nodes[node].withdraw(token),
         }
         if !straggler.current {
@@ -277,7 +271,6 @@ impl World {
             era: Era::Before,
             number: 0,
             seen: if asks_again { it.seen } else { 0 },
-            setting_aside: false,
         };
     }
 
@@ -292,28 +285,6 @@ impl World {
             });
         }
         between.way = Way::Rejoin(number);
-    }
-
-    fn set_aside_at(&mut self, client: usize, node: usize, limits: &Limits) {
-        let number = self.clients[client].number + block();
-        let aside = self.nodes[node].set_aside(current(client), number, limits);
-        // Only that it has been asked, and what it said.
-        self.nodes[node].with[client].ballot = Some(if aside {
-            Answer::Accepted(number)
-        } else {
-            Answer::Empty
-        });
-        let has = |node: &&super::node::Node| {
-            matches!(node.with[client].ballot, Some(Answer::Accepted(_)))
-        };
-        let enough = if limits.has(Fault::SetAsideByAMinority) {
-            1
-        } else {
-            quorum(NODES)
-        };
-        if self.nodes.iter().filter(has).count() >= enough {
-            self.may_use_more(client);
-        }
     }
 
     fn restart_empty(&mut self, node: usize, limits: &Limits) {

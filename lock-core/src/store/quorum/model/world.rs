@@ -1,7 +1,7 @@
 //! The world of the model: three nodes, clients, and what is on its way between them.
 
 use super::fault::{Fault, Rule};
-use super::node::{Answer, Node, Token, Way, block};
+use super::node::{Answer, Node, Token, Way};
 use crate::lease::Refusal;
 use crate::store::quorum::proposal_number;
 use crate::store::quorum::tally::{self, Ballot, Decision, decide};
@@ -36,8 +36,6 @@ pub(super) struct Limits {
     pub(super) copies: u8,
     /// Whether a server comes back empty.
     pub(super) restarts: bool,
-    /// Whether leases that are held set more tokens aside, once.
-    pub(super) sets_aside: bool,
     /// Those of the nodes, for who believes in them.
     pub(super) clocks: [u16; NODES],
     pub(super) rule: Rule,
@@ -89,7 +87,6 @@ pub(super) struct Client {
     pub(super) number: u16,
     /// The highest number that it has heard of.
     pub(super) seen: u16,
-    pub(super) setting_aside: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -123,7 +120,6 @@ impl World {
             era: Era::Before,
             number: 0,
             seen: 0,
-            setting_aside: false,
         };
         Self {
             nodes: limits.clocks.map(Node::new),
@@ -203,17 +199,6 @@ impl World {
             node.with[client].ballot = None;
         }
         Ok(())
-    }
-
-    /// A majority has set more tokens aside.
-    pub(super) fn may_use_more(&mut self, client: usize) {
-        let it = &mut self.clients[client];
-        it.setting_aside = false;
-        it.number += block();
-        self.last = self.last.max(it.number);
-        for node in &mut self.nodes {
-            node.with[client].ballot = None;
-        }
     }
 
     /// The same world, however its nodes and its clients that are alike are numbered.

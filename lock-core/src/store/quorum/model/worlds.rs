@@ -15,7 +15,6 @@ pub(super) const PLAIN: Limits = Limits {
     apart: false,
     copies: 0,
     restarts: false,
-    sets_aside: false,
     clocks: [0; 3],
     rule: Rule::ClientsPropose,
     fault: None,
@@ -240,7 +239,6 @@ fn a_lease_that_is_held_is_taken_by_the_node_that_was_without_it() {
         Limits {
             rounds: 1,
             rejoins: 2,
-            sets_aside: true,
             ..REJOINING
         },
         Limits {
@@ -259,22 +257,5 @@ fn a_lease_that_is_held_is_taken_by_the_node_that_was_without_it() {
     ];
     for limits in small_or(&large, REJOINING) {
         holds("rejoining", &limits);
-    }
-}
-
-#[test]
-fn leases_go_on_from_task_to_task() {
-    let once = Limits {
-        sets_aside: true,
-        guesses: AHEAD,
-        ..ONCE
-    };
-    let large = [Limits {
-        sets_aside: true,
-        guesses: AHEAD,
-        ..PLAIN
-    }];
-    for limits in small_or(&large, once) {
-        holds("set aside", &limits);
     }
 }

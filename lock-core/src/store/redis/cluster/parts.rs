@@ -89,9 +89,7 @@ impl RedisStore {
                 Ok(Outcome::Released(Released::Absent))
             }
             // About one key as they are.
-            Operation::Look(_) | Operation::Extend(_) | Operation::Vote(_) => {
-                Ok(reply::not_understood())
-            }
+            Operation::Extend(_) | Operation::Vote(_) => Ok(reply::not_understood()),
         }
     }
 
