@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use super::{ActiveLease, State};
+use super::{ActiveLease, LeaseState};
 use crate::base::sync::lock;
 use crate::lease::{LeaseOptions, Phase};
 
@@ -44,7 +44,7 @@ impl ActiveLease {
     #[must_use]
     pub(crate) fn leave(&self, options: LeaseOptions) -> bool {
         let mut state = lock(&self.state);
-        let State { lease, bodies, .. } = &mut *state;
+        let LeaseState { lease, bodies, .. } = &mut *state;
         let Some(bodies) = bodies else {
             return false;
         };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{ActiveLease, State};
+use super::{ActiveLease, LeaseState};
 use crate::base::error::Error;
 use crate::base::sync::{lock, wake_all};
 use crate::lease::{Loss, Phase};
@@ -40,7 +40,7 @@ impl ActiveLease {
     pub(crate) fn close(&self) -> Closed {
         let now = self.now();
         let mut state = lock(&self.state);
-        let State { lease, bodies, .. } = &mut *state;
+        let LeaseState { lease, bodies, .. } = &mut *state;
         lease.observe(now);
         if lease.phase() == Phase::Held
             && let Some(bodies) = bodies

@@ -34,12 +34,12 @@ pub(crate) struct ActiveLease {
     pub(crate) key: Arc<str>,
     pub(crate) token: Token,
     clock: Clock,
-    state: Mutex<State>,
+    state: Mutex<LeaseState>,
     /// The time at which the keeper's schedule has this lease. Only written under the schedule's lock.
     pub(crate) scheduled: AtomicU64,
 }
 
-struct State {
+struct LeaseState {
     lease: Lease,
     fence: Option<FencingToken>,
     granted_at: Moment,
@@ -61,7 +61,7 @@ struct State {
     watch: Option<Weak<dyn HeldLong>>,
 }
 
-impl State {
+impl LeaseState {
     /// Whether a gap is due, in which clients of other libraries find the key free.
     fn leaves_a_gap(&self, now: Moment) -> bool {
         let due = |fence| self.cohort.leaves_a_gap(fence, now);
@@ -80,7 +80,7 @@ impl ActiveLease {
             key: Arc::clone(key),
             token,
             clock: clock.clone(),
-            state: Mutex::new(State {
+            state: Mutex::new(LeaseState {
                 lease: Lease::new(options),
                 fence: None,
                 granted_at: Moment::FAR,

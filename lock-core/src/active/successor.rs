@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
-use super::{ActiveLease, State};
+use super::{ActiveLease, LeaseState};
 use crate::base::clock::Moment;
 use crate::base::sync::{WakerSet, lock, wake_all};
 use crate::lease::LeaseOptions;
@@ -25,7 +25,7 @@ impl ActiveLease {
             key: Arc::clone(&self.key),
             token: self.token,
             clock: self.clock.clone(),
-            state: Mutex::new(State {
+            state: Mutex::new(LeaseState {
                 lease,
                 fence: Some(fence),
                 granted_at: now,

@@ -30,14 +30,14 @@ use crate::lease::Loss;
 pub struct Run<C, F: Future> {
     // The body stands before the state, which owns the lock, because fields are dropped in order.
     body: Body<C, F>,
-    state: State,
+    state: RunState,
     // Returns whether the output means success, after which a cooldown applies.
     succeeded: fn(&F::Output) -> bool,
     on_lost: OnLost,
     release: ReleaseMode,
 }
 
-enum State {
+enum RunState {
     Acquiring(Acquiring<Ownership>),
     Running(Running),
     Releasing(BoxFuture<'static, Result<(), Error>>),
@@ -61,7 +61,7 @@ impl<C, F: Future> Run<C, F> {
     ) -> Self {
         Self {
             body,
-            state: State::Acquiring(acquiring),
+            state: RunState::Acquiring(acquiring),
             succeeded,
             on_lost,
             release,
@@ -109,11 +109,11 @@ where
         let this = self.get_mut();
         loop {
             match &mut this.state {
-                State::Acquiring(acquiring) => match ready!(acquiring.poll(context)) {
+                RunState::Acquiring(acquiring) => match ready!(acquiring.poll(context)) {
                     Ok(ownership) => {
                         let level = ownership.level();
                         level.within(|| this.body.start(ownership.handle()));
-                        this.state = State::Running(Running {
+                        this.state = RunState::Running(Running {
                             ownership,
                             level,
                             lost_waker: None,
@@ -122,35 +122,35 @@ where
                     Err(error) => {
                         // The body's arguments are dropped before the caller gets the error.
                         this.body.discard();
-                        this.state = State::Done;
+                        this.state = RunState::Done;
                         return Poll::Ready(Err(error));
                     }
                 },
-                State::Running(running) => {
+                RunState::Running(running) => {
                     let (body, succeeded) = (&mut this.body, this.succeeded);
                     let outcome = ready!(running.poll(body, this.on_lost, succeeded, context));
-                    let State::Running(Running { ownership, .. }) =
-                        std::mem::replace(&mut this.state, State::Done)
+                    let RunState::Running(Running { ownership, .. }) =
+                        std::mem::replace(&mut this.state, RunState::Done)
                     else {
                         unreachable!("the match above checked the state");
                     };
                     match outcome {
                         Err(loss) => return Poll::Ready(Err(ownership.loss_error(loss))),
                         Ok(succeeded) => match ownership.end(succeeded, this.release) {
-                            Some(release) => this.state = State::Releasing(release),
+                            Some(release) => this.state = RunState::Releasing(release),
                             None => return Poll::Ready(Ok(this.body.take_output())),
                         },
                     }
                 }
-                State::Releasing(release) => {
+                RunState::Releasing(release) => {
                     if let Err(error) = ready!(release.as_mut().poll(context)) {
                         // The work is done, so a failed release does not change its result.
                         log_failed_release(&error);
                     }
-                    this.state = State::Done;
+                    this.state = RunState::Done;
                     return Poll::Ready(Ok(this.body.take_output()));
                 }
-                State::Done => panic!("`Run` was polled after it was done"),
+                RunState::Done => panic!("`Run` was polled after it was done"),
             }
         }
     }
@@ -200,10 +200,10 @@ impl Running {
 impl<C, F: Future> fmt::Debug for Run<C, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &self.state {
-            State::Acquiring(_) => "acquiring",
-            State::Running(_) => "running",
-            State::Releasing(_) => "releasing",
-            State::Done => "done",
+            RunState::Acquiring(_) => "acquiring",
+            RunState::Running(_) => "running",
+            RunState::Releasing(_) => "releasing",
+            RunState::Done => "done",
         };
         f.debug_struct("Run")
             .field("state", &state)

@@ -29,10 +29,10 @@ use super::sync::lock;
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Default)]
-pub struct ManualClock(Arc<Shared>);
+pub struct ManualClock(Arc<Clocked>);
 
 #[derive(Default)]
-struct Shared {
+struct Clocked {
     nanos: AtomicU64,
     bells: Mutex<Vec<Weak<Notify>>>,
 }

@@ -40,10 +40,10 @@ pub(crate) struct Keeper {
     pub(crate) timers: Arc<Timers>,
     /// The time after which an operation of the keeper counts as not answered.
     operation_timeout: Duration,
-    state: Mutex<State>,
+    state: Mutex<KeeperState>,
 }
 
-struct State {
+struct KeeperState {
     schedule: Schedule,
     guards: usize,
     /// Tasks for the thread to begin.
@@ -76,7 +76,7 @@ impl Keeper {
         Arc::new(Self {
             timers,
             operation_timeout,
-            state: Mutex::new(State {
+            state: Mutex::new(KeeperState {
                 schedule: Schedule::default(),
                 guards: 0,
                 tasks: Vec::new(),
@@ -158,7 +158,7 @@ impl Keeper {
         self.timers.ring();
     }
 
-    fn less_to_do(&self, mut state: MutexGuard<'_, State>) {
+    fn less_to_do(&self, mut state: MutexGuard<'_, KeeperState>) {
         let waiting = state.idle_waiters();
         let closing = state.closing;
         drop(state);
@@ -170,7 +170,7 @@ impl Keeper {
     }
 }
 
-impl State {
+impl KeeperState {
     fn load(&self) -> Load {
         Load {
             guards: self.guards,
@@ -188,9 +188,9 @@ impl State {
     }
 }
 
-impl std::fmt::Debug for State {
+impl std::fmt::Debug for KeeperState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("State")
+        f.debug_struct("KeeperState")
             .field("schedule", &self.schedule)
             .field("load", &self.load())
             .finish_non_exhaustive()
