@@ -134,3 +134,34 @@ fn named_layers(code: &str) -> Vec<String> {
     };
     code.split("crate::").skip(1).map(name).collect()
 }
+
+/// The largest number of lines of a source file.
+const MOST_LINES: usize = 400;
+
+#[test]
+fn no_file_of_the_libraries_is_too_long() {
+    let mut long = Vec::new();
+    for library in ["lock-core", "lock-macros", "lock-tower"] {
+        for (file, lines) in lines_under(&source_of(library)) {
+            if lines > MOST_LINES {
+                long.push(format!("{file}: {lines} lines"));
+            }
+        }
+    }
+    assert!(long.is_empty(), "split:\n{}", long.join("\n"));
+}
+
+fn lines_under(folder: &Path) -> BTreeMap<String, usize> {
+    let mut lines = BTreeMap::new();
+    let mut paths = vec![folder.to_owned()];
+    while let Some(path) = paths.pop() {
+        if path.is_dir() {
+            let entries = fs::read_dir(&path).expect("a folder");
+            paths.extend(entries.map(|entry| entry.expect("an entry").path()));
+        } else {
+            let text = fs::read_to_string(&path).expect("a file");
+            lines.insert(path.display().to_string(), text.lines().count());
+        }
+    }
+    lines
+}
