@@ -1,8 +1,9 @@
 //! Distributed locks that are hard to get wrong.
 //!
-//! A lock here is a *lease* with a deadline that renews itself while you work, a *loss* that is
-//! noticed before the server may give the key away, and a *fencing token* that a database can check.
-//! It lives in Redis, or in the process for tests and single-process services.
+//! Each lock is a *lease* with a deadline, and the keeper renews it while you work. The owner
+//! notices a *loss* before the server may grant the key to another client. Each grant has a
+//! *fencing token* that a database can check. The locks are in Redis, or in the process for tests
+//! and single-process services.
 //!
 //! ```
 //! # #[cfg(feature = "macros")] mod example {
@@ -26,66 +27,78 @@
 //! # #[cfg(not(feature = "macros"))] fn main() {}
 //! ```
 //!
-//! # What is promised, and what is not
+//! # Promises and their limits
 //!
-//! * Two owners of one key never believe in it at the same time, whatever the network delays or the
-//!   processes pause, on one Redis that loses no data, whose clients release only their own locks,
-//!   and whose clock runs as fast as yours within 1 % without jumping ahead between a grant (to a
-//!   waiter: its last refusal) and the deadline.
-//! * [`Busy`](ErrorKind::Busy) is a fact; over several servers it can also mean that callers who asked at
-//!   once have split the votes. A store that does not answer is [`Unavailable`](ErrorKind::Unavailable), never
-//!   "busy"; so is a manager that is draining.
-//! * Loss is one-way, and noticed before the server may give the key away. A key that is deleted
-//!   from outside, a `FLUSHALL` or a failover gives it away at once: noticed at the next renewal, at
-//!   most the lesser of ttl/3 and 10 s later, or, where the lease is not renewed or no renewal is answered,
-//!   at its deadline. The owner that notices gives a free key to the first waiter.
-//!   A `FLUSHALL` on one server is told to owners and waiters at once. Waiters whose queue alone was deleted, or
-//!   whose owner is dead, ask when the lease would have ended, at the latest after 30 s.
-//! * Fencing tokens rise with every grant of a key. There are two exceptions, in which a token can be lower than
-//!   those before: the server's clock is set back, and an owner crashes or the server loses its data before the
-//!   clock has caught up; or a replica takes the server's place that lacks the last tokens and whose clock is behind.
-//! * A cancelled acquire leaves no key behind, at whichever await it is dropped (if the store is out
-//!   of reach, or refuses the release: none for longer than its ttl). A release in the background is repeated
-//!   for as long.
-//! * **Not** promised: that work sent before the loss is undone. What a process does between its
-//!   last check and the effect, only a resource can stop that checks the
-//!   [fencing token](FencingToken). If one atomic `UPDATE` does the whole job, you need no lock.
+//! * At most one client believes it owns a key, provided that:
+//!   * the locks are on one Redis that loses no data,
+//!   * the clients of that Redis release only their own locks,
+//!   * its clock and yours run at the same speed within 1 %,
+//!   * its clock does not jump ahead between a grant and the deadline, and for a waiter between its
+//!     last refusal and the deadline.
+//!
+//!   Network delays and paused processes do not matter.
+//! * [`Busy`](ErrorKind::Busy) is a fact. Over several servers it can also mean that callers who
+//!   asked at the same time have split the votes. A store that does not answer is
+//!   [`Unavailable`](ErrorKind::Unavailable), never "busy", and so is a manager that is draining.
+//! * A loss is final, and the owner notices it before the server may grant the key to another
+//!   client. The exceptions are a key deleted from outside, a `FLUSHALL` and a failover, because
+//!   they free the key at once:
+//!   * The owner then notices the loss at its next renewal, after the lesser of ttl/3 and 10 s. If
+//!     the lease is not renewed, or no renewal is answered, the owner notices the loss at its
+//!     deadline.
+//!   * An owner that notices a free key hands it to the first waiter.
+//!   * After a `FLUSHALL` on one server, owners and waiters are told at once.
+//!   * If only the queue was deleted, or the owner is dead, waiters ask when the lease would have
+//!     ended, after 30 s at the latest.
+//! * Fencing tokens rise with every grant of a key. In two cases a token can be lower than an
+//!   earlier one:
+//!   * The server's clock is set back, and an owner crashes or the server loses its data before the
+//!     clock has caught up.
+//!   * A replica takes the server's place, lacks the last tokens, and has a clock that is behind.
+//! * A cancelled acquire leaves no key behind, at whichever await it is dropped. If the store
+//!   cannot be reached, or refuses the release, a key stays for its ttl at most. A release in the
+//!   background is repeated for that long.
+//! * The kit does **not** undo work that was sent before a loss. Only a resource that checks the
+//!   [fencing token](FencingToken) can stop the effects of a process between its last check and its
+//!   write. If one atomic `UPDATE` does the whole job, you need no lock.
 //!
 //! # More than one server
 //!
-//! With `redlock://` the lock is a majority's of servers that know nothing of one another:
-//! [`LockManager::quorum`] says what that survives. The rest of this is about a server and its replicas.
+//! With `redlock://` a lock belongs to a majority of independent servers (Redlock).
+//! [`LockManager::quorum`] describes which failures such a lock survives. The rest of this section
+//! is about a server and its replicas.
 //!
-//! With `redis-sentinel://` and `redis-cluster://` a replica takes the place of a master that fails, and
-//! may not have heard of the last locks. Then **two owners of a key are possible for a while**: the old
-//! one until it hears that the new master does not know its lock. That is at its next renewal, the lesser
-//! of ttl/3 and 10 s after the last one, or where no server answers it at its deadline, at most a ttl after
-//! it. Whoever gets the key from the new master has the higher fencing token, as long as that server's
-//! clock is not behind, so a resource that checks them refuses the old owner's writes from the first
-//! write of the new one on.
+//! With `redis-sentinel://` and `redis-cluster://`, a replica takes the place of a master that
+//! fails, and the replica may lack the last locks. Then **two owners of a key are possible for a
+//! while**. The old owner continues until it hears that the new master does not know its lock. It
+//! hears that at its next renewal, which comes after the lesser of ttl/3 and 10 s. If no server
+//! answers the renewal, the old owner stops at its deadline, at most a ttl later. The new owner has
+//! the higher fencing token, as long as the new master's clock is not behind. So a resource that
+//! checks the tokens refuses the old owner's writes after the first write of the new owner.
 //!
-//! That clock starts when the old owner's renewals are not accepted any more. A cluster's master that is
-//! cut off stops by itself, before another takes its place. A master of sentinels does not: a client that
-//! reaches any of them leaves it within half a second, but one that is cut off together with it can go
-//! on for as long as that lasts. Set `min-replicas-to-write 1` and `min-replicas-max-lag 1` there: then
-//! nothing is renewed soon after. [`ManagerBuilder::replica_acks`] makes sure that replicas know of a lock
-//! before it counts.
+//! These times start when the old master stops accepting the old owner's renewals. A cluster's
+//! master that is cut off stops by itself, before another master takes its place. A master of
+//! sentinels does not stop. A client that reaches any sentinel leaves that master within half a
+//! second. A client that is cut off together with the master can continue until the partition ends.
+//! To stop its renewals soon, set `min-replicas-to-write 1` and `min-replicas-max-lag 1` on the
+//! servers. [`ManagerBuilder::replica_acks`] makes sure that replicas know of a lock before it
+//! counts.
 //!
-//! While nobody has taken the place yet, locks are [`Unavailable`](ErrorKind::Unavailable). A waiter that
-//! is given a lock asks the server for it first: the servers' clocks are not compared with one another.
-//! In a cluster the braces of a key belong to a hash tag, `order:{42}`; others are
-//! [`Invalid`](ErrorKind::Invalid).
+//! While no new master has taken over, locks are [`Unavailable`](ErrorKind::Unavailable). A waiter
+//! to which a lock is handed asks the server for it first, because the clocks of different servers
+//! are not compared. In a cluster the braces of a key are a hash tag, as in `order:{42}`; other
+//! braces are [`Invalid`](ErrorKind::Invalid).
 //!
 //! # Features
 //!
 //! * `macros` (default): the attribute and [`lock_key!`].
-//! * `redis` (default): `redis://`, `redis-sentinel://` and `redis-cluster://`, and the `redis` crate re-exported.
+//! * `redis` (default): `redis://`, `redis-sentinel://`, `redis-cluster://` and `redlock://`, and
+//!   the re-exported `redis` crate.
 //! * `axum`: [`Error`] as an axum response.
 //! * `tls-rustls`: TLS, as `rediss://`, `rediss-sentinel://`, `rediss-cluster://` and `redlocks://`.
-//! * `test-util`: an embedded store that fails on command, and a clock to move by hand.
+//! * `test-util`: an embedded store that fails on command, and a manual clock.
 //!
-//! The parts of a lock without the attribute are in [`LockManager`], [`LockRequest`] and
-//! [`LockGuard`].
+//! [`LockManager`], [`LockRequest`] and [`LockGuard`] are the API without the attribute.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod active;
@@ -95,13 +108,13 @@ mod api;
     allow(
         dead_code,
         unused_imports,
-        reason = "the embedded store has no settings to look at"
+        reason = "the embedded store has no settings to check"
     )
 )]
 mod audit;
 #[cfg_attr(
     not(feature = "redis"),
-    allow(dead_code, reason = "only a server's answers have tokens to read")
+    allow(dead_code, reason = "only a server's answers contain tokens")
 )]
 mod base;
 mod engine;
@@ -114,7 +127,7 @@ mod queue;
     not(feature = "redis"),
     allow(
         dead_code,
-        reason = "the embedded store has no use for all that a server needs"
+        reason = "the embedded store does not use all parts that a server needs"
     )
 )]
 mod store;
