@@ -1,12 +1,14 @@
-//! How far clocks are apart, as far as a question and its answer can tell. Pure.
+//! Compares clocks, as far as a request and its answer allow. Everything here is pure.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Finding, FindingKind};
 
-/// This machine's wall clock before and after a question, and the server's clock in the answer; in
-/// microseconds since 1970.
+/// Two readings of this machine's wall clock around a request, and the server's clock in the
+/// answer.
+///
+/// All values are microseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reading {
     pub(crate) before: u64,
@@ -14,12 +16,14 @@ pub(crate) struct Reading {
     pub(crate) after: u64,
 }
 
-/// Two servers that are this far apart end a lock too early or too late after a failover, or in a
-/// quorum, by more than the margin of a lease of 10 s.
+/// The difference between two servers' clocks that is reported.
+///
+/// After a failover, or in a quorum, such a difference ends a lock too early or too late by more
+/// than the margin of a lease of 10 s.
 const APART: Duration = Duration::from_millis(100);
 
 impl Reading {
-    /// How far the server is ahead, at least and at most.
+    /// Returns how far the server's clock is ahead, at least and at most.
     fn ahead(self) -> (i128, i128) {
         let server = i128::from(self.server);
         (
@@ -28,25 +32,25 @@ impl Reading {
         )
     }
 
-    /// By how much the server's clock differs from this machine's, at least.
+    /// Returns the least difference between the server's clock and this machine's.
     pub(super) fn difference(self) -> Duration {
         let (least, most) = self.ahead();
         micros(least.max(-most))
     }
 
-    /// By how much two servers' clocks differ, at least.
+    /// Returns the least difference between the clocks of two servers.
     fn apart(self, other: Self) -> Duration {
         let ((least, most), (other_least, other_most)) = (self.ahead(), other.ahead());
         micros((least - other_most).max(other_least - most))
     }
 }
 
-/// Nothing, if it is negative: the readings agree.
+/// Converts to a duration; a negative value is zero, because the readings agree.
 fn micros(span: i128) -> Duration {
     Duration::from_micros(u64::try_from(span.max(0)).unwrap_or(u64::MAX))
 }
 
-/// One finding for each server whose clock is apart from that of one before it in the list.
+/// Makes a finding for each server whose clock differs from that of an earlier server in the list.
 pub(crate) fn disagreements(readings: &[(Arc<str>, Reading)]) -> Vec<Finding> {
     let worst = readings
         .iter()
@@ -57,9 +61,8 @@ pub(crate) fn disagreements(readings: &[(Arc<str>, Reading)]) -> Vec<Finding> {
             let (apart, other) = apart.max_by_key(|(apart, _)| *apart)?;
             (apart >= APART).then(|| {
                 let text = format!(
-                    "its clock is {apart:?} apart from that of {other}: after a failover, or in a \
-                     quorum, locks end that much too early or too late; run chrony or ntpd on every \
-                     server"
+                    "its clock differs by {apart:?} from that of {other}; after a failover, or in a quorum, \
+                     locks end that much too early or too late; run chrony or ntpd on every server"
                 );
                 Finding::new(FindingKind::ClocksDisagree, Some(Arc::clone(server)), text)
             })
@@ -80,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_differs_by_what_the_way_of_the_question_cannot_explain() {
+    fn a_clock_differs_by_the_part_that_the_round_trip_cannot_explain() {
         let difference = |before, server, after| reading(before, server, after).difference();
         assert_eq!(difference(100, 150, 200), Duration::ZERO);
         assert_eq!(difference(100, 200, 200), Duration::ZERO);
@@ -89,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_whose_clock_is_apart_is_named_and_the_others_are_not() {
+    fn only_the_server_whose_clock_differs_is_named() {
         let at = |ahead: u64| reading(10_000_000, 10_000_000 + ahead, 10_000_500);
         let readings: Vec<(Arc<str>, Reading)> = vec![
             ("a:1".into(), at(0)),
@@ -98,7 +101,7 @@ mod tests {
         ];
         let findings = disagreements(&readings);
         let [finding] = findings.as_slice() else {
-            panic!("one: {findings:?}");
+            panic!("one finding is expected: {findings:?}");
         };
         assert_eq!(finding.server(), Some("c:1"));
         assert_eq!(finding.code(), "clocks_disagree");
@@ -106,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn one_server_disagrees_with_nobody() {
+    fn a_single_server_disagrees_with_no_other() {
         let alone = [("a:1".into(), reading(0, 5_000_000, 1))];
         assert_eq!(disagreements(&alone), []);
     }

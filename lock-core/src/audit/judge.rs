@@ -1,24 +1,24 @@
-//! From what a server says of itself to findings. Pure: what could not be read is not judged.
+//! Turns the facts about a server into findings. Pure; unknown facts are not judged.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Finding, FindingKind, Reading};
 
-/// This machine's clock and a server's are wrong together rarely; this far apart, one of them is.
+/// The difference between a server's clock and this machine's that is reported.
 const FAR_APART: Duration = Duration::from_secs(10);
-/// In parts of a hundred of `maxmemory`.
+/// The use of `maxmemory` that is reported, in percent.
 const NEARLY_FULL: u64 = 90;
 
-/// What was read of one server. `None`: it did not say.
+/// The facts that were read from one server; `None` if it did not say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) role: Option<Role>,
-    /// Whether it is one of several, of which only some are masters.
+    /// Whether the server is one of several, of which only some are masters.
     pub(crate) may_be_replica: bool,
-    /// Replicas that follow it at the moment.
+    /// The number of replicas that are connected at the moment.
     pub(crate) replicas: Option<u64>,
-    /// 0: as much memory as there is.
+    /// The memory limit; 0 means no limit.
     pub(crate) max_memory: Option<u64>,
     pub(crate) used_memory: Option<u64>,
     pub(crate) eviction_policy: Option<String>,
@@ -37,12 +37,12 @@ pub(crate) enum Role {
     Replica,
 }
 
-/// What a restart finds again.
+/// The data that a server finds after a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Persistence {
     Nothing,
     Snapshots,
-    /// There is no log. Whether there are snapshots, the server did not say.
+    /// There is no log. The server did not say whether there are snapshots.
     NoLog,
     /// An append-only file.
     Log {
@@ -51,7 +51,7 @@ pub(crate) enum Persistence {
 }
 
 impl Facts {
-    /// What is wrong with it, for locks that `replica_acks` replicas have to acknowledge.
+    /// Judges the facts, for locks that `replica_acks` replicas have to confirm.
     pub(crate) fn findings(&self, server: &Arc<str>, replica_acks: u16) -> Vec<Finding> {
         let judgements = [
             self.rights(replica_acks),
@@ -77,30 +77,31 @@ impl Facts {
             (
                 self.forbids_info,
                 FindingKind::MayNotAsk,
-                "the user may not ask INFO: an acquire sends one command more than it has to, and the \
-                 server's settings could not be looked at; ACL SETUSER … +info",
+                "the user may not call INFO, so an acquire sends one more command than needed, and the \
+                 server's settings could not be checked; ACL SETUSER … +info",
             ),
             (
                 self.forbids_subscribing,
                 FindingKind::MayNotSubscribe,
-                "the user may not subscribe to the channels of this namespace: waiting for a lock falls \
-                 back to looking every 250 ms to 2 s; ACL SETUSER … +subscribe &<namespace>!m:*",
+                "the user may not subscribe to the channels of this namespace, so waiters poll a lock \
+                 instead of being missing; ACL SETUSER … +subscribe &<namespace>!m:*",
             ),
             (
                 self.forbids_publishing,
                 FindingKind::MayNotPublish,
-                "the user may not publish to the channels of this namespace: other processes that wait \
-                 for a lock are not told of its release; ACL SETUSER … +publish &<namespace>!m:*",
+                "the user may not publish to the channels of this namespace, so waiters of other processes \
+                 are not missing of a release; ACL SETUSER … +publish &<namespace>!m:*",
             ),
             (
                 self.forbids_waiting && replica_acks > 0,
                 FindingKind::MayNotWait,
-                "the user may not WAIT, which replica_acks needs: nothing can be locked; \
+                "the user may not call WAIT, which replica_acks needs, so no lock can be acquired; \
                  ACL SETUSER … +wait, or replica_acks(0)",
             ),
         ];
-        let told = forbidden.into_iter().filter(|(forbidden, ..)| *forbidden);
-        told.map(|(_, kind, text)| Some((kind, text.to_owned())))
+        let missing = forbidden.into_iter().filter(|(forbidden, ..)| *forbidden);
+        missing
+            .map(|(_, kind, text)| Some((kind, text.to_owned())))
             .collect()
     }
 
@@ -114,7 +115,7 @@ impl Facts {
         } else if policy.starts_with("allkeys-") {
             (
                 FindingKind::EvictsEverything,
-                "locks that are held, and the mark that keeps fencing tokens rising",
+                "locks that are held, and the high-water mark that keeps fencing tokens rising",
             )
         } else {
             return None;
@@ -122,7 +123,7 @@ impl Facts {
         Some((
             kind,
             format!(
-                "short of memory the server deletes {victims}: two owners at a time; \
+                "when memory is short, the server deletes {victims}, so a key can have two owners; \
                  set maxmemory-policy noeviction (it is {policy}), or give locks a server of their own"
             ),
         ))
@@ -136,8 +137,8 @@ impl Facts {
         Some((
             FindingKind::NearlyFull,
             format!(
-                "{used} of {max} bytes of maxmemory are used: when it is full new locks are refused, or \
-                 others evicted; raise maxmemory, or give locks a server of their own"
+                "{used} of {max} bytes of maxmemory are used; when it is full, new locks are refused, or \
+                 other locks evicted; raise maxmemory, or give locks a server of their own"
             ),
         ))
     }
@@ -146,23 +147,23 @@ impl Facts {
         let (kind, text) = match self.persistence? {
             Persistence::Nothing => (
                 FindingKind::NoPersistence,
-                "a server that restarts has forgotten every lock, and gives those that are held to others; \
+                "a restart makes the server forget every lock, and grant held locks to other owners; \
                  set appendonly yes",
             ),
             Persistence::Snapshots => (
                 FindingKind::SnapshotsOnly,
-                "a server that restarts has forgotten the locks since its last snapshot, and gives those \
-                 that are held to others; set appendonly yes",
+                "a restart makes the server forget the locks since its last snapshot, and grant them to \
+                 other owners; set appendonly yes",
             ),
             Persistence::NoLog => (
                 FindingKind::SnapshotsOnly,
-                "without an append-only file a server that restarts has forgotten the locks since its last \
-                 snapshot, or all, and gives those that are held to others; set appendonly yes",
+                "without an append-only file, a restart makes the server forget the locks since its last \
+                 snapshot, or all, and grant them to other owners; set appendonly yes",
             ),
             Persistence::Log { never_synced: true } => (
                 FindingKind::UnsyncedLog,
-                "the append-only file is never synced: a machine that loses power forgets the locks of up \
-                 to half a minute; set appendfsync everysec, or always",
+                "the append-only file is never synced, so a machine that loses power forgets the locks of \
+                 up to half a minute; set appendfsync everysec, or always",
             ),
             Persistence::Log { .. } => return None,
         };
@@ -173,9 +174,9 @@ impl Facts {
         let difference = self.clock?.difference();
         (difference >= FAR_APART).then(|| {
             let text = format!(
-                "its clock and this machine's are {difference:?} apart: locks end by the server's, and when \
-                 that is set right by a step they end at once, or last too long, and fencing tokens may \
-                 repeat; run chrony or ntpd on both"
+                "its clock and this machine's differ by {difference:?}; locks end by the server's clock, so \
+                 if that clock is corrected by a step, locks end at once or last too long, and fencing \
+                 tokens may repeat; run chrony or ntpd on both"
             );
             (FindingKind::ClockDiffers, text)
         })
@@ -189,8 +190,8 @@ impl Facts {
         Some((
             FindingKind::TooFewReplicas,
             format!(
-                "replica_acks asks for {wanted} replicas and {replicas} are connected: nothing can be \
-                 locked, and what is held is lost at its deadline; attach replicas, or lower replica_acks"
+                "replica_acks needs {wanted} replicas and {replicas} are connected, so no lock can be \
+                 acquired, and held locks are lost at their deadlines; attach replicas, or lower replica_acks"
             ),
         ))
     }
@@ -200,15 +201,15 @@ impl Facts {
             if self.may_be_replica {
                 return None;
             }
-            let text = "this server is a replica, and accepts no lock; write the master's address in the URL";
+            let text = "this server is a replica, which accepts no lock; write the master's address in the URL";
             return Some((FindingKind::ReadOnly, text.to_owned()));
         }
         let (needed, replicas) = (self.min_replicas?, self.replicas?);
         (needed > replicas).then(|| {
             let text = format!(
-                "min-replicas-to-write is {needed} and {replicas} replicas are connected: the server refuses \
-                 every write, releases and renewals too; attach replicas, or set min-replicas-to-write 0 and \
-                 let replica_acks see to it"
+                "min-replicas-to-write is {needed} and {replicas} replicas are connected, so the server \
+                 refuses every write, releases and renewals too; attach replicas, or set \
+                 min-replicas-to-write 0 and use replica_acks instead"
             );
             (FindingKind::RefusesWrites, text)
         })

@@ -1,6 +1,6 @@
 use super::*;
 
-fn well_kept() -> Facts {
+fn well_configured() -> Facts {
     Facts {
         role: Some(Role::Master),
         replicas: Some(2),
@@ -24,8 +24,8 @@ fn well_kept() -> Facts {
 fn finds(facts: &Facts, replica_acks: u16, expected: &[(&str, &str)]) {
     let findings = facts.findings(&"redis:6379".into(), replica_acks);
     let codes: Vec<_> = findings.iter().map(Finding::code).collect();
-    let wanted: Vec<_> = expected.iter().map(|(code, _)| *code).collect();
-    assert_eq!(codes, wanted);
+    let expected_codes: Vec<_> = expected.iter().map(|(code, _)| *code).collect();
+    assert_eq!(codes, expected_codes);
     for (finding, (_, setting)) in findings.iter().zip(expected) {
         assert!(finding.to_string().contains(setting), "{finding}");
         assert_eq!(finding.server(), Some("redis:6379"));
@@ -33,13 +33,13 @@ fn finds(facts: &Facts, replica_acks: u16, expected: &[(&str, &str)]) {
 }
 
 #[test]
-fn nothing_is_wrong_with_a_well_kept_server() {
-    finds(&well_kept(), 0, &[]);
-    finds(&well_kept(), 2, &[]);
+fn a_well_configured_server_has_no_findings() {
+    finds(&well_configured(), 0, &[]);
+    finds(&well_configured(), 2, &[]);
 }
 
 #[test]
-fn what_could_not_be_read_is_not_judged() {
+fn unknown_facts_are_not_judged() {
     finds(&Facts::default(), 3, &[]);
 }
 
@@ -53,7 +53,7 @@ fn a_policy_that_evicts_matters_only_where_memory_is_limited() {
     ] {
         let limited = Facts {
             eviction_policy: Some(policy.to_owned()),
-            ..well_kept()
+            ..well_configured()
         };
         finds(&limited, 0, &[(code, "maxmemory-policy noeviction")]);
         let unlimited = Facts {
@@ -65,10 +65,10 @@ fn a_policy_that_evicts_matters_only_where_memory_is_limited() {
 }
 
 #[test]
-fn memory_that_is_nearly_used_up_is_told_from_its_limit_on() {
+fn memory_is_reported_from_ninety_percent_of_its_limit() {
     let used = |used| Facts {
         used_memory: Some(used),
-        ..well_kept()
+        ..well_configured()
     };
     finds(&used(899), 0, &[]);
     finds(&used(900), 0, &[("nearly_full", "raise maxmemory")]);
@@ -92,21 +92,21 @@ fn each_kind_of_persistence_says_what_a_restart_loses() {
     ] {
         let facts = Facts {
             persistence: Some(persistence),
-            ..well_kept()
+            ..well_configured()
         };
         finds(&facts, 0, &[expected]);
     }
 }
 
 #[test]
-fn a_clock_is_told_of_when_it_is_ten_seconds_away_in_either_direction() {
+fn a_clock_is_reported_when_it_is_ten_seconds_away_in_either_direction() {
     let at = |server| Facts {
         clock: Some(Reading {
             before: 100_000_000,
             server,
             after: 100_002_000,
         }),
-        ..well_kept()
+        ..well_configured()
     };
     finds(&at(110_001_999), 0, &[]);
     finds(&at(110_002_000), 0, &[("clock_differs", "chrony")]);
@@ -115,28 +115,32 @@ fn a_clock_is_told_of_when_it_is_ten_seconds_away_in_either_direction() {
 }
 
 #[test]
-fn replicas_are_counted_against_what_is_asked_of_them() {
-    finds(&well_kept(), 3, &[("too_few_replicas", "replica_acks")]);
+fn too_few_replicas_for_replica_acks_are_reported() {
+    finds(
+        &well_configured(),
+        3,
+        &[("too_few_replicas", "replica_acks")],
+    );
     let alone = Facts {
         replicas: Some(0),
         min_replicas: Some(0),
-        ..well_kept()
+        ..well_configured()
     };
     finds(&alone, 0, &[]);
     finds(&alone, 1, &[("too_few_replicas", "1 replicas and 0")]);
 }
 
 #[test]
-fn a_server_that_refuses_every_write_is_told_of() {
+fn a_server_that_refuses_every_write_is_reported() {
     let short = Facts {
         min_replicas: Some(3),
-        ..well_kept()
+        ..well_configured()
     };
     finds(&short, 0, &[("refuses_writes", "min-replicas-to-write 0")]);
     let replica = Facts {
         role: Some(Role::Replica),
         replicas: Some(0),
-        ..well_kept()
+        ..well_configured()
     };
     finds(&replica, 2, &[("read_only", "master's address")]);
     let one_of_several = Facts {

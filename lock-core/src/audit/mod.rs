@@ -1,4 +1,4 @@
-//! What is wrong with a server's settings, as far as locks are concerned.
+//! Finds settings of servers that endanger locks.
 
 mod clocks;
 mod judge;
@@ -9,11 +9,12 @@ use std::sync::Arc;
 pub(crate) use self::clocks::{Reading, disagreements};
 pub(crate) use self::judge::{Facts, Persistence, Role};
 
-/// A setting of a server that endangers locks, and what to change:
-/// [`LockManager::audit`](crate::LockManager::audit).
+/// A setting of a server that endangers locks, with the change to make.
 ///
-/// `Display` is one sentence for a log or an operator. Neither it nor `Debug` shows a key, a user or a
-/// password.
+/// [`LockManager::audit`](crate::LockManager::audit) returns the findings.
+///
+/// `Display` shows one sentence for a log or an operator. Neither `Display` nor `Debug` shows a
+/// key, a user or a password.
 ///
 /// # Examples
 ///
@@ -35,39 +36,40 @@ pub struct Finding {
     text: String,
 }
 
-/// What a [`Finding`] is about.
+/// The subject of a [`Finding`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FindingKind {
-    /// Short of memory, the server deletes locks that are held (`maxmemory-policy volatile-*`).
+    /// When memory is short, the server deletes held locks (`maxmemory-policy volatile-*`).
     EvictsLocks,
-    /// Short of memory, it deletes locks, and what keeps fencing tokens rising (`allkeys-*`).
+    /// When memory is short, the server deletes locks and the fencing state (`allkeys-*`).
     EvictsEverything,
-    /// Its `maxmemory` is nearly used up: soon new locks are refused.
+    /// The server's `maxmemory` is nearly used up, and new locks will soon be refused.
     NearlyFull,
     /// A restart loses every lock.
     NoPersistence,
     /// A restart loses the locks since the last snapshot.
     SnapshotsOnly,
-    /// Its log is never synced: a machine that fails loses locks (`appendfsync no`).
+    /// The server never syncs its log, so a machine that fails loses locks (`appendfsync no`).
     UnsyncedLog,
-    /// Its clock and this machine's are far apart.
+    /// The server's clock and this machine's differ by much.
     ClockDiffers,
-    /// Its clock and that of another server of this manager are apart.
+    /// The clocks of two servers of this manager differ.
     ClocksDisagree,
-    /// Fewer replicas are connected than `replica_acks` asks for.
+    /// Fewer replicas are connected than `replica_acks` needs.
     TooFewReplicas,
-    /// It is a replica, which accepts no lock.
+    /// The server is a replica, which accepts no lock.
     ReadOnly,
-    /// It refuses every write, as fewer replicas are connected than `min-replicas-to-write`.
+    /// The server refuses every write, because fewer replicas are connected than
+    /// `min-replicas-to-write`.
     RefusesWrites,
-    /// The user may not subscribe: waiters look again and again instead of being told.
+    /// The user may not subscribe, so waiters poll instead of being told.
     MayNotSubscribe,
-    /// The user may not publish: the waiters of other processes are not told of a release.
+    /// The user may not publish, so waiters of other processes are not told of a release.
     MayNotPublish,
-    /// The user may not `WAIT`, which `replica_acks` needs: nothing can be locked.
+    /// The user may not call `WAIT`, which `replica_acks` needs, so no lock can be acquired.
     MayNotWait,
-    /// The user may not ask `INFO`: most of this could not be looked at.
+    /// The user may not call `INFO`, so most settings could not be checked.
     MayNotAsk,
 }
 
@@ -76,25 +78,25 @@ impl Finding {
         Self { kind, server, text }
     }
 
-    /// What it is about.
+    /// Returns the subject of the finding.
     #[must_use]
     pub fn kind(&self) -> FindingKind {
         self.kind
     }
 
-    /// A stable code for machines.
+    /// Returns a stable, machine-readable code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         self.kind.code()
     }
 
-    /// The server: its host and port, or the path of its socket.
+    /// Returns the server: its host and port, or the path of its socket.
     #[must_use]
     pub fn server(&self) -> Option<&str> {
         self.server.as_deref()
     }
 
-    /// Tells the log.
+    /// Logs the finding as a warning.
     #[cfg(feature = "redis")]
     pub(crate) fn warn(&self) {
         tracing::warn!(
@@ -106,7 +108,7 @@ impl Finding {
 }
 
 impl FindingKind {
-    /// A stable code for machines.
+    /// Returns a stable, machine-readable code.
     #[must_use]
     pub fn code(self) -> &'static str {
         match self {

@@ -46,7 +46,7 @@ async fn a_policy_that_evicts_locks_is_found() {
     }
     let (kind, text) = found(&[["maxmemory-policy", "allkeys-lfu"]]).await;
     assert_eq!(kind, FindingKind::EvictsEverything);
-    assert!(text.contains("the mark"), "{text}");
+    assert!(text.contains("high-water mark"), "{text}");
 }
 
 #[tokio::test]
