@@ -1,4 +1,4 @@
-//! Which manager is used, what may be sent where, and what two managers share.
+//! The choice of a manager, the types that can be sent, and stores shared by managers.
 
 use std::time::Duration;
 
@@ -8,34 +8,34 @@ use lock_core::{
     TryAcquire,
 };
 
-fn everywhere<T: Send + Sync + 'static>() {}
-fn anywhere<T: Send + 'static>() {}
+fn is_send_and_sync<T: Send + Sync + 'static>() {}
+fn is_send<T: Send + 'static>() {}
 fn sendable<T: Send>(value: T) -> T {
     value
 }
 
 #[test]
-fn everything_may_be_sent_and_what_is_looked_at_may_be_shared() {
-    everywhere::<LockManager>();
-    everywhere::<LockHandle>();
-    everywhere::<LockGuard>();
-    everywhere::<LockKey>();
-    everywhere::<Error>();
-    everywhere::<ErrorKind>();
-    everywhere::<FencingToken>();
-    everywhere::<HeldLock>();
-    everywhere::<Drained>();
-    everywhere::<Finding>();
-    everywhere::<FindingKind>();
-    anywhere::<LockRequest>();
-    anywhere::<ManagerBuilder>();
-    anywhere::<Acquire>();
-    anywhere::<TryAcquire>();
-    anywhere::<Scope<Acquire>>();
+fn all_types_can_be_sent_and_shared_types_can_be_shared() {
+    is_send_and_sync::<LockManager>();
+    is_send_and_sync::<LockHandle>();
+    is_send_and_sync::<LockGuard>();
+    is_send_and_sync::<LockKey>();
+    is_send_and_sync::<Error>();
+    is_send_and_sync::<ErrorKind>();
+    is_send_and_sync::<FencingToken>();
+    is_send_and_sync::<HeldLock>();
+    is_send_and_sync::<Drained>();
+    is_send_and_sync::<Finding>();
+    is_send_and_sync::<FindingKind>();
+    is_send::<LockRequest>();
+    is_send::<ManagerBuilder>();
+    is_send::<Acquire>();
+    is_send::<TryAcquire>();
+    is_send::<Scope<Acquire>>();
 }
 
 #[tokio::test]
-async fn the_futures_of_all_verbs_may_be_sent() {
+async fn the_futures_of_all_acquiring_methods_can_be_sent() {
     let locks = LockManager::in_memory();
     let guard = sendable(locks.lock("a").acquire()).await.unwrap();
     sendable(guard.release()).await.unwrap();
@@ -53,9 +53,9 @@ async fn the_futures_of_all_verbs_may_be_sent() {
     drop(sendable(LockManager::connect("memory:")).await.unwrap());
 }
 
-/// One test, because what is installed is the process's.
+/// This is one test, because the whole process has one installed manager.
 #[tokio::test]
-async fn the_scope_comes_before_the_installed_manager_and_there_is_one_of_those() {
+async fn the_scope_precedes_the_installed_manager_and_only_one_can_be_installed() {
     let nothing = LockManager::installed().unwrap_err();
     assert_eq!(nothing.kind(), ErrorKind::Invalid);
     assert!(nothing.to_string().contains("install()"), "{nothing}");
@@ -78,7 +78,7 @@ async fn the_scope_comes_before_the_installed_manager_and_there_is_one_of_those(
         second.scope(async { LockManager::installed().unwrap().lock("k").acquire().await });
     inside
         .await
-        .expect("another store: another lock")
+        .expect("another store has another lock")
         .release()
         .await
         .unwrap();
@@ -86,7 +86,7 @@ async fn the_scope_comes_before_the_installed_manager_and_there_is_one_of_those(
 }
 
 #[tokio::test]
-async fn stores_in_memory_are_shared_by_name_and_else_are_not() {
+async fn embedded_stores_are_shared_only_by_name() {
     let shared = || LockManager::connect_lazy("memory:managers").unwrap();
     let (one, other) = (shared(), shared());
     let guard = one.lock("k").acquire().await.unwrap();
@@ -108,7 +108,7 @@ async fn stores_in_memory_are_shared_by_name_and_else_are_not() {
 }
 
 #[tokio::test]
-async fn a_drained_manager_gives_out_no_more_and_says_what_is_left() {
+async fn a_drained_manager_grants_no_lock_and_reports_what_is_left() {
     let locks = LockManager::in_memory();
     let guard = locks.lock("k").acquire().await.unwrap();
     let left = locks.drain(Duration::from_millis(1)).await;
@@ -123,7 +123,7 @@ async fn a_drained_manager_gives_out_no_more_and_says_what_is_left() {
 }
 
 #[tokio::test]
-async fn a_manager_is_had_from_a_reference_an_arc_and_a_type_of_ones_own() {
+async fn a_reference_an_arc_and_a_custom_type_provide_a_manager() {
     struct App(LockManager);
     impl AsLockManager for App {
         fn as_lock_manager(&self) -> LockManager {
@@ -174,7 +174,7 @@ mod commanded {
     }
 
     #[tokio::test]
-    async fn a_handle_says_for_how_long_its_lock_was_held() {
+    async fn a_handle_reports_how_long_its_lock_was_held() {
         let clock = ManualClock::new();
         let manager = LockManager::builder("memory:").clock(clock.clone());
         let locks = manager.connect().await.unwrap();

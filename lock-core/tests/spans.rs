@@ -1,4 +1,4 @@
-//! What is traced of a lock: three spans, their outcomes and times, and never the key.
+//! A lock has three tracing spans, with outcomes and times, and without the key.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,8 +14,9 @@ impl Log {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The lines that say that a span of this name has ended. A line names the spans around it
-    /// first, and last the one that ends.
+    /// Returns the lines about the end of spans with this name.
+    ///
+    /// A line names the enclosing spans first, and the ended span last.
     fn ended(&self, span: &str) -> Vec<String> {
         let log = String::from_utf8(self.bytes().clone()).expect("text");
         let spans = ["lock.acquire{", "lock.hold{", "lock.release{"];
@@ -93,7 +94,7 @@ async fn acquire_hold_and_release_are_spans_with_outcomes_and_without_the_key() 
 }
 
 #[tokio::test]
-async fn an_error_says_what_to_do_and_where_it_came_from() {
+async fn an_error_has_an_advice_and_a_source() {
     let error: Error = LockManager::connect("redis://user:sesame@127.0.0.1:1/0")
         .await
         .unwrap_err();

@@ -1,4 +1,4 @@
-//! Every argument does what its name says.
+//! Each argument of the attribute has its documented effect.
 
 use std::{sync::Arc, time::Duration};
 
@@ -41,7 +41,7 @@ impl Shop {
 }
 
 #[tokio::test]
-async fn a_guard_is_the_bodys_handle_to_its_lock() {
+async fn a_guard_is_a_handle_of_the_body_to_its_lock() {
     let mut shop = Shop::new();
     let handle = shop.deduct("A1").await.expect("the lock is free");
     assert_eq!((handle.key(), shop.sold), ("sku:A1", 1));
@@ -58,7 +58,7 @@ async fn a_manager_is_a_value_a_reference_or_an_arc() {
 }
 
 #[tokio::test]
-async fn a_manager_argument_goes_before_the_one_in_scope() {
+async fn a_manager_argument_precedes_the_manager_in_scope() {
     let shop = Shop::new();
     let other = LockManager::in_memory();
     assert_eq!(
@@ -71,7 +71,7 @@ async fn a_manager_argument_goes_before_the_one_in_scope() {
 }
 
 #[distributed_lock(key = "nightly", ttl = "10s", on_error = |error| Err(error.kind()))]
-async fn told_by_kind(name: String) -> Result<String, ErrorKind> {
+async fn error_by_kind(name: String) -> Result<String, ErrorKind> {
     Ok(name)
 }
 
@@ -86,7 +86,7 @@ async fn opaque() -> impl Iterator<Item = u8> {
 }
 
 #[tokio::test]
-async fn on_error_makes_any_return_value_of_the_error() {
+async fn on_error_turns_the_error_into_any_return_value() {
     let locks = LockManager::in_memory();
     let mut ran = false;
     let held = locks
@@ -96,7 +96,7 @@ async fn on_error_makes_any_return_value_of_the_error() {
         .await
         .expect("the lock is free");
     assert_eq!(
-        locks.scope(told_by_kind("x".into())).await,
+        locks.scope(error_by_kind("x".into())).await,
         Err(ErrorKind::Busy)
     );
     locks.scope(skipped(&mut ran)).await;
@@ -104,7 +104,7 @@ async fn on_error_makes_any_return_value_of_the_error() {
     assert_eq!(locks.scope(opaque()).await.collect::<Vec<_>>(), [0]);
 
     held.release().await.expect("it was held");
-    assert_eq!(locks.scope(told_by_kind("x".into())).await, Ok("x".into()));
+    assert_eq!(locks.scope(error_by_kind("x".into())).await, Ok("x".into()));
     locks.scope(skipped(&mut ran)).await;
     assert!(ran);
     assert_eq!(locks.scope(opaque()).await.collect::<Vec<_>>(), [1, 2]);
@@ -117,7 +117,7 @@ async fn click(user: &str, pause: Duration, answer: Result<u8, Error>) -> Result
 }
 
 #[tokio::test]
-async fn a_cooldown_follows_a_success_and_only_a_success() {
+async fn a_cooldown_follows_only_a_success() {
     let locks = LockManager::in_memory();
     let pause = Duration::from_secs(60);
     let error = locks
@@ -130,7 +130,7 @@ async fn a_cooldown_follows_a_success_and_only_a_success() {
         locks
             .scope(click("ada", pause, Ok(1)))
             .await
-            .expect("an error cools nothing down"),
+            .expect("an error starts no cooldown"),
         1
     );
     let refused = locks
@@ -143,7 +143,7 @@ async fn a_cooldown_follows_a_success_and_only_a_success() {
         locks
             .scope(click("bob", pause, Ok(3)))
             .await
-            .expect("another user"),
+            .expect("another user has another key"),
         3
     );
 }
@@ -155,7 +155,7 @@ async fn no_result() -> u8 {
 }
 
 #[tokio::test]
-async fn every_value_that_is_no_result_is_a_success() {
+async fn every_value_other_than_a_result_is_a_success() {
     let locks = LockManager::in_memory();
     assert_eq!(locks.scope(no_result()).await, 1);
     assert_eq!(locks.scope(no_result()).await, 0);
@@ -172,7 +172,7 @@ async fn waits_for_ever() -> Result<(), Error> {
 }
 
 #[tokio::test]
-async fn a_wait_outlasts_the_holder() {
+async fn a_wait_lasts_until_the_owner_releases() {
     let locks = LockManager::in_memory();
     let held = locks
         .lock("queue")
@@ -196,7 +196,7 @@ async fn too_long() -> Result<(), Error> {
 }
 
 #[tokio::test]
-async fn max_hold_ends_a_body_that_does_not_end() {
+async fn max_hold_drops_a_body_that_hangs() {
     let locks = LockManager::in_memory();
     let error = locks
         .scope(too_long())
@@ -216,7 +216,7 @@ async fn elsewhere(uid: u64) -> Result<u64, Error> {
 }
 
 #[tokio::test]
-async fn the_library_may_stand_elsewhere() {
+async fn the_library_may_have_another_path() {
     let locks = LockManager::in_memory();
     assert_eq!(
         locks.scope(elsewhere(1)).await.expect("the lock is free"),

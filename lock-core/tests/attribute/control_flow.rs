@@ -1,11 +1,11 @@
-//! `?`, `return` and labels mean in the body what they meant without the attribute.
+//! `?`, `return` and labels have the same meaning in a body with the attribute as without it.
 
 use std::num::ParseIntError;
 
 use lock_core::{Error, LockManager, distributed_lock};
 
 #[derive(Debug)]
-#[expect(dead_code, reason = "the causes are only shown")]
+#[expect(dead_code, reason = "only `Debug` reads the causes")]
 enum ShopError {
     Lock(Error),
     NotANumber(ParseIntError),
@@ -75,7 +75,7 @@ async fn search(rows: &[[u8; 3]], wanted: u8) -> Result<Option<(usize, usize)>, 
 }
 
 #[tokio::test]
-async fn labelled_breaks_go_where_they_went() {
+async fn labelled_breaks_keep_their_targets() {
     let rows = [[1, 0, 9], [2, 9, 3]];
     let locks = LockManager::in_memory();
     assert_eq!(
@@ -96,7 +96,7 @@ async fn infers(flag: bool) -> Result<Box<dyn std::fmt::Debug>, Box<dyn std::err
 }
 
 #[tokio::test]
-async fn coercions_and_into_find_the_return_type() {
+async fn coercions_and_into_infer_the_return_type() {
     let locks = LockManager::in_memory();
     assert!(locks.scope(infers(true)).await.is_err());
     assert_eq!(
@@ -142,7 +142,7 @@ async fn diverges() -> Result<(), Error> {
 }
 
 #[tokio::test]
-async fn a_body_that_only_ends_by_return_ends() {
+async fn a_body_that_ends_only_by_return_ends() {
     let locks = LockManager::in_memory();
     let task = tokio::spawn(async move { locks.scope(diverges()).await });
     assert!(task.await.expect("the task ends").is_ok());

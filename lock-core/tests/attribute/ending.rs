@@ -1,4 +1,5 @@
-//! The body, its locals and every argument are gone before the lock is released, whatever ends them.
+//! The body, its locals and all arguments are dropped before the release, in whatever way the call
+//! ends.
 
 use std::{
     future::{Future, pending},
@@ -14,7 +15,7 @@ use crate::probe::{Probe, Watch};
 
 struct Pair {
     named: Probe,
-    #[expect(dead_code, reason = "its drop is what is watched")]
+    #[expect(dead_code, reason = "only its drop is observed")]
     unnamed: Probe,
 }
 
@@ -93,7 +94,7 @@ async fn ended(
 }
 
 #[track_caller]
-fn every_probe_ended_under_the_lock(watch: &Watch) {
+fn assert_every_probe_was_dropped_under_the_lock(watch: &Watch) {
     let mut names = watch.all_under_the_lock();
     names.sort_unstable();
     assert_eq!(names, EVERY_PROBE);
@@ -102,52 +103,52 @@ fn every_probe_ended_under_the_lock(watch: &Watch) {
 const LONG: Duration = Duration::from_secs(60);
 
 #[tokio::test]
-async fn a_success_ends_everything_before_the_release() {
+async fn a_success_drops_everything_before_the_release() {
     let locks = LockManager::in_memory();
     let watch = Watch::new(&locks);
     ended(&locks, &watch, End::Success, LONG)
         .await
         .expect("the lock is free");
-    every_probe_ended_under_the_lock(&watch);
+    assert_every_probe_was_dropped_under_the_lock(&watch);
     assert!(locks.held().is_empty());
 }
 
 #[tokio::test]
-async fn an_error_ends_everything_before_the_release() {
+async fn an_error_drops_everything_before_the_release() {
     let locks = LockManager::in_memory();
     let watch = Watch::new(&locks);
     let error = ended(&locks, &watch, End::Error, LONG)
         .await
         .expect_err("an empty key is invalid");
     assert_eq!(error.kind(), ErrorKind::Invalid);
-    every_probe_ended_under_the_lock(&watch);
+    assert_every_probe_was_dropped_under_the_lock(&watch);
 }
 
 #[tokio::test]
-async fn a_panic_ends_everything_before_the_release() {
+async fn a_panic_drops_everything_before_the_release() {
     let locks = LockManager::in_memory();
     let watch = Watch::new(&locks);
     let ended = AssertUnwindSafe(ended(&locks, &watch, End::Panic, LONG));
     let caught = CatchUnwind(Box::pin(ended.0)).await;
     assert!(caught.is_err());
-    every_probe_ended_under_the_lock(&watch);
+    assert_every_probe_was_dropped_under_the_lock(&watch);
 }
 
-// A lock at its limit is held no more, but not yet released: only the store can tell.
+// A lock at its `max_hold` is not held any more but not yet released, so only the store knows.
 #[cfg(feature = "test-util")]
 #[tokio::test]
-async fn the_longest_hold_ends_everything_before_the_release() {
+async fn max_hold_drops_everything_before_the_release() {
     let locks = LockManager::in_memory();
     let watch = Watch::of_the_store(&locks);
     let error = ended(&locks, &watch, End::Never, Duration::from_millis(20))
         .await
         .expect_err("it ran too long");
     assert_eq!(error.kind(), ErrorKind::Lost);
-    every_probe_ended_under_the_lock(&watch);
+    assert_every_probe_was_dropped_under_the_lock(&watch);
 }
 
 #[test]
-fn a_cancelled_call_ends_everything_before_the_release_after_every_number_of_polls() {
+fn a_cancelled_call_drops_everything_before_the_release_after_every_number_of_polls() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -166,9 +167,9 @@ fn a_cancelled_call_ends_everything_before_the_release_after_every_number_of_pol
             drop(call);
             if held {
                 ran += 1;
-                every_probe_ended_under_the_lock(&watch);
+                assert_every_probe_was_dropped_under_the_lock(&watch);
             }
-            // Whether it was held or only asked for: the key is free for the next.
+            // The key must be free, whether the lock was held or only requested.
             let next = locks.lock("ending").ttl(LONG).wait(LONG).acquire().await;
             assert!(next.is_ok(), "after {polls} polls: {next:?}");
         });
@@ -185,7 +186,7 @@ async fn in_order(locks: &LockManager, watch: &Watch, _a: Probe, _b: Probe) -> R
 }
 
 #[tokio::test]
-async fn locals_and_arguments_end_in_the_order_of_a_plain_function() {
+async fn locals_and_arguments_are_dropped_in_the_order_of_a_plain_function() {
     let locks = LockManager::in_memory();
     let watch = Watch::new(&locks);
     in_order(&locks, &watch, watch.probe("a"), watch.probe("b"))
@@ -194,7 +195,7 @@ async fn locals_and_arguments_end_in_the_order_of_a_plain_function() {
     assert_eq!(watch.all_under_the_lock(), ["d", "c", "b", "a"]);
 }
 
-/// Drops itself, though both of its fields can be copied: a pattern takes nothing out of it.
+/// A type with `Drop` whose fields can be copied, so that a pattern moves nothing out of it.
 struct Ticket<'a> {
     number: u64,
     watch: &'a Watch,
@@ -216,7 +217,7 @@ async fn taken_apart(
 }
 
 #[tokio::test]
-async fn a_value_that_a_pattern_only_copies_from_ends_before_the_release() {
+async fn a_value_from_which_a_pattern_only_copies_is_dropped_before_the_release() {
     let locks = LockManager::in_memory();
     let watch = Watch::new(&locks);
     let ticket = Ticket {
@@ -227,7 +228,7 @@ async fn a_value_that_a_pattern_only_copies_from_ends_before_the_release() {
     assert_eq!(watch.all_under_the_lock(), ["local", "ticket"]);
 }
 
-/// Catches a panic of the future while it is polled, and drops the future before it answers.
+/// Catches a panic of the future, and drops the future before it returns the outcome.
 struct CatchUnwind<F>(std::pin::Pin<Box<F>>);
 
 impl<F: Future> Future for CatchUnwind<F> {

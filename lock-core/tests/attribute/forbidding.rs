@@ -1,5 +1,7 @@
-//! Rarer shapes, in a module that forbids the lints of the compiler's and of clippy's default sets:
-//! nothing that the attribute generates may trip one, or ask for an exception.
+//! Rare shapes of functions, in a module that forbids the default lints of the compiler and of
+//! clippy.
+//!
+//! The generated code must not trigger a lint or need an exception.
 
 use lock_core::LockManager;
 
@@ -95,7 +97,7 @@ mod strict {
         );
 
         let mutex = Mutex::new(0);
-        let guard = mutex.lock().expect("nobody panics");
+        let guard = mutex.lock().expect("no thread panics");
         let sum = a_future_and_a_guard_as_parameters(3, std::future::ready(4), guard).await;
         assert_eq!(sum, Some(7));
         assert!(mutex.try_lock().is_ok());

@@ -1,4 +1,4 @@
-//! Which key a call takes.
+//! The key that a call locks.
 
 use std::{
     cell::Cell,
@@ -66,7 +66,7 @@ async fn different_arguments_take_different_keys_on_the_second_call_too() {
     let locks = LockManager::in_memory();
     for _ in 0..2 {
         let done = locks.scope(nested(1, 2)).await;
-        assert_eq!(done.expect("two keys do not meet"), 1);
+        assert_eq!(done.expect("the two keys are independent"), 1);
     }
 }
 
@@ -125,7 +125,7 @@ async fn by_expression(line: Line) -> Result<String, Error> {
 }
 
 #[tokio::test]
-async fn an_expression_is_the_key_as_it_is() {
+async fn an_expression_is_used_as_the_key_unchanged() {
     let locks = LockManager::in_memory();
     assert_eq!(
         locks
@@ -143,7 +143,7 @@ async fn by_lock_key(uid: u64) -> Result<String, Error> {
 }
 
 #[tokio::test]
-async fn lock_key_makes_the_attributes_key_outside_of_it() {
+async fn lock_key_makes_the_same_key_as_the_attribute() {
     let uid = "a b";
     let key: LockKey = lock_key!("order:<uid>:<<x>>");
     let shown = key.as_str().expect("the key is valid");
@@ -161,7 +161,7 @@ async fn pair(a: &str, b: &str) -> Result<String, Error> {
 }
 
 #[tokio::test]
-async fn values_that_hold_the_separator_stay_apart() {
+async fn values_with_separators_make_different_keys() {
     let locks = LockManager::in_memory();
     let one = locks
         .scope(pair("x:y", "z"))
@@ -180,6 +180,6 @@ async fn an_empty_value_is_invalid_and_the_body_does_not_run() {
     let error = locks
         .scope(pair("x", ""))
         .await
-        .expect_err("an empty value names nothing");
+        .expect_err("an empty value is invalid");
     assert_eq!(error.kind(), ErrorKind::Invalid);
 }

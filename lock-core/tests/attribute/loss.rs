@@ -1,4 +1,4 @@
-//! What becomes of the body when the lock is lost under it.
+//! A body whose lock is lost.
 
 use std::{future::pending, time::Duration};
 
@@ -15,7 +15,7 @@ async fn endless(locks: &LockManager, watch: &Watch, _argument: Probe) -> Result
 }
 
 #[tokio::test]
-async fn a_deleted_key_ends_the_body_and_the_answer_is_lost() {
+async fn a_deleted_key_drops_the_body_and_the_call_returns_lost() {
     let locks = LockManager::in_memory();
     let watch = Watch::new(&locks);
     let error = endless(&locks, &watch, watch.probe("argument"))
@@ -35,12 +35,10 @@ async fn to_its_end(locks: &LockManager) -> Result<&'static str, Error> {
 }
 
 #[tokio::test]
-async fn a_body_that_ignores_the_loss_runs_to_its_end_and_leaves_the_strangers_key() {
+async fn a_body_that_ignores_the_loss_runs_to_its_end_and_keeps_the_foreign_owners_key() {
     let locks = LockManager::in_memory();
     assert_eq!(
-        to_its_end(&locks)
-            .await
-            .expect("the body has the last word"),
+        to_its_end(&locks).await.expect("the body's result counts"),
         "done"
     );
     let store = locks.test_store().expect("an embedded store");
@@ -55,7 +53,7 @@ async fn ends_first(locks: &LockManager) -> Result<&'static str, Error> {
 }
 
 #[tokio::test]
-async fn a_result_that_comes_before_the_loss_is_the_answer() {
+async fn a_result_before_the_loss_is_returned() {
     let locks = LockManager::in_memory();
     assert_eq!(ends_first(&locks).await.expect("the body was done"), "done");
 }

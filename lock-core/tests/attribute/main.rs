@@ -1,7 +1,7 @@
-//! The attribute on real functions, over the embedded store.
+//! The attribute on real functions, with the embedded store.
 //!
-//! Each test has a manager of its own, in scope by `LockManager::scope` or named by `manager =`, so
-//! that the tests of this file run at once without meeting each other.
+//! Each test has its own manager, in scope by `LockManager::scope` or named by `manager =`. So the
+//! tests of this file can run in parallel.
 
 #![cfg(feature = "macros")]
 
@@ -10,7 +10,7 @@ mod control_flow;
 mod ending;
 mod forbidding;
 mod keys;
-// A store that loses a lock on command.
+// These tests need a store that loses a lock on command.
 #[cfg(feature = "test-util")]
 mod loss;
 mod other_macros;

@@ -1,4 +1,4 @@
-//! Functions that other macros and attributes have a hand in.
+//! Functions that other macros and attributes make or change.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ locked!(made, uid, "made:<uid>", { Ok(uid) });
 locked!(made_inside);
 
 #[tokio::test]
-async fn functions_made_by_macro_rules_see_the_names_they_should() {
+async fn functions_made_by_macro_rules_resolve_names_hygienically() {
     let locks = LockManager::in_memory();
     assert_eq!(locks.scope(made(1, 2)).await.expect("free"), 3);
     assert_eq!(locks.scope(made_inside(4)).await.expect("free"), 4);
@@ -39,7 +39,7 @@ async fn stacked(a: u8) -> Result<(String, String), Error> {
 }
 
 #[tokio::test]
-async fn two_locks_stack_and_the_nearest_to_the_function_is_taken_first() {
+async fn two_attributes_stack_and_the_nearest_to_the_function_is_acquired_first() {
     let locks = LockManager::in_memory();
     let keys = locks.scope(stacked(1)).await.expect("free");
     assert_eq!(keys, ("first:1".to_owned(), "second:1".to_owned()));
@@ -72,12 +72,12 @@ async fn conditional(
 }
 
 #[tokio::test]
-async fn a_parameter_that_is_configured_away_is_away() {
+async fn a_parameter_removed_by_cfg_is_absent() {
     let locks = LockManager::in_memory();
     assert_eq!(locks.scope(conditional(1, 2)).await.expect("free"), 3);
 }
 
-/// Names of the expansion that a body could meet are the body's own.
+/// The body uses names that the expansion uses too.
 #[distributed_lock(key = "hygiene:<__lock_key>", ttl = "10s", guard = handle)]
 async fn hygiene(
     __lock_key: u8,
@@ -91,15 +91,15 @@ async fn hygiene(
 }
 
 #[tokio::test]
-async fn no_name_of_the_expansion_gets_into_the_way() {
+async fn no_name_of_the_expansion_conflicts_with_the_body() {
     let locks = LockManager::in_memory();
     assert_eq!(locks.scope(hygiene(1, 2, 3, 4, 5)).await.expect("free"), 15);
 }
 
-/// The attribute stands above the one that makes a plain function of it.
+/// The attribute stands above `#[tokio::test]`, which makes a plain function of the function.
 #[distributed_lock(key = "test", ttl = "10s", manager = LockManager::in_memory(), guard = lock)]
 #[tokio::test]
-async fn a_test_may_itself_be_under_a_lock() -> Result<(), Error> {
+async fn a_test_function_may_have_the_attribute() -> Result<(), Error> {
     assert!(lock.is_valid());
     Ok(())
 }

@@ -1,10 +1,10 @@
-//! A value that tells, when it is dropped, whether the lock was still held.
+//! A value whose drop records whether the lock was still held.
 
 use std::sync::{Arc, Mutex};
 
 use lock_core::LockManager;
 
-/// What the probes of one test saw, in the order of their drops.
+/// The records of one test's probes, in the order of their drops.
 #[derive(Clone)]
 pub(crate) struct Watch {
     locks: LockManager,
@@ -13,7 +13,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Asks the manager, which gives a key up before it sends the release.
+    /// The probes ask the manager, which gives a key up before it sends the release.
     pub(crate) fn new(locks: &LockManager) -> Watch {
         Watch {
             locks: locks.clone(),
@@ -22,7 +22,8 @@ impl Watch {
         }
     }
 
-    /// Asks the store: it alone knows of a lock that is lost but not yet released.
+    /// The probes ask the store, because only the store knows of a lock that is lost but not
+    /// released.
     #[cfg(feature = "test-util")]
     pub(crate) fn of_the_store(locks: &LockManager) -> Watch {
         Watch {
@@ -38,7 +39,7 @@ impl Watch {
         }
     }
 
-    /// The names of the dropped probes; each must have been dropped under the lock.
+    /// Returns the names of the dropped probes, and fails if one was dropped without the lock.
     #[track_caller]
     pub(crate) fn all_under_the_lock(&self) -> Vec<&'static str> {
         let seen = self.seen.lock().expect("no probe panics");
@@ -49,7 +50,7 @@ impl Watch {
         self.names()
     }
 
-    /// The names of the dropped probes, in their order.
+    /// Returns the names of the dropped probes, in their order.
     pub(crate) fn names(&self) -> Vec<&'static str> {
         let seen = self.seen.lock().expect("no probe panics");
         seen.iter().map(|(name, _)| *name).collect()

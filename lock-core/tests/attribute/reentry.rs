@@ -1,4 +1,4 @@
-//! A function that runs under a lock calls one that takes the same.
+//! Functions under a lock that call functions with the same lock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -114,14 +114,14 @@ async fn a_function_that_calls_itself_enters_its_own_lock() {
 }
 
 #[tokio::test]
-async fn two_nested_calls_at_once_exclude_one_another() {
+async fn two_concurrent_nested_calls_exclude_each_other() {
     let bank = Bank::new();
     bank.settle_at_once(7).await.expect("free");
     assert_eq!(bank.most.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]
-async fn a_spawned_call_is_a_stranger_unless_the_lock_is_taken_along() {
+async fn a_spawned_call_is_outside_the_lock_unless_it_gets_a_handle() {
     let bank = Bank::new();
     let kind = bank.settle_elsewhere(7).await.expect("free");
     assert_eq!(kind, ErrorKind::Busy);
@@ -129,19 +129,21 @@ async fn a_spawned_call_is_a_stranger_unless_the_lock_is_taken_along() {
 }
 
 #[tokio::test]
-async fn a_nested_call_that_must_not_enter_is_an_error_and_no_wait() {
+async fn a_nested_call_that_must_not_enter_fails_at_once() {
     let bank = Bank::new();
     let kind = bank.calls_by_itself(7).await.expect("free");
     assert_eq!(kind, ErrorKind::Invalid);
-    bank.by_itself(7).await.expect("alone it is like any other");
+    bank.by_itself(7)
+        .await
+        .expect("without an outer lock it acquires its own");
 }
 
 #[tokio::test]
-async fn a_nested_call_with_another_manager_takes_a_lock_of_its_own() {
+async fn a_nested_call_with_another_manager_acquires_its_own_lock() {
     let (bank, other) = (Bank::new(), Bank::new());
     let held = bank.with_another_bank(7, &other).await.expect("free");
     assert_eq!(held, 1, "the other one is given back by now");
-    // Of one store: the outer lock stands in the way.
+    // With one store for both managers, the outer lock makes the nested call fail.
     let same = Bank {
         locks: LockManager::connect_lazy("memory:attribute-reentry").expect("a store"),
         ..Bank::new()
@@ -151,6 +153,9 @@ async fn a_nested_call_with_another_manager_takes_a_lock_of_its_own() {
         ..Bank::new()
     };
     let outer = same.locks.lock("account:7").run(again.at_once(7));
-    let refused = outer.await.expect("free").expect_err("held by the outer");
+    let refused = outer
+        .await
+        .expect("free")
+        .expect_err("the outer call holds the key");
     assert_eq!(refused.kind(), ErrorKind::Busy);
 }

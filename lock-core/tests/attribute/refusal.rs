@@ -32,8 +32,8 @@ async fn a_second_caller_is_refused_while_the_first_runs() {
 }
 
 #[tokio::test]
-async fn without_a_manager_it_is_invalid_and_nothing_runs() {
-    // No test of this program installs one: each brings its own.
+async fn without_a_manager_the_call_is_invalid_and_the_body_does_not_run() {
+    // No test of this program installs a manager, because each test has its own.
     let ran = AtomicBool::new(false);
     let error = job(&ran).await.expect_err("nothing is installed");
     assert_eq!(error.kind(), ErrorKind::Invalid);
@@ -55,7 +55,7 @@ async fn bad_ttl(ran: &AtomicBool) -> Result<(), Error> {
 }
 
 #[tokio::test]
-async fn a_key_or_a_ttl_out_of_bounds_is_invalid_and_nothing_runs() {
+async fn a_key_or_a_ttl_out_of_bounds_is_invalid_and_the_body_does_not_run() {
     let locks = LockManager::in_memory();
     let ran = AtomicBool::new(false);
     for done in [

@@ -69,7 +69,7 @@ async fn a_locked_call_can_be_spawned() {
 }
 
 #[tokio::test]
-async fn what_is_not_send_runs_on_its_own_thread() {
+async fn a_call_that_is_not_send_runs_on_its_own_thread() {
     let locks = LockManager::in_memory();
     assert_eq!(
         locks

@@ -1,4 +1,4 @@
-//! Functions of every shape keep their shape.
+//! The attribute works on functions of every shape.
 
 use std::{fmt::Display, pin::Pin, sync::Arc, time::Duration};
 
@@ -117,7 +117,7 @@ fn app() -> State<App> {
 }
 
 #[tokio::test]
-async fn every_pattern_binds_what_it_bound() {
+async fn every_pattern_keeps_its_bindings() {
     let locks = LockManager::in_memory();
     assert_eq!(app().0.secret, "s");
     assert_eq!(
@@ -164,7 +164,7 @@ async fn longest<'a, 'b: 'a>(
 }
 
 #[tokio::test]
-async fn generics_lifetimes_and_impl_trait_stay() {
+async fn generics_lifetimes_and_impl_trait_are_kept() {
     let locks = LockManager::in_memory();
     let (key, array) = locks.scope(generic(3u8, |n| [n; 2])).await.expect("free");
     assert_eq!((key.as_str(), array), ("generic:u8:2:3", [3, 3]));
@@ -195,7 +195,7 @@ impl Repository for Account {
 }
 
 #[tokio::test]
-async fn async_methods_of_traits_work_as_default_and_as_implementation() {
+async fn default_and_implemented_async_methods_of_traits_work() {
     let locks = LockManager::in_memory();
     assert_eq!(
         locks
@@ -219,8 +219,8 @@ impl Account {
         })
     }
 
-    #[expect(clippy::let_and_return, reason = "it is written by a macro")]
-    /// What `async_trait` makes of `async fn deposit(&self, (by, _): (u64, String)) -> …`.
+    #[expect(clippy::let_and_return, reason = "a macro writes such code")]
+    /// The expansion by `async_trait` of `async fn deposit(&self, (by, _): (u64, String)) -> …`.
     #[distributed_lock(key = "account:<self.id>:<by>", ttl = "10s", manager = self.locks, guard = lock)]
     fn as_async_trait_has_it<'life0, 'async_trait>(
         &'life0 self,
@@ -259,7 +259,7 @@ fn returned(n: u64) -> impl Future<Output = Result<u64, Error>> + Send {
 }
 
 #[tokio::test]
-async fn futures_that_are_returned_are_locked_inside() {
+async fn returned_futures_run_under_the_lock() {
     let mut account = Account::new(7);
     assert_eq!(account.boxed_by_hand(5).await.expect("free"), 15);
     assert_eq!(
@@ -296,7 +296,7 @@ async fn recursive(depth: u32) -> Result<u32, Error> {
 }
 
 #[tokio::test]
-async fn a_recursive_function_takes_one_key_for_each_depth() {
+async fn a_recursive_function_locks_one_key_for_each_depth() {
     let locks = LockManager::in_memory();
     assert_eq!(locks.scope(recursive(4)).await.expect("free"), 4);
     assert!(locks.held().is_empty());

@@ -1,17 +1,17 @@
-//! What the attribute adds to the size of a future.
+//! The size that the attribute adds to a future.
 
 use std::mem::size_of_val;
 
 use lock_core::{Error, LockManager, distributed_lock};
 
-/// What a cart weighs.
+/// The size of a cart in bytes.
 type Cart = [u8; 1024];
 
 fn look<T>(value: &T) {
     let _ = std::hint::black_box(value);
 }
 
-/// Some work with a large local, that reads what it was given afterwards.
+/// A body with a large local, which reads its argument after an await.
 macro_rules! work {
     ($argument:expr) => {{
         let local = [0_u8; 2048];
@@ -75,10 +75,12 @@ async fn small() -> Result<(), Error> {
     Ok(())
 }
 
-/// The body, its arguments and its output are on the heap. The function's own future has the arguments
-/// until its first poll, and a request for the lock.
+/// Checks the size of a function's future.
+///
+/// The body, its arguments and its output are on the heap. The function's own future has the
+/// arguments until its first poll, and a request for the lock.
 #[track_caller]
-fn has_room_for(content: usize, annotated: usize) {
+fn is_little_larger_than(content: usize, annotated: usize) {
     assert!(
         annotated <= content + 400,
         "{annotated} bytes for a content of {content}"
@@ -86,10 +88,10 @@ fn has_room_for(content: usize, annotated: usize) {
 }
 
 #[test]
-fn a_future_has_its_arguments_once_and_no_local() {
+fn a_future_contains_its_arguments_once_and_no_local() {
     let cart = [0; 1024];
-    has_room_for(1024, size_of_val(&annotated(cart)));
-    has_room_for(1025, size_of_val(&pattern((cart, 1))));
+    is_little_larger_than(1024, size_of_val(&annotated(cart)));
+    is_little_larger_than(1025, size_of_val(&pattern((cart, 1))));
     assert!(size_of_val(&plain(cart)) > 3 * 1024);
     assert!(size_of_val(&plain_pattern((cart, 1))) > 3 * 1024);
 }
@@ -97,18 +99,18 @@ fn a_future_has_its_arguments_once_and_no_local() {
 #[test]
 fn under_two_locks_a_future_has_its_arguments_once() {
     let cart = [0; 1024];
-    has_room_for(1024, size_of_val(&annotated_twice(cart)));
-    has_room_for(1025, size_of_val(&pattern_twice((cart, 1))));
+    is_little_larger_than(1024, size_of_val(&annotated_twice(cart)));
+    is_little_larger_than(1025, size_of_val(&pattern_twice((cart, 1))));
 }
 
 #[test]
 fn every_argument_of_the_attribute_costs_a_few_bytes() {
     let locks = LockManager::in_memory();
-    has_room_for(1024, size_of_val(&with_everything([0; 1024], locks)));
+    is_little_larger_than(1024, size_of_val(&with_everything([0; 1024], locks)));
 }
 
 #[test]
 fn a_small_function_stays_small_whatever_it_returns() {
-    has_room_for(0, size_of_val(&small()));
-    has_room_for(0, size_of_val(&result()));
+    is_little_larger_than(0, size_of_val(&small()));
+    is_little_larger_than(0, size_of_val(&result()));
 }

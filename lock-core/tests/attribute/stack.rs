@@ -1,7 +1,9 @@
-//! How much stack a call needs. Tests are built without optimization, where a value is copied into
-//! each frame that it is moved through.
+//! The stack that a call needs.
 //!
-//! A stack that overflows aborts its process, so each attempt is a process of its own.
+//! Tests are built without optimization, so that a value is copied into each frame through which it
+//! moves.
+//!
+//! A stack overflow aborts the process, so each attempt runs in its own process.
 
 use std::future::Future;
 use std::hint::black_box;
@@ -11,18 +13,18 @@ use std::thread;
 
 use lock_core::{Error, LockManager, distributed_lock};
 
-/// `<call> <bytes>`: the call that the child makes, on a stack of so many bytes.
+/// The variable with `<call> <bytes>`: the child makes this call on a stack of that size.
 const ATTEMPT: &str = "LOCK_TESTS_STACK";
 
 const KIB: usize = 1024;
 
-/// What a thread's stack is measured in.
+/// The step between two stack sizes, in bytes.
 const STEP: usize = 16 * KIB;
 
-/// What the attribute may need for itself, whatever the size of its body.
+/// The stack that the attribute may need for itself, independent of the size of the body.
 const OWN: usize = 128 * KIB;
 
-/// As a body has that reads a file into a buffer: its future is as large as its local.
+/// A buffer like that of a body that reads a file, which makes a large future.
 macro_rules! work {
     ($size:expr) => {{
         let local = [1_u8; $size];
@@ -83,7 +85,7 @@ async fn run_with_large(locks: LockManager) -> Result<(), Error> {
 
 type Call = fn(LockManager);
 
-/// Each in a function of its own: one function that made them all would have room for all of them.
+/// The calls, each in its own function, because one function would have room for all of them.
 const CALLS: [(&str, Call); 9] = [
     ("plain_small", |_| finish(plain_small())),
     ("annotated_small", |_| finish(annotated_small())),
@@ -131,7 +133,7 @@ fn fits(call: &str, size: usize) -> bool {
     child.expect("the child runs").success()
 }
 
-/// The smallest stack on which the call returns, in bytes, to the next `STEP`.
+/// Returns the smallest stack in bytes on which the call returns, to the next `STEP`.
 fn least_stack(call: &str) -> usize {
     let (mut too_small, mut enough) = (0, 8 * KIB * KIB / STEP);
     assert!(fits(call, enough * STEP), "{call} does not return");

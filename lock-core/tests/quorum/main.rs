@@ -1,4 +1,4 @@
-//! Locks over several stores, each of which holds, loses, refuses and hangs on command.
+//! Locks over several stores that hold, lose, refuse and hang on command.
 #![cfg(feature = "test-util")]
 #![allow(clippy::disallowed_methods, reason = "tests read the real clock")]
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 use lock_core::test_util::TestStore;
 use lock_core::{ErrorKind, LockGuard, LockManager, LockRequest, ManagerBuilder, Wait};
 
-/// Nodes of a test's own, and the means to command each.
+/// The nodes of one test, with a control for each.
 struct Nodes {
     urls: Vec<String>,
     commands: Vec<TestStore>,
@@ -39,7 +39,7 @@ impl Nodes {
         self.builder().connect().await.expect("a manager")
     }
 
-    /// On how many nodes anything is taken.
+    /// Returns the number of nodes that have a taken key.
     fn taken(&self) -> usize {
         self.commands.iter().filter(|node| node.taken() > 0).count()
     }
@@ -64,7 +64,7 @@ async fn eventually(what: &str, mut state: impl FnMut() -> bool) {
     });
     waited
         .await
-        .unwrap_or_else(|_| panic!("waited in vain until {what}"));
+        .unwrap_or_else(|_| panic!("timeout while waiting until {what}"));
 }
 
 #[tokio::test]
@@ -95,9 +95,9 @@ async fn a_lock_over_several_servers_is_used_like_any_other() {
 }
 
 #[tokio::test]
-async fn nodes_that_hang_cost_a_majority_nothing() {
+async fn nodes_that_hang_do_not_delay_a_majority() {
     let nodes = Nodes::new(5);
-    // An hour's patience: were they waited for, this test would not end.
+    // With an operation timeout of an hour, the test would hang if it waited for these nodes.
     let builder = nodes.builder().operation_timeout(Duration::from_secs(3600));
     let locks = builder.connect().await.expect("a manager");
     nodes.commands[1].hang();
@@ -107,14 +107,14 @@ async fn nodes_that_hang_cost_a_majority_nothing() {
         assert_eq!(guard.acks().granted(), 3);
         guard.release().await.expect("held");
     }
-    // What comes late is of a lease that is over: undone.
+    // A late vote belongs to a lease that is over, so it is undone.
     nodes.commands[1].recover();
     nodes.commands[4].recover();
     eventually("what came late is undone", || nodes.taken() == 0).await;
 }
 
 #[tokio::test]
-async fn a_vote_that_comes_late_counts_while_the_lock_is_held() {
+async fn a_late_vote_counts_while_the_lock_is_held() {
     let nodes = Nodes::new(3);
     let locks = nodes.manager().await;
     nodes.commands[2].hang();
@@ -127,7 +127,7 @@ async fn a_vote_that_comes_late_counts_while_the_lock_is_held() {
 }
 
 #[tokio::test]
-async fn a_renewal_sees_how_many_still_agree() {
+async fn a_renewal_counts_the_nodes_that_still_agree() {
     let nodes = Nodes::new(5);
     let locks = nodes.manager().await;
     let request = locks.lock("order:42").ttl(Duration::from_millis(1200));
@@ -142,12 +142,12 @@ async fn a_renewal_sees_how_many_still_agree() {
     }
     guard.lost().await;
     assert_eq!(guard.acks().granted(), 0);
-    // What a lost lease still has elsewhere is given back at once, not when it runs out.
+    // The votes of a lost lease on other nodes are released at once, and not when they expire.
     eventually("the rest is given back", || nodes.taken() == 3).await;
 }
 
 #[tokio::test]
-async fn a_node_that_does_not_answer_a_renewal_counts_for_nothing_until_it_does() {
+async fn a_node_that_does_not_answer_a_renewal_does_not_count_until_it_answers() {
     let nodes = Nodes::new(5);
     let locks = nodes.manager().await;
     let request = locks.lock("order:42").ttl(Duration::from_millis(1200));
@@ -165,7 +165,7 @@ async fn a_node_that_does_not_answer_a_renewal_counts_for_nothing_until_it_does(
 }
 
 #[tokio::test]
-async fn nodes_that_are_without_a_held_lock_take_it_again() {
+async fn nodes_that_lack_a_held_lock_get_it_again() {
     let nodes = Nodes::new(5);
     let locks = nodes.manager().await;
     nodes.commands[4].fail(ErrorKind::Unavailable);
@@ -182,7 +182,7 @@ async fn nodes_that_are_without_a_held_lock_take_it_again() {
     }
     let taken = || nodes.commands.iter().all(|node| node.taken() == 1);
     eventually("they have taken it again", taken).await;
-    // Those that have it now are as good as those that had it before.
+    // The nodes that have the lock now are worth as much as the nodes that had it before.
     for node in [2, 3] {
         nodes.commands[node].seize("order:42", Duration::from_secs(60));
     }
@@ -195,7 +195,7 @@ async fn nodes_that_are_without_a_held_lock_take_it_again() {
 }
 
 #[tokio::test]
-async fn a_lock_that_is_lost_to_a_majority_is_lost_at_its_release_too() {
+async fn a_release_reports_a_lock_that_a_majority_has_lost() {
     let nodes = Nodes::new(3);
     let locks = nodes.manager().await;
     let guard = lock(&locks).acquire().await.expect("free");
@@ -208,13 +208,16 @@ async fn a_lock_that_is_lost_to_a_majority_is_lost_at_its_release_too() {
 }
 
 #[tokio::test]
-async fn what_a_dead_node_has_is_given_back_when_it_is_back() {
+async fn a_lock_on_a_dead_node_is_released_when_the_node_returns() {
     let nodes = Nodes::new(3);
     let locks = nodes.manager().await;
     let guard = lock(&locks).acquire().await.expect("free");
     eventually("all have agreed", || guard.acks().granted() == 3).await;
     nodes.commands[0].fail(ErrorKind::Unavailable);
-    guard.release().await.expect("a majority has given it back");
+    guard
+        .release()
+        .await
+        .expect("a majority has released the lock");
     assert_eq!(nodes.commands[0].taken(), 1);
     nodes.commands[0].recover();
     eventually("all have given it back", || nodes.taken() == 0).await;
@@ -259,7 +262,7 @@ fn a_node_has_one_vote() {
 }
 
 #[tokio::test]
-async fn without_a_majority_there_is_no_manager() {
+async fn without_a_majority_connecting_fails() {
     let nodes = Nodes::new(3);
     nodes.commands[0].fail(ErrorKind::Unavailable);
     assert!(nodes.builder().connect().await.is_ok());

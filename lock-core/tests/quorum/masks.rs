@@ -1,5 +1,7 @@
-//! Every way in which n nodes can be free, taken or dead: the count says what comes of it, and every
-//! node is left as it was.
+//! Every combination of n nodes that are free, taken or dead.
+//!
+//! The counts of these nodes determine the result of an attempt, and the attempt leaves every node
+//! as it was.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -18,35 +20,36 @@ enum Is {
     Dead,
 }
 
-/// In whose hands the nodes are that are taken, and in what way the others are dead.
+/// The owners of the taken nodes, and the way in which the dead nodes fail.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Manner {
-    /// All in the same hands; what is dead says so.
+    /// One owner has all taken nodes; dead nodes report an error.
     OneOwner,
-    /// Each in others', so that a majority of them is a split; what is dead says nothing.
+    /// Each taken node has another owner, so that a majority of them is a split vote; dead nodes do
+    /// not answer.
     SplitAndSilent,
 }
 
-/// All masks of so many nodes.
+/// Returns all combinations of that many nodes.
 fn masks(nodes: u32) -> impl Iterator<Item = Vec<Is>> {
     let of = |mask: usize, node| [Is::Free, Is::Taken, Is::Dead][mask / 3_usize.pow(node) % 3];
     (0..3_usize.pow(nodes)).map(move |mask| (0..nodes).map(|node| of(mask, node)).collect())
 }
 
-/// What is asked for while the nodes are so.
+/// The attempt, with the nodes in this state.
 struct Scene {
     is: Vec<Is>,
     manner: Manner,
     nodes: Nodes,
     locks: LockManager,
-    /// Those of other managers, where each node is in others' hands.
+    /// The managers of the owners, if each node has another owner.
     owners: Vec<LockGuard>,
 }
 
 impl Scene {
     async fn set(is: Vec<Is>, manner: Manner) -> Scene {
         let nodes = Nodes::new(is.len());
-        // Nothing here is slow but what is silent, and that is waited for.
+        // Only silent nodes are slow here, and the test waits for them.
         let builder = nodes.builder().operation_timeout(Duration::from_secs(2));
         let locks = builder.connect().await.expect("a manager");
         let mut owners = Vec::new();
@@ -76,15 +79,15 @@ impl Scene {
         self.is.iter().filter(|is| **is == wanted).count()
     }
 
-    /// What an attempt comes to. Answers the token, if it was granted.
+    /// Checks the result of an attempt, and returns the fencing token if the lock was granted.
     async fn is_counted(&self) -> u64 {
         let (all, free) = (self.is.len(), self.count(Is::Free));
         let quorum = all / 2 + 1;
         let outcome = lock(&self.locks).acquire().await;
         if free < quorum {
             let taken = self.count(Is::Taken);
-            // Enough to leave no majority, whoever the others belong to; or those that answer would do,
-            // were some of them not taken.
+            // The attempt is busy if the taken nodes leave no majority, or if the nodes that answer
+            // would be a majority without a refusal.
             let busy = taken > all - quorum || (taken > 0 && free + taken >= quorum);
             let expected = if busy {
                 ErrorKind::Busy
@@ -108,7 +111,7 @@ impl Scene {
         token
     }
 
-    /// Those that were dead are back: nothing is left on any node but what others have there.
+    /// Revives the dead nodes, and checks that only the locks of other owners are left.
     async fn leaves_nothing(&self) {
         for (is, node) in self.is.iter().zip(&self.nodes.commands) {
             node.recover();
@@ -120,8 +123,8 @@ impl Scene {
         }
     }
 
-    /// And that is still theirs. Without it the lock is everybody's again, under a higher token.
-    async fn touches_nobody(self, before: u64) {
+    /// Checks that the other owners still have their locks, and that the next token is higher.
+    async fn leaves_other_owners_alone(self, before: u64) {
         for owner in self.owners {
             owner.release().await.expect("still its owner's");
         }
@@ -131,7 +134,7 @@ impl Scene {
         }
         let mut all_agree = false;
         while !all_agree {
-            // Those that were dead may have to be met again.
+            // The manager may have to reconnect to the revived nodes.
             let Ok(guard) = lock(&self.locks).acquire().await else {
                 tokio::time::sleep(Duration::from_millis(2)).await;
                 continue;
@@ -154,15 +157,15 @@ async fn one_mask(is: Vec<Is>, manner: Manner) {
     let token = scene.is_counted().await;
     scene.leaves_nothing().await;
     let shown = format!("{:?} {manner:?}", scene.is);
-    within(&shown, scene.touches_nobody(token)).await;
+    within(&shown, scene.leaves_other_owners_alone(token)).await;
 }
 
 async fn within(what: &str, work: impl Future<Output = ()>) {
     let done = tokio::time::timeout(Duration::from_secs(60), work).await;
-    done.unwrap_or_else(|_| panic!("the nodes do not all agree again after {what}"));
+    done.unwrap_or_else(|_| panic!("timeout: the nodes do not all agree again after {what}"));
 }
 
-/// Many at a time: what is silent is waited for in most of them.
+/// Runs many combinations at a time, because most of them wait for silent nodes.
 async fn every_mask(nodes: u32) {
     let places = Arc::new(Semaphore::new(64));
     let mut all = JoinSet::new();
