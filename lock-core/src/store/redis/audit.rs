@@ -1,4 +1,8 @@
-//! Reading a server's settings: what [`Facts`] are made of.
+//! Reading a server's settings, from which [`Facts`] are made.
+//!
+//! A finding is a warning and never an error, because each setting that it dislikes is right for some user. A
+//! setting that cannot be read is not judged. The audit asks on the keeper's connection once it is connected,
+//! and every other server on a connection of its own. `connect` waits for it a quarter of a second at most.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,10 +12,10 @@ use redis::{Pipeline, Value, cmd};
 use tokio::time::timeout;
 
 use super::connection::Connection;
-use super::keyspace::Names;
+use super::keyspace::Keyspace;
 use super::reply::{number, text};
 use super::send_error::Trouble;
-use super::topology::{Node, Topology};
+use super::topology::{ServerId, Topology};
 use crate::audit::{Facts, Finding, Persistence, Reading, Role, disagreements};
 use crate::base::clock::Clock;
 use crate::store::Failure;
@@ -21,15 +25,15 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 pub(super) struct Auditor {
     topology: Arc<Topology>,
-    names: Arc<Names>,
+    names: Arc<Keyspace>,
     replica_acks: u16,
 }
 
 /// One server, by its address.
-type Seen = (Arc<str>, Facts);
+type ReadServer = (Arc<str>, Facts);
 
 impl Auditor {
-    pub(super) fn new(topology: &Arc<Topology>, names: &Arc<Names>, replica_acks: u16) -> Self {
+    pub(super) fn new(topology: &Arc<Topology>, names: &Arc<Keyspace>, replica_acks: u16) -> Self {
         Self {
             topology: Arc::clone(topology),
             names: Arc::clone(names),
@@ -37,19 +41,19 @@ impl Auditor {
         }
     }
 
-    /// Tells the log what is wrong. `listening`: whether the server lets this user subscribe.
-    pub(super) async fn tell(self: &Arc<Self>, home: Node, on: &Connection, listening: bool) {
+    /// Logs the findings. `listening`: whether the server lets this user subscribe.
+    pub(super) async fn tell(self: &Arc<Self>, home: ServerId, on: &Connection, listening: bool) {
         match timeout(2 * PATIENCE, self.findings(home, on, listening)).await {
             Ok(Ok(findings)) => findings.iter().for_each(Finding::warn),
             _ => tracing::debug!("the server's settings could not be looked at"),
         }
     }
 
-    /// Of the server at home, and of the others that keep locks or may one day. To be called on the
-    /// keeper's runtime.
+    /// Reads the home server, and the other servers that keep locks or may one day. Called on the keeper's
+    /// runtime.
     pub(super) async fn findings(
         self: &Arc<Self>,
-        home: Node,
+        home: ServerId,
         on: &Connection,
         listening: bool,
     ) -> Result<Vec<Finding>, Failure> {
@@ -72,12 +76,12 @@ impl Auditor {
         Ok(findings)
     }
 
-    /// All at once. One that does not answer is not judged.
+    /// Asks all servers at once. A server that does not answer is not judged.
     async fn look_at_others(
         self: &Arc<Self>,
-        home: Node,
+        home: ServerId,
         followers: &[(String, u16)],
-    ) -> Vec<Seen> {
+    ) -> Vec<ReadServer> {
         let others = self.topology.others(home, followers).into_iter();
         let looks: Vec<_> = others
             .map(|node| tokio::spawn(timeout(PATIENCE, Arc::clone(self).look_at(node))))
@@ -91,13 +95,14 @@ impl Auditor {
         seen
     }
 
-    async fn look_at(self: Arc<Self>, node: Node) -> Option<Seen> {
+    async fn look_at(self: Arc<Self>, node: ServerId) -> Option<ReadServer> {
         let connection = self.topology.open_whatever_it_is(node).await.ok()?;
         let (facts, _) = self.facts(&connection).await.ok()?;
         Some((self.topology.address_of(node).into(), facts))
     }
 
-    /// One write, and one more where replicas have a say. And where its replicas are.
+    /// Reads the facts in one write, and one more where replicas acknowledge. Also returns the replicas'
+    /// addresses.
     async fn facts(&self, on: &Connection) -> Result<(Facts, Vec<(String, u16)>), Trouble> {
         let mut questions = Pipeline::with_capacity(8);
         for section in ["memory", "persistence", "replication"] {
@@ -106,7 +111,7 @@ impl Auditor {
         for setting in ["appendfsync", "save", "min-replicas-to-write"] {
             questions.add_command(cmd("CONFIG").arg("GET").arg(setting).take());
         }
-        // To nobody: a manager's channel has another name.
+        // It reaches no manager, because a manager's channel has another name.
         let channel = [self.names.channels(), "audit"].concat();
         questions
             .add_command(cmd("PUBLISH").arg(channel).arg("").take())
@@ -124,7 +129,7 @@ impl Auditor {
         ] = on.send_all(&questions).await?;
         let after = Clock::System.unix_micros();
         let forbids_waiting = self.replica_acks > 0 && {
-            // For no replica: answered at once.
+            // For no replica, so it is answered at once.
             let wait = cmd("WAIT").arg(0).arg(1).take();
             matches!(on.send(&wait).await, Err(Trouble::Failed(failure)) if failure.is_final())
         };
@@ -170,7 +175,7 @@ fn fields(sections: [&Value; 3]) -> HashMap<&str, &str> {
         .collect()
 }
 
-/// The value of one setting, as `CONFIG GET` tells it.
+/// The value of one setting in the answer to `CONFIG GET`.
 fn setting(answer: &Value) -> Option<&str> {
     match answer {
         Value::Map(pairs) => text(&pairs.first()?.1),
@@ -187,14 +192,14 @@ fn role(info: &HashMap<&str, &str>) -> Option<Role> {
     }
 }
 
-/// Those that have all there is, and hear of what is new.
+/// The replicas that have all data and receive new writes.
 fn replicas(info: &HashMap<&str, &str>) -> Option<u64> {
     info.get("connected_slaves")?;
     let online = |line: &&str| part(line, "state") == Some("online");
     Some(replica_lines(info).filter(online).count() as u64)
 }
 
-/// Where they are.
+/// The addresses of the replicas.
 fn followers(info: &HashMap<&str, &str>) -> Vec<(String, u16)> {
     let at = |line: &str| {
         Some((
@@ -231,7 +236,7 @@ fn persistence_of(
     })
 }
 
-/// In microseconds since 1970.
+/// The server's time in microseconds since 1970.
 fn server_time(answer: &Value) -> Option<u64> {
     let Value::Array(parts) = answer else {
         return None;

@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 
 use super::batch_flush::Departure;
 use super::connection::Connection;
-use super::keyspace::Names;
+use super::keyspace::Keyspace;
 use super::send_error::Trouble;
 use super::wait::NextWait;
 use crate::base::sync::lock;
@@ -55,7 +55,7 @@ impl Batch {
 
 impl Connection {
     /// A place among what else this tick brings; none, outside of a runtime.
-    pub(super) fn ride(&self, names: &Arc<Names>, item: Item) -> Option<Ride> {
+    pub(super) fn ride(&self, names: &Arc<Keyspace>, item: Item) -> Option<Ride> {
         let mut next = lock(&self.batch().next);
         let item = match &*next {
             None => item,

@@ -8,7 +8,7 @@ use redis::{Cmd, Value};
 use super::batch::{Item, Place, Places, State, Tick};
 use super::connection::Connection;
 use super::fast_path::push_fence;
-use super::keyspace::Names;
+use super::keyspace::Keyspace;
 use super::reply::as_usual;
 use super::scripts::{BATCH, RELEASE};
 use super::send_error::Trouble;
@@ -21,13 +21,13 @@ use crate::store::{Acquire, Failure};
 pub(super) struct Departure {
     tick: Arc<Tick>,
     connection: Connection,
-    names: Arc<Names>,
+    names: Arc<Keyspace>,
     /// Those that went, in the order in which the script takes them.
     order: Vec<usize>,
 }
 
 impl Departure {
-    pub(super) fn new(tick: Arc<Tick>, connection: &Connection, names: &Arc<Names>) -> Self {
+    pub(super) fn new(tick: Arc<Tick>, connection: &Connection, names: &Arc<Keyspace>) -> Self {
         Self {
             tick,
             connection: connection.clone(),
@@ -152,7 +152,7 @@ impl Drop for Departure {
 }
 
 /// See `batch.lua`.
-fn command(names: &Names, places: &Places, releases: &[usize], acquires: &[usize]) -> Cmd {
+fn command(names: &Keyspace, places: &Places, releases: &[usize], acquires: &[usize]) -> Cmd {
     let releases = releases
         .iter()
         .filter_map(|&index| match &places.taken[index].item {

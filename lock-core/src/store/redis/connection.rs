@@ -11,8 +11,8 @@ use redis::{
 };
 
 use super::batch::Batch;
-use super::health::{Health, Question};
-use super::push::Inbox;
+use super::health::{Health, PendingRequest};
+use super::push::PushReceiver;
 use super::send_error::{Trouble, failure, not_connected, trouble};
 use crate::base::token::Token;
 use crate::store::Failure;
@@ -47,7 +47,7 @@ pub(super) fn prepared(info: ConnectionInfo) -> Result<Client, RedisError> {
 /// Clones share one socket. Its driver runs on the runtime that opened it.
 #[derive(Clone)]
 pub(super) struct Connection {
-    shared: Arc<Shared>,
+    shared: Arc<SharedConnection>,
     /// Whether one script may be about the keys of several locks.
     batches: bool,
     /// Whether each command is to say that it was sent here from the node that is giving up its slot,
@@ -55,18 +55,21 @@ pub(super) struct Connection {
     asking: Option<u64>,
 }
 
-struct Shared {
+struct SharedConnection {
     redis: MultiplexedConnection,
     health: Arc<Health>,
-    inbox: Option<Arc<Inbox>>,
+    receiver: Option<Arc<PushReceiver>>,
     batch: Batch,
 }
 
 impl Connection {
-    /// Connects. `inbox`: where to put what the server pushes, once it is [listened to](Self::listen).
+    /// Connects. `receiver`: where to put what the server pushes, once it is [listened to](Self::listen).
     ///
     /// Sets no timer, so that it works in a runtime without any: the caller bounds it.
-    pub(super) async fn open(client: &Client, inbox: Option<&Arc<Inbox>>) -> Result<Self, Failure> {
+    pub(super) async fn open(
+        client: &Client,
+        receiver: Option<&Arc<PushReceiver>>,
+    ) -> Result<Self, Failure> {
         let health = Arc::new(Health::default());
         let config = AsyncConnectionConfig::new()
             .set_response_timeout(None)
@@ -75,16 +78,16 @@ impl Connection {
             .set_write_backpressure_boundary(FULL)
             .set_push_sender(Listener {
                 health: Arc::clone(&health),
-                inbox: inbox.cloned(),
+                receiver: receiver.cloned(),
             });
         let redis = client
             .get_multiplexed_async_connection_with_config(&config)
             .await
             .map_err(not_connected)?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedConnection {
             redis,
             health,
-            inbox: inbox.cloned(),
+            receiver: receiver.cloned(),
             batch: Batch::default(),
         });
         Ok(Self {
@@ -94,12 +97,12 @@ impl Connection {
         })
     }
 
-    /// From here on what is pushed to its inbox's address arrives here, if this user may listen.
+    /// From here on what is pushed to its receiver's address arrives here, if this user may listen.
     pub(super) async fn listen(&self) -> Result<(), Failure> {
-        let Some(inbox) = &self.shared.inbox else {
+        let Some(receiver) = &self.shared.receiver else {
             return Ok(());
         };
-        let subscribe = cmd("SUBSCRIBE").arg(inbox.channel()).take();
+        let subscribe = cmd("SUBSCRIBE").arg(receiver.channel()).take();
         // No key is tracked: a server tells each client that tracks any when all its data is deleted.
         let track = cmd("CLIENT").arg("TRACKING").arg("ON").arg("OPTIN").take();
         match tokio::join!(self.send(&subscribe), self.send(&track)) {
@@ -107,7 +110,7 @@ impl Connection {
                 Err(failure(error))
             }
             (Ok(_), _) => {
-                inbox.open();
+                receiver.open();
                 Ok(())
             }
             // Without pushes waiters look for themselves: slower, not wrong. The audit tells of it.
@@ -115,17 +118,17 @@ impl Connection {
         }
     }
 
-    /// Whether what is pushed to its inbox's address arrives here at the moment.
+    /// Whether what is pushed to its receiver's address arrives here at the moment.
     pub(super) fn is_listening(&self) -> bool {
-        let inbox = self.shared.inbox.as_ref();
-        inbox.is_some_and(|inbox| inbox.is_open())
+        let receiver = self.shared.receiver.as_ref();
+        receiver.is_some_and(|receiver| receiver.is_open())
     }
 
     /// Whether a waiter is told here what becomes of it; `None`: it would be told elsewhere.
     pub(super) fn tells(&self, waiter: Token) -> Option<bool> {
-        let inbox = self.shared.inbox.as_ref();
-        let inbox = inbox.filter(|inbox| inbox.address() == waiter.address())?;
-        Some(inbox.is_open())
+        let receiver = self.shared.receiver.as_ref();
+        let receiver = receiver.filter(|receiver| receiver.address() == waiter.address())?;
+        Some(receiver.is_open())
     }
 
     /// For a cluster: keys of different slots are never sent in one script.
@@ -182,7 +185,7 @@ impl Connection {
                 None => Ok(answer),
             };
         }
-        let question = Question::new(&self.shared.health);
+        let question = PendingRequest::new(&self.shared.health);
         let mut redis = self.shared.redis.clone();
         // In a box of its own: a future around it that is small is also quick to make and to move.
         let answer = Box::pin(redis.send_packed_command(command)).await;
@@ -228,7 +231,7 @@ impl Connection {
         commands: &Pipeline,
         count: usize,
     ) -> Result<Vec<Value>, Trouble> {
-        let question = Question::new(&self.shared.health);
+        let question = PendingRequest::new(&self.shared.health);
         let mut redis = self.shared.redis.clone();
         question.answered(Box::pin(redis.send_packed_commands(commands, 0, count)).await)
     }
@@ -255,7 +258,7 @@ pub(super) fn is_master(role: Option<&Value>) -> Result<(), Failure> {
 /// Hears what the server, or the driver at its end, says unasked.
 struct Listener {
     health: Arc<Health>,
-    inbox: Option<Arc<Inbox>>,
+    receiver: Option<Arc<PushReceiver>>,
 }
 
 impl AsyncPushSender for Listener {
@@ -263,8 +266,8 @@ impl AsyncPushSender for Listener {
         if push.kind == PushKind::Disconnection {
             self.health.end();
         }
-        if let Some(inbox) = &self.inbox {
-            inbox.take(&push);
+        if let Some(receiver) = &self.receiver {
+            receiver.take(&push);
         }
         Ok(())
     }

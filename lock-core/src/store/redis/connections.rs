@@ -1,8 +1,9 @@
-//! A connection for each of the application's runtimes and each server, made by the first operation
+//! Connections of the application's runtimes, one for each runtime and server, made by the first operation
 //! there.
 //!
-//! A connection that is driven by another thread costs every round trip a detour, and one whose
-//! runtime has ended is a broken pipe: both are why they are kept by runtime.
+//! A connection that is driven on another thread costs every round trip a detour of some 15 µs, and a
+//! connection whose runtime has ended is a broken pipe. So each runtime has its own. A broken connection is
+//! replaced in the same call.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,34 +14,34 @@ use tokio::runtime::{Handle, Id};
 use tokio::sync::watch;
 
 use super::connection::Connection;
-use super::keyspace::Names;
-use super::push::Inbox;
-use super::topology::{Node, Topology};
+use super::keyspace::Keyspace;
+use super::push::PushReceiver;
+use super::topology::{ServerId, Topology};
 use crate::base::clock::{Clock, Moment};
 use crate::base::sync::lock;
 use crate::store::{Event, Events, Failure};
 
-/// An attempt to connect that has not ended after this long is given up for a new one.
+/// An attempt to connect that takes longer is given up for a new one.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-pub(super) struct Links {
+pub(super) struct Connections {
     topology: Arc<Topology>,
-    names: Arc<Names>,
-    /// Whom to tell what is pushed on the connections, if they are listened on.
+    names: Arc<Keyspace>,
+    /// The receiver of pushes, if the connections listen.
     events: OnceLock<Events>,
-    links: Mutex<HashMap<(Id, Node), Link, foldhash::quality::RandomState>>,
+    connections: Mutex<HashMap<(Id, ServerId), RuntimeConnection, foldhash::quality::RandomState>>,
 }
 
-/// What a task of the runtime tells: nothing while it connects, then the connection or why there is
-/// none. The task stays, so that its end tells the end of its runtime.
-struct Link {
+/// One connection of a runtime. A task of the runtime reports nothing while it connects, then the connection or
+/// why there is none. The task stays alive, so that its end shows the end of its runtime.
+struct RuntimeConnection {
     since: Moment,
-    outcome: Outcome,
+    outcome: Opened,
 }
 
-type Outcome = watch::Receiver<Option<Result<Connection, Failure>>>;
+type Opened = watch::Receiver<Option<Result<Connection, Failure>>>;
 
-impl Link {
+impl RuntimeConnection {
     fn runtime_lives(&self) -> bool {
         self.outcome.has_changed().is_ok()
     }
@@ -54,34 +55,34 @@ impl Link {
         }
     }
 
-    /// Whether everybody there waits for it.
+    /// Whether other callers wait for the connection.
     fn is_connecting(&self, now: Moment) -> bool {
         self.outcome.borrow().is_none() && self.runtime_lives() && now.since(self.since) < PATIENCE
     }
 }
 
-impl Links {
-    pub(super) fn new(topology: &Arc<Topology>, names: &Arc<Names>) -> Self {
+impl Connections {
+    pub(super) fn new(topology: &Arc<Topology>, names: &Arc<Keyspace>) -> Self {
         Self {
             topology: Arc::clone(topology),
             names: Arc::clone(names),
             events: OnceLock::new(),
-            links: Mutex::default(),
+            connections: Mutex::default(),
         }
     }
 
-    /// Every connection that is made from here on is listened on, at its runtime's address.
+    /// Has every later connection listen at its runtime's address.
     pub(super) fn listen(&self, events: Events) {
         let _ = self.events.set(events);
     }
 
-    /// The connection of a runtime to a server, if it is there and alive.
-    pub(super) fn of(&self, runtime: Id, node: Node) -> Option<Connection> {
-        lock(&self.links).get(&(runtime, node))?.connection()
+    /// Returns the connection of a runtime to a server, if it is open.
+    pub(super) fn of(&self, runtime: Id, node: ServerId) -> Option<Connection> {
+        lock(&self.connections).get(&(runtime, node))?.connection()
     }
 
-    /// The connection to a server that is driven on `runtime`; a new one, if need be.
-    pub(super) async fn on(&self, runtime: &Handle, node: Node) -> Result<Connection, Failure> {
+    /// Returns the connection to a server that is driven on `runtime`; connects if need be.
+    pub(super) async fn on(&self, runtime: &Handle, node: ServerId) -> Result<Connection, Failure> {
         let mut outcome = self.connecting(runtime, node);
         let told = outcome.wait_for(Option::is_some).await;
         let told = told.ok().and_then(|outcome| outcome.clone());
@@ -91,37 +92,39 @@ impl Links {
         })
     }
 
-    fn connecting(&self, runtime: &Handle, node: Node) -> Outcome {
+    fn connecting(&self, runtime: &Handle, node: ServerId) -> Opened {
         let now = Clock::System.now();
-        let mut links = lock(&self.links);
-        if let Some(link) = links.get(&(runtime.id(), node))
-            && (link.is_connecting(now) || link.connection().is_some())
+        let mut connections = lock(&self.connections);
+        if let Some(connection) = connections.get(&(runtime.id(), node))
+            && (connection.is_connecting(now) || connection.connection().is_some())
         {
-            return link.outcome.clone();
+            return connection.outcome.clone();
         }
-        let again = links.contains_key(&(runtime.id(), node));
-        // Runtimes come and go, and so do servers; what they leave goes when the next one comes.
-        links.retain(|(_, node), link| link.runtime_lives() && self.topology.uses(*node));
+        let again = connections.contains_key(&(runtime.id(), node));
+        // Runtimes and servers come and go. The next attempt to connect removes what they left.
+        connections.retain(|(_, node), connection| {
+            connection.runtime_lives() && self.topology.uses(*node)
+        });
         let (tell, outcome) = watch::channel(None);
         let (topology, names) = (Arc::clone(&self.topology), Arc::clone(&self.names));
         let events = self.events.get().cloned();
         let id = runtime.id();
         runtime.spawn(async move {
-            let inbox = events
+            let receiver = events
                 .as_ref()
-                .map(|events| Inbox::new(events.manager.on(id), &names, events));
-            let opened = topology.open(node, &names, inbox.as_ref()).await;
+                .map(|events| PushReceiver::new(events.manager.on(id), &names, events));
+            let opened = topology.open(node, &names, receiver.as_ref()).await;
             let is_open = opened.is_ok();
             tell.send_replace(Some(opened));
             if let Some(events) = events.filter(|_| again && is_open) {
-                // What was pushed while nobody listened is lost: every waiter asks again.
+                // Pushes were lost while no connection listened: every waiter asks again.
                 events.notify(Event::Interrupted);
             }
             tell.closed().await;
         });
-        links.insert(
+        connections.insert(
             (runtime.id(), node),
-            Link {
+            RuntimeConnection {
                 since: now,
                 outcome: outcome.clone(),
             },
@@ -130,8 +133,8 @@ impl Links {
     }
 }
 
-impl fmt::Debug for Links {
+impl fmt::Debug for Connections {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Links")
+        f.write_str("Connections")
     }
 }

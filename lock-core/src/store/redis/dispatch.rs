@@ -1,9 +1,9 @@
-//! Sending an operation to the server that has its key, wherever that is by now.
+//! Sending an operation to the server that has its key.
 //!
-//! On one server a broken connection is replaced and the operation sent once more. With sentinels or in
-//! a cluster another server may have taken its place: the operation looks for it, for half the time
-//! that its caller gives it, so that the caller is told why it failed. Whatever is sent again carries
-//! the same token, and is known for a repetition.
+//! On one server a broken connection is replaced and the operation sent once more. With sentinels or in a
+//! cluster another server may have taken the place of the first. The operation looks for it during half of its
+//! caller's timeout, so that the caller learns why it failed. A repeated operation carries the same token and
+//! is marked as repeated.
 
 use std::time::Duration;
 
@@ -12,62 +12,63 @@ use super::connection::Connection;
 use super::replicas::ACKNOWLEDGED;
 use super::send_error::Elsewhere;
 use super::send_error::Trouble;
-use super::topology::Node;
+use super::topology::ServerId;
 use crate::base::clock::{Clock, Moment};
 use crate::store::{Acquire, BoxFuture, Failure, Lane, Operation, Outcome};
 
-/// What is sent to one server in one go.
+/// A command that is sent to one server at once.
 #[derive(Clone, Debug)]
-pub(super) enum Errand {
+pub(super) enum Command {
     Whole(Operation),
-    /// A part of an operation, about one key.
+    /// One part of an operation, about one key.
     Part(super::cluster::parts::Part),
 }
 
-impl Errand {
+impl Command {
     fn key(&self) -> &str {
         match self {
-            Errand::Whole(operation) => operation.key(),
-            Errand::Part(part) => part.key(),
+            Command::Whole(operation) => operation.key(),
+            Command::Part(part) => part.key(),
         }
     }
 
     fn acquire(&self) -> Option<&Acquire> {
         match self {
-            Errand::Whole(Operation::Acquire(acquire)) => Some(acquire),
-            Errand::Whole(_) => None,
-            Errand::Part(part) => part.acquire(),
+            Command::Whole(Operation::Acquire(acquire)) => Some(acquire),
+            Command::Whole(_) => None,
+            Command::Part(part) => part.acquire(),
         }
     }
 
-    /// After a connection broke it may have been done already.
+    /// Marks an acquire as repeated after a connection broke, because it may have been done.
     fn note_trouble(&mut self, trouble: &Trouble) {
         if let Trouble::Broken(_) = trouble
-            && let Errand::Whole(Operation::Acquire(acquire)) = self
+            && let Command::Whole(Operation::Acquire(acquire)) = self
         {
             acquire.repeated = true;
         }
     }
 }
 
-/// What one operation has met so far.
-pub(super) struct Journey {
+/// The state of one operation on its way.
+pub(super) struct Dispatch {
     pub(super) lane: Lane,
-    /// Whether a send of it may have arrived that was not answered.
+    /// Whether a send may have arrived that was not answered.
     pub(super) again: bool,
     patience: Duration,
     trouble_since: Option<Moment>,
     /// How often another node was named.
     redirected: u32,
-    /// The node that has the key although its slot is another's still, and the mark there.
-    asking: Option<(Node, u64)>,
+    /// The node that has the key although its slot still belongs to another node, and the high-water mark
+    /// there.
+    asking: Option<(ServerId, u64)>,
 }
 
 impl RedisStore {
-    /// As quick as it can be for the usual case: one server, to which there is a connection.
+    /// Sends an operation. As little as possible is done for the usual case, an open connection to one server.
     pub(super) fn ask(&self, operation: Operation, lane: Lane) -> BoxFuture<'_, Outcome> {
         let Some((node, connection)) = self.at_hand(lane) else {
-            return Box::pin(self.set_out_with(operation, lane, None));
+            return Box::pin(self.dispatch_with(operation, lane, None));
         };
         let quick = self.quick(&operation, &connection);
         Box::pin(async move {
@@ -79,124 +80,127 @@ impl RedisStore {
                 Ok(outcome) => outcome,
                 Err(trouble) => {
                     let met = Some((trouble, node, connection));
-                    Box::pin(self.set_out_with(operation, lane, met)).await
+                    Box::pin(self.dispatch_with(operation, lane, met)).await
                 }
             }
         })
     }
 
-    /// The connection that an operation goes by in the usual case, if it is there.
-    pub(super) fn at_hand(&self, lane: Lane) -> Option<(Node, Connection)> {
+    /// Returns the connection of the usual case, if it is open.
+    pub(super) fn at_hand(&self, lane: Lane) -> Option<(ServerId, Connection)> {
         if self.replicas.is_some() || self.topology.is_cluster() {
             return None;
         }
         self.there("", lane)
     }
 
-    /// Wherever it leads; `met`: after it was sent there once, and that came of it.
-    async fn set_out_with(
+    /// Sends an operation anywhere. `met`: the error of its first send.
+    async fn dispatch_with(
         &self,
         operation: Operation,
         lane: Lane,
-        met: Option<(Trouble, Node, Connection)>,
+        met: Option<(Trouble, ServerId, Connection)>,
     ) -> Outcome {
-        let mut journey = Journey::new(lane, self.patience);
+        let mut dispatch = Dispatch::new(lane, self.patience);
         if self.topology.is_cluster() {
-            return self.ask_cluster(operation, &mut journey).await;
+            return self.ask_cluster(operation, &mut dispatch).await;
         }
-        let mut errand = Errand::Whole(operation);
+        let mut command = Command::Whole(operation);
         if let Some((trouble, node, connection)) = met {
-            errand.note_trouble(&trouble);
-            let gone_on = self.go_on(trouble, node, &connection, &mut journey).await;
+            command.note_trouble(&trouble);
+            let gone_on = self.go_on(trouble, node, &connection, &mut dispatch).await;
             if let Err(trouble) = gone_on {
-                return journey.failed(trouble);
+                return dispatch.failed(trouble);
             }
         }
-        match self.travel(errand, &mut journey).await {
+        match self.send_until_answered(command, &mut dispatch).await {
             Ok(outcome) => outcome,
-            Err(trouble) => journey.failed(trouble),
+            Err(trouble) => dispatch.failed(trouble),
         }
     }
 
-    /// Until a server has answered, or nothing more can be done.
-    pub(super) async fn travel(
+    /// Repeats the command until a server has answered, or nothing more can be done.
+    pub(super) async fn send_until_answered(
         &self,
-        errand: Errand,
-        journey: &mut Journey,
+        command: Command,
+        dispatch: &mut Dispatch,
     ) -> Result<Outcome, Trouble> {
-        let mut errand = errand;
+        let mut command = command;
         let lock = if self.topology.is_cluster() {
-            self.names.lock(errand.key())
+            self.names.lock(command.key())
         } else {
-            // There it decides nothing.
+            // It decides nothing there.
             String::new()
         };
         loop {
-            let Some((node, connection)) = (match self.there_again(&lock, journey) {
+            let Some((node, connection)) = (match self.there_again(&lock, dispatch) {
                 Some(there) => Some(there),
-                None => Box::pin(self.set_out(&lock, journey)).await?,
+                None => Box::pin(self.find_connection(&lock, dispatch)).await?,
             }) else {
                 continue;
             };
-            match self.send_errand(&errand, journey.lane, &connection).await {
-                Ok(outcome) if journey.again => return Ok(outcome.of_the_last_send()),
+            match self
+                .send_command(&command, dispatch.lane, &connection)
+                .await
+            {
+                Ok(outcome) if dispatch.again => return Ok(outcome.of_the_last_send()),
                 Ok(outcome) => return Ok(outcome),
                 Err(trouble) => {
-                    errand.note_trouble(&trouble);
-                    Box::pin(self.go_on(trouble, node, &connection, journey)).await?;
+                    command.note_trouble(&trouble);
+                    Box::pin(self.go_on(trouble, node, &connection, dispatch)).await?;
                 }
             }
         }
     }
 
-    async fn send_errand(
+    async fn send_command(
         &self,
-        errand: &Errand,
+        command: &Command,
         lane: Lane,
         on: &Connection,
     ) -> Result<Outcome, Trouble> {
-        let outcome = match errand {
-            Errand::Whole(operation) => self.send(operation, on).await?,
-            Errand::Part(part) => Box::pin(self.send_part(part, on)).await?,
+        let outcome = match command {
+            Command::Whole(operation) => self.send(operation, on).await?,
+            Command::Part(part) => Box::pin(self.send_part(part, on)).await?,
         };
         match (&self.replicas, lane) {
             (Some(replicas), lane) if lane.channel() == ACKNOWLEDGED => {
-                Box::pin(self.once_acknowledged(replicas, errand.acquire(), outcome, on)).await
+                Box::pin(self.once_acknowledged(replicas, command.acquire(), outcome, on)).await
             }
             _ => Ok(outcome),
         }
     }
 
-    /// The connection to the server that has the key, where both are known.
-    fn there(&self, lock: &str, lane: Lane) -> Option<(Node, Connection)> {
+    /// Returns the connection to the server that has the key, where both are known.
+    fn there(&self, lock: &str, lane: Lane) -> Option<(ServerId, Connection)> {
         let node = self.topology.known_node_of(lock)?;
         Some((node, self.open_connection(lane, node)?))
     }
 
-    fn there_again(&self, lock: &str, journey: &Journey) -> Option<(Node, Connection)> {
-        if journey.asking.is_some() {
+    fn there_again(&self, lock: &str, dispatch: &Dispatch) -> Option<(ServerId, Connection)> {
+        if dispatch.asking.is_some() {
             return None;
         }
-        self.there(lock, journey.lane)
+        self.there(lock, dispatch.lane)
     }
 
-    /// Finds the server and connects to it. Nothing: it is another one by now, or better luck next time.
-    pub(super) async fn set_out(
+    /// Finds the server and connects to it. `None`: another server has the key by now, so try again.
+    pub(super) async fn find_connection(
         &self,
         lock: &str,
-        journey: &mut Journey,
-    ) -> Result<Option<(Node, Connection)>, Trouble> {
-        if let Some((node, mark)) = journey.asking.take() {
-            return match self.connection_at_hand(journey.lane, node).await {
+        dispatch: &mut Dispatch,
+    ) -> Result<Option<(ServerId, Connection)>, Trouble> {
+        if let Some((node, mark)) = dispatch.asking.take() {
+            return match self.connection_at_hand(dispatch.lane, node).await {
                 Ok(connection) => Ok(Some((node, connection.asking(mark)))),
-                Err(failure) => self.no_connection(failure, journey).await,
+                Err(failure) => self.no_connection(failure, dispatch).await,
             };
         }
         let node = match self.topology.node_of(lock).await {
             Ok(node) => node,
-            Err(failure) => return self.no_connection(failure, journey).await,
+            Err(failure) => return self.no_connection(failure, dispatch).await,
         };
-        if let Some(connection) = self.open_connection(journey.lane, node) {
+        if let Some(connection) = self.open_connection(dispatch.lane, node) {
             return Ok(Some((node, connection)));
         }
         self.topology.prepare_to_connect().await;
@@ -205,16 +209,16 @@ impl RedisStore {
         }
         let opened = tokio::select! {
             biased;
-            opened = self.connection(journey.lane, node) => opened,
+            opened = self.connection(dispatch.lane, node) => opened,
             () = self.topology.departure(lock, node) => return Ok(None),
         };
         match opened {
             Ok(connection) => Ok(Some((node, connection))),
-            Err(failure) => self.no_connection(failure, journey).await,
+            Err(failure) => self.no_connection(failure, dispatch).await,
         }
     }
 
-    async fn connection_at_hand(&self, lane: Lane, node: Node) -> Result<Connection, Failure> {
+    async fn connection_at_hand(&self, lane: Lane, node: ServerId) -> Result<Connection, Failure> {
         match self.open_connection(lane, node) {
             Some(connection) => Ok(connection),
             None => self.connection(lane, node).await,
@@ -224,54 +228,54 @@ impl RedisStore {
     async fn no_connection<T>(
         &self,
         failure: Failure,
-        journey: &mut Journey,
+        dispatch: &mut Dispatch,
     ) -> Result<Option<T>, Trouble> {
-        self.rest(Trouble::Failed(failure), journey).await?;
+        self.rest(Trouble::Failed(failure), dispatch).await?;
         Ok(None)
     }
 
-    /// What to do about trouble with a server: `Ok` to try again.
+    /// Decides what follows an error; `Ok`: try again.
     async fn go_on(
         &self,
         trouble: Trouble,
-        node: Node,
+        node: ServerId,
         on: &Connection,
-        journey: &mut Journey,
+        dispatch: &mut Dispatch,
     ) -> Result<(), Trouble> {
         let _ = node;
         match trouble {
             Trouble::Broken(error) => {
-                // Most likely it is the connection only, the first time.
-                if !std::mem::replace(&mut journey.again, true) {
+                // The first time it is most likely only the connection.
+                if !std::mem::replace(&mut dispatch.again, true) {
                     self.topology.doubt();
                     return Ok(());
                 }
-                self.rest(Trouble::Broken(error), journey).await
+                self.rest(Trouble::Broken(error), dispatch).await
             }
             Trouble::Unfit(failure) => {
                 if !self.topology.is_one_server() {
                     on.retire();
                 }
-                self.rest(Trouble::Unfit(failure), journey).await
+                self.rest(Trouble::Unfit(failure), dispatch).await
             }
-            Trouble::Elsewhere(elsewhere) => self.follow(elsewhere, node, journey).await,
+            Trouble::Elsewhere(elsewhere) => self.follow(elsewhere, node, dispatch).await,
             trouble => Err(trouble),
         }
     }
 
-    /// Waits until the servers have been looked at again, if it pays and there is time.
+    /// Waits until the servers have been looked at again, if that may help and there is time.
     pub(super) async fn rest(
         &self,
         trouble: Trouble,
-        journey: &mut Journey,
+        dispatch: &mut Dispatch,
     ) -> Result<(), Trouble> {
         let for_good = match &trouble {
             Trouble::Failed(failure) | Trouble::Unfit(failure) => failure.is_final(),
             _ => false,
         };
-        // Another runtime's link is there or it is not.
-        let elsewhere = !journey.lane.is_here();
-        if self.topology.is_one_server() || for_good || elsewhere || journey.is_over() {
+        // The connection of another runtime is open, or it cannot be used.
+        let elsewhere = !dispatch.lane.is_here();
+        if self.topology.is_one_server() || for_good || elsewhere || dispatch.is_over() {
             return Err(trouble);
         }
         self.topology.look_again().await;
@@ -280,33 +284,33 @@ impl RedisStore {
 }
 
 impl RedisStore {
-    /// Another node has the key: for good, or until its slot has moved as a whole.
+    /// Follows a redirection to another node, which has the key for good or until its slot has moved.
     async fn follow(
         &self,
         elsewhere: Elsewhere,
-        node: Node,
-        journey: &mut Journey,
+        node: ServerId,
+        dispatch: &mut Dispatch,
     ) -> Result<(), Trouble> {
         let Some(cluster) = self.topology.cluster() else {
             return Err(Trouble::Elsewhere(elsewhere));
         };
         let named = || {
             let (address, slot) = elsewhere.error.redirect_node()?;
-            let slot = super::cluster::slots::Slot::numbered(slot.into())?;
+            let slot = super::cluster::slots::HashSlot::numbered(slot.into())?;
             Some((slot, cluster.named(address, node)?))
         };
         let Some((slot, to)) = named() else {
             return Err(Trouble::Failed(Failure::not_understood()));
         };
         if elsewhere.is_for_now() {
-            journey.asking = Some((to, elsewhere.mark));
+            dispatch.asking = Some((to, elsewhere.mark));
         } else {
             cluster.moved(slot, to);
         }
-        journey.redirected += 1;
-        // Nodes that send one to each other have to settle it first.
-        if journey.redirected > 4 {
-            return self.rest(Trouble::Failed(at_odds()), journey).await;
+        dispatch.redirected += 1;
+        // ServerList that redirect to each other need time to agree.
+        if dispatch.redirected > 4 {
+            return self.rest(Trouble::Failed(at_odds()), dispatch).await;
         }
         Ok(())
     }
@@ -316,7 +320,7 @@ fn at_odds() -> Failure {
     Failure::refused("the nodes of the cluster do not agree which of them has the key's slot")
 }
 
-impl Journey {
+impl Dispatch {
     fn new(lane: Lane, patience: Duration) -> Self {
         Self {
             lane,
@@ -337,7 +341,7 @@ impl Journey {
     pub(super) fn failed(&self, trouble: Trouble) -> Outcome {
         let failure = trouble.into_failure();
         Outcome::Failed(Failure {
-            // What was sent before may have arrived.
+            // An earlier send may have arrived.
             ambiguous: failure.ambiguous || self.again,
             ..failure
         })

@@ -7,7 +7,7 @@ use super::connection::Connection;
 use super::reply::{acquired_in_batch, has_more};
 use super::scripts::Lua;
 use super::send_error::Trouble;
-use super::{Ending, RedisStore, grant_in_millis};
+use super::{RedisStore, ReleaseKind, grant_in_millis};
 use crate::base::fence::FencingToken;
 use crate::base::token::Token;
 use crate::store::{Operation, Outcome, Release};
@@ -71,11 +71,13 @@ impl RedisStore {
         if let Operation::Release(release) = operation
             && has_more(&answer)
         {
-            return Ok(Box::pin(self.go_on_giving_back(release, Ending::Free, answer, on)).await);
+            return Ok(
+                Box::pin(self.go_on_giving_back(release, ReleaseKind::Free, answer, on)).await,
+            );
         }
         Ok(match operation {
             Operation::Acquire(_) => acquired_in_batch(&answer),
-            Operation::Release(release) => self.given_back(release, Ending::Free, &answer),
+            Operation::Release(release) => self.given_back(release, ReleaseKind::Free, &answer),
             _ => unreachable!("nothing else is asked in short"),
         })
     }
@@ -88,7 +90,7 @@ impl RedisStore {
     ) -> Result<Outcome, Trouble> {
         match operation {
             Operation::Acquire(acquire) => self.acquire_by_script(acquire, on).await,
-            Operation::Release(release) => self.give_back(release, Ending::Free, on).await,
+            Operation::Release(release) => self.give_back(release, ReleaseKind::Free, on).await,
             _ => unreachable!("nothing else is asked in short"),
         }
     }

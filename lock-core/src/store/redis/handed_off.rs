@@ -1,13 +1,22 @@
-//! Keys that were given to a waiter, and whether that one is alive.
+//! Keys that were handed off to a waiter whose process may be stopped.
 //!
-//! A process that was stopped receives what is pushed to it, and does not come. When its grant is over
-//! the key is free, and all who wait behind it were told nothing. So whoever has given a key away looks
-//! once more when the grant must be over, and gives a key that is free to the next: however many
-//! processes are stopped before a waiter, each costs its grant. While a key goes on from process to
-//! process, each look is put off by the next release.
+//! A dead waiter receives no push, and the release script hands the key to the next one. A stopped process
+//! receives the push but does not act, and costs its grant. When the grant is over the key is free, and the
+//! waiters behind it have been told nothing. So the process that handed the key off checks again when the grant
+//! must be over, and hands a free key to the next waiter. So each stopped process costs its grant only. While a
+//! key goes from process to process, each check is put off by the next release, and a release that finds no
+//! waiter notes nothing.
 //!
-//! The same look serves waiters that the server refused to serve when the lock was released, because a right or a
-//! setting was missing at that moment. It is repeated until the server serves them, or each has asked by itself.
+//! If the releaser is gone as well, the release script has told the next two waiters to ask when the grant
+//! ends, where the new owner has asked more than a second ago. (Telling them always would cost each hand-over
+//! of a busy lock two pushes, and two processes that wake in vain.) Otherwise, and if these two are stopped
+//! too, the waiters ask when the lease that they were refused for would have ended, after 30 s at most.
+//!
+//! The same check serves waiters that the server refused to serve at the release, because a right or a setting
+//! was missing. It is repeated until the server serves them, or each has asked by itself.
+//!
+//! A key that was handed off a moment ago is contended: an acquire whose caller waits is queued at once, in one
+//! trip instead of two.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,37 +33,36 @@ use crate::lease::backoff::LONGEST;
 use crate::lease::deadline::GRANT;
 use crate::store::{Acquire, Lane, Operation, Outcome, Release};
 
-/// Looks are no more precise than that, so that very many keys cost little.
+/// The precision of checks, so that very many keys cost little.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Until the next look after one that the server refused: less than a waiter may sleep beside a free key.
+/// The pause after a check that the server refused. It is shorter than a waiter may sleep beside a free key.
 const AGAIN: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
-pub(super) struct Given {
+pub(super) struct HandedOff {
     clock: Clock,
     keys: Mutex<HashMap<Arc<str>, Watched>>,
-    /// Whether there are any, for a look without the lock.
+    /// Whether there are any keys, to be read without the lock.
     any: AtomicBool,
-    /// There is a first one.
+    /// Notified when the first key is added.
     some: Notify,
 }
 
 struct Watched {
     over: Moment,
-    /// Every waiter has asked by itself by then.
+    /// The time by which every waiter has asked by itself.
     until: Moment,
     release: Release,
 }
 
-impl Given {
-    /// The release of this lease has given its key away.
+impl HandedOff {
+    /// Notes that the release of this lease has handed its key off.
     pub(super) fn note(&self, release: &Release) {
-        // The longest grant, and what rounding may cost.
+        // The longest grant, and the most that rounding adds.
         self.watch(release, GRANT + Duration::from_millis(1));
     }
 
-    /// The lease has ended, and the server refused to serve or to tell its waiters, who may have the key after
-    /// that time.
+    /// Notes that the lease has ended, but the server refused to serve or to notify its waiters.
     pub(super) fn note_unserved(&self, release: &Release, after: Duration) {
         self.watch(release, after.max(AGAIN));
     }
@@ -82,13 +90,13 @@ impl Given {
         }
     }
 
-    /// Whether the key was given away a moment ago.
+    /// Whether the key was handed off a moment ago.
     pub(super) fn has(&self, key: &str) -> bool {
         self.any.load(Ordering::Relaxed) && lock(&self.keys).contains_key(key)
     }
 
-    /// This acquire was refused, though it stepped over a lease of its own process: somebody was
-    /// given the key. Who waits itself asks again by itself.
+    /// Notes a refused acquire that superseded a lease of its own process, because the key went to a waiter. A
+    /// caller that waits asks again by itself.
     pub(super) fn note_refused(&self, acquire: &Acquire) {
         if acquire.replaces.is_some() && !acquire.queues() {
             self.note(&Release {
@@ -101,7 +109,7 @@ impl Given {
         }
     }
 
-    /// A look was refused: there is another, unless every waiter has asked by itself by then.
+    /// Plans another check after a refused one, unless every waiter has asked by itself by then.
     fn look_again(&self, refused: Watched) {
         let now = self.clock.now();
         if now < refused.until {
@@ -113,7 +121,7 @@ impl Given {
         }
     }
 
-    /// Those whose grants are over by now; `None` if there are none at all.
+    /// The keys whose grants are over; `None`: there are no keys at all.
     fn over(&self) -> Option<Vec<Watched>> {
         let now = self.clock.now();
         let mut keys = lock(&self.keys);
@@ -124,7 +132,7 @@ impl Given {
         let over = over.map(|(_, watched)| watched).collect();
         if keys.is_empty() {
             self.any.store(false, Ordering::Relaxed);
-            // There may have been very many.
+            // There may have been very many keys.
             keys.shrink_to(16);
         }
         Some(over)
@@ -132,18 +140,18 @@ impl Given {
 }
 
 impl RedisStore {
-    /// Looks after keys that were given away, for ever.
-    pub(super) async fn look_after_given(&self) {
+    /// Checks keys that were handed off, for as long as the keeper runs.
+    pub(super) async fn check_handed_off(&self) {
         loop {
-            let Some(over) = self.given.over() else {
-                self.given.some.notified().await;
+            let Some(over) = self.handed_off.over() else {
+                self.handed_off.some.notified().await;
                 continue;
             };
             for watched in over {
                 let look = self.ask(Operation::Leave(watched.release.clone()), Lane::KEEPER);
-                // A server that does not answer has other troubles: all who wait ask it again.
+                // If the server does not answer, all waiters ask it again anyway.
                 if let Ok(Outcome::Failed(_)) = timeout(GRANT, look).await {
-                    self.given.look_again(watched);
+                    self.handed_off.look_again(watched);
                 }
             }
             sleep(PAUSE).await;

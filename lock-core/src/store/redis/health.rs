@@ -8,25 +8,25 @@ use redis::RedisError;
 use super::send_error::{Trouble, trouble};
 use crate::base::clock::{Clock, Moment};
 
-/// A connection that has left questions unanswered for this long is replaced by a new one.
+/// A connection that has left requests unanswered for this long is replaced.
 const SILENT: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Default)]
 pub(super) struct Health {
     closed: AtomicBool,
-    /// Questions sent and not answered.
+    /// Requests that were sent and not answered.
     in_flight: AtomicUsize,
-    /// When the first question was sent that was given up on, since the last answer; 0: none was.
+    /// When the first request was sent that was given up on since the last answer; 0: none was.
     silent_since: AtomicU64,
 }
 
 impl Health {
-    /// It is of no use any more.
+    /// Marks the connection as unusable.
     pub(super) fn end(&self) {
         self.closed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether there is any point in sending something.
+    /// Whether sending a request makes sense.
     pub(super) fn is_good(&self) -> bool {
         let silent_since = self.silent_since.load(Ordering::Relaxed);
         !self.closed.load(Ordering::Relaxed)
@@ -38,14 +38,14 @@ impl Health {
     }
 }
 
-/// One question, until it is answered or given up on.
-pub(super) struct Question<'a> {
+/// One request, until it is answered or given up on.
+pub(super) struct PendingRequest<'a> {
     health: &'a Health,
     sent: Moment,
     over: bool,
 }
 
-impl<'a> Question<'a> {
+impl<'a> PendingRequest<'a> {
     pub(super) fn new(health: &'a Health) -> Self {
         health.in_flight.fetch_add(1, Ordering::Relaxed);
         Self {
@@ -67,7 +67,7 @@ impl<'a> Question<'a> {
     }
 }
 
-impl Drop for Question<'_> {
+impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
         self.health.in_flight.fetch_sub(1, Ordering::Relaxed);
         if !self.over {

@@ -1,4 +1,7 @@
-//! The keeper's own connection: renewals, releases in the background, and the pushes for waiters.
+//! The keeper's own connection: renewals, releases in the background, and pushes for waiters.
+//!
+//! A renewal must not wait for an application's runtime that is blocked, starved or gone, so it has a
+//! connection on the keeper's thread.
 
 use std::fmt;
 use std::pin::pin;
@@ -11,44 +14,44 @@ use tokio::time::{sleep, timeout};
 
 use super::audit::Auditor;
 use super::connection::Connection;
-use super::keyspace::Names;
-use super::push::Inbox;
+use super::keyspace::Keyspace;
+use super::push::PushReceiver;
 use super::reply::text;
 use super::send_error::{Trouble, failure};
-use super::topology::{Node, Topology};
+use super::topology::{ServerId, Topology};
 use crate::audit::Finding;
 use crate::base::sync::lock;
 use crate::lease::backoff::pause_after_failure;
 use crate::store::{Event, Events, Failure};
 
-/// How long one of several servers may take to be connected to.
+/// How long connecting to one of several servers may take.
 const ELSEWHERE: Duration = Duration::from_secs(1);
-/// How long whoever connects waits for the servers' settings to be looked at.
+/// How long `connect` waits for the audit of the servers' settings.
 const AUDIT: Duration = Duration::from_millis(250);
 
-pub(super) struct KeeperLink {
-    state: watch::Sender<State>,
-    /// Rung by whoever finds the connection silent.
+pub(super) struct KeeperConnection {
+    state: watch::Sender<ConnectionState>,
+    /// Notified when a caller finds the connection silent.
     replace: Notify,
-    /// What no other server is called, if this user may ask.
+    /// The name that no other server has, if this user may read it.
     run_id: Mutex<Option<String>>,
     connect_timeout: Duration,
     auditor: Arc<Auditor>,
-    /// Whether the log knows what is wrong with the servers' settings, or will one day.
+    /// Whether the audit has been logged, or will be without further waiting.
     audited: watch::Sender<bool>,
 }
 
 #[derive(Clone)]
-enum State {
+enum ConnectionState {
     Connecting,
-    Ready(Connection, Node),
+    Ready(Connection, ServerId),
     Down(Failure),
 }
 
-impl KeeperLink {
+impl KeeperConnection {
     pub(super) fn new(connect_timeout: Duration, auditor: Auditor) -> Self {
         Self {
-            state: watch::Sender::new(State::Connecting),
+            state: watch::Sender::new(ConnectionState::Connecting),
             replace: Notify::new(),
             run_id: Mutex::default(),
             connect_timeout,
@@ -57,22 +60,22 @@ impl KeeperLink {
         }
     }
 
-    /// The connection, or why there is none at the moment.
+    /// Returns the connection, or why there is none at the moment.
     pub(super) async fn connection(&self) -> Result<Connection, Failure> {
         let ready = self.connection_if(|_| true).await?;
         Ok(ready.0)
     }
 
-    /// As [`KeeperLink::connection`], to that server only: another one is left for it.
-    pub(super) async fn connection_to(&self, node: Node) -> Result<Connection, Failure> {
+    /// As [`KeeperConnection::connection`], to that server only. A connection to another server is left for it.
+    pub(super) async fn connection_to(&self, node: ServerId) -> Result<Connection, Failure> {
         let ready = self.connection_if(|home| home == node).await?;
         Ok(ready.0)
     }
 
-    /// The connection to that server, if it is there and alive.
-    pub(super) fn open_connection(&self, node: Node) -> Option<Connection> {
+    /// Returns the connection to that server, if it is open.
+    pub(super) fn open_connection(&self, node: ServerId) -> Option<Connection> {
         match &*self.state.borrow() {
-            State::Ready(connection, home) if connection.is_usable() && *home == node => {
+            ConnectionState::Ready(connection, home) if connection.is_usable() && *home == node => {
                 Some(connection.clone())
             }
             _ => None,
@@ -81,17 +84,19 @@ impl KeeperLink {
 
     async fn connection_if(
         &self,
-        fits: impl Fn(Node) -> bool,
-    ) -> Result<(Connection, Node), Failure> {
+        fits: impl Fn(ServerId) -> bool,
+    ) -> Result<(Connection, ServerId), Failure> {
         let mut state = self.state.subscribe();
         loop {
             match &*state.borrow_and_update() {
-                State::Ready(connection, home) if connection.is_usable() && fits(*home) => {
+                ConnectionState::Ready(connection, home)
+                    if connection.is_usable() && fits(*home) =>
+                {
                     return Ok((connection.clone(), *home));
                 }
-                State::Ready(..) => self.replace.notify_one(),
-                State::Down(failure) => return Err(failure.clone()),
-                State::Connecting => {}
+                ConnectionState::Ready(..) => self.replace.notify_one(),
+                ConnectionState::Down(failure) => return Err(failure.clone()),
+                ConnectionState::Connecting => {}
             }
             if state.changed().await.is_err() {
                 return Err(Failure::refused("the lock manager has ended"));
@@ -99,7 +104,7 @@ impl KeeperLink {
         }
     }
 
-    /// What is wrong with the server's settings.
+    /// Lists problems of the server's settings.
     pub(super) async fn findings(&self) -> Result<Vec<Finding>, Failure> {
         let (connection, home) = self.connection_if(|_| true).await?;
         let findings = self
@@ -108,13 +113,13 @@ impl KeeperLink {
         findings.await
     }
 
-    /// Until the log knows what is wrong with the server's settings: soon after it is connected.
+    /// Waits until the audit has been logged, which is soon after connecting.
     pub(super) async fn audited(&self) {
         let mut audited = self.audited.subscribe();
         let _ = audited.wait_for(|audited| *audited).await;
     }
 
-    async fn audit(self: Arc<Self>, home: Node, on: Connection) {
+    async fn audit(self: Arc<Self>, home: ServerId, on: Connection) {
         let telling = self.auditor.tell(home, &on, self.is_listening());
         let mut telling = pin!(telling);
         let limit = AUDIT.min(self.connect_timeout / 4);
@@ -125,11 +130,11 @@ impl KeeperLink {
         }
     }
 
-    /// Whether what is pushed to the manager's own address arrives at the moment.
+    /// Whether pushes to the manager's own address arrive at the moment.
     pub(super) fn is_listening(&self) -> bool {
         match &*self.state.borrow() {
-            State::Ready(connection, _) => connection.is_listening(),
-            State::Connecting | State::Down(_) => false,
+            ConnectionState::Ready(connection, _) => connection.is_listening(),
+            ConnectionState::Connecting | ConnectionState::Down(_) => false,
         }
     }
 
@@ -137,38 +142,38 @@ impl KeeperLink {
         lock(&self.run_id).clone()
     }
 
-    /// Connects, listens, and connects again, for as long as the keeper runs.
+    /// Connects, listens, and reconnects, for as long as the keeper runs.
     pub(super) async fn run(
         self: Arc<Self>,
         topology: Arc<Topology>,
-        names: Arc<Names>,
+        names: Arc<Keyspace>,
         events: Events,
     ) {
         let mut failures = 0;
         let mut audited = false;
         let mut begins = true;
         loop {
-            let inbox = Inbox::new(events.manager, &names, &events);
+            let receiver = PushReceiver::new(events.manager, &names, &events);
             let limit = if std::mem::take(&mut begins) || topology.is_one_server() {
-                // Less than whoever waits for it has: what is said here says more. Who connects waits for
-                // the first time only, and is told of its failure at once.
+                // Shorter than the timeout of a caller that waits for it, because this error explains more.
+                // `connect` waits for the first attempt only, and learns of its failure at once.
                 self.connect_timeout * 9 / 10
             } else {
-                // Another one may answer.
+                // Another server may answer.
                 self.connect_timeout.min(ELSEWHERE)
             };
-            let opened = timeout(limit, self.open(&topology, &names, &inbox)).await;
+            let opened = timeout(limit, self.open(&topology, &names, &receiver)).await;
             let opened = opened.unwrap_or_else(|_| Err(Failure::refused(topology.silent())));
             match opened {
                 Ok((connection, home)) => {
                     failures = 0;
                     self.state
-                        .send_replace(State::Ready(connection.clone(), home));
+                        .send_replace(ConnectionState::Ready(connection.clone(), home));
                     if !audited {
                         audited = true;
                         tokio::spawn(Arc::clone(&self).audit(home, connection.clone()));
                     }
-                    // What was pushed while nobody listened is lost: every waiter asks again.
+                    // Pushes were lost while no connection listened: every waiter asks again.
                     events.notify(Event::Interrupted);
                     let changes = async {
                         loop {
@@ -177,20 +182,20 @@ impl KeeperLink {
                         }
                     };
                     tokio::select! {
-                        () = inbox.ended() => {}
+                        () = receiver.ended() => {}
                         () = self.replace.notified() => {}
                         () = topology.move_out(home) => {}
                         () = topology.silence(&connection) => {}
                         () = changes => {}
                     }
                     topology.doubt();
-                    self.state.send_replace(State::Connecting);
+                    self.state.send_replace(ConnectionState::Connecting);
                     events.notify(Event::Interrupted);
                 }
                 Err(failure) => {
                     failures += 1;
                     topology.doubt();
-                    self.state.send_replace(State::Down(failure));
+                    self.state.send_replace(ConnectionState::Down(failure));
                     sleep(pause_after_failure(failures)).await;
                 }
             }
@@ -200,12 +205,12 @@ impl KeeperLink {
     async fn open(
         &self,
         topology: &Topology,
-        names: &Names,
-        inbox: &Arc<Inbox>,
-    ) -> Result<(Connection, Node), Failure> {
-        let home = topology.home(inbox.address()).await?;
+        names: &Keyspace,
+        receiver: &Arc<PushReceiver>,
+    ) -> Result<(Connection, ServerId), Failure> {
+        let home = topology.home(receiver.address()).await?;
         let connection = tokio::select! {
-            opened = topology.open(home, names, Some(inbox)) => opened?,
+            opened = topology.open(home, names, Some(receiver)) => opened?,
             () = topology.move_out(home) => {
                 return Err(Failure::refused("another server has taken its place"));
             }
@@ -217,7 +222,7 @@ impl KeeperLink {
     }
 }
 
-/// What the server says of itself; nothing to a user that may not ask.
+/// Reads `INFO`; `None` for a user that may not.
 async fn ask_info(connection: &Connection) -> Result<Option<Value>, Failure> {
     match connection.send(&cmd("INFO").arg("server").take()).await {
         Ok(info) => Ok(Some(info)),
@@ -226,7 +231,8 @@ async fn ask_info(connection: &Connection) -> Result<Option<Value>, Failure> {
     }
 }
 
-/// The scripts need `SET … PXAT`, of Redis 6.2. A user that may not ask is believed.
+/// Checks for Redis 6.2, because the scripts need `SET … PXAT`. Without the right to read the version it is
+/// assumed.
 fn check_version(info: Option<&Value>) -> Result<(), Failure> {
     match info.and_then(version) {
         Some(version) if version < (6, 2) => Err(Failure::misconfigured(format!(
@@ -253,9 +259,9 @@ fn version(info: &Value) -> Option<(u32, u32)> {
     Some((numbers.next()?, numbers.next()?))
 }
 
-impl fmt::Debug for KeeperLink {
+impl fmt::Debug for KeeperConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("KeeperLink")
+        f.write_str("KeeperConnection")
     }
 }
 

@@ -1,35 +1,36 @@
-//! How a lock's data is called in Redis.
+//! Keyspace of the keys of a lock in Redis.
 
 use std::borrow::Cow;
 
 use redis::Cmd;
 
-use super::cluster::slots::Slot;
+use super::cluster::slots::HashSlot;
 use super::scripts::push;
 use crate::base::error::Error;
 use crate::base::token::Address;
 
-/// A namespace and what stands in it:
+/// A namespace and its names:
 ///
-/// * `<namespace><key>`: the lock, a plain string, so that clients of other libraries on the same
-///   key exclude us and are excluded;
-/// * `<namespace>!q:{<key>}`: the queue of waiting tokens; in a cluster `<namespace>!q:{<lock>}`, so
-///   that it stands in the lock's slot; expires;
-/// * `<namespace>!qt:<key>`: the queue where the key or the namespace has a hash tag already, which
-///   decides the slot. The prefix differs so that the keys `a` and `{a}` have different queues;
-/// * `<namespace>!f`: the mark, the highest fencing token that the clock does not vouch for; in a
-///   cluster one for each slot, `<namespace>!f:{<number>}`, of the smallest number that belongs to it,
-///   so that there are never more of them than slots;
-/// * `<namespace>!r`: where the server is a node of a quorum, its name, when it votes, and its registers;
+/// * `<namespace><key>`: the lock, a plain string, so that clients of other libraries on the same key exclude
+///   these locks and are excluded by them.
+/// * `<namespace>!q:{<key>}`: the queue of waiting tokens. In a cluster `<namespace>!q:{<lock>}`, so that it is
+///   in the lock's slot. It expires.
+/// * `<namespace>!qt:<key>`: the queue where the key or the namespace has a hash tag already, which decides the
+///   slot. The prefix differs so that the keys `a` and `{a}` have different queues.
+/// * `<namespace>!f`: the high-water mark, the highest fencing token that the clock does not vouch for. In a
+///   cluster one for each slot, `<namespace>!f:{<number>}`, of the smallest number that belongs to it, so that
+///   there are never more of them than slots.
+/// * `<namespace>!r`: on a node of a quorum its name, the time from which it votes, and its registers.
 /// * `<namespace>!m:<address>`: the push channel of a manager, or of one of its runtimes.
 ///
-/// Users' keys do not begin with `!`, and a namespace does not contain it. So no two keys share a name, nor
-/// do companions of two namespaces. A lock has the name of a companion, or of a lock, of another namespace
-/// only where the one namespace begins with the other: `""` with the key `lockkit:x` is `lockkit:` with `x`.
+/// Users' keys do not begin with `!`, and a namespace does not contain it. So no two keys share a name, and
+/// neither do companion keys of two namespaces. A lock shares its name with a companion key or a lock of
+/// another namespace only where one namespace begins with the other: `""` with the key `lockkit:x` is
+/// `lockkit:` with `x`.
 #[derive(Clone, Debug)]
-pub(super) struct Names {
+pub(super) struct Keyspace {
     namespace: String,
-    /// Whether it decides about the slot of whatever stands in it.
+    /// Whether the namespace decides the slot of all its keys.
     tagged: bool,
     mark: String,
     registers: String,
@@ -37,10 +38,12 @@ pub(super) struct Names {
     channels: String,
 }
 
-impl Names {
+impl Keyspace {
+    /// Checks the namespace.
+    ///
     /// # Errors
     ///
-    /// For a namespace whose locks could have the names of another one's queues.
+    /// For a namespace whose locks could share names with another one's queues.
     pub(super) fn checked(namespace: String) -> Result<Self, Error> {
         if namespace.contains('!') {
             return Err(Error::invalid(
@@ -64,11 +67,11 @@ impl Names {
         }
     }
 
-    /// For a cluster: all that belongs to a lock stands in its slot.
+    /// Places all keys of a lock in its slot, for a cluster.
     ///
     /// # Errors
     ///
-    /// For a namespace with braces that are no hash tag: see [`Names::check`].
+    /// For a namespace with braces that are no hash tag: see [`Keyspace::check`].
     pub(super) fn in_slots(self) -> Result<Self, Error> {
         let tagged = self.tagged;
         if self.namespace.contains(['{', '}']) && !tagged {
@@ -78,17 +81,17 @@ impl Names {
             ));
         }
         Ok(Self {
-            // A tag in the namespace: one slot for all.
+            // A tag in the namespace puts all keys into one slot.
             in_slots: !tagged,
             ..self
         })
     }
 
-    /// Whether all that belongs to the lock can stand in its slot.
+    /// Checks that all keys of the lock can be in its slot.
     ///
     /// # Errors
     ///
-    /// For a key with braces that are no hash tag: no other key can be made to stand beside it.
+    /// For a key with braces that are no hash tag, because no other key can be placed beside it.
     pub(super) fn check(&self, key: &str) -> Result<(), Error> {
         if self.in_slots && key.contains(['{', '}']) && !has_hash_tag(key) {
             return Err(Error::invalid(
@@ -111,7 +114,7 @@ impl Names {
         [&self.namespace, key]
     }
 
-    /// The user's key of a lock's full name.
+    /// Returns the user's key of a lock's full name.
     pub(super) fn key<'a>(&self, lock: &'a str) -> Option<&'a str> {
         lock.strip_prefix(self.namespace.as_str())
     }
@@ -136,15 +139,15 @@ impl Names {
         [&self.namespace, open, hashed, key, close]
     }
 
-    /// The mark that belongs to a lock, by its full name.
+    /// The high-water mark of a lock, by the lock's full name.
     pub(super) fn mark(&self, lock: &str) -> Cow<'_, str> {
         if self.in_slots {
-            return self.mark_of(Slot::of(lock)).into();
+            return self.mark_of(HashSlot::of(lock)).into();
         }
         self.mark.as_str().into()
     }
 
-    /// The mark that belongs to the lock of a key.
+    /// The high-water mark of the lock of a key.
     pub(super) fn mark_for(&self, key: &str) -> Cow<'_, str> {
         if self.in_slots {
             return self.mark(&self.lock(key)).into_owned().into();
@@ -152,17 +155,17 @@ impl Names {
         self.mark.as_str().into()
     }
 
-    /// A mark, whichever: all of them are alike to a server.
+    /// Any high-water mark: all of them are alike to a server.
     pub(super) fn any_mark(&self) -> Cow<'_, str> {
         self.mark("")
     }
 
-    /// A queue in which nothing ever stands: no user's key begins with `!`.
+    /// A queue that is never used, because no user's key begins with `!`.
     pub(super) fn queue_of_no_lock(&self) -> String {
         self.queue("!")
     }
 
-    /// Where there is but one.
+    /// The high-water mark where there is only one.
     pub(super) fn only_mark(&self) -> &str {
         &self.mark
     }
@@ -171,11 +174,11 @@ impl Names {
         &self.registers
     }
 
-    fn mark_of(&self, slot: Slot) -> String {
+    fn mark_of(&self, slot: HashSlot) -> String {
         format!("{}:{{{}}}", self.mark, slot.tag())
     }
 
-    /// What every channel begins with.
+    /// The common prefix of all channels.
     pub(super) fn channels(&self) -> &str {
         &self.channels
     }
@@ -190,8 +193,7 @@ fn has_hash_tag(key: &str) -> bool {
     hash_tag(key).is_some()
 }
 
-/// The part of a name that a cluster hashes, if it is not the whole: the first `{…}`, if there is
-/// something in it.
+/// The part of a name that a cluster hashes, if it is not the whole: the first `{…}` that is not empty.
 pub(super) fn hash_tag(name: &str) -> Option<&str> {
     let (_, rest) = name.split_once('{')?;
     let (tag, _) = rest.split_once('}')?;
@@ -208,16 +210,16 @@ mod tests {
 
     #[test]
     fn a_lock_is_its_key_in_the_namespace() {
-        let names = Names::new("lockkit:".to_owned());
+        let names = Keyspace::new("lockkit:".to_owned());
         assert_eq!(names.lock("order:42"), "lockkit:order:42");
         assert_eq!(names.key("lockkit:order:42"), Some("order:42"));
         assert_eq!(names.key("other:order:42"), None);
-        assert_eq!(Names::new(String::new()).lock("order:42"), "order:42");
+        assert_eq!(Keyspace::new(String::new()).lock("order:42"), "order:42");
     }
 
     #[test]
     fn a_queue_stands_in_the_slot_of_its_lock() {
-        let names = Names::new("lockkit:".to_owned());
+        let names = Keyspace::new("lockkit:".to_owned());
         assert_eq!(names.queue("order:42"), "lockkit:!q:{order:42}");
         assert_eq!(names.queue("order:{42}:x"), "lockkit:!qt:order:{42}:x");
         assert_eq!(names.queue("{}x"), "lockkit:!q:{{}x}");
@@ -226,29 +228,37 @@ mod tests {
     #[test]
     fn in_a_cluster_all_that_belongs_to_a_lock_stands_in_its_slot() {
         for namespace in ["lockkit:", "", "{app}:", "a{b}c}:"] {
-            let names = Names::new(namespace.to_owned()).in_slots().unwrap();
+            let names = Keyspace::new(namespace.to_owned()).in_slots().unwrap();
             for key in ["order:42", "order:{42}:x", "{a}b}", "x{y}{z}"] {
                 names.check(key).unwrap();
                 let lock = names.lock(key);
-                assert_eq!(Slot::of(&names.queue(key)), Slot::of(&lock), "{lock}");
-                assert_eq!(Slot::of(&names.mark(&lock)), Slot::of(&lock), "{lock}");
+                assert_eq!(
+                    HashSlot::of(&names.queue(key)),
+                    HashSlot::of(&lock),
+                    "{lock}"
+                );
+                assert_eq!(
+                    HashSlot::of(&names.mark(&lock)),
+                    HashSlot::of(&lock),
+                    "{lock}"
+                );
             }
         }
     }
 
     #[test]
     fn a_key_whose_companions_would_stand_elsewhere_is_invalid_and_says_what_to_write() {
-        let names = Names::new("lockkit:".to_owned()).in_slots().unwrap();
+        let names = Keyspace::new("lockkit:".to_owned()).in_slots().unwrap();
         for key in ["{}x", "a}b", "a{b", "}a{", "{}{a}"] {
             let error = names.check(key).unwrap_err();
             assert_eq!(error.kind(), crate::base::error::ErrorKind::Invalid);
             assert!(error.to_string().contains("order:{42}"), "{error}");
         }
         // The namespace's tag decides.
-        let names = Names::new("{app}".to_owned()).in_slots().unwrap();
+        let names = Keyspace::new("{app}".to_owned()).in_slots().unwrap();
         assert!(names.check("a}b").is_ok());
         for namespace in ["a{b", "a}b:", "{}"] {
-            assert!(Names::new(namespace.to_owned()).in_slots().is_err());
+            assert!(Keyspace::new(namespace.to_owned()).in_slots().is_err());
         }
     }
 }

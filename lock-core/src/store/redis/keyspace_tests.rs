@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::Names;
+use super::Keyspace;
 use crate::base::key::LockKey;
 use crate::base::token::Address;
 
@@ -38,20 +38,20 @@ fn keys(namespace: &str) -> Vec<String> {
 }
 
 /// One server, and a cluster, for those that can be used there.
-fn modes(namespace: &str) -> Vec<Names> {
-    let names = Names::checked(namespace.to_owned()).expect("no `!`");
+fn modes(namespace: &str) -> Vec<Keyspace> {
+    let names = Keyspace::checked(namespace.to_owned()).expect("no `!`");
     if let Ok(in_slots) = names.clone().in_slots() {
         return vec![names, in_slots];
     }
     vec![names]
 }
 
-fn takes(names: &Names, key: &str) -> bool {
+fn takes(names: &Keyspace, key: &str) -> bool {
     names.check(key).is_ok()
 }
 
 /// Its companions that belong to no key alone.
-fn common(names: &Names) -> Vec<String> {
+fn common(names: &Keyspace) -> Vec<String> {
     let address = Address::random();
     let registers = names.registers().to_owned();
     vec![names.mark.clone(), registers, names.channel(address)]
@@ -87,7 +87,7 @@ fn no_two_keys_of_a_namespace_share_a_name() {
 fn companions_of_two_namespaces_share_no_name() {
     let mut owners = HashMap::new();
     for namespace in NAMESPACES {
-        let names = Names::new(namespace.to_owned());
+        let names = Keyspace::new(namespace.to_owned());
         let queues = keys(namespace).into_iter().map(|key| names.queue(&key));
         for name in common(&names).into_iter().chain(queues) {
             let other = owners.insert(name.clone(), namespace);
@@ -96,7 +96,7 @@ fn companions_of_two_namespaces_share_no_name() {
     }
     // A lock is a companion of another namespace only where that one is longer and begins with its own.
     for namespace in NAMESPACES {
-        let names = Names::new(namespace.to_owned());
+        let names = Keyspace::new(namespace.to_owned());
         for key in keys(namespace) {
             if let Some(other) = owners.get(&names.lock(&key)) {
                 assert!(other.len() > namespace.len() && other.starts_with(namespace));
@@ -108,7 +108,7 @@ fn companions_of_two_namespaces_share_no_name() {
 #[test]
 fn a_namespace_that_could_hold_another_ones_queues_is_invalid() {
     for namespace in ["!", "!q:", "a!q:{", "lockkit:!"] {
-        let error = Names::checked(namespace.to_owned()).expect_err("it contains `!`");
+        let error = Keyspace::checked(namespace.to_owned()).expect_err("it contains `!`");
         assert_eq!(error.kind(), crate::base::error::ErrorKind::Invalid);
         assert!(error.to_string().contains("leave it out"), "{error}");
     }

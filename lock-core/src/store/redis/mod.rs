@@ -42,17 +42,17 @@ use tokio::sync::SetOnce;
 
 use self::audit::Auditor;
 use self::connection::Connection;
-use self::connections::Links;
-use self::handed_off::Given;
-use self::keeper_connection::KeeperLink;
-use self::keyspace::Names;
+use self::connections::Connections;
+use self::handed_off::HandedOff;
+use self::keeper_connection::KeeperConnection;
+use self::keyspace::Keyspace;
 pub(crate) use self::replicas::ReplicaAcks;
 use self::replicas::{ACKNOWLEDGED, Replicas};
 use self::reply::Pushes;
 use self::scripts::Scripts;
 use self::send_error::Trouble;
 pub(crate) use self::topology::Servers;
-use self::topology::{Node, Topology};
+use self::topology::{ServerId, Topology};
 use super::{
     AcquireRoute, BoxFuture, Events, Extension, Failure, Lane, Limits, Operation, Outcome,
     Queueing, Release, ReleaseRoute, Store,
@@ -66,17 +66,17 @@ use crate::lease::deadline::GRANT;
 
 pub(crate) struct RedisStore {
     topology: Arc<Topology>,
-    names: Arc<Names>,
+    names: Arc<Keyspace>,
     scripts: &'static Scripts,
-    links: Links,
-    keeper: Arc<KeeperLink>,
+    connections: Connections,
+    keeper: Arc<KeeperConnection>,
     /// Where the locks are written that replicas have to acknowledge, if they do.
     replicas: Option<Replicas>,
     /// That on which the keeper's thread runs.
     keeper_runtime: SetOnce<Handle>,
     /// How long an operation looks for a server that can serve it.
     patience: Duration,
-    given: Given,
+    handed_off: HandedOff,
     /// Whether all servers so far know `SET … NX GET`, which is new in Redis 7.0.
     sets_and_gets: AtomicBool,
 }
@@ -93,7 +93,7 @@ impl RedisStore {
     ) -> Result<Arc<Self>, Error> {
         let Servers(topology) = servers;
         let topology = Arc::new(topology);
-        let (names, scripts) = (Names::checked(namespace)?, &scripts::ON_ONE_SERVER);
+        let (names, scripts) = (Keyspace::checked(namespace)?, &scripts::ON_ONE_SERVER);
         let (names, scripts) = match topology.cluster() {
             Some(_) => (names.in_slots()?, &scripts::ON_A_NODE),
             None => (names, scripts),
@@ -102,10 +102,10 @@ impl RedisStore {
         let wanted = replica_acks.map_or(0, |acks| acks.wanted);
         let auditor = Auditor::new(&topology, &names, wanted);
         Ok(Arc::new(Self {
-            links: Links::new(&topology, &names),
-            keeper: Arc::new(KeeperLink::new(settings.connect_timeout, auditor)),
+            connections: Connections::new(&topology, &names),
+            keeper: Arc::new(KeeperConnection::new(settings.connect_timeout, auditor)),
             replicas: replica_acks.map(|acks| Replicas::new(acks, &topology, &names)),
-            given: Given::default(),
+            handed_off: HandedOff::default(),
             sets_and_gets: AtomicBool::new(true),
             names,
             scripts,
@@ -117,30 +117,32 @@ impl RedisStore {
     }
 
     /// The link that is there: also of another runtime, on which the keeper undoes.
-    fn open_connection(&self, lane: Lane, node: Node) -> Option<Connection> {
+    fn open_connection(&self, lane: Lane, node: ServerId) -> Option<Connection> {
         match (lane.channel(), lane.runtime()) {
             (ACKNOWLEDGED, runtime) => self.replicas.as_ref()?.open_connection(runtime, node),
-            (_, Some(runtime)) => self.links.of(runtime, node),
+            (_, Some(runtime)) => self.connections.of(runtime, node),
             (_, None) if self.topology.is_cluster() => {
-                self.links.of(self.keeper_runtime.get()?.id(), node)
+                self.connections.of(self.keeper_runtime.get()?.id(), node)
             }
             (_, None) => self.keeper.open_connection(node),
         }
     }
 
-    async fn connection(&self, lane: Lane, node: Node) -> Result<Connection, Failure> {
+    async fn connection(&self, lane: Lane, node: ServerId) -> Result<Connection, Failure> {
         match (lane.channel(), lane.runtime()) {
             (ACKNOWLEDGED, runtime) => match &self.replicas {
                 Some(replicas) => replicas.connection(runtime, node).await,
                 None => self.keeper.connection_to(node).await,
             },
             (_, Some(runtime)) => match Handle::try_current() {
-                Ok(here) if here.id() == runtime => self.links.on(&here, node).await,
+                Ok(here) if here.id() == runtime => self.connections.on(&here, node).await,
                 // An undo that must follow a command on its connection is not sent on another one.
                 _ => Err(Failure::refused("that runtime's connection is gone")),
             },
             (_, None) if self.topology.is_cluster() => {
-                self.links.on(self.keeper_runtime.wait().await, node).await
+                self.connections
+                    .on(self.keeper_runtime.wait().await, node)
+                    .await
             }
             (_, None) => self.keeper.connection_to(node).await,
         }
@@ -167,11 +169,12 @@ impl RedisStore {
         match operation {
             Operation::Acquire(acquire) => self.acquire_by_script(acquire, on).await,
             Operation::Extend(extensions) => self.extend(extensions, on).await,
-            Operation::Release(release) => self.give_back(release, Ending::Free, on).await,
-            Operation::Vacate(release) => self.give_back(release, Ending::Vacate, on).await,
-            Operation::Leave(release) => self.give_back(release, Ending::Leave, on).await,
+            Operation::Release(release) => self.give_back(release, ReleaseKind::Free, on).await,
+            Operation::Vacate(release) => self.give_back(release, ReleaseKind::Vacate, on).await,
+            Operation::Leave(release) => self.give_back(release, ReleaseKind::Leave, on).await,
             Operation::Cool(release, cooldown) => {
-                self.give_back(release, Ending::Cool(*cooldown), on).await
+                self.give_back(release, ReleaseKind::Cool(*cooldown), on)
+                    .await
             }
             Operation::Vote(vote) => self.vote(vote, on).await,
         }
@@ -198,7 +201,7 @@ impl RedisStore {
     async fn give_back(
         &self,
         release: &Release,
-        ending: Ending,
+        ending: ReleaseKind,
         on: &Connection,
     ) -> Result<Outcome, Trouble> {
         let answer = self.ask_back(release, ending, on).await?;
@@ -211,20 +214,20 @@ impl RedisStore {
     async fn ask_back(
         &self,
         release: &Release,
-        ending: Ending,
+        ending: ReleaseKind,
         on: &Connection,
     ) -> Result<Value, Trouble> {
         let script = match ending {
-            Ending::Free | Ending::Leave => self.scripts.release,
-            Ending::Vacate => self.scripts.vacate,
-            Ending::Cool(_) => self.scripts.cool,
+            ReleaseKind::Free | ReleaseKind::Leave => self.scripts.release,
+            ReleaseKind::Vacate => self.scripts.vacate,
+            ReleaseKind::Cool(_) => self.scripts.cool,
         };
         let mut command = self.releasing(script, release);
         match ending {
-            Ending::Free => {}
-            Ending::Leave => drop(command.arg("leave")),
-            Ending::Vacate => drop(command.arg(in_millis(GAP))),
-            Ending::Cool(cooldown) => drop(command.arg(in_millis(cooldown))),
+            ReleaseKind::Free => {}
+            ReleaseKind::Leave => drop(command.arg("leave")),
+            ReleaseKind::Vacate => drop(command.arg(in_millis(GAP))),
+            ReleaseKind::Cool(cooldown) => drop(command.arg(in_millis(cooldown))),
         }
         script.ask(on, command).await
     }
@@ -234,13 +237,13 @@ impl RedisStore {
     async fn go_on_giving_back(
         &self,
         release: &Release,
-        ending: Ending,
+        ending: ReleaseKind,
         answer: Value,
         on: &Connection,
     ) -> Outcome {
         let outcome = reply::released(&answer);
         let ending = match ending {
-            Ending::Free => Ending::Leave,
+            ReleaseKind::Free => ReleaseKind::Leave,
             ending => ending,
         };
         let mut answer = answer;
@@ -249,7 +252,7 @@ impl RedisStore {
                 Ok(next) => answer = next,
                 // The lease has ended all the same: the keeper asks for the rest.
                 Err(_) => {
-                    self.given
+                    self.handed_off
                         .note_unserved(release, ending.keeps_the_key_for());
                     return outcome;
                 }
@@ -259,11 +262,11 @@ impl RedisStore {
         outcome
     }
 
-    fn given_back(&self, release: &Release, ending: Ending, answer: &Value) -> Outcome {
+    fn given_back(&self, release: &Release, ending: ReleaseKind, answer: &Value) -> Outcome {
         if reply::was_given(answer) {
-            self.given.note(release);
+            self.handed_off.note(release);
         } else if reply::left_waiters(answer) {
-            self.given
+            self.handed_off
                 .note_unserved(release, ending.keeps_the_key_for());
         }
         reply::released(answer)
@@ -272,20 +275,20 @@ impl RedisStore {
 
 /// How a token is done with.
 #[derive(Clone, Copy)]
-enum Ending {
+enum ReleaseKind {
     Free,
     Vacate,
     Leave,
     Cool(Duration),
 }
 
-impl Ending {
+impl ReleaseKind {
     /// For how long no waiter may have the key.
     fn keeps_the_key_for(self) -> Duration {
         match self {
-            Ending::Free | Ending::Leave => Duration::ZERO,
-            Ending::Vacate => GAP,
-            Ending::Cool(cooldown) => cooldown,
+            ReleaseKind::Free | ReleaseKind::Leave => Duration::ZERO,
+            ReleaseKind::Vacate => GAP,
+            ReleaseKind::Cool(cooldown) => cooldown,
         }
     }
 }
@@ -316,7 +319,7 @@ impl Store for RedisStore {
             (Operation::Extend(_), Some(_)) => Lane::KEEPER.on_channel(ACKNOWLEDGED),
             (Operation::Acquire(acquire), _) if acquire.queueing == Queueing::IfContended => {
                 // A key that went from waiter to waiter a moment ago is taken.
-                acquire.queueing = match self.given.has(&acquire.key) {
+                acquire.queueing = match self.handed_off.has(&acquire.key) {
                     true => Queueing::Always,
                     false => Queueing::Never,
                 };
@@ -330,19 +333,19 @@ impl Store for RedisStore {
     fn background(self: Arc<Self>, events: Events) -> BoxFuture<'static, ()> {
         // In a cluster waiters are told wherever their manager listens, and only there.
         if !self.topology.is_cluster() {
-            self.links.listen(events.clone());
+            self.connections.listen(events.clone());
         }
         Box::pin(async move {
             if let Some(replicas) = &self.replicas {
                 replicas.run_on_this_runtime();
             }
             let _ = self.keeper_runtime.set(Handle::current());
-            let link = Arc::clone(&self.keeper);
+            let keeper = Arc::clone(&self.keeper);
             let names = Arc::clone(&self.names);
             tokio::join!(
-                link.run(Arc::clone(&self.topology), names, events),
+                keeper.run(Arc::clone(&self.topology), names, events),
                 self.topology.watch(),
-                self.look_after_given(),
+                self.check_handed_off(),
             );
         })
     }
@@ -368,7 +371,7 @@ impl Store for RedisStore {
 
     fn shard(&self, key: &str) -> u32 {
         self.topology.cluster().map_or(0, |cluster| {
-            let slot = cluster::slots::Slot::of(&self.names.lock(key));
+            let slot = cluster::slots::HashSlot::of(&self.names.lock(key));
             cluster.known_owner(slot).map_or(u32::MAX, |node| node.0)
         })
     }

@@ -5,20 +5,20 @@ use std::sync::Mutex;
 use redis::{Client, ConnectionAddr, ConnectionInfo, RedisError};
 
 use super::connection::prepared;
-use super::topology::Node;
+use super::topology::ServerId;
 use crate::base::sync::lock;
 
-/// Where a server is: host and port.
-pub(super) type Address = (String, u16);
+/// The host and port of a server.
+pub(super) type HostPort = (String, u16);
 
-pub(super) struct Nodes {
-    /// User, password, database and TLS of all of them.
+pub(super) struct ServerList {
+    /// User, password, database and TLS of all servers.
     settings: ConnectionInfo,
-    known: Mutex<Vec<(Address, Client)>>,
+    known: Mutex<Vec<(HostPort, Client)>>,
 }
 
-impl Nodes {
-    /// Servers that are spoken to as `settings` say, wherever they are.
+impl ServerList {
+    /// Servers that share the settings, whatever their addresses.
     pub(super) fn new(settings: ConnectionInfo) -> Self {
         Self {
             settings,
@@ -26,14 +26,14 @@ impl Nodes {
         }
     }
 
-    /// How servers are spoken to; its address is none.
+    /// The shared settings. Their address is meaningless.
     #[cfg(feature = "tls-rustls")]
     pub(super) fn settings(&self) -> &ConnectionInfo {
         &self.settings
     }
 
     /// The server at an address.
-    pub(super) fn at(&self, host: &str, port: u16) -> Result<Node, RedisError> {
+    pub(super) fn at(&self, host: &str, port: u16) -> Result<ServerId, RedisError> {
         let mut known = lock(&self.known);
         let found = known
             .iter()
@@ -46,25 +46,25 @@ impl Nodes {
                 known.len() - 1
             }
         };
-        Ok(Node(u32::try_from(index).unwrap_or(u32::MAX)))
+        Ok(ServerId(u32::try_from(index).unwrap_or(u32::MAX)))
     }
 
     /// # Panics
     ///
     /// For a node of another topology.
-    pub(super) fn client(&self, node: Node) -> Client {
+    pub(super) fn client(&self, node: ServerId) -> Client {
         lock(&self.known)[node.0 as usize].1.clone()
     }
 
     /// # Panics
     ///
-    /// As [`Nodes::client`].
-    pub(super) fn name(&self, node: Node) -> String {
+    /// As [`ServerList::client`].
+    pub(super) fn name(&self, node: ServerId) -> String {
         let (host, port) = &lock(&self.known)[node.0 as usize].0;
         format!("{host}:{port}")
     }
 
-    pub(super) fn address(&self, node: Node) -> Address {
+    pub(super) fn address(&self, node: ServerId) -> HostPort {
         lock(&self.known)[node.0 as usize].0.clone()
     }
 }

@@ -1,8 +1,7 @@
 //! Asking servers about servers: each on a connection of its own, all at once, for a bounded time.
 //!
-//! Questions and connections live on from one round to the next. A server that hangs is waited for in
-//! one round only, and holds up no later one; the answer of a server that is far away comes late, and
-//! is heard all the same.
+//! Questions and connections live on from one round to the next. A server that hangs delays one round only. The
+//! late answer of a distant server still counts.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -18,33 +17,33 @@ use super::send_error::{failure, not_connected};
 use crate::base::clock::{Clock, Moment};
 use crate::store::Failure;
 
-/// How long the first answer may take: a connection to be made first takes several trips, over a long way or by
-/// a busy machine.
+/// How long the first answer may take. Connecting takes several trips, maybe over a long distance or on a busy
+/// machine.
 pub(super) const FIRST_ANSWER: Duration = Duration::from_secs(1);
-/// A question that is unanswered for this long is given up, and its connection with it.
+/// A question that is unanswered for this long is given up with its connection.
 const GIVEN_UP: Duration = Duration::from_secs(5);
 
-/// The answers to all questions; they may be server errors.
+/// The answers to all questions, which may be server errors.
 pub(super) type Answers = Result<Vec<Value>, Failure>;
 
-/// Servers that are asked the same questions from time to time, each known by a key.
+/// Servers that are asked the same questions from time to time, each with a key.
 pub(super) struct Survey<K> {
     questions: Arc<Pipeline>,
-    servers: Vec<Server<K>>,
+    servers: Vec<PolledServer<K>>,
     asked: JoinSet<(K, Option<MultiplexedConnection>, Answers)>,
     round: u64,
-    /// When the first answer of this round came.
+    /// When the first answer of this round arrived.
     first_answer: Option<Moment>,
 }
 
-struct Server<K> {
+struct PolledServer<K> {
     key: K,
     client: Client,
-    /// While no question is under way.
+    /// Present while no question is open.
     connection: Option<MultiplexedConnection>,
-    /// The round of the question that is under way.
+    /// The round of the open question.
     owes: Option<u64>,
-    /// Whether it answered its last question in time, so that a round waits for it.
+    /// Whether the server answered its last question in time, so that a round waits for it.
     is_prompt: bool,
 }
 
@@ -59,10 +58,10 @@ impl<K: Copy + Eq + Send + 'static> Survey<K> {
         }
     }
 
-    /// One more server, unless it is known.
+    /// Adds a server, unless it is known.
     pub(super) fn add(&mut self, key: K, client: impl FnOnce() -> Client) {
         if self.servers.iter().all(|server| server.key != key) {
-            self.servers.push(Server {
+            self.servers.push(PolledServer {
                 key,
                 client: client(),
                 connection: None,
@@ -72,14 +71,14 @@ impl<K: Copy + Eq + Send + 'static> Survey<K> {
         }
     }
 
-    /// Forgets the others, except those that owe an answer.
+    /// Forgets all other servers, except those that owe an answer.
     pub(super) fn keep(&mut self, wanted: &[K]) {
-        let keep = |server: &Server<K>| server.owes.is_some() || wanted.contains(&server.key);
+        let keep = |server: &PolledServer<K>| server.owes.is_some() || wanted.contains(&server.key);
         self.servers.retain(keep);
     }
 
-    /// Asks all servers that owe no answer. Answers what came since the last round, and what comes soon:
-    /// the first answer within `patience`, the others soon after it.
+    /// Asks all servers that owe no answer. Returns the answers since the last round, and those that arrive
+    /// soon: the first within `patience`, the others soon after it.
     pub(super) async fn ask(&mut self, patience: Duration) -> Vec<(K, Answers)> {
         self.round += 1;
         self.first_answer = None;
@@ -109,7 +108,7 @@ impl<K: Copy + Eq + Send + 'static> Survey<K> {
                 break;
             }
             if self.first_answer.is_some() && !std::mem::replace(&mut is_answered, true) {
-                // Whoever is as near has answered by then.
+                // Servers at a similar distance have answered by then.
                 time_is_up.set(sleep(ANSWER));
             }
             tokio::select! {
@@ -124,7 +123,7 @@ impl<K: Copy + Eq + Send + 'static> Survey<K> {
         told
     }
 
-    /// The next answer that comes too late for its round.
+    /// Returns the next answer that is too late for its round.
     pub(super) async fn late(&mut self) -> (K, Answers) {
         loop {
             let Some(done) = self.asked.join_next().await else {
@@ -154,7 +153,7 @@ impl<K: Copy + Eq + Send + 'static> Survey<K> {
     }
 }
 
-/// Asks one server, once.
+/// Asks one server once.
 pub(super) async fn ask_once(client: Client, questions: &Pipeline) -> Answers {
     let asked = timeout(FIRST_ANSWER, ask(client, None, questions)).await;
     let (_, answers) = asked.unwrap_or_else(|_| Err(no_answer()))?;

@@ -1,10 +1,15 @@
-//! What is found out about a server before it is used: better refused before a key is set than after.
+//! Checks of a server before it is used, because a refusal before a key is set is better than one after.
+//!
+//! One pipeline reads the high-water mark and runs `probe.lua`, which tries every command of the other scripts
+//! without changing anything and names those that the ACL forbids. The script declares two keys of different
+//! slots, so a node of a cluster refuses it even if it has all slots. Every answer is compared with the answer
+//! of a Redis. Rights to `PUBLISH` and `SUBSCRIBE` are left to the audit, because waiters do without them.
 
 use redis::{Pipeline, ServerError, Value, cmd};
 
 use super::connection::Connection;
 use super::connection::is_master;
-use super::keyspace::Names;
+use super::keyspace::Keyspace;
 use super::reply::text;
 use super::scripts;
 use super::send_error::{Trouble, forbidden, is_forbidden};
@@ -12,16 +17,16 @@ use crate::store::Failure;
 
 /// The hash of no script.
 const NO_SCRIPT: &str = "0000000000000000000000000000000000000000";
-/// The commands that are asked, in their order, but for `ROLE`.
+/// The commands that are tried, in their order, without `ROLE`.
 const COMMANDS: [&str; 4] = ["TIME", "GET", "EVALSHA", "EVAL"];
 
-/// Which server it is.
+/// The kind of server to check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Probe {
     Server,
-    /// That it is a master, too.
+    /// It must also be a master.
     Master,
-    /// Of a cluster: it need not have the slot that is asked about.
+    /// A node of a cluster. It need not have the slot of the tried keys.
     Node,
 }
 
@@ -43,12 +48,12 @@ impl Probe {
 }
 
 impl Connection {
-    /// Checks in one round trip that the server is a Redis that lets this user run every command of a
-    /// lock, and that a script may use the keys of one lock.
-    pub(super) async fn probe(&self, names: &Names, probe: Probe) -> Result<(), Failure> {
+    /// Checks in one round trip that the server is a Redis that lets this user run every command of a lock, and
+    /// that a script may use all keys of one lock.
+    pub(super) async fn probe(&self, names: &Keyspace, probe: Probe) -> Result<(), Failure> {
         let (mark, queue) = (names.any_mark(), names.queue_of_no_lock());
         let keys = [&*mark, queue.as_str()];
-        // On one node of a cluster two keys of different slots are refused.
+        // A node of a cluster refuses two keys of different slots.
         let declared: &[&str] = if probe.is_node() { &[] } else { &keys };
         let mut commands = Pipeline::with_capacity(5);
         commands
@@ -69,7 +74,7 @@ impl Connection {
     }
 }
 
-/// What the answers to the commands say of the server.
+/// Judges the server by its answers.
 fn judge(answers: &[Value], probe: Probe) -> Result<(), Failure> {
     let mut missing: Vec<String> = Vec::new();
     for (command, answer) in COMMANDS.iter().zip(answers) {
@@ -78,7 +83,7 @@ fn judge(answers: &[Value], probe: Probe) -> Result<(), Failure> {
             Value::ServerError(error) if is_unknown(error) => return Err(unknown(command)),
             _ => match Trouble::of(answer) {
                 None | Some(Trouble::NoScript) => {}
-                // What is forbidden is forbidden wherever the key is: it may.
+                // An ACL forbids a command wherever the key is, so this one is allowed.
                 Some(Trouble::Elsewhere(_) | Trouble::Moving(_)) if probe.is_node() => {}
                 Some(trouble) => return Err(trouble.into_failure()),
             },
@@ -113,7 +118,7 @@ fn judge(answers: &[Value], probe: Probe) -> Result<(), Failure> {
     }
 }
 
-/// What an error of the server's ACL is about: the command, or its keys.
+/// The right that an ACL error is about: the command, or its keys.
 fn right(error: &ServerError, command: &str) -> String {
     let keys = error.details().is_some_and(|why| why.contains("access"));
     if keys { "keys" } else { command }.to_owned()
@@ -132,7 +137,7 @@ fn unknown(command: &str) -> Failure {
     ))
 }
 
-/// It may be one later: something between here and the server may have answered in its place.
+/// It may be a Redis later: something between here and the server may have answered in its place.
 fn no_redis() -> Failure {
     Failure::refused("the server does not answer as a Redis server does; check host and port")
 }
@@ -196,7 +201,7 @@ mod tests {
             let script = std::fs::read_to_string(&path).expect("a script");
             for call in script.split("call('").skip(1) {
                 let (command, _) = call.split_once('\'').expect("a command");
-                // Waiters do without the first; a node of a quorum runs the others when it joins.
+                // Waiters do without `PUBLISH`; a node of a quorum runs the others when it is registered.
                 let left_out = matches!(command, "PUBLISH" | "HMGET" | "HSET");
                 let probed = probe.contains(&format!("{{'{command}'"));
                 assert!(left_out || probed, "{command} of {}", path.display());

@@ -1,7 +1,12 @@
-//! What a server pushes on one connection, and who hears it.
+//! Pushes of a server on one connection.
 //!
-//! The connection's driver hands a push on itself, where it is driven: a waiter on the same runtime is
-//! woken without a detour over another thread.
+//! The connection's driver hands a push on where it is driven, so that a waiter on the same runtime is woken
+//! without a detour over another thread, which would be a third of a wake-up. So each runtime has an address of
+//! its own. The tokens of its waiters begin with that address, and its connection listens there. In a cluster,
+//! where a runtime has a connection to each node, pushes go to the connection on which the manager listens.
+//!
+//! A `FLUSHALL` is pushed too: a server reports it to each client that has turned on tracking, although no key
+//! is tracked. In a cluster only one node is listened to.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +16,7 @@ use std::time::Duration;
 use redis::{PushInfo, PushKind, Value};
 use tokio::sync::Notify;
 
-use super::keyspace::Names;
+use super::keyspace::Keyspace;
 use super::reply::text;
 use crate::base::clock::ServerTime;
 use crate::base::fence::FencingToken;
@@ -19,17 +24,17 @@ use crate::base::token::{Address, Token};
 use crate::lease::Grant;
 use crate::store::{Event, Events, News};
 
-/// Of one connection: where it is listened for what becomes of the waiters of an address.
-pub(super) struct Inbox {
+/// Receives the pushes of one connection for the waiters of an address.
+pub(super) struct PushReceiver {
     address: Address,
-    names: Arc<Names>,
+    names: Arc<Keyspace>,
     events: Events,
     listening: AtomicBool,
     ended: Notify,
 }
 
-impl Inbox {
-    pub(super) fn new(address: Address, names: &Arc<Names>, events: &Events) -> Arc<Self> {
+impl PushReceiver {
+    pub(super) fn new(address: Address, names: &Arc<Keyspace>, events: &Events) -> Arc<Self> {
         Arc::new(Self {
             address,
             names: Arc::clone(names),
@@ -47,17 +52,18 @@ impl Inbox {
         self.names.channel(self.address)
     }
 
-    /// The server has accepted it: from here on nothing is missed until the connection ends.
+    /// Notes that the server has accepted the subscription. From here on no push is missed until the connection
+    /// ends.
     pub(super) fn open(&self) {
         self.listening.store(true, Ordering::Relaxed);
     }
 
-    /// Whether what is pushed arrives at the moment.
+    /// Whether pushes arrive at the moment.
     pub(super) fn is_open(&self) -> bool {
         self.listening.load(Ordering::Relaxed)
     }
 
-    /// Until the connection has ended.
+    /// Waits until the connection has ended.
     pub(super) async fn ended(&self) {
         self.ended.notified().await;
     }
@@ -76,7 +82,7 @@ impl Inbox {
                 let listened = self.listening.swap(false, Ordering::Relaxed);
                 self.ended.notify_one();
                 if listened {
-                    // What is pushed from now on is lost: every waiter asks again.
+                    // Later pushes are lost: every waiter asks again.
                     self.events.notify(Event::Interrupted);
                 }
             }
@@ -85,9 +91,9 @@ impl Inbox {
     }
 }
 
-/// A message of the scripts: `g <token> <s> <us> <grant in ms> <fence> <lock>`, or
-/// `n <token> <grant in ms> <ms> <lock>`.
-fn told(names: &Names, push: &PushInfo) -> Option<Event> {
+/// Reads a message of the scripts: `g <token> <s> <us> <grant in ms> <fence> <lock>`, or `n <token> <grant in
+/// ms> <ms> <lock>`.
+fn told(names: &Keyspace, push: &PushInfo) -> Option<Event> {
     let [_channel, message] = push.data.as_slice() else {
         return None;
     };
@@ -114,8 +120,8 @@ fn told(names: &Names, push: &PushInfo) -> Option<Event> {
     })
 }
 
-/// `<s> <us> <grant in ms> <fence> <lock>`: from when, for how long, and what it is fenced with, which
-/// is that time where it says `-`.
+/// Reads `<s> <us> <grant in ms> <fence> <lock>`: the start, length and fencing token of a grant. A fencing
+/// token of `-` is the start.
 fn given(rest: &str) -> Option<(Grant, u64, &str)> {
     let mut words = rest.splitn(5, ' ');
     let mut number = || words.next()?.parse::<u64>().ok();
@@ -134,8 +140,8 @@ fn given(rest: &str) -> Option<(Grant, u64, &str)> {
     Some((grant, lasts, words.next()?))
 }
 
-impl fmt::Debug for Inbox {
+impl fmt::Debug for PushReceiver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Inbox")
+        f.write_str("PushReceiver")
     }
 }

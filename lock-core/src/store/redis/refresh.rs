@@ -1,4 +1,4 @@
-//! When to look where the servers are: on the keeper's thread, for everybody at once.
+//! When the servers are looked at: on the keeper's thread, for all callers at once.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,28 +10,28 @@ use tokio::time::{sleep, timeout};
 use crate::base::clock::{Clock, Moment};
 use crate::base::sync::lock;
 
-/// However many ask for it: between two looks lies as long as it takes them to be of use.
+/// The shortest time between two looks, however many callers ask for one.
 const SPACING: Duration = Duration::from_millis(10);
-/// So long after somebody found a server amiss it is looked at often, as its place may be taken at any
+/// For so long after trouble with a server looks are frequent, because another server may take its place at any
 /// moment.
 const ALERT: Duration = Duration::from_secs(10);
 const ALERT_INTERVAL: Duration = Duration::from_millis(250);
-/// A server that has not answered within this is one that does not answer.
+/// A server that has not answered within this time counts as silent.
 pub(super) const ANSWER: Duration = Duration::from_millis(250);
-/// A configuration that nothing speaks for any more is forgotten after this long, so that an older one
-/// may be believed: servers that were set up anew count anew.
+/// A configuration that no server reports is forgotten after this time, so that an older one may be believed.
+/// Servers that were set up anew count their epochs anew.
 pub(super) const FORGOTTEN: Duration = Duration::from_secs(5);
 
-pub(super) struct Lookout {
-    /// The number of the newest wish for a look.
+pub(super) struct Refresh {
+    /// The number of the newest request for a look.
     wanted: AtomicU64,
     bell: Notify,
-    /// All wishes up to this one are fulfilled.
+    /// All requests up to this one are fulfilled.
     done: watch::Sender<u64>,
     last_alarm: Mutex<Option<Moment>>,
 }
 
-impl Lookout {
+impl Refresh {
     pub(super) fn new() -> Self {
         Self {
             wanted: AtomicU64::new(0),
@@ -41,13 +41,13 @@ impl Lookout {
         }
     }
 
-    /// Something is amiss: look soon. Answers the number of the wish.
+    /// Asks for a look soon, because of trouble. Returns the number of the request.
     pub(super) fn ring(&self) -> u64 {
         self.alarm();
         self.wish()
     }
 
-    /// Something is amiss, as a look has found: from here on looks are frequent.
+    /// Notes trouble that a look has found: from here on looks are frequent.
     pub(super) fn alarm(&self) {
         *lock(&self.last_alarm) = Some(Clock::System.now());
     }
@@ -58,12 +58,12 @@ impl Lookout {
         wish
     }
 
-    /// Something is amiss: until a look that begins after this call has ended.
+    /// Asks for a look because of trouble, and waits until one that begins after this call has ended.
     pub(super) async fn look_again(&self) {
         self.fulfilled(self.ring()).await;
     }
 
-    /// As [`Lookout::look_again`], where nothing is amiss.
+    /// As [`Refresh::look_again`], without trouble.
     pub(super) async fn look(&self) {
         self.fulfilled(self.wish()).await;
     }
@@ -73,7 +73,7 @@ impl Lookout {
         let _ = done.wait_for(|done| *done >= wish).await;
     }
 
-    /// The look that begins here fulfills what was wished for before: to be told to [`Lookout::end`].
+    /// Begins a look, which fulfills all earlier requests. Its number goes to [`Refresh::end`].
     pub(super) fn begin(&self) -> u64 {
         self.wanted.load(Ordering::SeqCst)
     }
@@ -82,13 +82,12 @@ impl Lookout {
         self.done.send_replace(begun);
     }
 
-    /// Whether something was found amiss a short while ago.
+    /// Whether there was trouble a short while ago.
     pub(super) fn is_alert(&self) -> bool {
         lock(&self.last_alarm).is_some_and(|alarm| Clock::System.now().since(alarm) < ALERT)
     }
 
-    /// Until the next look: at once if somebody asks for one, else after `interval`, or less while
-    /// something is amiss.
+    /// Waits until the next look: at once on a request, else after `interval`, or less while there is trouble.
     pub(super) async fn rest(&self, interval: Duration) {
         sleep(SPACING).await;
         let interval = if self.is_alert() {
@@ -106,14 +105,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_look_that_had_begun_before_is_not_the_one_that_was_asked_for() {
-        let lookout = Lookout::new();
-        let begun = lookout.begin();
-        let mut again = tokio_test_pin(lookout.look_again());
+        let refresh = Refresh::new();
+        let begun = refresh.begin();
+        let mut again = tokio_test_pin(refresh.look_again());
         assert!(is_pending(&mut again).await);
-        lookout.end(begun);
+        refresh.end(begun);
         assert!(is_pending(&mut again).await, "it began too early");
-        let begun = lookout.begin();
-        lookout.end(begun);
+        let begun = refresh.begin();
+        refresh.end(begun);
         again.await;
     }
 

@@ -1,8 +1,16 @@
 //! Locks that replicas have acknowledged: `WAIT` behind the write, on the connection that wrote.
 //!
-//! `WAIT` stops whatever stands behind it on its connection, so these writes have connections of
-//! their own: one for each runtime that acquires, and one for the keeper's renewals. Releases, and
-//! all that needs no acknowledgement, go where they always go.
+//! `WAIT` stops every later command of its connection, even a `PING` for half a second. So these writes,
+//! acquires and renewals, have connections of their own: one for each runtime that acquires, and one for the
+//! keeper's renewals. Other operations use the usual connections. `WAIT` counts the writes of its own
+//! connection. Tasks that wait at the same time share one, but never one that was sent before their write was
+//! answered. A slow `WAIT` delays only operations that it would fail too.
+//!
+//! A key that a release handed off was written by the releaser, so the waiter asks, writes the key itself, and
+//! waits. A lease that passes inside a process is not written, so the replicas know all of it. A renewal that
+//! finds its end late enough writes it once more, because the first write may have gone by a connection that
+//! broke before it was acknowledged. With too few acknowledgements an acquire is released behind itself, and a
+//! renewal counts as unanswered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,17 +20,17 @@ use tokio::sync::SetOnce;
 
 use super::RedisStore;
 use super::connection::Connection;
-use super::connections::Links;
-use super::keyspace::Names;
+use super::connections::Connections;
+use super::keyspace::Keyspace;
 use super::send_error::Trouble;
-use super::topology::{Node, Topology};
+use super::topology::{ServerId, Topology};
 use crate::base::fence::FencingToken;
 use crate::store::{Acquire, Extended, Failure, Operation, Outcome, Release, Released};
 
 /// The channel of a runtime's lane for operations that replicas acknowledge.
 pub(super) const ACKNOWLEDGED: u8 = 1;
 
-/// How many replicas are to acknowledge a lock, and how long the server waits for them.
+/// How many replicas must acknowledge a lock, and how long the server waits for them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReplicaAcks {
     pub(crate) wanted: u16,
@@ -30,12 +38,12 @@ pub(crate) struct ReplicaAcks {
 }
 
 impl ReplicaAcks {
-    /// `None`: no replica has to. An operation may stand behind two of these waits and has one of its
-    /// own, all within its own time.
+    /// `None`: no replica has to. An operation may wait behind two of these waits and has one of its own, all
+    /// within its own timeout.
     pub(crate) fn new(wanted: u16, operation_timeout: Duration) -> Option<Self> {
         (wanted > 0).then(|| Self {
             wanted,
-            // Never 0, which is for ever.
+            // Never 0, which means for ever.
             patience: (operation_timeout / 4).max(Duration::from_millis(1)),
         })
     }
@@ -43,48 +51,54 @@ impl ReplicaAcks {
 
 pub(super) struct Replicas {
     acks: ReplicaAcks,
-    links: Links,
-    /// The keeper's runtime: renewals are sent there, and what comes from outside of any runtime.
+    connections: Connections,
+    /// The keeper's runtime, for renewals and for callers outside of any runtime.
     keeper: SetOnce<Handle>,
 }
 
 impl Replicas {
-    pub(super) fn new(acks: ReplicaAcks, topology: &Arc<Topology>, names: &Arc<Names>) -> Self {
+    pub(super) fn new(acks: ReplicaAcks, topology: &Arc<Topology>, names: &Arc<Keyspace>) -> Self {
         Self {
             acks,
-            links: Links::new(topology, names),
+            connections: Connections::new(topology, names),
             keeper: SetOnce::new(),
         }
     }
 
-    /// To be called on the keeper's runtime, once.
+    /// Notes the keeper's runtime. Called on it once.
     pub(super) fn run_on_this_runtime(&self) {
         let _ = self.keeper.set(Handle::current());
     }
 
-    /// The connection of a runtime, or the keeper's, if it is there and alive.
-    pub(super) fn open_connection(&self, runtime: Option<Id>, node: Node) -> Option<Connection> {
+    /// Returns the connection of a runtime, or the keeper's, if it is open.
+    pub(super) fn open_connection(
+        &self,
+        runtime: Option<Id>,
+        node: ServerId,
+    ) -> Option<Connection> {
         let runtime = match runtime {
             Some(runtime) => runtime,
             None => self.keeper.get()?.id(),
         };
-        self.links.of(runtime, node)
+        self.connections.of(runtime, node)
     }
 
     pub(super) async fn connection(
         &self,
         runtime: Option<Id>,
-        node: Node,
+        node: ServerId,
     ) -> Result<Connection, Failure> {
         match (runtime, Handle::try_current()) {
-            (None, _) => self.links.on(self.keeper.wait().await, node).await,
-            (Some(runtime), Ok(here)) if here.id() == runtime => self.links.on(&here, node).await,
-            // What is to be undone behind another command is not undone behind it elsewhere.
+            (None, _) => self.connections.on(self.keeper.wait().await, node).await,
+            (Some(runtime), Ok(here)) if here.id() == runtime => {
+                self.connections.on(&here, node).await
+            }
+            // An undo that must follow a command on its connection is not sent on another one.
             (Some(_), _) => Err(Failure::refused("that runtime's connection is gone")),
         }
     }
 
-    /// Whether enough replicas have what was written on this connection; or what to say.
+    /// Waits until enough replicas have all writes of this connection, or fails.
     pub(super) async fn acknowledge(&self, on: &Connection) -> Result<(), Trouble> {
         let runtime = match Handle::try_current() {
             Ok(here) => here,
@@ -103,8 +117,8 @@ impl Replicas {
 }
 
 impl RedisStore {
-    /// What an operation was answered on this connection counts once replicas have it, where it grants
-    /// or lengthens something. `acquire`: if it was one.
+    /// Confirms an outcome that grants or lengthens a lease once replicas have it. `acquire`: the acquire, if
+    /// it was one.
     pub(super) async fn once_acknowledged(
         &self,
         replicas: &Replicas,
@@ -120,8 +134,8 @@ impl RedisStore {
                 match replicas.acknowledge(on).await {
                     Ok(()) => Ok(Outcome::Extended(answers)),
                     Err(Trouble::Broken(error)) => Err(Trouble::Broken(error)),
-                    // Not the time that was asked for, and no loss either: tried again until the
-                    // deadline that replicas have acknowledged.
+                    // It is neither renewed for the full time nor lost. It is tried again until the deadline
+                    // that replicas have acknowledged.
                     Err(_) => Ok(Outcome::Extended(
                         answers.into_iter().map(unless_extended).collect(),
                     )),
@@ -147,7 +161,7 @@ impl RedisStore {
             key: acquire.key.clone(),
             token: acquire.token,
             ttl: acquire.ttl,
-            // Nobody has seen it.
+            // No owner has seen it.
             fence: None,
             in_background: true,
         };

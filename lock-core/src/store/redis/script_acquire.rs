@@ -39,7 +39,7 @@ impl RedisStore {
         let answer = script.ask(on, command).await?;
         let outcome = acquired(&answer, self.pushes_to(acquire.token, on));
         if let Outcome::Busy(_) = outcome {
-            self.given.note_refused(acquire);
+            self.handed_off.note_refused(acquire);
         }
         Ok(outcome)
     }

@@ -1,33 +1,33 @@
-//! What goes wrong on the way to an answer, and what to say of it.
+//! Errors on the way to an answer, and their messages.
 
 use redis::{ErrorKind as RedisKind, RedisError, ServerError, ServerErrorKind, Value};
 
 use super::tls;
 use crate::store::Failure;
 
-/// What went wrong on the way to the answer.
+/// Says why a send brought no answer that counts.
 #[derive(Clone, Debug)]
 pub(super) enum Trouble {
-    /// The connection is of no use any more; what was sent may have arrived.
+    /// The connection is unusable. The command may have arrived.
     Broken(RedisError),
     /// The server does not know the script.
     NoScript,
     /// Another node of the cluster has the key. Nothing was done.
     Elsewhere(Elsewhere),
-    /// The keys of one lock are on their way from one node to another. Nothing was done.
+    /// The keys of one lock are moving from one node to another. Nothing was done.
     Moving(RedisError),
     /// This server cannot serve at the moment, but another one may. Nothing was done.
     Unfit(Failure),
-    /// Anything else.
+    /// Any other error.
     Failed(Failure),
 }
 
-/// Where a key is.
+/// The place of a key.
 #[derive(Clone, Debug)]
 pub(super) struct Elsewhere {
     pub(super) error: RedisError,
-    /// The mark that was read there before the answer: the node that has the key may not have the
-    /// mark yet.
+    /// The high-water mark that was read before the redirection, because the node that has the key may not have
+    /// the mark yet.
     pub(super) mark: u64,
 }
 
@@ -43,13 +43,13 @@ impl Elsewhere {
         }
     }
 
-    /// Whether the slot itself is still with the node that said so.
+    /// Whether the slot still belongs to the node that redirected.
     pub(super) fn is_for_now(&self) -> bool {
         self.error.kind() == RedisKind::Server(ServerErrorKind::Ask)
     }
 }
 
-/// Sorts an error by what can be done about it.
+/// Sorts an error by its remedy.
 pub(super) fn trouble(error: RedisError) -> Trouble {
     match error.kind() {
         RedisKind::Server(kind) => match kind {
@@ -70,7 +70,7 @@ pub(super) fn trouble(error: RedisError) -> Trouble {
 }
 
 impl Trouble {
-    /// The trouble that a server's error stands for, if the answer is one.
+    /// The error that an answer stands for, if it is one.
     pub(super) fn of(answer: &Value) -> Option<Self> {
         match answer {
             Value::ServerError(error) => Some(trouble(error.clone().into())),
@@ -78,7 +78,7 @@ impl Trouble {
         }
     }
 
-    /// What to say if nothing can be done about it.
+    /// The failure to report if there is no remedy.
     pub(super) fn into_failure(self) -> Failure {
         match self {
             Trouble::Broken(error) | Trouble::Moving(error) => failure(error),
@@ -89,7 +89,7 @@ impl Trouble {
     }
 }
 
-/// A connection that was never made has carried nothing.
+/// The failure of a connection that was never made, and so has carried nothing.
 pub(super) fn not_connected(error: RedisError) -> Failure {
     if let Some(what_to_do) = tls::refusal(&error) {
         let mut refused = Failure::misconfigured(what_to_do);
@@ -105,7 +105,7 @@ pub(super) fn not_connected(error: RedisError) -> Failure {
 const ONE_NODE: &str =
     "this server is one node of a cluster; connect with redis-cluster://host:port";
 
-/// The user's ACL forbids something: these commands, or whatever it is.
+/// The failure for commands that the user's ACL forbids; empty: unknown ones.
 pub(super) fn forbidden<R: AsRef<str>>(rights: &[R]) -> Failure {
     let rights: Vec<&str> = rights.iter().map(AsRef::as_ref).collect();
     let rights = if rights.is_empty() {
@@ -125,8 +125,7 @@ pub(super) fn is_forbidden(error: &ServerError) -> bool {
     error.code() == "NOPERM" || error.details().is_some_and(is_of_acl)
 }
 
-/// What the server says of a command that its ACL forbids within a script, or before a database is chosen:
-/// with the code of any error.
+/// Recognizes an ACL error within a script, or before a database is chosen. Its code is that of any error.
 fn is_of_acl(why: &str) -> bool {
     why.contains("executing the script")
         || why.contains("ACL failure")
@@ -137,7 +136,7 @@ fn is_of_acl(why: &str) -> bool {
 pub(super) fn failure(error: RedisError) -> Failure {
     let code = error.code().unwrap_or_default().to_owned();
     let why = error.detail().unwrap_or_default().to_owned();
-    // The server's own words are not passed on: newer servers name the user in them.
+    // The server's own words are not passed on, because newer servers name the user in them.
     let permanent = |message: &'static str| Failure::misconfigured(message);
     match (error.kind(), code.as_str()) {
         (RedisKind::AuthenticationFailed, _) | (_, "WRONGPASS" | "NOAUTH") => {

@@ -1,7 +1,7 @@
-//! TLS: the certificates to speak with, and what to say when the two sides do not come together.
+//! TLS: the certificates to use, and the messages when a handshake fails.
 //!
-//! What comes of a TLS feature of the redis crate that the application turned on by itself is used, but
-//! not understood here.
+//! A TLS feature of the redis crate that the application turned on itself is used, but its errors are not
+//! understood here.
 
 use redis::{ConnectionAddr, ConnectionInfo, RedisError};
 
@@ -9,7 +9,7 @@ pub(super) fn is_spoken(info: &ConnectionInfo) -> bool {
     matches!(info.addr(), ConnectionAddr::TcpTls { .. })
 }
 
-/// What to do about a connection that did not come about because of TLS; `None`: it was something else.
+/// Advice about a connection that failed because of TLS; `None`: it failed otherwise.
 pub(super) fn refusal(error: &RedisError) -> Option<&'static str> {
     #[cfg(feature = "tls-rustls")]
     return with_rustls::refusal(error);
@@ -20,7 +20,7 @@ pub(super) fn refusal(error: &RedisError) -> Option<&'static str> {
     }
 }
 
-/// Whether it was TLS because of which a connection did not come about.
+/// Whether a connection failed because of TLS.
 pub(super) fn is_refusal(failure: &crate::store::Failure) -> bool {
     let source = std::error::Error::source(&failure.error);
     let source = source.and_then(|source| source.downcast_ref::<RedisError>());
@@ -42,16 +42,16 @@ mod with_rustls {
 
     use crate::base::error::Error;
 
-    /// An application may have several kinds of cryptography built in, by other libraries of its own:
-    /// then rustls does not choose one, and panics when a connection is made.
+    /// Chooses one kind of cryptography. An application may have several built in by other libraries. Then
+    /// rustls does not choose one, and panics when a connection is made.
     pub(in crate::store::redis) fn choose_cryptography() {
         if CryptoProvider::get_default().is_none() {
-            // If somebody else has chosen in the meantime it is chosen.
+            // If other code has chosen one meanwhile, that one is used.
             let _ = ring::default_provider().install_default();
         }
     }
 
-    /// The same server, spoken to with these certificates.
+    /// The same server with these certificates.
     pub(in crate::store::redis) fn with_certificates(
         info: ConnectionInfo,
         certificates: &TlsCertificates,
@@ -64,7 +64,7 @@ mod with_rustls {
         }
         match Client::build_with_tls(info, certificates.clone()) {
             Ok(client) => Ok(client.get_connection_info().clone()),
-            // What is wrong with a key is not passed on, lest it be repeated.
+            // The error about a key is not passed on, because it might quote the key.
             Err(_) => Err(Error::invalid(
                 "a certificate or key of `tls_certificates` cannot be read; they are in PEM format",
             )),
@@ -110,7 +110,7 @@ mod with_rustls {
         }
     }
 
-    /// What the server says of us.
+    /// The message about an alert of the server.
     fn alert_received(alert: AlertDescription) -> Option<&'static str> {
         Some(match alert {
             AlertDescription::CertificateRequired | AlertDescription::NoCertificate => {
@@ -136,7 +136,7 @@ mod with_rustls {
         })
     }
 
-    /// It stands in an error of the operating system's kind, inside one of the redis crate.
+    /// It is in an error of the operating system's kind, inside one of the redis crate.
     fn tls_error(error: &RedisError) -> Option<&TlsError> {
         let source = error.source()?;
         let io = source.downcast_ref::<io::Error>().or_else(|| {

@@ -1,16 +1,24 @@
-//! Which servers there are, which of them is asked about a lock, and what becomes of them.
+//! The servers that keep the locks, and which of them has a lock.
+//!
+//! The keeper's thread looks at the servers when there is trouble with one, and at sentinels every half second.
+//! The newest configuration is believed, if the server that it names is a master by `ROLE`. When another server
+//! takes the place of one, connections to the old one are left, the keeper listens on the new one, and every
+//! waiter asks again. An operation that meets a server which cannot serve (`READONLY`, `LOADING`,
+//! `CLUSTERDOWN`, a broken connection) waits for the next look and tries again, for half its timeout. It keeps
+//! its token, so no lock is granted twice. A waiter that is handed a key asks for it, because the push may come
+//! from another server than the clock reading of its refusal.
 
 use std::future::pending;
 use std::sync::Arc;
 
 use redis::Client;
 
-use super::cluster::{Cluster, slots::Slot};
+use super::cluster::{Cluster, slots::HashSlot};
 use super::connection::{Connection, prepared};
-use super::keyspace::Names;
+use super::keyspace::Keyspace;
 use super::probe::Probe;
-use super::push::Inbox;
-use super::refresh::Lookout;
+use super::push::PushReceiver;
+use super::refresh::Refresh;
 use super::sentinel::Sentinel;
 use super::tls;
 use super::url;
@@ -20,21 +28,21 @@ use crate::store::Failure;
 
 /// The servers that keep the locks.
 pub(super) enum Topology {
-    /// One server, the same for good.
+    /// One server, which is never replaced.
     Single(Client),
-    /// One server at a time: the master that sentinels know.
+    /// One server at a time: the master that sentinels name.
     Sentinel(Sentinel),
-    /// Nodes that share the keys.
+    /// ServerList that share the keys.
     Cluster(Cluster),
 }
 
-/// One of the servers: a number, by which the connections to it are told from those to others. The
-/// same address always has the same one.
+/// The number of a server, which tells its connections from those of others. An address always has the same
+/// number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Node(pub(super) u32);
+pub(super) struct ServerId(pub(super) u32);
 
-impl Node {
-    pub(super) const ONLY: Node = Node(0);
+impl ServerId {
+    pub(super) const ONLY: ServerId = ServerId(0);
 }
 
 /// A topology as a URL names it.
@@ -47,7 +55,7 @@ impl Servers {
         Ok(Self(Topology::Single(client)))
     }
 
-    /// The address, in small letters, of what is one server.
+    /// The address of a single server, in small letters.
     pub(crate) fn single_address(&self) -> Option<String> {
         match &self.0 {
             Topology::Single(client) => Some(
@@ -74,7 +82,7 @@ impl Servers {
 
 #[cfg(feature = "tls-rustls")]
 impl Servers {
-    /// The same servers, spoken to with these certificates.
+    /// The same servers with these certificates.
     pub(crate) fn with_certificates(
         self,
         certificates: &redis::TlsCertificates,
@@ -94,44 +102,44 @@ impl Servers {
 }
 
 impl Topology {
-    /// The server to ask about a lock, by its full name, where that is known.
-    pub(super) fn known_node_of(&self, lock: &str) -> Option<Node> {
+    /// The server that has a lock, by the lock's full name, if it is known.
+    pub(super) fn known_node_of(&self, lock: &str) -> Option<ServerId> {
         match self {
-            Topology::Single(_) => Some(Node::ONLY),
+            Topology::Single(_) => Some(ServerId::ONLY),
             Topology::Sentinel(sentinel) => sentinel.known_master(),
-            Topology::Cluster(cluster) => cluster.known_owner(Slot::of(lock)),
+            Topology::Cluster(cluster) => cluster.known_owner(HashSlot::of(lock)),
         }
     }
 
-    /// The server to ask about a lock, by its full name.
-    pub(super) async fn node_of(&self, lock: &str) -> Result<Node, Failure> {
+    /// The server that has a lock, by the lock's full name.
+    pub(super) async fn node_of(&self, lock: &str) -> Result<ServerId, Failure> {
         match self {
-            Topology::Single(_) => Ok(Node::ONLY),
+            Topology::Single(_) => Ok(ServerId::ONLY),
             Topology::Sentinel(sentinel) => sentinel.master().await,
-            Topology::Cluster(cluster) => cluster.owner(Slot::of(lock)).await,
+            Topology::Cluster(cluster) => cluster.owner(HashSlot::of(lock)).await,
         }
     }
 
-    /// Until another server than `from` is to be asked about a lock.
-    pub(super) async fn departure(&self, lock: &str, from: Node) {
+    /// Waits until another server than `from` has the lock.
+    pub(super) async fn departure(&self, lock: &str, from: ServerId) {
         match self {
             Topology::Single(_) => pending().await,
             Topology::Sentinel(sentinel) => sentinel.departure(from).await,
-            Topology::Cluster(cluster) => cluster.departure(Slot::of(lock), from).await,
+            Topology::Cluster(cluster) => cluster.departure(HashSlot::of(lock), from).await,
         }
     }
 
     /// The server on which a manager listens for its pushes.
-    pub(super) async fn home(&self, manager: Address) -> Result<Node, Failure> {
+    pub(super) async fn home(&self, manager: Address) -> Result<ServerId, Failure> {
         match self {
-            Topology::Single(_) => Ok(Node::ONLY),
+            Topology::Single(_) => Ok(ServerId::ONLY),
             Topology::Sentinel(sentinel) => sentinel.home().await,
             Topology::Cluster(cluster) => cluster.home(manager).await,
         }
     }
 
-    /// Until a manager should listen on another server.
-    pub(super) async fn move_out(&self, home: Node) {
+    /// Waits until the manager should listen on another server.
+    pub(super) async fn move_out(&self, home: ServerId) {
         match self {
             Topology::Single(_) => pending().await,
             Topology::Sentinel(sentinel) => sentinel.departure(home).await,
@@ -139,8 +147,8 @@ impl Topology {
         }
     }
 
-    /// Whether any lock is kept there, as far as is known.
-    pub(super) fn uses(&self, node: Node) -> bool {
+    /// Whether the server keeps any lock, as far as is known.
+    pub(super) fn uses(&self, node: ServerId) -> bool {
         match self {
             Topology::Single(_) => true,
             Topology::Sentinel(sentinel) => sentinel.uses(node),
@@ -148,10 +156,10 @@ impl Topology {
         }
     }
 
-    /// What to say of servers that do not answer.
+    /// The message about servers that do not answer.
     pub(super) fn silent(&self) -> &'static str {
         match self {
-            // A server that does not speak TLS waits for the end of what it takes for a command.
+            // A server without TLS waits for the end of the bytes that it takes for a command.
             Topology::Single(client) if tls::is_spoken(client.get_connection_info()) => {
                 "the server did not answer in time; does it speak TLS at this port? If not, write \
                  redis://"
@@ -160,13 +168,12 @@ impl Topology {
         }
     }
 
-    /// Whether it is the same server for good, so that its clock may be relied on and there is nobody
-    /// else to ask.
+    /// Whether the server is never replaced, so that its clock counts and there is no other server to ask.
     pub(super) fn is_one_server(&self) -> bool {
         matches!(self, Topology::Single(_))
     }
 
-    /// Whether a key's server is one of several at a time.
+    /// Whether several servers share the keys.
     pub(super) fn is_cluster(&self) -> bool {
         match self {
             Topology::Single(_) => false,
@@ -182,39 +189,41 @@ impl Topology {
         }
     }
 
-    /// A server is not what it was taken for, or does not answer: looked at soon.
+    /// Asks for a look soon, because a server is not what it was taken for, or does not answer.
     pub(super) fn doubt(&self) {
-        if let Some(lookout) = self.lookout() {
-            lookout.ring();
+        if let Some(refresh) = self.refresh() {
+            refresh.ring();
         }
     }
 
-    /// Before a server is connected to. A master that comes back after it was replaced takes itself for
-    /// one for a while, so the sentinels that answer are asked first; those that hang are not waited for.
-    /// And where a connection does not come about, another server may have its place.
+    /// Runs before a connection to a server is made.
+    ///
+    /// A master that was replaced and comes back takes itself for a master for a while. So the sentinels that
+    /// answer are asked first, and those that hang are not waited for. Where a connection cannot be made,
+    /// another server may have its place.
     pub(super) async fn prepare_to_connect(&self) {
         match self {
-            Topology::Sentinel(sentinel) => sentinel.lookout().look().await,
+            Topology::Sentinel(sentinel) => sentinel.refresh().look().await,
             _ => self.doubt(),
         }
     }
 
-    /// Until the servers have been looked at again.
+    /// Waits until the servers have been looked at again.
     pub(super) async fn look_again(&self) {
-        if let Some(lookout) = self.lookout() {
-            lookout.look_again().await;
+        if let Some(refresh) = self.refresh() {
+            refresh.look_again().await;
         }
     }
 
-    fn lookout(&self) -> Option<&Lookout> {
+    fn refresh(&self) -> Option<&Refresh> {
         match self {
             Topology::Single(_) => None,
-            Topology::Sentinel(sentinel) => Some(sentinel.lookout()),
-            Topology::Cluster(cluster) => Some(cluster.lookout()),
+            Topology::Sentinel(sentinel) => Some(sentinel.refresh()),
+            Topology::Cluster(cluster) => Some(cluster.refresh()),
         }
     }
 
-    /// Until waiters may have lost their places, without the connection on which they listen.
+    /// Waits until waiters may have lost their entries although the connection on which they listen lives.
     pub(super) async fn change(&self) {
         match self {
             Topology::Cluster(cluster) => cluster.change().await,
@@ -222,8 +231,8 @@ impl Topology {
         }
     }
 
-    /// Until a server does not answer on this connection, or is cut off from the others. Where a lock's
-    /// commands go by another connection, nothing else would tell.
+    /// Waits until a server does not answer on this connection, or is cut off from the others. Where a lock's
+    /// commands go by another connection, nothing else would show that.
     pub(super) async fn silence(&self, on: &Connection) {
         match self {
             Topology::Cluster(_) => super::cluster::silence(on).await,
@@ -231,7 +240,7 @@ impl Topology {
         }
     }
 
-    /// Looks after the servers, on the keeper's thread, for as long as it runs.
+    /// Looks after the servers for as long as the keeper runs.
     pub(super) async fn watch(&self) {
         match self {
             Topology::Single(_) => pending().await,
@@ -240,30 +249,30 @@ impl Topology {
         }
     }
 
-    /// Connects to a server, and listens to what it pushes. Sets no timer, so that it works in a runtime without any: the caller
-    /// bounds it.
+    /// Connects to a server and listens to its pushes. It sets no timer, so that it works in a runtime without
+    /// any. The caller bounds it.
     pub(super) async fn open(
         &self,
-        node: Node,
-        names: &Names,
-        inbox: Option<&Arc<Inbox>>,
+        node: ServerId,
+        names: &Keyspace,
+        receiver: Option<&Arc<PushReceiver>>,
     ) -> Result<Connection, Failure> {
         let connection = match self {
             Topology::Single(client) => {
-                let connection = Connection::open(client, inbox).await?;
+                let connection = Connection::open(client, receiver).await?;
                 connection.probe(names, Probe::Server).await?;
                 connection
             }
-            Topology::Sentinel(sentinel) => sentinel.open(node, names, inbox).await?,
-            Topology::Cluster(cluster) => cluster.open(node, names, inbox).await?,
+            Topology::Sentinel(sentinel) => sentinel.open(node, names, receiver).await?,
+            Topology::Cluster(cluster) => cluster.open(node, names, receiver).await?,
         };
         connection.listen().await?;
         Ok(connection)
     }
 
-    /// The others that keep the locks of this one, or take its place one day. `followers`: where its
-    /// replicas are, as it says itself.
-    pub(super) fn others(&self, than: Node, followers: &[(String, u16)]) -> Vec<Node> {
+    /// The other servers that keep these locks, or may take the place of this one. `followers`: the addresses
+    /// of its replicas, as it reports them.
+    pub(super) fn others(&self, than: ServerId, followers: &[(String, u16)]) -> Vec<ServerId> {
         match self {
             Topology::Single(_) => Vec::new(),
             Topology::Sentinel(sentinel) => followers
@@ -278,8 +287,8 @@ impl Topology {
         }
     }
 
-    /// Connects to a server, whatever it is at the moment.
-    pub(super) async fn open_whatever_it_is(&self, node: Node) -> Result<Connection, Failure> {
+    /// Connects to a server, whatever its role is at the moment.
+    pub(super) async fn open_whatever_it_is(&self, node: ServerId) -> Result<Connection, Failure> {
         let client = match self {
             Topology::Single(client) => client.clone(),
             Topology::Sentinel(sentinel) => sentinel.nodes().client(node),
@@ -288,8 +297,8 @@ impl Topology {
         Connection::open(&client, None).await
     }
 
-    /// Where a server is, without user and password.
-    pub(super) fn address_of(&self, node: Node) -> String {
+    /// The address of a server, without user and password.
+    pub(super) fn address_of(&self, node: ServerId) -> String {
         match self {
             Topology::Single(_) => self.address(),
             Topology::Sentinel(sentinel) => sentinel.nodes().name(node),
@@ -297,7 +306,7 @@ impl Topology {
         }
     }
 
-    /// Of the servers that the URL names, without user and password.
+    /// The addresses in the URL, without user and password.
     pub(super) fn address(&self) -> String {
         match self {
             Topology::Single(client) => client.get_connection_info().addr().to_string(),

@@ -1,26 +1,26 @@
-//! The URLs of more than one server:
+//! URLs of more than one server:
 //!
 //! * `redis-sentinel://[[user]:password@]host[:port][,host[:port]…][/db]?service=name`, with
 //!   `&sentinel_username=…` and `&sentinel_password=…` where the sentinels ask for them;
 //! * `redis-cluster://[[user]:password@]host[:port][,host[:port]…]`.
 //!
-//! User and password are those of the servers that keep the locks. `rediss-` for TLS. `valkey-` and
-//! `valkeys-` are other words for the same.
+//! User and password are those of the servers that keep the locks. `rediss-` stands for TLS. `valkey-` and
+//! `valkeys-` mean the same.
 
 use redis::{ConnectionInfo, IntoConnectionInfo};
 
 use crate::base::error::Error;
 use crate::base::url_query;
 
-/// What all hosts of a URL have in common, and the hosts.
+/// The common settings of all hosts of a URL, and the hosts.
 #[derive(Debug, PartialEq, Eq)]
 struct Parts<'a> {
-    /// `user:password@`, as it stands there.
+    /// `user:password@`, as written in the URL.
     user_info: &'a str,
     hosts: Vec<&'a str>,
     database: &'a str,
     query: &'a str,
-    /// Of the URL of one of the hosts.
+    /// The scheme of the URL of one host.
     scheme: &'static str,
 }
 
@@ -28,7 +28,7 @@ struct Parts<'a> {
 pub(super) struct SentinelUrl {
     pub(super) sentinels: Vec<ConnectionInfo>,
     pub(super) service: String,
-    /// How to speak to the master, wherever it is.
+    /// The settings for the master, whatever its address.
     pub(super) master: ConnectionInfo,
 }
 
@@ -146,7 +146,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// As the redis crate reads the URL of one server. It decodes user and password.
+/// Reads the URL of one server by the redis crate, which decodes user and password.
 fn info(
     scheme: &str,
     user_info: &str,
@@ -166,7 +166,7 @@ fn info(
     let url = format!("{scheme}://{user_info}{host}{port}/{database}");
     let info = url.into_connection_info().ok()?;
     let of = info.redis_settings();
-    // Such a user would be overlooked.
+    // Such a user would be ignored.
     let named_only = of.username().is_some() && of.password().is_none();
     (!named_only).then_some(info)
 }

@@ -1,4 +1,4 @@
-//! One `WAIT` for all that was written on a connection by the end of a tick.
+//! One `WAIT` for all writes of a connection in one scheduler tick.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -13,18 +13,18 @@ use super::send_error::Trouble;
 use crate::base::sync::lock;
 use crate::store::Failure;
 
-type Answer = watch::Receiver<Option<Result<u64, Trouble>>>;
+type Acknowledgement = watch::Receiver<Option<Result<u64, Trouble>>>;
 
 /// The `WAIT` of one connection that is about to be sent.
 #[derive(Default)]
-pub(super) struct NextWait(Mutex<Option<Answer>>);
+pub(super) struct NextWait(Mutex<Option<Acknowledgement>>);
 
 impl Connection {
-    /// How many replicas have all that was written on this connection and answered so far; the server
-    /// waits for `wanted` of them, for `patience` at most. Sent from `runtime`.
+    /// Counts the replicas that have all writes which were answered on this connection so far. The server waits
+    /// for `wanted` of them, for `patience` at most. Sent from `runtime`.
     ///
-    /// Who comes before it is sent shares it. One that is under way says nothing about a write that
-    /// was sent behind it, even if both are answered in one tick.
+    /// Callers that come before it is sent share it. One that was sent says nothing about a write behind it,
+    /// even if both are answered in one tick.
     pub(super) async fn acknowledged(
         &self,
         runtime: &Handle,
@@ -40,7 +40,7 @@ impl Connection {
         })
     }
 
-    fn next_wait(&self, runtime: &Handle, wanted: u16, patience: Duration) -> Answer {
+    fn next_wait(&self, runtime: &Handle, wanted: u16, patience: Duration) -> Acknowledgement {
         let mut next = lock(&self.batch().next_wait.0);
         if let Some(answer) = &*next
             && answer.has_changed().is_ok()

@@ -1,34 +1,34 @@
-//! Which node has which slot, as the nodes tell it.
+//! Which node has which slot, as the nodes report it.
 
 use redis::Value;
 
-use super::slots::Slot;
+use super::slots::HashSlot;
 use crate::base::clock::Moment;
 use crate::store::Failure;
 use crate::store::redis::refresh::FORGOTTEN;
 use crate::store::redis::reply::{number, text};
 use crate::store::redis::send_error::failure;
-use crate::store::redis::topology::Node;
+use crate::store::redis::topology::ServerId;
 
 #[derive(Clone)]
 pub(super) struct Map {
-    owners: Vec<Option<Node>>,
+    owners: Vec<Option<ServerId>>,
     /// The masters, each once.
-    masters: Vec<Node>,
-    /// Whoever answered when the cluster was last looked at, and took it for one that serves.
-    live: Vec<Node>,
+    masters: Vec<ServerId>,
+    /// The nodes that answered at the last look and reported a cluster that serves.
+    live: Vec<ServerId>,
 }
 
 impl Map {
     pub(super) fn empty() -> Self {
         Self {
-            owners: vec![None; Slot::COUNT],
+            owners: vec![None; HashSlot::COUNT],
             masters: Vec::new(),
             live: Vec::new(),
         }
     }
 
-    pub(super) fn owner(&self, slot: Slot) -> Option<Node> {
+    pub(super) fn owner(&self, slot: HashSlot) -> Option<ServerId> {
         self.owners[slot.index()]
     }
 
@@ -40,24 +40,24 @@ impl Map {
         self.owners == other.owners
     }
 
-    pub(super) fn live(&self) -> &[Node] {
+    pub(super) fn live(&self) -> &[ServerId] {
         &self.live
     }
 
-    pub(super) fn masters(&self) -> &[Node] {
+    pub(super) fn masters(&self) -> &[ServerId] {
         &self.masters
     }
 
-    /// A node says that another one has the slot.
-    pub(super) fn set_owner(&mut self, slot: Slot, owner: Node) {
+    /// Notes a node's report that another node has the slot.
+    pub(super) fn set_owner(&mut self, slot: HashSlot, owner: ServerId) {
         self.owners[slot.index()] = Some(owner);
         if !self.masters.contains(&owner) {
             self.masters.push(owner);
         }
     }
 
-    /// `shares`: who has the slots from one to another. `live`: who answered.
-    pub(super) fn new(shares: &[Share<Node>], live: Vec<Node>) -> Self {
+    /// `shares`: the owners of ranges of slots. `live`: the nodes that answered.
+    pub(super) fn new(shares: &[Share<ServerId>], live: Vec<ServerId>) -> Self {
         let mut map = Self::empty();
         for share in shares {
             for owner in &mut map.owners[share.first.index()..=share.last.index()] {
@@ -71,8 +71,8 @@ impl Map {
         map
     }
 
-    /// The same, when others have answered.
-    pub(super) fn with_live(&self, live: Vec<Node>) -> Self {
+    /// The same map, with other nodes that answered.
+    pub(super) fn with_live(&self, live: Vec<ServerId>) -> Self {
         Self {
             live,
             ..self.clone()
@@ -80,10 +80,10 @@ impl Map {
     }
 }
 
-/// The newest configuration that was believed, so that a node that has missed a failover is not believed
-/// where it alone is heard.
+/// The newest configuration that was believed, so that a node that has missed a failover is not believed when
+/// it is heard alone.
 pub(super) struct Newest {
-    /// Whether the node that told it took the cluster for one that serves, and the epoch.
+    /// Whether the reporting node took the cluster for one that serves, and the epoch.
     rank: (bool, u64),
     told: Moment,
 }
@@ -94,7 +94,7 @@ impl Newest {
         told: Moment(0),
     };
 
-    /// Whether the map of a configuration is to be believed: an older one is when the newest was not told
+    /// Whether the map of a configuration is to be believed. An older one is when the newest was not reported
     /// for a while.
     pub(super) fn gives_way_to(&mut self, rank: (bool, u64), now: Moment) -> bool {
         let gives_way = rank >= self.rank || now.since(self.told) >= FORGOTTEN;
@@ -105,27 +105,27 @@ impl Newest {
     }
 }
 
-/// The slots from one to another, and who has them.
+/// A range of slots and its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Share<T> {
-    pub(super) first: Slot,
-    pub(super) last: Slot,
+    pub(super) first: HashSlot,
+    pub(super) last: HashSlot,
     pub(super) owner: T,
 }
 
-/// What one node says of the cluster.
+/// The report of one node about the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct ClusterReport {
     /// Whether the node takes the cluster for one that serves.
     pub(super) serves: bool,
-    /// Raised whenever slots change hands by a failover.
+    /// The epoch, raised whenever slots change hands by a failover.
     pub(super) epoch: u64,
-    /// No host: the one that was asked.
+    /// A share without a host belongs to the reporting node.
     pub(super) shares: Vec<Share<(Option<String>, u16)>>,
 }
 
-/// From the answers to `CLUSTER INFO` and `CLUSTER SLOTS`.
-pub(super) fn said(answers: &[Value]) -> Result<Said, Failure> {
+/// Reads the answers to `CLUSTER INFO` and `CLUSTER SLOTS`.
+pub(super) fn said(answers: &[Value]) -> Result<ClusterReport, Failure> {
     let [info, slots] = answers else {
         return Err(Failure::not_understood());
     };
@@ -147,7 +147,7 @@ pub(super) fn said(answers: &[Value]) -> Result<Said, Failure> {
         return Err(Failure::not_understood());
     };
     let shares = slots.iter().map(share).collect::<Option<Vec<_>>>();
-    Ok(Said {
+    Ok(ClusterReport {
         serves: serves(info),
         epoch: field(info, "cluster_current_epoch")
             .and_then(|epoch| epoch.parse().ok())
@@ -184,11 +184,11 @@ fn share(value: &Value) -> Option<Share<(Option<String>, u16)>> {
         return None;
     };
     let slots = (
-        Slot::numbered(number(first)?)?,
-        Slot::numbered(number(last)?)?,
+        HashSlot::numbered(number(first)?)?,
+        HashSlot::numbered(number(last)?)?,
     );
     let host = match host {
-        // A node that has not been told its own name yet.
+        // A node that does not know its own name yet.
         Value::Nil => None,
         host => text(host).filter(|host| !host.is_empty() && *host != "?"),
     };
@@ -229,7 +229,7 @@ mod tests {
         let shares: Vec<_> = said
             .shares
             .iter()
-            .zip([Node(3), Node(5)])
+            .zip([ServerId(3), ServerId(5)])
             .map(|(share, owner)| Share {
                 first: share.first,
                 last: share.last,
@@ -237,12 +237,12 @@ mod tests {
             })
             .collect();
         let mut map = Map::new(&shares, vec![]);
-        let slot = |number| Slot::numbered(number).unwrap();
-        assert_eq!(map.owner(slot(8191)), Some(Node(3)));
-        assert_eq!(map.owner(slot(8192)), Some(Node(5)));
-        map.set_owner(slot(8191), Node(5));
-        assert_eq!(map.owner(slot(8191)), Some(Node(5)));
-        assert_eq!(map.owner(slot(8190)), Some(Node(3)));
+        let slot = |number| HashSlot::numbered(number).unwrap();
+        assert_eq!(map.owner(slot(8191)), Some(ServerId(3)));
+        assert_eq!(map.owner(slot(8192)), Some(ServerId(5)));
+        map.set_owner(slot(8191), ServerId(5));
+        assert_eq!(map.owner(slot(8191)), Some(ServerId(5)));
+        assert_eq!(map.owner(slot(8190)), Some(ServerId(3)));
     }
 
     #[test]

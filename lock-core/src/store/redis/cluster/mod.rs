@@ -1,8 +1,12 @@
 //! A cluster: every key has a slot, every slot a node, and both may change.
 //!
-//! The redis crate's own client of a cluster is not used: it repeats a command by itself when a
-//! connection breaks, so that a release that was done is answered by "there is no such key", and a
-//! lease that was given back in order would be told as lost. It also needs a runtime with timers.
+//! The redis crate's own cluster client is not used. It repeats a command by itself when a connection breaks,
+//! so that a repeated release answers "no such key", and a lease that was released in order would be reported
+//! as lost. Here the repeating code knows that it repeats. That client also needs a runtime with timers for its
+//! pauses, and sends `ASKING` before the first command of a pipeline only.
+//!
+//! An older map, or that of a node that is cut off, is believed when no node has reported the newest one for 5
+//! s. A `PUBLISH` cannot reveal dead waiters in a cluster, because their connection may lead to another node.
 
 mod acquire;
 mod map;
@@ -18,43 +22,43 @@ use redis::{Client, ConnectionInfo, Pipeline, cmd};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use self::map::{Map, Newest, Said, Share, said};
-use self::slots::Slot;
+use self::map::{ClusterReport, Map, Newest, Share, said};
+use self::slots::HashSlot;
 use super::connection::Connection;
-use super::keyspace::Names;
-use super::nodes::Nodes;
+use super::keyspace::Keyspace;
+use super::nodes::ServerList;
 use super::poll::{FIRST_ANSWER, Survey};
 use super::probe::Probe;
-use super::push::Inbox;
-use super::refresh::Lookout;
+use super::push::PushReceiver;
+use super::refresh::Refresh;
 use super::send_error::failure;
-use super::topology::Node;
+use super::topology::ServerId;
 use crate::base::clock::Clock;
 use crate::base::error::Error;
 use crate::base::token::Address;
 use crate::store::Failure;
 
-/// What changes is told by the nodes themselves, to whoever asks the wrong one. Who only waits asks
-/// nobody.
+/// Changes are reported by the node that is asked wrongly. A manager that only waits asks no node, so it looks
+/// at this interval.
 const INTERVAL: Duration = Duration::from_secs(2);
-/// So many nodes are asked at once when nothing is amiss, another time others, ...
+/// The number of nodes that are asked at once without trouble, others each time ...
 const ASKED_REGULARLY: usize = 2;
-/// ... and when something is.
+/// ... and with trouble.
 const ASKED_AT_ONCE: usize = 6;
-/// After slots have changed hands, more of them may: waiters are told once for all of them.
+/// After slots have changed hands more of them may, so waiters are told once for all of them.
 const SETTLING: Duration = Duration::from_millis(100);
 
 pub(super) struct Cluster {
-    seeds: Vec<Node>,
-    nodes: Nodes,
-    state: watch::Sender<State>,
-    lookout: Lookout,
+    seeds: Vec<ServerId>,
+    nodes: ServerList,
+    state: watch::Sender<MapState>,
+    refresh: Refresh,
     /// How often a node was chosen to listen on.
     homes: AtomicUsize,
 }
 
-struct State {
-    /// Before the first look.
+struct MapState {
+    /// Whether no look has been made.
     unseen: bool,
     map: Map,
     /// How often slots have changed hands.
@@ -66,7 +70,7 @@ struct State {
 impl Cluster {
     pub(super) fn new(seeds: Vec<ConnectionInfo>) -> Result<Self, Error> {
         let unusable = || Error::invalid("the URL names no nodes; write redis-cluster://host:port");
-        let nodes = Nodes::new(seeds.first().cloned().ok_or_else(unusable)?);
+        let nodes = ServerList::new(seeds.first().cloned().ok_or_else(unusable)?);
         let seeds = seeds.iter().map(|seed| {
             let (host, port) = match seed.addr() {
                 redis::ConnectionAddr::Tcp(host, port)
@@ -78,13 +82,13 @@ impl Cluster {
         Ok(Self {
             seeds: seeds.collect::<Result<_, _>>()?,
             nodes,
-            state: watch::Sender::new(State {
+            state: watch::Sender::new(MapState {
                 unseen: true,
                 map: Map::empty(),
                 changes: 0,
                 failure: None,
             }),
-            lookout: Lookout::new(),
+            refresh: Refresh::new(),
             homes: AtomicUsize::new(0),
         })
     }
@@ -101,7 +105,7 @@ impl Cluster {
     }
 
     /// The node that has a slot, as far as is known.
-    pub(super) async fn owner(&self, slot: Slot) -> Result<Node, Failure> {
+    pub(super) async fn owner(&self, slot: HashSlot) -> Result<ServerId, Failure> {
         if let Some(node) = self.known_owner(slot) {
             return Ok(node);
         }
@@ -109,7 +113,7 @@ impl Cluster {
         if let Some(node) = self.known_owner(slot) {
             return Ok(node);
         }
-        self.lookout.look_again().await;
+        self.refresh.look_again().await;
         let state = self.state.borrow();
         state.map.owner(slot).ok_or_else(|| {
             state.failure.clone().unwrap_or_else(|| {
@@ -118,17 +122,17 @@ impl Cluster {
         })
     }
 
-    pub(super) fn known_owner(&self, slot: Slot) -> Option<Node> {
+    pub(super) fn known_owner(&self, slot: HashSlot) -> Option<ServerId> {
         self.state.borrow().map.owner(slot)
     }
 
-    /// A node to listen on: it hears of what is published on any.
-    pub(super) async fn home(&self, manager: Address) -> Result<Node, Failure> {
+    /// A node to listen on. Each node receives the messages that are published on any.
+    pub(super) async fn home(&self, manager: Address) -> Result<ServerId, Failure> {
         self.seen().await;
         let turn = self.homes.fetch_add(1, Ordering::Relaxed);
         if turn > 0 {
-            // The one before was not, or is not any more, what it should be.
-            self.lookout.look_again().await;
+            // The node before was not, or is no longer, what it should be.
+            self.refresh.look_again().await;
         }
         let state = self.state.borrow();
         let masters = state.map.masters().iter();
@@ -149,16 +153,16 @@ impl Cluster {
         let _ = state.wait_for(|state| !state.unseen).await;
     }
 
-    /// A node says that another one has the slot.
-    pub(super) fn moved(&self, slot: Slot, to: Node) {
+    /// Notes a node's report that another node has the slot.
+    pub(super) fn moved(&self, slot: HashSlot, to: ServerId) {
         self.state.send_modify(|state| {
             state.map.set_owner(slot, to);
             state.changes += 1;
         });
-        self.lookout.ring();
+        self.refresh.ring();
     }
 
-    /// Until slots have changed hands, and with them the queues of waiters, if they were not lost.
+    /// Waits until slots have changed hands, and with them the queues of waiters, if they were not lost.
     pub(super) async fn change(&self) {
         let mut state = self.state.subscribe();
         let before = state.borrow_and_update().changes;
@@ -166,8 +170,8 @@ impl Cluster {
         sleep(SETTLING).await;
     }
 
-    /// The node that another one names in an answer; without a host it has the same.
-    pub(super) fn named(&self, address: &str, by: Node) -> Option<Node> {
+    /// The node that another one names in an answer. Without a host the host is the same.
+    pub(super) fn named(&self, address: &str, by: ServerId) -> Option<ServerId> {
         let (host, port) = address.rsplit_once(':')?;
         let port = port.parse().ok()?;
         let host = match host {
@@ -177,33 +181,33 @@ impl Cluster {
         self.nodes.at(&host, port).ok()
     }
 
-    /// Until the slot is another's.
-    pub(super) async fn departure(&self, slot: Slot, from: Node) {
+    /// Waits until another node has the slot.
+    pub(super) async fn departure(&self, slot: HashSlot, from: ServerId) {
         let mut state = self.state.subscribe();
-        let gone = |state: &State| state.map.owner(slot).is_some_and(|owner| owner != from);
+        let gone = |state: &MapState| state.map.owner(slot).is_some_and(|owner| owner != from);
         let _ = state.wait_for(gone).await;
     }
 
-    /// Until the node is no master of the cluster.
-    pub(super) async fn expulsion(&self, node: Node) {
+    /// Waits until the node is no master of the cluster.
+    pub(super) async fn expulsion(&self, node: ServerId) {
         let mut state = self.state.subscribe();
-        let gone = |state: &State| !state.map.masters().contains(&node);
+        let gone = |state: &MapState| !state.map.masters().contains(&node);
         let _ = state.wait_for(gone).await;
     }
 
-    pub(super) fn uses(&self, node: Node) -> bool {
+    pub(super) fn uses(&self, node: ServerId) -> bool {
         self.state.borrow().map.masters().contains(&node)
     }
 
-    pub(super) fn lookout(&self) -> &Lookout {
-        &self.lookout
+    pub(super) fn refresh(&self) -> &Refresh {
+        &self.refresh
     }
 
     pub(super) async fn open(
         &self,
-        node: Node,
-        names: &Names,
-        inbox: Option<&Arc<Inbox>>,
+        node: ServerId,
+        names: &Keyspace,
+        inbox: Option<&Arc<PushReceiver>>,
     ) -> Result<Connection, Failure> {
         let connection = Connection::open(&self.nodes.client(node), inbox).await?;
         connection.probe(names, Probe::Node).await?;
@@ -211,12 +215,12 @@ impl Cluster {
     }
 
     /// The nodes of the URL.
-    pub(super) fn nodes(&self) -> &Nodes {
+    pub(super) fn nodes(&self) -> &ServerList {
         &self.nodes
     }
 
-    /// Those that answered last.
-    pub(super) fn live(&self) -> Vec<Node> {
+    /// The nodes that answered last.
+    pub(super) fn live(&self) -> Vec<ServerId> {
         self.state.borrow().map.live().to_vec()
     }
 
@@ -228,7 +232,7 @@ impl Cluster {
         addresses.collect::<Vec<_>>().join(",")
     }
 
-    /// Keeps the map, for as long as the keeper runs.
+    /// Keeps the map for as long as the keeper runs.
     pub(super) async fn watch(&self) {
         let mut questions = Pipeline::with_capacity(2);
         for question in ["INFO", "SLOTS"] {
@@ -238,7 +242,7 @@ impl Cluster {
         let mut newest = Newest::NONE;
         let mut turn = 0;
         loop {
-            let begun = self.lookout.begin();
+            let begun = self.refresh.begin();
             let looked = self.look(&mut survey, &mut newest, turn).await;
             turn += 1;
             self.state.send_modify(|state| {
@@ -254,14 +258,14 @@ impl Cluster {
                     Err(failure) => state.failure = Some(failure),
                 }
             });
-            self.lookout.end(begun);
-            self.lookout.rest(INTERVAL).await;
+            self.refresh.end(begun);
+            self.refresh.rest(INTERVAL).await;
         }
     }
 
     async fn look(
         &self,
-        survey: &mut Survey<Node>,
+        survey: &mut Survey<ServerId>,
         before: &mut Newest,
         turn: usize,
     ) -> Result<Map, Failure> {
@@ -272,15 +276,15 @@ impl Cluster {
         }
         let answers = survey.ask(FIRST_ANSWER).await;
         let mut live = Vec::new();
-        let mut newest: Option<(Node, Said)> = None;
+        let mut newest: Option<(ServerId, ClusterReport)> = None;
         let mut failed = None;
-        let answered = |node: &Node| {
+        let answered = |node: &ServerId| {
             let answer = answers.iter().find(|(answered, _)| answered == node);
             answer.is_some_and(|(_, answer)| answer.is_ok())
         };
         if asked.iter().any(|node| self.uses(*node) && !answered(node)) {
-            // Another one will take its place.
-            self.lookout.alarm();
+            // Another node will take its place.
+            self.refresh.alarm();
         }
         for (node, answers) in answers {
             match answers.and_then(|answers| said(&answers)) {
@@ -308,7 +312,12 @@ impl Cluster {
         self.map(&said, teller, live)
     }
 
-    fn map(&self, said: &Said, teller: Node, live: Vec<Node>) -> Result<Map, Failure> {
+    fn map(
+        &self,
+        said: &ClusterReport,
+        teller: ServerId,
+        live: Vec<ServerId>,
+    ) -> Result<Map, Failure> {
         let shares = said.shares.iter().map(|share| {
             let (host, port) = &share.owner;
             let host = host.clone().unwrap_or_else(|| self.nodes.address(teller).0);
@@ -322,9 +331,9 @@ impl Cluster {
         Ok(Map::new(&shares, live))
     }
 
-    /// Whom to ask this time: of the masters and of those that the URL names, each in its turn.
-    fn choose(&self, turn: usize) -> Vec<Node> {
-        let mut all: Vec<Node> = self.state.borrow().map.masters().to_vec();
+    /// The nodes to ask this time: of the masters and of the URL's nodes, each in turn.
+    fn choose(&self, turn: usize) -> Vec<ServerId> {
+        let mut all: Vec<ServerId> = self.state.borrow().map.masters().to_vec();
         all.extend(
             self.seeds
                 .iter()
@@ -332,7 +341,7 @@ impl Cluster {
                 .copied()
                 .collect::<Vec<_>>(),
         );
-        let count = if self.lookout.is_alert() || turn == 0 {
+        let count = if self.refresh.is_alert() || turn == 0 {
             ASKED_AT_ONCE
         } else {
             ASKED_REGULARLY
@@ -342,16 +351,16 @@ impl Cluster {
         chosen.copied().collect()
     }
 
-    fn client(&self, node: Node) -> Client {
+    fn client(&self, node: ServerId) -> Client {
         self.nodes.client(node)
     }
 }
 
-/// How often a node on which a manager only listens is asked whether it is still there.
+/// How often a node on which a manager only listens is asked whether it lives.
 const PULSE: Duration = Duration::from_secs(1);
 
-/// Until the node does not answer, or does not take the cluster for one that serves: cut off from the
-/// others it hears nothing.
+/// Waits until the node does not answer, or reports a cluster that does not serve: cut off from the others it
+/// receives no messages.
 pub(super) async fn silence(on: &Connection) {
     let question = cmd("CLUSTER").arg("INFO").take();
     loop {

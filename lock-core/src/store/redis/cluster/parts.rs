@@ -1,7 +1,9 @@
-//! Operations on a cluster: what cannot be one script there is done in parts, of one key each.
+//! Operations on a lock whose slot is moving, in parts of one key each.
 //!
-//! While a slot is on its way from one node to another no script may touch several keys of it: each of
-//! a lock's keys may be on either side. One key at a time can always be found.
+//! While a slot moves from one node to another, no script may touch several of its keys (`TRYAGAIN`), because
+//! each may be on either side. One key at a time can always be found. So a release is three steps: the
+//! high-water mark is raised, the lock deleted, the first waiters told to ask. An acquire is native commands
+//! without a queue. The mark that the old node has reported goes along to the new one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +11,7 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::store::redis::connection::Connection;
-use crate::store::redis::dispatch::{Errand, Journey};
+use crate::store::redis::dispatch::{Command, Dispatch};
 use crate::store::redis::reply;
 use crate::store::redis::send_error::Trouble;
 use crate::store::redis::{RedisStore, grant, millis, scripts};
@@ -18,13 +20,13 @@ use crate::store::{Acquire, Failure, Operation, Outcome, Release, Released};
 /// One step of an operation.
 #[derive(Clone, Debug)]
 pub(in crate::store::redis) enum Part {
-    /// A first attempt, or another one, that does not queue.
+    /// An acquire that does not queue.
     Acquire(Acquire),
-    /// The fencing token of a lease goes into the mark.
+    /// Raises the high-water mark to the fencing token of a lease.
     Raise(Release),
-    /// The lock is deleted, or cools down for that long.
+    /// Deletes the lock, or begins its cooldown.
     Free(Release, Option<Duration>),
-    /// The queue is left, and the first in it hear that the key is free after that long.
+    /// Leaves the queue, and tells the first waiters that the key is free after that long.
     Tell(Release, Duration),
 }
 
@@ -50,10 +52,10 @@ impl RedisStore {
     pub(in crate::store::redis) async fn ask_cluster(
         &self,
         operation: Operation,
-        journey: &mut Journey,
+        dispatch: &mut Dispatch,
     ) -> Outcome {
         if let Operation::Extend(extensions) = operation {
-            return self.extend_each(extensions, journey).await;
+            return self.extend_each(extensions, dispatch).await;
         }
         if let Err(error) = self.names.check(operation.key()) {
             return Outcome::Failed(Failure {
@@ -61,30 +63,32 @@ impl RedisStore {
                 ambiguous: false,
             });
         }
-        let sent = self.travel(Errand::Whole(operation.clone()), journey).await;
+        let sent = self
+            .send_until_answered(Command::Whole(operation.clone()), dispatch)
+            .await;
         let sent = match sent {
-            Err(Trouble::Moving(_)) => self.ask_in_parts(operation, journey).await,
+            Err(Trouble::Moving(_)) => self.ask_in_parts(operation, dispatch).await,
             sent => sent,
         };
-        sent.unwrap_or_else(|trouble| journey.failed(trouble))
+        sent.unwrap_or_else(|trouble| dispatch.failed(trouble))
     }
 
     async fn ask_in_parts(
         &self,
         operation: Operation,
-        journey: &mut Journey,
+        dispatch: &mut Dispatch,
     ) -> Result<Outcome, Trouble> {
         match operation {
-            Operation::Acquire(acquire) => self.acquire_in_parts(acquire, journey).await,
+            Operation::Acquire(acquire) => self.acquire_in_parts(acquire, dispatch).await,
             Operation::Release(release) | Operation::Vacate(release) => {
-                self.give_back_in_parts(release, None, journey).await
+                self.give_back_in_parts(release, None, dispatch).await
             }
             Operation::Cool(release, cooldown) => {
-                self.give_back_in_parts(release, Some(cooldown), journey)
+                self.give_back_in_parts(release, Some(cooldown), dispatch)
                     .await
             }
             Operation::Leave(release) => {
-                self.step(Part::Tell(release, Duration::ZERO), journey)
+                self.step(Part::Tell(release, Duration::ZERO), dispatch)
                     .await?;
                 Ok(Outcome::Released(Released::Absent))
             }
@@ -96,7 +100,7 @@ impl RedisStore {
     async fn acquire_in_parts(
         &self,
         acquire: Acquire,
-        journey: &mut Journey,
+        dispatch: &mut Dispatch,
     ) -> Result<Outcome, Trouble> {
         if let Some(replaced) = acquire.replaces {
             let release = Release {
@@ -106,9 +110,9 @@ impl RedisStore {
                 fence: replaced.fence,
                 in_background: true,
             };
-            self.give_back_in_parts(release, None, journey).await?;
+            self.give_back_in_parts(release, None, dispatch).await?;
         }
-        self.step(Part::Acquire(acquire), journey).await
+        self.step(Part::Acquire(acquire), dispatch).await
     }
 
     /// In the order in which a script would: the lock is free when no later fencing token can be lower.
@@ -116,24 +120,24 @@ impl RedisStore {
         &self,
         release: Release,
         cooldown: Option<Duration>,
-        journey: &mut Journey,
+        dispatch: &mut Dispatch,
     ) -> Result<Outcome, Trouble> {
         if release.fence.is_some() {
-            self.step(Part::Raise(release.clone()), journey).await?;
+            self.step(Part::Raise(release.clone()), dispatch).await?;
         }
         let freed = self
-            .step(Part::Free(release.clone(), cooldown), journey)
+            .step(Part::Free(release.clone(), cooldown), dispatch)
             .await?;
         let after = cooldown.unwrap_or_default();
         let told = Part::Tell(release.clone(), after);
-        if self.step(told, journey).await.is_err() {
-            self.given.note_unserved(&release, after);
+        if self.step(told, dispatch).await.is_err() {
+            self.handed_off.note_unserved(&release, after);
         }
         Ok(freed)
     }
 
-    async fn step(&self, part: Part, journey: &mut Journey) -> Result<Outcome, Trouble> {
-        Box::pin(self.travel(Errand::Part(part), journey)).await
+    async fn step(&self, part: Part, dispatch: &mut Dispatch) -> Result<Outcome, Trouble> {
+        Box::pin(self.send_until_answered(Command::Part(part), dispatch)).await
     }
 
     pub(in crate::store::redis) async fn send_part(
@@ -170,7 +174,7 @@ impl RedisStore {
                 ];
                 let answer = scripts::TELL.run(on, &[&queue], &arguments).await?;
                 if answer != Value::Int(1) {
-                    self.given.note_unserved(release, *free_after);
+                    self.handed_off.note_unserved(release, *free_after);
                 }
                 Ok(Outcome::Released(Released::Yes))
             }

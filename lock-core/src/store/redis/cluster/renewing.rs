@@ -1,28 +1,30 @@
 //! Renewing many leases on a cluster: one script for each key, those of one node in one write.
+//!
+//! A node that does not answer holds up no other node's renewals.
 
 use redis::{Pipeline, Value};
 
-use super::slots::Slot;
+use super::slots::HashSlot;
 use crate::store::redis::connection::Connection;
-use crate::store::redis::dispatch::{Errand, Journey};
+use crate::store::redis::dispatch::{Command, Dispatch};
 use crate::store::redis::reply;
 use crate::store::redis::send_error::Trouble;
-use crate::store::redis::topology::Node;
+use crate::store::redis::topology::ServerId;
 use crate::store::redis::{RedisStore, millis, scripts};
 use crate::store::{Extended, Extension, Operation, Outcome};
 
 impl RedisStore {
-    /// What cannot be told of one key in time costs the others nothing.
+    /// Renews each lease. A key without an answer in time costs the others nothing.
     pub(super) async fn extend_each(
         &self,
         extensions: Vec<Extension>,
-        journey: &mut Journey,
+        dispatch: &mut Dispatch,
     ) -> Outcome {
         let mut answers = vec![Some(Extended::Unknown); extensions.len()];
         if extensions.len() > 1 {
             for (node, indexes) in self.by_node(&extensions) {
                 let part: Vec<_> = indexes.iter().map(|&index| &extensions[index]).collect();
-                let told = self.extend_on(node, &part, journey).await;
+                let told = self.extend_on(node, &part, dispatch).await;
                 for (index, answer) in indexes.into_iter().zip(told) {
                     answers[index] = answer;
                 }
@@ -34,16 +36,16 @@ impl RedisStore {
         for (extension, answer) in extensions.into_iter().zip(answers) {
             each.push(match answer {
                 Some(answer) => answer,
-                None => self.extend_alone(extension, journey).await,
+                None => self.extend_alone(extension, dispatch).await,
             });
         }
         Outcome::Extended(each)
     }
 
-    fn by_node(&self, extensions: &[Extension]) -> Vec<(Option<Node>, Vec<usize>)> {
-        let mut by_node: Vec<(Option<Node>, Vec<usize>)> = Vec::new();
+    fn by_node(&self, extensions: &[Extension]) -> Vec<(Option<ServerId>, Vec<usize>)> {
+        let mut by_node: Vec<(Option<ServerId>, Vec<usize>)> = Vec::new();
         for (index, extension) in extensions.iter().enumerate() {
-            let slot = Slot::of(&self.names.lock(&extension.key));
+            let slot = HashSlot::of(&self.names.lock(&extension.key));
             let node = self.topology.cluster().and_then(|it| it.known_owner(slot));
             match by_node.iter_mut().find(|(known, _)| *known == node) {
                 Some((_, indexes)) => indexes.push(index),
@@ -53,20 +55,20 @@ impl RedisStore {
         by_node
     }
 
-    /// An answer for each; nothing, where it has to be asked by itself.
+    /// Returns an answer for each lease; `None` where it has to be asked by itself.
     async fn extend_on(
         &self,
-        node: Option<Node>,
+        node: Option<ServerId>,
         extensions: &[&Extension],
-        journey: &mut Journey,
+        dispatch: &mut Dispatch,
     ) -> Vec<Option<Extended>> {
         let unknown = || vec![Some(Extended::Unknown); extensions.len()];
         let first = self.names.lock(&extensions[0].key);
-        // Of all of them: the keys of one node.
+        // The keys of one node.
         let Some(_) = node else {
             return vec![None; extensions.len()];
         };
-        let Ok(Some((_, connection))) = self.set_out(&first, journey).await else {
+        let Ok(Some((_, connection))) = self.find_connection(&first, dispatch).await else {
             return unknown();
         };
         let mut commands = Pipeline::with_capacity(extensions.len());
@@ -96,7 +98,7 @@ impl RedisStore {
         }
     }
 
-    /// What was lengthened counts once replicas have it, where they have a say.
+    /// Confirms lengthened leases once replicas have them, where replicas acknowledge.
     async fn unless_replicas_miss(
         &self,
         told: Vec<Option<Extended>>,
@@ -115,9 +117,9 @@ impl RedisStore {
         told.into_iter().map(unless_extended).collect()
     }
 
-    async fn extend_alone(&self, extension: Extension, journey: &mut Journey) -> Extended {
-        let errand = Errand::Whole(Operation::Extend(vec![extension]));
-        match Box::pin(self.travel(errand, journey)).await {
+    async fn extend_alone(&self, extension: Extension, dispatch: &mut Dispatch) -> Extended {
+        let command = Command::Whole(Operation::Extend(vec![extension]));
+        match Box::pin(self.send_until_answered(command, dispatch)).await {
             Ok(Outcome::Extended(answers)) => match answers.as_slice() {
                 [answer] => *answer,
                 _ => Extended::Unknown,
@@ -131,7 +133,7 @@ fn is_unfit(answer: &Value) -> bool {
     matches!(Trouble::of(answer), Some(Trouble::Unfit(_)))
 }
 
-/// The answer to one of several; nothing, if another node or another script has to be tried.
+/// Reads one of several answers; `None`, if another node or the whole script has to be tried.
 fn one(answer: &Value) -> Option<Extended> {
     match Trouble::of(answer) {
         Some(Trouble::Elsewhere(_) | Trouble::NoScript) => None,

@@ -1,17 +1,17 @@
-//! The slots of a cluster: which one a key belongs to, and a name that belongs to a given one. Pure.
+//! The slots of a cluster: the slot of a key, and a name that belongs to a given slot. Pure.
 
 use std::sync::LazyLock;
 
 use crate::store::redis::keyspace::hash_tag;
 
-/// One of the parts that a cluster's keys are shared out by.
+/// One of the parts into which a cluster divides its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in crate::store::redis) struct Slot(u16);
+pub(in crate::store::redis) struct HashSlot(u16);
 
-impl Slot {
+impl HashSlot {
     pub(in crate::store::redis) const COUNT: usize = 16_384;
 
-    /// The slot of a key's whole name.
+    /// The slot of a key's full name.
     pub(in crate::store::redis) fn of(name: &str) -> Self {
         let hashed = hash_tag(name).unwrap_or(name);
         Self(crc16(hashed.as_bytes()) % 16_384)
@@ -26,7 +26,7 @@ impl Slot {
         usize::from(self.0)
     }
 
-    /// The smallest number whose decimal digits belong to this slot: every client finds the same.
+    /// The smallest number whose decimal digits belong to this slot. Every client finds the same one.
     pub(in crate::store::redis) fn tag(self) -> u32 {
         static TAGS: LazyLock<Vec<u32>> = LazyLock::new(tags);
         TAGS[self.index()]
@@ -34,10 +34,10 @@ impl Slot {
 }
 
 fn tags() -> Vec<u32> {
-    let mut tags = vec![u32::MAX; Slot::COUNT];
-    let mut left = Slot::COUNT;
+    let mut tags = vec![u32::MAX; HashSlot::COUNT];
+    let mut left = HashSlot::COUNT;
     for number in 0.. {
-        let slot = Slot::of(&number.to_string()).index();
+        let slot = HashSlot::of(&number.to_string()).index();
         if tags[slot] == u32::MAX {
             tags[slot] = number;
             left -= 1;
@@ -49,7 +49,7 @@ fn tags() -> Vec<u32> {
     tags
 }
 
-/// CRC-16 as a cluster has it: polynomial 0x1021, from 0 (XMODEM).
+/// The CRC-16 of clusters: polynomial 0x1021, from 0 (XMODEM).
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, byte| {
         (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc: u16, _| {
@@ -76,11 +76,11 @@ mod tests {
             ("somekey", 11_058),
             ("foo{hash_tag}", 2_515),
             ("bar{hash_tag}", 2_515),
-            ("{user1000}.following", Slot::of("user1000").0),
-            ("foo{{bar}}zap", Slot::of("{bar").0),
-            ("foo{bar}{zap}", Slot::of("bar").0),
+            ("{user1000}.following", HashSlot::of("user1000").0),
+            ("foo{{bar}}zap", HashSlot::of("{bar").0),
+            ("foo{bar}{zap}", HashSlot::of("bar").0),
         ] {
-            assert_eq!(Slot::of(name), Slot(slot), "{name}");
+            assert_eq!(HashSlot::of(name), HashSlot(slot), "{name}");
         }
     }
 
@@ -93,11 +93,11 @@ mod tests {
 
     #[test]
     fn every_slot_has_a_tag_of_its_own() {
-        for number in 0..Slot::COUNT as u64 {
-            let slot = Slot::numbered(number).expect("a slot");
+        for number in 0..HashSlot::COUNT as u64 {
+            let slot = HashSlot::numbered(number).expect("a slot");
             let name = format!("lockkit:!f:{{{}}}", slot.tag());
-            assert_eq!(Slot::of(&name), slot);
+            assert_eq!(HashSlot::of(&name), slot);
         }
-        assert_eq!(Slot::numbered(Slot::COUNT as u64), None);
+        assert_eq!(HashSlot::numbered(HashSlot::COUNT as u64), None);
     }
 }

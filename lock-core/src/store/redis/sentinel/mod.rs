@@ -1,9 +1,21 @@
-//! Sentinels: who is the master, and who is it now.
+//! Sentinels: which server is the master.
 //!
-//! They are asked all at once, on the keeper's thread, every half second and whenever a server turns
-//! out not to be what it was taken for. The one with the newest configuration is believed, if the
-//! server that it names takes itself for a master too. An older configuration than the one that is
-//! believed is not, unless the master of that one stays away.
+//! The keeper's thread asks all sentinels at once, every half second and whenever there is trouble with a
+//! server. The newest configuration is believed, if the server that it names is a master by its own answer.
+//!
+//! An operation goes by the open connection to the known master and asks no sentinel. Before a new connection
+//! the sentinels are asked once more, because a replaced master that goes on takes itself for one. A sentinel
+//! that missed a look is asked beside it from then on, and no look waits for it. Connections to sentinels live
+//! on, so the late answer of a distant one still counts.
+//!
+//! The manager remembers the epoch of the believed configuration. It believes an older one only when the master
+//! of the newer one has not answered as a master for 5 s. Otherwise a sentinel that has missed a failover, and
+//! is heard alone, would lead it back to the old master. After 5 s sentinels that were set up anew are
+//! believed, because they count anew.
+//!
+//! A replaced master is left within half a second by every manager that reaches a sentinel. A master that is
+//! cut off together with its clients goes on until the partition ends, or, with `min-replicas-to-write 1`, for
+//! `min-replicas-max-lag`.
 
 mod said;
 
@@ -16,37 +28,37 @@ use redis::ConnectionInfo;
 use redis::{Client, Pipeline, cmd};
 use tokio::sync::watch;
 
-use self::said::{Said, newest, not_let_in, said, unreachable};
+use self::said::{SentinelReport, newest, not_let_in, said, unreachable};
 use super::connection::{Connection, prepared};
-use super::keyspace::Names;
-use super::nodes::Nodes;
+use super::keyspace::Keyspace;
+use super::nodes::ServerList;
 use super::poll::{Answers, FIRST_ANSWER, Survey, ask_once};
 use super::probe::Probe;
-use super::push::Inbox;
-use super::refresh::{ANSWER, FORGOTTEN, Lookout};
+use super::push::PushReceiver;
+use super::refresh::{ANSWER, FORGOTTEN, Refresh};
 use super::send_error::failure;
-use super::topology::Node;
+use super::topology::ServerId;
 use super::url::SentinelUrl;
 use crate::base::clock::{Clock, Moment};
 use crate::base::error::Error;
 use crate::store::Failure;
 
-/// A master that was replaced while it lives on, cut off from its sentinels, is left within this.
+/// A master that was replaced but lives on, cut off from its sentinels, is left within this time.
 const INTERVAL: Duration = Duration::from_millis(500);
 
 pub(super) struct Sentinel {
     sentinels: Vec<Client>,
     service: String,
-    nodes: Nodes,
+    nodes: ServerList,
     master: watch::Sender<Master>,
-    lookout: Lookout,
+    refresh: Refresh,
 }
 
 #[derive(Clone)]
 enum Master {
     Unsought,
-    At(Node),
-    /// None was ever found: why.
+    At(ServerId),
+    /// None was ever found, for this reason.
     Nowhere(Failure),
 }
 
@@ -57,9 +69,9 @@ impl Sentinel {
         Ok(Self {
             sentinels: sentinels.map_err(|error| failure(error).error)?,
             service: url.service,
-            nodes: Nodes::new(url.master),
+            nodes: ServerList::new(url.master),
             master: watch::Sender::new(Master::Unsought),
-            lookout: Lookout::new(),
+            refresh: Refresh::new(),
         })
     }
 
@@ -78,15 +90,15 @@ impl Sentinel {
         })
     }
 
-    pub(super) fn known_master(&self) -> Option<Node> {
+    pub(super) fn known_master(&self) -> Option<ServerId> {
         match &*self.master.borrow() {
             Master::At(node) => Some(*node),
             Master::Unsought | Master::Nowhere(_) => None,
         }
     }
 
-    /// The master, when it has been sought.
-    pub(super) async fn master(&self) -> Result<Node, Failure> {
+    /// The master, once it has been sought.
+    pub(super) async fn master(&self) -> Result<ServerId, Failure> {
         let mut master = self.master.subscribe();
         let sought = master.wait_for(|master| !matches!(master, Master::Unsought));
         match sought.await.map(|master| master.clone()) {
@@ -96,50 +108,50 @@ impl Sentinel {
         }
     }
 
-    /// The master, by a look that begins now: the one before may have been left for a reason.
-    pub(super) async fn home(&self) -> Result<Node, Failure> {
-        self.lookout.look().await;
+    /// The master, by a look that begins now, because the master before may have been left for a reason.
+    pub(super) async fn home(&self) -> Result<ServerId, Failure> {
+        self.refresh.look().await;
         self.master().await
     }
 
-    /// Until another server is the master.
-    pub(super) async fn departure(&self, from: Node) {
+    /// Waits until another server is the master.
+    pub(super) async fn departure(&self, from: ServerId) {
         let mut master = self.master.subscribe();
         let gone = |master: &Master| matches!(master, Master::At(node) if *node != from);
         let _ = master.wait_for(gone).await;
     }
 
-    pub(super) fn uses(&self, node: Node) -> bool {
+    pub(super) fn uses(&self, node: ServerId) -> bool {
         self.known_master() == Some(node)
     }
 
-    pub(super) fn lookout(&self) -> &Lookout {
-        &self.lookout
+    pub(super) fn refresh(&self) -> &Refresh {
+        &self.refresh
     }
 
     pub(super) async fn open(
         &self,
-        node: Node,
-        names: &Names,
-        inbox: Option<&Arc<Inbox>>,
+        node: ServerId,
+        names: &Keyspace,
+        inbox: Option<&Arc<PushReceiver>>,
     ) -> Result<Connection, Failure> {
         let connection = Connection::open(&self.nodes.client(node), inbox).await?;
         connection.probe(names, Probe::Master).await?;
         Ok(connection)
     }
 
-    pub(super) fn nodes(&self) -> &Nodes {
+    pub(super) fn nodes(&self) -> &ServerList {
         &self.nodes
     }
 
-    /// Where the sentinels are.
+    /// The addresses of the sentinels.
     pub(super) fn addresses(&self) -> String {
         let addresses = self.sentinels.iter();
         let addresses = addresses.map(|client| client.get_connection_info().addr().to_string());
         addresses.collect::<Vec<_>>().join(",")
     }
 
-    /// Looks after the master, for as long as the keeper runs.
+    /// Looks after the master for as long as the keeper runs.
     pub(super) async fn watch(&self) {
         let mut questions = Pipeline::with_capacity(2);
         for question in ["GET-MASTER-ADDR-BY-NAME", "MASTER"] {
@@ -155,7 +167,7 @@ impl Sentinel {
             absent_since: None,
         };
         loop {
-            let begun = self.lookout.begin();
+            let begun = self.refresh.begin();
             let patience = match self.known_master() {
                 Some(_) => ANSWER,
                 None => FIRST_ANSWER,
@@ -163,8 +175,8 @@ impl Sentinel {
             let told = survey.ask(patience).await;
             belief.hear(told);
             self.decide(&mut belief).await;
-            self.lookout.end(begun);
-            let mut rest = pin!(self.lookout.rest(INTERVAL));
+            self.refresh.end(begun);
+            let mut rest = pin!(self.refresh.rest(INTERVAL));
             loop {
                 tokio::select! {
                     () = &mut rest => break,
@@ -178,7 +190,7 @@ impl Sentinel {
     async fn decide(&self, belief: &mut Belief) {
         let decided = match self.look(belief).await {
             Ok(node) => Master::At(node),
-            // A master that is known is the master, until another one is.
+            // A known master stays the master until another one is found.
             Err(_) if self.known_master().is_some() => return,
             Err(failure) => Master::Nowhere(failure),
         };
@@ -192,14 +204,14 @@ impl Sentinel {
         });
     }
 
-    /// Who is the master, by what the sentinels have told.
-    async fn look(&self, belief: &mut Belief) -> Result<Node, Failure> {
+    /// Finds the master by the answers of the sentinels.
+    async fn look(&self, belief: &mut Belief) -> Result<ServerId, Failure> {
         let told = newest(belief.told.iter().flatten().cloned())?;
         let epoch = told[0].epoch;
         let nodes = told.iter().map(|said| self.nodes.at(&said.host, said.port));
         let nodes = nodes.collect::<Result<Vec<_>, _>>().map_err(failure)?;
         if let Some(known) = self.known_master() {
-            // Its connections tell what becomes of it.
+            // Its connections show how it fares.
             if nodes.contains(&known) {
                 belief.believe(epoch.max(belief.epoch));
                 return Ok(known);
@@ -221,8 +233,8 @@ impl Sentinel {
         Err(why.unwrap_or_else(unreachable))
     }
 
-    /// Whether the server takes itself for a master.
-    async fn check(&self, node: Node) -> Result<(), Failure> {
+    /// Checks that the server is a master.
+    async fn check(&self, node: ServerId) -> Result<(), Failure> {
         let mut question = Pipeline::with_capacity(1);
         question.add_command(cmd("ROLE"));
         match ask_once(self.nodes.client(node), &question).await {
@@ -235,14 +247,14 @@ impl Sentinel {
     }
 }
 
-/// What is believed of the sentinels.
+/// The believed state of the sentinels.
 struct Belief {
-    /// What each of them said last.
-    told: Vec<Option<Result<Said, Failure>>>,
-    /// Of the configuration that made the master that is known. A sentinel that has missed a failover is
-    /// not believed, even if it is the only one that is heard.
+    /// The last answer of each sentinel.
+    told: Vec<Option<Result<SentinelReport, Failure>>>,
+    /// The epoch of the configuration that made the known master. A sentinel that has missed a failover is not
+    /// believed, even if it is the only one that answers.
     epoch: u64,
-    /// Since when that master has not answered as one, while only older configurations were told.
+    /// Since when that master has not answered as one, while only older configurations were reported.
     absent_since: Option<Moment>,
 }
 
@@ -259,8 +271,8 @@ impl Belief {
         self.absent_since = None;
     }
 
-    /// Whether the configuration that is believed may be forgotten for an older one. `leads`: whether its
-    /// master answers as one.
+    /// Whether the believed configuration may be forgotten for an older one. `leads`: whether its master
+    /// answers as one.
     fn is_over(&mut self, leads: bool) -> bool {
         if leads {
             self.absent_since = None;

@@ -1,4 +1,4 @@
-//! What sentinels say, and which of it counts.
+//! Reports of sentinels, and which of them counts.
 
 use redis::Value;
 
@@ -7,22 +7,22 @@ use crate::store::redis::reply::{number, text};
 use crate::store::redis::send_error::failure;
 use crate::store::redis::tls;
 
-/// What a sentinel says.
+/// The report of a sentinel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct SentinelReport {
     pub(super) host: String,
     pub(super) port: u16,
-    /// Of its configuration: raised by every failover.
+    /// The epoch of its configuration, raised by every failover.
     pub(super) epoch: u64,
 }
 
-/// Of what the sentinels say, that of the newest configuration: one master, or several where they do
-/// not agree. Or what most of all says why there is none.
+/// The master of the newest configuration, or several where sentinels disagree. Otherwise the error that best
+/// explains why there is none.
 pub(super) fn newest(
-    answers: impl Iterator<Item = Result<Said, Failure>>,
-) -> Result<Vec<Said>, Failure> {
+    answers: impl Iterator<Item = Result<SentinelReport, Failure>>,
+) -> Result<Vec<SentinelReport>, Failure> {
     let mut failed = None;
-    let mut newest: Vec<Said> = Vec::new();
+    let mut newest: Vec<SentinelReport> = Vec::new();
     for answer in answers {
         match answer {
             Ok(said) => {
@@ -35,7 +35,7 @@ pub(super) fn newest(
                 }
             }
             Err(failure) => {
-                // A definite answer says more than none.
+                // A definite answer explains more than none.
                 if failed
                     .as_ref()
                     .is_none_or(|failed: &Failure| !failed.is_final())
@@ -51,7 +51,7 @@ pub(super) fn newest(
     Ok(newest)
 }
 
-/// A sentinel that cannot be connected to, or does not want to be.
+/// The failure of a sentinel that cannot be connected to, or refuses this client.
 pub(super) fn not_let_in(failure: Failure) -> Failure {
     if failure.is_final() && !tls::is_refusal(&failure) {
         Failure::misconfigured(
@@ -67,8 +67,8 @@ pub(super) fn unreachable() -> Failure {
     Failure::refused("none of the sentinels of the URL can be reached")
 }
 
-/// What one sentinel says.
-pub(super) fn said(answers: &[Value]) -> Result<Said, Failure> {
+/// Reads the report of one sentinel.
+pub(super) fn said(answers: &[Value]) -> Result<SentinelReport, Failure> {
     let [address, master] = answers else {
         return Err(Failure::not_understood());
     };
@@ -99,7 +99,7 @@ pub(super) fn said(answers: &[Value]) -> Result<Said, Failure> {
     };
     let port = number(port).and_then(|port| u16::try_from(port).ok());
     match (text(host), port) {
-        (Some(host), Some(port)) => Ok(Said {
+        (Some(host), Some(port)) => Ok(SentinelReport {
             host: host.to_owned(),
             port,
             epoch: epoch(master).unwrap_or(0),
@@ -133,7 +133,7 @@ mod tests {
         Value::BulkString(text.as_bytes().to_vec())
     }
 
-    fn named(host: &str, epoch: u64) -> Result<Said, Failure> {
+    fn named(host: &str, epoch: u64) -> Result<SentinelReport, Failure> {
         let address = Value::Array(vec![bulk(host), bulk("6379")]);
         let master = Value::Map(vec![
             (bulk("name"), bulk("mymaster")),
