@@ -5,7 +5,7 @@ use super::server::{Around, Ask, Entry, Push, Server, Value, Waiting};
 
 impl<T: Copy + Eq> Server<T> {
     /// `stand_in_line.lua`.
-    pub(super) fn stand_in_line(
+    pub(super) fn enter_queue(
         &mut self,
         key: usize,
         ask: Ask<T>,
@@ -68,13 +68,13 @@ impl<T: Copy + Eq> Server<T> {
             let age = self.micros.checked_sub(head.score);
             let asked_long_ago = age.is_none_or(|age| age > 1_000_000);
             if asked_long_ago && !around.has(Fault::NobodyIsToldOfAGrant) {
-                self.tell_next(key, head.grant, around);
+                self.notify_next(key, head.grant, around);
             }
             return;
         }
     }
 
-    pub(super) fn tell_next(&mut self, key: usize, millis: u64, around: &mut Around<'_, T>) {
+    pub(super) fn notify_next(&mut self, key: usize, millis: u64, around: &mut Around<'_, T>) {
         let queue = &mut self.keys[key].queue;
         let mut told = 0;
         while told < 2

@@ -147,7 +147,7 @@ impl<T: Copy + Eq> Server<T> {
         if let Some((value, left)) = found
             && value != ours
         {
-            let stands = ask.queue && self.stand_in_line(key, ask, around);
+            let stands = ask.queue && self.enter_queue(key, ask, around);
             return Answer::Busy(value, left, self.micros, stands);
         }
         let mut fence = self.micros;
@@ -274,7 +274,7 @@ impl<T: Copy + Eq> Server<T> {
         self.keys[key].entry = Some(Entry { value, ends });
         self.raise(fence, around);
         self.leave_queue(key, token);
-        self.tell_next(key, millis, around);
+        self.notify_next(key, millis, around);
         Released::Yes
     }
 
@@ -301,7 +301,7 @@ impl<T: Copy + Eq> Server<T> {
         }
         if !around.has(Fault::NoWaiterIsToldOfAGap) {
             let gap = u64::try_from(GAP.as_millis()).unwrap_or(u64::MAX);
-            self.tell_next(key, gap, around);
+            self.notify_next(key, gap, around);
         }
         Released::Yes
     }

@@ -1,17 +1,17 @@
--- batch: several releases and first attempts of different tasks, in one trip; the releases first.
+-- batch: several releases and first attempts of different tasks in one trip, the releases first.
 --
--- KEYS   1 mark, then the releases' locks, then their queues, then the acquires' locks
+-- KEYS   1 high-water mark, then the releases' locks, then their queues, then the acquires' locks
 -- ARGV   1 prefix of the managers' channels   2 number of releases   3 the highest fencing token that
 --        they used, or ""   4 their grants in ms   5 the acquires' ttls in ms   (either one for all of
 --        them, or one for each, with spaces between), then the releases' tokens, then the acquires'
 -- Reply  all <s> <us>          every key is released, every acquire granted; the time in seconds and
 --                              microseconds is the fencing token
---        {..}                  otherwise: for each release what the script for one would reply; then
---                              for each acquire its fencing token, or what the script for one would
---                              reply to refuse it; {3} if it has to be asked alone
--- Error  LOCKMARK, WRONGTYPE   the mark holds something else; nothing was done
+--        {..}                  otherwise: for each release the reply of the script for one; then for each acquire
+--                              its fencing token, or the refusal of the script for one; {3} if it has to be
+--                              asked alone
+-- Error  LOCKMARK, WRONGTYPE   the mark holds another value; nothing was done
 --
--- What is not simple is left to the scripts for one: nothing is done about it here.
+-- An unusual acquire (a clock behind the mark, a key of another type) is left to the script for one.
 local call, pcall = redis.call, redis.pcall
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -23,10 +23,10 @@ local mark = before
 local releases = tonumber(ARGV[2])
 local acquires = #KEYS - 1 - 2 * releases
 local replies = {}
--- How many were answered as usual.
+-- How many had the usual answer.
 local usual = 0
 
--- The number for each of several, of a text that holds one for all or one for each.
+-- Reads a text that holds one number for all or one for each.
 local function numbers(text)
   local each = {}
   for number in string.gmatch(text, '%d+') do each[#each + 1] = number end
@@ -57,13 +57,13 @@ if releases > 0 then
       pcall('ZREM', queue, ARGV[5 + index] .. ' ' .. grants(index))
       if replies[index] ~= 2 then
         local more = 0
-        failed, untold = nil, nil
+        failed, unnotified = nil, nil
         if hand_over(queue, KEYS[1 + index], KEYS[1], ARGV[1], time, now, mark + 1) then
           more = 3
           if mark >= now then mark = mark + 1 + passes end
-        elseif places == 0 then
+        elseif entries == 0 then
           more = 5
-        elseif failed or untold then
+        elseif failed or unnotified then
           more = 7
         end
         if more > 0 and replies[index] == 1 then usual = usual - 1 end
@@ -82,7 +82,7 @@ if acquires > 0 then
     local lock = KEYS[1 + 2 * releases + index]
     local token = ARGV[5 + releases + index]
     local reply
-    -- A clock behind the mark: the script for one remembers what it gives.
+    -- With a clock behind the mark, the script for one raises the mark.
     if mark < now then
       if ttls then expires = string.format('%.0f', now_ms + ttls(index)) end
       local set = pcall('SET', lock, token, 'NX', 'PXAT', expires)

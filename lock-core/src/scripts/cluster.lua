@@ -1,3 +1,3 @@
--- Put before common.lua, on a node of a cluster: who hears a PUBLISH may be connected to another node,
--- and is not counted.
+-- Before common.lua, on a node of a cluster: the receivers of a PUBLISH may be connected to other nodes, where it does
+-- not count them.
 local counted = false

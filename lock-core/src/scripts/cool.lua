@@ -15,8 +15,8 @@ local value = redis.pcall('GET', KEYS[1])
 if is_refused(value) then return value end
 local closed = 'cooling/' .. ARGV[1]
 if value == closed then
-  tell_next(KEYS[3], KEYS[1], ARGV[3], redis.call('PTTL', KEYS[1]))
-  return places == 0 and 6 or (failed or untold) and 8 or 1
+  notify_next(KEYS[3], KEYS[1], ARGV[3], redis.call('PTTL', KEYS[1]))
+  return entries == 0 and 6 or (failed or unnotified) and 8 or 1
 end
 if not value then return 0 end
 if value ~= ARGV[1] then return 2 end
@@ -29,8 +29,8 @@ if cooled.err then
   -- Out of memory: no cooldown, but no lock that stands in the way either. There is no room for a
   -- waiter's either: the waiters ask.
   redis.call('DEL', KEYS[1])
-  tell_next(KEYS[3], KEYS[1], ARGV[3], 0)
+  notify_next(KEYS[3], KEYS[1], ARGV[3], 0)
 else
-  tell_next(KEYS[3], KEYS[1], ARGV[3], tonumber(ARGV[5]))
+  notify_next(KEYS[3], KEYS[1], ARGV[3], tonumber(ARGV[5]))
 end
-return places == 0 and 6 or (failed or untold) and 8 or 1
+return entries == 0 and 6 or (failed or unnotified) and 8 or 1

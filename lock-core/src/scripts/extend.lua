@@ -1,14 +1,14 @@
 -- extend: lengthens leases to their ttl. Never creates one.
 --
 -- KEYS   locks
--- ARGV   for each lock: token, ttl in ms; then "write", if replicas are to acknowledge what stands there
+-- ARGV   for each lock: token, ttl in ms; then "write", if replicas must acknowledge the lease
 -- Reply  for each lock: 1 extended   0 gone   2 another owner's   3 not known
 --
--- It only lengthens: a renewal that arrives late, when a later one has asked for more, changes nothing.
--- Only what would last longer than any lease may (the server's clock went back) is cut.
+-- It only lengthens, so a renewal that arrives behind a later, longer one changes nothing. Only an end that is later
+-- than any lease may last (the server's clock was set back) is cut.
 --
--- A connection is told what replicas have of its own writes only: an end that another one wrote, late
--- enough as it is, is written once more for them.
+-- `WAIT` counts the writes of its own connection only. So an end that another connection wrote, and that is late
+-- enough, is written once more.
 local longest = 24 * 60 * 60 * 1000
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

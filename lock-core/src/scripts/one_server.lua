@@ -1,2 +1,2 @@
--- Put before common.lua, on a server of its own: a PUBLISH counts all who hear it.
+-- Before common.lua, on a server of its own: PUBLISH counts all receivers.
 local counted = true

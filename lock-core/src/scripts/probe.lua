@@ -1,13 +1,12 @@
--- probe: which commands of the other scripts the server's ACL forbids this user. It changes nothing.
+-- probe: names the commands of the other scripts that the server's ACL forbids this user. It changes nothing.
 --
--- KEYS   mark, and the queue of a lock that no user can take; none on a node of a cluster, which may have
---        neither of their slots
--- ARGV   1 mark   2 that queue
+-- KEYS   high-water mark, and the queue of a lock that no user can take; none on a node of a cluster, which may
+--        have neither of their slots
+-- ARGV   1 high-water mark   2 that queue
 -- Reply  {"probed", command, ..}   the commands that are forbidden; "keys" where the keys are
 --
--- The mark is only read. The queue does not exist, and no command here makes a key. What a server refuses
--- for another reason (it is a replica, or out of memory) it may allow later. PUBLISH is left out: without
--- it waiters look by themselves.
+-- The mark is only read. The queue does not exist, and no command here creates a key. A server that refuses for another
+-- reason (it is a replica, or out of memory) may allow it later. PUBLISH is left out, because waiters poll without it.
 local mark, queue = ARGV[1], ARGV[2]
 local reply = {'probed'}
 for _, command in ipairs({
@@ -18,7 +17,7 @@ for _, command in ipairs({
 }) do
   local answer = redis.pcall(unpack(command))
   local why = type(answer) == 'table' and answer.err
-  -- As Redis 6.2 and 7.0 say it, then later ones.
+  -- The words of Redis 6.2 and 7.0, then of later ones.
   if why and (string.find(why, 'executing the script', 1, true) or string.find(why, 'ACL', 1, true)
     or string.find(why, 'NOPERM', 1, true)) then
     reply[#reply + 1] = string.find(why, 'access', 1, true) and 'keys' or command[1]

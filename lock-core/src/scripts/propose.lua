@@ -40,7 +40,7 @@ if not redis.call('SET', KEYS[1], token, 'NX', 'PX', ARGV[2]) then
   elseif ARGV[9] ~= '' and value == ARGV[9] then
     redis.call('DEL', KEYS[1])
     redis.pcall('ZREM', KEYS[3], token .. ' ' .. ARGV[7])
-    if tell_next(KEYS[3], KEYS[1], ARGV[10], 0) > 0 then return {3} end
+    if notify_next(KEYS[3], KEYS[1], ARGV[10], 0) > 0 then return {3} end
     redis.call('SET', KEYS[1], token, 'PX', ARGV[2])
   else
     local left = redis.call('PTTL', KEYS[1])
@@ -48,7 +48,7 @@ if not redis.call('SET', KEYS[1], token, 'NX', 'PX', ARGV[2]) then
     if ARGV[8] == '1' then
       local time = redis.call('TIME')
       local now = time[1] * 1000000 + time[2]
-      stands = stand_in_line(KEYS[3], token .. ' ' .. ARGV[7], now, left)
+      stands = enter_queue(KEYS[3], token .. ' ' .. ARGV[7], now, left)
     end
     return {0, value, left, string.format('%.0f', highest), stands}
   end

@@ -1,7 +1,7 @@
--- raise: no later fencing token is lower than this one. For a lock whose keys are on their way from one
--- node of a cluster to another: the other scripts do it by themselves.
+-- raise: raises the high-water mark, so that no later fencing token is lower. For a lock whose slot is moving from one
+-- node of a cluster to another; the other scripts raise it themselves.
 --
--- KEYS   1 mark
+-- KEYS   1 high-water mark
 -- ARGV   1 fencing token
 -- Reply  1
 local mark = redis.call('GET', KEYS[1])

@@ -1,14 +1,14 @@
--- join: who a node of a quorum is, whether it may vote, and its clock.
+-- register_node: names a node of a quorum, and says whether it votes, and the time of its clock.
 --
 -- KEYS   1 registers
--- ARGV   1 what it is called from now on, if it has no name   2 what becomes of it if it has no data:
---        "look" nothing, "wait" it votes when 3 has passed, "fresh" it votes at once   3 longest ttl in ms
+-- ARGV   1 the name of a node that has none yet   2 how to treat a node without data: "look" as it is, "wait" it
+--        votes when 3 has passed, "fresh" it votes at once   3 longest ttl in ms
 -- Reply  {name, ms until it votes, time}   time is the server's in microseconds, as a decimal string
---        {"", -1, time}                    it has no data, and was only looked at
+--        {"", -1, time}                    it has no data, and was left as it is
 --
--- A server without data may have forgotten locks. "opens" is when the last of them has run out, in ms
--- of the server's clock; "0": it votes. A proposal may have come first: it sets that, and no name,
--- because it goes to all servers alike, and two with one name are taken for one server.
+-- A server without data may have forgotten locks. "opens" is the time when the last of them has run out, in ms of
+-- the server's clock; "0": it votes. A proposal may have come first. It sets "opens" and no name, because it goes to
+-- all servers alike, and two servers with one name count as one.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local micros = string.format('%.0f', time[1] * 1000000 + time[2])

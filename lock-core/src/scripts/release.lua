@@ -37,11 +37,11 @@ if head or call('EXISTS', KEYS[3]) ~= 0 then
     local used = math.max(count(mark) or 0, tonumber(ARGV[2]) or 0)
     if hand_over(KEYS[3], KEYS[1], KEYS[2], ARGV[3], time, now, used + 1, reply == 1, head) then
       reply = reply + 3
-    elseif places == 0 then
+    elseif entries == 0 then
       reply = reply + 5
     elseif failed and reply == 0 then
       return failed
-    elseif failed or untold then
+    elseif failed or unnotified then
       reply = reply + 7
     end
   end

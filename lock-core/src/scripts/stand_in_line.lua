@@ -1,13 +1,16 @@
--- Put before the scripts that let a waiter stand in a queue.
+-- A function for the scripts that let a waiter enter a queue.
 
--- Gives a waiter the last place in a queue, or leaves it the one it has; left is for how many ms the lock stays
--- taken. Answers 1 if it stands there, 0 if the server refused that.
+-- Puts a waiter at the end of a queue, or leaves it where it is. left: for how many ms the lock stays taken. Answers 1
+-- if the waiter is in the queue, and 0 if the server refused that: a server without memory, without enough replicas,
+-- without snapshots, or that only reads, answers a question about a taken key and refuses the ZADD. A waiter that is not
+-- in the queue is notified of nothing, and polls.
 --
--- The last place is behind all others, also when the clock has been set back since they came.
-local function stand_in_line(queue, waiting, now, left)
+-- The end is one above the last entry where the clock shows less, so that the order of arrival holds also when the
+-- clock has been set back.
+local function enter_queue(queue, waiting, now, left)
   local last = redis.pcall('ZRANGE', queue, -1, -1, 'WITHSCORES')
-  local place = math.max(now, (tonumber(last[2]) or 0) + 1)
-  local stands = redis.pcall('ZADD', queue, 'NX', string.format('%.0f', place), waiting)
+  local score = math.max(now, (tonumber(last[2]) or 0) + 1)
+  local added = redis.pcall('ZADD', queue, 'NX', string.format('%.0f', score), waiting)
   redis.pcall('PEXPIRE', queue, math.max(left, 0) + 60000)
-  return type(stands) == 'number' and 1 or 0
+  return type(added) == 'number' and 1 or 0
 end

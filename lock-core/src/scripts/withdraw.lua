@@ -39,9 +39,9 @@ if ARGV[4] ~= 'pause' and redis.pcall('EXISTS', KEYS[2]) ~= 0 then
   -- Its place still stands: the next to be told may be the very waiter that leaves, again and again.
   if is_refused(left) and ARGV[4] == 'leave' then return left end
   if not value then
-    if tell_next(KEYS[2], KEYS[1], ARGV[3], tonumber(ARGV[4]) or 0) > 0 then
+    if notify_next(KEYS[2], KEYS[1], ARGV[3], tonumber(ARGV[4]) or 0) > 0 then
       reply = reply + 10
-    elseif places == 0 then
+    elseif entries == 0 then
       reply = reply + 20
     elseif failed then
       return failed
