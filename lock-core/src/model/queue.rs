@@ -5,12 +5,7 @@ use super::server::{Around, Ask, Entry, Push, Server, Value, Waiting};
 
 impl<T: Copy + Eq> Server<T> {
     /// `stand_in_line.lua`.
-    pub(super) fn enter_queue(
-        &mut self,
-        key: usize,
-        ask: Ask<T>,
-        around: &Around<'_, T>,
-    ) -> bool {
+    pub(super) fn enter_queue(&mut self, key: usize, ask: Ask<T>, around: &Around<'_, T>) -> bool {
         if around.refuses_writes {
             return around.has(Fault::ARefusedPlaceIsBelieved);
         }

@@ -1,8 +1,11 @@
 //! First attempts and releases of many tasks at once, in one script each.
 //!
-//! While fewer than two requests are out on a connection each goes by itself: nothing is won by
-//! waiting. Beyond that, what the tasks of one scheduler tick want is sent together, which costs
-//! server and client less than the raw commands would.
+//! While fewer than two requests are open on a connection, each is sent by itself. Beyond that, the requests of
+//! one scheduler batch are sent together, up to 16 keys a script, because client and server spend less on the
+//! script than on the raw commands. A batch is sent as soon as there is another behind it. If all were sent at
+//! once, they would be answered at once, and client and server would wait for each other. A request that is not
+//! simple in a batch (a clock behind the mark, a key of another type) is sent again alone. A task that is
+//! dropped before its batch is sent has sent nothing.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,7 +16,7 @@ use std::task::{Context, Poll, Waker};
 use redis::Value;
 use tokio::runtime::Handle;
 
-use super::batch_flush::Departure;
+use super::batch_flush::BatchFlush;
 use super::connection::Connection;
 use super::keyspace::Keyspace;
 use super::send_error::Trouble;
@@ -21,28 +24,28 @@ use super::wait::NextWait;
 use crate::base::sync::lock;
 use crate::store::{Acquire, Release};
 
-/// Few enough that client and server work at the same time, and that nobody waits long behind one.
+/// Few enough that client and server work at the same time, and no task waits long behind the others.
 const LARGEST: usize = 16;
-/// After a batch of so many the next requests go together too, though nothing is out at the moment: all
+/// After a batch of so many the next requests are batched too, although none is open at the moment, because all
 /// of them may have been answered at once.
 const CROWD: usize = 3;
 
-/// One operation of a batch.
-pub(super) enum Item {
+/// One request of a batch.
+pub(super) enum BatchItem {
     Release(Release),
     Acquire(Acquire),
 }
 
-/// Whether the answer says that the operation has to be asked by itself.
+/// Whether the answer says that the request must be sent alone.
 pub(super) fn is_alone(answer: &Value) -> bool {
     matches!(answer, Value::Array(parts) if parts.as_slice() == [Value::Int(3)])
 }
 
-/// What waits for the next tick on one connection.
+/// The batches of one connection.
 #[derive(Default)]
 pub(super) struct Batch {
-    next: Mutex<Option<Arc<Tick>>>,
-    /// How many went together the last time.
+    next: Mutex<Option<Arc<OpenBatch>>>,
+    /// How many requests the last batch had.
     pub(super) last: AtomicUsize,
     pub(super) next_wait: NextWait,
 }
@@ -54,104 +57,106 @@ impl Batch {
 }
 
 impl Connection {
-    /// A place among what else this tick brings; none, outside of a runtime.
-    pub(super) fn ride(&self, names: &Arc<Keyspace>, item: Item) -> Option<Ride> {
+    /// Adds a request to the batch of this batch; `None` outside of a runtime.
+    pub(super) fn batched(&self, names: &Arc<Keyspace>, item: BatchItem) -> Option<BatchRequest> {
         let mut next = lock(&self.batch().next);
         let item = match &*next {
             None => item,
-            Some(tick) => match tick.board(item) {
-                Ok(ride) => return Some(ride),
+            Some(batch) => match batch.join(item) {
+                Ok(request) => return Some(request),
                 Err(item) => item,
             },
         };
         let runtime = Handle::try_current().ok()?;
-        let tick = Arc::new(Tick::default());
-        let ride = tick.board(item).ok()?;
-        *next = Some(Arc::clone(&tick));
+        let batch = Arc::new(OpenBatch::default());
+        let request = batch.join(item).ok()?;
+        *next = Some(Arc::clone(&batch));
         drop(next);
-        // Behind the tasks that are ready by now: what they want goes along.
-        runtime.spawn(Departure::new(tick, self, names).depart());
-        Some(ride)
+        // Spawned behind the tasks that are ready by now, so that their requests join.
+        runtime.spawn(BatchFlush::new(batch, self, names).flush());
+        Some(request)
     }
 }
 
-/// One batch, from its first item until the last answer is taken. One allocation for all of them.
+/// One batch, from its first request until its last answer is taken, in one allocation.
 #[derive(Default)]
-pub(super) struct Tick(pub(super) Mutex<Places>);
+pub(super) struct OpenBatch(pub(super) Mutex<BatchEntries>);
 
 #[derive(Default)]
-pub(super) struct Places {
-    pub(super) taken: Vec<Place>,
-    /// Nobody gets in any more.
-    pub(super) departed: bool,
+pub(super) struct BatchEntries {
+    pub(super) taken: Vec<BatchEntry>,
+    /// No further request can join.
+    pub(super) closed: bool,
 }
 
-pub(super) struct Place {
-    pub(super) item: Item,
-    pub(super) state: State,
+pub(super) struct BatchEntry {
+    pub(super) item: BatchItem,
+    pub(super) state: EntryState,
 }
 
-pub(super) enum State {
+pub(super) enum EntryState {
     Waiting(Option<Waker>),
     Answered(Result<Value, Trouble>),
-    /// Nobody waits for the answer.
-    Left,
+    /// No task waits for the answer.
+    Abandoned,
 }
 
-impl Tick {
-    /// Takes a place, if there is one.
-    fn board(self: &Arc<Self>, item: Item) -> Result<Ride, Item> {
-        let mut places = lock(&self.0);
-        if places.departed || places.taken.len() == LARGEST {
+impl OpenBatch {
+    /// Adds a request, if there is room.
+    fn join(self: &Arc<Self>, item: BatchItem) -> Result<BatchRequest, BatchItem> {
+        let mut entries = lock(&self.0);
+        if entries.closed || entries.taken.len() == LARGEST {
             return Err(item);
         }
-        if places.taken.is_empty() {
-            places.taken.reserve_exact(LARGEST);
+        if entries.taken.is_empty() {
+            entries.taken.reserve_exact(LARGEST);
         }
-        places.taken.push(Place {
+        entries.taken.push(BatchEntry {
             item,
-            state: State::Waiting(None),
+            state: EntryState::Waiting(None),
         });
-        Ok(Ride {
-            tick: Arc::clone(self),
-            place: places.taken.len() - 1,
+        Ok(BatchRequest {
+            batch: Arc::clone(self),
+            index: entries.taken.len() - 1,
         })
     }
 }
 
-/// An operation in a batch, until it is answered. Dropped before the tick, it is not sent.
-pub(super) struct Ride {
-    tick: Arc<Tick>,
-    place: usize,
+/// A request in a batch, until it is answered. Dropped before the batch is sent, it is not sent.
+pub(super) struct BatchRequest {
+    batch: Arc<OpenBatch>,
+    index: usize,
 }
 
-impl Future for Ride {
+impl Future for BatchRequest {
     type Output = Result<Value, Trouble>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut places = lock(&self.tick.0);
-        let state = &mut places.taken[self.place].state;
+        let mut entries = lock(&self.batch.0);
+        let state = &mut entries.taken[self.index].state;
         match state {
-            State::Waiting(Some(waker)) if waker.will_wake(context.waker()) => Poll::Pending,
-            State::Waiting(waker) => {
+            EntryState::Waiting(Some(waker)) if waker.will_wake(context.waker()) => Poll::Pending,
+            EntryState::Waiting(waker) => {
                 let before = waker.replace(context.waker().clone());
-                drop(places);
+                drop(entries);
                 drop(before);
                 Poll::Pending
             }
-            State::Answered(_) | State::Left => match std::mem::replace(state, State::Left) {
-                State::Answered(answer) => Poll::Ready(answer),
-                _ => panic!("a ride was polled after its end"),
-            },
+            EntryState::Answered(_) | EntryState::Abandoned => {
+                match std::mem::replace(state, EntryState::Abandoned) {
+                    EntryState::Answered(answer) => Poll::Ready(answer),
+                    _ => panic!("a request was polled after its end"),
+                }
+            }
         }
     }
 }
 
-impl Drop for Ride {
+impl Drop for BatchRequest {
     fn drop(&mut self) {
-        let mut places = lock(&self.tick.0);
-        let state = std::mem::replace(&mut places.taken[self.place].state, State::Left);
-        drop(places);
+        let mut entries = lock(&self.batch.0);
+        let state = std::mem::replace(&mut entries.taken[self.index].state, EntryState::Abandoned);
+        drop(entries);
         drop(state);
     }
 }

@@ -1,11 +1,11 @@
-//! A batch on its way: sent behind the tasks of its tick, and each of its answers told.
+//! Sending a batch behind the tasks of its batch, and handing out its answers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use redis::{Cmd, Value};
 
-use super::batch::{Item, Place, Places, State, Tick};
+use super::batch::{BatchEntries, BatchEntry, BatchItem, EntryState, OpenBatch};
 use super::connection::Connection;
 use super::fast_path::push_fence;
 use super::keyspace::Keyspace;
@@ -18,106 +18,113 @@ use crate::base::token::Token;
 use crate::store::{Acquire, Failure};
 
 /// The task that sends a batch.
-pub(super) struct Departure {
-    tick: Arc<Tick>,
+pub(super) struct BatchFlush {
+    batch: Arc<OpenBatch>,
     connection: Connection,
     names: Arc<Keyspace>,
-    /// Those that went, in the order in which the script takes them.
+    /// The requests that were sent, in the order of the script.
     order: Vec<usize>,
 }
 
-impl Departure {
-    pub(super) fn new(tick: Arc<Tick>, connection: &Connection, names: &Arc<Keyspace>) -> Self {
+impl BatchFlush {
+    pub(super) fn new(
+        batch: Arc<OpenBatch>,
+        connection: &Connection,
+        names: &Arc<Keyspace>,
+    ) -> Self {
         Self {
-            tick,
+            batch,
             connection: connection.clone(),
             names: Arc::clone(names),
             order: Vec::new(),
         }
     }
 
-    pub(super) async fn depart(mut self) {
-        let Some(command) = self.load() else {
+    pub(super) async fn flush(mut self) {
+        let Some(command) = self.close() else {
             return;
         };
-        let nobodys = match BATCH.ask(&self.connection, command).await {
+        let ownerless = match BATCH.ask(&self.connection, command).await {
             Ok(Value::Array(answers)) if answers.len() == self.order.len() => {
                 let mut answers = answers.into_iter();
-                self.tell(|_| Ok(answers.next().unwrap_or(Value::Nil)))
+                self.hand_out(|_| Ok(answers.next().unwrap_or(Value::Nil)))
             }
             Ok(answer) => match as_usual(&answer) {
-                Some(fence) => self.tell(|item| {
+                Some(fence) => self.hand_out(|item| {
                     Ok(match item {
-                        Item::Release(_) => Value::Int(1),
-                        Item::Acquire(_) => Value::Int(fence),
+                        BatchItem::Release(_) => Value::Int(1),
+                        BatchItem::Acquire(_) => Value::Int(fence),
                     })
                 }),
-                None => self.tell(|_| Err(Trouble::Failed(Failure::not_understood()))),
+                None => self.hand_out(|_| Err(Trouble::Failed(Failure::not_understood()))),
             },
-            // One key that the server refuses costs the others nothing: each is asked by itself.
+            // One key that the server refuses must not affect the others, so each request is sent alone.
             Err(Trouble::Failed(failure)) if !failure.ambiguous => {
-                self.tell(|_| Ok(Value::Array(vec![Value::Int(3)])))
+                self.hand_out(|_| Ok(Value::Array(vec![Value::Int(3)])))
             }
-            Err(trouble) => self.tell(|_| Err(trouble.clone())),
+            Err(trouble) => self.hand_out(|_| Err(trouble.clone())),
         };
-        for acquire in nobodys {
+        for acquire in ownerless {
             self.give_back(&acquire).await;
         }
     }
 
-    /// Closes the batch. The releases come first: a key may be given back and taken in one batch. Whoever
-    /// is gone sends nothing.
-    fn load(&mut self) -> Option<Cmd> {
-        let mut places = lock(&self.tick.0);
-        places.departed = true;
+    /// Closes the batch. The releases come first, because a key may be released and taken in one batch.
+    /// Requests of dropped tasks are left out.
+    fn close(&mut self) -> Option<Cmd> {
+        let mut entries = lock(&self.batch.0);
+        entries.closed = true;
         let those = |releases: bool| {
-            let there = move |place: &Place| {
-                matches!(place.item, Item::Release(_)) == releases
-                    && !matches!(place.state, State::Left)
+            let counts = move |entry: &BatchEntry| {
+                matches!(entry.item, BatchItem::Release(_)) == releases
+                    && !matches!(entry.state, EntryState::Abandoned)
             };
-            let taken = places.taken.iter().enumerate();
-            taken.filter_map(move |(index, place)| there(place).then_some(index))
+            let taken = entries.taken.iter().enumerate();
+            taken.filter_map(move |(index, entry)| counts(entry).then_some(index))
         };
-        self.order.reserve_exact(places.taken.len());
+        self.order.reserve_exact(entries.taken.len());
         self.order.extend(those(true));
         let releases = self.order.len();
         self.order.extend(those(false));
         let last = &self.connection.batch().last;
         last.store(self.order.len(), Ordering::Relaxed);
         let (releases, acquires) = self.order.split_at(releases);
-        (!self.order.is_empty()).then(|| command(&self.names, &places, releases, acquires))
+        (!self.order.is_empty()).then(|| command(&self.names, &entries, releases, acquires))
     }
 
-    /// Tells the answers. What was granted to somebody who is gone is nobody's.
-    fn tell(&self, mut answer_to: impl FnMut(&Item) -> Result<Value, Trouble>) -> Vec<Acquire> {
+    /// Hands out the answers. Returns grants of tasks that were dropped meanwhile.
+    fn hand_out(
+        &self,
+        mut answer_to: impl FnMut(&BatchItem) -> Result<Value, Trouble>,
+    ) -> Vec<Acquire> {
         let mut wakers = Vec::with_capacity(self.order.len());
-        let mut nobodys = Vec::new();
-        let mut places = lock(&self.tick.0);
+        let mut ownerless = Vec::new();
+        let mut entries = lock(&self.batch.0);
         for &index in &self.order {
-            let Place { item, state } = &mut places.taken[index];
+            let BatchEntry { item, state } = &mut entries.taken[index];
             let answer = answer_to(item);
             match state {
-                State::Waiting(waker) => {
+                EntryState::Waiting(waker) => {
                     wakers.extend(waker.take());
-                    *state = State::Answered(answer);
+                    *state = EntryState::Answered(answer);
                 }
-                State::Answered(_) => {}
-                State::Left => {
-                    if let (Item::Acquire(acquire), Ok(Value::Int(_))) = (item, answer) {
-                        nobodys.push(acquire.clone());
+                EntryState::Answered(_) => {}
+                EntryState::Abandoned => {
+                    if let (BatchItem::Acquire(acquire), Ok(Value::Int(_))) = (item, answer) {
+                        ownerless.push(acquire.clone());
                     }
                 }
             }
         }
-        drop(places);
+        drop(entries);
         for waker in wakers {
             waker.wake();
         }
-        nobodys
+        ownerless
     }
 
-    /// A task that is gone has undone its acquire behind this batch, unless the batch was sent a second
-    /// time after that, because the server did not know the script: then nobody else would, for a while.
+    /// Releases the grant of a dropped task. The task has undone its acquire behind this batch, unless the
+    /// batch was sent a second time after that, because the server did not know the script.
     async fn give_back(&self, acquire: &Acquire) {
         let (lock, queue) = (
             self.names.lock(&acquire.key),
@@ -126,25 +133,25 @@ impl Departure {
         let keys = [lock.as_str(), self.names.only_mark(), queue.as_str()];
         let token = acquire.token.text();
         let arguments = [token.as_str(), "", self.names.channels(), ""];
-        // Unanswered, it is left to the keeper, which undoes such an acquire once more later on.
+        // If it is not answered, the keeper undoes the acquire once more later.
         let _ = RELEASE.run(&self.connection, &keys, &arguments).await;
     }
 }
 
-impl Drop for Departure {
-    /// The runtime has ended before the answer: whoever waits elsewhere is told.
+impl Drop for BatchFlush {
+    /// The runtime has ended before the answer: tasks elsewhere are told.
     fn drop(&mut self) {
-        let mut places = lock(&self.tick.0);
-        places.departed = true;
+        let mut entries = lock(&self.batch.0);
+        entries.closed = true;
         let mut wakers = Vec::new();
-        for place in &mut places.taken {
-            if let State::Waiting(waker) = &mut place.state {
+        for entry in &mut entries.taken {
+            if let EntryState::Waiting(waker) = &mut entry.state {
                 wakers.extend(waker.take());
                 let failure = Failure::unanswered("the runtime that carried a question has ended");
-                place.state = State::Answered(Err(Trouble::Failed(failure)));
+                entry.state = EntryState::Answered(Err(Trouble::Failed(failure)));
             }
         }
-        drop(places);
+        drop(entries);
         for waker in wakers {
             waker.wake();
         }
@@ -152,18 +159,23 @@ impl Drop for Departure {
 }
 
 /// See `batch.lua`.
-fn command(names: &Keyspace, places: &Places, releases: &[usize], acquires: &[usize]) -> Cmd {
+fn command(
+    names: &Keyspace,
+    entries: &BatchEntries,
+    releases: &[usize],
+    acquires: &[usize],
+) -> Cmd {
     let releases = releases
         .iter()
-        .filter_map(|&index| match &places.taken[index].item {
-            Item::Release(release) => Some(release),
-            Item::Acquire(_) => None,
+        .filter_map(|&index| match &entries.taken[index].item {
+            BatchItem::Release(release) => Some(release),
+            BatchItem::Acquire(_) => None,
         });
     let acquires = acquires
         .iter()
-        .filter_map(|&index| match &places.taken[index].item {
-            Item::Acquire(acquire) => Some(acquire),
-            Item::Release(_) => None,
+        .filter_map(|&index| match &entries.taken[index].item {
+            BatchItem::Acquire(acquire) => Some(acquire),
+            BatchItem::Release(_) => None,
         });
     let (many, more) = (releases.clone().count(), acquires.clone().count());
     let keys = 1 + 2 * many + more;
@@ -194,7 +206,7 @@ fn command(names: &Keyspace, places: &Places, releases: &[usize], acquires: &[us
     command
 }
 
-/// One number if all are alike, all of them otherwise.
+/// One number if all are equal, otherwise all of them.
 fn one_or_each(numbers: impl Iterator<Item = u64> + Clone) -> String {
     let mut others = numbers.clone();
     let first = others.next();

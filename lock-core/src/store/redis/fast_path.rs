@@ -2,7 +2,7 @@
 
 use redis::{Cmd, Pipeline};
 
-use super::batch::{Item, Ride, is_alone};
+use super::batch::{BatchItem, BatchRequest, is_alone};
 use super::connection::Connection;
 use super::reply::{acquired_in_batch, has_more};
 use super::scripts::Lua;
@@ -15,7 +15,7 @@ use crate::store::{Operation, Outcome, Release};
 /// What is asked in the usual case, before it is sent.
 pub(super) enum Quick {
     /// With others, in one script.
-    Together(Ride),
+    Together(BatchRequest),
     /// By itself, a first attempt.
     First(Pipeline),
     /// By itself.
@@ -28,17 +28,19 @@ impl RedisStore {
         match operation {
             Operation::Acquire(acquire) if acquire.is_first() => {
                 if on.is_busy()
-                    && let Some(ride) = on.ride(&self.names, Item::Acquire(acquire.clone()))
+                    && let Some(request) =
+                        on.batched(&self.names, BatchItem::Acquire(acquire.clone()))
                 {
-                    return Some(Quick::Together(ride));
+                    return Some(Quick::Together(request));
                 }
                 Some(Quick::First(self.first_attempt(acquire)))
             }
             Operation::Release(release) => {
                 if on.is_busy()
-                    && let Some(ride) = on.ride(&self.names, Item::Release(release.clone()))
+                    && let Some(request) =
+                        on.batched(&self.names, BatchItem::Release(release.clone()))
                 {
-                    return Some(Quick::Together(ride));
+                    return Some(Quick::Together(request));
                 }
                 let script = self.scripts.release;
                 let command = self.releasing(script, release);
@@ -56,7 +58,7 @@ impl RedisStore {
         on: &Connection,
     ) -> Result<Outcome, Trouble> {
         let answer = match quick {
-            Quick::Together(ride) => ride.await?,
+            Quick::Together(request) => request.await?,
             Quick::First(commands) => {
                 let Operation::Acquire(acquire) = operation else {
                     unreachable!("nothing else is a first attempt")
@@ -71,13 +73,11 @@ impl RedisStore {
         if let Operation::Release(release) = operation
             && has_more(&answer)
         {
-            return Ok(
-                Box::pin(self.go_on_giving_back(release, ReleaseKind::Free, answer, on)).await,
-            );
+            return Ok(Box::pin(self.release_rest(release, ReleaseKind::Free, answer, on)).await);
         }
         Ok(match operation {
             Operation::Acquire(_) => acquired_in_batch(&answer),
-            Operation::Release(release) => self.given_back(release, ReleaseKind::Free, &answer),
+            Operation::Release(release) => self.released(release, ReleaseKind::Free, &answer),
             _ => unreachable!("nothing else is asked in short"),
         })
     }
@@ -90,7 +90,7 @@ impl RedisStore {
     ) -> Result<Outcome, Trouble> {
         match operation {
             Operation::Acquire(acquire) => self.acquire_by_script(acquire, on).await,
-            Operation::Release(release) => self.give_back(release, ReleaseKind::Free, on).await,
+            Operation::Release(release) => self.end_lease(release, ReleaseKind::Free, on).await,
             _ => unreachable!("nothing else is asked in short"),
         }
     }

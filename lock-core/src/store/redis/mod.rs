@@ -1,5 +1,15 @@
-//! Locks on Redis: on one server, on the master that sentinels know, or on a cluster. All that the kit
-//! knows of Redis is in this folder and in `scripts/`.
+//! Locks on Redis: on one server, on the master that sentinels name, or on a cluster. All knowledge of Redis is
+//! in this folder and in `scripts/`.
+//!
+//! A waiter that is refused enters the queue of the key. The release's script hands the lock off: it sets the
+//! key to the first waiter's token, for its *grant* (two seconds, or its ttl if that is shorter), and pushes it
+//! the fencing token and the grant's end. So a hand-over needs no second question and has no race. A push
+//! without receivers shows that the process is gone, and the next waiter gets the lock. The waiter's deadline
+//! comes from the server's clock in its last refusal: see [`Anchor`](crate::lease::deadline::Anchor).
+//!
+//! If a lock is deleted by hand, its owner notices at its next renewal, and hands the free key to the first
+//! waiter. If the owner is dead, or only the queue was deleted, no client can know. The waiters ask when the
+//! lease would have ended, after 30 s at most.
 
 mod audit;
 mod batch;
@@ -70,9 +80,9 @@ pub(crate) struct RedisStore {
     scripts: &'static Scripts,
     connections: Connections,
     keeper: Arc<KeeperConnection>,
-    /// Where the locks are written that replicas have to acknowledge, if they do.
+    /// The connections of locks that replicas acknowledge, if they do.
     replicas: Option<Replicas>,
-    /// That on which the keeper's thread runs.
+    /// The runtime of the keeper's thread.
     keeper_runtime: SetOnce<Handle>,
     /// How long an operation looks for a server that can serve it.
     patience: Duration,
@@ -111,12 +121,12 @@ impl RedisStore {
             scripts,
             topology,
             keeper_runtime: SetOnce::new(),
-            // The caller gives up after twice as long, and then cannot say why.
+            // The caller gives up after twice as long, and could not say why.
             patience: settings.operation_timeout / 2,
         }))
     }
 
-    /// The link that is there: also of another runtime, on which the keeper undoes.
+    /// Returns the open connection of a lane. The keeper undoes on another runtime's connection too.
     fn open_connection(&self, lane: Lane, node: ServerId) -> Option<Connection> {
         match (lane.channel(), lane.runtime()) {
             (ACKNOWLEDGED, runtime) => self.replicas.as_ref()?.open_connection(runtime, node),
@@ -169,11 +179,11 @@ impl RedisStore {
         match operation {
             Operation::Acquire(acquire) => self.acquire_by_script(acquire, on).await,
             Operation::Extend(extensions) => self.extend(extensions, on).await,
-            Operation::Release(release) => self.give_back(release, ReleaseKind::Free, on).await,
-            Operation::Vacate(release) => self.give_back(release, ReleaseKind::Vacate, on).await,
-            Operation::Leave(release) => self.give_back(release, ReleaseKind::Leave, on).await,
+            Operation::Release(release) => self.end_lease(release, ReleaseKind::Free, on).await,
+            Operation::Vacate(release) => self.end_lease(release, ReleaseKind::Vacate, on).await,
+            Operation::Leave(release) => self.end_lease(release, ReleaseKind::Leave, on).await,
             Operation::Cool(release, cooldown) => {
-                self.give_back(release, ReleaseKind::Cool(*cooldown), on)
+                self.end_lease(release, ReleaseKind::Cool(*cooldown), on)
                     .await
             }
             Operation::Vote(vote) => self.vote(vote, on).await,
@@ -198,20 +208,20 @@ impl RedisStore {
         Ok(reply::extended(&answer))
     }
 
-    async fn give_back(
+    async fn end_lease(
         &self,
         release: &Release,
         ending: ReleaseKind,
         on: &Connection,
     ) -> Result<Outcome, Trouble> {
-        let answer = self.ask_back(release, ending, on).await?;
+        let answer = self.send_release(release, ending, on).await?;
         if reply::has_more(&answer) {
-            return Ok(Box::pin(self.go_on_giving_back(release, ending, answer, on)).await);
+            return Ok(Box::pin(self.release_rest(release, ending, answer, on)).await);
         }
-        Ok(self.given_back(release, ending, &answer))
+        Ok(self.released(release, ending, &answer))
     }
 
-    async fn ask_back(
+    async fn send_release(
         &self,
         release: &Release,
         ending: ReleaseKind,
@@ -232,9 +242,9 @@ impl RedisStore {
         script.ask(on, command).await
     }
 
-    /// The lease has ended as `answer` says, and the queue held more dead waiters than one call removes: calls
-    /// until a living one is told, or none is left.
-    async fn go_on_giving_back(
+    /// Repeats a release until a living waiter is notified, or none is left. The lease has ended as `answer`
+    /// says, and the queue held more dead waiters than one call removes.
+    async fn release_rest(
         &self,
         release: &Release,
         ending: ReleaseKind,
@@ -248,9 +258,9 @@ impl RedisStore {
         };
         let mut answer = answer;
         while reply::has_more(&answer) {
-            match self.ask_back(release, ending, on).await {
+            match self.send_release(release, ending, on).await {
                 Ok(next) => answer = next,
-                // The lease has ended all the same: the keeper asks for the rest.
+                // The lease has ended all the same, and the keeper asks for the rest.
                 Err(_) => {
                     self.handed_off
                         .note_unserved(release, ending.keeps_the_key_for());
@@ -258,12 +268,12 @@ impl RedisStore {
                 }
             }
         }
-        self.given_back(release, ending, &answer);
+        self.released(release, ending, &answer);
         outcome
     }
 
-    fn given_back(&self, release: &Release, ending: ReleaseKind, answer: &Value) -> Outcome {
-        if reply::was_given(answer) {
+    fn released(&self, release: &Release, ending: ReleaseKind, answer: &Value) -> Outcome {
+        if reply::was_handed_off(answer) {
             self.handed_off.note(release);
         } else if reply::left_waiters(answer) {
             self.handed_off
@@ -273,7 +283,7 @@ impl RedisStore {
     }
 }
 
-/// How a token is done with.
+/// How a lease ends.
 #[derive(Clone, Copy)]
 enum ReleaseKind {
     Free,
@@ -293,8 +303,8 @@ impl ReleaseKind {
     }
 }
 
-/// For how long a waiter is given a key before it has said a word: what it costs the others if it is
-/// stopped or has died. In milliseconds, as it stands in the queue beside the token.
+/// The grant in milliseconds, as in the queue's entry: for how long a waiter gets a key before it answers. A
+/// stopped or dead waiter costs the others that long.
 fn grant(ttl: Duration) -> String {
     grant_in_millis(ttl).to_string()
 }
@@ -331,7 +341,7 @@ impl Store for RedisStore {
     }
 
     fn background(self: Arc<Self>, events: Events) -> BoxFuture<'static, ()> {
-        // In a cluster waiters are told wherever their manager listens, and only there.
+        // In a cluster waiters are notified wherever their manager listens, and only there.
         if !self.topology.is_cluster() {
             self.connections.listen(events.clone());
         }
@@ -405,7 +415,7 @@ impl Store for RedisStore {
 
     fn limits(&self) -> Limits {
         Limits {
-            // The sockets give up by then, and with them what was sent.
+            // The sockets give up by then, and their unsent bytes are lost.
             late_duplicate: connection::UNACKNOWLEDGED + Duration::from_secs(1),
             ..Limits::default()
         }

@@ -109,7 +109,7 @@ fn millis(left: i64) -> Option<Duration> {
 }
 
 /// Whether a release has given the key to a waiter.
-pub(super) fn was_given(answer: &Value) -> bool {
+pub(super) fn was_handed_off(answer: &Value) -> bool {
     matches!(answer, Value::Int(3 | 4))
 }
 

@@ -1,4 +1,7 @@
 //! The Lua scripts: each by its hash, and whole where the server does not know it yet.
+//!
+//! A release is a script that begins with a short part, for a key without waiters, or with a waiter that asked
+//! a moment ago. It spares the server the making of the functions of the rest.
 
 use std::io::Write;
 use std::sync::LazyLock;
@@ -70,12 +73,12 @@ script!(
 script!(COOL_ON_A_NODE, "cluster.lua", "common.lua", "cool.lua");
 script!(VACATE_ON_A_NODE, "cluster.lua", "common.lua", "vacate.lua");
 
-// About one key each, for a lock whose keys are on their way to another node.
+// About one key each, for a lock whose slot is moving.
 script!(FREE, "delete_owned.lua");
 script!(RAISE, "raise.lua");
 script!(TELL, "cluster.lua", "common.lua", "notify.lua");
 
-/// The scripts about one lock and what belongs to it.
+/// The scripts about one lock and its companion keys.
 pub(super) struct Scripts {
     pub(super) acquire: &'static LazyLock<Lua>,
     pub(super) release: &'static LazyLock<Lua>,
@@ -108,8 +111,8 @@ impl Lua {
         Self { source, hash }
     }
 
-    /// The command that runs it on a server that knows it, but for `keys` keys and so many arguments,
-    /// of so many bytes, which are to be added.
+    /// The command that runs the script on a server that knows it. The caller adds the `keys` keys and the
+    /// arguments, which together have so many bytes.
     pub(super) fn command(&self, keys: usize, arguments: usize, bytes: usize) -> Cmd {
         self.opened("EVALSHA", &self.hash, keys, arguments, bytes)
     }
@@ -131,7 +134,7 @@ impl Lua {
         command
     }
 
-    /// The command that runs it on any server.
+    /// The command that runs the script on any server.
     pub(super) fn whole(&self, keys: &[&str], arguments: &[&str]) -> Cmd {
         let mut command = redis::cmd("EVAL");
         command.arg(self.source).arg(keys.len());
@@ -150,16 +153,17 @@ impl Lua {
         self.ask(on, self.known(keys, arguments)).await
     }
 
-    /// Sends a command of this script. One round trip; two, the first time a server sees the script.
+    /// Sends a command of this script. One round trip, and a second one when a server sees the script for the
+    /// first time.
     pub(super) async fn ask(&self, on: &Connection, known: Cmd) -> Result<Value, Trouble> {
         match on.send(&known).await {
-            // Boxed, as the other ways that are rarely taken: the usual way stays small.
+            // Boxed, as all rare cases, so that the usual future stays small.
             Err(Trouble::NoScript) => Box::pin(self.ask_whole(on, &known)).await,
             answer => answer,
         }
     }
 
-    /// Makes the script known to the server, so that nobody has to send it whole later.
+    /// Loads the script into the server, so that no later command has to send it whole.
     pub(super) async fn load(&self, on: &Connection) -> Result<(), Trouble> {
         let load = redis::cmd("SCRIPT").arg("LOAD").arg(self.source).take();
         on.send(&load).await.map(drop)
@@ -180,7 +184,7 @@ impl Lua {
     }
 }
 
-/// Adds an argument that is made of several pieces, without putting them together elsewhere before.
+/// Adds an argument that is made of several pieces, without joining them elsewhere first.
 pub(super) fn push(command: &mut Cmd, pieces: &[&str]) {
     let mut argument = command.writer_for_next_arg();
     for piece in pieces {
