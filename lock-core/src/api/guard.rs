@@ -29,6 +29,8 @@ use crate::store::{Lane, Outcome, Released};
 pub struct LockGuard {
     handle: LockHandle,
     /// The request's cooldown, which a release applies and a drop does not.
+    ///
+    /// A cooldown is for work that was done. A release says so, and a drop does not.
     cooldown_millis: u32,
     /// The span `lock.hold`, if it is enabled. It is boxed, because a process may hold very many
     /// guards.

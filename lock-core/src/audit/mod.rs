@@ -1,4 +1,7 @@
 //! Finds settings of servers that endanger locks.
+//!
+//! A finding is a warning and not an error, because each of these settings is right for some service. A
+//! setting that the server does not tell is not judged.
 
 mod clocks;
 mod judge;
