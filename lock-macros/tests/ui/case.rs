@@ -1,10 +1,14 @@
 //! A case: a program that is wrong in one way, what is said about it, and the program put right.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 pub(crate) struct Case {
     /// `macros/ttl_has_no_unit`
     pub(crate) name: String,
+    path: PathBuf,
     pub(crate) source: String,
     /// What is wrong, in words.
     pub(crate) cause: String,
@@ -25,6 +29,21 @@ impl Case {
         ["macros", "compiler"].into_iter().flat_map(set).collect()
     }
 
+    /// The name of its program.
+    pub(crate) fn program(&self) -> String {
+        self.name.replace('/', "-")
+    }
+
+    /// Whether the compiler words the error, and not the macros.
+    pub(crate) fn is_of_the_compiler(&self) -> bool {
+        self.name.starts_with("compiler/")
+    }
+
+    /// Replaces the output in the file beside the source.
+    pub(crate) fn write_output(&self, output: &str) {
+        fs::write(self.path.with_extension("stderr"), output).expect("the output can be written");
+    }
+
     /// The line and the column that the output points at.
     pub(crate) fn place(&self) -> (usize, usize) {
         let place = self
@@ -41,8 +60,8 @@ impl Case {
 
     fn read(name: String, path: &Path) -> Case {
         let source = fs::read_to_string(path).expect("a case can be read");
-        let output = fs::read_to_string(path.with_extension("stderr"))
-            .unwrap_or_else(|error| panic!("{name} has no output: {error}"));
+        // A new case has none yet.
+        let output = fs::read_to_string(path.with_extension("stderr")).unwrap_or_default();
         let mut head = source.lines().map(|line| line.strip_prefix("//! "));
         let [cause, advice] = [head.next(), head.next()].map(|line| {
             line.flatten()
@@ -69,6 +88,7 @@ impl Case {
         assert!(!wrong.is_empty(), "{name} marks no line to replace");
         Case {
             name,
+            path: path.to_owned(),
             cause,
             advice,
             wrong,

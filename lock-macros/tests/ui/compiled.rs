@@ -1,34 +1,42 @@
 //! What is true of the errors with every compiler: how many there are, and where. And that what is to
 //! be written instead compiles.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, sync::LazyLock};
 
 use serde_json::Value;
 
 use crate::{
     case::Case,
-    project::{Project, primary},
+    project::{Project, Said, primary},
 };
 
 /// The program of all the corrections.
 const INSTEAD: &str = "instead";
 
-pub(crate) fn check(cases: &[Case]) {
+/// The compiler's messages about every case. The tests that read them share one compilation.
+pub(crate) fn said() -> &'static Said {
+    static SAID: LazyLock<Said> = LazyLock::new(|| compile(&Case::all()));
+    &SAID
+}
+
+fn compile(cases: &[Case]) -> Said {
     let mut project = Project::new("misuses");
     let mut instead = String::from(
         "#![allow(dead_code, unused_variables)]\n#![deny(warnings)]\n\nfn main() {}\n",
     );
     for case in cases {
-        project.add(&program(case), &case.source);
-        let module = program(case).replace('-', "_");
+        project.add(&case.program(), &case.source);
+        let module = case.program().replace('-', "_");
         let _ = write!(instead, "\nmod {module} {{\n{}}}\n", case.fixed);
     }
     project.add(INSTEAD, &instead);
-    let said = project.run("check");
+    project.run("check")
+}
 
+pub(crate) fn check(cases: &[Case], said: &Said) {
     let mut problems = String::new();
     for case in cases {
-        let said = &said[&program(case)];
+        let said = &said[&case.program()];
         if let Err(problem) = check_case(case, said) {
             let _ = writeln!(problems, "{}: {problem}\n{}", case.name, shown(said));
         }
@@ -89,8 +97,4 @@ fn shown(said: &[Value]) -> String {
     said.iter()
         .filter_map(|said| said["rendered"].as_str())
         .collect()
-}
-
-fn program(case: &Case) -> String {
-    case.name.replace('/', "-")
 }

@@ -5,10 +5,10 @@
 //! the lines to replace: `// instead: …` stands above each. After a change,
 //!
 //! ```sh
-//! TRYBUILD=overwrite cargo test -p lock-macros --test ui
+//! OVERWRITE=1 cargo test -p lock-macros --test ui
 //! ```
 //!
-//! writes the outputs and the page of the documentation that is made from them anew.
+//! rewrites the outputs, and the page of the documentation that is made from them.
 
 mod case;
 mod compiled;
@@ -19,15 +19,20 @@ mod texts;
 
 use case::Case;
 
+/// Returns whether the tests rewrite the outputs and the page.
+fn overwrites() -> bool {
+    std::env::var_os("OVERWRITE").is_some()
+}
+
 #[test]
 fn every_misuse_says_what_to_write_and_the_page_says_it_too() {
-    texts::check();
+    texts::check(&Case::all(), compiled::said());
     page::check(&Case::all());
 }
 
 #[test]
 fn every_misuse_is_one_error_at_its_place_and_what_to_write_instead_compiles() {
-    compiled::check(&Case::all());
+    compiled::check(&Case::all(), compiled::said());
 }
 
 #[test]

@@ -17,14 +17,14 @@ pub(crate) fn check(cases: &[Case]) {
     let page = page(cases);
     let path =
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../lock-core/src/docs/attribute_errors.md");
-    if std::env::var_os("TRYBUILD").is_some_and(|value| value == "overwrite") {
+    if crate::overwrites() {
         fs::write(&path, &page).expect("the page can be written");
     }
     let written = fs::read_to_string(&path).unwrap_or_default();
     assert!(
         written == page,
         "lock-core/src/docs/attribute_errors.md is not what the cases say any more; write it anew with\n\
-         TRYBUILD=overwrite cargo test -p lock-macros --test ui"
+         OVERWRITE=1 cargo test -p lock-macros --test ui"
     );
 }
 
