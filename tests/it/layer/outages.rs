@@ -7,7 +7,7 @@ use lock_tests::{Answer, FakeServer, RedisServer, needs, wait};
 
 use super::client::VERSIONS;
 use super::client::Version::{Http1, Http2};
-use super::{BOUNDED, Gate, Server, assert_unavailable, click, layer, nothing_is_left, server_on};
+use super::{BOUNDED, Gate, Server, assert_unavailable, click, hasty_layer, nothing_is_left};
 
 #[tokio::test]
 async fn a_redis_that_gives_no_usable_answer_is_a_503_in_time() {
@@ -23,7 +23,7 @@ async fn a_redis_that_gives_no_usable_answer_is_a_503_in_time() {
         ] {
             let gate = Gate::open();
             let locks = LockManager::connect_lazy(&redis.url()).expect("a URL");
-            let server = Server::start(locks.clone(), layer(&locks), &gate).await;
+            let server = Server::start(locks.clone(), hasty_layer(&locks), &gate).await;
             let start = Instant::now();
             // The first click opens the connection, and the second one uses the same
             // connection.
@@ -47,7 +47,7 @@ async fn without_a_redis_each_click_is_a_503_and_a_redis_that_starts_serves() {
     redis.kill();
     let gate = Gate::open();
     let locks = LockManager::connect_lazy(&redis.url()).expect("a URL");
-    let server = Server::start(locks.clone(), layer(&locks), &gate).await;
+    let server = Server::start(locks.clone(), hasty_layer(&locks), &gate).await;
     assert_unavailable(&click(&server, "42").await);
     redis.start_again();
     wait::eventually("the server serves clicks", async || {
@@ -59,12 +59,18 @@ async fn without_a_redis_each_click_is_a_503_and_a_redis_that_starts_serves() {
     nothing_is_left(&redis, &[&server]).await;
 }
 
+/// Starts a server whose layer has the default time limits.
+async fn hasty_server_on(redis: &RedisServer, gate: &Gate) -> Server {
+    let locks = LockManager::connect(&redis.url()).await.expect("a manager");
+    Server::start(locks.clone(), hasty_layer(&locks), gate).await
+}
+
 #[tokio::test]
 async fn with_a_stopped_redis_each_click_is_a_503_and_no_key_is_left_when_redis_continues() {
     needs!(redis);
     let redis = RedisServer::start();
     let gate = Gate::open();
-    let server = server_on(&redis, &gate).await;
+    let server = hasty_server_on(&redis, &gate).await;
     assert_eq!(click(&server, "warm").await.status, 201);
     redis.stop();
     for (user, version) in [("42", Http1), ("42", Http2), ("43", Http2)] {
@@ -89,7 +95,7 @@ async fn a_redis_that_stops_while_the_handler_runs_does_not_hold_its_answer_back
     for version in VERSIONS {
         let redis = RedisServer::start();
         let gate = Gate::closed();
-        let server = server_on(&redis, &gate).await;
+        let server = hasty_server_on(&redis, &gate).await;
         let (order, ()) = tokio::join!(version.click(&server, "42"), async {
             gate.entered(1).await;
             redis.stop();
@@ -109,7 +115,7 @@ async fn a_redis_that_dies_while_the_handler_runs_does_not_hold_its_answer_back(
     needs!(redis);
     let redis = RedisServer::start();
     let gate = Gate::closed();
-    let server = server_on(&redis, &gate).await;
+    let server = hasty_server_on(&redis, &gate).await;
     let mut click = std::pin::pin!(Http2.click(&server, "42"));
     tokio::select! {
         early = &mut click => panic!("{early:?}"),

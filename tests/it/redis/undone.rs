@@ -157,11 +157,15 @@ async fn a_late_request_of_an_old_connection_is_undone_after_a_loss_too() {
     drop(guard);
     // The release of the lost lease is answered, and undoes nothing that arrives later.
     assert!(locks.drain(wait::PATIENCE).await.is_complete());
+    // The client undoes the late request once it reads the reply, so the test holds the reply until it has seen the
+    // key.
+    proxy.set(Direction::Replies, Flow::Hold);
     proxy.thaw();
     wait::eventually("the first request arrives late", async || {
         server.get("lockkit:k").is_some()
     })
     .await;
+    proxy.pass();
     let mut left = ttl;
     wait::eventually("the late request is undone", async || {
         left = server.time_to_live("lockkit:k").unwrap_or(left);
