@@ -101,8 +101,8 @@ pub(crate) trait Store: Debug + Send + Sync {
     }
 
     /// Says how late a duplicate may arrive and how long an outage is waited out.
-    fn limits(&self) -> Limits {
-        Limits::default()
+    fn limits(&self) -> StoreLimits {
+        StoreLimits::default()
     }
 
     /// Counts the servers that hold the lease.
@@ -113,7 +113,7 @@ pub(crate) trait Store: Debug + Send + Sync {
 
 /// The times that depend on the kind of store.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct StoreLimits {
     /// A command that was sent and not answered has arrived by then, or never will. An acquire that may
     /// arrive late is undone once more after this time.
     pub(crate) late_duplicate: Duration,
@@ -121,7 +121,7 @@ pub(crate) struct Limits {
     pub(crate) outage: Duration,
 }
 
-impl Default for Limits {
+impl Default for StoreLimits {
     fn default() -> Self {
         Self {
             late_duplicate: Duration::from_secs(6),

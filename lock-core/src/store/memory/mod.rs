@@ -14,7 +14,7 @@ use std::time::Duration;
 
 #[cfg(feature = "test-util")]
 use self::state::Owner;
-use self::state::{State, Wake};
+use self::state::{MemoryState, Wake};
 use super::{BoxFuture, Events, Failure, Lane, Operation, Outcome, Store};
 use crate::base::clock::Clock;
 use crate::base::sync::lock;
@@ -23,7 +23,7 @@ use crate::base::token::Address;
 /// A store of one manager (`memory:`), or one that the process shares by name (`memory:name`).
 pub(crate) struct MemoryStore {
     clock: Clock,
-    state: Mutex<State>,
+    state: Mutex<MemoryState>,
     /// Set by a test: the store answers no operation.
     #[cfg(feature = "test-util")]
     hung: tokio::sync::watch::Sender<bool>,

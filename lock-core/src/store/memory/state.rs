@@ -20,8 +20,8 @@ use crate::store::{
 const TURN: Duration = Duration::from_millis(5);
 
 #[derive(Default)]
-pub(super) struct State {
-    keys: HashMap<Arc<str>, Entry>,
+pub(super) struct MemoryState {
+    keys: HashMap<Arc<str>, StoredKey>,
     /// Tokens of waiters by key, in the order of arrival.
     queues: HashMap<Arc<str>, VecDeque<Token>>,
     /// The highest fencing token given.
@@ -36,7 +36,7 @@ pub(super) struct State {
     pub(super) fault: Option<Failure>,
 }
 
-struct Entry {
+struct StoredKey {
     owner: Owner,
     expires: Moment,
 }
@@ -69,7 +69,7 @@ impl Owner {
 /// An event to report once the lock is released.
 pub(super) type Wake = Option<(Events, Event)>;
 
-impl State {
+impl MemoryState {
     pub(super) fn acquire(
         &mut self,
         acquire: &Acquire,
@@ -212,7 +212,8 @@ impl State {
 
     /// Sets the key, whatever it holds.
     pub(super) fn set(&mut self, key: &Arc<str>, owner: Owner, expires: Moment) {
-        self.keys.insert(Arc::clone(key), Entry { owner, expires });
+        self.keys
+            .insert(Arc::clone(key), StoredKey { owner, expires });
     }
 
     /// Deletes the key, whatever it holds.
@@ -226,7 +227,7 @@ impl State {
     #[cfg(feature = "test-util")]
     pub(super) fn counts(&self, now: Moment) -> (usize, usize) {
         let taken =
-            |entry: &&Entry| entry.expires > now && !matches!(entry.owner, Owner::Promised(_));
+            |entry: &&StoredKey| entry.expires > now && !matches!(entry.owner, Owner::Promised(_));
         let waiting = self.queues.values().map(VecDeque::len).sum();
         (self.keys.values().filter(taken).count(), waiting)
     }
@@ -360,7 +361,7 @@ mod tests {
         };
         // Found by the next acquire of the same key, or by a sweep.
         for others in [0, 200] {
-            let mut state = State::default();
+            let mut state = MemoryState::default();
             let first = fence(&state.acquire(&ask("k"), start, 5_000).0);
             // The clock of the fencing tokens has stood still.
             let later = start + ttl;
@@ -376,7 +377,7 @@ mod tests {
     fn a_clock_that_was_too_far_in_the_future_leaves_no_mark_behind() {
         let now = Moment(1_000_000_000);
         let tokens = TokenSource::new(Address::random());
-        let mut state = State::default();
+        let mut state = MemoryState::default();
         let mut ask = |key: &str, unix_micros| {
             let acquire = Acquire {
                 key: key.into(),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::state::{Owner, State, Wake};
+use super::state::{MemoryState, Owner, Wake};
 use crate::base::clock::{Moment, ServerTime};
 use crate::base::token::Token;
 use crate::lease::Refusal;
@@ -21,7 +21,7 @@ pub(super) struct Registers {
     name: Option<Token>,
 }
 
-impl State {
+impl MemoryState {
     pub(super) fn vote(
         &mut self,
         operation: VoteOperation,

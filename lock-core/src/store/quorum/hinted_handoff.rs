@@ -20,7 +20,7 @@ const MOST: usize = 100_000;
 
 pub(super) struct Hints {
     all: Mutex<Vec<Hint>>,
-    /// See [`Limits`](crate::store::Limits).
+    /// See [`StoreLimits`](crate::store::StoreLimits).
     late_duplicate: Duration,
 }
 

@@ -57,7 +57,9 @@ use self::bootstrap::Bootstrap;
 use self::leases::Leases;
 use self::node::{Census, Node};
 use self::proposal_number::ProposalNumbers;
-use super::{AcquireRoute, BoxFuture, Events, Failure, Lane, Limits, Operation, Outcome, Store};
+use super::{
+    AcquireRoute, BoxFuture, Events, Failure, Lane, Operation, Outcome, Store, StoreLimits,
+};
 use crate::audit::Finding;
 use crate::base::acks::Acks;
 use crate::base::error::Error;
@@ -225,9 +227,9 @@ impl Store for QuorumStore {
         }
     }
 
-    fn limits(&self) -> Limits {
+    fn limits(&self) -> StoreLimits {
         let nodes = self.quorum.nodes.iter().map(|node| node.store.limits());
-        nodes.fold(Limits::default(), |longest, node| Limits {
+        nodes.fold(StoreLimits::default(), |longest, node| StoreLimits {
             late_duplicate: longest.late_duplicate.max(node.late_duplicate),
             outage: longest.outage.max(node.outage),
         })

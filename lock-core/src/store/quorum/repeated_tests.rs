@@ -47,16 +47,16 @@ impl Between for Repeats {
     }
 }
 
-struct Scene {
+struct RepeatedVotes {
     nodes: [Arc<MemoryStore>; 3],
     odd: Arc<Repeats>,
     locks: LockManager,
     stranger: Token,
 }
 
-impl Scene {
+impl RepeatedVotes {
     /// `in_time`: the odd node answers before the others have decided.
-    async fn new(in_time: bool) -> Scene {
+    async fn new(in_time: bool) -> RepeatedVotes {
         let nodes: [Arc<MemoryStore>; 3] =
             std::array::from_fn(|_| MemoryStore::new(Clock::default()));
         let odd = Arc::new(Repeats {
@@ -69,7 +69,7 @@ impl Scene {
             Arc::clone(&nodes[1]) as _,
             Arc::clone(&nodes[2]) as _,
         ];
-        Scene {
+        RepeatedVotes {
             locks: manager_on(stores.into(), TTL).await,
             nodes,
             odd,
@@ -133,7 +133,7 @@ impl Scene {
 
 #[tokio::test]
 async fn a_first_proposal_that_arrives_after_the_release_is_undone() {
-    let scene = Scene::new(true).await;
+    let scene = RepeatedVotes::new(true).await;
     let guard = scene.locks.lock("k").acquire().await.expect("free");
     guard.release().await.expect("held");
     scene.the_first_copy_is_undone().await;
@@ -141,7 +141,7 @@ async fn a_first_proposal_that_arrives_after_the_release_is_undone() {
 
 #[tokio::test]
 async fn a_first_proposal_that_arrives_after_a_refusal_is_undone() {
-    let scene = Scene::new(true).await;
+    let scene = RepeatedVotes::new(true).await;
     scene.is_taken().await;
     scene.refuses().await;
     scene.is_given_back().await;
@@ -150,7 +150,7 @@ async fn a_first_proposal_that_arrives_after_a_refusal_is_undone() {
 
 #[tokio::test]
 async fn a_first_proposal_of_a_vote_that_came_late_is_undone() {
-    let scene = Scene::new(false).await;
+    let scene = RepeatedVotes::new(false).await;
     let guard = scene.locks.lock("k").acquire().await.expect("free");
     assert_eq!(guard.acks().granted(), 2);
     scene.odd.answers.send_replace(true);
@@ -163,7 +163,7 @@ async fn a_first_proposal_of_a_vote_that_came_late_is_undone() {
 
 #[tokio::test]
 async fn a_first_proposal_of_a_refusal_that_came_late_is_undone() {
-    let scene = Scene::new(false).await;
+    let scene = RepeatedVotes::new(false).await;
     scene.is_taken().await;
     scene.refuses().await;
     scene.odd.answers.send_replace(true);
@@ -178,7 +178,7 @@ async fn a_first_proposal_of_a_refusal_that_came_late_is_undone() {
 
 #[tokio::test]
 async fn a_first_proposal_that_one_node_refused_late_is_undone() {
-    let scene = Scene::new(false).await;
+    let scene = RepeatedVotes::new(false).await;
     assert!(take(&scene.nodes[0], scene.stranger).await);
     let guard = scene.locks.lock("k").acquire().await.expect("two of three");
     scene.odd.answers.send_replace(true);

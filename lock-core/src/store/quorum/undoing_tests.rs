@@ -17,7 +17,7 @@ use crate::store::{Failure, Lane, MemoryStore, Operation, Outcome, Release, Rele
 
 /// What becomes of the first undoing that is sent to a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Undoing {
+enum UndoDelivery {
     /// Its connection breaks: it is sent once more, and the first send is still on its way.
     Twice,
     /// It stays on its way.
@@ -29,7 +29,7 @@ enum Undoing {
 #[derive(Debug)]
 struct Odd {
     node: Arc<MemoryStore>,
-    undoing: Undoing,
+    undoing: UndoDelivery,
     late: Mutex<Option<Operation>>,
     met: Notify,
 }
@@ -51,10 +51,10 @@ impl Between for Odd {
         };
         self.met.notify_one();
         match self.undoing {
-            Undoing::Late => std::future::pending().await,
-            Undoing::Copied => self.node.execute(operation, lane).await,
-            Undoing::Twice if !first => self.node.execute(operation, lane).await,
-            Undoing::Twice => match self.node.execute(operation, lane).await {
+            UndoDelivery::Late => std::future::pending().await,
+            UndoDelivery::Copied => self.node.execute(operation, lane).await,
+            UndoDelivery::Twice if !first => self.node.execute(operation, lane).await,
+            UndoDelivery::Twice => match self.node.execute(operation, lane).await {
                 Outcome::Vote(VoteOutcome::Withdrawn {
                     released, notified, ..
                 }) => Outcome::Vote(VoteOutcome::Withdrawn {
@@ -88,7 +88,7 @@ async fn give_back(node: &Arc<MemoryStore>, token: Token) {
 }
 
 /// A lock that was granted by nodes 1 and 2, after an attempt in which node 0 had voted for it.
-struct Scene {
+struct LateNode {
     nodes: [Arc<MemoryStore>; 3],
     odd: Arc<Odd>,
     strangers: TokenSource,
@@ -96,7 +96,7 @@ struct Scene {
     _locks: LockManager,
 }
 
-async fn after_a_split(undoing: Undoing, ttl: Duration) -> Scene {
+async fn after_a_split(undoing: UndoDelivery, ttl: Duration) -> LateNode {
     let nodes: [Arc<MemoryStore>; 3] = std::array::from_fn(|_| MemoryStore::new(Clock::default()));
     let odd = Arc::new(Odd {
         node: Arc::clone(&nodes[0]),
@@ -120,7 +120,7 @@ async fn after_a_split(undoing: Undoing, ttl: Duration) -> Scene {
     give_back(&nodes[1], owners[0]).await;
     give_back(&nodes[2], owners[1]).await;
     let guard = waiter.await.expect("no panic").expect("free");
-    Scene {
+    LateNode {
         nodes,
         odd,
         strangers,
@@ -131,7 +131,7 @@ async fn after_a_split(undoing: Undoing, ttl: Duration) -> Scene {
 
 #[tokio::test]
 async fn a_vote_that_counts_is_not_undone_by_what_comes_late() {
-    let scene = after_a_split(Undoing::Twice, Duration::from_secs(60)).await;
+    let scene = after_a_split(UndoDelivery::Twice, Duration::from_secs(60)).await;
     let counted = scene.guard.acks().granted();
     scene.odd.what_is_late_arrives().await;
     let mut have = 0;
@@ -143,7 +143,7 @@ async fn a_vote_that_counts_is_not_undone_by_what_comes_late() {
 
 #[tokio::test]
 async fn a_copy_of_an_undoing_leaves_the_newer_vote_alone() {
-    let scene = after_a_split(Undoing::Copied, Duration::from_secs(60)).await;
+    let scene = after_a_split(UndoDelivery::Copied, Duration::from_secs(60)).await;
     let all = async {
         while scene.guard.acks().granted() < 3 {
             tokio::time::sleep(Duration::from_millis(2)).await;
@@ -164,7 +164,7 @@ async fn a_copy_of_an_undoing_leaves_the_newer_vote_alone() {
 
 #[tokio::test]
 async fn a_vote_that_is_still_to_be_undone_renews_nothing() {
-    let scene = after_a_split(Undoing::Late, Duration::from_millis(1_200)).await;
+    let scene = after_a_split(UndoDelivery::Late, Duration::from_millis(1_200)).await;
     // One of the two that have granted it is out: the other one and the old vote are no majority.
     let failure = Failure::refused("it is out");
     scene.nodes[1].set_fault(Some(failure));
@@ -178,7 +178,7 @@ async fn a_node_that_is_silent_keeps_no_others_vote() {
     let nodes: [Arc<MemoryStore>; 5] = std::array::from_fn(|_| MemoryStore::new(Clock::default()));
     let odd = Arc::new(Odd {
         node: Arc::clone(&nodes[0]),
-        undoing: Undoing::Late,
+        undoing: UndoDelivery::Late,
         late: Mutex::default(),
         met: Notify::new(),
     });

@@ -64,8 +64,8 @@ use self::send_error::Trouble;
 pub(crate) use self::topology::Servers;
 use self::topology::{ServerId, Topology};
 use super::{
-    AcquireRoute, BoxFuture, Events, Extension, Failure, Lane, Limits, Operation, Outcome,
-    Queueing, Release, ReleaseRoute, Store,
+    AcquireRoute, BoxFuture, Events, Extension, Failure, Lane, Operation, Outcome, Queueing,
+    Release, ReleaseRoute, Store, StoreLimits,
 };
 use crate::audit::Finding;
 use crate::base::error::Error;
@@ -413,11 +413,11 @@ impl Store for RedisStore {
         })
     }
 
-    fn limits(&self) -> Limits {
-        Limits {
+    fn limits(&self) -> StoreLimits {
+        StoreLimits {
             // The sockets give up by then, and their unsent bytes are lost.
             late_duplicate: connection::UNACKNOWLEDGED + Duration::from_secs(1),
-            ..Limits::default()
+            ..StoreLimits::default()
         }
     }
 }

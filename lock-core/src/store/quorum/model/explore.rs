@@ -5,30 +5,30 @@ use std::hash::BuildHasher;
 
 use foldhash::quality::FixedState;
 
-use super::steps::Step;
-use super::world::{Limits, World, Wrong};
+use super::steps::QuorumStep;
+use super::world::{QuorumBounds, QuorumViolation, QuorumWorld};
 use crate::model::seen::ByHash;
 
 /// What was found when there was nothing more to look at, or something was wrong.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct QuorumFound {
     pub(super) states: usize,
     /// The longest way to a state.
     pub(super) depth: usize,
-    pub(super) wrong: Option<(Wrong, Vec<Step>)>,
+    pub(super) wrong: Option<(QuorumViolation, Vec<QuorumStep>)>,
 }
 
 /// Where a state was come to from.
-type Seen = ByHash<u64>;
+type QuorumSeen = ByHash<u64>;
 
-fn print(world: &World) -> u64 {
+fn print(world: &QuorumWorld) -> u64 {
     FixedState::default().hash_one(world)
 }
 
 /// Looks at all states.
-pub(super) fn explore(limits: &Limits) -> Found {
-    let start = World::new(limits).canonical(limits);
-    let mut seen = Seen::default();
+pub(super) fn explore(limits: &QuorumBounds) -> QuorumFound {
+    let start = QuorumWorld::new(limits).canonical(limits);
+    let mut seen = QuorumSeen::default();
     seen.insert(print(&start), 0);
     let (mut layer, mut steps, mut depth) = (vec![start], Vec::new(), 0);
     loop {
@@ -48,7 +48,7 @@ pub(super) fn explore(limits: &Limits) -> Found {
                     }
                     Err(wrong) => {
                         let way = way_to(here, wrong, &seen, limits);
-                        return Found {
+                        return QuorumFound {
                             states: seen.len(),
                             depth: way.len(),
                             wrong: Some((wrong, way)),
@@ -58,7 +58,7 @@ pub(super) fn explore(limits: &Limits) -> Found {
             }
         }
         if next.is_empty() {
-            return Found {
+            return QuorumFound {
                 states: seen.len(),
                 depth,
                 wrong: None,
@@ -70,13 +70,18 @@ pub(super) fn explore(limits: &Limits) -> Found {
 }
 
 /// The steps to a state and what goes wrong there, with nodes and clients called the same all along.
-fn way_to(mut state: u64, wrong: Wrong, seen: &Seen, limits: &Limits) -> Vec<Step> {
+fn way_to(
+    mut state: u64,
+    wrong: QuorumViolation,
+    seen: &QuorumSeen,
+    limits: &QuorumBounds,
+) -> Vec<QuorumStep> {
     let mut prints = Vec::new();
     while state != 0 {
         prints.push(state);
         state = seen[&state];
     }
-    let mut world = World::new(limits);
+    let mut world = QuorumWorld::new(limits);
     let mut way = Vec::new();
     for print_of in prints.into_iter().rev().skip(1) {
         let (step, after) = taken(&world, limits)
@@ -93,7 +98,10 @@ fn way_to(mut state: u64, wrong: Wrong, seen: &Seen, limits: &Limits) -> Vec<Ste
     way
 }
 
-fn taken(world: &World, limits: &Limits) -> impl Iterator<Item = (Step, Result<World, Wrong>)> {
+fn taken(
+    world: &QuorumWorld,
+    limits: &QuorumBounds,
+) -> impl Iterator<Item = (QuorumStep, Result<QuorumWorld, QuorumViolation>)> {
     let mut steps = Vec::new();
     world.steps(limits, &mut steps);
     let (world, limits) = (*world, limits.clone());

@@ -14,7 +14,7 @@ pub(super) enum Rule {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum QuorumFault {
     // The node's side.
     /// A number that is equal to the register is accepted, whoever asks.
     AnEqualNumberIsAccepted,

@@ -1,13 +1,13 @@
 //! What the model is made to do wrong, it finds: for each fault the smallest world that shows it.
 
 use super::explore::explore;
-use super::fault::{Fault, Rule};
-use super::steps::Step;
-use super::world::{Limits, World, Wrong};
+use super::fault::{QuorumFault, Rule};
+use super::steps::QuorumStep;
+use super::world::{QuorumBounds, QuorumViolation, QuorumWorld};
 use super::worlds::{AHEAD, ASKING_AGAIN, ONCE, PLAIN, REJOINING, REPEATING};
 
 /// Looks until something is wrong, and says what, and by which steps.
-fn found(name: &str, limits: &Limits) -> (Wrong, Vec<Step>) {
+fn found(name: &str, limits: &QuorumBounds) -> (QuorumViolation, Vec<QuorumStep>) {
     let found = explore(limits);
     let Some((wrong, way)) = found.wrong else {
         panic!("{name} is not found in {} states", found.states);
@@ -20,20 +20,20 @@ fn found(name: &str, limits: &Limits) -> (Wrong, Vec<Step>) {
     (wrong, way)
 }
 
-fn is_not_higher(wrong: Wrong) -> bool {
-    matches!(wrong, Wrong::TokenNotHigher { .. })
+fn is_not_higher(wrong: QuorumViolation) -> bool {
+    matches!(wrong, QuorumViolation::TokenNotHigher { .. })
 }
 
-fn two_hold(wrong: Wrong) -> bool {
-    wrong == Wrong::TwoHold
+fn two_hold(wrong: QuorumViolation) -> bool {
+    wrong == QuorumViolation::TwoHold
 }
 
 macro_rules! found {
     ($($name:ident: $fault:ident, $wrong:ident, $world:expr;)+) => {$(
         #[test]
         fn $name() {
-            let limits = Limits {
-                fault: Some(Fault::$fault),
+            let limits = QuorumBounds {
+                fault: Some(QuorumFault::$fault),
                 ..$world
             };
             let (wrong, way) = found(stringify!($name), &limits);
@@ -42,7 +42,7 @@ macro_rules! found {
     )+};
 }
 
-const FORGETTING: Limits = Limits {
+const FORGETTING: QuorumBounds = QuorumBounds {
     restarts: true,
     ..ONCE
 };
@@ -50,28 +50,28 @@ const FORGETTING: Limits = Limits {
 found! {
     a_number_that_is_accepted_twice: AnEqualNumberIsAccepted, is_not_higher, ONCE;
     a_block_that_is_forgotten:
-        TheBlockIsForgotten, is_not_higher, Limits { guesses: AHEAD, ..ONCE };
+        TheBlockIsForgotten, is_not_higher, QuorumBounds { guesses: AHEAD, ..ONCE };
     a_second_number_that_is_not_recorded: NotRecordedAtTheSecondRound, is_not_higher, PLAIN;
     registers_that_are_lost_unnoticed: RegistersAreLost, is_not_higher, FORGETTING;
     a_node_that_came_back_empty_and_votes: AnEmptyNodeVotes, two_hold, FORGETTING;
     numbers_that_are_not_like_the_time: NumbersAreCounted, is_not_higher, FORGETTING;
     a_minority_that_is_enough: AMinorityIsEnough, two_hold, ONCE;
-    a_vote_that_counts_twice: AVoteCountsTwice, two_hold, Limits { copies: 1, ..ONCE };
+    a_vote_that_counts_twice: AVoteCountsTwice, two_hold, QuorumBounds { copies: 1, ..ONCE };
     an_answer_to_another_number: AnAnswerToAnotherNumber, is_not_higher, PLAIN;
     a_node_asked_again_before_its_vote_is_undone: AskedAgainBeforeItIsUndone, two_hold, ASKING_AGAIN;
     an_undoing_of_which_a_copy_is_late: UndoneWhenACopyIs, two_hold, ASKING_AGAIN;
     a_vote_that_is_renewed_and_then_undone: WhatIsBeingUndoneIsRenewed, two_hold, ASKING_AGAIN;
-    a_vote_undone_beside_a_question: UndoneBesideAQuestion, two_hold, Limits { rounds: 0, ..REPEATING };
-    a_vote_of_a_round_before: VotesOfARoundBeforeCount, two_hold, Limits { leases: [1, 1, 0], ..REPEATING };
+    a_vote_undone_beside_a_question: UndoneBesideAQuestion, two_hold, QuorumBounds { rounds: 0, ..REPEATING };
+    a_vote_of_a_round_before: VotesOfARoundBeforeCount, two_hold, QuorumBounds { leases: [1, 1, 0], ..REPEATING };
     a_lease_that_rejoins_beside_its_undoing:
-        RejoinsBesideAnUndoing, two_hold, Limits { rejoins: 1, ..ASKING_AGAIN };
+        RejoinsBesideAnUndoing, two_hold, QuorumBounds { rejoins: 1, ..ASKING_AGAIN };
     a_rejoining_lease_that_takes_the_key: ARejoiningLeaseTakesTheKey, two_hold, REJOINING;
     a_grant_after_the_deadline: GrantedAfterTheDeadline, two_hold, ONCE;
 }
 
 /// Prints what happens, step by step, with every node's number after it.
-fn tell(limits: &Limits, wrong: Wrong, way: &[Step]) {
-    let mut world = World::new(limits);
+fn tell(limits: &QuorumBounds, wrong: QuorumViolation, way: &[QuorumStep]) {
+    let mut world = QuorumWorld::new(limits);
     for step in way {
         match world.after(*step, limits) {
             Ok(after) => world = after,
@@ -89,7 +89,7 @@ fn tell(limits: &Limits, wrong: Wrong, way: &[Step]) {
 
 /// Why clients propose: the naive rule fails, with nothing going wrong at all.
 fn is_naive(rule: Rule, clocks: [u16; 3]) {
-    let limits = Limits {
+    let limits = QuorumBounds {
         rule,
         clocks,
         leases: [1, 1, 1],

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::node::{Answer, Node, Token};
+use super::node::{ModelNode, ModelToken, NodeAnswer};
 use super::worlds::PLAIN;
 use crate::base::clock::Clock;
 use crate::base::token::{Address, TokenSource};
@@ -16,7 +16,7 @@ const TTL: Duration = Duration::from_secs(60);
 const LONG: usize = 4;
 
 #[derive(Clone, Copy, Debug)]
-enum Asked {
+enum ModelQuestion {
     Propose(u16),
     Withdraw,
     SetAside(u16),
@@ -25,24 +25,28 @@ enum Asked {
 /// Equal, within a block, a block above, and one more than that.
 const NUMBERS: [u16; 4] = [100, 116, 132, 133];
 
-fn all_that_may_be_asked() -> Vec<(usize, Asked)> {
-    let numbers = NUMBERS.map(Asked::Propose).into_iter();
-    let others = [Asked::Withdraw, Asked::SetAside(120), Asked::SetAside(200)];
-    let asked: Vec<Asked> = numbers.chain(others).collect();
+fn all_that_may_be_asked() -> Vec<(usize, ModelQuestion)> {
+    let numbers = NUMBERS.map(ModelQuestion::Propose).into_iter();
+    let others = [
+        ModelQuestion::Withdraw,
+        ModelQuestion::SetAside(120),
+        ModelQuestion::SetAside(200),
+    ];
+    let asked: Vec<ModelQuestion> = numbers.chain(others).collect();
     let by = |client| asked.iter().map(move |asked| (client, *asked));
     (0..2).flat_map(by).collect()
 }
 
-fn of_the_model(node: &mut Node, client: usize, asked: Asked) -> String {
-    let token = Token::Current(u8::try_from(client).expect("small"));
+fn of_the_model(node: &mut ModelNode, client: usize, asked: ModelQuestion) -> String {
+    let token = ModelToken::Current(u8::try_from(client).expect("small"));
     match asked {
-        Asked::Propose(number) => format!("{:?}", node.propose(token, number, &PLAIN)),
-        Asked::Withdraw => {
+        ModelQuestion::Propose(number) => format!("{:?}", node.propose(token, number, &PLAIN)),
+        ModelQuestion::Withdraw => {
             let had = node.has(token);
             node.withdraw(token);
             format!("{had}")
         }
-        Asked::SetAside(number) => {
+        ModelQuestion::SetAside(number) => {
             node.set_aside(token, number);
             "set aside".to_owned()
         }
@@ -52,11 +56,11 @@ fn of_the_model(node: &mut Node, client: usize, asked: Asked) -> String {
 async fn of_the_store(
     node: &Arc<MemoryStore>,
     token: crate::base::token::Token,
-    asked: Asked,
+    asked: ModelQuestion,
 ) -> String {
     let key: Arc<str> = "k".into();
     let operation = match asked {
-        Asked::Propose(number) => VoteOperation::Propose(Propose {
+        ModelQuestion::Propose(number) => VoteOperation::Propose(Propose {
             acquire: Acquire {
                 key,
                 token,
@@ -69,7 +73,7 @@ async fn of_the_store(
             number: number.into(),
             max_ttl: TTL,
         }),
-        Asked::Withdraw => {
+        ModelQuestion::Withdraw => {
             let release = Release {
                 key,
                 token,
@@ -79,7 +83,7 @@ async fn of_the_store(
             };
             VoteOperation::Withdraw(release, Withdrawal::Over, None)
         }
-        Asked::SetAside(number) => VoteOperation::Reserve(Reserve {
+        ModelQuestion::SetAside(number) => VoteOperation::Reserve(Reserve {
             key,
             token,
             register: 0,
@@ -100,15 +104,15 @@ async fn of_the_store(
     }
 }
 
-fn answer(vote: &Vote) -> Answer {
+fn answer(vote: &Vote) -> NodeAnswer {
     let small = |number: u64| u16::try_from(number).expect("small");
     match vote {
         Vote::Yes {
             accepted: true,
             highest,
-        } => Answer::Accepted(small(*highest)),
-        Vote::Yes { highest, .. } => Answer::TooLow(small(*highest)),
-        Vote::Taken { highest, .. } => Answer::Taken(small(*highest)),
+        } => NodeAnswer::Accepted(small(*highest)),
+        Vote::Yes { highest, .. } => NodeAnswer::TooLow(small(*highest)),
+        Vote::Taken { highest, .. } => NodeAnswer::Taken(small(*highest)),
         Vote::Yields | Vote::Empty(_) => panic!("nobody waits, and it keeps its data"),
     }
 }
@@ -120,7 +124,7 @@ async fn the_models_node_answers_as_the_embedded_stores() {
     let asked = all_that_may_be_asked();
     let ways = asked.len().pow(u32::try_from(LONG).expect("small"));
     for way in 0..ways {
-        let (mut model, store) = (Node::new(0), MemoryStore::new(Clock::default()));
+        let (mut model, store) = (ModelNode::new(0), MemoryStore::new(Clock::default()));
         let mut so_far = Vec::new();
         let mut rest = way;
         for _ in 0..LONG {

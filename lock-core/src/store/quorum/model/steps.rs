@@ -1,13 +1,13 @@
 //! All that can happen next.
 
-use super::fault::Fault;
-use super::node::{Token, Way};
-use super::world::{CLIENTS, Era, Limits, NODES, Phase, World};
+use super::fault::QuorumFault;
+use super::node::{ModelToken, Way};
+use super::world::{CLIENTS, ClientPhase, Era, NODES, QuorumBounds, QuorumWorld};
 use crate::store::quorum::tally::Decision;
 
 /// One thing that happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum QuorumStep {
     /// The client asks for a new lease, taking this for the time.
     Begin {
         client: usize,
@@ -85,17 +85,17 @@ pub(super) enum Step {
     },
 }
 
-impl World {
-    pub(super) fn steps(&self, limits: &Limits, steps: &mut Vec<Step>) {
+impl QuorumWorld {
+    pub(super) fn steps(&self, limits: &QuorumBounds, steps: &mut Vec<QuorumStep>) {
         for client in 0..CLIENTS {
             match self.clients[client].phase {
-                Phase::Idle if self.clients[client].leases < limits.leases[client] => {
+                ClientPhase::Idle if self.clients[client].leases < limits.leases[client] => {
                     let times = limits.times(self.era);
-                    steps.extend(times.map(|time| Step::Begin { client, time }));
+                    steps.extend(times.map(|time| QuorumStep::Begin { client, time }));
                 }
-                Phase::Idle => {}
-                Phase::Asking => self.steps_of_who_asks(client, limits, steps),
-                Phase::Holding => self.steps_of_who_holds(client, limits, steps),
+                ClientPhase::Idle => {}
+                ClientPhase::Asking => self.steps_of_who_asks(client, limits, steps),
+                ClientPhase::Holding => self.steps_of_who_holds(client, limits, steps),
             }
             for node in 0..NODES {
                 self.steps_between(client, node, limits, steps);
@@ -103,118 +103,129 @@ impl World {
         }
         for node in 0..NODES {
             if self.may_expire(node, limits) {
-                steps.push(Step::Expire { node });
+                steps.push(QuorumStep::Expire { node });
             }
             if limits.restarts && self.era == Era::Before {
-                steps.push(Step::RestartEmpty { node });
+                steps.push(QuorumStep::RestartEmpty { node });
             }
             if self.nodes[node].kept_out && self.may_reopen(node, limits) {
-                steps.push(Step::Reopen { node });
+                steps.push(QuorumStep::Reopen { node });
             }
         }
         if self.era == Era::Restarted {
-            steps.push(Step::TimeGoesOn);
+            steps.push(QuorumStep::TimeGoesOn);
         }
     }
 
-    fn steps_of_who_asks(&self, client: usize, limits: &Limits, steps: &mut Vec<Step>) {
+    fn steps_of_who_asks(&self, client: usize, limits: &QuorumBounds, steps: &mut Vec<QuorumStep>) {
         let it = &self.clients[client];
         let decision = match self.decision(client, true, limits) {
             Decision::Wait => self.decision(client, false, limits),
             clear => clear,
         };
         match decision {
-            Decision::Granted => steps.push(Step::Grant { client }),
+            Decision::Granted => steps.push(QuorumStep::Grant { client }),
             Decision::TooLow if it.rounds < limits.rounds => {
-                steps.push(Step::ProposeHigher { client });
+                steps.push(QuorumStep::ProposeHigher { client });
             }
             decision => {
                 if it.attempts < limits.attempts {
                     let times = limits.times(self.era);
-                    steps.extend(times.map(|time| Step::AskAgain { client, time }));
+                    steps.extend(times.map(|time| QuorumStep::AskAgain { client, time }));
                 }
                 let repeats = !matches!(decision, Decision::Unavailable | Decision::Wait);
                 if repeats && it.repeats < limits.repeats {
                     let times = limits.times(self.era);
-                    steps.extend(times.map(|time| Step::Repeat { client, time }));
+                    steps.extend(times.map(|time| QuorumStep::Repeat { client, time }));
                 }
             }
         }
         self.ends(client, steps);
     }
 
-    fn steps_of_who_holds(&self, client: usize, limits: &Limits, steps: &mut Vec<Step>) {
-        let token = Token::Current(u8::try_from(client).expect("small"));
+    fn steps_of_who_holds(
+        &self,
+        client: usize,
+        limits: &QuorumBounds,
+        steps: &mut Vec<QuorumStep>,
+    ) {
+        let token = ModelToken::Current(u8::try_from(client).expect("small"));
         let old = |node: &usize| self.nodes[*node].has(token) && !self.nodes[*node].keeps(token);
         steps.extend(
             (0..NODES)
                 .filter(old)
-                .map(|node| Step::Renew { client, node }),
+                .map(|node| QuorumStep::Renew { client, node }),
         );
         if self.rejoins < limits.rejoins {
             let without = |node: &usize| {
                 let way = self.nodes[*node].with[client].way;
                 let may_be_asked = way == Way::Nothing
-                    || (way == Way::Withdraw && limits.has(Fault::RejoinsBesideAnUndoing));
+                    || (way == Way::Withdraw && limits.has(QuorumFault::RejoinsBesideAnUndoing));
                 may_be_asked
                     && !self.nodes[*node].has(token)
                     && self.stands_without(client, *node, limits)
             };
-            let rejoin = |node| Step::Rejoin { client, node };
+            let rejoin = |node| QuorumStep::Rejoin { client, node };
             steps.extend((0..NODES).filter(without).map(rejoin));
         }
         self.ends(client, steps);
     }
 
-    fn ends(&self, client: usize, steps: &mut Vec<Step>) {
+    fn ends(&self, client: usize, steps: &mut Vec<QuorumStep>) {
         let asked = |node: &usize| {
             let way = self.nodes[*node].with[client].way;
             matches!(way, Way::Propose(_) | Way::Rejoin(_) | Way::Aside(_))
         };
-        let end = |arrives| Step::End { client, arrives };
+        let end = |arrives| QuorumStep::End { client, arrives };
         steps.push(end(None));
         steps.extend((0..NODES).filter(asked).map(|node| end(Some(node))));
     }
 
-    fn steps_between(&self, client: usize, node: usize, limits: &Limits, steps: &mut Vec<Step>) {
+    fn steps_between(
+        &self,
+        client: usize,
+        node: usize,
+        limits: &QuorumBounds,
+        steps: &mut Vec<QuorumStep>,
+    ) {
         let between = &self.nodes[node].with[client];
         match between.way {
             Way::Nothing => {}
             Way::Propose(_) | Way::Withdraw | Way::Rejoin(_) | Way::Aside(_) => {
-                steps.push(Step::Arrive { client, node });
+                steps.push(QuorumStep::Arrive { client, node });
                 let has_straggler = |node: usize| self.nodes[node].with[client].straggler.is_some();
                 // Undoing counts as done when nothing of it can arrive any more.
                 let most = match between.way {
-                    Way::Withdraw => u8::from(limits.has(Fault::UndoneWhenACopyIs)),
+                    Way::Withdraw => u8::from(limits.has(QuorumFault::UndoneWhenACopyIs)),
                     _ => limits.copies,
                 };
                 if self.copies < most && !(0..NODES).any(has_straggler) {
-                    steps.push(Step::Copy { client, node });
+                    steps.push(QuorumStep::Copy { client, node });
                 }
                 let old = |way| matches!(way, Way::Propose(number) if number != self.clients[client].number);
                 if old(between.way) && between.ballot.is_none() {
-                    steps.push(Step::Lost { client, node });
+                    steps.push(QuorumStep::Lost { client, node });
                 }
             }
-            Way::Answered(..) => steps.push(Step::Hear { client, node }),
+            Way::Answered(..) => steps.push(QuorumStep::Hear { client, node }),
         }
         if between.straggler.is_some() {
-            steps.push(Step::ArriveLate { client, node });
+            steps.push(QuorumStep::ArriveLate { client, node });
         }
     }
 
     /// Whether the key may run out, or get lost within the formula: not while somebody counts on it,
     /// unless as many others have it as it takes.
-    fn may_expire(&self, node: usize, limits: &Limits) -> bool {
+    fn may_expire(&self, node: usize, limits: &QuorumBounds) -> bool {
         let Some(lock) = self.nodes[node].lock else {
             return false;
         };
-        let Token::Current(client) = lock.token else {
+        let ModelToken::Current(client) = lock.token else {
             return true;
         };
         let client = usize::from(client);
-        let asks = self.clients[client].phase == Phase::Asking;
-        if lock.stale || (asks && limits.has(Fault::GrantedAfterTheDeadline)) {
+        let asks = self.clients[client].phase == ClientPhase::Asking;
+        if lock.stale || (asks && limits.has(QuorumFault::GrantedAfterTheDeadline)) {
             return true;
         }
         !asks && self.stands_without(client, node, limits)
@@ -223,14 +234,14 @@ impl World {
     /// The longest ttl has passed since it came back. Whoever has asked before it did has been granted
     /// the lock or not by then, and a lock that stood on this node and one other is not renewed. An
     /// attempt is much shorter than that: one that is under way has begun after the clocks went on.
-    fn may_reopen(&self, node: usize, limits: &Limits) -> bool {
+    fn may_reopen(&self, node: usize, limits: &QuorumBounds) -> bool {
         self.clients
             .iter()
             .enumerate()
             .all(|(client, it)| match it.phase {
-                Phase::Idle => true,
-                Phase::Asking => it.era == Era::After,
-                Phase::Holding => {
+                ClientPhase::Idle => true,
+                ClientPhase::Asking => it.era == Era::After,
+                ClientPhase::Holding => {
                     it.era != Era::Before || self.stands_without(client, node, limits)
                 }
             })

@@ -1,17 +1,17 @@
 //! What comes of a step.
 
-use super::fault::Fault;
-use super::node::{Answer, Lock, Straggler, Token, Way};
-use super::steps::Step;
-use super::world::{Client, Era, Limits, Phase, World, Wrong};
+use super::fault::QuorumFault;
+use super::node::{Lock, ModelToken, NodeAnswer, Straggler, Way};
+use super::steps::QuorumStep;
+use super::world::{Client, ClientPhase, Era, QuorumBounds, QuorumViolation, QuorumWorld};
 use crate::store::quorum::proposal_number;
 
-fn current(client: usize) -> Token {
-    Token::Current(u8::try_from(client).expect("small"))
+fn current(client: usize) -> ModelToken {
+    ModelToken::Current(u8::try_from(client).expect("small"))
 }
 
-fn late(client: usize) -> Token {
-    Token::Late(u8::try_from(client).expect("small"))
+fn late(client: usize) -> ModelToken {
+    ModelToken::Late(u8::try_from(client).expect("small"))
 }
 
 /// The number to propose, as the kit makes it.
@@ -20,19 +20,23 @@ fn next_number(time: u16, highest: u16) -> u16 {
     u16::try_from(number).expect("small")
 }
 
-impl World {
+impl QuorumWorld {
     /// The world after a step, or what is wrong with it.
-    pub(super) fn after(&self, step: Step, limits: &Limits) -> Result<World, Wrong> {
+    pub(super) fn after(
+        &self,
+        step: QuorumStep,
+        limits: &QuorumBounds,
+    ) -> Result<QuorumWorld, QuorumViolation> {
         let mut world = *self;
         match step {
-            Step::Begin { client, time } => world.begin(client, time),
-            Step::Arrive { client, node } => world.arrive(client, node, limits),
-            Step::Hear { client, node } => {
+            QuorumStep::Begin { client, time } => world.begin(client, time),
+            QuorumStep::Arrive { client, node } => world.arrive(client, node, limits),
+            QuorumStep::Hear { client, node } => {
                 if let Way::Answered(number, answer) = world.nodes[node].with[client].way {
                     world.hear(client, node, number, answer, limits);
                 }
             }
-            Step::Copy { client, node } => {
+            QuorumStep::Copy { client, node } => {
                 let between = &mut world.nodes[node].with[client];
                 between.straggler = Some(Straggler {
                     what: between.way,
@@ -40,25 +44,25 @@ impl World {
                 });
                 world.copies += 1;
             }
-            Step::Lost { client, node } => {
+            QuorumStep::Lost { client, node } => {
                 world.nodes[node].with[client].way = Way::Propose(world.clients[client].number);
             }
-            Step::ArriveLate { client, node } => world.arrive_late(client, node, limits),
-            Step::Grant { client } => world.grant(client, limits)?,
-            Step::ProposeHigher { client } => world.propose_higher(client),
-            Step::AskAgain { client, time } => world.ask_again(client, time, limits),
-            Step::Repeat { client, time } => world.repeat(client, time, limits),
-            Step::End { client, arrives } => world.end(client, arrives, limits),
-            Step::Renew { client, node } => {
+            QuorumStep::ArriveLate { client, node } => world.arrive_late(client, node, limits),
+            QuorumStep::Grant { client } => world.grant(client, limits)?,
+            QuorumStep::ProposeHigher { client } => world.propose_higher(client),
+            QuorumStep::AskAgain { client, time } => world.ask_again(client, time, limits),
+            QuorumStep::Repeat { client, time } => world.repeat(client, time, limits),
+            QuorumStep::End { client, arrives } => world.end(client, arrives, limits),
+            QuorumStep::Renew { client, node } => {
                 let token = current(client);
                 let stale = false;
                 world.nodes[node].lock = Some(Lock { token, stale });
             }
-            Step::Rejoin { client, node } => world.rejoin(client, node),
-            Step::Expire { node } => world.nodes[node].lock = None,
-            Step::RestartEmpty { node } => world.restart_empty(node, limits),
-            Step::TimeGoesOn => world.era = Era::After,
-            Step::Reopen { node } => world.nodes[node].kept_out = false,
+            QuorumStep::Rejoin { client, node } => world.rejoin(client, node),
+            QuorumStep::Expire { node } => world.nodes[node].lock = None,
+            QuorumStep::RestartEmpty { node } => world.restart_empty(node, limits),
+            QuorumStep::TimeGoesOn => world.era = Era::After,
+            QuorumStep::Reopen { node } => world.nodes[node].kept_out = false,
         }
         Ok(world)
     }
@@ -66,7 +70,7 @@ impl World {
     fn begin(&mut self, client: usize, time: u16) {
         let it = &mut self.clients[client];
         it.leases += 1;
-        it.phase = Phase::Asking;
+        it.phase = ClientPhase::Asking;
         it.era = self.era;
         it.number = next_number(time, it.seen);
         it.seen = it.number;
@@ -75,8 +79,8 @@ impl World {
         }
     }
 
-    fn arrive(&mut self, client: usize, node: usize, limits: &Limits) {
-        let asking = self.clients[client].phase == Phase::Asking;
+    fn arrive(&mut self, client: usize, node: usize, limits: &QuorumBounds) {
+        let asking = self.clients[client].phase == ClientPhase::Asking;
         let at = &mut self.nodes[node];
         match at.with[client].way {
             Way::Propose(number) => {
@@ -95,7 +99,7 @@ impl World {
             Way::Rejoin(number) => {
                 let answer = at.rejoin(current(client), number, limits);
                 at.with[client].way = match answer {
-                    Answer::TooLow(_) => Way::Aside(number),
+                    NodeAnswer::TooLow(_) => Way::Aside(number),
                     _ => Way::Nothing,
                 };
             }
@@ -109,22 +113,29 @@ impl World {
 
     /// An answer counts for the number that it is about. A node that owes an answer to an earlier one
     /// is asked for the last one when it has given it.
-    fn hear(&mut self, client: usize, node: usize, number: u16, answer: Answer, limits: &Limits) {
+    fn hear(
+        &mut self,
+        client: usize,
+        node: usize,
+        number: u16,
+        answer: NodeAnswer,
+        limits: &QuorumBounds,
+    ) {
         let it = &mut self.clients[client];
         let between = &mut self.nodes[node].with[client];
         between.way = Way::Nothing;
-        if it.phase != Phase::Asking {
+        if it.phase != ClientPhase::Asking {
             return;
         }
         it.seen = it.seen.max(answer.highest());
-        if number == it.number || limits.has(Fault::AnAnswerToAnotherNumber) {
+        if number == it.number || limits.has(QuorumFault::AnAnswerToAnotherNumber) {
             between.ballot = Some(answer);
         } else {
             between.way = Way::Propose(it.number);
         }
     }
 
-    fn arrive_late(&mut self, client: usize, node: usize, limits: &Limits) {
+    fn arrive_late(&mut self, client: usize, node: usize, limits: &QuorumBounds) {
         let Some(straggler) = self.nodes[node].with[client].straggler.take() else {
             return;
         };
@@ -137,7 +148,7 @@ impl World {
             Way::Propose(number) => {
                 let answer = self.nodes[node].propose(token, number, limits);
                 let counts = straggler.current && number == self.clients[client].number;
-                if counts && limits.has(Fault::AVoteCountsTwice) {
+                if counts && limits.has(QuorumFault::AVoteCountsTwice) {
                     self.count_once_more(client, answer);
                 }
             }
@@ -146,11 +157,11 @@ impl World {
             _ => self.nodes[node].withdraw(token),
         }
         if !straggler.current {
-            self.rename(late(client), Token::Over);
+            self.rename(late(client), ModelToken::Over);
         }
     }
 
-    fn count_once_more(&mut self, client: usize, answer: Answer) {
+    fn count_once_more(&mut self, client: usize, answer: NodeAnswer) {
         let mut open = self
             .nodes
             .iter_mut()
@@ -175,7 +186,7 @@ impl World {
         }
     }
 
-    fn ask_again(&mut self, client: usize, time: u16, limits: &Limits) {
+    fn ask_again(&mut self, client: usize, time: u16, limits: &QuorumBounds) {
         let it = &mut self.clients[client];
         it.attempts += 1;
         it.rounds = 0;
@@ -190,26 +201,29 @@ impl World {
         self.give_back_and_ask(client, time, limits);
     }
 
-    fn repeat(&mut self, client: usize, time: u16, limits: &Limits) {
+    fn repeat(&mut self, client: usize, time: u16, limits: &QuorumBounds) {
         self.clients[client].repeats += 1;
         self.give_back_and_ask(client, time, limits);
     }
 
     /// What has been agreed to is taken back, and asked for anew behind that. A node that still owes an
     /// answer is left alone until it has given it.
-    fn give_back_and_ask(&mut self, client: usize, time: u16, limits: &Limits) {
+    fn give_back_and_ask(&mut self, client: usize, time: u16, limits: &QuorumBounds) {
         let it = &mut self.clients[client];
         it.number = next_number(time, it.seen);
         it.seen = it.number;
         for node in &mut self.nodes {
             let between = &mut node.with[client];
             let ballot = between.ballot.take();
-            let voted = matches!(ballot, Some(Answer::Accepted(_) | Answer::TooLow(_)));
-            if voted && limits.has(Fault::VotesOfARoundBeforeCount) {
+            let voted = matches!(
+                ballot,
+                Some(NodeAnswer::Accepted(_) | NodeAnswer::TooLow(_))
+            );
+            if voted && limits.has(QuorumFault::VotesOfARoundBeforeCount) {
                 between.ballot = ballot;
             }
             if between.way != Way::Nothing {
-                if limits.has(Fault::UndoneBesideAQuestion) && between.straggler.is_none() {
+                if limits.has(QuorumFault::UndoneBesideAQuestion) && between.straggler.is_none() {
                     between.straggler = Some(Straggler {
                         what: Way::Withdraw,
                         current: true,
@@ -218,7 +232,7 @@ impl World {
                 continue;
             }
             between.way = Way::Propose(it.number);
-            if voted && limits.has(Fault::AskedAgainBeforeItIsUndone) {
+            if voted && limits.has(QuorumFault::AskedAgainBeforeItIsUndone) {
                 between.straggler = Some(Straggler {
                     what: Way::Withdraw,
                     current: true,
@@ -229,7 +243,7 @@ impl World {
         }
     }
 
-    fn end(&mut self, client: usize, arrives: Option<usize>, limits: &Limits) {
+    fn end(&mut self, client: usize, arrives: Option<usize>, limits: &QuorumBounds) {
         if let Some(node) = arrives {
             let what = self.nodes[node].with[client].way;
             for node in &mut self.nodes {
@@ -240,7 +254,7 @@ impl World {
                 current: true,
             });
         }
-        let mut left = Token::Over;
+        let mut left = ModelToken::Over;
         for node in &mut self.nodes {
             let between = &mut node.with[client];
             (between.way, between.ballot) = (Way::Nothing, None);
@@ -256,14 +270,14 @@ impl World {
                 _ => {}
             }
         }
-        if left != Token::Over {
-            self.rename(left, Token::Over);
+        if left != ModelToken::Over {
+            self.rename(left, ModelToken::Over);
         }
         self.rename(current(client), left);
         let it = &mut self.clients[client];
         let asks_again = it.leases < limits.leases[client];
         *it = Client {
-            phase: Phase::Idle,
+            phase: ClientPhase::Idle,
             leases: it.leases,
             attempts: 0,
             rounds: 0,
@@ -287,18 +301,18 @@ impl World {
         between.way = Way::Rejoin(number);
     }
 
-    fn restart_empty(&mut self, node: usize, limits: &Limits) {
+    fn restart_empty(&mut self, node: usize, limits: &QuorumBounds) {
         self.era = Era::Restarted;
         let node = &mut self.nodes[node];
-        if limits.has(Fault::RegistersAreLost) {
+        if limits.has(QuorumFault::RegistersAreLost) {
             node.register = None;
             return;
         }
         node.restart_empty();
-        node.kept_out = !limits.has(Fault::AnEmptyNodeVotes);
+        node.kept_out = !limits.has(QuorumFault::AnEmptyNodeVotes);
     }
 
-    fn rename(&mut self, from: Token, to: Token) {
+    fn rename(&mut self, from: ModelToken, to: ModelToken) {
         for node in &mut self.nodes {
             if let Some(lock) = &mut node.lock
                 && lock.token == from

@@ -1,7 +1,7 @@
 //! The world of the model: three nodes, clients, and what is on its way between them.
 
-use super::fault::{Fault, Rule};
-use super::node::{Answer, Node, Token, Way};
+use super::fault::{QuorumFault, Rule};
+use super::node::{ModelNode, ModelToken, NodeAnswer, Way};
 use crate::lease::Refusal;
 use crate::store::quorum::proposal_number;
 use crate::store::quorum::tally::{self, Ballot, Decision, decide};
@@ -16,7 +16,7 @@ const TIMES: [u16; 2] = [100, 10_000];
 
 /// How large the world is, and what may go wrong in it.
 #[derive(Clone, Debug)]
-pub(super) struct Limits {
+pub(super) struct QuorumBounds {
     /// How many leases each client begins.
     pub(super) leases: [u8; CLIENTS],
     /// How often a lease asks again after an attempt came to nothing.
@@ -39,17 +39,17 @@ pub(super) struct Limits {
     /// Those of the nodes, for who believes in them.
     pub(super) clocks: [u16; NODES],
     pub(super) rule: Rule,
-    pub(super) fault: Option<Fault>,
+    pub(super) fault: Option<QuorumFault>,
 }
 
-impl Limits {
-    pub(super) fn has(&self, fault: Fault) -> bool {
+impl QuorumBounds {
+    pub(super) fn has(&self, fault: QuorumFault) -> bool {
         self.fault == Some(fault)
     }
 
     /// What a client may take for the time.
     pub(super) fn times(&self, era: Era) -> impl Iterator<Item = u16> + '_ {
-        let late = era == Era::After && !self.has(Fault::NumbersAreCounted);
+        let late = era == Era::After && !self.has(QuorumFault::NumbersAreCounted);
         let time = TIMES[usize::from(late)];
         self.guesses.iter().map(move |guess| time + guess)
     }
@@ -66,7 +66,7 @@ pub(super) enum Era {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Phase {
+pub(super) enum ClientPhase {
     /// It asks for nothing, whether because it has been given what it wanted or because it has died.
     Idle,
     Asking,
@@ -75,7 +75,7 @@ pub(super) enum Phase {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Client {
-    pub(super) phase: Phase,
+    pub(super) phase: ClientPhase,
     /// Leases that it has begun, attempts of this one, and numbers proposed in this attempt.
     pub(super) leases: u8,
     pub(super) attempts: u8,
@@ -90,8 +90,8 @@ pub(super) struct Client {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct World {
-    pub(super) nodes: [Node; NODES],
+pub(super) struct QuorumWorld {
+    pub(super) nodes: [ModelNode; NODES],
     pub(super) clients: [Client; CLIENTS],
     /// The highest fencing token that anybody may have used.
     pub(super) last: u16,
@@ -102,17 +102,17 @@ pub(super) struct World {
 
 /// What must never be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wrong {
+pub(super) enum QuorumViolation {
     /// A lock is granted whose token is not above all of those before it.
     TokenNotHigher { before: u16, now: u16 },
     /// A lock is granted that another still counts on.
     TwoHold,
 }
 
-impl World {
-    pub(super) fn new(limits: &Limits) -> Self {
+impl QuorumWorld {
+    pub(super) fn new(limits: &QuorumBounds) -> Self {
         let client = Client {
-            phase: Phase::Idle,
+            phase: ClientPhase::Idle,
             leases: 0,
             attempts: 0,
             rounds: 0,
@@ -122,7 +122,7 @@ impl World {
             seen: 0,
         };
         Self {
-            nodes: limits.clocks.map(Node::new),
+            nodes: limits.clocks.map(ModelNode::new),
             clients: [client; CLIENTS],
             last: 0,
             era: Era::Before,
@@ -133,9 +133,9 @@ impl World {
 
     /// What the client's ballots amount to, by the kit's own count. `in_time`: if it still waits for
     /// those who have not answered.
-    pub(super) fn decision(&self, client: usize, in_time: bool, limits: &Limits) -> Decision {
+    pub(super) fn decision(&self, client: usize, in_time: bool, limits: &QuorumBounds) -> Decision {
         let ballots = self.ballots(client, in_time);
-        if limits.has(Fault::AMinorityIsEnough) {
+        if limits.has(QuorumFault::AMinorityIsEnough) {
             let accepted = |ballot: &Ballot| {
                 matches!(ballot, Ballot::Answered(Vote::Yes { accepted: true, .. }))
             };
@@ -156,11 +156,16 @@ impl World {
 
     /// Whether a majority has a client's lease for certain without this node, so that it is renewed
     /// without it. A vote that is being undone is none.
-    pub(super) fn stands_without(&self, client: usize, without: usize, limits: &Limits) -> bool {
-        let token = Token::Current(u8::try_from(client).expect("small"));
-        let counts = |node: &Node| {
+    pub(super) fn stands_without(
+        &self,
+        client: usize,
+        without: usize,
+        limits: &QuorumBounds,
+    ) -> bool {
+        let token = ModelToken::Current(u8::try_from(client).expect("small"));
+        let counts = |node: &ModelNode| {
             let undone = node.with[client].way == Way::Withdraw;
-            node.keeps(token) && (!undone || limits.has(Fault::WhatIsBeingUndoneIsRenewed))
+            node.keeps(token) && (!undone || limits.has(QuorumFault::WhatIsBeingUndoneIsRenewed))
         };
         let nodes = self.nodes.iter().enumerate();
         let having = nodes.filter(|(place, node)| *place != without && counts(node));
@@ -168,10 +173,14 @@ impl World {
     }
 
     /// The client has a majority. Its token must be above all others, and nobody else's may count.
-    pub(super) fn grant(&mut self, client: usize, limits: &Limits) -> Result<(), Wrong> {
-        let holds = |it: &Client| it.phase == Phase::Holding;
+    pub(super) fn grant(
+        &mut self,
+        client: usize,
+        limits: &QuorumBounds,
+    ) -> Result<(), QuorumViolation> {
+        let holds = |it: &Client| it.phase == ClientPhase::Holding;
         if self.clients.iter().any(holds) {
-            return Err(Wrong::TwoHold);
+            return Err(QuorumViolation::TwoHold);
         }
         let number = match limits.rule {
             Rule::ClientsPropose => self.clients[client].number,
@@ -185,14 +194,14 @@ impl World {
             _ => number,
         };
         if first <= self.last {
-            return Err(Wrong::TokenNotHigher {
+            return Err(QuorumViolation::TokenNotHigher {
                 before: self.last,
                 now: first,
             });
         }
         self.last = number;
         let it = &mut self.clients[client];
-        it.phase = Phase::Holding;
+        it.phase = ClientPhase::Holding;
         it.number = number;
         (it.attempts, it.rounds, it.repeats) = (0, 0, 0);
         for node in &mut self.nodes {
@@ -202,7 +211,7 @@ impl World {
     }
 
     /// The same world, however its nodes and its clients that are alike are numbered.
-    pub(super) fn canonical(&self, limits: &Limits) -> Self {
+    pub(super) fn canonical(&self, limits: &QuorumBounds) -> Self {
         const ORDERS: [[usize; CLIENTS]; 6] = [
             [0, 1, 2],
             [1, 0, 2],
@@ -230,10 +239,10 @@ impl World {
         for (place, client) in order.iter().enumerate() {
             to[*client] = u8::try_from(place).expect("small");
         }
-        let named = |token: Token| match token {
-            Token::Over => Token::Over,
-            Token::Late(client) => Token::Late(to[usize::from(client)]),
-            Token::Current(client) => Token::Current(to[usize::from(client)]),
+        let named = |token: ModelToken| match token {
+            ModelToken::Over => ModelToken::Over,
+            ModelToken::Late(client) => ModelToken::Late(to[usize::from(client)]),
+            ModelToken::Current(client) => ModelToken::Current(to[usize::from(client)]),
         };
         let mut world = *self;
         world.clients = order.map(|client| self.clients[client]);
@@ -250,18 +259,18 @@ impl World {
     }
 }
 
-fn vote(answer: Answer) -> Vote {
+fn vote(answer: NodeAnswer) -> Vote {
     match answer {
-        Answer::Accepted(highest) => Vote::Yes {
+        NodeAnswer::Accepted(highest) => Vote::Yes {
             accepted: true,
             highest: highest.into(),
         },
-        Answer::TooLow(highest) => Vote::Yes {
+        NodeAnswer::TooLow(highest) => Vote::Yes {
             accepted: false,
             highest: highest.into(),
         },
         // Whose it is makes no difference here: what is refused is repeated as what is split is.
-        Answer::Taken(highest) => Vote::Taken {
+        NodeAnswer::Taken(highest) => Vote::Taken {
             owner: "another".into(),
             refusal: Refusal {
                 cooling: false,
@@ -272,6 +281,6 @@ fn vote(answer: Answer) -> Vote {
             },
             highest: highest.into(),
         },
-        Answer::Empty => Vote::Empty(std::time::Duration::ZERO),
+        NodeAnswer::Empty => Vote::Empty(std::time::Duration::ZERO),
     }
 }

@@ -1,11 +1,11 @@
 //! The worlds in which nothing is wrong.
 
-use super::explore::{Found, explore};
+use super::explore::{QuorumFound, explore};
 use super::fault::Rule;
-use super::world::Limits;
+use super::world::QuorumBounds;
 
 /// Two clients, of which one wants the lock twice. Their clocks agree, and their numbers collide.
-pub(super) const PLAIN: Limits = Limits {
+pub(super) const PLAIN: QuorumBounds = QuorumBounds {
     leases: [2, 1, 0],
     attempts: 0,
     rounds: 1,
@@ -21,13 +21,13 @@ pub(super) const PLAIN: Limits = Limits {
 };
 
 /// Each of two clients wants the lock once.
-pub(super) const ONCE: Limits = Limits {
+pub(super) const ONCE: QuorumBounds = QuorumBounds {
     leases: [1, 1, 0],
     ..PLAIN
 };
 
 /// And asks once more after an attempt that came to nothing.
-pub(super) const ASKING_AGAIN: Limits = Limits {
+pub(super) const ASKING_AGAIN: QuorumBounds = QuorumBounds {
     attempts: 1,
     rounds: 0,
     ..ONCE
@@ -43,7 +43,7 @@ fn is_large() -> bool {
 }
 
 /// All states of a world are looked at.
-fn holds(name: &str, limits: &Limits) -> Found {
+fn holds(name: &str, limits: &QuorumBounds) -> QuorumFound {
     let found = explore(limits);
     assert_eq!(found.wrong, None, "{name}, after {} states", found.states);
     println!(
@@ -54,7 +54,7 @@ fn holds(name: &str, limits: &Limits) -> Found {
 }
 
 /// As large as a test can be, or as large as there is time for.
-fn small_or(large: &[Limits], small: Limits) -> Vec<Limits> {
+fn small_or(large: &[QuorumBounds], small: QuorumBounds) -> Vec<QuorumBounds> {
     if is_large() {
         large.to_vec()
     } else {
@@ -65,12 +65,12 @@ fn small_or(large: &[Limits], small: Limits) -> Vec<Limits> {
 #[test]
 fn a_lock_goes_from_client_to_client() {
     let large = [
-        Limits {
+        QuorumBounds {
             guesses: FAR_AHEAD,
             rounds: 2,
             ..PLAIN
         },
-        Limits {
+        QuorumBounds {
             leases: [2, 2, 0],
             guesses: AHEAD,
             ..PLAIN
@@ -84,16 +84,16 @@ fn a_lock_goes_from_client_to_client() {
 
 #[test]
 fn three_clients_want_one_lock() {
-    let once = Limits {
+    let once = QuorumBounds {
         leases: [1; 3],
         ..PLAIN
     };
     let large = [
-        Limits {
+        QuorumBounds {
             guesses: AHEAD,
             ..once.clone()
         },
-        Limits {
+        QuorumBounds {
             leases: [2, 1, 1],
             ..PLAIN
         },
@@ -105,7 +105,7 @@ fn three_clients_want_one_lock() {
 
 #[test]
 fn a_lease_asks_again_while_its_votes_are_undone() {
-    let large = [Limits {
+    let large = [QuorumBounds {
         rounds: 1,
         guesses: AHEAD,
         ..ASKING_AGAIN
@@ -117,17 +117,17 @@ fn a_lease_asks_again_while_its_votes_are_undone() {
 
 #[test]
 fn answers_come_late() {
-    let once = Limits {
+    let once = QuorumBounds {
         apart: true,
         guesses: AHEAD,
         ..ONCE
     };
     let large = [
-        Limits {
+        QuorumBounds {
             apart: true,
             ..PLAIN
         },
-        Limits {
+        QuorumBounds {
             apart: true,
             rounds: 1,
             ..ASKING_AGAIN
@@ -140,14 +140,14 @@ fn answers_come_late() {
 
 #[test]
 fn questions_are_sent_twice() {
-    let once = Limits {
+    let once = QuorumBounds {
         copies: 1,
         guesses: AHEAD,
         ..ONCE
     };
     let large = [
-        Limits { copies: 2, ..PLAIN },
-        Limits {
+        QuorumBounds { copies: 2, ..PLAIN },
+        QuorumBounds {
             copies: 1,
             ..ASKING_AGAIN
         },
@@ -159,17 +159,17 @@ fn questions_are_sent_twice() {
 
 #[test]
 fn a_server_comes_back_without_its_data() {
-    let once = Limits {
+    let once = QuorumBounds {
         restarts: true,
         ..ONCE
     };
     let large = [
-        Limits {
+        QuorumBounds {
             restarts: true,
             guesses: AHEAD,
             ..PLAIN
         },
-        Limits {
+        QuorumBounds {
             restarts: true,
             ..ASKING_AGAIN
         },
@@ -180,43 +180,43 @@ fn a_server_comes_back_without_its_data() {
 }
 
 /// What is contested is given back, and asked for in another round.
-pub(super) const REPEATING: Limits = Limits {
+pub(super) const REPEATING: QuorumBounds = QuorumBounds {
     repeats: 1,
     ..PLAIN
 };
 
 #[test]
 fn an_attempt_that_is_contested_is_repeated() {
-    let once = Limits {
+    let once = QuorumBounds {
         leases: [1, 1, 0],
         ..REPEATING
     };
     let large = [
-        Limits {
+        QuorumBounds {
             rounds: 0,
             ..REPEATING
         },
-        Limits {
+        QuorumBounds {
             leases: [1; 3],
             rounds: 0,
             ..REPEATING
         },
-        Limits {
+        QuorumBounds {
             repeats: 2,
             guesses: AHEAD,
             ..ONCE
         },
-        Limits {
+        QuorumBounds {
             restarts: true,
             repeats: 1,
             ..ONCE
         },
-        Limits {
+        QuorumBounds {
             repeats: 1,
             copies: 1,
             ..ONCE
         },
-        Limits {
+        QuorumBounds {
             repeats: 1,
             ..ASKING_AGAIN
         },
@@ -227,7 +227,7 @@ fn an_attempt_that_is_contested_is_repeated() {
 }
 
 /// A node that was without a lock takes it while it is held.
-pub(super) const REJOINING: Limits = Limits {
+pub(super) const REJOINING: QuorumBounds = QuorumBounds {
     rejoins: 1,
     rounds: 0,
     ..PLAIN
@@ -236,21 +236,21 @@ pub(super) const REJOINING: Limits = Limits {
 #[test]
 fn a_lease_that_is_held_is_taken_by_the_node_that_was_without_it() {
     let large = [
-        Limits {
+        QuorumBounds {
             rounds: 1,
             rejoins: 2,
             ..REJOINING
         },
-        Limits {
+        QuorumBounds {
             attempts: 1,
             ..REJOINING
         },
-        Limits {
+        QuorumBounds {
             restarts: true,
             guesses: AHEAD,
             ..REJOINING
         },
-        Limits {
+        QuorumBounds {
             copies: 1,
             ..REJOINING
         },
