@@ -1,4 +1,4 @@
-//! A node that owes an answer when the attempt has come to nothing, and has voted for it before.
+//! Tests of a node that owes an answer when the attempt has failed, and has voted for it before.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,8 +18,7 @@ use crate::store::{Acquire, Lane, MemoryStore, Operation, Outcome, Queueing, Rel
 const PATIENCE: Duration = Duration::from_secs(20);
 const TTL: Duration = Duration::from_secs(60);
 
-/// The second proposal to it stays on its way for a while, and so does for ever what is taken back
-/// meanwhile.
+/// A node whose second proposal stays on its way for a while. A withdrawal meanwhile never arrives.
 #[derive(Debug)]
 struct Slow {
     node: Arc<MemoryStore>,
@@ -54,7 +53,7 @@ impl Between for Slow {
     }
 }
 
-/// The node's register knows a number that is far in the future, of a lease that is over.
+/// The node's register knows a number far in the future, of a lease that is over.
 async fn has_a_high_number(node: &Arc<MemoryStore>, token: Token) {
     let propose = VoteOperation::Propose(Propose {
         acquire: Acquire {
@@ -109,7 +108,7 @@ async fn a_vote_is_not_taken_back_beside_a_question_whose_answer_will_count() {
     for node in &nodes[..2] {
         has_a_high_number(node, strangers.fresh()).await;
     }
-    // So a majority has to be asked twice; and the third node is another's.
+    // So a majority must be asked twice, and the third node is another owner's.
     assert!(take(&nodes[2], strangers.fresh()).await);
     let waiter = tokio::spawn(locks.lock("k").acquire());
     slow.met.notified().await;
@@ -124,7 +123,7 @@ async fn a_vote_is_not_taken_back_beside_a_question_whose_answer_will_count() {
     slow.is_slow.send_replace(false);
     let guard = timeout(PATIENCE, waiter).await.expect("a majority is free");
     let guard = guard.expect("no panic").expect("free");
-    // What was sent long ago arrives after all.
+    // The old question arrives after all.
     let late = lock(&slow.late).take();
     if let Some(late) = late {
         slow.node.execute(late, Lane::KEEPER).await;

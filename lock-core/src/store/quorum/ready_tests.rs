@@ -1,4 +1,4 @@
-//! A manager that connects while its nodes are being heard of.
+//! Tests of a manager that connects while its nodes come up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -73,7 +73,7 @@ fn a_manager_is_ready_in_whichever_moment_its_nodes_come_up() {
 
 const OVER: usize = usize::MAX;
 
-/// Waits until it is so far.
+/// Waits until the count is reached.
 fn reached(count: &AtomicUsize, round: usize) -> usize {
     let mut looks = 0;
     loop {

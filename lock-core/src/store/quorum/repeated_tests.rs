@@ -1,5 +1,5 @@
-//! A node whose connection breaks under the first proposal: it is sent once more, and the first arrives when the lease
-//! is over.
+//! Tests of a node whose connection breaks under the first proposal: it is sent once more, and the first copy
+//! arrives when the lease is over.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -77,7 +77,7 @@ impl RepeatedVotes {
         }
     }
 
-    /// Another owner takes the key at all nodes.
+    /// Another owner takes the key on all nodes.
     async fn is_taken(&self) {
         for node in &self.nodes {
             assert!(take(node, self.stranger).await);
@@ -112,7 +112,7 @@ impl RepeatedVotes {
         state.expect(what);
     }
 
-    /// Nobody holds the key any more, and the first proposal takes it for a minute.
+    /// The key is free, and the first proposal takes it for a minute.
     async fn the_first_copy_is_undone(&self) {
         self.becomes("it is free", |node| node.counts().0 == 0)
             .await;

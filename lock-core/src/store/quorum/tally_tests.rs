@@ -62,7 +62,7 @@ fn every_mask_of_free_taken_and_dead_is_counted_over_all_nodes() {
             if free >= quorum {
                 assert_eq!(decision, Decision::Granted);
             } else if taken > nodes - quorum {
-                // One owner, who has or may have a majority with those that do not answer; or none can.
+                // One owner has or may have a majority with the silent nodes, or none can.
                 let split = taken + dead < quorum;
                 assert_eq!(
                     decision,
@@ -73,7 +73,7 @@ fn every_mask_of_free_taken_and_dead_is_counted_over_all_nodes() {
                     }
                 );
             } else {
-                // Others are in the way where a majority answers; where it does not, that decides nothing.
+                // Other owners are in the way where a majority answers. Otherwise they decide nothing.
                 let contested = taken > 0 && free + taken >= quorum;
                 assert_eq!(
                     decision,
@@ -87,7 +87,7 @@ fn every_mask_of_free_taken_and_dead_is_counted_over_all_nodes() {
             }
             assert!(decision == Decision::Granted || free < quorum);
             if dead > nodes - quorum {
-                // Too many are dead for a majority of answers: busy only where enough others say so.
+                // Too many nodes are dead for a majority of answers: busy only where enough others say so.
                 assert!(decision == Decision::Unavailable || taken > nodes - quorum);
             }
         }
@@ -95,7 +95,7 @@ fn every_mask_of_free_taken_and_dead_is_counted_over_all_nodes() {
     assert_eq!(masks, 3 + 9 + 27 + 81 + 243);
 }
 
-/// With two other owners: of every mask, whether somebody may hold the lock, and whether anybody can.
+/// With two other owners, for every mask: whether one of them may hold the lock, and whether any client can.
 #[test]
 fn every_mask_with_two_other_owners_is_counted() {
     for nodes in 1..=5 {
@@ -109,7 +109,7 @@ fn every_mask_with_two_other_owners_is_counted() {
             let expected = if free >= quorum {
                 Decision::Granted
             } else if may_have(free) {
-                // Those that answer would do, were some of them not taken; or they would not.
+                // The nodes that answer would be enough if some of them were not taken, or they would not.
                 let contested = free < nodes - dead && nodes - dead >= quorum;
                 if contested {
                     Decision::Contested
@@ -221,7 +221,7 @@ fn nodes_taken_by_many_owners_are_a_split_only_if_none_can_have_a_majority() {
     assert_eq!(decide(&[a.clone(), b.clone(), c.clone()]), Decision::Split);
     assert_eq!(decide(&[a.clone(), a.clone(), b.clone()]), Decision::Busy);
     assert_eq!(decide(&[yes(true), a.clone(), b.clone()]), Decision::Split);
-    // The one that does not answer may be a's.
+    // The silent node may be a's.
     assert_eq!(
         decide(&[Ballot::Dead, a.clone(), b.clone()]),
         Decision::Busy

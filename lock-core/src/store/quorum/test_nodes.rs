@@ -1,4 +1,4 @@
-//! Nodes that a test comes between, and managers on them.
+//! Nodes with a test between them and their managers.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::store::{
     Acquire, BoxFuture, Events, Failure, Lane, MemoryStore, Operation, Outcome, Queueing, Store,
 };
 
-/// An embedded node, and what a test makes of the operations on their way to it.
+/// An embedded node, and the test's treatment of the operations on their way to it.
 pub(super) trait Between: Debug + Send + Sync {
     fn node(&self) -> &Arc<MemoryStore>;
 

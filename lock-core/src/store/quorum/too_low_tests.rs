@@ -1,4 +1,4 @@
-//! Nodes at which somebody else is always a little ahead.
+//! Tests of nodes on which another lease is always a little ahead.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,10 +10,10 @@ use crate::base::options::Wait;
 use crate::store::vote::{Vote, VoteOperation, VoteOutcome};
 use crate::store::{Lane, MemoryStore, Operation, Outcome, Store};
 
-/// More than are made in one go, and more than twice as many.
+/// More than one round proposes, and more than twice as many.
 const AHEAD: usize = 12;
 
-/// Takes no number of the first proposals, as if another lease had just had a higher one accepted.
+/// Accepts no number of the first proposals, as if another lease had just had a higher one accepted.
 #[derive(Debug)]
 struct Outrun {
     node: Arc<MemoryStore>,

@@ -1,4 +1,4 @@
-//! Votes of a held lease that are still to be taken back from an earlier attempt.
+//! Tests of votes of a held lease that are still to be withdrawn from an earlier attempt.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,14 +15,14 @@ use crate::base::token::{Address, Token, TokenSource};
 use crate::store::vote::{VoteOperation, VoteOutcome};
 use crate::store::{Failure, Lane, MemoryStore, Operation, Outcome, Release, Released, Store};
 
-/// What becomes of the first undoing that is sent to a node.
+/// The delivery of the first undoing that is sent to a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum UndoDelivery {
-    /// Its connection breaks: it is sent once more, and the first send is still on its way.
+    /// Its connection breaks: it is sent once more, and the first copy is still on its way.
     Twice,
     /// It stays on its way.
     Late,
-    /// It is answered at once, and the network delivers a copy of it later on.
+    /// It is answered at once, and the network delivers a copy of it later.
     Copied,
 }
 
@@ -111,7 +111,7 @@ async fn after_a_split(undoing: UndoDelivery, ttl: Duration) -> LateNode {
     ];
     let locks = manager_on(stores.into(), ttl).await;
 
-    // Two strangers have a node each: it is a split, and the third vote is given back for a while.
+    // Two foreign owners have a node each, so it is a split vote, and the third vote is withdrawn for a while.
     let strangers = TokenSource::new(Address::random());
     let owners = [strangers.fresh(), strangers.fresh()];
     assert!(take(&nodes[1], owners[0]).await && take(&nodes[2], owners[1]).await);
@@ -165,7 +165,7 @@ async fn a_copy_of_an_undoing_leaves_the_newer_vote_alone() {
 #[tokio::test]
 async fn a_vote_that_is_still_to_be_undone_renews_nothing() {
     let scene = after_a_split(UndoDelivery::Late, Duration::from_millis(1_200)).await;
-    // One of the two that have granted it is out: the other one and the old vote are no majority.
+    // One of the two granting nodes is out: the other one and the old vote are no majority.
     let failure = Failure::refused("it is out");
     scene.nodes[1].set_fault(Some(failure));
     let lost = tokio::time::timeout(Duration::from_secs(20), scene.guard.lost()).await;
@@ -193,7 +193,7 @@ async fn a_node_that_is_silent_keeps_no_others_vote() {
     for node in &nodes[2..] {
         assert!(take(node, owner).await);
     }
-    // Two are slow to vote, for an attempt that is over by then; and one of them is then silent.
+    // Two nodes are slow to vote, for an attempt that is over by then, and one of them is then silent.
     nodes[..2].iter().for_each(|node| node.set_hung(true));
     let refused = locks.lock("k").wait(Wait::None).acquire().await;
     assert_eq!(refused.expect_err("taken").kind(), crate::ErrorKind::Busy);

@@ -1,4 +1,4 @@
-//! No two locks, queues, marks, registers or channels have one name, whatever keys and namespaces there are.
+//! Checks that no two locks, queues, marks, registers or channels share a name, for any keys and namespaces.
 
 use std::collections::HashMap;
 

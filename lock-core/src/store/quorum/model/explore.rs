@@ -1,5 +1,5 @@
-//! Breadth first through all that can happen. A state is remembered by 64 bits of its hash: among ten
-//! million the chance that any two are taken for one is about one in three hundred thousand.
+//! Explores all states breadth first. A state is remembered by 64 bits of its hash. Among ten million states
+//! the chance that two share a hash is about one in three hundred thousand.
 
 use std::hash::BuildHasher;
 
@@ -9,23 +9,23 @@ use super::steps::QuorumStep;
 use super::world::{QuorumBounds, QuorumViolation, QuorumWorld};
 use crate::model::seen::ByHash;
 
-/// What was found when there was nothing more to look at, or something was wrong.
+/// The result when all states are explored, or one of them is wrong.
 #[derive(Debug)]
 pub(super) struct QuorumFound {
     pub(super) states: usize,
-    /// The longest way to a state.
+    /// The length of the longest way to a state.
     pub(super) depth: usize,
     pub(super) wrong: Option<(QuorumViolation, Vec<QuorumStep>)>,
 }
 
-/// Where a state was come to from.
+/// The predecessor of each state.
 type QuorumSeen = ByHash<u64>;
 
 fn print(world: &QuorumWorld) -> u64 {
     FixedState::default().hash_one(world)
 }
 
-/// Looks at all states.
+/// Explores all states.
 pub(super) fn explore(limits: &QuorumBounds) -> QuorumFound {
     let start = QuorumWorld::new(limits).canonical(limits);
     let mut seen = QuorumSeen::default();
@@ -69,7 +69,7 @@ pub(super) fn explore(limits: &QuorumBounds) -> QuorumFound {
     }
 }
 
-/// The steps to a state and what goes wrong there, with nodes and clients called the same all along.
+/// The steps to a state and the violation there, with the same names of nodes and clients in all steps.
 fn way_to(
     mut state: u64,
     wrong: QuorumViolation,

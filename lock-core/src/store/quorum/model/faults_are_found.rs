@@ -1,4 +1,4 @@
-//! What the model is made to do wrong, it finds: for each fault the smallest world that shows it.
+//! The model finds each of its faults, in the smallest world that shows it.
 
 use super::explore::explore;
 use super::fault::{QuorumFault, Rule};
@@ -6,7 +6,7 @@ use super::steps::QuorumStep;
 use super::world::{QuorumBounds, QuorumViolation, QuorumWorld};
 use super::worlds::{AHEAD, ASKING_AGAIN, ONCE, PLAIN, REJOINING, REPEATING};
 
-/// Looks until something is wrong, and says what, and by which steps.
+/// Explores until a state is wrong, and prints the violation and its steps.
 fn found(name: &str, limits: &QuorumBounds) -> (QuorumViolation, Vec<QuorumStep>) {
     let found = explore(limits);
     let Some((wrong, way)) = found.wrong else {
@@ -69,7 +69,7 @@ found! {
     a_grant_after_the_deadline: GrantedAfterTheDeadline, two_hold, ONCE;
 }
 
-/// Prints what happens, step by step, with every node's number after it.
+/// Prints the steps, each with every node's number after it.
 fn tell(limits: &QuorumBounds, wrong: QuorumViolation, way: &[QuorumStep]) {
     let mut world = QuorumWorld::new(limits);
     for step in way {
@@ -87,7 +87,7 @@ fn tell(limits: &QuorumBounds, wrong: QuorumViolation, way: &[QuorumStep]) {
     }
 }
 
-/// Why clients propose: the naive rule fails, with nothing going wrong at all.
+/// Shows why clients propose: the naive rule fails although nothing else goes wrong.
 fn is_naive(rule: Rule, clocks: [u16; 3]) {
     let limits = QuorumBounds {
         rule,

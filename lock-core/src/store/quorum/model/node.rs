@@ -1,38 +1,38 @@
-//! A node of the model: what the embedded store's `vote.rs` and the scripts of a server do, without
-//! queues and without time.
+//! A node of the model: the embedded store's `vote.rs` and the scripts of a server, without queues and without
+//! time.
 
 use super::fault::{QuorumFault, Rule};
 use super::world::{CLIENTS, QuorumBounds};
 use crate::store::vote::accepts;
 
-/// Whose a lock or a number is. A lease that nobody counts on and that sends nothing more is nobody's
-/// in particular.
+/// The owner of a lock or a number. A lease on which no client counts, and that sends nothing more, needs no
+/// owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum ModelToken {
     Over,
-    /// Of this client's lease of before, of which a question is still on its way.
+    /// An earlier lease of this client, of which a question is still on its way.
     Late(u8),
-    /// Of its lease of now.
+    /// The current lease of this client.
     Current(u8),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Lock {
     pub(super) token: ModelToken,
-    /// It was set before the attempt of now began: it may run out before that does.
+    /// Whether the vote is older than the current attempt, so that it may expire before the attempt's deadline.
     pub(super) stale: bool,
 }
 
-/// What a node says to a question.
+/// The answer of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum NodeAnswer {
-    /// The key, and the number. With the naive maximum the number is the node's.
+    /// The key and the number. With the naive maximum the number is the node's.
     Accepted(u16),
-    /// The key; but the number is too low for what the register holds.
+    /// The key, but the number is too low for the register.
     TooLow(u16),
-    /// Another has the key.
+    /// Another owner has the key.
     Taken(u16),
-    /// It came back without data, and does not vote yet.
+    /// The node came back without data, and does not vote yet.
     Empty,
 }
 
@@ -47,34 +47,34 @@ impl NodeAnswer {
     }
 }
 
-/// Meanwhile a client and a node. One question, or its undoing, at a time.
+/// The message between a client and a node: one question, or its undoing, at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Way {
     Nothing,
     Propose(u16),
-    /// The vote is given back; the same lease asks again.
+    /// Withdraws the vote; the same lease asks again.
     Withdraw,
-    /// On its way back, to this number.
+    /// The answer on its way back, to this number.
     Answered(u16, NodeAnswer),
-    /// A lease that is held is proposed to a node that is without it.
+    /// Proposes a held lease to a node that is without it.
     Rejoin(u16),
-    /// It has taken it, and its register is still to hear of the number.
+    /// The node has taken the lease, and its register still lacks the number.
     Aside(u16),
 }
 
-/// Sent long ago, and not arrived yet.
+/// A question that was sent long ago and has not arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Straggler {
     pub(super) what: Way,
-    /// Of the lease of now: it was sent twice.
+    /// Whether it is a copy of the current lease's question.
     pub(super) current: bool,
 }
 
-/// What one client and one node have to do with each other.
+/// All state between one client and one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Meanwhile {
-    /// The node's vote in the round of now; nothing: it may still come. Of a lease that sets tokens
-    /// aside: whether the node has.
+    /// The node's vote in the current round; `None`: it may still arrive. Of a lease that reserves tokens:
+    /// whether the node has them.
     pub(super) ballot: Option<NodeAnswer>,
     pub(super) way: Way,
     pub(super) straggler: Option<Straggler>,
@@ -83,10 +83,10 @@ pub(super) struct Meanwhile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct ModelNode {
     pub(super) lock: Option<Lock>,
-    /// The highest number accepted, and for whom. With the naive maximum, the count.
+    /// The highest number accepted, and its owner. With the naive maximum, the count.
     pub(super) register: Option<(u16, ModelToken)>,
     pub(super) kept_out: bool,
-    /// What the node's own clock shows, for who believes in it.
+    /// The time of the node's own clock, for rules that use it.
     pub(super) clock: u16,
     pub(super) with: [Meanwhile; CLIENTS],
 }
@@ -111,7 +111,7 @@ impl ModelNode {
         self.lock.is_some_and(|lock| lock.token == token)
     }
 
-    /// It has it, and keeps it at least until the attempt's deadline.
+    /// Whether the token has the key, and keeps it at least until the attempt's deadline.
     pub(super) fn keeps(&self, token: ModelToken) -> bool {
         self.lock
             .is_some_and(|lock| lock.token == token && !lock.stale)
@@ -137,7 +137,7 @@ impl ModelNode {
         });
         match limits.rule {
             Rule::ClientsPropose => {}
-            // The same question is answered alike.
+            // The same question has the same answer.
             _ if again => return NodeAnswer::Accepted(highest),
             Rule::HighestCount => return self.count(token, highest + 1),
             Rule::HighestClock => return self.count(token, (highest + 1).max(self.clock)),
@@ -168,15 +168,15 @@ impl ModelNode {
         NodeAnswer::Accepted(number)
     }
 
-    /// Deletes what holds this very token. A real node leaves a vote that is newer than the withdrawal; without that
-    /// the model finds more than can happen.
+    /// Deletes the key if it is this very token's. A real node leaves a vote that is newer than the withdrawal.
+    /// Without that the model explores more than can happen.
     pub(super) fn withdraw(&mut self, token: ModelToken) {
         if self.has(token) {
             self.lock = None;
         }
     }
 
-    /// Takes a lease that is held and that it is without, if the key is free.
+    /// Takes a held lease that the node is without, if the key is free.
     pub(super) fn rejoin(
         &mut self,
         token: ModelToken,

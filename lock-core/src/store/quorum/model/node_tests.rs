@@ -1,5 +1,5 @@
-//! The model's node beside the embedded store's: the same questions in the same order have the same
-//! answers. Conformance of the embedded store with a server is another test's.
+//! The model's node beside the embedded store's: the same questions in the same order have the same answers.
+//! Other tests check the embedded store against a server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::store::vote::{Propose, Reserve, Vote, VoteOperation, VoteOutcome, Wit
 use crate::store::{Acquire, Lane, MemoryStore, Operation, Outcome, Queueing, Release, Store};
 
 const TTL: Duration = Duration::from_secs(60);
-/// Operations in one go.
+/// The number of operations in one sequence.
 const LONG: usize = 4;
 
 #[derive(Clone, Copy, Debug)]

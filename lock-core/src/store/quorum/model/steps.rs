@@ -1,14 +1,14 @@
-//! All that can happen next.
+//! All steps that can happen next.
 
 use super::fault::QuorumFault;
 use super::node::{ModelToken, Way};
 use super::world::{CLIENTS, ClientPhase, Era, NODES, QuorumBounds, QuorumWorld};
 use crate::store::quorum::tally::Decision;
 
-/// One thing that happens.
+/// One step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QuorumStep {
-    /// The client asks for a new lease, taking this for the time.
+    /// The client asks for a new lease, with this time.
     Begin {
         client: usize,
         time: u16,
@@ -18,7 +18,7 @@ pub(super) enum QuorumStep {
         client: usize,
         node: usize,
     },
-    /// The answer does.
+    /// An answer arrives.
     Hear {
         client: usize,
         node: usize,
@@ -41,22 +41,22 @@ pub(super) enum QuorumStep {
     Grant {
         client: usize,
     },
-    /// A majority has the lock for it, and not the number.
+    /// A majority has the lock for the lease, but not the number.
     ProposeHigher {
         client: usize,
     },
-    /// It gives back what it has, and the same lease asks again.
+    /// The client withdraws its votes, and the same lease asks again.
     AskAgain {
         client: usize,
         time: u16,
     },
-    /// It gives back what it has, and the same attempt goes on with another round.
+    /// The client withdraws its votes, and the same attempt goes on with another round.
     Repeat {
         client: usize,
         time: u16,
     },
-    /// The lease is over: given back, given up, past its deadline, or its client is dead. Of the
-    /// questions that are on their way one may still arrive.
+    /// The lease is over: released, given up, past its deadline, or its client is dead. One of its open
+    /// questions may still arrive.
     End {
         client: usize,
         arrives: Option<usize>,
@@ -66,12 +66,12 @@ pub(super) enum QuorumStep {
         client: usize,
         node: usize,
     },
-    /// A renewal finds a node without the lease, and a majority with it: it is proposed there.
+    /// A renewal finds a node without the lease, and a majority with it, and proposes it there.
     Rejoin {
         client: usize,
         node: usize,
     },
-    /// The key goes.
+    /// The key expires.
     Expire {
         node: usize,
     },
@@ -79,7 +79,7 @@ pub(super) enum QuorumStep {
         node: usize,
     },
     TimeGoesOn,
-    /// Whatever it may have forgotten has run out: it votes again.
+    /// The locks that the node may have forgotten have expired, and it votes again.
     Reopen {
         node: usize,
     },
@@ -194,7 +194,7 @@ impl QuorumWorld {
             Way::Propose(_) | Way::Withdraw | Way::Rejoin(_) | Way::Aside(_) => {
                 steps.push(QuorumStep::Arrive { client, node });
                 let has_straggler = |node: usize| self.nodes[node].with[client].straggler.is_some();
-                // Undoing counts as done when nothing of it can arrive any more.
+                // Undoing counts as done when no command of it can arrive any more.
                 let most = match between.way {
                     Way::Withdraw => u8::from(limits.has(QuorumFault::UndoneWhenACopyIs)),
                     _ => limits.copies,
@@ -214,8 +214,8 @@ impl QuorumWorld {
         }
     }
 
-    /// Whether the key may run out, or get lost within the formula: not while somebody counts on it,
-    /// unless as many others have it as it takes.
+    /// Whether the key may expire, or get lost within the promises: not while a client counts on it, unless a
+    /// majority of other nodes has it.
     fn may_expire(&self, node: usize, limits: &QuorumBounds) -> bool {
         let Some(lock) = self.nodes[node].lock else {
             return false;
@@ -231,9 +231,9 @@ impl QuorumWorld {
         !asks && self.stands_without(client, node, limits)
     }
 
-    /// The longest ttl has passed since it came back. Whoever has asked before it did has been granted
-    /// the lock or not by then, and a lock that stood on this node and one other is not renewed. An
-    /// attempt is much shorter than that: one that is under way has begun after the clocks went on.
+    /// Whether the longest ttl may have passed since the node came back. Every client that asked before that
+    /// has been granted the lock or not by then, and a lock on this node and one other is not renewed. An
+    /// attempt is much shorter than that, so one that is under way began after the clocks went on.
     fn may_reopen(&self, node: usize, limits: &QuorumBounds) -> bool {
         self.clients
             .iter()

@@ -1,4 +1,4 @@
-//! What comes of a step.
+//! The effect of a step.
 
 use super::fault::QuorumFault;
 use super::node::{Lock, ModelToken, NodeAnswer, Straggler, Way};
@@ -14,14 +14,14 @@ fn late(client: usize) -> ModelToken {
     ModelToken::Late(u8::try_from(client).expect("small"))
 }
 
-/// The number to propose, as the kit makes it.
+/// The number to propose, as the kit computes it.
 fn next_number(time: u16, highest: u16) -> u16 {
     let number = proposal_number::next(u64::from(time), u64::from(highest));
     u16::try_from(number).expect("small")
 }
 
 impl QuorumWorld {
-    /// The world after a step, or what is wrong with it.
+    /// The world after a step, or its violation.
     pub(super) fn after(
         &self,
         step: QuorumStep,
@@ -93,7 +93,7 @@ impl QuorumWorld {
             }
             Way::Withdraw => {
                 at.withdraw(current(client));
-                // Also of a lease that was granted meanwhile: its question has waited for this.
+                // Also of a lease that was granted meanwhile, whose question has waited for this.
                 at.with[client].way = Way::Propose(self.clients[client].number);
             }
             Way::Rejoin(number) => {
@@ -111,8 +111,8 @@ impl QuorumWorld {
         }
     }
 
-    /// An answer counts for the number that it is about. A node that owes an answer to an earlier one
-    /// is asked for the last one when it has given it.
+    /// Counts an answer for its own number only. A node that owes an answer to an earlier number is asked for
+    /// the last one when it has answered.
     fn hear(
         &mut self,
         client: usize,
@@ -171,7 +171,7 @@ impl QuorumWorld {
         }
     }
 
-    /// Whoever has answered is asked anew; whoever has not, when it has.
+    /// Asks nodes that have answered again at once, and the others when they have answered.
     fn propose_higher(&mut self, client: usize) {
         let it = &mut self.clients[client];
         it.rounds += 1;
@@ -206,8 +206,8 @@ impl QuorumWorld {
         self.give_back_and_ask(client, time, limits);
     }
 
-    /// What has been agreed to is taken back, and asked for anew behind that. A node that still owes an
-    /// answer is left alone until it has given it.
+    /// Withdraws the votes and asks again behind that. A node that owes an answer is left alone until it has
+    /// answered.
     fn give_back_and_ask(&mut self, client: usize, time: u16, limits: &QuorumBounds) {
         let it = &mut self.clients[client];
         it.number = next_number(time, it.seen);
@@ -260,7 +260,7 @@ impl QuorumWorld {
             (between.way, between.ballot) = (Way::Nothing, None);
             match &mut between.straggler {
                 Some(straggler) if straggler.current && straggler.what == Way::Withdraw => {
-                    // It finds what may go anyway, or nothing.
+                    // It finds a vote that may be deleted anyway, or nothing.
                     between.straggler = None;
                 }
                 Some(straggler) if straggler.current => {

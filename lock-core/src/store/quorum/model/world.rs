@@ -1,4 +1,4 @@
-//! The world of the model: three nodes, clients, and what is on its way between them.
+//! The world of the model: three nodes, clients, and the messages between them.
 
 use super::fault::{QuorumFault, Rule};
 use super::node::{ModelNode, ModelToken, NodeAnswer, Way};
@@ -10,33 +10,33 @@ use crate::store::vote::Vote;
 pub(super) const NODES: usize = 3;
 pub(super) const CLIENTS: usize = 3;
 
-/// What clients take for the time, before any node has lost its data and after that. The servers'
-/// clocks have gone on by then for longer than all numbers that were ever proposed are apart.
+/// The time of the clients, before any node has lost its data and after that. Between the two the servers'
+/// clocks have gone on by more than the range of all earlier numbers.
 const TIMES: [u16; 2] = [100, 10_000];
 
-/// How large the world is, and what may go wrong in it.
+/// The size of the world, and the faults in it.
 #[derive(Clone, Debug)]
 pub(super) struct QuorumBounds {
     /// How many leases each client begins.
     pub(super) leases: [u8; CLIENTS],
-    /// How often a lease asks again after an attempt came to nothing.
+    /// How often a lease asks again after a failed attempt.
     pub(super) attempts: u8,
     /// How often a higher number is proposed in one attempt.
     pub(super) rounds: u8,
-    /// How often an attempt is repeated when it is contested: what it has is given back, and the time
-    /// goes on to be counted from its first question.
+    /// How often a contested attempt withdraws its votes and is repeated. Its time goes on to count from its
+    /// first question.
     pub(super) repeats: u8,
-    /// How often leases that are held are proposed to nodes that are without them.
+    /// How often held leases are proposed to nodes that are without them.
     pub(super) rejoins: u8,
     /// By how much clients' clocks may be ahead, in units of a fencing token.
     pub(super) guesses: &'static [u16],
-    /// Whether an answer may be on its way for long. If not it is heard when it is given.
+    /// Whether an answer may be on its way for long. Otherwise it arrives when it is given.
     pub(super) apart: bool,
-    /// Messages that are sent twice.
+    /// The number of messages that are sent twice.
     pub(super) copies: u8,
     /// Whether a server comes back empty.
     pub(super) restarts: bool,
-    /// Those of the nodes, for who believes in them.
+    /// The clocks of the nodes, for rules that use them.
     pub(super) clocks: [u16; NODES],
     pub(super) rule: Rule,
     pub(super) fault: Option<QuorumFault>,
@@ -47,7 +47,7 @@ impl QuorumBounds {
         self.fault == Some(fault)
     }
 
-    /// What a client may take for the time.
+    /// The times that a client may assume.
     pub(super) fn times(&self, era: Era) -> impl Iterator<Item = u16> + '_ {
         let late = era == Era::After && !self.has(QuorumFault::NumbersAreCounted);
         let time = TIMES[usize::from(late)];
@@ -55,19 +55,19 @@ impl QuorumBounds {
     }
 }
 
-/// Where time stands, beside a restart without data.
+/// The place in time, beside a restart without data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Era {
     Before,
     /// A server has just come back empty.
     Restarted,
-    /// Long enough ago for the clocks to be above all numbers of before.
+    /// Long enough after it for the clocks to be above all earlier numbers.
     After,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum ClientPhase {
-    /// It asks for nothing, whether because it has been given what it wanted or because it has died.
+    /// It asks for nothing, because it has got the lock or has died.
     Idle,
     Asking,
     Holding,
@@ -83,9 +83,9 @@ pub(super) struct Client {
     pub(super) repeats: u8,
     /// When its attempt began.
     pub(super) era: Era,
-    /// What it proposes, or may use: the last number of its block.
+    /// The last number of the block that it proposes or may use.
     pub(super) number: u16,
-    /// The highest number that it has heard of.
+    /// The highest number that it has seen.
     pub(super) seen: u16,
 }
 
@@ -93,19 +93,19 @@ pub(super) struct Client {
 pub(super) struct QuorumWorld {
     pub(super) nodes: [ModelNode; NODES],
     pub(super) clients: [Client; CLIENTS],
-    /// The highest fencing token that anybody may have used.
+    /// The highest fencing token that any client may have used.
     pub(super) last: u16,
     pub(super) era: Era,
     pub(super) copies: u8,
     pub(super) rejoins: u8,
 }
 
-/// What must never be.
+/// A state that must never be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QuorumViolation {
-    /// A lock is granted whose token is not above all of those before it.
+    /// A lock is granted whose token is not above all earlier ones.
     TokenNotHigher { before: u16, now: u16 },
-    /// A lock is granted that another still counts on.
+    /// A lock is granted on which another client still counts.
     TwoHold,
 }
 
@@ -131,8 +131,8 @@ impl QuorumWorld {
         }
     }
 
-    /// What the client's ballots amount to, by the kit's own count. `in_time`: if it still waits for
-    /// those who have not answered.
+    /// The decision on the client's ballots, by the kit's own count. `in_time`: whether it still waits for
+    /// silent nodes.
     pub(super) fn decision(&self, client: usize, in_time: bool, limits: &QuorumBounds) -> Decision {
         let ballots = self.ballots(client, in_time);
         if limits.has(QuorumFault::AMinorityIsEnough) {
@@ -154,8 +154,8 @@ impl QuorumWorld {
         })
     }
 
-    /// Whether a majority has a client's lease for certain without this node, so that it is renewed
-    /// without it. A vote that is being undone is none.
+    /// Whether a majority has a client's lease for certain without this node, so that it is renewed without it.
+    /// A vote that is being undone does not count.
     pub(super) fn stands_without(
         &self,
         client: usize,
@@ -172,7 +172,8 @@ impl QuorumWorld {
         having.count() >= tally::quorum(NODES)
     }
 
-    /// The client has a majority. Its token must be above all others, and nobody else's may count.
+    /// The client has a majority. Its token must be above all others, and no other client may count on the
+    /// lock.
     pub(super) fn grant(
         &mut self,
         client: usize,
@@ -210,7 +211,7 @@ impl QuorumWorld {
         Ok(())
     }
 
-    /// The same world, however its nodes and its clients that are alike are numbered.
+    /// The same world, independent of the numbers of nodes and clients that are alike.
     pub(super) fn canonical(&self, limits: &QuorumBounds) -> Self {
         const ORDERS: [[usize; CLIENTS]; 6] = [
             [0, 1, 2],
@@ -269,7 +270,7 @@ fn vote(answer: NodeAnswer) -> Vote {
             accepted: false,
             highest: highest.into(),
         },
-        // Whose it is makes no difference here: what is refused is repeated as what is split is.
+        // The owner makes no difference here, because a refused attempt is repeated like a split vote.
         NodeAnswer::Taken(highest) => Vote::Taken {
             owner: "another".into(),
             refusal: Refusal {

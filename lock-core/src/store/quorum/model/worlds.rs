@@ -1,4 +1,4 @@
-//! The worlds in which nothing is wrong.
+//! Worlds without a violation.
 
 use super::explore::{QuorumFound, explore};
 use super::fault::Rule;
@@ -26,7 +26,7 @@ pub(super) const ONCE: QuorumBounds = QuorumBounds {
     ..PLAIN
 };
 
-/// And asks once more after an attempt that came to nothing.
+/// Each also asks once more after a failed attempt.
 pub(super) const ASKING_AGAIN: QuorumBounds = QuorumBounds {
     attempts: 1,
     rounds: 0,
@@ -35,14 +35,14 @@ pub(super) const ASKING_AGAIN: QuorumBounds = QuorumBounds {
 
 /// One client's clock may be ahead of the other's by less than a block of tokens.
 pub(super) const AHEAD: &[u16] = &[0, 16];
-/// Or by more.
+/// One client's clock may be ahead by more than a block.
 const FAR_AHEAD: &[u16] = &[0, 16, 200];
 
 fn is_large() -> bool {
     std::env::var("LOCK_MODEL").is_ok_and(|size| size == "large")
 }
 
-/// All states of a world are looked at.
+/// Explores all states of a world.
 fn holds(name: &str, limits: &QuorumBounds) -> QuorumFound {
     let found = explore(limits);
     assert_eq!(found.wrong, None, "{name}, after {} states", found.states);
@@ -53,7 +53,7 @@ fn holds(name: &str, limits: &QuorumBounds) -> QuorumFound {
     found
 }
 
-/// As large as a test can be, or as large as there is time for.
+/// The world of an ordinary test, or the large one.
 fn small_or(large: &[QuorumBounds], small: QuorumBounds) -> Vec<QuorumBounds> {
     if is_large() {
         large.to_vec()
@@ -179,7 +179,7 @@ fn a_server_comes_back_without_its_data() {
     }
 }
 
-/// What is contested is given back, and asked for in another round.
+/// A contested attempt withdraws its votes and asks in another round.
 pub(super) const REPEATING: QuorumBounds = QuorumBounds {
     repeats: 1,
     ..PLAIN
