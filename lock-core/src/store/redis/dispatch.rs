@@ -296,7 +296,7 @@ impl RedisStore {
         };
         let named = || {
             let (address, slot) = elsewhere.error.redirect_node()?;
-            let slot = super::cluster::slots::HashSlot::numbered(slot.into())?;
+            let slot = super::slots::HashSlot::numbered(slot.into())?;
             Some((slot, cluster.named(address, node)?))
         };
         let Some((slot, to)) = named() else {

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use redis::Cmd;
 
-use super::cluster::slots::HashSlot;
 use super::scripts::push;
+use super::slots::{HashSlot, hash_tag};
 use crate::base::error::Error;
 use crate::base::token::Address;
 
@@ -191,13 +191,6 @@ impl Keyspace {
 /// Whether a cluster hashes only a part of the key.
 fn has_hash_tag(key: &str) -> bool {
     hash_tag(key).is_some()
-}
-
-/// The part of a name that a cluster hashes, if it is not the whole: the first `{…}` that is not empty.
-pub(super) fn hash_tag(name: &str) -> Option<&str> {
-    let (_, rest) = name.split_once('{')?;
-    let (tag, _) = rest.split_once('}')?;
-    (!tag.is_empty()).then_some(tag)
 }
 
 #[cfg(test)]

@@ -24,20 +24,16 @@ mod health;
 mod keeper_connection;
 mod keyspace;
 mod native_acquire;
-mod nodes;
-mod poll;
 mod probe;
 mod push;
-mod refresh;
 mod replicas;
 mod reply;
 mod script_acquire;
 mod scripts;
 mod send_error;
-mod sentinel;
+mod slots;
 mod tls;
 mod topology;
-mod url;
 mod vote;
 mod wait;
 
@@ -381,7 +377,7 @@ impl Store for RedisStore {
 
     fn shard(&self, key: &str) -> u32 {
         self.topology.cluster().map_or(0, |cluster| {
-            let slot = cluster::slots::HashSlot::of(&self.names.lock(key));
+            let slot = slots::HashSlot::of(&self.names.lock(key));
             cluster.known_owner(slot).map_or(u32::MAX, |node| node.0)
         })
     }

@@ -4,11 +4,11 @@
 
 use redis::{Pipeline, Value};
 
-use super::slots::HashSlot;
 use crate::store::redis::connection::Connection;
 use crate::store::redis::dispatch::{Command, Dispatch};
 use crate::store::redis::reply;
 use crate::store::redis::send_error::Trouble;
+use crate::store::redis::slots::HashSlot;
 use crate::store::redis::topology::ServerId;
 use crate::store::redis::{RedisStore, millis, scripts};
 use crate::store::{Extended, Extension, Operation, Outcome};

@@ -2,13 +2,13 @@
 
 use redis::Value;
 
-use super::slots::HashSlot;
 use crate::base::clock::Moment;
 use crate::store::Failure;
-use crate::store::redis::refresh::FORGOTTEN;
 use crate::store::redis::reply::{number, text};
 use crate::store::redis::send_error::failure;
+use crate::store::redis::slots::HashSlot;
 use crate::store::redis::topology::ServerId;
+use crate::store::redis::topology::refresh::FORGOTTEN;
 
 #[derive(Clone)]
 pub(super) struct Map {

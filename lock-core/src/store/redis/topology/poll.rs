@@ -13,9 +13,9 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use super::refresh::ANSWER;
-use super::send_error::{failure, not_connected};
 use crate::base::clock::{Clock, Moment};
 use crate::store::Failure;
+use crate::store::redis::send_error::{failure, not_connected};
 
 /// How long the first answer may take. Connecting takes several trips, maybe over a long distance or on a busy
 /// machine.

@@ -29,24 +29,24 @@ use redis::{Client, Pipeline, cmd};
 use tokio::sync::watch;
 
 use self::said::{SentinelReport, newest, not_let_in, said, unreachable};
-use super::connection::{Connection, prepared};
-use super::keyspace::Keyspace;
+use super::ServerId;
 use super::nodes::ServerList;
 use super::poll::{Answers, FIRST_ANSWER, Survey, ask_once};
-use super::probe::Probe;
-use super::push::PushReceiver;
 use super::refresh::{ANSWER, FORGOTTEN, Refresh};
-use super::send_error::failure;
-use super::topology::ServerId;
 use super::url::SentinelUrl;
 use crate::base::clock::{Clock, Moment};
 use crate::base::error::Error;
 use crate::store::Failure;
+use crate::store::redis::connection::{Connection, prepared};
+use crate::store::redis::keyspace::Keyspace;
+use crate::store::redis::probe::Probe;
+use crate::store::redis::push::PushReceiver;
+use crate::store::redis::send_error::failure;
 
 /// A master that was replaced but lives on, cut off from its sentinels, is left within this time.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-pub(super) struct Sentinel {
+pub(in crate::store::redis) struct Sentinel {
     sentinels: Vec<Client>,
     service: String,
     nodes: ServerList,
@@ -238,7 +238,7 @@ impl Sentinel {
         let mut question = Pipeline::with_capacity(1);
         question.add_command(cmd("ROLE"));
         match ask_once(self.nodes.client(node), &question).await {
-            Ok(answers) => super::connection::is_master(answers.first()),
+            Ok(answers) => crate::store::redis::connection::is_master(answers.first()),
             Err(failure) if failure.is_final() => Err(failure),
             Err(_) => Err(Failure::refused(
                 "the server that the sentinels name as the master does not answer",

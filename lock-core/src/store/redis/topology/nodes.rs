@@ -4,9 +4,17 @@ use std::sync::Mutex;
 
 use redis::{Client, ConnectionAddr, ConnectionInfo, RedisError};
 
-use super::connection::prepared;
-use super::topology::ServerId;
 use crate::base::sync::lock;
+use crate::store::redis::connection::prepared;
+
+/// The number of a server, which tells its connections from those of others. An address always has the same
+/// number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::store::redis) struct ServerId(pub(in crate::store::redis) u32);
+
+impl ServerId {
+    pub(in crate::store::redis) const ONLY: ServerId = ServerId(0);
+}
 
 /// The host and port of a server.
 pub(super) type HostPort = (String, u16);

@@ -8,20 +8,28 @@
 //! its token, so no lock is granted twice. A waiter that is handed a key asks for it, because the push may come
 //! from another server than the clock reading of its refusal.
 
+mod cluster;
+mod nodes;
+mod poll;
+mod refresh;
+mod sentinel;
+mod url;
+
 use std::future::pending;
 use std::sync::Arc;
 
 use redis::Client;
 
-use super::cluster::{Cluster, slots::HashSlot};
+use self::cluster::Cluster;
+pub(super) use self::nodes::ServerId;
+use self::refresh::Refresh;
+use self::sentinel::Sentinel;
 use super::connection::{Connection, prepared};
 use super::keyspace::Keyspace;
 use super::probe::Probe;
 use super::push::PushReceiver;
-use super::refresh::Refresh;
-use super::sentinel::Sentinel;
+use super::slots::HashSlot;
 use super::tls;
-use super::url;
 use crate::base::error::Error;
 use crate::base::token::Address;
 use crate::store::Failure;
@@ -34,15 +42,6 @@ pub(super) enum Topology {
     Sentinel(Sentinel),
     /// ServerList that share the keys.
     Cluster(Cluster),
-}
-
-/// The number of a server, which tells its connections from those of others. An address always has the same
-/// number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct ServerId(pub(super) u32);
-
-impl ServerId {
-    pub(super) const ONLY: ServerId = ServerId(0);
 }
 
 /// A topology as a URL names it.
@@ -235,7 +234,7 @@ impl Topology {
     /// commands go by another connection, nothing else would show that.
     pub(super) async fn silence(&self, on: &Connection) {
         match self {
-            Topology::Cluster(_) => super::cluster::silence(on).await,
+            Topology::Cluster(_) => cluster::silence(on).await,
             _ => pending().await,
         }
     }

@@ -2,32 +2,30 @@
 
 use std::sync::LazyLock;
 
-use crate::store::redis::keyspace::hash_tag;
-
 /// One of the parts into which a cluster divides its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in crate::store::redis) struct HashSlot(u16);
+pub(super) struct HashSlot(u16);
 
 impl HashSlot {
-    pub(in crate::store::redis) const COUNT: usize = 16_384;
+    pub(super) const COUNT: usize = 16_384;
 
     /// The slot of a key's full name.
-    pub(in crate::store::redis) fn of(name: &str) -> Self {
+    pub(super) fn of(name: &str) -> Self {
         let hashed = hash_tag(name).unwrap_or(name);
         Self(crc16(hashed.as_bytes()) % 16_384)
     }
 
-    pub(in crate::store::redis) fn numbered(number: u64) -> Option<Self> {
+    pub(super) fn numbered(number: u64) -> Option<Self> {
         let number = u16::try_from(number).ok()?;
         (usize::from(number) < Self::COUNT).then_some(Self(number))
     }
 
-    pub(in crate::store::redis) fn index(self) -> usize {
+    pub(super) fn index(self) -> usize {
         usize::from(self.0)
     }
 
     /// The smallest number whose decimal digits belong to this slot. Every client finds the same one.
-    pub(in crate::store::redis) fn tag(self) -> u32 {
+    pub(super) fn tag(self) -> u32 {
         static TAGS: LazyLock<Vec<u32>> = LazyLock::new(tags);
         TAGS[self.index()]
     }
@@ -61,6 +59,13 @@ fn crc16(bytes: &[u8]) -> u16 {
             }
         })
     })
+}
+
+/// The part of a name that a cluster hashes, if it is not the whole: the first `{…}` that is not empty.
+pub(super) fn hash_tag(name: &str) -> Option<&str> {
+    let (_, rest) = name.split_once('{')?;
+    let (tag, _) = rest.split_once('}')?;
+    (!tag.is_empty()).then_some(tag)
 }
 
 #[cfg(test)]
