@@ -1,32 +1,35 @@
-//! What must hold in every state of the model, and that everybody who waits gets there.
+//! The invariants of every state of the model, and the check that every waiter gets the lock.
 
 use super::process::Name;
 use super::server::{Push, Value};
 use super::world::{Cooling, Limits, Message, Step, World, Wrong};
 
 impl Message {
-    /// Whether it waits for this process to hear it.
+    /// Returns whether the message is on its way to this process.
     pub(super) fn is_for(&self, process: u8) -> bool {
         match self {
-            Message::Answer(name, ..)
+            Message::AcquireReply(name, ..)
             | Message::Extended(name, ..)
-            | Message::Push(Push::Given(name, ..) | Push::Next(name, _)) => name.process == process,
+            | Message::Push(Push::HandedOver(name, ..) | Push::Next(name, _)) => {
+                name.process == process
+            }
             Message::Ask(..)
             | Message::Extend(..)
             | Message::Release(..)
             | Message::Vacate(..)
             | Message::Cool(..)
-            | Message::LookAfter(_) => false,
+            | Message::CheckQueue(_) => false,
         }
     }
 
-    /// The token in whose name something arrives, at the server or from it.
-    fn looks_after(&self) -> Option<Name> {
+    /// Returns the token for which this message will release the key or the ticket, or bring the
+    /// key.
+    fn attended_token(&self) -> Option<Name> {
         match self {
             Message::Release(name, _)
             | Message::Vacate(name, _)
             | Message::Cool(name, _)
-            | Message::Push(Push::Given(name, ..)) => Some(*name),
+            | Message::Push(Push::HandedOver(name, ..)) => Some(*name),
             _ => None,
         }
     }
@@ -35,35 +38,35 @@ impl Message {
 impl World {
     pub(super) fn check(&self) -> Result<(), Wrong> {
         let now = self.now();
-        let tenures = self.processes.iter().filter_map(|one| one.tenure.as_ref());
-        let mut windows = tenures.filter(|tenure| tenure.is_valid(now));
+        let owned = self.processes.iter().filter_map(|one| one.owned.as_ref());
+        let mut windows = owned.filter(|owned| owned.is_valid(now));
         if let Some(window) = windows.next() {
             if windows.next().is_some() {
-                return Err(Wrong::TwoWindows);
+                return Err(Wrong::TwoOwners);
             }
-            let found = self.server.look(0).map(|(value, _)| value);
+            let found = self.server.current(0).map(|(value, _)| value);
             if found != Some(Value::Held(window.name)) {
-                return Err(Wrong::WindowWithoutTheKey);
+                return Err(Wrong::OwnerWithoutKey);
             }
         }
         self.check_cooldown()?;
         let key = &self.server.keys[0];
         let holder = key.entry.and_then(|entry| match entry.value {
             Value::Held(name) => Some(name),
-            Value::Cooling(_) | Value::Stranger => None,
+            Value::Cooling(_) | Value::ForeignOwner => None,
         });
         let waiting = key.queue.iter().map(|waiting| waiting.token);
         let forgotten = holder
             .into_iter()
             .chain(waiting)
-            .any(|name| !self.is_looked_after(name));
+            .any(|name| !self.is_attended(name));
         if forgotten {
-            return Err(Wrong::NobodyLooksAfterIt);
+            return Err(Wrong::Abandoned);
         }
         Ok(())
     }
 
-    /// A key cools down to the end, neither shorter nor longer.
+    /// Checks that a cooldown ends neither early nor late.
     fn check_cooldown(&self) -> Result<(), Wrong> {
         let Some(Cooling {
             name,
@@ -81,28 +84,33 @@ impl World {
         }
     }
 
-    /// Whatever stands in the store is somebody's, or is about to be undone.
-    fn is_looked_after(&self, name: Name) -> bool {
+    /// Returns whether the token has an owner or a waiter, or is about to be undone.
+    fn is_attended(&self, name: Name) -> bool {
         let process = &self.processes[usize::from(name.process)];
         !process.alive
             || self.cooling.is_some_and(|cooling| cooling.name == name)
             || process.waiter.as_ref().is_some_and(|one| one.name == name)
-            || process.tenure.as_ref().is_some_and(|one| one.name == name)
-            || process.twins.iter().any(|twin| twin.name == name)
+            || process.owned.as_ref().is_some_and(|one| one.name == name)
+            || process
+                .late_duplicates
+                .iter()
+                .any(|late_duplicate| late_duplicate.name == name)
             || self
                 .net
                 .iter()
-                .any(|message| message.looks_after() == Some(name))
+                .any(|message| message.attended_token() == Some(name))
     }
 
-    /// For how many ticks anybody still waits from here on, if all goes well, and if it goes well for
-    /// all processes but one, which stands still. One that only waits costs its grant; one that has
-    /// the lock, or may get it, costs the lease.
+    /// Returns the ticks that any waiter still waits from here, if nothing else fails.
+    ///
+    /// The check runs once with all processes, and once for each process with that process stopped.
+    /// A stopped process that only waits costs its grant. A stopped process that has the lock, or
+    /// may get it, costs the lease.
     pub(super) fn longest_wait(&self, limits: &Limits) -> Result<u64, Wrong> {
-        let mut longest = self.comes_to_rest(0, limits)?;
+        let mut longest = self.ticks_to_rest(0, limits)?;
         let mut with_a_lease = 0;
         for index in 0..limits.processes {
-            let waited = self.comes_to_rest(1 << index, limits)?;
+            let waited = self.ticks_to_rest(1 << index, limits)?;
             if self.only_waits(index) {
                 longest = longest.max(waited);
             } else {
@@ -112,7 +120,7 @@ impl World {
         if longest > limits.longest_wait
             || with_a_lease > limits.longest_wait + limits.ttl_millis / 1_000 + 1
         {
-            return Err(Wrong::WaitsForEver);
+            return Err(Wrong::WaitsForever);
         }
         Ok(longest)
     }
@@ -122,14 +130,15 @@ impl World {
             Message::Ask(ask, ..) => ask.token.process == index,
             _ => false,
         };
-        let holds =
-            matches!(self.server.look(0), Some((Value::Held(owner), _)) if owner.process == index);
+        let holds = matches!(self.server.current(0), Some((Value::Held(owner), _)) if owner.process == index);
         !holds && !self.net.iter().any(asks)
     }
 
-    /// Nothing goes wrong any more, whoever holds the lock gives it back, and the processes in
-    /// `stopped` do nothing at all: for how many ticks does anybody of the others still wait?
-    pub(super) fn comes_to_rest(&self, stopped: u8, limits: &Limits) -> Result<u64, Wrong> {
+    /// Returns the ticks until no running process waits any more.
+    ///
+    /// Nothing fails from here on, every owner releases the lock, and the processes in `stopped` do
+    /// nothing at all.
+    pub(super) fn ticks_to_rest(&self, stopped: u8, limits: &Limits) -> Result<u64, Wrong> {
         let mut world = self.clone();
         let mut ticks = 0;
         loop {
@@ -144,7 +153,7 @@ impl World {
                 return Ok(ticks);
             }
             if ticks > 200 {
-                return Err(Wrong::WaitsForEver);
+                return Err(Wrong::WaitsForever);
             }
             ticks += 1;
             world = world.after(Step::Tick(limits.rates[0]), limits)?;
@@ -163,14 +172,16 @@ impl World {
             return Some(Step::Deliver(index));
         }
         for (index, process) in running {
-            if process.tenure.is_some() {
+            if process.owned.is_some() {
                 return Some(Step::End(index));
             }
-            let twin = process.twins.first();
-            if twin.is_some_and(|twin| twin.at <= now) || process.gave.is_some_and(|at| at <= now) {
-                return Some(Step::Look(index));
+            let late_duplicate = process.late_duplicates.first();
+            if late_duplicate.is_some_and(|late_duplicate| late_duplicate.at <= now)
+                || process.handed_over_until.is_some_and(|at| at <= now)
+            {
+                return Some(Step::RunKeeper(index));
             }
-            // All messages have arrived: a question that is still open got lost.
+            // All messages have arrived, so a request without an answer was lost.
             if let Some(waiter) = &process.waiter
                 && (waiter.asked.is_some() || waiter.until <= now)
             {

@@ -1,25 +1,27 @@
-//! Breadth first through all that can happen. A state is remembered by 64 bits of its hash: among ten
-//! million the chance that any two are taken for one is about one in three hundred thousand.
+//! A breadth-first search through all states.
+//!
+//! A state is remembered by 64 bits of its hash. Among ten million states, the chance of a
+//! collision is about one in three hundred thousand.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::seen::ByHash;
 use super::world::{Limits, Step, World, Wrong};
 
-/// What was found.
+/// The result of a search.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct Exploration {
     pub(super) states: usize,
-    /// The longest way to a state.
+    /// The length of the longest path.
     pub(super) depth: usize,
-    /// Whether every state within the limits was seen.
+    /// Whether the search saw every state within the limits.
     pub(super) complete: bool,
     pub(super) wrong: Option<(Wrong, Vec<Step>)>,
-    /// The longest that anybody had to wait once nothing went wrong any more, in ticks.
+    /// The longest wait, in ticks, after which no waiter was left once nothing failed any more.
     pub(super) longest_wait: u64,
 }
 
-/// Where a state was come to from, and by which of the steps there.
+/// The state from which each state was reached first, with the number of the step.
 type Seen = ByHash<(u64, u16)>;
 
 fn print(world: &World) -> u64 {
@@ -28,13 +30,14 @@ fn print(world: &World) -> u64 {
     hasher.finish()
 }
 
-/// Looks at all states, up to `most` of them. In one of `calm` states it is tried out whether
-/// everybody who waits gets the lock in the end.
-pub(super) fn explore(limits: &Limits, most: usize, calm: u64) -> Found {
+/// Searches all states, up to `most` of them.
+///
+/// For one of `calm` states, the search also checks that every waiter gets the lock in the end.
+pub(super) fn explore(limits: &Limits, most: usize, calm: u64) -> Exploration {
     let start = World::new(limits);
     let mut seen = Seen::default();
     seen.insert(print(&start), (0, 0));
-    let mut found = Found {
+    let mut found = Exploration {
         states: 1,
         depth: 0,
         complete: false,
@@ -54,17 +57,17 @@ pub(super) fn explore(limits: &Limits, most: usize, calm: u64) -> Found {
                             continue;
                         }
                         seen.insert(there, (here, number));
-                        let wrong = comes_to_rest(&after, there, calm, limits, &mut found);
+                        let wrong = ticks_to_rest(&after, there, calm, limits, &mut found);
                         next.push(after);
                         wrong.err()
                     }
                     Err(wrong) => Some(wrong),
                 };
                 if let Some(wrong) = wrong {
-                    let mut way = way_to(here, &seen, limits);
-                    way.push(step);
+                    let mut path = path_to(here, &seen, limits);
+                    path.push(step);
                     found.states = seen.len();
-                    found.wrong = Some((wrong, way));
+                    found.wrong = Some((wrong, path));
                     return found;
                 }
             }
@@ -82,12 +85,12 @@ pub(super) fn explore(limits: &Limits, most: usize, calm: u64) -> Found {
     found
 }
 
-fn comes_to_rest(
+fn ticks_to_rest(
     world: &World,
     print: u64,
     calm: u64,
     limits: &Limits,
-    found: &mut Found,
+    found: &mut Exploration,
 ) -> Result<(), Wrong> {
     if calm == 0 || !print.is_multiple_of(calm) {
         return Ok(());
@@ -97,7 +100,7 @@ fn comes_to_rest(
     Ok(())
 }
 
-fn way_to(mut state: u64, seen: &Seen, limits: &Limits) -> Vec<Step> {
+fn path_to(mut state: u64, seen: &Seen, limits: &Limits) -> Vec<Step> {
     let mut numbers = Vec::new();
     let start = print(&World::new(limits));
     while state != start {
@@ -106,13 +109,13 @@ fn way_to(mut state: u64, seen: &Seen, limits: &Limits) -> Vec<Step> {
         state = before;
     }
     let mut world = World::new(limits);
-    let mut way = Vec::new();
+    let mut path = Vec::new();
     for number in numbers.into_iter().rev() {
         let step = world.steps(limits)[usize::from(number)];
         world = world
             .after(step, limits)
-            .expect("it was come this way before");
-        way.push(step);
+            .expect("the search took this path before");
+        path.push(step);
     }
-    way
+    path
 }

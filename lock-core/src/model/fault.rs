@@ -1,81 +1,80 @@
-//! What the model can be made to do wrong, one thing at a time. A checker that finds none of these
-//! would find nothing.
+//! Faults that the model can contain, one at a time, to prove that the checker finds them.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
-    // The deadline of a key that was given.
-    /// No margin for the drift of the clocks.
-    NoDrift,
-    /// A margin for the grant, none for the waiting before it.
-    DriftOfTheGrantOnly,
-    /// Counted from the push's arrival.
-    DeadlineFromThePush,
-    /// The anchor's local instant is that of the answer, not of the question.
-    AnchorFromTheAnswer,
-    /// The server names a later end than it has set: it has read its clock once more.
-    EndSaidLater,
-    // The server's side of it.
-    /// The next fencing token does not know of the last one used.
-    MarkNotRaised,
-    /// Nor does that of a process that steps over its own release.
-    SteppedOverWithoutTheMark,
-    /// A fencing token above the clock is not remembered.
-    MarkNotWrittenAhead,
-    /// What the other tasks of its lease use is not remembered either.
-    PassesAreNotReserved,
-    /// Whoever gives a key away does not see to it that somebody comes.
-    NobodyLooksAfterAGivenKey,
-    /// A key that cools down keeps its owner's token.
-    CooledByItsToken,
-    /// A key is given with the clock for its fencing token, whatever was used before.
-    GivenBelowTheMark,
-    /// One batch gives the key to two waiters.
-    ATakenKeyIsGiven,
-    /// Nobody looks whether the push was received.
-    GivenToWhoHasGone,
-    /// The next in line does not hear how long the key was given away for.
-    NobodyIsToldOfAGrant,
-    /// A waiter that the server let not stand in the queue believes that it does.
-    ARefusedPlaceIsBelieved,
-    /// A newcomer stands where the clock says, although that has gone back.
-    PlacesByTheClock,
-    /// A repeated question of the owner is a grant, but does not lengthen.
-    OwnTokenIsNotLengthened,
-    /// A question that arrives late sets the end, instead of lengthening.
-    ALateAskCutsTheLease,
-    /// So does a renewal.
-    ALateRenewalCutsTheLease,
-    /// A release does not compare.
-    AnyTokenIsReleased,
-    /// Nor does one that leaves a gap.
-    AnyTokenIsVacated,
-    /// It does not remember what was used.
-    VacatedWithoutTheMark,
-    /// It gives the key to the first waiter.
-    AGapIsGivenAway,
-    /// It tells no waiter when the gap is over.
-    NoWaiterIsToldOfAGap,
-    /// A question steps over whoever holds the key.
-    AnyTokenIsSteppedOver,
-    // The process's side.
-    /// A process hears the other's pushes, and gives back what it did not ask for.
+pub(super) enum ModelFault {
+    // Faults in the deadline of a key that was handed over.
+    /// The deadline has no margin for the drift of the clocks.
+    NoDriftMargin,
+    /// The margin covers the grant, but not the wait before it.
+    DriftMarginForGrantOnly,
+    /// The deadline counts from the arrival of the push.
+    DeadlineFromPush,
+    /// The anchor's local moment is that of the answer, not of the request.
+    AnchorFromAnswer,
+    /// The server reports a later end than it has set, because it reads its clock twice.
+    EndReportedTooLate,
+    // Faults of the server.
+    /// A release does not raise the high-water mark to the last token used.
+    HighWaterMarkNotRaised,
+    /// An acquire that supersedes its process's own release does not raise the high-water mark.
+    SupersededWithoutHighWaterMark,
+    /// A fencing token above the clock is not recorded at the grant.
+    FutureTokenNotRecorded,
+    /// The tokens for later tasks of such a lease are not recorded.
+    PassesNotReserved,
+    /// A process that hands a key over does not check whether the new owner is alive.
+    HandOverNotChecked,
+    /// A key in a cooldown keeps its owner's token.
+    CooldownKeepsToken,
+    /// A hand-over takes the clock as its fencing token, even below the high-water mark.
+    GrantBelowHighWaterMark,
+    /// One batch hands the key to two waiters.
+    TakenKeyHandedOver,
+    /// The server does not check whether a process receives the push of the hand-over.
+    HandedToDeadProcess,
+    /// The next waiter is not told when the grant of the new owner ends.
+    GrantNotAnnounced,
+    /// A waiter believes in its ticket although the server refused the write.
+    RefusedTicketBelieved,
+    /// A new ticket takes the clock as its position, even after the clock has gone back.
+    TicketsByClock,
+    /// A repeated acquire by the owner is a grant, but does not extend the lease.
+    RepeatedAcquireDoesNotExtend,
+    /// A late acquire sets the end of the lease, instead of only extending it.
+    LateAcquireShortens,
+    /// A late renewal sets the end of the lease, instead of only extending it.
+    LateRenewalShortens,
+    /// A release does not compare the token.
+    ReleaseDoesNotCompare,
+    /// A release that leaves a gap does not compare the token.
+    GapDoesNotCompare,
+    /// A release that leaves a gap does not raise the high-water mark.
+    GapWithoutHighWaterMark,
+    /// A release that leaves a gap hands the key to the first waiter.
+    GapHandedOver,
+    /// A release that leaves a gap does not tell the waiters when the gap ends.
+    GapNotAnnounced,
+    /// An acquire supersedes any owner of the key.
+    SupersedeDoesNotCompare,
+    // Faults of a process.
+    /// Two processes receive each other's pushes, and release grants that they did not request.
     SharedChannel,
-    /// A waiter that is cancelled leaves what it was given, or its place, behind.
-    CancelledIsNotUndone,
-    /// A question that was given up is forgotten: it may arrive after its undoing.
-    LateTwinIsForgotten,
-    /// The answer to an earlier question is taken for one to the last.
-    AnswerToAnotherQuestion,
-    /// A renewal's answer counts for the ttl that came since.
-    RenewalCountsForANewerTtl,
-    /// The lease goes on from task to task although its deadline has passed.
-    PassedAfterItsEnd,
-    /// The lease goes from task to task without a limit.
+    /// A cancelled waiter leaves its grant or its ticket behind.
+    CancelledNotUndone,
+    /// A request that timed out is forgotten, although it may arrive after its undoing.
+    LateDuplicateForgotten,
+    /// The answer to an earlier request counts for the last request.
+    AnswerToEarlierRequest,
+    /// A renewal's answer counts for a ttl that was set after the renewal was sent.
+    RenewalCountsForNewerTtl,
+    /// The lease passes to the next task although its deadline has passed.
+    PassedAfterEnd,
+    /// The lease passes from task to task without a limit.
     PassedWithoutBound,
-    /// Of several releases under way only the last is remembered.
-    EarlierReleaseIsForgotten,
-    /// A cooldown under way is nothing to be remembered.
-    CooldownUnderWayIsForgotten,
-    /// The next task steps over a lease whose key is to cool down.
-    CooldownIsSteppedOver,
+    /// A process remembers only the last of several pending releases.
+    EarlierReleaseForgotten,
+    /// A process does not remember a pending cooldown.
+    PendingCooldownForgotten,
+    /// The next task supersedes a lease whose key is to cool down.
+    CooldownSuperseded,
 }

@@ -1,23 +1,29 @@
-//! Queue, hand-over, mark and cohort on a model: all that can happen, in small worlds, and much that
-//! can happen in larger ones.
+//! A model of queue, hand-over, high-water mark and cohort.
 //!
-//! A world is a server, some processes, and messages between them that arrive at any time, in any
-//! order, or not at all. A process that does nothing for a while is one that was stopped. The server
-//! is the scripts, transcribed; when and for how long a lease counts is decided by the real
-//! [`Lease`](crate::lease::Lease) and the real [`Anchor`](crate::lease::deadline::Anchor). Its clock runs
-//! faster or slower than the processes' by 1 %.
+//! The tests search small worlds completely, and larger worlds by random paths.
 //!
-//! In every state: at most one tenure has an open window, and the server's key is that tenure's;
-//! fencing tokens rise from tenure to tenure; no command touches a key of another token, nor cuts or
-//! lengthens a cooldown; a key that its owner leaves free for a while is given to no waiter by that; no
-//! lease stays in its process for more than a count while another process waits, nor does the next
-//! lease of that process step over it then; whatever stands in the store is looked after by somebody;
-//! and nobody who waits does so for ever.
+//! A world is a server, some processes, and messages between them. Messages arrive at any time, in
+//! any order, or not at all. A process that does nothing for a while represents a stopped process.
+//! The server is a transcription of the scripts. The real [`Lease`](crate::lease::Lease) and the
+//! real [`Anchor`](crate::lease::deadline::Anchor) decide when and for how long a lease counts. The
+//! server's clock runs faster or slower than the processes' clock by 1 %.
 //!
-//! Not looked at: a clock that goes back after a lease has run out that nobody gave back. Only the
-//! clock's going on vouches for its fencing token, so that is no promise.
+//! In every state:
 //!
-//! `LOCK_MODEL=large` looks at worlds of several million states (in release mode, some minutes).
+//! * At most one owner believes that it holds the lock, and the server's key is that owner's.
+//! * Fencing tokens rise from owner to owner.
+//! * No command touches the key of another token, and no command shortens or lengthens a cooldown.
+//! * A release that leaves a gap hands the key to no waiter.
+//! * No lease stays in its process for more than a count while another process waits, and the next
+//!   lease of that process does not supersede it then.
+//! * Each token in the store has an owner or a waiter, or will be undone.
+//! * No waiter waits forever.
+//!
+//! The model does not cover a clock that goes back after a lease has expired without a release.
+//! Only the progress of the clock guarantees its fencing token, so the kit promises nothing there.
+//!
+//! With `LOCK_MODEL=large`, the tests search worlds of several million states (some minutes in
+//! release mode).
 
 mod check;
 mod explore;

@@ -1,10 +1,11 @@
-//! A process of the model: one that wants the lock, one that has it, and what is being given back.
-//! Every decision about time is the real [`Lease`]'s and the real [`Anchor`]'s.
+//! A process of the model, with its waiter, its lease and its pending releases.
+//!
+//! The real [`Lease`] and the real [`Anchor`] make every decision about time.
 
 use std::time::Duration;
 
-use super::fault::Fault;
-use super::server::{Answer, Push, Value};
+use super::fault::ModelFault;
+use super::server::{AcquireReply, Push, Value};
 use crate::base::clock::{Moment, ServerTime};
 use crate::base::token::Token;
 use crate::lease::Refusal;
@@ -12,10 +13,10 @@ use crate::lease::backoff::{LONGEST, ask_again_after};
 use crate::lease::deadline::{Anchor, GRANT};
 use crate::lease::{Lease, LeaseOptions};
 
-/// A lease is passed on so often, and for so long. The real bounds are more passes in less time.
+/// The bounds of a cohort. The real bounds are more passes in less time.
 pub(super) const MOST: u8 = 2;
 pub(super) const LONGEST_COHORT: Duration = Duration::from_millis(1_500);
-/// A token: whose, and the which of its leases.
+/// A token: the process, and the number of the lease in that process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Name {
     pub(super) process: u8,
@@ -25,37 +26,37 @@ pub(super) struct Name {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Process {
     pub(super) alive: bool,
-    /// The first in line of this process, who asks the store.
-    pub(super) waiter: Option<Waiter>,
-    pub(super) tenure: Option<Tenure>,
-    /// Tasks that stand behind it.
+    /// The first waiter of this process, which asks the store.
+    pub(super) waiter: Option<WaitingTask>,
+    pub(super) owned: Option<OwnedLease>,
+    /// The number of tasks that wait behind it.
     pub(super) line: u8,
-    /// How many ever did.
+    /// The number of tasks that ever waited behind it.
     pub(super) joined: u8,
-    /// Tokens that are being given back, with their fencing tokens, the newest last; and whether the
-    /// next one may step over them.
+    /// Tokens with pending releases, the newest last, with their fencing tokens. The flag tells
+    /// whether the next lease may supersede the token.
     pub(super) unreleased: Vec<(Name, Option<u64>, bool)>,
-    /// Releases to send once more: a question of theirs was never answered.
-    pub(super) twins: Vec<Twin>,
-    /// Whether the lease that is to cool down has such a question.
-    pub(super) cools_with_twin: bool,
-    /// When to look after a key that this process has given away.
-    pub(super) gave: Option<Moment>,
-    /// Leases begun.
+    /// Releases to send a second time, because a request of the lease was never answered.
+    pub(super) late_duplicates: Vec<LateDuplicate>,
+    /// Whether the lease that is to cool down had an unanswered request.
+    pub(super) cools_with_late_duplicate: bool,
+    /// When to check on a key that this process has handed over.
+    pub(super) handed_over_until: Option<Moment>,
+    /// The number of leases that were begun.
     pub(super) begun: u8,
 }
 
-/// A release that is sent once more, later.
+/// A release that is sent a second time, later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Twin {
+pub(super) struct LateDuplicate {
     pub(super) name: Name,
     pub(super) fence: Option<u64>,
     pub(super) at: Moment,
 }
 
-/// A question that waits for its answer.
+/// A request that waits for its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Question {
+pub(super) struct PendingRequest {
     pub(super) sent: Moment,
     pub(super) round: u8,
     pub(super) queue: bool,
@@ -63,45 +64,45 @@ pub(super) struct Question {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Waiter {
+pub(super) struct WaitingTask {
     pub(super) name: Name,
     pub(super) lease: Lease,
-    pub(super) asked: Option<Question>,
+    pub(super) asked: Option<PendingRequest>,
     pub(super) rounds: u8,
     pub(super) known: bool,
-    pub(super) twin: bool,
+    pub(super) late_duplicate: bool,
     anchor: Option<Anchor>,
     news: Option<Push<Name>>,
-    /// When to ask by oneself.
+    /// When to ask without a push.
     pub(super) until: Moment,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Tenure {
+pub(super) struct OwnedLease {
     pub(super) name: Name,
     pub(super) lease: Lease,
     pub(super) fence: u64,
-    pub(super) twin: bool,
+    pub(super) late_duplicate: bool,
     pub(super) granted: Moment,
     /// How often the lease was passed on.
     pub(super) passes: u8,
-    /// The instant and the ttl of a renewal that waits for its answer.
+    /// The moment and the ttl of a renewal that waits for its answer.
     pub(super) extending: Option<(Moment, u64)>,
-    /// A nested body has asked for a longer ttl.
+    /// Whether a nested body has requested a longer ttl.
     pub(super) served: bool,
 }
 
-impl Tenure {
+impl OwnedLease {
     pub(super) fn is_valid(&self, now: Moment) -> bool {
         !self.lease.remaining(now).is_zero()
     }
 }
 
-/// What a waiter makes of what it hears.
-pub(super) enum Turn {
+/// The reaction of a waiter to an answer or a push.
+pub(super) enum NextMove {
     Waits,
     Asks,
-    Holds(Tenure),
+    Holds(OwnedLease),
 }
 
 impl Process {
@@ -109,73 +110,73 @@ impl Process {
         Self {
             alive: true,
             waiter: None,
-            tenure: None,
+            owned: None,
             line: 0,
             joined: 0,
             unreleased: Vec::new(),
-            twins: Vec::new(),
-            cools_with_twin: false,
-            gave: None,
+            late_duplicates: Vec::new(),
+            cools_with_late_duplicate: false,
+            handed_over_until: None,
             begun: 0,
         }
     }
 
-    /// Whether a push for this token is for somebody here.
+    /// Returns whether this process has a task for a push with this token.
     pub(super) fn knows(&self, name: Name) -> bool {
         self.waiter.as_ref().is_some_and(|one| one.name == name)
-            || self.tenure.as_ref().is_some_and(|one| one.name == name)
+            || self.owned.as_ref().is_some_and(|one| one.name == name)
             || self.unreleased.iter().any(|(one, ..)| *one == name)
     }
 
-    pub(super) fn leaves(&mut self, name: Name, fence: Option<u64>, steppable: bool) {
+    pub(super) fn leaves(&mut self, name: Name, fence: Option<u64>, may_be_superseded: bool) {
         self.forget(name);
-        self.unreleased.push((name, fence, steppable));
+        self.unreleased.push((name, fence, may_be_superseded));
     }
 
     pub(super) fn forget(&mut self, name: Name) {
         self.unreleased.retain(|(one, ..)| *one != name);
     }
 
-    /// A grant proves that all before it have ended.
+    /// Forgets all pending releases, because a grant proves that they have ended.
     pub(super) fn forget_all(&mut self) {
         self.unreleased.clear();
     }
 
-    pub(super) fn to_step_over(&self) -> Option<(Name, Option<u64>)> {
-        let (name, fence, steppable) = self.unreleased.last()?;
-        steppable.then_some((*name, *fence))
+    pub(super) fn to_supersede(&self) -> Option<(Name, Option<u64>)> {
+        let (name, fence, may_be_superseded) = self.unreleased.last()?;
+        may_be_superseded.then_some((*name, *fence))
     }
 }
 
-impl Waiter {
-    pub(super) fn new(name: Name, terms: LeaseOptions) -> Self {
+impl WaitingTask {
+    pub(super) fn new(name: Name, options: LeaseOptions) -> Self {
         Self {
             name,
-            lease: Lease::new(terms),
+            lease: Lease::new(options),
             asked: None,
             rounds: 0,
             known: false,
-            twin: false,
+            late_duplicate: false,
             anchor: None,
             news: None,
             until: Moment::FAR,
         }
     }
 
-    /// Whether somebody waits for the answer to this question.
-    pub(super) fn is_waiting_for(&self, round: u8, fault: Option<Fault>) -> bool {
-        self.asked.is_some_and(|question| {
-            question.round == round || fault == Some(Fault::AnswerToAnotherQuestion)
+    /// Returns whether the waiter expects the answer to this request.
+    pub(super) fn is_waiting_for(&self, round: u8, fault: Option<ModelFault>) -> bool {
+        self.asked.is_some_and(|request| {
+            request.round == round || fault == Some(ModelFault::AnswerToEarlierRequest)
         })
     }
 
-    /// A question goes out.
+    /// Sends a request.
     pub(super) fn asks(&mut self, queue: bool, now: Moment) {
         self.rounds += 1;
         self.anchor = None;
         self.news = None;
         self.until = Moment::FAR;
-        self.asked = Some(Question {
+        self.asked = Some(PendingRequest {
             sent: now,
             round: self.rounds,
             queue,
@@ -183,37 +184,37 @@ impl Waiter {
         });
     }
 
-    /// The question is given up.
-    pub(super) fn gives_up(&mut self, fault: Option<Fault>) {
-        if self.asked.take().is_some() && fault != Some(Fault::LateTwinIsForgotten) {
-            self.twin = true;
+    /// Gives the request up.
+    pub(super) fn gives_up(&mut self, fault: Option<ModelFault>) {
+        if self.asked.take().is_some() && fault != Some(ModelFault::LateDuplicateForgotten) {
+            self.late_duplicate = true;
         }
     }
 
     pub(super) fn answered(
         &mut self,
-        question: Question,
-        answer: Answer<Name>,
+        request: PendingRequest,
+        answer: AcquireReply<Name>,
         now: Moment,
-        fault: Option<Fault>,
-    ) -> Turn {
+        fault: Option<ModelFault>,
+    ) -> NextMove {
         self.asked = None;
         match answer {
-            Answer::Granted(fence) => {
-                if !self.lease.grant(question.sent, now) {
-                    return Turn::Asks;
+            AcquireReply::Granted(fence) => {
+                if !self.lease.grant(request.sent, now) {
+                    return NextMove::Asks;
                 }
-                Turn::Holds(self.tenure(fence, now))
+                NextMove::Holds(self.owned(fence, now))
             }
-            Answer::Busy(..) if !question.queue => {
-                self.known = question.known_before;
-                Turn::Asks
+            AcquireReply::Busy(..) if !request.queue => {
+                self.known = request.known_before;
+                NextMove::Asks
             }
-            Answer::Busy(value, left, server, stands) => {
-                let local = if fault == Some(Fault::AnchorFromTheAnswer) {
+            AcquireReply::Busy(value, left, server, stands) => {
+                let local = if fault == Some(ModelFault::AnchorFromAnswer) {
                     now
                 } else {
-                    question.sent
+                    request.sent
                 };
                 let server = ServerTime(server);
                 self.anchor = Some(Anchor { local, server });
@@ -221,34 +222,40 @@ impl Waiter {
                     cooling: false,
                     remaining: Some(Duration::from_millis(left)),
                     queued: stands,
-                    pushed: stands && value != Value::Stranger,
+                    pushed: stands && value != Value::ForeignOwner,
                     server_time: Some(server),
                 };
-                // The same look for all of them: the tokens of the model are no random numbers.
+                // All waiters poll with the same jitter, because the model's tokens are no random
+                // numbers.
                 let token = Token::parse(&format!("{:016x}/{:032x}", 0, 0)).expect("a token");
                 self.until = now + ask_again_after(&refusal, token, 0);
                 match self.news.take() {
                     Some(news) => self.hears(news, now, fault),
-                    None => Turn::Waits,
+                    None => NextMove::Waits,
                 }
             }
         }
     }
 
-    pub(super) fn hears(&mut self, news: Push<Name>, now: Moment, fault: Option<Fault>) -> Turn {
+    pub(super) fn hears(
+        &mut self,
+        news: Push<Name>,
+        now: Moment,
+        fault: Option<ModelFault>,
+    ) -> NextMove {
         if self.asked.is_some() {
-            // That the key is this waiter's stands until it has asked.
-            if !matches!(self.news, Some(Push::Given(..))) {
+            // A hand-over is kept until the waiter has asked.
+            if !matches!(self.news, Some(Push::HandedOver(..))) {
                 self.news = Some(news);
             }
-            return Turn::Waits;
+            return NextMove::Waits;
         }
         match news {
             Push::Next(_, after) => {
                 self.until = now + Duration::from_millis(after).min(LONGEST);
-                Turn::Waits
+                NextMove::Waits
             }
-            Push::Given(_, fence, ends) => {
+            Push::HandedOver(_, fence, ends) => {
                 let longest = self.lease.ttl().min(GRANT);
                 let ends = ServerTime(ends * 1_000);
                 let deadline = self.anchor.and_then(|anchor| {
@@ -257,21 +264,21 @@ impl Waiter {
                 });
                 match deadline {
                     Some(deadline) if self.lease.take_over(deadline, now) => {
-                        Turn::Holds(self.tenure(fence, now))
+                        NextMove::Holds(self.owned(fence, now))
                     }
-                    _ => Turn::Asks,
+                    _ => NextMove::Asks,
                 }
             }
         }
     }
 
-    /// The lease goes from who waited for it to who holds it.
-    fn tenure(&mut self, fence: u64, now: Moment) -> Tenure {
-        Tenure {
+    /// Turns the waiter's lease into an owned lease.
+    fn owned(&mut self, fence: u64, now: Moment) -> OwnedLease {
+        OwnedLease {
             name: self.name,
             lease: self.lease.clone(),
             fence,
-            twin: self.twin,
+            late_duplicate: self.late_duplicate,
             granted: now,
             passes: 0,
             extending: None,
@@ -284,36 +291,36 @@ fn wrong_deadline(
     anchor: Anchor,
     ends: ServerTime,
     heard: Moment,
-    fault: Option<Fault>,
+    fault: Option<ModelFault>,
 ) -> Option<Moment> {
     let span = Duration::from_micros(ends.0.checked_sub(anchor.server.0)?);
     let rounding = Duration::from_millis(2);
     match fault? {
-        Fault::NoDrift => Some(anchor.local + span.saturating_sub(rounding)),
-        Fault::DriftOfTheGrantOnly => {
+        ModelFault::NoDriftMargin => Some(anchor.local + span.saturating_sub(rounding)),
+        ModelFault::DriftMarginForGrantOnly => {
             Some(anchor.local + span.saturating_sub(GRANT / 100 + rounding))
         }
-        Fault::DeadlineFromThePush => Some(heard + GRANT.saturating_sub(GRANT / 100 + rounding)),
+        ModelFault::DeadlineFromPush => Some(heard + GRANT.saturating_sub(GRANT / 100 + rounding)),
         _ => None,
     }
 }
 
-impl Tenure {
-    /// The next in line of this process goes on with the lease.
+impl OwnedLease {
+    /// Passes the lease to the next task of this process.
     pub(super) fn pass(
         &mut self,
-        terms: LeaseOptions,
+        options: LeaseOptions,
         now: Moment,
-        fault: Option<Fault>,
+        fault: Option<ModelFault>,
     ) -> Option<Self> {
         let bounded = self.passes >= MOST || now >= self.granted + LONGEST_COHORT;
-        if bounded && fault != Some(Fault::PassedWithoutBound) {
+        if bounded && fault != Some(ModelFault::PassedWithoutBound) {
             return None;
         }
-        let lease = match self.lease.pass(terms, now) {
+        let lease = match self.lease.pass(options, now) {
             Some(lease) => lease,
-            None if fault == Some(Fault::PassedAfterItsEnd) => {
-                let mut lease = Lease::new(terms);
+            None if fault == Some(ModelFault::PassedAfterEnd) => {
+                let mut lease = Lease::new(options);
                 lease.grant(now, now).then_some(lease)?
             }
             None => return None,
@@ -322,7 +329,7 @@ impl Tenure {
             name: self.name,
             lease,
             fence: self.fence + 1,
-            twin: self.twin,
+            late_duplicate: self.late_duplicate,
             granted: self.granted,
             passes: self.passes + 1,
             extending: None,
@@ -330,23 +337,23 @@ impl Tenure {
         })
     }
 
-    /// The answer to a renewal. `true`: the lease is lost by it.
+    /// Records the answer to a renewal; returns `true` if the lease is lost.
     pub(super) fn renewed(
         &mut self,
         sent: Moment,
         answer: crate::lease::Renewal,
-        terms: LeaseOptions,
+        options: LeaseOptions,
         now: Moment,
-        fault: Option<Fault>,
+        fault: Option<ModelFault>,
     ) -> bool {
         self.extending = None;
         let lost = self.lease.renewed(sent, answer, now);
-        if fault == Some(Fault::RenewalCountsForANewerTtl)
+        if fault == Some(ModelFault::RenewalCountsForNewerTtl)
             && answer == crate::lease::Renewal::Extended
             && !lost
             && self.served
         {
-            let mut longer = Lease::new(terms);
+            let mut longer = Lease::new(options);
             if longer.grant(sent, now) {
                 self.lease = longer;
             }

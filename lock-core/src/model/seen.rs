@@ -1,21 +1,21 @@
-//! What is remembered of states, by their hashes: for this model and that of several servers.
+//! A map of states by their hashes, for this model and the model of several servers.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-pub(crate) type ByHash<T> = HashMap<u64, T, BuildHasherDefault<AsItIs>>;
+pub(crate) type ByHash<T> = HashMap<u64, T, BuildHasherDefault<IdentityHasher>>;
 
-/// The hashes are hashes already.
+/// Uses the keys as hashes, because the keys are hashes already.
 #[derive(Default)]
-pub(crate) struct AsItIs(u64);
+pub(crate) struct IdentityHasher(u64);
 
-impl Hasher for AsItIs {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }
 
     fn write(&mut self, _: &[u8]) {
-        unreachable!("only u64 are hashed");
+        unreachable!("all keys are `u64`");
     }
 
     fn write_u64(&mut self, hash: u64) {

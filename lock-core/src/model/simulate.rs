@@ -1,32 +1,32 @@
-//! One way through the model, drawn by lot: farther, with more of everything, than all ways can be
-//! looked at.
+//! A random path through the model, which goes farther than a complete search can.
 
 use super::world::{Limits, Step, World, Wrong};
 
-/// `SplitMix64`: the same seed, the same way.
-struct Lot(u64);
+/// `SplitMix64`, so that the same seed gives the same path.
+struct RandomNumbers(u64);
 
-impl Lot {
+impl RandomNumbers {
     fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^= mixed >> 31;
-        usize::try_from(mixed % limit as u64).expect("it is below a usize")
+        usize::try_from(mixed % limit as u64).expect("the value is below a `usize`")
     }
 }
 
-/// Takes `length` steps by lot, then sees to it that everybody who waits gets the lock. Answers how
-/// long that took, or the way to what went wrong.
+/// Takes `length` random steps, and then checks that every waiter gets the lock.
+///
+/// Returns the ticks that this took, or the path to a violation.
 pub(super) fn simulate(
     limits: &Limits,
     seed: u64,
     length: usize,
 ) -> Result<u64, (Wrong, Vec<Step>)> {
-    let mut lot = Lot(seed);
+    let mut random = RandomNumbers(seed);
     let mut world = World::new(limits);
-    let mut way = Vec::with_capacity(length);
+    let mut path = Vec::with_capacity(length);
     for _ in 0..length {
         let mut steps = world.steps(limits);
         let harm = |step: &Step| {
@@ -34,27 +34,27 @@ pub(super) fn simulate(
                 step,
                 Step::Kill(_)
                     | Step::QueueLost
-                    | Step::Stranger
+                    | Step::ForeignOwner
                     | Step::Double(_)
                     | Step::Refuse(_)
             )
         };
-        if lot.below(16) > 0 {
+        if random.below(16) > 0 {
             steps.retain(|step| !harm(step));
         }
-        // Time goes on slowly enough for something to happen in it.
-        if lot.below(6) > 0 && steps.iter().any(|step| !matches!(step, Step::Tick(_))) {
+        // Time moves slowly, so that enough happens in between.
+        if random.below(6) > 0 && steps.iter().any(|step| !matches!(step, Step::Tick(_))) {
             steps.retain(|step| !matches!(step, Step::Tick(_)));
         }
         if steps.is_empty() {
             break;
         }
-        let step = steps[lot.below(steps.len())];
-        way.push(step);
+        let step = steps[random.below(steps.len())];
+        path.push(step);
         match world.after(step, limits) {
             Ok(after) => world = after,
-            Err(wrong) => return Err((wrong, way)),
+            Err(wrong) => return Err((wrong, path)),
         }
     }
-    world.longest_wait(limits).map_err(|wrong| (wrong, way))
+    world.longest_wait(limits).map_err(|wrong| (wrong, path))
 }

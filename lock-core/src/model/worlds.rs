@@ -1,11 +1,11 @@
-//! The worlds in which nothing is wrong.
+//! The worlds without a seeded fault.
 
-use super::explore::{Found, explore};
-use super::fault::Fault;
+use super::explore::{Exploration, explore};
+use super::fault::ModelFault;
 use super::simulate::simulate;
 use super::world::{Limits, Step, World, Wrong};
 
-/// Of two processes each wants the lock once; nothing goes unanswered, nobody gives up.
+/// Two processes each request the lock once; every request is answered, and no waiter gives up.
 pub(super) const PLAIN: Limits = Limits {
     processes: 2,
     ticks: 4,
@@ -15,8 +15,9 @@ pub(super) const PLAIN: Limits = Limits {
     cancels: false,
     unanswered: false,
     timers: false,
-    mischief: 0,
-    // Three seconds and a little, so that they are over after three on a server's clock that is fast.
+    disruptions: 0,
+    // The ttl is a little above three seconds, so that it ends after three ticks of a fast server
+    // clock.
     ttl_millis: 3_015,
     longer_millis: None,
     gaps: false,
@@ -31,8 +32,8 @@ fn is_large() -> bool {
     std::env::var("LOCK_MODEL").is_ok_and(|size| size == "large")
 }
 
-/// All states of a world are looked at.
-fn holds(name: &str, limits: &Limits, calm: u64) -> Found {
+/// Searches all states of a world.
+fn holds(name: &str, limits: &Limits, calm: u64) -> Exploration {
     let found = explore(limits, usize::MAX, calm);
     assert_eq!(found.wrong, None, "after {} states", found.states);
     println!(
@@ -43,7 +44,7 @@ fn holds(name: &str, limits: &Limits, calm: u64) -> Found {
 }
 
 #[test]
-fn a_lock_goes_from_process_to_process() {
+fn a_lock_passes_from_process_to_process() {
     for rates in [&[990_000], &[1_010_000]] {
         let limits = Limits {
             ticks: if is_large() { 9 } else { 4 },
@@ -69,7 +70,7 @@ fn waiters_give_up_at_any_step() {
 }
 
 #[test]
-fn questions_go_unanswered_and_arrive_late() {
+fn requests_stay_unanswered_and_arrive_late() {
     let limits = Limits {
         ticks: if is_large() { 4 } else { 2 },
         cancels: true,
@@ -80,7 +81,7 @@ fn questions_go_unanswered_and_arrive_late() {
 }
 
 #[test]
-fn a_lock_goes_from_task_to_task_and_on() {
+fn a_lock_passes_from_task_to_task_and_to_other_processes() {
     let limits = Limits {
         ticks: if is_large() { 3 } else { 1 },
         line: if is_large() { 2 } else { 1 },
@@ -90,17 +91,17 @@ fn a_lock_goes_from_task_to_task_and_on() {
 }
 
 #[test]
-fn processes_die_strangers_come_and_messages_are_doubled() {
+fn processes_die_foreign_owners_appear_and_messages_are_repeated() {
     let limits = Limits {
         ticks: if is_large() { 4 } else { 2 },
-        mischief: if is_large() { 2 } else { 1 },
+        disruptions: if is_large() { 2 } else { 1 },
         ..PLAIN
     };
-    holds("mischief", &limits, 0);
+    holds("disruptions", &limits, 0);
 }
 
 #[test]
-fn a_body_asks_for_more_time_while_renewals_are_late() {
+fn a_nested_body_extends_the_lease_while_renewals_are_late() {
     let limits = Limits {
         processes: if is_large() { 2 } else { 1 },
         ticks: if is_large() { 4 } else { 5 },
@@ -117,7 +118,7 @@ fn owners_leave_a_key_free_for_a_while() {
         ticks: if is_large() { 4 } else { 1 },
         leases: 2,
         unanswered: is_large(),
-        mischief: u8::from(is_large()),
+        disruptions: u8::from(is_large()),
         gaps: true,
         ..PLAIN
     };
@@ -125,21 +126,23 @@ fn owners_leave_a_key_free_for_a_while() {
 }
 
 #[test]
-fn a_key_cools_down_whatever_arrives_late() {
+fn late_messages_do_not_change_a_cooldown() {
     let limits = Limits {
         ticks: if is_large() { 4 } else { 2 },
         unanswered: true,
-        mischief: u8::from(is_large()),
+        disruptions: u8::from(is_large()),
         cooldown_millis: Some(1_500),
         ..PLAIN
     };
     holds("cooldown", &limits, 0);
 }
 
-/// From every state of these worlds: once nothing goes wrong any more, whoever waits has the lock
-/// in time, also if one process stands still.
+/// Once nothing fails any more, every waiter has the lock in time, from every state of these
+/// worlds.
+///
+/// That holds even if one process is stopped.
 #[test]
-fn whoever_waits_gets_the_lock() {
+fn every_waiter_gets_the_lock() {
     for (processes, ttl_millis, longest_wait) in [(2, 3_015, 5), (3, 10_050, 6)] {
         let limits = Limits {
             processes,
@@ -156,10 +159,16 @@ fn whoever_waits_gets_the_lock() {
     }
 }
 
-/// One process has the lock, and others wait: all but the last of them are stopped. For how many
-/// seconds does that one wait once the lock is given back, by a process that may then be killed?
-/// `asked`: so many seconds before that.
-pub(super) fn behind_stopped(stopped: u8, asked: u8, killed: bool, fault: Option<Fault>) -> u64 {
+/// Returns the seconds that a waiter waits behind stopped waiters.
+///
+/// One process has the lock, and others wait. All waiters but the last are stopped. The owner
+/// releases the lock `asked` seconds after the last request, and is then killed if `killed` is set.
+pub(super) fn behind_stopped(
+    stopped: u8,
+    asked: u8,
+    killed: bool,
+    fault: Option<ModelFault>,
+) -> u64 {
     let limits = Limits {
         processes: stopped + 2,
         ttl_millis: 60_000,
@@ -184,25 +193,27 @@ pub(super) fn behind_stopped(stopped: u8, asked: u8, killed: bool, fault: Option
         world = take(world, Step::Kill(0));
     }
     let stand_still = ((1 << stopped) - 1) << 1;
-    let waited = world.comes_to_rest(stand_still, &limits);
-    waited.expect("everybody gets there")
+    let waited = world.ticks_to_rest(stand_still, &limits);
+    waited.expect("every waiter gets the lock")
 }
 
 #[test]
-fn however_many_processes_are_stopped_each_costs_its_grant() {
-    // Two seconds are up to three of the ticks.
+fn each_stopped_process_costs_only_its_grant() {
+    // Two seconds last up to three ticks.
     assert!(behind_stopped(1, 0, false, None) <= 3);
     assert!(behind_stopped(3, 0, false, None) <= 9);
-    // Told by the grant itself.
+    // The grant itself tells the next waiter.
     assert!(behind_stopped(1, 2, true, None) <= 3);
     assert!(behind_stopped(2, 2, true, None) <= 6);
-    // One that asked a moment ago was taken to be there: the timers of last resort.
+    // A waiter that asked a moment ago was assumed to be alive, so only the last timer helps.
     assert!(behind_stopped(1, 0, true, None) <= 30);
 }
 
-/// One process has the lock, and another waits, whose last question found a server that refused all writes. For
-/// how many seconds does that one wait once the lock is given back?
-pub(super) fn refused_a_place(fault: Option<Fault>) -> u64 {
+/// Returns the seconds that a waiter without a ticket waits after the release.
+///
+/// One process has the lock, and another waits. The server refused all writes at the waiter's last
+/// request.
+pub(super) fn refused_a_place(fault: Option<ModelFault>) -> u64 {
     let limits = Limits {
         ttl_millis: 60_000,
         timers: true,
@@ -218,24 +229,23 @@ pub(super) fn refused_a_place(fault: Option<Fault>) -> u64 {
     };
     let world = deliver_all(take(World::new(&limits), Step::Begin(0)));
     let mut world = take(world, Step::Begin(1));
-    // The first question stands in no queue: it is refused, and asked again for a place.
+    // The first request asks for no ticket. It is refused, and repeated for a ticket.
     for step in [Step::Deliver(0), Step::Deliver(0), Step::Refuse(0)] {
         world = take(world, step);
     }
     let world = deliver_all(world);
     let world = take(world, Step::End(0));
-    let waited = world.comes_to_rest(0, &limits);
+    let waited = world.ticks_to_rest(0, &limits);
     waited.expect("the waiter gets there")
 }
 
 #[test]
-fn a_waiter_that_was_refused_a_place_in_the_queue_has_a_free_lock_soon() {
+fn a_waiter_without_a_ticket_gets_a_free_lock_soon() {
     assert!(refused_a_place(None) <= 2);
 }
 
-/// One process has the lock, and another waits. For how many seconds does that one wait once the first
-/// has left the key free for a while?
-pub(super) fn behind_a_gap(fault: Option<Fault>) -> u64 {
+/// Returns the seconds that a waiter waits once the owner has left the key free for a while.
+pub(super) fn behind_a_gap(fault: Option<ModelFault>) -> u64 {
     let limits = Limits {
         ttl_millis: 60_000,
         timers: true,
@@ -251,19 +261,21 @@ pub(super) fn behind_a_gap(fault: Option<Fault>) -> u64 {
             world = take(world, Step::Deliver(0));
         }
     }
-    assert_eq!(world.server.look(0), None, "the key is left free");
-    let waited = world.comes_to_rest(0, &limits);
+    assert_eq!(world.server.current(0), None, "the key is left free");
+    let waited = world.ticks_to_rest(0, &limits);
     waited.expect("the waiter gets there")
 }
 
 #[test]
-fn a_waiter_has_the_lock_soon_after_a_gap() {
+fn a_waiter_gets_the_lock_soon_after_a_gap() {
     assert!(behind_a_gap(None) <= 1);
 }
 
-/// One process has the lock, and another waits; the server's clock goes back, and a third one comes. Who is the
-/// first in the queue?
-pub(super) fn first_after_the_clock_went_back(fault: Option<Fault>) -> u8 {
+/// Returns the first process in the queue after the server's clock went back.
+///
+/// One process has the lock, and another waits. Then the clock goes back, and a third process
+/// arrives.
+pub(super) fn first_after_the_clock_went_back(fault: Option<ModelFault>) -> u8 {
     let limits = Limits {
         processes: 3,
         ttl_millis: 60_000,
@@ -293,7 +305,7 @@ fn processes_keep_the_order_of_their_arrival_when_the_servers_clock_goes_back() 
 }
 
 #[test]
-fn a_server_whose_clock_jumps_by_a_minute_deceives_no_waiter() {
+fn a_clock_that_jumps_by_a_minute_makes_no_second_owner() {
     let limits = Limits {
         ticks: if is_large() { 6 } else { 3 },
         step: Some(60_000),
@@ -303,7 +315,7 @@ fn a_server_whose_clock_jumps_by_a_minute_deceives_no_waiter() {
 }
 
 #[test]
-fn a_server_whose_clock_goes_back_gives_no_lower_fencing_token() {
+fn a_clock_that_goes_back_makes_no_lower_fencing_token() {
     let limits = Limits {
         ticks: if is_large() { 3 } else { 1 },
         leases: 2,
@@ -313,21 +325,22 @@ fn a_server_whose_clock_goes_back_gives_no_lower_fencing_token() {
     holds("backwards", &limits, 0);
 }
 
-/// Not promised: a jump that is no longer than the push is late cannot be told from a late push.
+/// The kit does not promise this, because a jump no longer than a push's delay looks like a late
+/// push.
 #[test]
-fn a_jump_as_long_as_a_push_is_late_is_not_noticed() {
+fn a_jump_as_long_as_the_delay_of_a_push_is_not_noticed() {
     let limits = Limits {
         ticks: 6,
         step: Some(1_500),
         ..PLAIN
     };
     let found = explore(&limits, usize::MAX, 0);
-    let (wrong, _) = found.wrong.expect("it is outside of what is promised");
-    assert_eq!(wrong, Wrong::WindowWithoutTheKey);
+    let (wrong, _) = found.wrong.expect("the kit promises nothing here");
+    assert_eq!(wrong, Wrong::OwnerWithoutKey);
 }
 
-/// The worlds that are drawn by lot: everything at once, and more of it.
-pub(super) fn by_lot(seed: u64) -> Limits {
+/// Returns a world for random paths, with all failures and more of each.
+pub(super) fn random_world(seed: u64) -> Limits {
     let small = u8::try_from(seed % 3).unwrap_or(0);
     let goes_back = seed.is_multiple_of(5);
     Limits {
@@ -339,23 +352,23 @@ pub(super) fn by_lot(seed: u64) -> Limits {
         cancels: true,
         unanswered: true,
         timers: true,
-        mischief: 3,
+        disruptions: 3,
         longer_millis: seed.is_multiple_of(2).then_some(5_025),
         gaps: seed % 4 == 3,
         cooldown_millis: (seed % 4 == 1).then_some(1_500),
         rates: &[990_000, 1_000_000, 1_010_000],
         step: goes_back.then_some(-100_000),
-        // What a stranger has then lasts as much longer.
+        // The key of a foreign owner then lasts as much longer.
         longest_wait: if goes_back { 160 } else { 60 },
         ..PLAIN
     }
 }
 
 #[test]
-fn nothing_goes_wrong_on_ways_that_are_drawn_by_lot() {
+fn no_check_fails_on_random_paths() {
     let seeds = if is_large() { 400_000 } else { 2_000 };
     for seed in 0..seeds {
-        let limits = by_lot(seed);
+        let limits = random_world(seed);
         let outcome = simulate(&limits, seed, 300);
         assert!(outcome.is_ok(), "seed {seed}: {outcome:?}");
     }

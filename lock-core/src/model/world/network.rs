@@ -1,46 +1,46 @@
-//! What arrives, at the server and from it.
+//! The delivery of messages, to the server and from it.
 
 use super::{Cooling, GIVEN, LATE_DUPLICATE, Limits, Message, World, Wrong};
 use crate::base::clock::Moment;
 use crate::lease::Renewal;
-use crate::model::fault::Fault;
-use crate::model::process::{Name, Twin};
-use crate::model::server::{Answer, Around, Ask, Push, Released, Server, Value};
+use crate::model::fault::ModelFault;
+use crate::model::process::{LateDuplicate, Name};
+use crate::model::server::{AcquireReply, Around, Ask, ModelServer, Push, ReleaseReply, Value};
 
 impl World {
     pub(super) fn deliver(&mut self, message: Message, limits: &Limits) -> Result<(), Wrong> {
         match message {
             Message::Ask(ask, _, round) => self.asked(ask, round, false, limits),
-            Message::Answer(name, _, answer) => {
+            Message::AcquireReply(name, _, answer) => {
                 let now = self.now();
                 let waiter = self.processes[usize::from(name.process)].waiter.as_mut();
                 let Some(waiter) = waiter.filter(|waiter| waiter.name == name) else {
                     return Ok(());
                 };
-                let Some(question) = waiter.asked else {
+                let Some(request) = waiter.asked else {
                     return Ok(());
                 };
-                let turn = waiter.answered(question, answer, now, limits.fault);
+                let next_move = waiter.answered(request, answer, now, limits.fault);
                 if !limits.timers {
                     waiter.until = Moment::FAR;
                 }
-                self.turns(name.process, turn, limits)
+                self.apply(name.process, next_move, limits)
             }
             Message::Extend(name, sent, ttl) => {
                 let ours = self.serve(limits, &[name], |server, around| {
                     server.extend(0, name, ttl, around)
                 })?;
-                let tenure = self.processes[usize::from(name.process)].tenure.as_ref();
-                let awaited = tenure.filter(|tenure| tenure.name == name);
-                if awaited.is_some_and(|tenure| tenure.extending == Some((sent, ttl))) {
+                let owned = self.processes[usize::from(name.process)].owned.as_ref();
+                let awaited = owned.filter(|owned| owned.name == name);
+                if awaited.is_some_and(|owned| owned.extending == Some((sent, ttl))) {
                     self.net.push(Message::Extended(name, sent, ttl, ours));
                 }
                 Ok(())
             }
             Message::Extended(name, sent, ttl, ours) => {
-                let tenure = self.processes[usize::from(name.process)].tenure.as_ref();
-                let awaited = tenure.filter(|tenure| tenure.name == name);
-                if awaited.is_none_or(|tenure| tenure.extending != Some((sent, ttl))) {
+                let owned = self.processes[usize::from(name.process)].owned.as_ref();
+                let awaited = owned.filter(|owned| owned.name == name);
+                if awaited.is_none_or(|owned| owned.extending != Some((sent, ttl))) {
                     return Ok(());
                 }
                 let answer = if ours {
@@ -55,23 +55,23 @@ impl World {
                 self.serve(limits, &[name], |server, around| {
                     server.release(0, name, fence, false, around)
                 })?;
-                self.given_back(name);
+                self.release_arrived(name);
                 Ok(())
             }
             Message::Vacate(name, fence) => {
-                let before = self.server.look(0);
+                let before = self.server.current(0);
                 self.serve(limits, &[name], |server, around| {
                     server.vacate(0, name, fence, around)
                 })?;
-                let after = self.server.look(0);
+                let after = self.server.current(0);
                 if after.is_some() && after != before {
                     return Err(Wrong::GapFilled);
                 }
-                self.given_back(name);
+                self.release_arrived(name);
                 Ok(())
             }
             Message::Cool(name, fence) => self.cools(name, fence, limits),
-            Message::LookAfter(process) => {
+            Message::CheckQueue(process) => {
                 let nobody = Name { process, lease: 0 };
                 self.serve(limits, &[nobody], |server, around| {
                     server.release(0, nobody, None, true, around)
@@ -82,7 +82,7 @@ impl World {
         }
     }
 
-    /// A question arrives; `refused`: at a server that writes nothing at the moment.
+    /// Delivers a request; with `refused` the server refuses all writes now.
     pub(super) fn asked(
         &mut self,
         ask: Ask<Name>,
@@ -92,13 +92,13 @@ impl World {
     ) -> Result<(), Wrong> {
         let replaced = ask.replaces.map_or(ask.token, |(replaced, _)| replaced);
         let held =
-            matches!(self.server.look(0), Some((value, _)) if value == Value::Held(replaced));
+            matches!(self.server.current(0), Some((value, _)) if value == Value::Held(replaced));
         let passed_over = held && replaced != ask.token && self.others_wait(ask.token.process);
         let answer = self.serve(limits, &[ask.token, replaced], |server, around| {
             around.refuses_writes = refused;
             server.acquire(0, ask, around)
         })?;
-        if passed_over && matches!(answer, Answer::Granted(_)) {
+        if passed_over && matches!(answer, AcquireReply::Granted(_)) {
             return Err(Wrong::PassedOverTheQueue);
         }
         let waiter = self.processes[usize::from(ask.token.process)]
@@ -106,12 +106,13 @@ impl World {
             .as_ref();
         let awaited = waiter.filter(|waiter| waiter.name == ask.token);
         if awaited.is_some_and(|waiter| waiter.is_waiting_for(round, limits.fault)) {
-            self.net.push(Message::Answer(ask.token, round, answer));
+            self.net
+                .push(Message::AcquireReply(ask.token, round, answer));
         }
         Ok(())
     }
 
-    /// Whether another process, that can be told, waits for the lock.
+    /// Returns whether another living process waits for the lock.
     fn others_wait(&self, process: u8) -> bool {
         let mut waiting = self.server.keys[0].queue.iter();
         waiting.any(|one| {
@@ -120,10 +121,10 @@ impl World {
         })
     }
 
-    /// A cooldown arrives.
+    /// Delivers a cooldown.
     fn cools(&mut self, name: Name, fence: Option<u64>, limits: &Limits) -> Result<(), Wrong> {
         let millis = limits.cooldown_millis.unwrap_or(0);
-        // What it does is no harm to itself.
+        // The command may change its own cooldown.
         let of_this = |cooling: &mut Cooling| cooling.name == name;
         let cooling = self.cooling.take_if(of_this);
         let released = self.serve(limits, &[name], |server, around| {
@@ -131,17 +132,19 @@ impl World {
         })?;
         let now = self.now();
         let process = &mut self.processes[usize::from(name.process)];
-        if process.alive && std::mem::take(&mut process.cools_with_twin) {
+        if process.alive && std::mem::take(&mut process.cools_with_late_duplicate) {
             let at = now + LATE_DUPLICATE;
-            process.twins.push(Twin { name, fence, at });
+            process
+                .late_duplicates
+                .push(LateDuplicate { name, fence, at });
         }
-        self.given_back(name);
+        self.release_arrived(name);
         match cooling {
-            Some(Cooling { ends: None, .. }) if released == Released::Yes => {
+            Some(Cooling { ends: None, .. }) if released == ReleaseReply::Yes => {
                 let ends = Some(self.server.micros / 1_000 + millis);
                 self.cooling = Some(Cooling { name, ends });
             }
-            // A second time: it cools down already.
+            // The command arrived twice, and the cooldown runs already.
             Some(Cooling { ends: Some(_), .. }) => self.cooling = cooling,
             _ => {}
         }
@@ -149,9 +152,9 @@ impl World {
     }
 
     fn push(&mut self, push: Push<Name>, limits: &Limits) -> Result<(), Wrong> {
-        let (Push::Given(name, ..) | Push::Next(name, _)) = push;
-        if limits.has(Fault::SharedChannel) {
-            // The other process hears it as well, and gives back what it did not ask for.
+        let (Push::HandedOver(name, ..) | Push::Next(name, _)) = push;
+        if limits.has(ModelFault::SharedChannel) {
+            // The other process hears the push too, and releases the grant that it did not request.
             self.net.push(Message::Release(name, None));
         }
         let now = self.now();
@@ -162,12 +165,12 @@ impl World {
         if let Some(waiter) = &mut process.waiter
             && waiter.name == name
         {
-            let turn = waiter.hears(push, now, limits.fault);
-            return self.turns(name.process, turn, limits);
+            let next_move = waiter.hears(push, now, limits.fault);
+            return self.apply(name.process, next_move, limits);
         }
         if !process.knows(name) {
             match push {
-                Push::Given(..) => self.net.push(Message::Release(name, None)),
+                Push::HandedOver(..) => self.net.push(Message::Release(name, None)),
                 Push::Next(..) => {
                     self.serve(limits, &[name], |server, around| {
                         server.release(0, name, None, true, around)
@@ -178,21 +181,21 @@ impl World {
         Ok(())
     }
 
-    /// This process looks after the key when the grant is over.
-    fn gives_away(&mut self, process: u8, limits: &Limits) {
+    /// Makes the process check on the key when the grant is over.
+    fn schedule_hand_over_check(&mut self, process: u8, limits: &Limits) {
         let over = self.now() + GIVEN;
         let process = &mut self.processes[usize::from(process)];
-        if limits.timers && process.alive && !limits.has(Fault::NobodyLooksAfterAGivenKey) {
-            process.gave = Some(over);
+        if limits.timers && process.alive && !limits.has(ModelFault::HandOverNotChecked) {
+            process.handed_over_until = Some(over);
         }
     }
 
-    /// The server runs a script of these tokens, and no other's key may be touched by it.
+    /// Runs a script for these tokens, and checks that it touches no other token's key.
     pub(super) fn serve<R>(
         &mut self,
         limits: &Limits,
         tokens: &[Name],
-        script: impl FnOnce(&mut Server<Name>, &mut Around<'_, Name>) -> R,
+        script: impl FnOnce(&mut ModelServer<Name>, &mut Around<'_, Name>) -> R,
     ) -> Result<R, Wrong> {
         let processes = &self.processes;
         let listens = |name: Name| processes[usize::from(name.process)].alive;
@@ -202,30 +205,30 @@ impl World {
             refuses_writes: false,
             fault: limits.fault,
         };
-        let before = self.server.look(0);
+        let before = self.server.current(0);
         let reply = script(&mut self.server, &mut around);
         let theirs = |value: Value<Name>| match value {
             Value::Held(owner) => tokens.contains(&owner),
-            Value::Cooling(_) | Value::Stranger => false,
+            Value::Cooling(_) | Value::ForeignOwner => false,
         };
-        let after = self.server.look(0);
+        let after = self.server.current(0);
         if before.is_some_and(|(value, _)| !theirs(value)) && after != before {
-            return Err(Wrong::AnothersKeyTouched);
+            return Err(Wrong::ForeignKeyTouched);
         }
-        // Until the cooldown is there, the key stays with the lease that it comes after.
+        // Until the cooldown has arrived, the key stays with the lease before it.
         let comes = |cooling: Cooling| cooling.ends.is_none().then_some(Value::Held(cooling.name));
         let comes_after = before.filter(|(value, _)| self.cooling.and_then(comes) == Some(*value));
         if comes_after.is_some_and(|(value, _)| after.map(|(value, _)| value) != Some(value)) {
             return Err(Wrong::CooldownCut);
         }
         for push in around.pushes {
-            if let Push::Given(name, ..) = push {
+            if let Push::HandedOver(name, ..) = push {
                 if !self.processes[usize::from(name.process)].alive {
-                    return Err(Wrong::GivenToWhoHasGone);
+                    return Err(Wrong::HandedToDeadProcess);
                 }
-                self.gives_away(tokens[0].process, limits);
+                self.schedule_hand_over_check(tokens[0].process, limits);
             }
-            if limits.timers || matches!(push, Push::Given(..)) {
+            if limits.timers || matches!(push, Push::HandedOver(..)) {
                 self.net.push(Message::Push(push));
             }
         }

@@ -1,25 +1,25 @@
-//! Those who have the lock, their keeper, and what is being given back.
+//! Owners, their keeper, and their releases.
 
 use std::time::Duration;
 
 use super::{Cooling, LATE_DUPLICATE, Limits, Message, World, Wrong};
 use crate::base::clock::Moment;
 use crate::lease::{Action, Loss, Phase, Renewal};
-use crate::model::fault::Fault;
-use crate::model::process::{LONGEST_COHORT, MOST, Name, Tenure, Twin};
+use crate::model::fault::ModelFault;
+use crate::model::process::{LONGEST_COHORT, LateDuplicate, MOST, Name, OwnedLease};
 
 impl World {
     pub(super) fn end(&mut self, index: u8, limits: &Limits) -> Result<(), Wrong> {
         let now = self.now();
         let process = &mut self.processes[usize::from(index)];
-        let Some(mut tenure) = process.tenure.take() else {
+        let Some(mut owned) = process.owned.take() else {
             return Ok(());
         };
         self.net.retain(
-            |message| !matches!(message, Message::Extended(other, ..) if *other == tenure.name),
+            |message| !matches!(message, Message::Extended(other, ..) if *other == owned.name),
         );
         if process.line > 0
-            && let Some(next) = tenure.pass(limits.terms(), now, limits.fault)
+            && let Some(next) = owned.pass(limits.options(), now, limits.fault)
         {
             process.line -= 1;
             if self.passes_over_the_queue(index, &next) {
@@ -27,9 +27,9 @@ impl World {
             }
             return self.holds(index, next);
         }
-        match tenure.lease.close(now) {
+        match owned.lease.close(now) {
             Phase::Held | Phase::Lost(_) => {
-                self.release(tenure.name, Some(tenure.fence), tenure.twin, limits);
+                self.release(owned.name, Some(owned.fence), owned.late_duplicate, limits);
             }
             Phase::Asking | Phase::Closed => {}
         }
@@ -37,9 +37,10 @@ impl World {
         Ok(())
     }
 
-    /// Whether another process stands in the queue that may expect to have its turn by now: more
-    /// than one count of this lease ago it came, or the lease was granted.
-    fn passes_over_the_queue(&self, index: u8, next: &Tenure) -> bool {
+    /// Returns whether another process in the queue should have had its turn by now.
+    ///
+    /// That is so if both its arrival and the grant of this lease are more than one count ago.
+    fn passes_over_the_queue(&self, index: u8, next: &OwnedLease) -> bool {
         let mut others = self.server.keys[0].queue.iter();
         let one_count = LONGEST_COHORT + LONGEST_COHORT / 100;
         let held = self.now().since(next.granted) > one_count;
@@ -50,101 +51,113 @@ impl World {
         })
     }
 
-    /// The tenure ends, and its key is to be left free for a while. The process stands back for less than
-    /// a tick: its next task may ask at once.
+    /// Ends the owner, and leaves the key free for a while.
+    ///
+    /// The process stands back for less than a tick, so its next task may ask at once.
     pub(super) fn vacate(&mut self, index: u8, limits: &Limits) {
         let now = self.now();
         let process = &mut self.processes[usize::from(index)];
-        let Some(mut tenure) = process.tenure.take() else {
+        let Some(mut owned) = process.owned.take() else {
             return;
         };
-        let (name, fence) = (tenure.name, Some(tenure.fence));
+        let (name, fence) = (owned.name, Some(owned.fence));
         self.net
             .retain(|message| !matches!(message, Message::Extended(other, ..) if *other == name));
-        match tenure.lease.close(now) {
-            Phase::Held => self.give_back(Message::Vacate(name, fence), tenure.twin, limits),
-            Phase::Lost(_) => self.release(name, fence, tenure.twin, limits),
+        match owned.lease.close(now) {
+            Phase::Held => {
+                self.send_release(Message::Vacate(name, fence), owned.late_duplicate, limits)
+            }
+            Phase::Lost(_) => self.release(name, fence, owned.late_duplicate, limits),
             Phase::Asking | Phase::Closed => {}
         }
         self.promote(index, limits);
     }
 
-    /// The tenure ends, and its key is to cool down.
+    /// Ends the owner, and makes the key cool down.
     pub(super) fn cool(&mut self, index: u8, limits: &Limits) {
         let now = self.now();
         let process = &mut self.processes[usize::from(index)];
-        let Some(mut tenure) = process.tenure.take() else {
+        let Some(mut owned) = process.owned.take() else {
             return;
         };
-        let name = tenure.name;
+        let name = owned.name;
         self.net
             .retain(|message| !matches!(message, Message::Extended(other, ..) if *other == name));
-        match tenure.lease.close(now) {
+        match owned.lease.close(now) {
             Phase::Held => {
-                let fence = Some(tenure.fence);
+                let fence = Some(owned.fence);
                 self.net.push(Message::Cool(name, fence));
-                let steppable = limits.has(Fault::CooldownIsSteppedOver);
+                let may_be_superseded = limits.has(ModelFault::CooldownSuperseded);
                 let process = &mut self.processes[usize::from(index)];
-                if !limits.has(Fault::CooldownUnderWayIsForgotten) {
-                    process.leaves(name, fence, steppable);
+                if !limits.has(ModelFault::PendingCooldownForgotten) {
+                    process.leaves(name, fence, may_be_superseded);
                 }
-                // Sent behind it, once it has arrived.
-                process.cools_with_twin = tenure.twin;
+                // The second release follows once the cooldown has arrived.
+                process.cools_with_late_duplicate = owned.late_duplicate;
                 self.cooling = Some(Cooling { name, ends: None });
             }
-            Phase::Lost(_) => self.release(name, Some(tenure.fence), tenure.twin, limits),
+            Phase::Lost(_) => self.release(name, Some(owned.fence), owned.late_duplicate, limits),
             Phase::Asking | Phase::Closed => {}
         }
         self.promote(index, limits);
     }
 
-    pub(super) fn release(&mut self, name: Name, fence: Option<u64>, twin: bool, limits: &Limits) {
-        self.give_back(Message::Release(name, fence), twin, limits);
+    pub(super) fn release(
+        &mut self,
+        name: Name,
+        fence: Option<u64>,
+        late_duplicate: bool,
+        limits: &Limits,
+    ) {
+        self.send_release(Message::Release(name, fence), late_duplicate, limits);
     }
 
-    fn give_back(&mut self, message: Message, twin: bool, limits: &Limits) {
+    fn send_release(&mut self, message: Message, late_duplicate: bool, limits: &Limits) {
         let (Message::Release(name, fence) | Message::Vacate(name, fence)) = message else {
-            unreachable!("what gives a lease back");
+            unreachable!("only releases are sent here");
         };
         self.net.push(message);
         let again = self.now() + LATE_DUPLICATE;
         let process = &mut self.processes[usize::from(name.process)];
-        if limits.has(Fault::EarlierReleaseIsForgotten) {
+        if limits.has(ModelFault::EarlierReleaseForgotten) {
             process.forget_all();
         }
         process.leaves(name, fence, true);
-        if twin {
+        if late_duplicate {
             let at = again;
-            process.twins.push(Twin { name, fence, at });
+            process
+                .late_duplicates
+                .push(LateDuplicate { name, fence, at });
         }
     }
 
-    pub(super) fn given_back(&mut self, name: Name) {
+    pub(super) fn release_arrived(&mut self, name: Name) {
         self.processes[usize::from(name.process)].forget(name);
     }
 
-    pub(super) fn look(&mut self, index: u8, limits: &Limits) {
+    pub(super) fn run_keeper(&mut self, index: u8, limits: &Limits) {
         let now = self.now();
         let process = &mut self.processes[usize::from(index)];
-        if let Some(twin) = process.twins.first().copied()
-            && twin.at <= now
+        if let Some(late_duplicate) = process.late_duplicates.first().copied()
+            && late_duplicate.at <= now
         {
-            process.twins.remove(0);
-            self.net.push(Message::Release(twin.name, twin.fence));
+            process.late_duplicates.remove(0);
+            self.net
+                .push(Message::Release(late_duplicate.name, late_duplicate.fence));
             return;
         }
-        if process.gave.take_if(|at| *at <= now).is_some() {
-            self.net.push(Message::LookAfter(index));
+        if process.handed_over_until.take_if(|at| *at <= now).is_some() {
+            self.net.push(Message::CheckQueue(index));
             return;
         }
-        let Some(tenure) = &mut process.tenure else {
+        let Some(owned) = &mut process.owned else {
             return;
         };
-        match tenure.lease.poll(now) {
+        match owned.lease.poll(now) {
             Action::Renew => {
-                let ttl = u64::try_from(tenure.lease.renewing_to().as_millis()).unwrap_or(0);
-                tenure.extending = Some((now, ttl));
-                let extend = Message::Extend(tenure.name, now, ttl);
+                let ttl = u64::try_from(owned.lease.renewing_to().as_millis()).unwrap_or(0);
+                owned.extending = Some((now, ttl));
+                let extend = Message::Extend(owned.name, now, ttl);
                 self.net.push(extend);
             }
             Action::Lost => self.lost(index, true, limits),
@@ -155,15 +168,17 @@ impl World {
     pub(super) fn lost(&mut self, index: u8, discard: bool, limits: &Limits) {
         let at = self.now() + LATE_DUPLICATE;
         let process = &mut self.processes[usize::from(index)];
-        if let Some(tenure) = process.tenure.take() {
-            let (name, fence) = (tenure.name, Some(tenure.fence));
+        if let Some(owned) = process.owned.take() {
+            let (name, fence) = (owned.name, Some(owned.fence));
             if discard {
-                self.release(name, fence, tenure.twin, limits);
+                self.release(name, fence, owned.late_duplicate, limits);
             } else {
-                // It deletes nothing, and gives a key that is free to the next.
+                // This release deletes nothing, and hands a free key to the next waiter.
                 self.net.push(Message::Release(name, fence));
-                if tenure.twin {
-                    process.twins.push(Twin { name, fence, at });
+                if owned.late_duplicate {
+                    process
+                        .late_duplicates
+                        .push(LateDuplicate { name, fence, at });
                 }
             }
         }
@@ -172,13 +187,13 @@ impl World {
 
     pub(super) fn renewed(&mut self, index: u8, sent: Moment, answer: Renewal, limits: &Limits) {
         let now = self.now();
-        let terms = limits.longer();
+        let options = limits.longer();
         let process = &mut self.processes[usize::from(index)];
-        let Some(tenure) = &mut process.tenure else {
+        let Some(owned) = &mut process.owned else {
             return;
         };
-        if tenure.renewed(sent, answer, terms, now, limits.fault) {
-            let discard = !matches!(tenure.lease.phase(), Phase::Lost(Loss::NotOurs));
+        if owned.renewed(sent, answer, options, now, limits.fault) {
+            let discard = !matches!(owned.lease.phase(), Phase::Lost(Loss::NotOurs));
             self.lost(index, discard, limits);
         }
     }

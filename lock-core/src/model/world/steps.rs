@@ -1,4 +1,4 @@
-//! All that can happen next.
+//! All steps that are possible next.
 
 use super::{Limits, Message, Step, World};
 use crate::model::process::Process;
@@ -7,12 +7,12 @@ use crate::model::server::Value;
 impl World {
     pub(in crate::model) fn steps(&self, limits: &Limits) -> Vec<Step> {
         let mut steps = Vec::with_capacity(16);
-        let mischief = self.mischief < limits.mischief;
+        let disruptions = self.disruptions < limits.disruptions;
         if self.ticks < limits.ticks {
             steps.extend(limits.rates.iter().map(|rate| Step::Tick(*rate)));
         }
         for (index, message) in self.net.iter().enumerate() {
-            // Twice the same is once the same, and the other later.
+            // Of two equal messages, one is delivered now and the other later.
             if index > 0 && self.net[index - 1] == *message {
                 continue;
             }
@@ -21,10 +21,10 @@ impl World {
                 message,
                 Message::Push(_) | Message::Release(..) | Message::Vacate(..) | Message::Cool(..)
             );
-            if mischief && doubles {
+            if disruptions && doubles {
                 steps.push(Step::Double(index));
             }
-            if mischief && self.writes_its_place_alone(message) {
+            if disruptions && self.writes_only_its_ticket(message) {
                 steps.push(Step::Refuse(index));
             }
             if let Message::Release(name, _) = message {
@@ -38,15 +38,15 @@ impl World {
         for (index, process) in (0..).zip(&self.processes) {
             if process.alive {
                 self.steps_of(index, process, limits, &mut steps);
-                if mischief {
+                if disruptions {
                     steps.push(Step::Kill(index));
                 }
             }
         }
-        if mischief && self.server.look(0).is_none() {
-            steps.push(Step::Stranger);
+        if disruptions && self.server.current(0).is_none() {
+            steps.push(Step::ForeignOwner);
         }
-        if mischief && !self.server.keys[0].queue.is_empty() {
+        if disruptions && !self.server.keys[0].queue.is_empty() {
             steps.push(Step::QueueLost);
         }
         if self.clock_may_be_stepped(limits) {
@@ -55,18 +55,20 @@ impl World {
         steps
     }
 
-    /// Whether a question is answered without a write, but for the place in the queue.
-    fn writes_its_place_alone(&self, message: &Message) -> bool {
+    /// Returns whether the server answers a request with no write except the ticket.
+    fn writes_only_its_ticket(&self, message: &Message) -> bool {
         let Message::Ask(ask, ..) = message else {
             return false;
         };
-        let found = self.server.look(0);
+        let found = self.server.current(0);
         let taken = found.is_some_and(|(value, _)| value != Value::Held(ask.token));
         taken && ask.queue && ask.replaces.is_none()
     }
 
-    /// Forwards: not while somebody has the key, or is being given it. Backwards: before any lease, or
-    /// grant, can have run out.
+    /// Returns whether the server's clock may jump now.
+    ///
+    /// It may jump forward while no process has the key, or is about to get it. It may jump back
+    /// before any lease or grant can have expired.
     fn clock_may_be_stepped(&self, limits: &Limits) -> bool {
         let Some(step) = limits.step.filter(|_| !self.stepped) else {
             return false;
@@ -74,12 +76,12 @@ impl World {
         if step < 0 {
             return self.ticks <= 1;
         }
-        let Some((Value::Held(owner), _)) = self.server.look(0) else {
+        let Some((Value::Held(owner), _)) = self.server.current(0) else {
             return true;
         };
         let process = &self.processes[usize::from(owner.process)];
         let waits = process.waiter.as_ref().is_some_and(|one| one.name == owner);
-        let holds = process.tenure.as_ref().is_some_and(|one| one.name == owner);
+        let holds = process.owned.as_ref().is_some_and(|one| one.name == owner);
         !waits && !holds
     }
 
@@ -94,16 +96,16 @@ impl World {
                     steps.push(Step::Cancel(index));
                 }
             }
-            // Processes are alike: they come in the order of their numbers.
-            None if process.tenure.is_none() && begins && self.is_next(index) => {
+            // Processes are alike, so they begin in the order of their numbers.
+            None if process.owned.is_none() && begins && self.is_next(index) => {
                 steps.push(Step::Begin(index));
             }
             None => {}
         }
-        if process.joined < limits.line && (process.waiter.is_some() || process.tenure.is_some()) {
+        if process.joined < limits.line && (process.waiter.is_some() || process.owned.is_some()) {
             steps.push(Step::Line(index));
         }
-        if let Some(tenure) = &process.tenure {
+        if let Some(owned) = &process.owned {
             steps.push(Step::End(index));
             if limits.gaps {
                 steps.push(Step::Vacate(index));
@@ -111,15 +113,15 @@ impl World {
             if limits.cooldown_millis.is_some() {
                 steps.push(Step::Cool(index));
             }
-            if limits.unanswered && tenure.extending.is_some() {
+            if limits.unanswered && owned.extending.is_some() {
                 steps.push(Step::RenewalUnanswered(index));
             }
-            if limits.longer_millis.is_some() && !tenure.served {
+            if limits.longer_millis.is_some() && !owned.served {
                 steps.push(Step::Serve(index));
             }
         }
         if self.is_due(process) {
-            steps.push(Step::Look(index));
+            steps.push(Step::RunKeeper(index));
         }
     }
 
@@ -129,11 +131,11 @@ impl World {
 
     fn is_due(&self, process: &Process) -> bool {
         let now = self.now();
-        let tenure = process.tenure.as_ref();
-        let twin = process.twins.first();
-        let gave = process.gave;
-        tenure.is_some_and(|one| one.lease.due().is_some_and(|due| due <= now))
-            || twin.is_some_and(|twin| twin.at <= now)
-            || gave.is_some_and(|at| at <= now)
+        let owned = process.owned.as_ref();
+        let late_duplicate = process.late_duplicates.first();
+        let handed_over_until = process.handed_over_until;
+        owned.is_some_and(|one| one.lease.due().is_some_and(|due| due <= now))
+            || late_duplicate.is_some_and(|late_duplicate| late_duplicate.at <= now)
+            || handed_over_until.is_some_and(|at| at <= now)
     }
 }

@@ -1,9 +1,9 @@
-//! What a step does.
+//! The effects of a step.
 
 use super::{LONGEST_TRIP, Limits, Message, Step, World, Wrong};
 use crate::lease::Renewal;
-use crate::model::process::{Process, Waiter};
-use crate::model::server::{Entry, Value};
+use crate::model::process::{Process, WaitingTask};
+use crate::model::server::{StoredValue, Value};
 
 impl World {
     pub(super) fn take(&mut self, step: Step, limits: &Limits) -> Result<(), Wrong> {
@@ -21,13 +21,13 @@ impl World {
                 self.deliver(message, limits)?;
             }
             Step::Refuse(index) => {
-                self.mischief += 1;
+                self.disruptions += 1;
                 if let Message::Ask(ask, _, round) = self.net.remove(index) {
                     self.asked(ask, round, true, limits)?;
                 }
             }
             Step::Double(index) => {
-                self.mischief += 1;
+                self.disruptions += 1;
                 let message = self.net[index].clone();
                 self.deliver(message, limits)?;
             }
@@ -39,8 +39,8 @@ impl World {
                     self.serve(limits, &[a, b], |server, around| {
                         server.release_two(0, releases, around);
                     })?;
-                    self.given_back(a);
-                    self.given_back(b);
+                    self.release_arrived(a);
+                    self.release_arrived(b);
                 }
             }
             Step::AskAgain(index) => {
@@ -58,14 +58,14 @@ impl World {
             Step::Vacate(index) => self.vacate(index, limits),
             Step::Cool(index) => self.cool(index, limits),
             Step::Serve(index) => {
-                if let Some(tenure) = &mut self.processes[usize::from(index)].tenure {
-                    tenure.served = true;
-                    tenure.lease.serve(limits.longer(), now);
+                if let Some(owned) = &mut self.processes[usize::from(index)].owned {
+                    owned.served = true;
+                    owned.lease.serve(limits.longer(), now);
                 }
             }
-            Step::Look(index) => self.look(index, limits),
+            Step::RunKeeper(index) => self.run_keeper(index, limits),
             Step::Kill(index) => {
-                self.mischief += 1;
+                self.disruptions += 1;
                 let begun = self.processes[usize::from(index)].begun;
                 self.processes[usize::from(index)] = Process {
                     alive: false,
@@ -74,21 +74,21 @@ impl World {
                 };
                 self.net.retain(|message| !message.is_for(index));
             }
-            Step::Stranger => {
-                self.mischief += 1;
+            Step::ForeignOwner => {
+                self.disruptions += 1;
                 let ends = self.server.micros / 1_000 + limits.ttl_millis;
-                let value = Value::Stranger;
-                self.server.keys[0].entry = Some(Entry { value, ends });
+                let value = Value::ForeignOwner;
+                self.server.keys[0].entry = Some(StoredValue { value, ends });
             }
             Step::QueueLost => {
-                self.mischief += 1;
+                self.disruptions += 1;
                 self.server.keys[0].queue.clear();
             }
             Step::ClockJumps => {
                 self.stepped = true;
                 let step = limits.step.unwrap_or(0) * 1_000;
                 self.server.micros = self.server.micros.saturating_add_signed(step);
-                self.server.forget_what_ran_out();
+                self.server.remove_expired();
             }
         }
         Ok(())
@@ -97,7 +97,7 @@ impl World {
     pub(in crate::model) fn tick(&mut self, micros: u64) {
         self.ticks += 1;
         self.server.micros += micros;
-        self.server.forget_what_ran_out();
+        self.server.remove_expired();
         let now = self.now();
         self.net.retain(|message| match message {
             Message::Ask(_, sent, _) | Message::Extend(_, sent, _) => {
@@ -107,7 +107,7 @@ impl World {
         });
     }
 
-    pub(super) fn waiter(&mut self, index: u8) -> &mut Waiter {
+    pub(super) fn waiter(&mut self, index: u8) -> &mut WaitingTask {
         let waiter = self.processes[usize::from(index)].waiter.as_mut();
         waiter.expect("only a waiter takes such a step")
     }

@@ -1,8 +1,8 @@
-//! Those who want the lock.
+//! Waiters.
 
 use super::{Limits, Message, World, Wrong};
-use crate::model::fault::Fault;
-use crate::model::process::{Name, Tenure, Turn, Waiter};
+use crate::model::fault::ModelFault;
+use crate::model::process::{Name, NextMove, OwnedLease, WaitingTask};
 use crate::model::server::Ask;
 
 impl World {
@@ -13,13 +13,13 @@ impl World {
             process: index,
             lease: process.begun,
         };
-        process.waiter = Some(Waiter::new(name, limits.terms()));
-        // A key that was given away a moment ago is known to be waited for.
-        let queue = process.gave.is_some();
+        process.waiter = Some(WaitingTask::new(name, limits.options()));
+        // A key that was handed over a moment ago is known to have waiters.
+        let queue = process.handed_over_until.is_some();
         self.ask(index, queue, limits);
     }
 
-    /// The next in line of the process asks, if there is one.
+    /// Makes the next task of the process ask, if there is one.
     pub(super) fn promote(&mut self, index: u8, limits: &Limits) {
         let process = &mut self.processes[usize::from(index)];
         if process.line > 0 {
@@ -31,7 +31,7 @@ impl World {
     pub(super) fn ask(&mut self, index: u8, queue: bool, limits: &Limits) {
         let now = self.now();
         let process = &mut self.processes[usize::from(index)];
-        let replaces = process.to_step_over();
+        let replaces = process.to_supersede();
         let Some(waiter) = &mut process.waiter else {
             return;
         };
@@ -43,8 +43,8 @@ impl World {
             replaces,
         };
         let (name, round) = (waiter.name, waiter.rounds);
-        // Nobody waits for what was answered to an earlier question.
-        if !limits.has(Fault::AnswerToAnotherQuestion) {
+        // No task waits for the answer to an earlier request.
+        if !limits.has(ModelFault::AnswerToEarlierRequest) {
             self.forget_answers(name);
         }
         self.net.push(Message::Ask(ask, now, round));
@@ -52,7 +52,7 @@ impl World {
 
     fn forget_answers(&mut self, name: Name) {
         self.net.retain(|message| match message {
-            Message::Answer(other, ..) => *other != name,
+            Message::AcquireReply(other, ..) => *other != name,
             _ => true,
         });
     }
@@ -64,36 +64,41 @@ impl World {
         waiter.gives_up(limits.fault);
         let name = waiter.name;
         self.forget_answers(name);
-        if waiter.known && !limits.has(Fault::CancelledIsNotUndone) {
-            self.release(name, None, waiter.twin, limits);
+        if waiter.known && !limits.has(ModelFault::CancelledNotUndone) {
+            self.release(name, None, waiter.late_duplicate, limits);
         }
         self.promote(index, limits);
     }
 
-    /// A tenure begins.
-    pub(super) fn holds(&mut self, index: u8, tenure: Tenure) -> Result<(), Wrong> {
-        if tenure.is_valid(self.now()) {
-            if tenure.fence <= self.acted_on {
+    /// Starts an owner.
+    pub(super) fn holds(&mut self, index: u8, owned: OwnedLease) -> Result<(), Wrong> {
+        if owned.is_valid(self.now()) {
+            if owned.fence <= self.acted_on {
                 return Err(Wrong::FenceNotHigher);
             }
-            self.acted_on = tenure.fence;
+            self.acted_on = owned.fence;
         }
-        self.processes[usize::from(index)].tenure = Some(tenure);
+        self.processes[usize::from(index)].owned = Some(owned);
         Ok(())
     }
 
-    pub(super) fn turns(&mut self, index: u8, turn: Turn, limits: &Limits) -> Result<(), Wrong> {
-        match turn {
-            Turn::Waits => Ok(()),
-            Turn::Asks => {
+    pub(super) fn apply(
+        &mut self,
+        index: u8,
+        next_move: NextMove,
+        limits: &Limits,
+    ) -> Result<(), Wrong> {
+        match next_move {
+            NextMove::Waits => Ok(()),
+            NextMove::Asks => {
                 self.ask(index, true, limits);
                 Ok(())
             }
-            Turn::Holds(tenure) => {
+            NextMove::Holds(owned) => {
                 let process = &mut self.processes[usize::from(index)];
                 process.waiter = None;
                 process.forget_all();
-                self.holds(index, tenure)
+                self.holds(index, owned)
             }
         }
     }
