@@ -56,7 +56,7 @@ pub(super) struct LateDuplicate {
 
 /// A request that waits for its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct PendingRequest {
+pub(super) struct SentRequest {
     pub(super) sent: Moment,
     pub(super) round: u8,
     pub(super) queue: bool,
@@ -67,7 +67,7 @@ pub(super) struct PendingRequest {
 pub(super) struct WaitingTask {
     pub(super) name: Name,
     pub(super) lease: Lease,
-    pub(super) asked: Option<PendingRequest>,
+    pub(super) asked: Option<SentRequest>,
     pub(super) rounds: u8,
     pub(super) known: bool,
     pub(super) late_duplicate: bool,
@@ -176,7 +176,7 @@ impl WaitingTask {
         self.anchor = None;
         self.news = None;
         self.until = Moment::FAR;
-        self.asked = Some(PendingRequest {
+        self.asked = Some(SentRequest {
             sent: now,
             round: self.rounds,
             queue,
@@ -193,7 +193,7 @@ impl WaitingTask {
 
     pub(super) fn answered(
         &mut self,
-        request: PendingRequest,
+        request: SentRequest,
         answer: AcquireReply<Name>,
         now: Moment,
         fault: Option<ModelFault>,

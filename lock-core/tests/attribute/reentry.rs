@@ -55,8 +55,8 @@ impl Bank {
     #[distributed_lock(key = "account:<id>", ttl = "10s", manager = self)]
     async fn settle_elsewhere(&self, id: u64) -> Result<ErrorKind, Error> {
         let bank = self.clone();
-        let stranger = tokio::spawn(async move { bank.at_once(id).await });
-        let refused = stranger.await.expect("no panic");
+        let spawned = tokio::spawn(async move { bank.at_once(id).await });
+        let refused = spawned.await.expect("no panic");
         Ok(refused.expect_err("a spawned task is not inside").kind())
     }
 

@@ -23,7 +23,10 @@ async fn a_second_caller_is_refused_while_the_first_runs() {
         .await
         .expect("the lock is free");
     let ran = AtomicBool::new(false);
-    let error = locks.scope(job(&ran)).await.expect_err("somebody holds it");
+    let error = locks
+        .scope(job(&ran))
+        .await
+        .expect_err("another owner holds the key");
     assert_eq!(error.kind(), ErrorKind::Busy);
     assert!(!ran.load(Ordering::Relaxed));
     first.release().await.expect("it was held");

@@ -129,8 +129,8 @@ impl Scene {
             owner.release().await.expect("still its owner's");
         }
         for (is, node) in self.is.iter().zip(&self.nodes.commands) {
-            let stranger = *is == Is::Taken && self.manner == Manner::OneOwner;
-            assert_eq!(node.lose("order:42"), stranger, "{:?}", self.is);
+            let foreign = *is == Is::Taken && self.manner == Manner::OneOwner;
+            assert_eq!(node.lose("order:42"), foreign, "{:?}", self.is);
         }
         let mut all_agree = false;
         while !all_agree {

@@ -72,9 +72,9 @@ impl World {
             }
             Message::Cool(name, fence) => self.cools(name, fence, limits),
             Message::CheckQueue(process) => {
-                let nobody = Name { process, lease: 0 };
-                self.serve(limits, &[nobody], |server, around| {
-                    server.release(0, nobody, None, true, around)
+                let no_owner = Name { process, lease: 0 };
+                self.serve(limits, &[no_owner], |server, around| {
+                    server.release(0, no_owner, None, true, around)
                 })?;
                 Ok(())
             }
