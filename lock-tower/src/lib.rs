@@ -1,5 +1,7 @@
-//! A [tower] layer that refuses duplicate requests: while a request is under way, a second one with
-//! the same key gets a 409, whichever process of the service it reaches.
+//! A [tower] layer that refuses duplicate requests.
+//!
+//! While a request is in flight, the layer answers a second request with the same key with 409. This
+//! works across all processes of a service, because the lock is in Redis.
 //!
 //! ```
 //! # mod example {
@@ -18,119 +20,120 @@
 //! # example::app(lock_core::LockManager::in_memory()).unwrap();
 //! ```
 //!
-//! It works in front of any `Service<Request<B>>`: axum, tonic, plain hyper. It reads the head of a
-//! request and nothing of its body, unless [it is told to](LockLayer::body_template); the inner
-//! service's errors and bodies stay what they are.
+//! The layer works with any `Service<Request<B>>`: axum, tonic, plain hyper. It reads only the head of
+//! a request, unless [its key is made from the body](LockLayer::body_template). It does not change the
+//! errors and bodies of the inner service.
 //!
-//! # What happens to a request
+//! # The steps of a request
 //!
-//! 1. A method that is not locked (by default GET, HEAD, OPTIONS, …) passes, without a question to the
-//!    store.
-//! 2. The key is made from the request. One that names nothing to lock is answered with **400**
-//!    `lock_key_missing` ([or passes](LockLayer::on_missing_key)), one that names it twice and
-//!    differently with **400** `lock_key_ambiguous`, one that names it in a way that is not
-//!    understood with **400** `lock_key_invalid`. If the key is made of the body, the body is read
-//!    now, and may be refused with [answers of its own](LockLayer#layers-that-read-the-body).
-//! 3. The lock is asked for, once ([or waited for](LockLayer::wait)). If another request holds it:
-//!    **409** `lock_busy`. If one that succeeded [a moment ago](LockLayer::cooldown) does: **409**
-//!    `lock_cooling_down`. If the store gives no answer within 250 ms: **503** `lock_unavailable`,
-//!    never a 409 ([or it runs](LockLayer::on_outage)). If the store will never accept this: **500**.
-//! 4. The handler runs inside the lock, with a [`LockContext`] in the request's extensions. The lock
-//!    is renewed as long as it runs.
-//! 5. The lock is released, and with a cooldown after 2xx and 303, before the head of the answer is
-//!    sent: a client that has read the answer finds the lock free. If the store takes longer than
-//!    250 ms to confirm that, the answer is sent and the release goes on in the background. Answers
-//!    that are made while they are sent [hold the lock to their end](LockLayer::release_at).
+//! 1. If the method is not locked (by default GET, HEAD, OPTIONS, …), the request passes. The store is
+//!    not asked.
+//! 2. The layer makes the key from the request. If the key's values are missing, ambiguous or
+//!    malformed, it refuses the request with **400** and the code `lock_key_missing`
+//!    ([which can pass](LockLayer::on_missing_key)), `lock_key_ambiguous` or `lock_key_invalid`. If
+//!    the key is made from the body, the layer reads the body now, and may refuse it with
+//!    [other codes](LockLayer#layers-that-read-the-body).
+//! 3. The layer tries to acquire the lock once ([or waits for it](LockLayer::wait)):
+//!    * If another request holds the lock, the layer refuses with **409** `lock_busy`.
+//!    * If another request succeeded [a moment ago](LockLayer::cooldown), it refuses with **409**
+//!      `lock_cooling_down`.
+//!    * If the store does not answer within 250 ms, it refuses with **503** `lock_unavailable`, never
+//!      with 409 ([or lets the request pass](LockLayer::on_outage)).
+//!    * If the store will never accept the request as it is configured, it answers **500**.
+//! 4. The handler runs inside the lock, with a [`LockContext`] in the extensions of the request. The
+//!    layer renews the lock while the handler runs.
+//! 5. The layer releases the lock before it sends the head of the response. After 2xx and 303 the
+//!    cooldown begins. A client that has read the response finds the lock free. If the store does not
+//!    confirm the release within 250 ms, the layer sends the response and the release goes on in the
+//!    background. A response that is produced while it is sent can [hold the lock to its
+//!    end](LockLayer::release_at).
 //!
-//! Refusals are `application/problem+json` with the [members](Rejection::problem) of RFC 9457, the code
-//! above and, for 409 and 503, `Retry-After`: exact while a key cools down,
-//! [a hint of 1 s](LockLayer::retry_hint) while a request is in flight, never 0. They can be
-//! [HTML for native forms](LockLayer::refusals) or [your own](LockLayer::on_reject). A [`Rejection`]
-//! in the response's extensions tells them from the application's own answers.
+//! A refusal is `application/problem+json` with the [members](Rejection::problem) of RFC 9457 and one of
+//! the codes above. A 409 or 503 has a `Retry-After`, which is never 0. It is exact while a key cools
+//! down, and [a hint of 1 s](LockLayer::retry_hint) while a request is in flight. A refusal can also be
+//! [an HTML page for native forms](LockLayer::refusals) or [your own response](LockLayer::on_reject). A
+//! [`Rejection`] in its extensions distinguishes it from the responses of the application.
 //!
-//! [`LockLayer`] lists what else can be chosen, with the defaults.
+//! [`LockLayer`] lists all settings with their defaults.
 //!
-//! # If something goes wrong
+//! # Failures
 //!
-//! * The client disconnects, or a timeout outside drops the request: before the lock is there,
-//!   nothing runs and no key is left. After that the handler *runs to its end*, and the lock is
-//!   released when it has ([or it is dropped](LockLayer::on_disconnect)).
-//! * The handler fails or panics: the error or panic goes on as without the layer; the lock is
-//!   released, without a cooldown.
-//! * The lock is lost (somebody deleted the key, Redis was gone for longer than the ttl): the
-//!   handler goes on, and can see it in its [`LockContext`]. Only a database that checks the
-//!   [fencing token](LockContext::fencing_token) keeps a second owner from its effect.
-//! * The handler hangs: its lock is renewed, and its user refused, for as long as it hangs. [A timeout
-//!   inside of the layer](LockLayer::max_hold) ends it; the log names the layer and the route after ten
-//!   ttls.
-//! * Redis dies while the handler runs: its answer is sent all the same.
-//! * The process is killed: the key ends with its [ttl](LockLayer::ttl).
+//! * The client disconnects, or an outer timeout drops the request. If the lock is not granted yet, the
+//!   handler does not run and no key stays behind. Otherwise the handler *runs to its end*, and then
+//!   the lock is released ([or the handler is dropped](LockLayer::on_disconnect)).
+//! * The handler fails or panics. The error or panic propagates as without the layer. The lock is
+//!   released without a cooldown.
+//! * The lock is lost, because an operator deleted the key or because Redis was away for longer than
+//!   the ttl. The handler runs on, and its [`LockContext`] reports the loss. Only a database that
+//!   checks the [fencing token](LockContext::fencing_token) protects its data from two owners.
+//! * The handler hangs. The layer renews its lock and refuses its user for as long as it hangs. [A
+//!   timeout inside of the layer](LockLayer::max_hold) ends it. After ten ttls, the log names the
+//!   layer and the route.
+//! * Redis fails while the handler runs. The response of the handler is sent nevertheless.
+//! * The process is killed. The key expires after its [ttl](LockLayer::ttl).
 //!
-//! A handler whose client has gone runs on in a task of its own: task-locals that a layer *outside* has
-//! set do not reach it there; extensions of the request and the tracing span do. Put layers with
-//! task-locals inside.
+//! After a disconnect the handler runs on in a task of its own. The extensions of the request and the
+//! tracing span are available there. Task-locals of *outer* layers are not, so put such layers inside.
 //!
 //! # Templates
 //!
-//! A template is text with `<source>` where a value of the request goes, parsed once. `<<` and `>>`
-//! are the characters. It looks like the one of `#[distributed_lock]` and `lock_key!`, but names
-//! parts of a request, not Rust values. Text that looks like a placeholder of another language
-//! (`[uid]`, `(uid)`, `{}`, `%s`, `${uid}`, `/:id`) is an error that says what to write; a hash tag
-//! (`{tag}`) is text.
+//! A template is text in which each `<source>` stands for a value of the request. The layer parses it
+//! once. `<<` and `>>` stand for the characters. A template looks like those of `#[distributed_lock]`
+//! and `lock_key!`, but its sources are parts of a request, not Rust expressions. Text that looks like
+//! a placeholder of another language (`[uid]`, `(uid)`, `{}`, `%s`, `${uid}`, `/:id`) is an error that
+//! says what to write. A hash tag (`{tag}`) is text.
 //!
 //! | source | value |
 //! | --- | --- |
-//! | `<header.NAME>` | of that header |
-//! | `<cookie.NAME>` | of that cookie |
-//! | `<session.NAME>` | of that cookie, digested |
-//! | `<bearer>` | the token of `Authorization: Bearer …`, digested |
-//! | `<ext.NAME>` | what a layer outside has found, such as authentication: [`KeyTemplate::extension`] says of which type |
-//! | `<idempotency-key>` | the header `Idempotency-Key`, quoted or bare |
-//! | `<method>` | the method; HEAD counts as GET, whose handler answers it |
-//! | `<host>` | the host that the request is for, of `:authority`, an absolute URI or `Host`, in lower case and without its port: the same over HTTP/1 and HTTP/2. Two that differ are ambiguous |
-//! | `<route>` | the route that axum has matched, such as `/orders/{id}` (feature `axum`); without a matched route, the path |
-//! | `<path>` | the path, in one spelling: `/users/%31` is `/users/1`. With the feature `axum` the whole path, in nested routers too |
-//! | `<param.NAME>` | of that parameter of the route that axum has matched, decoded (feature `axum`) |
-//! | `<query.NAME>` | of that parameter of the query, decoded |
-//! | `<peer>` | the address that the connection is from, without its port: axum's `ConnectInfo<SocketAddr>` (feature `axum`), else a `SocketAddr` in the request's extensions |
-//! | `<forwarded.PROXIES>`, `<x-forwarded-for.PROXIES>` | the address that the outermost of so many trusted proxies was called from. Counted from the right: what the client writes into the header itself does not matter |
+//! | `<header.NAME>` | that header |
+//! | `<cookie.NAME>` | that cookie |
+//! | `<session.NAME>` | the digest of that cookie |
+//! | `<bearer>` | the digest of the token in `Authorization: Bearer …` |
+//! | `<ext.NAME>` | a value that an outer layer, such as authentication, has put into the extensions; [`KeyTemplate::extension`] defines its type |
+//! | `<idempotency-key>` | the header `Idempotency-Key`, with or without quotes |
+//! | `<method>` | the method; HEAD counts as GET, because the same handler answers both |
+//! | `<host>` | the host of `:authority`, an absolute URI or `Host`, in lower case and without its port; it is the same over HTTP/1 and HTTP/2, and two different hosts are ambiguous |
+//! | `<route>` | the route that axum matched, such as `/orders/{id}` (feature `axum`); the path if there is none |
+//! | `<path>` | the path in its canonical spelling, in which `/users/%31` is `/users/1`; with the feature `axum` it is the whole path, even in nested routers |
+//! | `<param.NAME>` | that parameter of the route that axum matched, decoded (feature `axum`) |
+//! | `<query.NAME>` | that parameter of the query, decoded |
+//! | `<peer>` | the IP address of the connection's peer: axum's `ConnectInfo<SocketAddr>` (feature `axum`), or else a `SocketAddr` in the extensions |
+//! | `<forwarded.PROXIES>`, `<x-forwarded-for.PROXIES>` | the address from which the outermost trusted proxy was called; `PROXIES` is the number of trusted proxies, and the layer counts from the right, so text that the client writes into the header has no effect |
 //!
-//! Those in the body are for [`LockLayer::body_template`]. They do not ask for the `content-type`:
+//! The sources in the body need [`LockLayer::body_template`]. They ignore `content-type`.
 //!
 //! | source | value |
 //! | --- | --- |
-//! | `<json./POINTER>` | that an RFC 6901 pointer names, such as `<json./order/sku>` (feature `json`). `42` and `"42"` are two values, `1`, `1.0` and `1e0` are one; an object or a list counts as a whole |
-//! | `<json>` | the whole document, digested; the order of members and the white space do not matter (feature `json`) |
-//! | `<form.NAME>` | of that field of a form (`application/x-www-form-urlencoded`), decoded |
-//! | `<body>` | the bytes of the body, digested |
+//! | `<json./POINTER>` | the value at an RFC 6901 pointer, such as `<json./order/sku>` (feature `json`); `42` and `"42"` differ, `1`, `1.0` and `1e0` are equal, and an object or a list counts as a whole |
+//! | `<json>` | the digest of the whole document, regardless of the order of members and white space (feature `json`) |
+//! | `<form.NAME>` | that field of a form (`application/x-www-form-urlencoded`), decoded |
+//! | `<body>` | the digest of the body's bytes |
 //!
-//! A `?` behind a source makes it optional: `<header.x-tenant?>`. Filters follow: `|lower` for what is
-//! the same in upper and lower case, `|sha256` for what is secret or long: `<cookie.cart?|sha256>`.
-//! What is in the head is looked at first: a request that lacks something there is not read.
+//! A `?` after a source makes it optional: `<header.x-tenant?>`. Filters follow it: `|lower` converts to
+//! lower case, and `|sha256` digests a value that is secret or long: `<cookie.cart?|sha256>`. The layer
+//! checks the sources in the head first, and does not read the body if one of them is missing.
 //!
-//! * **Different values make different keys.** A value cannot hold a separator unencoded, and between
-//!   two placeholders there must be one (`:`, `{` or `}`). An optional part that is not there is
-//!   neither the empty value nor any other. A key of more than 1 024 bytes becomes a SHA-256 digest
-//!   behind the text that the template begins with.
-//! * **A value that is empty or blank counts as none**, and no lock is shared by all who name nothing: a
-//!   request in which nothing optional is there, and nothing else but method, host, route and path, has
-//!   no key. Blanks around a header's value are no part of it, over HTTP/2 as over HTTP/1.
-//! * **Keys are stored in Redis readable.** `<bearer>` and `<session.…>` are digested because whoever
-//!   reads them could use them. A digest hides nothing that can be guessed, such as a user's number.
-//! * A name with `|` or `>` in it, or with a `?` at its end, can be had by an [extractor](key) only.
-//!   Extractors say the same in Rust, and more: they may wait for an answer, such as a session's
-//!   store's.
+//! * **Different values make different keys.** The layer encodes separators in values. Between two
+//!   placeholders there must be a separator (`:`, `{` or `}`). An absent optional part differs from the
+//!   empty value and from every other value. If a key exceeds 1 024 bytes, a SHA-256 digest follows the
+//!   text at the beginning of the template.
+//! * **An empty or blank value counts as missing**, so such requests do not share a lock. A request
+//!   also has no key if all its optional parts are absent and the rest is only method, host, route and
+//!   path. Blanks around a header's value are not part of it, over HTTP/1 and HTTP/2 alike.
+//! * **Keys are readable in Redis.** `<bearer>` and `<session.…>` are digested, because a reader could
+//!   use them to log in. A digest does not protect values that can be guessed, such as user numbers.
+//! * A name that contains `|` or `>`, or that ends with `?`, needs an [extractor](key). Extractors are
+//!   the same sources in Rust. They can also wait for another service, such as a session store.
 //!
-//! With tower-sessions, whose layer outside has put a `Session` into the extensions:
+//! With tower-sessions, an outer layer puts a `Session` into the extensions:
 //! `KeyTemplate::new("submit:<ext.session|sha256>:<route>").extension("session", |session: &Session|
-//! session.id().map(|id| id.to_string()).unwrap_or_default())`. A session that is new has no id yet,
-//! and counts as missing.
+//! session.id().map(|id| id.to_string()).unwrap_or_default())`. A new session has no id yet and counts
+//! as missing.
 //!
-//! # Which key
+//! # Choosing a key
 //!
-//! Who clicks and what is clicked: that is nearly always the key. All examples set a cooldown,
-//! because the lock alone stops requests that overlap, and the second click of a double click that
-//! comes after a fast answer does not.
+//! Most keys consist of the user and the action. All examples set a cooldown. The lock alone refuses
+//! requests that overlap, but not the second click of a double click that comes after a fast response.
 //!
 //! ## per user and route
 //!
@@ -143,8 +146,8 @@
 //! # let _ = layer; Ok(()) }
 //! ```
 //!
-//! Requests of one user to one route run one at a time, whatever they ask for: also
-//! `/orders/1/pay` and `/orders/2/pay`. With `<path>` in place of `<route>` those two run together.
+//! Requests of one user to one route run one at a time, whatever their parameters. `/orders/1/pay` and
+//! `/orders/2/pay` exclude each other. With `<path>` in place of `<route>` they run concurrently.
 //!
 //! ## per idempotency key
 //!
@@ -157,8 +160,9 @@
 //! # let _ = layer; Ok(()) }
 //! ```
 //!
-//! The user belongs into the key, or one user could block another's. A repeated request is refused,
-//! not answered again with the first answer: for that, store the answer with the payment.
+//! The key must contain the user. Otherwise one user could block the requests of another. The layer
+//! refuses a repeated request, but does not repeat the first response. For that, store the response
+//! together with the payment.
 //!
 //! ## per form token
 //!
@@ -171,60 +175,60 @@
 //! # let _ = layer; Ok(()) }
 //! ```
 //!
-//! For a form that was rendered with a random token: `<input type="hidden" name="token" value="…">`.
-//! It is sent once, and again only if it failed. The layer reads the body for it, up to 64 KiB, and
-//! the handler reads it again. With the token in the address of the form
-//! (`action="/orders?token=…"`), `<query.token>` does without.
+//! This suits a form that was rendered with a random token: `<input type="hidden" name="token"
+//! value="…">`. Such a form succeeds once, and can be sent again only if it failed. The layer reads up
+//! to 64 KiB of the body, and the handler reads the same body again. If the token is in the form's
+//! address (`action="/orders?token=…"`), `<query.token>` makes the key without the body.
 //!
-//! # Where the layer belongs
+//! # The place of the layer
 //!
 //! From outside to inside:
 //!
-//! 1. tracing: refusals are seen in it
-//! 2. CORS: a page of another origin can read the 409. A script reads `Retry-After` only if
-//!    `Access-Control-Expose-Headers` names it; the same time is `retry_after_ms` in the body
-//! 3. authentication: who clicks is known, and not what a header says about it
+//! 1. tracing, which then covers refusals
+//! 2. CORS, so that a page of another origin can read the 409. A script can read `Retry-After` only if
+//!    `Access-Control-Expose-Headers` lists it. The body contains the same time as `retry_after_ms`.
+//! 3. authentication, so that the key contains the authenticated user, and not the claim of a header
 //! 4. **the lock layer**
-//! 5. catch-panic and timeout: a panic or a timeout is an answer, and the lock is released with it
+//! 5. catch-panic and timeout, which turn a panic or a timeout into a response that releases the lock
 //!
-//! Two lock layers around one handler, of a router and of a route in it, need two keys. If they make
-//! the same one, all requests are answered with 500, and the log says why.
+//! Two lock layers around one handler, on a router and on one of its routes, need two different keys.
+//! If both make the same key, every request is refused with 500, and the log says why.
 //!
-//! In axum the layer that is added last is the outermost. With [`Router::route_layer`][route_layer]
-//! or `Router::layer` the matched route is known; around a whole `Router` it is not, and `<route>`
-//! is the path.
+//! In axum the layer that is added last is the outermost. With [`Router::route_layer`][route_layer] or
+//! `Router::layer`, axum has matched the route before the layer runs. Around a whole `Router` it has
+//! not, so `<route>` is the path.
 //!
-//! A layer in the wrong place, outside of the authentication or around the router, or with settings that
-//! are [out of bounds](LockLayer::checked), is found by [`probe`], a sample request in a test or at the start. Without one, a layer of which the first ten
-//! requests all lack what its key is made of says so in the log, once: it cannot know before.
+//! Use [`probe`] in a test or at startup. It sends a sample request, and finds a layer that is outside
+//! of the authentication, around the router, or [out of bounds](LockLayer::checked). Without a probe,
+//! the layer logs one error if its first ten requests all lack a value of the key.
 //!
 //! # Deployment
 //!
-//! * To see what a layer would refuse before it does, begin with its [shadow mode](LockLayer::shadow).
-//! * A header is what the client says. Let your proxy or an authentication layer set, and remove,
-//!   the one that names the user: a client that chooses its own lock is not locked. Better, name
-//!   what authentication has found (`<ext.user>`), or what it goes by (`<bearer>`).
-//! * Of `Forwarded` and `X-Forwarded-For` name the one that your proxies write, and their number:
-//!   the other is the client's own text. An address is not a user; behind one there may be thousands.
-//! * All processes of the service need one store. `memory:` is for one process.
-//! * A proxy that repeats a POST it has seen no answer to sends a duplicate like any other; it gets
-//!   a 409 while the first runs.
-//! * At shutdown, handlers whose clients have gone still run. After the server has ended wait for
-//!   them, by the [`InFlight`] of each layer, and then for the releases, by
+//! * Start with the [shadow mode](LockLayer::shadow), which shows what the layer would refuse.
+//! * A client controls its headers. A client that can choose its key is not locked, so let a proxy or an
+//!   authentication layer set, and remove, the header with the user. Better, use the result of the
+//!   authentication (`<ext.user>`) or its credential (`<bearer>`).
+//! * Of `Forwarded` and `X-Forwarded-For`, name the header that your proxies write, with their number.
+//!   The other header contains only the client's text. An address is not a user, because thousands of
+//!   users may share one.
+//! * All processes of the service need the same store. `memory:` serves one process.
+//! * A proxy may repeat a POST that was not answered. Such a request is a duplicate like any other, and
+//!   is refused with 409 while the first one runs.
+//! * At shutdown, handlers whose clients have disconnected still run. When the server has ended, wait
+//!   for them by the [`InFlight`] of each layer, and then for the releases by
 //!   [`LockManager::drain`](lock_core::LockManager::drain).
-//! * gRPC clients see a refusal as the HTTP status that it is: `UNKNOWN` for a 409, `UNAVAILABLE`
-//!   for a 503; with [`on_reject`](LockLayer::on_reject) it is a status of gRPC. A call that failed
-//!   is followed by no cooldown if it says so in the head of its answer, as unary calls do, or with
-//!   [`ReleaseAt::BodyEnd`] in its trailers.
+//! * A gRPC client sees the HTTP status of a refusal: `UNKNOWN` for 409, `UNAVAILABLE` for 503. With
+//!   [`on_reject`](LockLayer::on_reject) it can be a gRPC status. A failed call has no cooldown if the
+//!   head of its response contains the error, as for unary calls. With [`ReleaseAt::BodyEnd`] the
+//!   trailers count as well.
 //! * The services need a tokio runtime with time enabled.
 //!
 //! # Features
 //!
-//! * `axum`: `<route>` is the matched route and `<path>` the original one, `<param.…>` can be named,
-//!   `<peer>` knows `ConnectInfo`, [`LockContext`] is an extractor, and a handler may answer with
-//!   [`lock_core::Error`] (lock-core's feature `axum`). Nothing else changes; for
-//!   services that are not routed by axum, nothing at all.
-//! * `json`: `<json./…>` and `<json>` can be named, and their extractors are there.
+//! * `axum`: `<route>` is the matched route, `<path>` is the original path, and `<param.…>` and
+//!   `ConnectInfo` in `<peer>` are available. [`LockContext`] is an extractor, and a handler may return
+//!   [`lock_core::Error`] (lock-core's feature `axum`). Services without axum's router see no difference.
+//! * `json`: `<json./…>` and `<json>` are available, with their extractors.
 //! * `metrics`: counters and histograms for the recorder of the `metrics` crate that the application
 //!   has installed. [`LockLayer::name`] lists them.
 //!
@@ -232,47 +236,32 @@
 //! [route_layer]: https://docs.rs/axum/0.8/axum/struct.Router.html#method.route_layer
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod body;
-mod body_reader;
-mod context;
-mod cooldown;
-#[cfg(feature = "axum")]
-mod extract;
-mod future;
-mod in_flight;
+// Modules in layers, from the top to the bottom: layer, service, response, probe, policy, lock,
+// telemetry, rejection, key, options. A module imports only from those below it.
 pub mod key;
 mod layer;
+mod lock;
 mod options;
-mod order;
 mod policy;
 mod probe;
-mod record;
-mod refusal;
 mod rejection;
-mod request_body;
+mod response;
 mod service;
-mod settings;
-mod streaming;
-mod stuck;
-mod taking;
-mod tenure;
-mod work;
+mod telemetry;
 
-pub use body::ResponseBody;
-pub use context::LockContext;
-#[cfg(feature = "axum")]
-pub use extract::NotLocked;
-pub use future::ResponseFuture;
-pub use in_flight::InFlight;
-pub use key::{KeyTemplate, TemplateError};
+pub use key::{KeyTemplate, RequestBody, TemplateError};
 pub use layer::LockLayer;
+pub use lock::LockContext;
+#[cfg(feature = "axum")]
+pub use lock::NotLocked;
 pub use options::{Disconnect, MissingKey, Outage, RefusalFormat, ReleaseAt};
 pub use probe::{ProbeError, probe};
 pub use rejection::{Rejection, RejectionKind};
-pub use request_body::RequestBody;
+pub use response::{ResponseBody, ResponseFuture};
 pub use service::LockService;
+pub use telemetry::InFlight;
 
-/// The README's examples compile and run.
+/// Compiles and runs the examples of the README.
 #[cfg(all(doctest, feature = "axum"))]
 #[doc = include_str!("../../README.md")]
 #[derive(Debug)]

@@ -1,93 +1,106 @@
-//! The choices of a layer: what happens when something is not as it should be.
+//! Enums of the layer's settings that decide what happens in an exceptional case.
 
 use lock_core::LockManager;
 
-/// What happens to a request from which no key can be made, because the header (or cookie, …) that
-/// names its user is not there.
+/// Decides what happens to a request that lacks the value its key is made from.
 ///
-/// There is no third choice: one lock shared by all that do not say who they are would let any of
-/// them stop all the others.
+/// There is no third choice. One lock shared by all unidentified clients would let each of them
+/// block all the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MissingKey {
-    /// It is answered with 400 and the code `lock_key_missing`.
+    /// The layer answers with 400 and the code `lock_key_missing`.
     #[default]
     Reject,
-    /// It runs without a lock, and its [`LockContext`](crate::LockContext) says so.
+    /// The request runs without a lock, and its [`LockContext`](crate::LockContext) says so.
     Pass,
 }
 
-/// What happens to a handler whose request is dropped while it runs: its client has gone, or a
-/// timeout outside has ended it.
+/// Decides what happens to a running handler when its request is dropped.
+///
+/// A request is dropped when its client disconnects or when a timeout outside of the layer ends it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Disconnect {
-    /// It runs to its end and holds the lock until then. Nothing is half done; the work is done for
-    /// nobody.
+    /// The handler runs to its end and holds the lock until then.
+    ///
+    /// No work is left half done, but no client receives its result.
     #[default]
     RunToEnd,
-    /// It is dropped at its next await, as without this layer, and the key stays taken for the
-    /// layer's [ttl](crate::LockLayer::ttl): what it has sent to others may still take effect, and a
-    /// repeated request must not overlap with that. Refusals say `lock_cooling_down`.
+    /// The handler is dropped at its next await, and the key stays taken for the layer's ttl.
+    ///
+    /// Requests that the handler sent to other services may still take effect, and a repeated
+    /// request must not overlap with them. Refusals have the code `lock_cooling_down`. The time is
+    /// the layer's [ttl](crate::LockLayer::ttl). It is a cooldown, so it outlives the process.
     HoldUntilTtl,
-    /// It is dropped at its next await, as without this layer, and the lock is released. For
-    /// handlers that are one transaction, which a drop rolls back.
+    /// The handler is dropped at its next await, and the lock is released.
+    ///
+    /// This suits a handler that is one transaction, because a drop rolls the transaction back.
     Release,
 }
 
-/// When the lock of a request that was handled is given back.
+/// Decides when the lock of a handled request is released.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReleaseAt {
-    /// Before the head of the answer is sent: a client that has read it finds the lock free.
+    /// Before the head of the response is sent.
+    ///
+    /// A client that has read the response finds the lock free.
     #[default]
     Head,
-    /// When the body of the answer has ended, failed or was dropped: for answers that are made while
-    /// they are sent. The lock is renewed until then, however slowly the client reads. The cooldown
-    /// of an answer that was a success by its head counts from then on, also if its client leaves
-    /// half way; not if its body ends with an error.
+    /// When the body of the response has ended, has failed or was dropped.
     ///
-    /// The end of a body without a known length is sent when the lock is released (or
-    /// [`release_timeout`](crate::LockLayer::release_timeout) is over); one with a known length has
-    /// no such end, and the lock may be held for a moment after the client has read all of it.
+    /// This suits responses that are produced while they are sent. The layer renews the lock until
+    /// then, however slowly the client reads. The cooldown of a successful response counts from that
+    /// moment, even if the client disconnects halfway. A body that ends with an error has no
+    /// cooldown.
+    ///
+    /// If the body has no known length, its end is sent when the lock is released or when
+    /// [`release_timeout`](crate::LockLayer::release_timeout) is over. A body of known length has no
+    /// such end, so the layer may hold the lock for a moment after the client has read all of it.
     BodyEnd,
 }
 
-/// What happens to a request when the store gives no answer.
+/// Decides what happens to a request when the store does not answer.
 ///
-/// It is for [`Unavailable`](lock_core::ErrorKind::Unavailable) only: a store that will never accept
-/// what it is asked is a mistake in the set-up, and 500 whatever is chosen here. A manager that
-/// [drains](LockManager::drain) is no outage, but a process that ends: 503.
+/// It applies to [`Unavailable`](lock_core::ErrorKind::Unavailable) only. A store that will never
+/// accept the request is a configuration error, which is answered with 500 in every case. A manager
+/// that [drains](LockManager::drain) belongs to a process that ends, which is answered with 503 in
+/// every case.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum Outage {
-    /// It is answered with 503 and `Retry-After`. Without the store nothing is done.
+    /// The layer answers with 503 and `Retry-After`.
     #[default]
     Reject,
-    /// It runs without a lock, and its [`LockContext`](crate::LockContext) says so. During an outage
-    /// duplicates run.
+    /// The request runs without a lock, and its [`LockContext`](crate::LockContext) says so.
+    ///
+    /// Duplicates run during an outage.
     Pass,
-    /// It runs under a lock of this manager alone: give it one of
-    /// [`LockManager::in_memory`](LockManager::in_memory), and the same one to all layers whose keys
-    /// belong together.
+    /// The request runs under a lock of this manager alone.
     ///
-    /// Such a layer takes the lock of this manager first for every request, and that of the store
-    /// beside it: two requests of one key never run together *in this process*, in an outage, after
-    /// it and in between. It does **not** keep requests apart that reach different processes while
-    /// the store is away, and the fencing tokens of those rise by the processes' own clocks.
+    /// Pass a manager made by [`LockManager::in_memory`](LockManager::in_memory). Layers whose keys
+    /// belong together need the same manager.
     ///
-    /// Drain this manager too at shutdown.
+    /// Such a layer takes the lock of this manager first for every request, and the lock of the
+    /// store after it. Two requests of one key therefore never run together *in this process*:
+    /// neither during an outage, nor after it, nor in between. The layer does **not** separate
+    /// requests that reach different processes while the store is away. The fencing tokens of those
+    /// requests follow the clocks of the processes.
+    ///
+    /// Drain this manager at shutdown, too.
     Fallback(LockManager),
 }
 
-/// What a refusal looks like.
+/// Decides the format of a refusal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RefusalFormat {
-    /// `application/problem+json` (RFC 9457), for whoever asks.
+    /// `application/problem+json` (RFC 9457) for every client.
     #[default]
     Problem,
-    /// A small HTML page for requests whose `Accept` prefers `text/html`, as native forms do;
-    /// problem+json for all others.
+    /// A small HTML page for clients that prefer `text/html`, and problem+json for all others.
+    ///
+    /// Browsers prefer `text/html` when they submit a native form. The header `Accept` decides.
     ByAccept,
 }

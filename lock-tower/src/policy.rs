@@ -1,4 +1,4 @@
-//! What a layer was told: which requests it locks, and how.
+//! The settings of a layer, and the decisions that follow from them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,27 +12,19 @@ use lock_core::__private::{invalid, is_draining};
 use lock_core::{Error, LockKey, LockManager, LockRequest, Renew, Wait};
 use tracing::Span;
 
-use crate::body_reader::BodyLimits;
-use crate::context::LockContext;
-use crate::cooldown::Cooldown;
-use crate::in_flight::InFlight;
-use crate::key::NoKey;
+use crate::key::{BodyLimits, KeyFailure};
+use crate::lock::{Acquiring, CooldownRule, LockContext, acquire_both};
 use crate::options::{Disconnect, MissingKey, Outage, RefusalFormat, ReleaseAt};
-use crate::order::OrderWatch;
-use crate::record::Record;
-use crate::rejection::{Rejection, RejectionKind, TYPES};
-use crate::stuck::StuckWatch;
-use crate::taking::{Taking, both};
+use crate::rejection::{DEFAULT_TYPES, Rejection, RejectionKind};
+use crate::telemetry::{InFlight, LongHolds, MisplacementDetector, Telemetry};
 
 pub(crate) type OnReject = dyn Fn(&Rejection, &Parts) -> Response<Bytes> + Send + Sync;
 
-/// Shared by a layer and all services made from it.
+/// The settings that a layer shares with all services made from it.
 #[derive(Clone)]
 pub(crate) struct Policy {
     pub(crate) locks: LockManager,
-    /// What its keys are made of, where that is said in one.
-    pub(crate) template: Option<Arc<str>>,
-    /// Whether its keys ask for the route that axum has matched.
+    /// The key contains the route that axum matched.
     pub(crate) names_route: bool,
     pub(crate) body: BodyLimits,
     pub(crate) methods: Vec<Method>,
@@ -41,7 +33,7 @@ pub(crate) struct Policy {
     pub(crate) renew: Renew,
     pub(crate) max_hold: Option<Duration>,
     pub(crate) wait: Wait,
-    pub(crate) cooldown: Cooldown,
+    pub(crate) cooldown: CooldownRule,
     pub(crate) acquire_timeout: Duration,
     pub(crate) release_timeout: Duration,
     pub(crate) release_at: ReleaseAt,
@@ -52,11 +44,11 @@ pub(crate) struct Policy {
     pub(crate) on_reject: Option<Arc<OnReject>>,
     pub(crate) retry_hint: Duration,
     pub(crate) types: Cow<'static, str>,
-    pub(crate) record: Record,
+    pub(crate) telemetry: Telemetry,
     pub(crate) in_flight: InFlight,
-    pub(crate) order: Arc<OrderWatch>,
-    pub(crate) stuck: Arc<StuckWatch>,
-    /// What is wrong with all this, once it was looked at.
+    pub(crate) misplacement: Arc<MisplacementDetector>,
+    pub(crate) long_holds: Arc<LongHolds>,
+    /// The error in these settings, if there is one, once they were checked.
     pub(crate) checked: OnceLock<Option<Error>>,
 }
 
@@ -64,7 +56,6 @@ impl Policy {
     pub(crate) fn new(locks: LockManager) -> Self {
         Self {
             locks,
-            template: None,
             names_route: false,
             body: BodyLimits::default(),
             methods: vec![Method::POST, Method::PUT, Method::PATCH, Method::DELETE],
@@ -73,7 +64,7 @@ impl Policy {
             renew: Renew::default(),
             max_hold: None,
             wait: Wait::None,
-            cooldown: Cooldown::default(),
+            cooldown: CooldownRule::default(),
             acquire_timeout: Duration::from_millis(250),
             release_timeout: Duration::from_millis(250),
             release_at: ReleaseAt::default(),
@@ -83,35 +74,37 @@ impl Policy {
             format: RefusalFormat::default(),
             on_reject: None,
             retry_hint: Duration::from_secs(1),
-            types: Cow::Borrowed(TYPES),
-            record: Record::new("lock"),
+            types: Cow::Borrowed(DEFAULT_TYPES),
+            telemetry: Telemetry::new("lock"),
             in_flight: InFlight::new(),
-            order: Arc::default(),
-            stuck: Arc::default(),
+            misplacement: Arc::default(),
+            long_holds: Arc::default(),
             checked: OnceLock::new(),
         }
     }
 
-    /// A handler of GET serves HEAD too, in axum and by the rules of HTTP.
+    /// Returns whether requests of this method are locked.
+    ///
+    /// HEAD is locked where GET is, because the same handler serves both.
     pub(crate) fn locks_method(&self, method: &Method) -> bool {
         self.methods.contains(method)
             || *method == Method::HEAD && self.methods.contains(&Method::GET)
     }
 
-    /// What no store can keep of the settings. Said once in the log, by the first who asks.
-    pub(crate) fn fault(&self) -> Option<&Error> {
-        let fault = self.checked.get_or_init(|| {
-            let fault = self.check().err();
-            if let Some(error) = &fault {
+    /// Returns the error in the settings, and logs it at the first call.
+    pub(crate) fn invalid_settings(&self) -> Option<&Error> {
+        let invalid = self.checked.get_or_init(|| {
+            let invalid = self.check().err();
+            if let Some(error) = &invalid {
                 tracing::error!(
-                    layer = self.record.layer,
+                    layer = self.telemetry.layer,
                     %error,
-                    "the settings of a lock layer are out of bounds: it refuses every request"
+                    "the settings of a lock layer are out of bounds, so it refuses every request"
                 );
             }
-            fault
+            invalid
         });
-        fault.as_ref()
+        invalid.as_ref()
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {
@@ -119,7 +112,7 @@ impl Policy {
             Outage::Fallback(local) => Some(local),
             Outage::Reject | Outage::Pass => None,
         };
-        // Which keys there will be nobody knows yet; the spans are the same for all.
+        // The keys are not known yet, but the settings are the same for all of them.
         let cooldown = self.cooldown.longest();
         for locks in std::iter::once(&self.locks).chain(fallback) {
             let request = self
@@ -129,48 +122,56 @@ impl Policy {
         }
         let in_uri = |c: char| c.is_ascii_graphic() && !"\"\\<>^`{|}".contains(c);
         if self.types.is_empty() || !self.types.chars().all(in_uri) {
-            return Err(invalid("the base of the problem types is no URI"));
+            return Err(invalid(
+                "the base of the problem types is not part of a valid URI",
+            ));
         }
         if self.retry_hint.is_zero() {
-            return Err(invalid("a retry_hint of zero would mean: at once"));
+            return Err(invalid(
+                "a retry_hint of zero would make clients retry at once; use a longer one",
+            ));
         }
         if self.body.bytes == 0 || self.body.time.is_zero() {
             return Err(invalid(
-                "a body limit or a body_timeout of zero lets no body be read",
+                "with a body limit or a body_timeout of zero no body can be read; use a larger one",
             ));
         }
         Ok(())
     }
 
-    /// Whether a layer around this one holds the lock already: the store would call its own request
-    /// a duplicate, every time.
-    pub(crate) fn holds_already(&self, request: &Parts, key: &LockKey) -> bool {
-        LockContext::around(&request.extensions).is_some_and(|outer| {
+    /// Returns whether an outer layer already holds the lock of this request.
+    ///
+    /// The inner layer would then treat each request as a duplicate of itself.
+    pub(crate) fn held_by_outer_layer(&self, request: &Parts, key: &LockKey) -> bool {
+        LockContext::innermost_lock(&request.extensions).is_some_and(|outer| {
             let fallback = match &self.outage {
-                Outage::Fallback(local) => outer.is_that_of(local, key),
+                Outage::Fallback(local) => outer.holds(local, key),
                 Outage::Reject | Outage::Pass => false,
             };
-            fallback || outer.is_that_of(&self.locks, key)
+            fallback || outer.holds(&self.locks, key)
         })
     }
 
-    pub(crate) fn take(&self, key: LockKey) -> Taking {
+    pub(crate) fn acquire(&self, key: LockKey) -> Acquiring {
         match &self.outage {
             Outage::Fallback(local) => {
-                let beside = self.request(local, key.clone());
+                let fallback = self.request(local, key.clone());
                 let store = self.request(&self.locks, key);
-                Taking::Both(Box::pin(both(beside, store, self.locks.clone())))
+                Acquiring::Both(Box::pin(acquire_both(fallback, store, self.locks.clone())))
             }
             Outage::Reject | Outage::Pass => {
-                Taking::Store(self.request(&self.locks, key).acquire())
+                Acquiring::Store(self.request(&self.locks, key).acquire())
             }
         }
     }
 
-    /// What becomes of a request that cannot have its lock: an answer, or `None`, and it runs
-    /// without one.
-    pub(crate) fn judge(&self, rejection: Rejection, request: &Parts) -> Option<Response<Bytes>> {
-        let rejection = rejection.told(self.types.clone(), self.retry_hint);
+    /// Returns the refusal of a request without a lock, or `None` if the request may run without one.
+    pub(crate) fn refuse_or_pass(
+        &self,
+        rejection: Rejection,
+        request: &Parts,
+    ) -> Option<Response<Bytes>> {
+        let rejection = rejection.with_settings(self.types.clone(), self.retry_hint);
         let passes = match rejection.kind() {
             _ if self.shadow => true,
             RejectionKind::KeyMissing => self.missing_key == MissingKey::Pass,
@@ -180,29 +181,31 @@ impl Policy {
             _ => false,
         };
         if passes {
-            self.record.passed(&rejection, self.shadow);
+            self.telemetry.passed(&rejection, self.shadow);
             return None;
         }
-        self.record.refused(&rejection);
+        self.telemetry.refused(&rejection);
         Some(self.respond(rejection, request))
     }
 
-    /// Watches whether the layer is where its keys can be made.
-    pub(crate) fn watch(&self, request: &Parts, key: &Result<LockKey, NoKey>) {
+    /// Records whether the layer stands where its keys can be made.
+    pub(crate) fn check_placement(&self, request: &Parts, key: &Result<LockKey, KeyFailure>) {
         if let Some(known) = self.route_known(request) {
-            self.order.route(self.record.layer, known);
+            self.misplacement.route(self.telemetry.layer, known);
         }
         match key {
-            Err(NoKey::Missing {
+            Err(KeyFailure::Missing {
                 part: Some(source), ..
-            }) => self.order.key(self.record.layer, Some(source)),
+            }) => self.misplacement.key(self.telemetry.layer, Some(source)),
             Err(_) => {}
-            Ok(_) => self.order.key(self.record.layer, None),
+            Ok(_) => self.misplacement.key(self.telemetry.layer, None),
         }
     }
 
-    /// `None` where it does not matter: the key names no route, or the feature `axum` is off and
-    /// the route is the path.
+    /// Returns whether axum has matched a route.
+    ///
+    /// It returns `None` if that does not matter, because the key contains no route or because the
+    /// feature `axum` is off and the route is the path.
     #[cfg_attr(not(feature = "axum"), allow(unused_variables))]
     pub(crate) fn route_known(&self, request: &Parts) -> Option<bool> {
         #[cfg(feature = "axum")]
@@ -213,10 +216,11 @@ impl Policy {
         None
     }
 
-    /// Around all that is done for a request, the handler included; where nobody listens to it, the
-    /// span of the caller.
+    /// Returns the span of a request, which covers its acquire and its handler.
+    ///
+    /// If no subscriber records it, the caller's span takes its place.
     pub(crate) fn span(&self) -> Span {
-        tracing::debug_span!("lock.request", layer = self.record.layer).or_current()
+        tracing::debug_span!("lock.request", layer = self.telemetry.layer).or_current()
     }
 
     fn respond(&self, rejection: Rejection, request: &Parts) -> Response<Bytes> {
@@ -228,11 +232,11 @@ impl Policy {
         response
     }
 
-    /// Everything is said here, whatever the manager's defaults are.
+    /// Makes a request with all of the layer's settings, which override the manager's defaults.
     ///
-    /// The cooldown is not: it depends on the handler's answer.
+    /// Only the cooldown is set later, because it depends on the response.
     fn request(&self, locks: &LockManager, key: LockKey) -> LockRequest {
-        // In shadow mode nobody is kept waiting either.
+        // In shadow mode the layer delays no request.
         let wait = if self.shadow { Wait::None } else { self.wait };
         let request = locks
             .lock(key)
@@ -250,7 +254,7 @@ impl Policy {
 impl fmt::Debug for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Policy")
-            .field("name", &self.record.layer)
+            .field("name", &self.telemetry.layer)
             .field("locks", &self.locks)
             .field("methods", &self.methods)
             .field("missing_key", &self.missing_key)

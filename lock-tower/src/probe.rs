@@ -1,4 +1,4 @@
-//! A sample request that finds out whether a layer is in the right place.
+//! Checks with a sample request whether a layer stands in the right place.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -10,20 +10,25 @@ use http::{Request, Response, StatusCode};
 use lock_core::LockKey;
 use tower_service::Service;
 
-use crate::key::NoKey;
+use crate::key::KeyFailure;
 use crate::policy::Policy;
 use crate::rejection::Rejection;
 
-/// Sends a sample request through a whole application, to where its lock layer would take the
-/// lock, and says whether it could: for a test, or for the start of a service before it serves.
+/// Sends a sample request through an application and checks that its lock layer can make a key.
 ///
-/// The layers outside of the lock layer run as for any request, so give the sample what they ask
-/// for, credentials too. The lock layer answers it with 204 and asks the store nothing; the handler
-/// does not run. Of two lock layers, one inside the other, it is the outer one that is tried.
+/// Call it in a test, or at the start of a service before it serves.
+///
+/// The layers outside of the lock layer run as for any request, so the sample needs all that they
+/// require, such as credentials. The lock layer answers the sample with 204 and does not ask the
+/// store. The handler does not run. Of two nested lock layers, the probe checks the outer one.
 ///
 /// # Errors
 ///
-/// What is wrong, and what to change: see [`ProbeError`].
+/// [`ProbeError`] says what is wrong and what to change.
+///
+/// # Cancel safety
+///
+/// Dropping the future drops the sample request, which has taken no lock.
 ///
 /// # Examples
 ///
@@ -49,38 +54,40 @@ where
         Ok(()) => app.call(sample).await,
         Err(error) => Err(error),
     };
-    let found = probing.found();
-    found.unwrap_or_else(|| {
+    let finding = probing.finding();
+    finding.unwrap_or_else(|| {
         let status = response.ok().map(|response| response.status());
         Err(ProbeError::NotReached { status })
     })
 }
 
-/// Why a [`probe`] got no lock: most of the time, layers in the wrong order.
+/// The reason why a [`probe`] failed. Most often the layers are in the wrong order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProbeError {
-    /// The sample reached no lock layer. Its route is not behind one, or a layer outside has
-    /// answered it, with this status.
+    /// The sample reached no lock layer.
+    ///
+    /// Its route is not behind a lock layer, or an outer layer has answered it.
     NotReached {
-        /// The status of the answer; `None` if the service failed.
+        /// The status of the response, or `None` if the service failed.
         status: Option<StatusCode>,
     },
-    /// The lock layer lets the sample's method pass.
+    /// The lock layer does not lock the sample's method.
     MethodNotLocked,
     /// No key could be made of the sample.
     NoKey {
-        /// The code that requests would be answered with.
+        /// The code with which the layer would refuse such requests.
         code: &'static str,
-        /// The part that is missing or ambiguous, as the template names it.
+        /// The part of the key that is missing or ambiguous, as the template names it.
         source: Option<String>,
     },
-    /// The key names `<route>`, and axum has matched none where the layer stands.
+    /// The key contains `<route>`, but axum has matched no route where the layer stands.
     RouteUnknown,
-    /// A setting of the lock layer is out of bounds: it refuses every request, see
-    /// [`LockLayer::checked`](crate::LockLayer::checked).
+    /// A setting of the lock layer is out of bounds, so the layer refuses every request.
+    ///
+    /// [`LockLayer::checked`](crate::LockLayer::checked) finds this as well.
     Invalid {
-        /// Which one, and its bound.
+        /// The setting and its bound.
         reason: String,
     },
 }
@@ -94,11 +101,12 @@ impl fmt::Display for ProbeError {
                     write!(f, " and was answered with {}", status.as_u16())?;
                 }
                 f.write_str(
-                    "; is its route behind one, and has the sample what the layers outside ask for?",
+                    "; is its route behind one, and does the sample carry all that the outer layers \
+                     require?",
                 )
             }
             Self::MethodNotLocked => f.write_str(
-                "the lock layer lets the sample's method pass; use one of `LockLayer::methods`",
+                "the lock layer does not lock the sample's method; use one of `LockLayer::methods`",
             ),
             Self::NoKey { code, source } => {
                 write!(f, "no key can be made of the sample ({code}")?;
@@ -106,14 +114,12 @@ impl fmt::Display for ProbeError {
                     write!(f, ": {source}")?;
                 }
                 f.write_str(
-                    "); if the sample has what the key is made of, the lock layer is outside of \
-                     the layer that provides it. In axum the layer that is added last is the \
-                     outermost",
+                    "); if the sample carries this value, the lock layer is outside of the layer that \
+                     provides it. In axum the layer that is added last is the outermost",
                 )
             }
             Self::RouteUnknown => f.write_str(
-                "axum has matched no route where the lock layer stands, so that `<route>` is the \
-                 path; add the layer by `Router::route_layer` or `Router::layer` instead of putting \
+                "axum has matched no route where the lock layer stands, so `<route>` is the path; add the layer by `Router::route_layer` or `Router::layer` instead of putting \
                  it around the router",
             ),
             Self::Invalid { reason } => {
@@ -125,30 +131,30 @@ impl fmt::Display for ProbeError {
 
 impl std::error::Error for ProbeError {}
 
-/// In the sample's extensions: no request from outside can have it.
+/// Marks the sample in its extensions, which no request from outside can do.
 #[derive(Clone, Default)]
 pub(crate) struct Probing(Arc<Mutex<Option<Result<(), ProbeError>>>>);
 
 impl Probing {
     pub(crate) fn not_locked(&self) -> Response<Bytes> {
-        self.note(Err(ProbeError::MethodNotLocked))
+        self.record(Err(ProbeError::MethodNotLocked))
     }
 
     pub(crate) fn answer(
         &self,
         policy: &Policy,
         sample: &Parts,
-        key: Result<LockKey, NoKey>,
+        key: Result<LockKey, KeyFailure>,
     ) -> Response<Bytes> {
-        if let Some(error) = policy.fault() {
+        if let Some(error) = policy.invalid_settings() {
             let reason = error.to_string();
-            return self.note(Err(ProbeError::Invalid { reason }));
+            return self.record(Err(ProbeError::Invalid { reason }));
         }
-        self.note(match key {
+        self.record(match key {
             _ if policy.route_known(sample) == Some(false) => Err(ProbeError::RouteUnknown),
             Ok(_) => Ok(()),
-            Err(no_key) => {
-                let rejection = Rejection::from(no_key);
+            Err(failure) => {
+                let rejection = Rejection::from(failure);
                 Err(ProbeError::NoKey {
                     code: rejection.code(),
                     source: rejection.source().map(str::to_owned),
@@ -157,14 +163,14 @@ impl Probing {
         })
     }
 
-    fn note(&self, finding: Result<(), ProbeError>) -> Response<Bytes> {
+    fn record(&self, finding: Result<(), ProbeError>) -> Response<Bytes> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(finding);
         let mut response = Response::new(Bytes::new());
         *response.status_mut() = StatusCode::NO_CONTENT;
         response
     }
 
-    fn found(&self) -> Option<Result<(), ProbeError>> {
+    fn finding(&self) -> Option<Result<(), ProbeError>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

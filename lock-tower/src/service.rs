@@ -1,4 +1,4 @@
-//! The service: decides what happens to one request.
+//! The service of a layer, which starts the future of each request.
 
 use std::fmt;
 use std::mem;
@@ -9,14 +9,13 @@ use http::{Request, Response};
 use http_body::Body;
 use tower_service::Service;
 
-use crate::body::ResponseBody;
-use crate::future::{Ready, ResponseFuture};
-use crate::key::{Asked, HeadOnly, WithBody};
+use crate::key::{HeadOnly, KeyLookup, RequestBody, WithBody};
 use crate::policy::Policy;
 use crate::probe::Probing;
-use crate::request_body::RequestBody;
+use crate::response::{ReadyService, ResponseBody, ResponseFuture};
 
 /// A service behind a [`LockLayer`](crate::LockLayer), which makes it.
+#[derive(Clone)]
 pub struct LockService<S, K = HeadOnly> {
     inner: S,
     policy: Arc<Policy>,
@@ -28,19 +27,19 @@ impl<S, K> LockService<S, K> {
         Self { inner, policy, key }
     }
 
-    /// The service inside.
+    /// Returns the inner service.
     #[must_use]
     pub fn get_ref(&self) -> &S {
         &self.inner
     }
 
-    /// The service inside.
+    /// Returns the inner service, mutably.
     #[must_use]
     pub fn get_mut(&mut self) -> &mut S {
         &mut self.inner
     }
 
-    /// The service inside.
+    /// Unwraps the inner service.
     #[must_use]
     pub fn into_inner(self) -> S {
         self.inner
@@ -49,8 +48,8 @@ impl<S, K> LockService<S, K> {
 
 /// # Panics
 ///
-/// The future panics if it is polled outside a tokio runtime with time enabled, and where the
-/// handler panicked.
+/// The future panics if it is polled outside of a tokio runtime with time enabled. A panic of the
+/// handler propagates through it.
 impl<S, B, R> Service<Request<B>> for LockService<S>
 where
     S: Service<Request<B>, Response = Response<R>> + Clone + Send + 'static,
@@ -71,17 +70,16 @@ where
         if !self.policy.locks_method(request.method()) {
             return self.pass_method(request);
         }
-        let asked = self.key.ask(request);
-        self.go_on(asked)
+        let key = self.key.lookup(request);
+        self.continue_with(key)
     }
 }
 
-/// The inner service's requests have a [`RequestBody`]: what the client sent, read for the key or
-/// not.
+/// Passes requests with a [`RequestBody`] to the inner service.
 ///
 /// # Panics
 ///
-/// As of a layer that reads no bodies.
+/// The future panics in the same cases as that of a layer that reads no bodies.
 impl<S, B, R> Service<Request<B>> for LockService<S, WithBody>
 where
     S: Service<Request<RequestBody<B>>, Response = Response<R>> + Clone + Send + 'static,
@@ -102,13 +100,13 @@ where
         if !self.policy.locks_method(request.method()) {
             return self.pass_method(request.map(RequestBody::untouched));
         }
-        let asked = self.key.ask(request, self.policy.body);
-        self.go_on(asked)
+        let key = self.key.lookup(request, self.policy.body);
+        self.continue_with(key)
     }
 }
 
 impl<S: Clone, K> LockService<S, K> {
-    /// A method that is not locked.
+    /// Passes a request whose method is not locked.
     fn pass_method<B>(&mut self, request: Request<B>) -> ResponseFuture<S, B>
     where
         S: Service<Request<B>>,
@@ -119,34 +117,24 @@ impl<S: Clone, K> LockService<S, K> {
         }
     }
 
-    fn go_on<B>(&mut self, asked: Asked<B>) -> ResponseFuture<S, B>
+    fn continue_with<B>(&mut self, key: KeyLookup<B>) -> ResponseFuture<S, B>
     where
         S: Service<Request<B>>,
     {
-        match asked {
-            Asked::Known((request, key)) => ResponseFuture::keyed(self.take_ready(), request, key),
-            Asked::Waiting(keying) => ResponseFuture::keying(keying, self.take_ready()),
+        match key {
+            KeyLookup::Done((request, key)) => {
+                ResponseFuture::with_key(self.take_ready(), request, key)
+            }
+            KeyLookup::Pending(making) => ResponseFuture::making_key(making, self.take_ready()),
         }
     }
 
-    /// The service that was asked whether it is ready is the one that is called: a clone of it need
-    /// not be ready.
-    fn take_ready(&mut self) -> Ready<S> {
+    /// Takes the service that was polled ready and leaves a clone, which need not be ready.
+    fn take_ready(&mut self) -> ReadyService<S> {
         let clone = self.inner.clone();
-        Ready {
+        ReadyService {
             inner: mem::replace(&mut self.inner, clone),
             policy: Arc::clone(&self.policy),
-        }
-    }
-}
-
-// By hand: the policy is shared, whatever `S` is.
-impl<S: Clone, K: Clone> Clone for LockService<S, K> {
-    fn clone(&self) -> Self {
-        Self {
-            inner: self.inner.clone(),
-            policy: Arc::clone(&self.policy),
-            key: self.key.clone(),
         }
     }
 }

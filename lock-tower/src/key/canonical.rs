@@ -1,11 +1,13 @@
-//! One spelling for what means the same, different ones for what does not.
+//! Reduces equivalent spellings to one, and keeps different values different.
 
 use std::borrow::Cow;
 
 use http::Uri;
 
-/// The path with every segment decoded and encoded again, so that `/users/%31` is `/users/1`. A
-/// slash that is part of a segment stays encoded: `/a%2Fb` is not `/a/b`.
+/// Returns the path with every segment decoded and encoded again.
+///
+/// `/users/%31` becomes `/users/1`. A slash inside of a segment stays encoded, so `/a%2Fb` differs from
+/// `/a/b`.
 pub(crate) fn path(uri: &Uri) -> String {
     let mut canonical = String::with_capacity(uri.path().len());
     for (index, segment) in uri.path().split('/').enumerate() {
@@ -23,7 +25,7 @@ pub(crate) fn path(uri: &Uri) -> String {
     canonical
 }
 
-/// The decoded values that a query, or a form, has for `name`, by the rules of HTML forms.
+/// Returns the decoded values of `name` in a query or a form, by the rules of HTML forms.
 pub(crate) fn decoded_pairs<'a>(
     encoded: &'a [u8],
     name: &str,
@@ -39,8 +41,10 @@ pub(crate) fn decoded_pairs<'a>(
     })
 }
 
-/// Bytes as text: UTF-8 as it is, anything else (an old proxy's Latin-1) byte by byte, behind a
-/// character that tells it from the text that it would otherwise look like.
+/// Returns bytes as text, so that different bytes make different texts.
+///
+/// UTF-8 stays as it is. Other bytes, such as the Latin-1 of an old proxy, become one character each,
+/// and a mark in front distinguishes the result from UTF-8.
 pub(crate) fn text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
     const MARK: char = '\u{1}';
     let by_bytes = |bytes: &[u8]| {
@@ -60,7 +64,7 @@ pub(crate) fn text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
     }
 }
 
-/// A `%` that no two hexadecimal digits follow stands for itself, as it does for routers.
+/// Decodes percent-encoded bytes. A `%` without two hexadecimal digits stays, as in routers.
 fn decoded(bytes: &[u8], plus_is_space: bool) -> Cow<'_, [u8]> {
     if !bytes.iter().any(|byte| matches!(byte, b'%' | b'+')) {
         return Cow::Borrowed(bytes);
@@ -83,7 +87,7 @@ fn decoded(bytes: &[u8], plus_is_space: bool) -> Cow<'_, [u8]> {
     Cow::Owned(output)
 }
 
-/// The value of a hexadecimal digit.
+/// Returns the value of a hexadecimal digit.
 fn digit(character: u8) -> u8 {
     match character {
         b'0'..=b'9' => character - b'0',

@@ -1,29 +1,32 @@
-//! From values to the text of a key: encoding, digests, and what does not fit.
+//! Turns values into the text of a key, by encoding them or by digesting them.
 
 use std::fmt::Write as _;
 
 use lock_core::LockKey;
 use sha2::{Digest, Sha256};
 
-/// The longest key of lock-core.
+/// The longest key that lock-core accepts, in bytes.
 pub(super) const LONGEST: usize = 1024;
 
-/// An optional part that is not there. No encoded value is it: behind a `%` of theirs are two
-/// hexadecimal digits.
+/// Stands for an absent optional part.
+///
+/// No encoded value equals it, because two hexadecimal digits follow each `%` of an encoded value.
 pub(super) const ABSENT: &str = "%-";
 
-/// Before what stands for something that is no text, such as a number.
+/// Precedes a value that is not a string, such as a number.
 #[cfg(feature = "json")]
-pub(super) const NO_TEXT: &str = "%=";
+pub(super) const NOT_TEXT: &str = "%=";
 
-/// An optional part that is `null`.
+/// Stands for an optional part that is `null`.
 #[cfg(feature = "json")]
 pub(super) const NULL: &str = "%=null";
 
-/// Before a digest that stands where a text could stand too.
+/// Precedes a digest in a place where a string could stand, too.
 pub(super) const DIGEST: &str = "%#";
 
-/// The encoding of lock-core's templates: a value never holds a separator.
+/// Appends an encoded value, which contains no separator.
+///
+/// The encoding is that of lock-core's templates.
 pub(super) fn push(key: &mut String, value: &str) {
     if !value.contains(must_be_encoded) {
         key.push_str(value);
@@ -48,7 +51,7 @@ fn must_be_encoded(character: char) -> bool {
         || character.is_control()
 }
 
-/// Encoded text in lower case: what encodes a byte, or marks something, stays as it is.
+/// Returns encoded text in lower case, but keeps encoded bytes and the marks of this file.
 pub(super) fn lowercase(encoded: &str) -> String {
     let mut lower = String::with_capacity(encoded.len());
     for (index, piece) in encoded.split('%').enumerate() {
@@ -68,7 +71,7 @@ pub(super) fn lowercase(encoded: &str) -> String {
     lower
 }
 
-/// In 64 hexadecimal digits.
+/// Returns the SHA-256 in 64 hexadecimal digits.
 pub(super) fn sha256(bytes: impl AsRef<[u8]>) -> String {
     let mut text = String::with_capacity(64);
     for byte in Sha256::digest(bytes) {
@@ -77,18 +80,19 @@ pub(super) fn sha256(bytes: impl AsRef<[u8]>) -> String {
     text
 }
 
-/// The key with this text, which begins with `fixed` bytes that are the same for all requests.
+/// Makes the key from its text, whose first `fixed` bytes are the same for all requests.
 ///
-/// What is too long for a key becomes a digest behind them. It is no other request's key: what
-/// follows them there is an encoded value, which never holds `%#`.
+/// If the text is too long, a digest of it follows those bytes. The result differs from every short
+/// key of the same template, because an encoded value follows the fixed bytes there, and such a value
+/// never contains `%#`.
 pub(super) fn finish(mut text: String, fixed: usize) -> LockKey {
     if text.starts_with('!') {
-        // Where the kit keeps its own data. No text of a template's begins so: it is a value's.
+        // Keys with `!` contain lock-core's own data. No template begins with it, so a value does.
         text.replace_range(..1, "%21");
     }
     if text.len() > LONGEST {
         let digest = sha256(&text);
-        // Fixed text so long that a digest might not fit behind it is longer than a digest alone.
+        // A digest might not fit behind a long fixed text, and is unique without it.
         text.truncate(if fixed <= LONGEST / 2 { fixed } else { 0 });
         text.push_str(DIGEST);
         text.push_str(&digest);
@@ -123,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_is_the_one_that_everybody_knows() {
+    fn a_digest_is_the_sha256_of_the_standard() {
         assert_eq!(
             sha256("abc"),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
@@ -144,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn no_value_reaches_the_keys_of_the_kit() {
+    fn no_value_can_make_a_key_that_lock_core_reserves() {
         assert_eq!(finish("!f".into(), 0).as_str(), Some("%21f"));
         assert_ne!(encoded("%21f"), "%21f");
     }

@@ -1,4 +1,4 @@
-//! The two kinds of keys: made of the head of a request, or of its body too.
+//! The two kinds of layers: those that read the head of a request, and those that also read its body.
 
 use std::fmt;
 use std::future::Future;
@@ -10,63 +10,64 @@ use http::request::Parts;
 use http_body::Body;
 use lock_core::LockKey;
 
-use super::part::Key;
-use super::{KeyExtractor, KeyRequest, NoKey};
-use crate::body_reader::{BodyLimits, BodyReader};
-use crate::request_body::RequestBody;
+use super::body::{BodyLimits, BodyReader, RequestBody};
+use super::{KeyFailure, KeyRequest};
 
-/// Keys are made of the head of a request: method, URI, headers, extensions. Nothing is asked of the
-/// type of its body.
+/// Marks a layer whose keys are made from the head of a request.
+///
+/// The head consists of method, URI, headers and extensions. The body may have any type.
 #[derive(Clone)]
-pub struct HeadOnly(Way);
+pub struct HeadOnly(HeadKey);
 
 #[derive(Clone)]
-enum Way {
-    AtOnce(Arc<dyn AtOnce>),
-    Waiting(Arc<dyn Extract>),
+enum HeadKey {
+    Sync(Arc<dyn SyncKey>),
+    Async(Arc<dyn AsyncKey>),
 }
 
-/// Keys may be made of the body of a request too, which is read before the lock is asked for.
+/// Marks a layer whose keys may also be made from the body of a request.
+///
+/// The layer reads the body before it acquires the lock.
 #[derive(Clone)]
 pub struct WithBody {
-    extractor: Arc<dyn Extract>,
+    extractor: Arc<dyn AsyncKey>,
 }
 
-/// A request, and its key.
-pub(crate) type Keyed<B> = (Request<B>, Result<LockKey, NoKey>);
+/// A request and its key.
+type RequestAndKey<B> = (Request<B>, Result<LockKey, KeyFailure>);
 
-/// A key that is being made.
-pub(crate) type Keying<B> = Pin<Box<dyn Future<Output = Keyed<B>> + Send>>;
+/// Makes the key of a request.
+pub(crate) type KeyFuture<B> = Pin<Box<dyn Future<Output = RequestAndKey<B>> + Send>>;
 
-/// Most keys need nobody to be waited for.
+/// The state of a key. Most keys are made without waiting.
 #[allow(
     clippy::large_enum_variant,
-    reason = "taken apart at once; a box would be paid for by every request"
+    reason = "it is matched at once, and a box would cost every request an allocation"
 )]
-pub(crate) enum Asked<B> {
-    Known(Keyed<B>),
-    Waiting(Keying<B>),
+pub(crate) enum KeyLookup<B> {
+    Done(RequestAndKey<B>),
+    Pending(KeyFuture<B>),
 }
 
 impl HeadOnly {
-    pub(super) fn at_once(key: impl AtOnce) -> Self {
-        Self(Way::AtOnce(Arc::new(key)))
+    pub(crate) fn sync(key: impl SyncKey) -> Self {
+        Self(HeadKey::Sync(Arc::new(key)))
     }
 
-    pub(super) fn waiting(extractor: impl Extract) -> Self {
-        Self(Way::Waiting(Arc::new(extractor)))
+    pub(crate) fn waiting(extractor: impl AsyncKey) -> Self {
+        Self(HeadKey::Async(Arc::new(extractor)))
     }
 
-    pub(crate) fn ask<B: Send + 'static>(&self, request: Request<B>) -> Asked<B> {
+    pub(crate) fn lookup<B: Send + 'static>(&self, request: Request<B>) -> KeyLookup<B> {
         let (mut parts, body) = request.into_parts();
         match &self.0 {
-            Way::AtOnce(source) => {
+            HeadKey::Sync(source) => {
                 let key = source.key(&mut parts);
-                Asked::Known((Request::from_parts(parts, body), key))
+                KeyLookup::Done((Request::from_parts(parts, body), key))
             }
-            Way::Waiting(extractor) => {
+            HeadKey::Async(extractor) => {
                 let extractor = Arc::clone(extractor);
-                Asked::Waiting(Box::pin(async move {
+                KeyLookup::Pending(Box::pin(async move {
                     let key = extractor.key(&mut KeyRequest::new(&mut parts, None)).await;
                     (Request::from_parts(parts, body), key)
                 }))
@@ -76,20 +77,24 @@ impl HeadOnly {
 }
 
 impl WithBody {
-    pub(super) fn new(extractor: impl Extract) -> Self {
+    pub(crate) fn new(extractor: impl AsyncKey) -> Self {
         Self {
             extractor: Arc::new(extractor),
         }
     }
 
-    pub(crate) fn ask<B>(&self, request: Request<B>, limits: BodyLimits) -> Asked<RequestBody<B>>
+    pub(crate) fn lookup<B>(
+        &self,
+        request: Request<B>,
+        limits: BodyLimits,
+    ) -> KeyLookup<RequestBody<B>>
     where
         B: Body<Error: Send> + Send + 'static,
     {
         let (mut parts, body) = request.into_parts();
         let mut body = BodyReader::new(body, limits);
         let extractor = Arc::clone(&self.extractor);
-        Asked::Waiting(Box::pin(async move {
+        KeyLookup::Pending(Box::pin(async move {
             let mut request = KeyRequest::new(&mut parts, Some(&mut body));
             let key = extractor.key(&mut request).await;
             (Request::from_parts(parts, body.into_body()), key)
@@ -97,34 +102,17 @@ impl WithBody {
     }
 }
 
-/// Makes a key without waiting for anybody, as most do.
-pub(super) trait AtOnce: Send + Sync + 'static {
-    fn key(&self, request: &mut Parts) -> Result<LockKey, NoKey>;
+/// Makes a key without waiting.
+pub(crate) trait SyncKey: Send + Sync + 'static {
+    fn key(&self, request: &mut Parts) -> Result<LockKey, KeyFailure>;
 }
 
-/// A [`KeyExtractor`] whose type is forgotten.
-pub(super) trait Extract: Send + Sync + 'static {
+/// Makes a key, and may wait for another service or for the body.
+pub(crate) trait AsyncKey: Send + Sync + 'static {
     fn key<'a>(
         &'a self,
         request: &'a mut KeyRequest<'_>,
-    ) -> Pin<Box<dyn Future<Output = Result<LockKey, NoKey>> + Send + 'a>>;
-}
-
-/// The key is the extractor's part and nothing else.
-pub(super) struct Whole<E>(pub(super) E);
-
-impl<E: KeyExtractor> Extract for Whole<E> {
-    fn key<'a>(
-        &'a self,
-        request: &'a mut KeyRequest<'_>,
-    ) -> Pin<Box<dyn Future<Output = Result<LockKey, NoKey>> + Send + 'a>> {
-        Box::pin(async move {
-            let part = self.0.extract(request).await;
-            let mut key = Key::default();
-            part.map_err(super::KeyError::into_inner)?.push_to(&mut key);
-            key.finish()
-        })
-    }
+    ) -> Pin<Box<dyn Future<Output = Result<LockKey, KeyFailure>> + Send + 'a>>;
 }
 
 impl fmt::Debug for HeadOnly {

@@ -1,4 +1,4 @@
-//! What an extractor has found.
+//! The part of a key that an extractor found.
 
 use std::fmt::{self, Display};
 
@@ -6,12 +6,13 @@ use lock_core::LockKey;
 
 use super::encode::{self, ABSENT};
 #[cfg(feature = "json")]
-use super::encode::{DIGEST, NO_TEXT};
-use super::{KeyError, NoKey};
+use super::encode::{DIGEST, NOT_TEXT};
+use super::{KeyError, KeyFailure};
 
-/// A part of a key, encoded, so that parts that are put together can be told apart.
+/// An encoded part of a key.
 ///
-/// `Debug` does not show it.
+/// Different sequences of parts make different keys, because an encoded part contains no separator.
+/// `Debug` does not show the part.
 ///
 /// # Examples
 ///
@@ -27,25 +28,25 @@ use super::{KeyError, NoKey};
 #[derive(Clone)]
 pub struct KeyPart {
     text: String,
-    /// Put together from several, by separators.
+    /// It consists of several parts with separators between them.
     composite: bool,
-    /// It tells one caller, or one thing, from another.
-    names: bool,
-    /// Something optional in it is not there, or is empty.
-    gap: bool,
+    /// It distinguishes one client, or one resource, from another.
+    identifies: bool,
+    /// An optional part in it is absent or empty.
+    has_gap: bool,
 }
 
 impl KeyPart {
-    /// A value. `name` is what a refusal calls it if it is missing; the value itself is never shown.
+    /// Makes a part from a value. A refusal contains its `name`, and never the value.
     ///
     /// # Errors
     ///
-    /// The value displays as nothing, or as nothing but white space: [missing](KeyError::missing).
+    /// [Missing](KeyError::missing): the value displays as an empty string or as white space.
     pub fn new(name: &str, value: impl Display) -> Result<Self, KeyError> {
         Ok(Self::value(name, &value.to_string())?)
     }
 
-    /// This and then another one. `("a:b", "c")` and `("a", "b:c")` are different.
+    /// Appends another part. `("a:b", "c")` and `("a", "b:c")` make different keys.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.text.push(':');
@@ -53,17 +54,17 @@ impl KeyPart {
         Self {
             text: self.text,
             composite: true,
-            names: self.names || other.names,
-            gap: self.gap || other.gap,
+            identifies: self.identifies || other.identifies,
+            has_gap: self.has_gap || other.has_gap,
         }
     }
 }
 
 impl KeyPart {
-    /// Blanks are nobody's name: all who send them would share a lock.
-    pub(super) fn value(name: &str, value: &str) -> Result<Self, NoKey> {
+    /// Refuses a blank value, because all clients that send one would share a lock.
+    pub(super) fn value(name: &str, value: &str) -> Result<Self, KeyFailure> {
         if value.trim().is_empty() {
-            return Err(NoKey::empty(name));
+            return Err(KeyFailure::empty(name));
         }
         Ok(Self::text(value))
     }
@@ -74,15 +75,15 @@ impl KeyPart {
         Self::encoded(text)
     }
 
-    /// Of a document: something that is no text, as it is written.
+    /// Makes a part from a JSON value that is not a string, in its canonical spelling.
     #[cfg(feature = "json")]
-    pub(super) fn no_text(written: &str) -> Self {
-        let mut text = NO_TEXT.to_owned();
+    pub(super) fn not_text(written: &str) -> Self {
+        let mut text = NOT_TEXT.to_owned();
         encode::push(&mut text, written);
         Self::encoded(text)
     }
 
-    /// Of a document: a digest where a text could stand.
+    /// Makes a digest of a JSON value, in a place where a string could stand.
     #[cfg(feature = "json")]
     pub(super) fn marked_digest(of: &str) -> Self {
         Self::encoded(format!("{DIGEST}{}", encode::sha256(of)))
@@ -96,26 +97,28 @@ impl KeyPart {
         Self {
             text,
             composite: false,
-            names: true,
-            gap: false,
+            identifies: true,
+            has_gap: false,
         }
     }
 
-    /// That many callers have in common.
+    /// Marks a part that many clients have in common.
     pub(super) fn common(mut self) -> Self {
-        self.names = false;
+        self.identifies = false;
         self
     }
 
-    pub(super) fn stand_in(text: &str) -> Self {
+    pub(super) fn substitute(text: &str) -> Self {
         Self {
-            gap: true,
+            has_gap: true,
             ..Self::encoded(text.to_owned()).common()
         }
     }
 
-    /// In brackets if it is put together: otherwise its separators could be taken for those around
-    /// it when it is not there.
+    /// Encloses a composite part in brackets.
+    ///
+    /// Without them, its separators could be confused with those around it, because an optional part
+    /// may be absent.
     pub(super) fn present(mut self) -> Self {
         if self.composite {
             self.text = format!("%({}%)", self.text);
@@ -137,10 +140,10 @@ impl KeyPart {
         self
     }
 
-    pub(super) fn push_to(&self, key: &mut Key) {
+    pub(super) fn push_to(&self, key: &mut KeyText) {
         key.text.push_str(&self.text);
-        key.names |= self.names;
-        key.gap |= self.gap;
+        key.identifies |= self.identifies;
+        key.has_gap |= self.has_gap;
     }
 }
 
@@ -150,17 +153,17 @@ impl fmt::Debug for KeyPart {
     }
 }
 
-/// A key that is being put together.
+/// The text of a key while its parts are appended.
 #[derive(Default)]
-pub(super) struct Key {
+pub(super) struct KeyText {
     text: String,
-    names: bool,
-    gap: bool,
-    /// How much of its beginning is the same for all requests.
+    identifies: bool,
+    has_gap: bool,
+    /// The length of its beginning that is the same for all requests, in bytes.
     fixed: usize,
 }
 
-impl Key {
+impl KeyText {
     pub(super) fn beginning_with(text: &str) -> Self {
         Self {
             text: text.to_owned(),
@@ -173,10 +176,12 @@ impl Key {
         self.text.push_str(text);
     }
 
-    /// Whoever leaves out all that is optional shares no lock with all the others who do.
-    pub(super) fn finish(self) -> Result<LockKey, NoKey> {
-        if self.gap && !self.names {
-            return Err(NoKey::missing(None));
+    /// Makes the key, and refuses one in which no part identifies the client.
+    ///
+    /// Otherwise all clients that omit every optional part would share a lock.
+    pub(super) fn finish(self) -> Result<LockKey, KeyFailure> {
+        if self.has_gap && !self.identifies {
+            return Err(KeyFailure::missing(None));
         }
         Ok(encode::finish(self.text, self.fixed))
     }

@@ -1,4 +1,4 @@
-//! What an extractor can see of a request.
+//! The view of a request that an extractor receives.
 
 use std::fmt;
 use std::future::Future;
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{Extensions, HeaderMap, Method, Uri};
 
-use super::{KeyError, NoKey, source};
+use super::{KeyError, KeyFailure, source};
 
 /// A request, as a [`KeyExtractor`](super::KeyExtractor) sees it.
 pub struct KeyRequest<'a> {
@@ -17,46 +17,51 @@ pub struct KeyRequest<'a> {
 }
 
 impl KeyRequest<'_> {
-    /// Its method.
+    /// Returns the method.
     #[must_use]
     pub fn method(&self) -> &Method {
         &self.parts.method
     }
 
-    /// Its URI: with the feature `axum` the whole one, in nested routers too.
+    /// Returns the URI. With the feature `axum` it is the whole one, even in nested routers.
     #[must_use]
     pub fn uri(&self) -> &Uri {
         source::uri(self.parts)
     }
 
-    /// Its headers.
+    /// Returns the headers.
     #[must_use]
     pub fn headers(&self) -> &HeaderMap {
         &self.parts.headers
     }
 
-    /// Its extensions, where an authentication layer puts what it has found.
+    /// Returns the extensions, into which an authentication layer may put the user.
     #[must_use]
     pub fn extensions(&self) -> &Extensions {
         &self.parts.extensions
     }
 
-    /// Its whole body. It is read once, however often it is asked for, and the handler reads the same
-    /// bytes and trailers again.
+    /// Reads the whole body.
+    ///
+    /// The layer reads it once, however often this method is called. The handler reads the same bytes
+    /// and trailers again.
     ///
     /// # Errors
     ///
-    /// Larger than the layer's limit, too slow, or not whole: handed on, the request is refused with
-    /// 413, 408 or 400. A layer that does not read bodies: 500, see
-    /// [`KeyExtractor::Reads`](super::KeyExtractor::Reads).
+    /// An extractor that returns the error refuses the request:
+    ///
+    /// * 413: the body exceeds the layer's limit.
+    /// * 408: the body did not arrive in time.
+    /// * 400: the body is incomplete.
+    /// * 500: the layer does not read bodies, see [`KeyExtractor::Reads`](super::KeyExtractor::Reads).
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing: what was read stays read.
+    /// Dropping the future loses nothing. The next call continues where this one stopped.
     pub async fn body(&mut self) -> Result<Bytes, KeyError> {
         match &mut self.body {
             Some(body) => Ok(body.read().await?),
-            None => Err(NoKey::NoBody.into()),
+            None => Err(KeyFailure::BodyNotRead.into()),
         }
     }
 }
@@ -77,7 +82,7 @@ impl fmt::Debug for KeyRequest<'_> {
     }
 }
 
-/// A body that can be read before the handler reads it.
+/// Reads the body before the handler does.
 pub(crate) trait ReadBody: Send {
-    fn read(&mut self) -> Pin<Box<dyn Future<Output = Result<Bytes, NoKey>> + Send + '_>>;
+    fn read(&mut self) -> Pin<Box<dyn Future<Output = Result<Bytes, KeyFailure>> + Send + '_>>;
 }

@@ -51,13 +51,13 @@ async fn logs_hold_no_key_and_the_handler_logs_in_its_requests_span() {
     );
     let line = |words: &str| log.lines(words).first().cloned().unwrap_or_default();
     assert!(line("in the handler").contains("of the request"), "{text}");
-    assert!(line("was refused").contains("lock_busy"), "{text}");
+    assert!(line("refused a request").contains("lock_busy"), "{text}");
     assert!(
-        line("not released as it should be").contains("lock_lost"),
+        line("the release of a request's lock failed").contains("lock_lost"),
         "{text}"
     );
     assert!(
-        line("can get its lock").contains("lock_misconfigured"),
+        line("can acquire its lock").contains("lock_misconfigured"),
         "{text}"
     );
 }
@@ -131,7 +131,7 @@ async fn running_without_the_store_is_a_warning_each_time() {
     for layer in [pass, fallback] {
         send(&layer.layer(answers(StatusCode::OK)), click("42")).await;
     }
-    let lines = log.lines("the lock store gave no answer");
+    let lines = log.lines("the lock store did not answer");
     assert_eq!(lines.len(), 2, "{lines:?}");
     assert!(lines.iter().all(|line| line.contains("WARN")), "{lines:?}");
 }

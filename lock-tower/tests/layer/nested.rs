@@ -28,7 +28,7 @@ async fn a_layer_that_is_there_twice_is_a_mistake_that_is_named() {
             assert_eq!((gate.entered_so_far(), store.taken()), (0, 0));
         }
     }
-    assert_eq!(log.lines("two lock layers around one handler").len(), 4);
+    assert_eq!(log.lines("two nested lock layers").len(), 4);
 }
 
 #[tokio::test]

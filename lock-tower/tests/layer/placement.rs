@@ -64,7 +64,7 @@ async fn a_layer_that_no_request_gives_a_key_is_reported_once() {
     let log = ThisThread::listen();
     let (locks, _) = embedded();
     let service = per_user(&locks).layer(answers(StatusCode::OK));
-    let words = "all lacked what the key of this lock layer is made of";
+    let words = "all lacked a value that the key of this lock layer is made from";
     for count in 1..=30 {
         send(&service, anonymous()).await;
         let lines = log.lines(words);

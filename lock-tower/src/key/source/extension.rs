@@ -1,18 +1,18 @@
-//! What a layer outside has put into the request's extensions.
+//! Values that an outer layer has put into the extensions of the request.
 
 use std::fmt::{self, Display};
 use std::sync::Arc;
 
 use http::Extensions;
 
-/// A value of a type, under the name that templates and refusals call it by.
+/// Reads a value from the extension of one type, under a name for templates and refusals.
 #[derive(Clone)]
 pub(crate) struct Extension {
     name: Arc<str>,
-    read: Arc<Read>,
+    read: Arc<ReadExtension>,
 }
 
-type Read = dyn Fn(&Extensions) -> Option<String> + Send + Sync;
+type ReadExtension = dyn Fn(&Extensions) -> Option<String> + Send + Sync;
 
 impl Extension {
     pub(crate) fn new<T, V>(name: &str, value: impl Fn(&T) -> V + Send + Sync + 'static) -> Self

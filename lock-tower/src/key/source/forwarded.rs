@@ -1,34 +1,36 @@
-//! The address of a client behind proxies that can be trusted, and that alone.
+//! The address of a client behind trusted proxies.
 //!
-//! Each proxy appends the address that it was called from. Whatever a client writes itself stands on
-//! the left, so places are counted from the right: with one trusted proxy the last one is the
-//! client's. A header that the proxies do not write is the client's own text, which is why the
-//! template, and not the request, says which of the two it is.
+//! Each proxy appends the address from which it was called. The client's own text stands on the left,
+//! so positions are counted from the right. With one trusted proxy the last address is the client's.
+//! A header that the proxies do not write contains only the client's text. The template therefore
+//! chooses the header, and the request cannot.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use http::header::{FORWARDED, HeaderName};
 use http::{HeaderMap, HeaderValue};
 
-/// Why there is none.
+/// The reason why there is no address.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NoAddress {
-    /// Fewer hops than proxies, or the proxy did not know it.
+    /// The header has fewer addresses than there are proxies, or the proxy did not know it.
     Missing,
     Malformed,
 }
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// `X-Forwarded-For`: addresses, separated by commas.
+/// Reads `X-Forwarded-For`, which contains addresses with commas between them.
 pub(super) fn by_x_forwarded_for(headers: &HeaderMap, hops: usize) -> Result<String, NoAddress> {
     let list = joined(headers, &X_FORWARDED_FOR)?;
     let place = list.rsplit(',').nth(hops - 1);
     node(place.ok_or(NoAddress::Missing)?.trim())
 }
 
-/// `Forwarded` (RFC 7239): pairs, some quoted. It is read strictly, from its beginning: a quote that
-/// a client has left open cannot swallow what a proxy has appended without making it malformed.
+/// Reads `Forwarded` (RFC 7239), which contains pairs with optional quotes.
+///
+/// It is parsed strictly from its beginning. A quote that a client left open makes the whole header
+/// malformed, so it cannot hide the text that a proxy appended.
 pub(super) fn by_forwarded(headers: &HeaderMap, hops: usize) -> Result<String, NoAddress> {
     let list = joined(headers, &FORWARDED)?;
     let elements = elements(&list).ok_or(NoAddress::Malformed)?;
@@ -37,7 +39,7 @@ pub(super) fn by_forwarded(headers: &HeaderMap, hops: usize) -> Result<String, N
     node(&client)
 }
 
-/// Several lines of one header are one list.
+/// Joins several lines of one header into one list.
 fn joined(headers: &HeaderMap, name: &HeaderName) -> Result<String, NoAddress> {
     let lines: Result<Vec<_>, _> = headers
         .get_all(name)
@@ -51,7 +53,7 @@ fn joined(headers: &HeaderMap, name: &HeaderName) -> Result<String, NoAddress> {
     Ok(lines.join(","))
 }
 
-/// The `for` of each element of a `Forwarded` list; `None` if it is no such list.
+/// Returns the `for` of each element of a `Forwarded` list, or `None` if the list is malformed.
 fn elements(list: &str) -> Option<Vec<Option<String>>> {
     let mut elements = vec![None];
     let mut rest = list.trim_ascii_start();
@@ -65,7 +67,7 @@ fn elements(list: &str) -> Option<Vec<Option<String>>> {
             }
             rest = after.trim_ascii_start();
         }
-        // Between two pairs stands one of these, and nothing else does.
+        // Only one of these separators may stand between two pairs.
         match rest.chars().next() {
             None => break,
             Some(',') => elements.push(None),
@@ -77,15 +79,16 @@ fn elements(list: &str) -> Option<Vec<Option<String>>> {
     Some(elements)
 }
 
-/// A token, and what comes after it.
+/// Splits off a token.
 fn token(text: &str) -> Option<(&str, &str)> {
     let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     let end = text.find(|c| !is_token(c)).unwrap_or(text.len());
     (end > 0).then(|| text.split_at(end))
 }
 
-/// A token or a quoted string, and what comes after it. Addresses with colons and brackets, which
-/// should be quoted, come without quotes too.
+/// Splits off a token or a quoted string.
+///
+/// It accepts addresses with colons and brackets without quotes, because some proxies omit them.
 fn value(text: &str) -> Option<(String, &str)> {
     let Some(quoted) = text.strip_prefix('"') else {
         let is_bare = |c: char| c.is_ascii_graphic() && !"\",;=\\".contains(c);
@@ -104,8 +107,9 @@ fn value(text: &str) -> Option<(String, &str)> {
     None
 }
 
-/// One spelling of a node: an address without its port. Names that a proxy made up to hide addresses
-/// are as good.
+/// Returns the canonical spelling of a node, which is an address without its port.
+///
+/// It accepts the obfuscated names that a proxy may write in place of addresses.
 fn node(written: &str) -> Result<String, NoAddress> {
     if written.is_empty() || written.eq_ignore_ascii_case("unknown") {
         return Err(NoAddress::Missing);
@@ -127,15 +131,17 @@ fn node(written: &str) -> Result<String, NoAddress> {
 }
 
 fn v4_or_name(written: &str) -> Result<String, NoAddress> {
-    let made_up = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let in_obfuscated_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     match written.parse::<IpAddr>() {
         Ok(address) => Ok(address.to_string()),
-        Err(_) if written.starts_with('_') && written.chars().all(made_up) => Ok(written.into()),
+        Err(_) if written.starts_with('_') && written.chars().all(in_obfuscated_name) => {
+            Ok(written.into())
+        }
         Err(_) => Err(NoAddress::Malformed),
     }
 }
 
-/// The zone of a link-local address belongs to it.
+/// Returns the canonical spelling of an IPv6 address with its zone.
 fn v6(written: &str) -> Result<String, NoAddress> {
     let (address, zone) = match written.split_once('%') {
         Some((address, zone)) => (address, Some(zone)),
@@ -153,11 +159,11 @@ fn v6(written: &str) -> Result<String, NoAddress> {
     }
 }
 
-/// A number, or what a proxy made up.
+/// Returns whether it is a port number or an obfuscated port.
 fn is_port(port: &str) -> bool {
-    let made_up = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let in_obfuscated_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     match port.strip_prefix('_') {
-        Some(name) => !name.is_empty() && name.chars().all(made_up),
+        Some(name) => !name.is_empty() && name.chars().all(in_obfuscated_name),
         None => port.parse::<u16>().is_ok(),
     }
 }
@@ -204,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_writes_itself_never_becomes_its_address() {
+    fn text_that_a_client_writes_never_becomes_its_address() {
         for spoofed in [
             "",
             ",",
@@ -289,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_malformed_and_an_unknown_one_missing() {
+    fn other_text_is_malformed_and_an_unknown_address_is_missing() {
         for strange in [
             "hidden",
             "1.2.3",

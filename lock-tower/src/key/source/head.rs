@@ -7,13 +7,13 @@ use http::header::{AUTHORIZATION, COOKIE};
 use http::request::Parts;
 use http::{HeaderMap, Method, Uri};
 
-use super::{HeadSource, forwarded, host, idempotency};
-use crate::key::canonical::{self, decoded_pairs, text};
-use crate::key::{KeyPart, NoKey};
+use super::{HeadSource, forwarded, host, idempotency, single_value};
+use crate::key::canonical::{self, decoded_pairs};
+use crate::key::{KeyFailure, KeyPart};
 
 impl HeadSource {
-    /// The one value that the request has; two different values are two different parts.
-    pub(crate) fn read(&self, request: &mut Parts) -> Result<KeyPart, NoKey> {
+    /// Reads the value from the head.
+    pub(crate) fn read(&self, request: &mut Parts) -> Result<KeyPart, KeyFailure> {
         let headers = &request.headers;
         match self {
             Self::Header(name) => {
@@ -24,7 +24,7 @@ impl HeadSource {
             Self::Session(name) => self.only(cookies(headers, name)).map(KeyPart::digested),
             Self::Bearer => self.only(bearer_tokens(headers)).map(KeyPart::digested),
             Self::IdempotencyKey => {
-                let invalid = || NoKey::Invalid(Some(self.to_string()));
+                let invalid = || KeyFailure::Invalid(Some(self.to_string()));
                 let values: Option<Vec<_>> = idempotency::values(headers).collect();
                 self.only(values.ok_or_else(invalid)?.into_iter())
             }
@@ -41,9 +41,9 @@ impl HeadSource {
             Self::Method => Ok(KeyPart::text(method(&request.method).as_str()).common()),
             Self::Host => {
                 let values: Option<Vec<_>> = host::values(uri(request), headers).collect();
-                let values = values.ok_or_else(|| NoKey::Invalid(Some(self.to_string())))?;
+                let values = values.ok_or_else(|| KeyFailure::Invalid(Some(self.to_string())))?;
                 let values = values.into_iter().map(|host| host.into_bytes().into());
-                // Many callers have it in common.
+                // Many clients use the same host.
                 self.only(values).map(KeyPart::common)
             }
             Self::Route => Ok(KeyPart::text(&route(request)).common()),
@@ -63,32 +63,25 @@ impl HeadSource {
         }
     }
 
-    /// Sent twice with two values, nobody can say which one the handler will take.
-    fn only<'a>(&self, mut values: impl Iterator<Item = Cow<'a, [u8]>>) -> Result<KeyPart, NoKey> {
-        let first = values
-            .next()
-            .ok_or_else(|| NoKey::missing(Some(&self.to_string())))?;
-        if values.any(|value| value != first) {
-            return Err(NoKey::Ambiguous(self.to_string()));
-        }
-        KeyPart::value(&self.to_string(), &text(first))
+    fn only<'a>(&self, values: impl Iterator<Item = Cow<'a, [u8]>>) -> Result<KeyPart, KeyFailure> {
+        single_value(&self.to_string(), values)
     }
 
-    fn address(&self, found: Result<String, forwarded::NoAddress>) -> Result<KeyPart, NoKey> {
-        let address = found.map_err(|no_address| match no_address {
-            forwarded::NoAddress::Missing => NoKey::missing(Some(&self.to_string())),
-            forwarded::NoAddress::Malformed => NoKey::Invalid(Some(self.to_string())),
+    fn address(&self, found: Result<String, forwarded::NoAddress>) -> Result<KeyPart, KeyFailure> {
+        let address = found.map_err(|error| match error {
+            forwarded::NoAddress::Missing => KeyFailure::missing(Some(&self.to_string())),
+            forwarded::NoAddress::Malformed => KeyFailure::Invalid(Some(self.to_string())),
         })?;
         Ok(KeyPart::text(&address))
     }
 
     #[cfg(feature = "axum")]
-    fn param(&self, name: &str, request: &mut Parts) -> Result<KeyPart, NoKey> {
+    fn param(&self, name: &str, request: &mut Parts) -> Result<KeyPart, KeyFailure> {
         use axum::extract::{FromRequestParts, RawPathParams};
         use std::pin::pin;
         use std::task::{Context, Poll, Waker};
 
-        // The only way to them that axum offers; it waits for nobody.
+        // axum offers the parameters only through this future, which is ready at the first poll.
         let params = pin!(RawPathParams::from_request_parts(request, &()));
         let params = match params.poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(params) => params.ok(),
@@ -100,7 +93,7 @@ impl HeadSource {
     }
 }
 
-/// The handler of GET answers HEAD too, and both do the same work.
+/// Returns the method, and GET for HEAD, because the same handler answers both.
 fn method(method: &Method) -> &Method {
     match *method {
         Method::HEAD => &Method::GET,
@@ -108,8 +101,9 @@ fn method(method: &Method) -> &Method {
     }
 }
 
-/// What is around a header's value is no part of it: HTTP/1 leaves it out, HTTP/2 and callers in the
-/// process may not.
+/// Removes the blanks around a header's value, which are not part of it.
+///
+/// HTTP/1 removes them. HTTP/2, and callers in the same process, may not.
 fn trimmed(value: &[u8]) -> &[u8] {
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     let start = value.iter().take_while(|byte| is_blank(byte)).count();
@@ -128,7 +122,7 @@ fn cookies<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = Cow<'
     })
 }
 
-/// The name of the scheme has no case, the token has.
+/// Returns the bearer tokens. The scheme is case-insensitive, but the token is not.
 fn bearer_tokens(headers: &HeaderMap) -> impl Iterator<Item = Cow<'_, [u8]>> {
     headers.get_all(AUTHORIZATION).iter().filter_map(|value| {
         let (scheme, token) = value.as_bytes().split_at_checked(b"bearer".len())?;
@@ -138,7 +132,7 @@ fn bearer_tokens(headers: &HeaderMap) -> impl Iterator<Item = Cow<'_, [u8]>> {
     })
 }
 
-/// The route that a router has matched; without one the path, as canonical as it can be.
+/// Returns the route that a router matched, or the canonical path if there is none.
 fn route(request: &Parts) -> Cow<'_, str> {
     #[cfg(feature = "axum")]
     if let Some(route) = request.extensions.get::<axum::extract::MatchedPath>() {
@@ -147,7 +141,9 @@ fn route(request: &Parts) -> Cow<'_, str> {
     Cow::Owned(canonical::path(uri(request)))
 }
 
-/// In a nested router the request's own URI lacks its beginning, and two routers would collide.
+/// Returns the whole URI.
+///
+/// In a nested router the request's own URI lacks its beginning, so two routers could make one key.
 pub(crate) fn uri(request: &Parts) -> &Uri {
     #[cfg(feature = "axum")]
     if let Some(original) = request.extensions.get::<axum::extract::OriginalUri>() {
@@ -156,7 +152,7 @@ pub(crate) fn uri(request: &Parts) -> &Uri {
     &request.uri
 }
 
-/// Without its port, which is another one for every connection.
+/// Returns the peer's address without its port, which differs for every connection.
 fn peer(request: &Parts) -> Option<IpAddr> {
     #[cfg(feature = "axum")]
     if let Some(axum::extract::ConnectInfo(address)) = request.extensions.get() {

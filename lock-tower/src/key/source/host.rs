@@ -1,7 +1,7 @@
-//! The host that a request is for, in one spelling over all versions of HTTP.
+//! The host of a request, in one spelling for all versions of HTTP.
 //!
-//! HTTP/2 has it in `:authority`, which is in the URI here, and usually no `Host`; HTTP/1 has a `Host`,
-//! or an absolute URI, or both.
+//! HTTP/2 sends it in `:authority`, which the `http` crate puts into the URI, and usually sends no
+//! `Host`. HTTP/1 sends a `Host`, an absolute URI, or both.
 
 use std::net::Ipv6Addr;
 
@@ -10,7 +10,7 @@ use http::header::HOST;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue};
 
-/// All that the request says; `None` in place of what is no host.
+/// Returns all hosts of the request, with `None` for each that is malformed.
 pub(super) fn values(uri: &Uri, headers: &HeaderMap) -> impl Iterator<Item = Option<String>> {
     let of_uri = uri.authority().map(Authority::as_str).map(host);
     of_uri.into_iter().chain(
@@ -22,8 +22,10 @@ pub(super) fn values(uri: &Uri, headers: &HeaderMap) -> impl Iterator<Item = Opt
     )
 }
 
-/// Without its port, in lower case, without the dot of the root. What could be written in other ways
-/// still (user info, percent-encoding) no client writes there, except to have a key of its own.
+/// Returns the host in lower case, without its port and without the trailing dot.
+///
+/// It refuses user info and percent-encoding. A client would use them only to get another key for the
+/// same host.
 fn host(written: &str) -> Option<String> {
     let written = written.trim_matches([' ', '\t']);
     if written.is_empty() {
@@ -69,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_host_is_not_understood() {
+    fn malformed_hosts_are_refused() {
         for strange in [
             "a@shop.example",
             "sh%6Fp.example",

@@ -1,10 +1,12 @@
-//! `Idempotency-Key`: as its draft has it, a quoted string, and bare, as most clients send it.
+//! The header `Idempotency-Key`.
+//!
+//! Its draft requires a quoted string, but most clients send it without quotes.
 
 use std::borrow::Cow;
 
 use http::HeaderMap;
 
-/// The values, `None` where one is not understood. `"abc"` and `abc` are the same.
+/// Returns the values, with `None` for each that is malformed. `"abc"` and `abc` are equal.
 pub(super) fn values(headers: &HeaderMap) -> impl Iterator<Item = Option<Cow<'_, [u8]>>> {
     let values = headers.get_all("idempotency-key").iter();
     values.map(|value| match value.as_bytes().trim_ascii() {
@@ -13,7 +15,7 @@ pub(super) fn values(headers: &HeaderMap) -> impl Iterator<Item = Option<Cow<'_,
     })
 }
 
-/// What stands behind the first quote: a string of RFC 9651. Parameters behind it mean nothing here.
+/// Parses a string of RFC 9651 after its first quote, and ignores parameters.
 fn unquoted(mut rest: &[u8]) -> Option<Vec<u8>> {
     let mut text = Vec::with_capacity(rest.len());
     loop {
@@ -58,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_with_a_quote_and_is_no_string_is_not_understood() {
+    fn a_malformed_quoted_string_is_refused() {
         for strange in [
             r#"""#,
             r#""a"#,

@@ -1,4 +1,4 @@
-//! The parts of a request that a key can be made of.
+//! The parts of a request that a key can be made from.
 
 mod body;
 mod extension;
@@ -12,29 +12,33 @@ mod names;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::fmt;
 
 use http::header::HeaderName;
 
+use super::canonical::text;
+use super::{KeyFailure, KeyPart};
+
 pub(super) use extension::Extension;
 pub(super) use head::uri;
-pub(super) use names::{closest, made, parse};
+pub(super) use names::{closest, of_kind, parse};
 
-/// Where a value comes from.
+/// The part of a request that a value comes from.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
     Head(HeadSource),
     Body(BodySource),
 }
 
-/// In the head of a request.
+/// A part of the head of a request.
 #[derive(Clone, Debug)]
 pub(crate) enum HeadSource {
     Header(HeaderName),
     Cookie(String),
-    /// A cookie, digested.
+    /// The digest of a cookie.
     Session(String),
-    /// Digested.
+    /// The digest of a bearer token.
     Bearer,
     IdempotencyKey,
     Extension(Extension),
@@ -42,26 +46,26 @@ pub(crate) enum HeadSource {
     #[cfg(feature = "axum")]
     Param(String),
     Method,
-    /// The host that the request is for.
     Host,
     Route,
     Path,
     Peer,
-    /// Behind so many trusted proxies, by RFC 7239.
+    /// The number of trusted proxies, by RFC 7239.
     Forwarded(usize),
+    /// The number of trusted proxies.
     XForwardedFor(usize),
 }
 
-/// In the body of a request.
+/// A part of the body of a request.
 #[derive(Clone, Debug)]
 pub(crate) enum BodySource {
     #[cfg(feature = "json")]
     Json(json::Pointer),
-    /// The whole document, digested.
+    /// The digest of the whole document.
     #[cfg(feature = "json")]
     Document,
     Form(String),
-    /// All its bytes, digested.
+    /// The digest of all bytes.
     Bytes,
 }
 
@@ -108,4 +112,20 @@ impl fmt::Display for BodySource {
             Self::Bytes => f.write_str("body"),
         }
     }
+}
+
+/// Makes a part from the only value, and refuses two different ones.
+///
+/// The layer cannot know which of two values the handler would use.
+fn single_value<'a>(
+    name: &str,
+    mut values: impl Iterator<Item = Cow<'a, [u8]>>,
+) -> Result<KeyPart, KeyFailure> {
+    let first = values
+        .next()
+        .ok_or_else(|| KeyFailure::missing(Some(name)))?;
+    if values.any(|value| value != first) {
+        return Err(KeyFailure::Ambiguous(name.to_owned()));
+    }
+    KeyPart::value(name, &text(first))
 }

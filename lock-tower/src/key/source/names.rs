@@ -1,61 +1,62 @@
-//! How a template names the parts of a request.
+//! The names of sources in a template.
 
 use http::header::{self, HeaderName};
 
 use super::{BodySource, Extension, HeadSource, Source};
 
-/// What one kind of source is called, and what it needs.
-struct Kind {
+/// The name of one kind of source, and its argument.
+struct SourceKind {
     name: &'static str,
-    argument: Argument,
+    argument: SourceArgument,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Argument {
+enum SourceArgument {
     None,
     Needed(&'static str),
     Optional(&'static str),
 }
 
-/// All that there are, whatever the features: what is not built in is told apart from what does not
-/// exist.
-const KINDS: [Kind; 18] = [
-    kind("header", Argument::Needed("NAME")),
-    kind("cookie", Argument::Needed("NAME")),
-    kind("session", Argument::Needed("COOKIE")),
-    kind("bearer", Argument::None),
-    kind("ext", Argument::Needed("NAME")),
-    kind("idempotency-key", Argument::None),
-    kind("method", Argument::None),
-    kind("host", Argument::None),
-    kind("route", Argument::None),
-    kind("path", Argument::None),
-    kind("param", Argument::Needed("NAME")),
-    kind("query", Argument::Needed("NAME")),
-    kind("peer", Argument::None),
-    kind("forwarded", Argument::Needed("PROXIES")),
-    kind("x-forwarded-for", Argument::Needed("PROXIES")),
-    kind("json", Argument::Optional("/POINTER")),
-    kind("form", Argument::Needed("NAME")),
-    kind("body", Argument::None),
+/// All kinds of sources, including those whose feature is off.
+///
+/// The error for a source whose feature is off can then name the feature.
+const KINDS: [SourceKind; 18] = [
+    kind("header", SourceArgument::Needed("NAME")),
+    kind("cookie", SourceArgument::Needed("NAME")),
+    kind("session", SourceArgument::Needed("COOKIE")),
+    kind("bearer", SourceArgument::None),
+    kind("ext", SourceArgument::Needed("NAME")),
+    kind("idempotency-key", SourceArgument::None),
+    kind("method", SourceArgument::None),
+    kind("host", SourceArgument::None),
+    kind("route", SourceArgument::None),
+    kind("path", SourceArgument::None),
+    kind("param", SourceArgument::Needed("NAME")),
+    kind("query", SourceArgument::Needed("NAME")),
+    kind("peer", SourceArgument::None),
+    kind("forwarded", SourceArgument::Needed("PROXIES")),
+    kind("x-forwarded-for", SourceArgument::Needed("PROXIES")),
+    kind("json", SourceArgument::Optional("/POINTER")),
+    kind("form", SourceArgument::Needed("NAME")),
+    kind("body", SourceArgument::None),
 ];
 
-const fn kind(name: &'static str, argument: Argument) -> Kind {
-    Kind { name, argument }
+const fn kind(name: &'static str, argument: SourceArgument) -> SourceKind {
+    SourceKind { name, argument }
 }
 
-impl Kind {
-    /// As it is to be written.
+impl SourceKind {
+    /// Returns the source as it is written in a template.
     fn example(&self) -> String {
         match self.argument {
-            Argument::None => format!("`<{}>`", self.name),
-            Argument::Needed(what) => format!("`<{}.{what}>`", self.name),
-            Argument::Optional(what) => format!("`<{0}>`, `<{0}.{what}>`", self.name),
+            SourceArgument::None => format!("`<{}>`", self.name),
+            SourceArgument::Needed(what) => format!("`<{}.{what}>`", self.name),
+            SourceArgument::Optional(what) => format!("`<{0}>`, `<{0}.{what}>`", self.name),
         }
     }
 }
 
-/// `written` is what stands between `<` and `>`. The error says what to write.
+/// Parses the text between `<` and `>`. The error says what to write.
 pub(crate) fn parse(written: &str, extensions: &[Extension]) -> Result<Source, String> {
     let (name, argument) = match written.split_once('.') {
         Some((name, argument)) => (name, Some(argument)),
@@ -65,21 +66,25 @@ pub(crate) fn parse(written: &str, extensions: &[Extension]) -> Result<Source, S
         return Err(unknown(written, name, argument));
     };
     match (kind.argument, argument) {
-        (Argument::None, Some(_)) => {
+        (SourceArgument::None, Some(_)) => {
             return Err(format!(
                 "`<{name}>` takes no name; write {}",
                 kind.example()
             ));
         }
-        (Argument::Needed(_), None | Some("")) | (Argument::Optional(_), Some("")) => {
-            return Err(format!("`<{name}>` needs more; write {}", kind.example()));
+        (SourceArgument::Needed(_), None | Some("")) | (SourceArgument::Optional(_), Some("")) => {
+            return Err(format!("`<{name}>` needs a name; write {}", kind.example()));
         }
         _ => {}
     }
-    made(name, argument.unwrap_or_default(), extensions)
+    of_kind(name, argument.unwrap_or_default(), extensions)
 }
 
-pub(crate) fn made(kind: &str, argument: &str, extensions: &[Extension]) -> Result<Source, String> {
+pub(crate) fn of_kind(
+    kind: &str,
+    argument: &str,
+    extensions: &[Extension],
+) -> Result<Source, String> {
     let head = match kind {
         "header" => HeadSource::Header(header(argument)?),
         "cookie" => HeadSource::Cookie(named(kind, argument, is_token)?),
@@ -102,18 +107,18 @@ pub(crate) fn made(kind: &str, argument: &str, extensions: &[Extension]) -> Resu
     Ok(Source::Head(head))
 }
 
-/// Two headers are not what they were in HTTP/1 where HTTP/2 is spoken.
+/// Refuses two headers that HTTP/2 sends in another way than HTTP/1.
 fn header(name: &str) -> Result<HeaderName, String> {
     match HeaderName::try_from(name) {
-        Ok(header::HOST) => Err("over HTTP/2 there is no header `host`; write `<host>`".to_owned()),
-        Ok(header::COOKIE) => Err(
-            "over HTTP/2 the header `cookie` may come in pieces; write `<cookie.NAME>`".to_owned(),
-        ),
+        Ok(header::HOST) => Err("HTTP/2 has no header `host`; write `<host>`".to_owned()),
+        Ok(header::COOKIE) => {
+            Err("HTTP/2 may split the header `cookie`; write `<cookie.NAME>`".to_owned())
+        }
         Ok(name) => Ok(name),
         Err(_) if name == ":authority" => {
-            Err("`:authority` is no header; write `<host>`".to_owned())
+            Err("`:authority` is not a header; write `<host>`".to_owned())
         }
-        Err(_) => Err(format!("`{name}` can be the name of no header")),
+        Err(_) => Err(format!("`{name}` is not a valid name of a header")),
     }
 }
 
@@ -125,13 +130,13 @@ fn body(kind: &str, argument: &str) -> Result<BodySource, String> {
         "json" => match super::json::Pointer::parse(argument) {
             Some(pointer) => Ok(BodySource::Json(pointer)),
             None => Err(format!(
-                "`{argument}` is no JSON pointer; write such as `<json./order/sku>`, `~1` for a slash in a \
-                 name and `~0` for a tilde"
+                "`{argument}` is not a JSON pointer; write, for example, `<json./order/sku>`, with \
+                 `~1` for a slash in a name and `~0` for a tilde"
             )),
         },
         "form" => Ok(BodySource::Form(named(kind, argument, is_plain)?)),
         "body" => Ok(BodySource::Bytes),
-        // What is in the list and not here is not built in.
+        // The source is in the list of kinds, so its feature is off.
         _ => {
             let feature = if kind == "json" { "json" } else { "axum" };
             Err(format!(
@@ -141,10 +146,10 @@ fn body(kind: &str, argument: &str) -> Result<BodySource, String> {
     }
 }
 
-fn named(kind: &str, name: &str, can_be: fn(&str) -> bool) -> Result<String, String> {
-    match can_be(name) {
+fn named(kind: &str, name: &str, is_valid: fn(&str) -> bool) -> Result<String, String> {
+    match is_valid(name) {
         true => Ok(name.to_owned()),
-        false => Err(format!("`{name}` can be the name of no {kind}")),
+        false => Err(format!("`{name}` is not a valid name of a {kind}")),
     }
 }
 
@@ -157,7 +162,7 @@ fn registered(name: &str, extensions: &[Extension]) -> Result<Extension, String>
             None => String::new(),
         };
         format!(
-            "no extension is registered as `{name}`; {hint}say which by \
+            "no extension is registered as `{name}`; {hint}register it by \
              `KeyTemplate::new(\"…\").extension(\"{name}\", |value: &Type| value.field)`"
         )
     })
@@ -167,21 +172,22 @@ fn hops(kind: &str, argument: &str) -> Result<usize, String> {
     match argument.parse() {
         Ok(hops @ 1..=32) => Ok(hops),
         _ => Err(format!(
-            "`{argument}` is no number of trusted proxies; write `<{kind}.1>` behind one, at most 32 (without \
-             a proxy the address is `<peer>`)"
+            "`{argument}` is not a number of trusted proxies between 1 and 32; write `<{kind}.1>` \
+             behind one proxy, and `<peer>` without a proxy"
         )),
     }
 }
 
-/// What RFC 6265 allows as the name of a cookie.
+/// Returns whether RFC 6265 allows this name of a cookie.
 fn is_token(name: &str) -> bool {
     let other = b"!#$%&'*+-.^_`|~";
     let mut bytes = name.bytes();
     !name.is_empty() && bytes.all(|byte| byte.is_ascii_alphanumeric() || other.contains(&byte))
 }
 
-/// As it reads once decoded. Quotes and backslashes are left out so that a name needs no escaping
-/// wherever it is shown.
+/// Returns whether a name of a parameter or field is plain.
+///
+/// Quotes and backslashes are refused, so that a response can contain the name without escaping.
 fn is_plain(name: &str) -> bool {
     let forbidden = |c: char| c.is_control() || c.is_whitespace() || matches!(c, '"' | '\\' | '<');
     !name.is_empty() && !name.contains(forbidden)
@@ -202,9 +208,9 @@ fn unknown(written: &str, name: &str, argument: Option<&str>) -> String {
     let kind = KINDS.iter().find(|kind| Some(kind.name) == meant);
     let hint = match (kind, argument) {
         (
-            Some(Kind {
+            Some(SourceKind {
                 name,
-                argument: Argument::Needed(_) | Argument::Optional(_),
+                argument: SourceArgument::Needed(_) | SourceArgument::Optional(_),
             }),
             Some(argument),
         ) => {
@@ -214,15 +220,15 @@ fn unknown(written: &str, name: &str, argument: Option<&str>) -> String {
         (None, _) if written.contains('-') => format!("did you mean `<header.{written}>`? "),
         (None, _) => String::new(),
     };
-    let examples: Vec<_> = KINDS.iter().map(Kind::example).collect();
+    let examples: Vec<_> = KINDS.iter().map(SourceKind::example).collect();
     format!(
-        "there is no source `{written}`; {hint}the sources are {} (for anything else use \
+        "there is no source `{written}`; {hint}the sources are {} (for other values use \
          `LockLayer::from_fn`)",
         examples.join(", ")
     )
 }
 
-/// The one that was most likely meant.
+/// Returns the known name that is closest to the written one.
 pub(crate) fn closest<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
     let distances = known.iter().map(|&known| (distance(written, known), known));
     distances
@@ -231,7 +237,7 @@ pub(crate) fn closest<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
         .map(|(_, known)| known)
 }
 
-/// How many letters differ (Levenshtein).
+/// Returns the number of different letters (Levenshtein).
 fn distance(one: &str, other: &str) -> usize {
     let mut row: Vec<usize> = (0..=other.chars().count()).collect();
     for (i, a) in one.chars().enumerate() {

@@ -1,34 +1,38 @@
-//! What is read from the head and the body of a request, and what is refused.
+//! Tests of the values that are read from the head and the body of a request.
 
 use http::request::Builder;
 use http::{HeaderValue, Request};
 
 use super::{Extension, Source, parse};
-use crate::key::NoKey;
-use crate::key::part::Key;
+use crate::key::KeyFailure;
+use crate::key::part::KeyText;
 
-/// The part as it stands in a key.
-fn read(written: &str, request: Builder) -> Result<String, NoKey> {
+/// Returns the part as the key contains it.
+fn read(written: &str, request: Builder) -> Result<String, KeyFailure> {
     read_with(&[], written, request)
 }
 
-fn read_with(extensions: &[Extension], written: &str, request: Builder) -> Result<String, NoKey> {
+fn read_with(
+    extensions: &[Extension],
+    written: &str,
+    request: Builder,
+) -> Result<String, KeyFailure> {
     let (mut parts, ()) = request.body(()).unwrap().into_parts();
     let part = match parse(written, extensions).unwrap() {
         Source::Head(source) => source.read(&mut parts)?,
         Source::Body(source) => panic!("{source} is in the body"),
     };
-    let mut key = Key::default();
+    let mut key = KeyText::default();
     part.push_to(&mut key);
     Ok(key.finish()?.as_str().unwrap().to_owned())
 }
 
-fn read_body(written: &str, body: &[u8]) -> Result<String, NoKey> {
+fn read_body(written: &str, body: &[u8]) -> Result<String, KeyFailure> {
     let part = match parse(written, &[]).unwrap() {
         Source::Body(source) => source.read(body)?,
         Source::Head(source) => panic!("{source} is in the head"),
     };
-    let mut key = Key::default();
+    let mut key = KeyText::default();
     part.push_to(&mut key);
     Ok(key.finish()?.as_str().unwrap().to_owned())
 }
@@ -43,8 +47,8 @@ fn a_header_is_read_whatever_its_case() {
 
 #[test]
 fn an_absent_or_empty_value_is_missing() {
-    let missing = |name: &str| Err(NoKey::missing(Some(name)));
-    let empty = |name: &str| Err(NoKey::empty(name));
+    let missing = |name: &str| Err(KeyFailure::missing(Some(name)));
+    let empty = |name: &str| Err(KeyFailure::empty(name));
     assert_eq!(read("header.a", Request::post("/")), missing("header.a"));
     assert_eq!(
         read("header.a", Request::post("/").header("a", "")),
@@ -62,19 +66,19 @@ fn two_different_values_are_ambiguous_and_two_equal_ones_are_one() {
     let request = Request::post("/").header("a", "1").header("a", "2");
     assert_eq!(
         read("header.a", request),
-        Err(NoKey::Ambiguous("header.a".into()))
+        Err(KeyFailure::Ambiguous("header.a".into()))
     );
     let request = Request::post("/").header("a", "1").header("a", "1");
     assert_eq!(read("header.a", request).unwrap(), "1");
     let request = Request::post("/").header("cookie", "a=1; a=2");
     assert_eq!(
         read("cookie.a", request),
-        Err(NoKey::Ambiguous("cookie.a".into()))
+        Err(KeyFailure::Ambiguous("cookie.a".into()))
     );
     let request = Request::post("/?a=1&a=2");
     assert_eq!(
         read("query.a", request),
-        Err(NoKey::Ambiguous("query.a".into()))
+        Err(KeyFailure::Ambiguous("query.a".into()))
     );
 }
 
@@ -145,7 +149,7 @@ fn another_scheme_or_no_token_is_no_bearer_token() {
         let request = Request::post("/").header("authorization", other);
         assert_eq!(
             read("bearer", request),
-            Err(NoKey::missing(Some("bearer"))),
+            Err(KeyFailure::missing(Some("bearer"))),
             "{other}"
         );
     }
@@ -153,14 +157,17 @@ fn another_scheme_or_no_token_is_no_bearer_token() {
         let request = Request::post("/").header("authorization", empty);
         assert_eq!(
             read("bearer", request),
-            Err(NoKey::empty("bearer")),
+            Err(KeyFailure::empty("bearer")),
             "{empty}"
         );
     }
     let two = Request::post("/")
         .header("authorization", "Bearer a")
         .header("authorization", "Bearer b");
-    assert_eq!(read("bearer", two), Err(NoKey::Ambiguous("bearer".into())));
+    assert_eq!(
+        read("bearer", two),
+        Err(KeyFailure::Ambiguous("bearer".into()))
+    );
 }
 
 #[test]
@@ -172,15 +179,15 @@ fn an_idempotency_key_is_the_same_quoted_and_bare() {
     let different = request("abc").header("idempotency-key", "abd");
     assert_eq!(
         read("idempotency-key", different),
-        Err(NoKey::Ambiguous("idempotency-key".into()))
+        Err(KeyFailure::Ambiguous("idempotency-key".into()))
     );
     assert_eq!(
         read("idempotency-key", request("\"abc")),
-        Err(NoKey::Invalid(Some("idempotency-key".into())))
+        Err(KeyFailure::Invalid(Some("idempotency-key".into())))
     );
     assert_eq!(
         read("idempotency-key", request("\"\"")),
-        Err(NoKey::empty("idempotency-key"))
+        Err(KeyFailure::empty("idempotency-key"))
     );
 }
 
@@ -196,11 +203,11 @@ fn an_extension_is_read_by_its_type() {
     );
     assert_eq!(
         read_with(&user, "ext.user", request("")),
-        Err(NoKey::empty("ext.user"))
+        Err(KeyFailure::empty("ext.user"))
     );
     assert_eq!(
         read_with(&user, "ext.user", Request::post("/")),
-        Err(NoKey::missing(Some("ext.user")))
+        Err(KeyFailure::missing(Some("ext.user")))
     );
 }
 
@@ -224,7 +231,7 @@ fn the_peer_is_an_address_without_its_port() {
     }
     assert_eq!(
         read("peer", Request::post("/")),
-        Err(NoKey::missing(Some("peer")))
+        Err(KeyFailure::missing(Some("peer")))
     );
 }
 
@@ -239,12 +246,12 @@ fn a_forwarded_address_is_read_of_the_header_that_the_template_names() {
     assert_eq!(read("x-forwarded-for.1", request()).unwrap(), "192.0.2.1");
     assert_eq!(
         read("x-forwarded-for.2", request()),
-        Err(NoKey::missing(Some("x-forwarded-for.2")))
+        Err(KeyFailure::missing(Some("x-forwarded-for.2")))
     );
     let strange = Request::post("/").header("forwarded", "for=\"");
     assert_eq!(
         read("forwarded.1", strange),
-        Err(NoKey::Invalid(Some("forwarded.1".into())))
+        Err(KeyFailure::Invalid(Some("forwarded.1".into())))
     );
 }
 
@@ -253,24 +260,24 @@ fn a_field_of_a_form_is_decoded() {
     let form = b"a=1&to+ken=%C3%A9%3A+x&b=&c=1&c=2&d=1&d=1&&e=%FF";
     assert_eq!(read_body("form.a", form).unwrap(), "1");
     assert_eq!(read_body("form.d", form).unwrap(), "1");
-    assert_eq!(read_body("form.b", form), Err(NoKey::empty("form.b")));
+    assert_eq!(read_body("form.b", form), Err(KeyFailure::empty("form.b")));
     assert_eq!(
         read_body("form.x", form),
-        Err(NoKey::missing(Some("form.x")))
+        Err(KeyFailure::missing(Some("form.x")))
     );
     assert_eq!(
         read_body("form.x", b""),
-        Err(NoKey::missing(Some("form.x")))
+        Err(KeyFailure::missing(Some("form.x")))
     );
     assert_eq!(
         read_body("form.c", form),
-        Err(NoKey::Ambiguous("form.c".into()))
+        Err(KeyFailure::Ambiguous("form.c".into()))
     );
     assert_ne!(read_body("form.e", form), read_body("form.e", b"e=%FE"));
 }
 
 #[test]
-fn a_body_is_its_digest_and_an_empty_one_none() {
+fn a_body_is_its_digest_and_an_empty_one_is_missing() {
     assert_eq!(read_body("body", b"abc").unwrap(), ABC);
-    assert_eq!(read_body("body", b""), Err(NoKey::empty("body")));
+    assert_eq!(read_body("body", b""), Err(KeyFailure::empty("body")));
 }

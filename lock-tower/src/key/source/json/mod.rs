@@ -1,7 +1,7 @@
-//! Values from a body that is JSON (feature `json`).
+//! Values from a JSON body (feature `json`).
 //!
-//! A number is what it says, not how it is written or which type could hold it: `1`, `1.0` and `1e0`
-//! are one, and two that differ in the thirtieth digit are two.
+//! Numbers are compared by their exact value. `1`, `1.0` and `1e0` are equal. Two numbers that differ in
+//! the thirtieth digit are different.
 
 mod number;
 mod pointer;
@@ -10,41 +10,43 @@ mod tree;
 pub(crate) use pointer::Pointer;
 use tree::Json;
 
-use crate::key::{KeyPart, NoKey};
+use crate::key::{KeyFailure, KeyPart};
 
-/// The value that a pointer names. Text is itself; a number, `true` and `null` are marked, so that
-/// `42` and `"42"` are two; an object or a list is its digest.
-pub(super) fn at(body: &[u8], pointer: &Pointer, name: &str) -> Result<KeyPart, NoKey> {
+/// Makes a part from the value at a pointer.
+///
+/// A string stays as it is. Numbers and Booleans get a mark, so `42` differs from `"42"`. An object or
+/// a list becomes a digest.
+pub(super) fn at(body: &[u8], pointer: &Pointer, name: &str) -> Result<KeyPart, KeyFailure> {
     let document = tree::parse(body)?;
     let Some(value) = pointer.find(&document) else {
-        return Err(NoKey::missing(Some(name)));
+        return Err(KeyFailure::missing(Some(name)));
     };
     match value {
-        Json::Text(text) if text.trim().is_empty() => Err(NoKey::empty(name)),
+        Json::Text(text) if text.trim().is_empty() => Err(KeyFailure::empty(name)),
         Json::Text(text) => Ok(KeyPart::text(text)),
-        Json::Null => Err(NoKey::null(name)),
+        Json::Null => Err(KeyFailure::null(name)),
         Json::Object(_) | Json::List(_) => Ok(KeyPart::marked_digest(&value.to_string())),
-        Json::Number(_) | Json::Bool(_) => Ok(KeyPart::no_text(&value.to_string())),
+        Json::Number(_) | Json::Bool(_) => Ok(KeyPart::not_text(&value.to_string())),
     }
 }
 
-/// The whole document, whatever the order of its members.
-pub(super) fn digest(body: &[u8]) -> Result<KeyPart, NoKey> {
+/// Makes a digest of the whole document, regardless of the order of its members.
+pub(super) fn digest(body: &[u8]) -> Result<KeyPart, KeyFailure> {
     Ok(KeyPart::digest(tree::parse(body)?.to_string()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::part::Key;
+    use crate::key::part::KeyText;
 
-    fn text(part: Result<KeyPart, NoKey>) -> Result<String, NoKey> {
-        let mut key = Key::default();
+    fn text(part: Result<KeyPart, KeyFailure>) -> Result<String, KeyFailure> {
+        let mut key = KeyText::default();
         part?.push_to(&mut key);
         Ok(key.finish()?.as_str().unwrap_or_default().to_owned())
     }
 
-    fn found(body: &str, pointer: &str) -> Result<String, NoKey> {
+    fn found(body: &str, pointer: &str) -> Result<String, KeyFailure> {
         text(at(
             body.as_bytes(),
             &Pointer::parse(pointer).unwrap(),
@@ -52,7 +54,7 @@ mod tests {
         ))
     }
 
-    fn digested(body: &str) -> Result<String, NoKey> {
+    fn digested(body: &str) -> Result<String, KeyFailure> {
         text(digest(body.as_bytes()))
     }
 
@@ -73,16 +75,16 @@ mod tests {
         ] {
             assert_eq!(
                 found(body, nothing),
-                Err(NoKey::missing(Some("json"))),
+                Err(KeyFailure::missing(Some("json"))),
                 "{nothing}"
             );
         }
-        assert_eq!(found(r#"{"a": ""}"#, "/a"), Err(NoKey::empty("json")));
-        assert_eq!(found(r#"{"a": null}"#, "/a"), Err(NoKey::null("json")));
+        assert_eq!(found(r#"{"a": ""}"#, "/a"), Err(KeyFailure::empty("json")));
+        assert_eq!(found(r#"{"a": null}"#, "/a"), Err(KeyFailure::null("json")));
         assert_eq!(found(r#"{"\u0061": "\u00e9"}"#, "/a").unwrap(), "é");
     }
 
-    /// Each of these is another value than all others.
+    /// Checks values that all differ from one another.
     #[test]
     fn different_values_are_different_parts() {
         let values = [
@@ -143,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_or_could_be_read_in_two_ways_is_refused() {
+    fn invalid_or_ambiguous_json_is_refused() {
         let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         let unequal = format!("{}1", "[".repeat(1_000_000));
         for body in [
@@ -169,10 +171,10 @@ mod tests {
             &unequal,
         ] {
             let start = &body[..body.len().min(40)];
-            assert_eq!(digested(body), Err(NoKey::BodyInvalid), "{start}");
-            assert_eq!(found(body, "/a"), Err(NoKey::BodyInvalid), "{start}");
+            assert_eq!(digested(body), Err(KeyFailure::BodyInvalid), "{start}");
+            assert_eq!(found(body, "/a"), Err(KeyFailure::BodyInvalid), "{start}");
         }
-        assert_eq!(text(digest(b"\"\xFF\"")), Err(NoKey::BodyInvalid));
+        assert_eq!(text(digest(b"\"\xFF\"")), Err(KeyFailure::BodyInvalid));
         assert!(digested(&deep(64)).is_ok());
     }
 }

@@ -1,7 +1,8 @@
-//! Numbers of any size and precision, each in one spelling.
+//! Canonical spellings of numbers of any size and precision.
 
-/// As digits that neither begin nor end with a zero, and an exponent: `1500` is `15e2`. `None` if the
-/// exponent is too large to be meant.
+/// Returns the canonical spelling of a number, or `None` if its exponent is too large.
+///
+/// It has significant digits without zeros at either end, and an exponent if the number is long.
 pub(super) fn canonical(written: &str) -> Option<String> {
     let (sign, written) = match written.strip_prefix('-') {
         Some(written) => ("-", written),
@@ -20,7 +21,7 @@ pub(super) fn canonical(written: &str) -> Option<String> {
         exponent + i64::try_from(zeros_behind).ok()? - i64::try_from(fraction.len()).ok()?;
     Some(match exponent {
         0 => format!("{sign}{significant}"),
-        // As people write them, where that is not long.
+        // Short numbers have no exponent.
         1..=20 => format!(
             "{sign}{significant}{}",
             "0".repeat(usize::try_from(exponent).ok()?)

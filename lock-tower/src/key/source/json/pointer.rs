@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::tree::Json;
 
-/// A place in a document, such as `/order/sku`.
+/// A pointer to a value in a document, such as `/order/sku`.
 #[derive(Clone, Debug)]
 pub(crate) struct Pointer {
     written: String,
@@ -12,7 +12,7 @@ pub(crate) struct Pointer {
 }
 
 impl Pointer {
-    /// `None` if it is none.
+    /// Parses a pointer, and returns `None` if it is malformed.
     pub(crate) fn parse(written: &str) -> Option<Self> {
         let steps = written.strip_prefix('/')?.split('/').map(unescaped);
         Some(Self {
@@ -38,7 +38,7 @@ impl fmt::Display for Pointer {
     }
 }
 
-/// `~1` is a slash and `~0` a tilde.
+/// Replaces `~1` by a slash and `~0` by a tilde.
 fn unescaped(step: &str) -> Option<String> {
     let mut pieces = step.split('~');
     let mut text = pieces.next()?.to_owned();
@@ -54,7 +54,7 @@ fn unescaped(step: &str) -> Option<String> {
     Some(text)
 }
 
-/// One spelling only: no sign, no zeros before it.
+/// Parses an index without a sign and without leading zeros.
 fn index(step: &str) -> Option<usize> {
     let plain = step == "0" || !step.starts_with(['0', '+']);
     step.parse().ok().filter(|_| plain)

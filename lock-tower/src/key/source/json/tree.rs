@@ -1,7 +1,8 @@
-//! A document as a tree, without the loss of a digit, and refused where it says one thing twice.
+//! Parses a document into a tree that keeps every digit of its numbers.
 //!
-//! serde_json's own tree takes the last of two members of one name, and floating point numbers. It
-//! judges here what is JSON and what its strings say; the tree is ours.
+//! The tree of serde_json would keep only the last of two members with one name, and would round
+//! numbers. serde_json therefore only validates the document and decodes its strings. A document with
+//! two members of one name is refused, because the handler might use either of them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,32 +11,32 @@ use std::fmt;
 use serde_json::value::RawValue;
 
 use super::number;
-use crate::key::NoKey;
+use crate::key::KeyFailure;
 
-/// How many lists and objects may stand inside one another.
+/// The deepest nesting of lists and objects.
 const DEEPEST: usize = 64;
 
 #[derive(Debug)]
 pub(super) enum Json<'a> {
     Null,
     Bool(bool),
-    /// In its one spelling.
+    /// The number in its canonical spelling.
     Number(String),
     Text(Cow<'a, str>),
     List(Vec<Json<'a>>),
     Object(BTreeMap<Cow<'a, str>, Json<'a>>),
 }
 
-/// The document that a body is.
-pub(super) fn parse(body: &[u8]) -> Result<Json<'_>, NoKey> {
-    let document: &RawValue = serde_json::from_slice(body).map_err(|_| NoKey::BodyInvalid)?;
+/// Parses a body.
+pub(super) fn parse(body: &[u8]) -> Result<Json<'_>, KeyFailure> {
+    let document: &RawValue = serde_json::from_slice(body).map_err(|_| KeyFailure::BodyInvalid)?;
     let mut reader = Reader {
         rest: document.get(),
     };
-    reader.value(0).ok_or(NoKey::BodyInvalid)
+    reader.value(0).ok_or(KeyFailure::BodyInvalid)
 }
 
-/// The one text of a document: no white space, members in the order of their names.
+/// Writes the canonical text of a document, without white space and with sorted members.
 impl fmt::Display for Json<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -67,7 +68,7 @@ fn quoted(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_str(&serde_json::to_string(text).map_err(|_| fmt::Error)?)
 }
 
-/// Reads what is known to be JSON. `None`: it is too deep, or says something twice.
+/// Reads valid JSON. `None` means that it is too deep or has a duplicate member.
 struct Reader<'a> {
     rest: &'a str,
 }
@@ -102,7 +103,7 @@ impl<'a> Reader<'a> {
         self.take(1)?;
         while self.peek()? != b'}' {
             let name = self.text()?;
-            // The colon.
+            // This is the colon.
             self.peek()?;
             self.take(1)?;
             let value = self.value(depth)?;
@@ -149,7 +150,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The first byte of what comes next.
+    /// Returns the next byte after white space.
     fn peek(&mut self) -> Option<u8> {
         self.rest = self.rest.trim_ascii_start();
         self.rest.bytes().next()

@@ -1,0 +1,207 @@
+//! The handler's view of its request's lock.
+
+use std::fmt;
+use std::future::{Future, pending};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use http::Extensions;
+use lock_core::{Error, FencingToken};
+
+use super::SharedLock;
+
+/// The lock of a request, as its handler sees it.
+///
+/// The layer puts it into the extensions of the request. With the feature `axum` it is also an
+/// extractor.
+///
+/// The handler runs on when the lock is lost, because only the handler knows whether that matters.
+/// Most handlers need only the [fencing token](Self::fencing_token), which the database that they
+/// write to checks.
+///
+/// The handler runs *inside* its lock. A `#[distributed_lock]` function, or a
+/// [`run`](lock_core::LockRequest::run), that asks the same manager for the same key enters that lock
+/// instead of waiting for its own request. A task that the handler spawns is not inside, and neither
+/// is the body of its response.
+///
+/// # Requests without a lock
+///
+/// | request | context | as the extractor `Option<LockContext>` |
+/// | --- | --- | --- |
+/// | locked | [`is_locked`](Self::is_locked) | `Some` |
+/// | passed without a lock: a duplicate in [shadow mode](crate::LockLayer::shadow), [`MissingKey::Pass`](crate::MissingKey::Pass), [`Outage::Pass`](crate::Outage::Pass) | not `is_locked`: it has no fencing token, and nothing to lose or release | `None` |
+/// | of another [method](crate::LockLayer::methods), or outside of the layer | none; the extractor `LockContext` answers 500 | `None` |
+///
+/// A handler that must not run without a fencing token returns an error if
+/// [`fencing_token`](Self::fencing_token) is `None`.
+///
+/// Behind two layers with different keys, the context is that of the inner layer, and the handler
+/// runs inside both locks.
+///
+/// A context that is kept after its request does not hold the lock.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use http::{Request, Response};
+/// use lock_tower::LockContext;
+///
+/// async fn pay<B>(request: Request<B>) -> Response<String> {
+///     let lock = request.extensions().get::<LockContext>().expect("behind the lock layer");
+///     let fence = lock.fencing_token().map(i64::from); // … SET fence = $1 WHERE fence <= $1
+///     if lock.is_lost() { /* another request may run: stop before the next effect */ }
+///     lock.cool_down(Duration::from_secs(60)); // from here on, however the request ends
+///     # let _ = fence;
+///     Response::new("paid".into())
+/// }
+/// # let _ = pay::<String>;
+/// ```
+#[derive(Clone)]
+pub struct LockContext {
+    /// `None` if the layer let the request pass without a lock.
+    lock: Option<Arc<SharedLock>>,
+    /// The lock of the next outer lock layer, if there is one.
+    outer: Option<Arc<SharedLock>>,
+}
+
+impl LockContext {
+    pub(crate) fn locked(lock: Arc<SharedLock>) -> Self {
+        Self {
+            lock: Some(lock),
+            outer: None,
+        }
+    }
+
+    /// Makes the context of a request that its layer lets pass without a lock.
+    pub(crate) fn unlocked(extensions: &Extensions) -> Self {
+        Self {
+            lock: None,
+            outer: Self::innermost_lock(extensions).cloned(),
+        }
+    }
+
+    /// Returns the innermost lock that the request already has.
+    pub(crate) fn innermost_lock(extensions: &Extensions) -> Option<&Arc<SharedLock>> {
+        let context: &Self = extensions.get()?;
+        context.lock.as_ref().or(context.outer.as_ref())
+    }
+
+    /// Returns whether the layer acquired the lock for this request.
+    ///
+    /// It is `false` if the layer let the request pass without a lock. It stays `true` after the lock
+    /// was lost or released.
+    #[must_use]
+    pub fn is_locked(&self) -> bool {
+        self.lock.is_some()
+    }
+
+    /// Returns the number that a resource can check; each grant of the key has a higher one.
+    ///
+    /// It is `None` if the request [has no lock](Self::is_locked).
+    #[must_use]
+    pub fn fencing_token(&self) -> Option<FencingToken> {
+        Some(self.lock.as_ref()?.handle.fencing_token())
+    }
+
+    /// Returns whether the lock is held at this very moment.
+    ///
+    /// It is `false` without a lock and after the release.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.lock
+            .as_ref()
+            .is_some_and(|lock| lock.handle.is_valid())
+    }
+
+    /// Returns whether the lock was acquired and is lost, so that another request may hold it.
+    ///
+    /// A long handler checks this before its next effect. It is `false` without a lock and after the
+    /// release.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        let lost = pin!(self.lost());
+        lost.poll(&mut Context::from_waker(Waker::noop()))
+            .is_ready()
+    }
+
+    /// Returns how long the lock stays valid if it is not renewed again.
+    ///
+    /// It is zero without a lock, and after the lock was lost or released.
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        self.lock
+            .as_ref()
+            .map_or(Duration::ZERO, |lock| lock.handle.remaining())
+    }
+
+    /// Resolves when the lock is lost.
+    ///
+    /// It never resolves if the lock is released first, or if there is none.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing.
+    pub async fn lost(&self) {
+        match &self.lock {
+            Some(lock) => lock.handle.lost().await,
+            None => pending().await,
+        }
+    }
+
+    /// Keeps the key taken for `cooldown` after the request, in place of the layer's cooldown.
+    ///
+    /// It counts however the request ends: with an error, with a panic, or after a disconnect. The
+    /// longest cooldown is one day. A cooldown above the manager's
+    /// [`max_ttl`](lock_core::ManagerBuilder::max_ttl) is shortened to it, with a warning in the log.
+    ///
+    /// The last call counts. A call without a lock, or after the release, has no effect.
+    pub fn cool_down(&self, cooldown: Duration) {
+        if let Some(lock) = &self.lock {
+            lock.request_cooldown(cooldown);
+        }
+    }
+
+    /// Releases the key without a cooldown when the request ends, whatever its response.
+    ///
+    /// The client may then retry at once. The last call of this method and of
+    /// [`cool_down`](Self::cool_down) counts. A call without a lock, or after the release, has no
+    /// effect.
+    pub fn skip_cooldown(&self) {
+        self.cool_down(Duration::ZERO);
+    }
+
+    /// Releases the lock now, while the handler runs on without it.
+    ///
+    /// Call it after the part of the handler that must not run twice. A cooldown that
+    /// [`cool_down`](Self::cool_down) requested counts. The layer's own cooldown does not, because it
+    /// depends on the response.
+    ///
+    /// A second call returns `Ok` and does nothing, as does a call without a lock or after the end of
+    /// the request.
+    ///
+    /// # Errors
+    ///
+    /// The errors are those of [`LockGuard::release`](lock_core::LockGuard::release): the lock was
+    /// lost before, or the store did not answer and the release goes on in the background. In both
+    /// cases this request no longer holds the lock.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing, because the release goes on in the background.
+    pub async fn release_now(&self) -> Result<(), Error> {
+        match &self.lock {
+            Some(lock) => lock.release().await,
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for LockContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lock = self.lock.as_ref().map(|lock| &lock.handle);
+        f.debug_struct("LockContext").field("lock", &lock).finish()
+    }
+}

@@ -1,0 +1,20 @@
+//! The lock of one request: its acquisition, its owner, its cooldown, and the handler's view of it.
+
+mod acquiring;
+mod context;
+mod cooldown;
+#[cfg(feature = "axum")]
+mod extract;
+mod request_lock;
+
+use std::future::Future;
+use std::pin::Pin;
+
+pub(crate) use acquiring::{Acquiring, GrantedLocks, acquire_both};
+pub use context::LockContext;
+pub(crate) use cooldown::{CooldownRule, is_grpc_error};
+#[cfg(feature = "axum")]
+pub use extract::NotLocked;
+pub(crate) use request_lock::{RequestLock, SharedLock};
+
+pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;

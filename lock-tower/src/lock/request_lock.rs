@@ -1,0 +1,198 @@
+//! Owns the lock of one request from its grant to its release.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use http::Request;
+use lock_core::__private::{HeldLong, is_lock_of, on_held_long, release_within};
+use lock_core::{Error, LockGuard, LockHandle, LockKey, LockManager};
+
+use super::GrantedLocks;
+use crate::telemetry::{Endpoint, LongHolds, Telemetry, Ticket};
+
+/// Owns the lock of a request, and releases it when it is dropped.
+///
+/// Values that the handler keeps share the lock's state, but cannot hold the lock longer.
+pub(crate) struct RequestLock {
+    shared: Arc<SharedLock>,
+    /// Counts the request until the lock is released and the handler has ended.
+    _ticket: Ticket,
+}
+
+/// The state that the owner, the handler's [`LockContext`](super::LockContext) and the request's future share.
+pub(crate) struct SharedLock {
+    /// The handle of the store's lock, or of the fallback's if the store did not answer.
+    pub(crate) handle: LockHandle,
+    telemetry: Telemetry,
+    long_holds: Arc<LongHolds>,
+    endpoint: Endpoint,
+    /// The lock of the next outer lock layer, if there is one.
+    outer: Option<Arc<SharedLock>>,
+    state: Mutex<LockState>,
+}
+
+struct LockState {
+    /// `None` once the locks are released.
+    locks: Option<GrantedLocks>,
+    /// The cooldown by the layer's rule, once there is a response.
+    by_rule: Option<Duration>,
+    /// The cooldown that the handler or a disconnect requested, which overrides the rule.
+    requested: Option<Duration>,
+}
+
+impl RequestLock {
+    pub(crate) fn new<B>(
+        locks: GrantedLocks,
+        telemetry: Telemetry,
+        long_holds: &Arc<LongHolds>,
+        ticket: Ticket,
+        request: &Request<B>,
+        outer: Option<Arc<SharedLock>>,
+    ) -> Self {
+        let fallback = locks.fallback.as_ref().map(LockGuard::handle);
+        let shared = Arc::new(SharedLock {
+            handle: locks.guard.handle(),
+            telemetry,
+            long_holds: Arc::clone(long_holds),
+            endpoint: Endpoint::of(request),
+            outer,
+            state: Mutex::new(LockState {
+                locks: Some(locks),
+                by_rule: None,
+                requested: None,
+            }),
+        });
+        on_held_long(&shared.handle, Arc::downgrade(&shared) as _);
+        if let Some(fallback) = fallback {
+            // Both locks belong to one request, and one report is enough.
+            on_held_long(&fallback, Weak::<SharedLock>::new() as _);
+        }
+        Self {
+            shared,
+            _ticket: ticket,
+        }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<SharedLock> {
+        &self.shared
+    }
+
+    /// Sets the cooldown by the layer's rule, once there is a response.
+    pub(crate) fn set_rule_cooldown(&self, cooldown: Duration) {
+        self.shared.state().by_rule = Some(cooldown);
+    }
+
+    /// Removes the rule's cooldown, because the response failed while it was sent.
+    pub(crate) fn fail(&self) {
+        self.shared.state().by_rule = None;
+    }
+
+    /// Releases the lock, and waits at most `timeout` for the store to confirm it.
+    ///
+    /// The handler has ended, so a failed release does not change its response. If the future is
+    /// dropped early, the release goes on in the background.
+    pub(crate) async fn release(self, timeout: Duration) {
+        let outcome = match self.shared.release_within(timeout).await {
+            Some(Ok(())) => "released",
+            Some(Err(error)) => error.code(),
+            None => "background",
+        };
+        self.shared.telemetry.released(outcome);
+    }
+}
+
+impl Drop for RequestLock {
+    fn drop(&mut self) {
+        // The guards release in the background, with the cooldown that counts at this moment.
+        if let Some(locks) = self.shared.take() {
+            drop(locks);
+            self.shared.telemetry.released("background");
+        }
+    }
+}
+
+impl SharedLock {
+    /// Returns whether this lock or an outer one is that of `key`, and is held.
+    ///
+    /// A request that acquired it again inside would wait for itself.
+    pub(crate) fn holds(&self, manager: &LockManager, key: &LockKey) -> bool {
+        std::iter::successors(Some(self), |shared| shared.outer.as_deref())
+            .any(|shared| is_lock_of(&shared.handle, manager, key) && shared.handle.is_valid())
+    }
+
+    /// Releases the lock, unless it is released already.
+    pub(crate) async fn release(&self) -> Result<(), Error> {
+        let Some(GrantedLocks {
+            guard, fallback, ..
+        }) = self.take()
+        else {
+            return Ok(());
+        };
+        let released = guard.release().await;
+        release_fallback(fallback).await;
+        released
+    }
+
+    /// Releases the lock, and returns `None` if the store does not confirm it within `timeout`.
+    ///
+    /// The release then goes on in the background.
+    async fn release_within(&self, timeout: Duration) -> Option<Result<(), Error>> {
+        let Some(GrantedLocks {
+            guard, fallback, ..
+        }) = self.take()
+        else {
+            return Some(Ok(()));
+        };
+        let released = release_within(guard, timeout).await;
+        release_fallback(fallback).await;
+        released
+    }
+
+    /// Requests a cooldown in place of that of the layer's rule.
+    pub(crate) fn request_cooldown(&self, cooldown: Duration) {
+        self.state().requested = Some(cooldown);
+    }
+
+    /// Requests at least this cooldown, unless the response is already there.
+    ///
+    /// With the response the outcome of the request is known, and the rule's cooldown counts.
+    pub(crate) fn request_cooldown_at_least(&self, cooldown: Duration) {
+        let mut state = self.state();
+        if state.by_rule.is_none() {
+            state.requested = state.requested.max(Some(cooldown));
+        }
+    }
+
+    /// Takes the guards after it has told them their cooldown, which a dropped guard also obeys.
+    fn take(&self) -> Option<GrantedLocks> {
+        let mut state = self.state();
+        let cooldown = state.requested.or(state.by_rule).unwrap_or_default();
+        let locks = state.locks.take()?;
+        drop(state);
+        self.telemetry.held(self.handle.held_for());
+        locks.guard.cooldown(cooldown);
+        if let Some(fallback) = &locks.fallback {
+            fallback.cooldown(cooldown);
+        }
+        Some(locks)
+    }
+
+    fn state(&self) -> MutexGuard<'_, LockState> {
+        // Every statement leaves the state consistent, so a panic while it is locked does no harm.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl HeldLong for SharedLock {
+    fn held_long(&self, held_for: Duration) {
+        self.long_holds
+            .report(self.telemetry, &self.endpoint, held_for);
+    }
+}
+
+/// Releases the fallback's lock. Only the store's release is reported.
+async fn release_fallback(fallback: Option<LockGuard>) {
+    if let Some(fallback) = fallback {
+        let _ = Box::pin(fallback.release()).await;
+    }
+}

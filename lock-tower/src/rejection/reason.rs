@@ -1,0 +1,101 @@
+//! Makes a refusal from the error that caused it.
+
+use std::time::Duration;
+
+use lock_core::{Error, ErrorKind};
+
+use super::{Rejection, RejectionKind};
+use crate::key::KeyFailure;
+
+/// The hint for a client that may retry, where the time of success is unknown.
+const RETRY: Duration = Duration::from_secs(1);
+
+impl From<&Error> for Rejection {
+    fn from(error: &Error) -> Self {
+        let kind = match error.kind() {
+            ErrorKind::Busy if error.is_cooling_down() => RejectionKind::CoolingDown,
+            ErrorKind::Busy => RejectionKind::InFlight,
+            ErrorKind::Unavailable => RejectionKind::Unavailable,
+            ErrorKind::Misconfigured => RejectionKind::Misconfigured,
+            // A lock cannot be lost before it is granted, and a future kind must not become a 409.
+            _ => RejectionKind::Invalid,
+        };
+        if matches!(kind, RejectionKind::Misconfigured | RejectionKind::Invalid) {
+            tracing::error!(code = error.code(), %error, "no request can acquire its lock");
+        }
+        // A client of another library may set a cooldown without an end.
+        let can_retry = matches!(
+            kind,
+            RejectionKind::Unavailable | RejectionKind::CoolingDown
+        );
+        Self {
+            retry_after: error.retry_after().or(can_retry.then_some(RETRY)),
+            ..Self::new(kind)
+        }
+    }
+}
+
+impl From<KeyFailure> for Rejection {
+    fn from(failure: KeyFailure) -> Self {
+        let (kind, source) = match failure {
+            KeyFailure::Missing { part, .. } => (RejectionKind::KeyMissing, part),
+            KeyFailure::Ambiguous(part) => (RejectionKind::KeyAmbiguous, Some(part)),
+            KeyFailure::Invalid(part) => (RejectionKind::KeyInvalid, part),
+            KeyFailure::Unavailable => (RejectionKind::KeyUnavailable, None),
+            KeyFailure::BodyTooLarge => (RejectionKind::BodyTooLarge, None),
+            KeyFailure::BodyTimeout => (RejectionKind::BodyTimeout, None),
+            KeyFailure::BodyIncomplete => (RejectionKind::BodyIncomplete, None),
+            KeyFailure::BodyInvalid => (RejectionKind::BodyInvalid, None),
+            KeyFailure::BodyNotRead => {
+                tracing::error!(
+                    "a key extractor reads the body of the request, but its layer does not: declare \
+                     `type Reads = WithBody` and use `LockLayer::body_extractor`"
+                );
+                (RejectionKind::Invalid, None)
+            }
+        };
+        Self {
+            source,
+            retry_after: (kind == RejectionKind::KeyUnavailable).then_some(RETRY),
+            ..Self::new(kind)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_problem_is_json_and_says_its_code_and_status() {
+        for (failure, status) in [
+            (KeyFailure::missing(Some("header.x-user-id")), 400),
+            (KeyFailure::missing(Some("json./a\"b\\c\n")), 400),
+            (KeyFailure::missing(None), 400),
+            (KeyFailure::Ambiguous("cookie.session".into()), 400),
+            (KeyFailure::Invalid(None), 400),
+            (KeyFailure::Unavailable, 503),
+            (KeyFailure::BodyNotRead, 500),
+            (KeyFailure::BodyTooLarge, 413),
+            (KeyFailure::BodyTimeout, 408),
+            (KeyFailure::BodyIncomplete, 400),
+            (KeyFailure::BodyInvalid, 400),
+        ] {
+            let rejection = Rejection::from(failure);
+            let problem: serde_json::Value =
+                serde_json::from_str(rejection.problem().body()).unwrap();
+            assert_eq!(problem["code"], rejection.code());
+            assert_eq!(problem["status"], status);
+            assert_eq!(rejection.status(), status);
+            assert_eq!(problem["type"], rejection.type_uri());
+            let title = problem["title"].as_str().unwrap();
+            assert!(title.split(' ').count() <= 5, "{title}");
+            let detail = problem["detail"].as_str().unwrap();
+            assert!(detail.ends_with('.') && !detail.contains("  "), "{detail}");
+            let source = rejection.source().map(str::to_owned);
+            assert_eq!(problem["source"].as_str().map(str::to_owned), source);
+            let retry = problem["retry_after_ms"].as_u64();
+            assert_eq!(retry, rejection.retry_after_millis());
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The body of a response, which is the inner service's or that of a refusal.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
+
+use super::body_lock::BodyLock;
+use crate::lock::is_grpc_error;
+
+pin_project! {
+    /// The body of a response of [`LockService`](crate::LockService).
+    ///
+    /// It is the unchanged body of the inner service, or that of a refusal. With
+    /// [`ReleaseAt::BodyEnd`](crate::ReleaseAt::BodyEnd) it holds the lock of its request.
+    ///
+    /// It implements [`Body`] for every inner body whose data can be made from [`Bytes`]. The
+    /// bodies of axum, tonic and hyper consist of `Bytes`.
+    pub struct ResponseBody<B> {
+        #[pin]
+        kind: ResponseBodyKind<B>,
+    }
+}
+
+pin_project! {
+    #[project = ResponseBodyProjection]
+    enum ResponseBodyKind<B> {
+        // The body stands before its lock, so that it is dropped first.
+        Inner { #[pin] body: B, lock: Option<Box<BodyLock>> },
+        Refusal { text: Option<Bytes> },
+    }
+}
+
+impl<B> ResponseBody<B> {
+    pub(crate) fn inner(body: B, lock: Option<BodyLock>) -> Self {
+        let lock = lock.map(Box::new);
+        Self {
+            kind: ResponseBodyKind::Inner { body, lock },
+        }
+    }
+
+    pub(crate) fn refusal(text: Bytes) -> Self {
+        let text = (!text.is_empty()).then_some(text);
+        Self {
+            kind: ResponseBodyKind::Refusal { text },
+        }
+    }
+}
+
+/// Makes an empty body, which outer layers need that respond by themselves.
+impl<B: Default> Default for ResponseBody<B> {
+    fn default() -> Self {
+        Self::inner(B::default(), None)
+    }
+}
+
+impl<B> Body for ResponseBody<B>
+where
+    B: Body,
+    B::Data: From<Bytes>,
+{
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        let (mut body, lock) = match self.project().kind.project() {
+            ResponseBodyProjection::Inner { body, lock } => (body, lock),
+            ResponseBodyProjection::Refusal { text } => {
+                return Poll::Ready(text.take().map(|text| Ok(Frame::data(text.into()))));
+            }
+        };
+        let Some(held) = lock else {
+            return body.poll_frame(context);
+        };
+        if !held.is_releasing() {
+            match ready!(held.poll_body(|| body.as_mut().poll_frame(context))) {
+                Some(Ok(frame)) => {
+                    if frame.trailers_ref().is_some_and(is_grpc_error) {
+                        held.fail();
+                    }
+                    // A server does not poll again when it knows that this was the last frame.
+                    if body.is_end_stream() {
+                        *lock = None;
+                    }
+                    return Poll::Ready(Some(Ok(frame)));
+                }
+                Some(Err(error)) => {
+                    held.fail();
+                    *lock = None;
+                    return Poll::Ready(Some(Err(error)));
+                }
+                None => {}
+            }
+        }
+        ready!(held.poll_release(context));
+        *lock = None;
+        Poll::Ready(None)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.kind {
+            ResponseBodyKind::Inner { body, .. } => body.is_end_stream(),
+            ResponseBodyKind::Refusal { text } => text.is_none(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.kind {
+            ResponseBodyKind::Inner { body, .. } => body.size_hint(),
+            ResponseBodyKind::Refusal { text } => {
+                SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64))
+            }
+        }
+    }
+}
+
+impl<B: fmt::Debug> fmt::Debug for ResponseBody<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("ResponseBody");
+        match &self.kind {
+            ResponseBodyKind::Inner { body, lock } => debug
+                .field("inner", body)
+                .field("holds_lock", &lock.is_some()),
+            ResponseBodyKind::Refusal { text } => debug.field("refusal", text),
+        };
+        debug.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::{BodyExt, Full};
+
+    #[tokio::test]
+    async fn a_refusal_knows_its_length_and_ends() {
+        let body = ResponseBody::<Full<Bytes>>::refusal("no".into());
+        assert_eq!(body.size_hint().exact(), Some(2));
+        assert!(!body.is_end_stream());
+        assert_eq!(body.collect().await.unwrap().to_bytes(), "no");
+        assert!(ResponseBody::<Full<Bytes>>::refusal(Bytes::new()).is_end_stream());
+    }
+
+    #[tokio::test]
+    async fn an_inner_body_is_what_it_was() {
+        let body = ResponseBody::inner(Full::new(Bytes::from_static(b"inner")), None);
+        assert_eq!(body.size_hint().exact(), Some(5));
+        assert_eq!(body.collect().await.unwrap().to_bytes(), "inner");
+        let empty = ResponseBody::inner(Full::<Bytes>::default(), None);
+        assert!(empty.is_end_stream());
+    }
+}

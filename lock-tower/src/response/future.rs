@@ -1,0 +1,330 @@
+//! The future of one request, from its key to its response.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use lock_core::LockKey;
+use pin_project_lite::pin_project;
+use tokio::runtime::Handle;
+use tower_service::Service;
+
+use super::body::ResponseBody;
+use super::body_lock::BodyLock;
+use super::handler::{Handled, PendingCall};
+use crate::key::{KeyFailure, KeyFuture};
+use crate::lock::{Acquiring, BoxFuture, GrantedLocks, LockContext, RequestLock, SharedLock};
+use crate::options::Disconnect;
+use crate::policy::Policy;
+use crate::probe::Probing;
+use crate::rejection::Rejection;
+use crate::telemetry::Stopwatch;
+
+pin_project! {
+    /// The future of [`LockService`](crate::LockService).
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped before the lock is granted, the handler does not run and no key
+    /// stays behind. If it is dropped later,
+    /// [`LockLayer::on_disconnect`](crate::LockLayer::on_disconnect) decides what happens to the
+    /// handler and its lock. By default the handler runs on in a task of its own, and the lock is
+    /// released when the handler has ended.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct ResponseFuture<S, B>
+    where
+        S: Service<Request<B>>,
+    {
+        #[pin]
+        state: FutureState<S, B>,
+    }
+
+    impl<S, B> PinnedDrop for ResponseFuture<S, B>
+    where
+        S: Service<Request<B>>,
+    {
+        fn drop(this: Pin<&mut Self>) {
+            if let FutureProjection::Handling { running } = this.project().state.project()
+                && let Some(running) = running.take()
+            {
+                running.disconnect();
+            }
+        }
+    }
+}
+
+pin_project! {
+    #[project = FutureProjection]
+    enum FutureState<S, B>
+    where
+        S: Service<Request<B>>,
+    {
+        /// The key is being made.
+        MakingKey { making: KeyFuture<B>, ready: Option<ReadyService<S>> },
+        /// The request runs without a lock.
+        Passing { future: Pin<Box<S::Future>> },
+        Refused { response: Option<Box<Response<Bytes>>> },
+        Acquiring { acquiring: Acquiring, waited: Stopwatch, call: Option<PendingCall<S, B>> },
+        Handling { running: Option<RunningHandler<S::Response, S::Error>> },
+        Done,
+    }
+}
+
+/// The handler, while its request lives.
+struct RunningHandler<T, E> {
+    handler: BoxFuture<Handled<T, E>>,
+    /// The runtime on which the handler runs on if the request is dropped.
+    runtime: Option<Handle>,
+    /// Spawns the handler. It is set where the types are known to be `Send`.
+    spawn: fn(&Handle, BoxFuture<Handled<T, E>>),
+    /// The handler is being polled. If it is dropped meanwhile, it has panicked.
+    polled: bool,
+    lock: Arc<SharedLock>,
+    policy: Arc<Policy>,
+}
+
+impl<S, B> ResponseFuture<S, B>
+where
+    S: Service<Request<B>>,
+{
+    pub(crate) fn making_key(making: KeyFuture<B>, ready: ReadyService<S>) -> Self {
+        let ready = Some(ready);
+        Self {
+            state: FutureState::MakingKey { making, ready },
+        }
+    }
+
+    pub(crate) fn passing(future: S::Future) -> Self {
+        let future = Box::pin(future);
+        Self {
+            state: FutureState::Passing { future },
+        }
+    }
+
+    /// Continues where the key was made, or could not be made.
+    pub(crate) fn with_key(
+        ready: ReadyService<S>,
+        request: Request<B>,
+        key: Result<LockKey, KeyFailure>,
+    ) -> Self {
+        Self {
+            state: FutureState::with_key(ready, request, key),
+        }
+    }
+
+    pub(crate) fn refused(response: Response<Bytes>) -> Self {
+        let response = Some(Box::new(response));
+        Self {
+            state: FutureState::Refused { response },
+        }
+    }
+}
+
+impl<S, B, R> Future for ResponseFuture<S, B>
+where
+    S: Service<Request<B>, Response = Response<R>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+    B: Send + 'static,
+    R: Send + 'static,
+{
+    type Output = Result<Response<ResponseBody<R>>, S::Error>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        loop {
+            let next = match this.state.as_mut().project() {
+                FutureProjection::MakingKey { making, ready } => {
+                    let (request, key) = ready!(making.as_mut().poll(context));
+                    let ready = ready.take().expect("a key is made once");
+                    FutureState::with_key(ready, request, key)
+                }
+                FutureProjection::Passing { future } => {
+                    let result = ready!(future.as_mut().poll(context));
+                    return Poll::Ready(result.map(untouched));
+                }
+                FutureProjection::Refused { response } => {
+                    let response = response.take().expect(POLLED_AGAIN);
+                    return Poll::Ready(Ok(response.map(ResponseBody::refusal)));
+                }
+                FutureProjection::Acquiring {
+                    acquiring,
+                    waited,
+                    call,
+                } => {
+                    let span = &call.as_ref().expect(GRANTED_ONCE).span;
+                    let acquired = span.in_scope(|| Pin::new(acquiring).poll(context));
+                    let acquired = ready!(acquired);
+                    let call = call.take().expect(GRANTED_ONCE);
+                    match acquired {
+                        Ok(locks) => {
+                            call.policy.telemetry.granted(locks.fell_back, *waited);
+                            let running = Some(call.run(locks));
+                            FutureState::Handling { running }
+                        }
+                        Err(error) => call.without_lock(Rejection::from(&error)),
+                    }
+                }
+                FutureProjection::Handling { running } => {
+                    let handling = running.as_mut().expect(POLLED_AGAIN);
+                    handling.polled = true;
+                    let polled = handling.handler.as_mut().poll(context);
+                    handling.polled = false;
+                    let Handled { result, lock } = ready!(polled);
+                    let release_timeout = handling.policy.release_timeout;
+                    // A drop after the response is no disconnect.
+                    *running = None;
+                    this.state.set(FutureState::Done);
+                    return Poll::Ready(result.map(|response| {
+                        let lock = lock.map(|lock| BodyLock::new(lock, release_timeout));
+                        response.map(|body| ResponseBody::inner(body, lock))
+                    }));
+                }
+                FutureProjection::Done => panic!("{POLLED_AGAIN}"),
+            };
+            this.state.set(next);
+        }
+    }
+}
+
+const POLLED_AGAIN: &str = "`ResponseFuture` was polled after its completion";
+const GRANTED_ONCE: &str = "the lock is granted once";
+
+/// The service that was polled ready, and the policy of its layer.
+pub(crate) struct ReadyService<S> {
+    pub(crate) inner: S,
+    pub(crate) policy: Arc<Policy>,
+}
+
+impl<S, B> FutureState<S, B>
+where
+    S: Service<Request<B>>,
+{
+    fn with_key(
+        ready: ReadyService<S>,
+        request: Request<B>,
+        key: Result<LockKey, KeyFailure>,
+    ) -> Self {
+        let ReadyService { inner, policy } = ready;
+        let (parts, body) = request.into_parts();
+        if let Some(probing) = parts.extensions.get::<Probing>() {
+            let response = Some(Box::new(probing.answer(&policy, &parts, key)));
+            return Self::Refused { response };
+        }
+        policy.check_placement(&parts, &key);
+        let acquiring = match (policy.invalid_settings(), key) {
+            (Some(error), _) => Err(Rejection::from(error)),
+            (None, Ok(key)) if policy.held_by_outer_layer(&parts, &key) => {
+                Err(policy.telemetry.held_by_outer_layer())
+            }
+            (None, Ok(key)) => Ok(policy.acquire(key)),
+            (None, Err(failure)) => Err(Rejection::from(failure)),
+        };
+        let call = PendingCall {
+            span: policy.span(),
+            policy,
+            inner,
+            request: Request::from_parts(parts, body),
+        };
+        match acquiring {
+            Ok(acquiring) => Self::Acquiring {
+                acquiring,
+                waited: Stopwatch::start(),
+                call: Some(call),
+            },
+            Err(rejection) => call.without_lock(rejection),
+        }
+    }
+}
+
+impl<S, B> PendingCall<S, B>
+where
+    S: Service<Request<B>>,
+{
+    /// Refuses the request, or runs it without a lock if the policy permits that.
+    fn without_lock(mut self, rejection: Rejection) -> FutureState<S, B> {
+        let (mut parts, body) = self.request.into_parts();
+        if let Some(response) = self.policy.refuse_or_pass(rejection, &parts) {
+            let response = Some(Box::new(response));
+            return FutureState::Refused { response };
+        }
+        let context = LockContext::unlocked(&parts.extensions);
+        parts.extensions.insert(context);
+        let future = Box::pin(self.inner.call(Request::from_parts(parts, body)));
+        FutureState::Passing { future }
+    }
+}
+
+impl<S, B, R> PendingCall<S, B>
+where
+    S: Service<Request<B>, Response = Response<R>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+    B: Send + 'static,
+    R: Send + 'static,
+{
+    /// Starts the handler, which owns the request's locks from here on.
+    fn run(self, locks: GrantedLocks) -> RunningHandler<Response<R>, S::Error> {
+        let policy = Arc::clone(&self.policy);
+        let lock = RequestLock::new(
+            locks,
+            policy.telemetry,
+            &policy.long_holds,
+            policy.in_flight.enter(policy.telemetry),
+            &self.request,
+            LockContext::innermost_lock(self.request.extensions()).cloned(),
+        );
+        RunningHandler {
+            lock: Arc::clone(lock.shared()),
+            handler: self.start(lock),
+            runtime: Handle::try_current().ok(),
+            spawn: |runtime, handler| drop(runtime.spawn(handler)),
+            polled: false,
+            policy,
+        }
+    }
+}
+
+impl<T, E> RunningHandler<T, E> {
+    /// Handles the drop of the request while its handler ran or its lock was being released.
+    fn disconnect(self) {
+        if self.polled {
+            // The handler has panicked and is gone. The panic propagates as without this layer.
+            return;
+        }
+        self.policy.telemetry.disconnected();
+        match (self.policy.disconnect, self.runtime) {
+            (Disconnect::RunToEnd, Some(runtime)) => (self.spawn)(&runtime, self.handler),
+            // Without a runtime the handler cannot run on.
+            (Disconnect::RunToEnd, None) | (Disconnect::Release, _) => {}
+            (Disconnect::HoldUntilTtl, _) => self.lock.request_cooldown_at_least(self.policy.ttl),
+        }
+    }
+}
+
+fn untouched<R>(response: Response<R>) -> Response<ResponseBody<R>> {
+    response.map(|body| ResponseBody::inner(body, None))
+}
+
+impl<S, B> fmt::Debug for ResponseFuture<S, B>
+where
+    S: Service<Request<B>>,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match &self.state {
+            FutureState::MakingKey { .. } => "making the key",
+            FutureState::Passing { .. } => "passing",
+            FutureState::Refused { .. } => "refused",
+            FutureState::Acquiring { .. } => "acquiring",
+            FutureState::Handling { .. } => "handling",
+            FutureState::Done => "done",
+        };
+        f.debug_struct("ResponseFuture")
+            .field("state", &state)
+            .finish_non_exhaustive()
+    }
+}

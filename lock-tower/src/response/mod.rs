@@ -1,0 +1,10 @@
+//! One request on its way: its future, its handler, and the body of its response.
+
+mod body;
+mod body_lock;
+mod future;
+mod handler;
+
+pub use body::ResponseBody;
+pub(crate) use future::ReadyService;
+pub use future::ResponseFuture;
