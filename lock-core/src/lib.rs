@@ -161,6 +161,7 @@ pub use lock_macros::lock_key;
 pub mod _attribute_errors {}
 pub use api::acquiring::{Acquire, TryAcquire};
 pub use api::manager::LockManager;
+pub use api::middleware;
 pub use api::request::LockRequest;
 pub use api::run::Run;
 pub use base::options::{Interop, OnLost, Reentrancy, ReleaseMode, Renew, Wait};

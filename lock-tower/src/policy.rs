@@ -8,7 +8,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Response};
-use lock_core::__private::{invalid, is_draining};
 use lock_core::{Error, LockKey, LockManager, LockRequest, Renew, Wait};
 use tracing::Span;
 
@@ -122,17 +121,17 @@ impl Policy {
         }
         let in_uri = |c: char| c.is_ascii_graphic() && !"\"\\<>^`{|}".contains(c);
         if self.types.is_empty() || !self.types.chars().all(in_uri) {
-            return Err(invalid(
+            return Err(Error::invalid(
                 "the base of the problem types is not part of a valid URI",
             ));
         }
         if self.retry_hint.is_zero() {
-            return Err(invalid(
+            return Err(Error::invalid(
                 "a retry_hint of zero would make clients retry at once; use a longer one",
             ));
         }
         if self.body.bytes == 0 || self.body.time.is_zero() {
-            return Err(invalid(
+            return Err(Error::invalid(
                 "with a body limit or a body_timeout of zero no body can be read; use a larger one",
             ));
         }
@@ -176,7 +175,7 @@ impl Policy {
             _ if self.shadow => true,
             RejectionKind::KeyMissing => self.missing_key == MissingKey::Pass,
             RejectionKind::Unavailable => {
-                matches!(self.outage, Outage::Pass) && !is_draining(&self.locks)
+                matches!(self.outage, Outage::Pass) && !self.locks.is_draining()
             }
             _ => false,
         };

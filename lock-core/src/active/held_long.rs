@@ -3,19 +3,24 @@
 use std::sync::Weak;
 use std::time::Duration;
 
-/// Hears, on the keeper's thread, that a lock is held for very long. It must not block.
-pub trait HeldLong: Send + Sync {
-    /// Called at ten ttls, and again whenever the time has doubled.
-    fn held_long(&self, held_for: Duration);
+/// Receives reports about a lock that is held for very long.
+///
+/// [`LockHandle::observe_long_hold`](crate::LockHandle::observe_long_hold) sets it.
+pub trait LongHoldObserver: Send + Sync {
+    /// Reports that the lock has been held for ten ttls, and again whenever the time has doubled.
+    ///
+    /// The keeper's thread calls it. It must not block, because that thread renews all locks of the
+    /// manager.
+    fn on_long_hold(&self, held_for: Duration);
 }
 
-/// Tells the watcher of the lock. Without a watcher, the log gets a warning.
-pub(super) fn tell_held_long(watch: Option<Weak<dyn HeldLong>>, held_for: Duration) {
+/// Tells the observer of the lock. Without an observer, the log gets a warning.
+pub(super) fn tell_held_long(watch: Option<Weak<dyn LongHoldObserver>>, held_for: Duration) {
     match watch {
         // The watcher may be gone; the lock is about to be released then.
         Some(watch) => {
             if let Some(watch) = watch.upgrade() {
-                watch.held_long(held_for);
+                watch.on_long_hold(held_for);
             }
         }
         None => tracing::warn!(

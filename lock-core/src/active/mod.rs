@@ -27,7 +27,7 @@ use crate::store::{Acquire, Extension, Queueing, Replaced};
 use bodies::Bodies;
 pub(crate) use bodies::{Turn, new_turn};
 pub(crate) use ending::{Closed, Ending};
-pub use held_long::HeldLong;
+pub use held_long::LongHoldObserver;
 use held_long::tell_held_long;
 
 pub(crate) struct ActiveLease {
@@ -58,7 +58,7 @@ struct LeaseState {
     /// The bodies that have entered this lease. `None` until the first one.
     bodies: Option<Box<Bodies>>,
     /// Told when the lock is held for very long. It ends with its owner.
-    watch: Option<Weak<dyn HeldLong>>,
+    watch: Option<Weak<dyn LongHoldObserver>>,
 }
 
 impl LeaseState {
@@ -240,7 +240,7 @@ impl ActiveLease {
         state.cooldown_millis = state.cooldown_millis.max(millis);
     }
 
-    pub(crate) fn watch(&self, watch: Weak<dyn HeldLong>) {
+    pub(crate) fn watch(&self, watch: Weak<dyn LongHoldObserver>) {
         lock(&self.state).watch = Some(watch);
     }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::{ActiveLease, HeldLong};
+use super::{ActiveLease, LongHoldObserver};
 use crate::base::clock::Clock;
 use crate::base::fence::FencingToken;
 use crate::base::manual_clock::ManualClock;
@@ -34,8 +34,8 @@ fn a_lease_that_is_over_is_not_valid_though_the_keeper_has_not_looked() {
 #[derive(Default)]
 struct Told(Mutex<Vec<u64>>);
 
-impl HeldLong for Told {
-    fn held_long(&self, held_for: Duration) {
+impl LongHoldObserver for Told {
+    fn on_long_hold(&self, held_for: Duration) {
         self.0.lock().expect("no panic").push(held_for.as_secs());
     }
 }

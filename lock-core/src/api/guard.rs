@@ -109,15 +109,39 @@ impl LockGuard {
         })
     }
 
-    /// As [`release`](Self::release). `None`: the store has not answered by then, and the release goes
-    /// on in the background.
-    pub(crate) async fn release_within(self, patience: Duration) -> Option<Result<(), Error>> {
+    /// Releases the lock, and waits at most `timeout` for the store's answer.
+    ///
+    /// It returns `None` if the store has not answered by then. The release goes on in the background.
+    /// [`release`](Self::release) waits longer.
+    ///
+    /// # Errors
+    ///
+    /// * `Lost`: the lock was lost before this call; another owner may have worked at the same time.
+    /// * `Misconfigured`: the store refuses the release; the background repeats it until the ttl is over.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing, because the release goes on in the background.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), lock_core::Error> {
+    /// # let locks = lock_core::LockManager::in_memory();
+    /// use std::time::Duration;
+    ///
+    /// let guard = locks.lock("order:42").acquire().await?;
+    /// let released = guard.release_within(Duration::from_millis(250)).await;
+    /// assert!(matches!(released, Some(Ok(()))));
+    /// # Ok(()) }
+    /// ```
+    pub async fn release_within(self, timeout: Duration) -> Option<Result<(), Error>> {
         let span = tracing::debug_span!("lock.release", outcome = tracing::field::Empty);
         if span.is_disabled() {
-            return self.give_back(patience).await;
+            return self.give_back(timeout).await;
         }
         // The future is boxed, so that it costs nothing while the span is disabled.
-        let released = Box::pin(self.give_back(patience).instrument(span.clone())).await;
+        let released = Box::pin(self.give_back(timeout).instrument(span.clone())).await;
         let outcome = match &released {
             Some(Ok(())) => "released",
             Some(Err(error)) => error.code(),

@@ -14,6 +14,7 @@ pub(crate) mod held_lock;
 mod http;
 pub(crate) mod installed;
 pub(crate) mod manager;
+pub mod middleware;
 pub(crate) mod ownership;
 #[doc(hidden)]
 pub mod private;

@@ -1,10 +1,8 @@
-//! What the attribute's expansion and the layer call. Not for anybody else: it changes with them.
+//! The functions that the expansion of the macros calls. They are not part of the public API.
 
 use std::future::Future;
-use std::sync::Weak;
 use std::time::Duration;
 
-use crate::api::guard::LockGuard;
 use crate::api::handle::LockHandle;
 use crate::api::manager::LockManager;
 use crate::api::request::LockRequest;
@@ -13,7 +11,6 @@ use crate::base::error::Error;
 use crate::base::key::LockKey;
 use crate::base::options::Wait;
 
-pub use crate::active::HeldLong;
 pub use crate::api::body::Body;
 pub use crate::base::key::KeyBuilder;
 
@@ -105,38 +102,6 @@ where
     F: Future,
 {
     request.cooldown(cooldown).run_body(body, succeeded)
-}
-
-/// Whether it is the lock of this key of this manager, held or not.
-#[must_use]
-pub fn is_lock_of(lock: &LockHandle, manager: &LockManager, key: &LockKey) -> bool {
-    lock.is_of(manager.engine()) && key.as_str() == Some(lock.key())
-}
-
-/// Whether it gives out no more locks, though its store may answer.
-#[must_use]
-pub fn is_draining(manager: &LockManager) -> bool {
-    manager.engine().queue.is_draining()
-}
-
-/// Who says whose lock it is when it is held for very long, in place of the kit's own warning.
-pub fn on_held_long(lock: &LockHandle, watch: Weak<dyn HeldLong>) {
-    lock.lease.watch(watch);
-}
-
-/// What is wrong with a setting that lock-core does not know.
-#[must_use]
-pub fn invalid(message: &'static str) -> Error {
-    Error::invalid(message)
-}
-
-/// Gives a lock back, for the layer. `None`: the store took longer than that to say so, and the release
-/// goes on in the background, as it does if this is dropped.
-pub fn release_within(
-    lock: LockGuard,
-    patience: Duration,
-) -> impl Future<Output = Option<Result<(), Error>>> {
-    lock.release_within(patience)
 }
 
 /// Decides whether a return value means success, after which a `cooldown` applies.

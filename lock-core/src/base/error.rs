@@ -129,7 +129,27 @@ impl Error {
     }
 }
 
-/// Constructors for the kit itself.
+impl Error {
+    /// Makes an [`Invalid`](ErrorKind::Invalid) error, for the settings of a
+    /// [middleware](crate::middleware).
+    ///
+    /// The message should name the setting and its bound. It must contain no key, token or user.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use lock_core::{Error, ErrorKind};
+    ///
+    /// let error = Error::invalid("a retry_hint of zero is too short; use at least 1 ms");
+    /// assert_eq!(error.kind(), ErrorKind::Invalid);
+    /// ```
+    #[must_use]
+    pub fn invalid(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorKind::Invalid, message)
+    }
+}
+
+/// Constructors for the library itself.
 impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         Self(Box::new(Inner {
@@ -140,10 +160,6 @@ impl Error {
             detail: Detail::None,
             source: None,
         }))
-    }
-
-    pub(crate) fn invalid(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(ErrorKind::Invalid, message)
     }
 
     pub(crate) fn unavailable(message: impl Into<Cow<'static, str>>) -> Self {

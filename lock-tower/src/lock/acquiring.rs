@@ -10,7 +10,6 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use lock_core::__private::is_draining;
 use lock_core::{Acquire, Error, ErrorKind, LockGuard, LockManager, LockRequest};
 
 use super::BoxFuture;
@@ -75,5 +74,5 @@ pub(crate) async fn acquire_both(
 
 /// Returns whether the store is away. A manager that drains is not, because its store still answers.
 fn is_outage(error: &Error, manager: &LockManager) -> bool {
-    error.kind() == ErrorKind::Unavailable && !is_draining(manager)
+    error.kind() == ErrorKind::Unavailable && !manager.is_draining()
 }

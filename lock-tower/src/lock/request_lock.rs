@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use http::Request;
-use lock_core::__private::{HeldLong, is_lock_of, on_held_long, release_within};
+use lock_core::middleware::LongHoldObserver;
 use lock_core::{Error, LockGuard, LockHandle, LockKey, LockManager};
 
 use super::GrantedLocks;
@@ -62,10 +62,11 @@ impl RequestLock {
                 requested: None,
             }),
         });
-        on_held_long(&shared.handle, Arc::downgrade(&shared) as _);
+        let observer: Weak<dyn LongHoldObserver> = Arc::downgrade(&shared) as _;
+        shared.handle.observe_long_hold(observer);
         if let Some(fallback) = fallback {
             // Both locks belong to one request, and one report is enough.
-            on_held_long(&fallback, Weak::<SharedLock>::new() as _);
+            fallback.observe_long_hold(Weak::<SharedLock>::new());
         }
         Self {
             shared,
@@ -117,7 +118,7 @@ impl SharedLock {
     /// A request that acquired it again inside would wait for itself.
     pub(crate) fn holds(&self, manager: &LockManager, key: &LockKey) -> bool {
         std::iter::successors(Some(self), |shared| shared.outer.as_deref())
-            .any(|shared| is_lock_of(&shared.handle, manager, key) && shared.handle.is_valid())
+            .any(|shared| shared.handle.is_for(manager, key) && shared.handle.is_valid())
     }
 
     /// Releases the lock, unless it is released already.
@@ -143,7 +144,7 @@ impl SharedLock {
         else {
             return Some(Ok(()));
         };
-        let released = release_within(guard, timeout).await;
+        let released = guard.release_within(timeout).await;
         release_fallback(fallback).await;
         released
     }
@@ -183,8 +184,8 @@ impl SharedLock {
     }
 }
 
-impl HeldLong for SharedLock {
-    fn held_long(&self, held_for: Duration) {
+impl LongHoldObserver for SharedLock {
+    fn on_long_hold(&self, held_for: Duration) {
         self.long_holds
             .report(self.telemetry, &self.endpoint, held_for);
     }
