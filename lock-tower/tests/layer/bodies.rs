@@ -1,4 +1,4 @@
-//! Keys that are made of the body: what the handler reads after that, and what is refused.
+//! Keys that are made from the body: the body that the handler then reads, and refusals.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use tower::{Layer, Service, ServiceExt, service_fn};
 
 const LIMIT: usize = 10;
 
-/// The whole body is the key.
+/// Makes a layer whose key is the whole body.
 fn layer(locks: &LockManager) -> LockLayer<WithBody> {
     LockLayer::body_template(locks.clone(), "k:<header.x-user-id>:<body>", LIMIT).unwrap()
 }
 
-/// Answers with all that it reads, frame after frame.
+/// Makes a service that responds with all frames that it reads.
 fn echo() -> impl Service<
     Request<RequestBody<Script>>,
     Response = Response<Body>,
@@ -109,7 +109,7 @@ async fn a_body_of_exactly_the_limit_is_read_and_one_byte_more_is_a_413() {
 }
 
 #[tokio::test]
-async fn a_body_that_says_it_is_too_large_or_of_a_request_without_a_user_is_not_read() {
+async fn a_body_with_a_declared_length_above_the_limit_or_without_a_user_is_not_read() {
     let (locks, _) = embedded();
     let too_large = Script::of([Data(b"a")]).announcing(11);
     let polls = Arc::clone(&too_large.polls);
@@ -140,9 +140,9 @@ async fn a_body_that_does_not_come_is_a_408_and_one_that_breaks_off_a_400() {
     assert_eq!(store.taken(), 0);
 }
 
-/// Neither limit nor silence ends it: the time does, and it keeps no thread for itself until then.
+/// Empty frames never reach the limit. Only the timeout ends the read, and the task yields until then.
 #[tokio::test]
-async fn a_body_of_nothing_but_empty_frames_is_a_408_and_lets_others_have_their_turn() {
+async fn a_body_of_empty_frames_is_a_408_and_blocks_no_other_task() {
     let (locks, store) = embedded();
     let body = Script::of([Empty]);
     let polls = Arc::clone(&body.polls);
@@ -174,7 +174,7 @@ async fn a_request_that_is_dropped_while_its_body_is_read_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_not_locked_streams_as_it_did() {
+async fn a_body_that_is_not_locked_streams_unchanged() {
     let (locks, _) = embedded();
     let frames = [Data(b"0123456789"), Pause, Data(b"abc"), Trailers("13")];
     let mut get = post(Script::of(frames.clone()).announcing(13));
@@ -184,14 +184,14 @@ async fn what_is_not_locked_streams_as_it_did() {
         passed.text,
         "locked=false length=Some(13) 0123456789 abc \"13\""
     );
-    // Nor is a body read that no part of the key is in.
+    // The layer does not read a body that no part of the key needs.
     let by_head = LockLayer::body_template(locks, "k:<header.x-user-id>", LIMIT).unwrap();
     let passed = answer(by_head, post(Script::of(frames))).await;
     assert_eq!(passed.text, "locked=true length=None 0123456789 abc \"13\"");
 }
 
 #[tokio::test]
-async fn what_may_pass_without_a_key_passes_whole() {
+async fn a_request_that_passes_without_a_key_keeps_its_whole_body() {
     let (locks, _) = embedded();
     let form = || LockLayer::body_template(locks.clone(), "k:<form.token>", LIMIT).unwrap();
     let passing = form().on_missing_key(MissingKey::Pass);
@@ -207,7 +207,7 @@ async fn what_may_pass_without_a_key_passes_whole() {
 }
 
 #[tokio::test]
-async fn in_shadow_mode_the_handler_reads_all_of_what_would_have_been_refused() {
+async fn in_shadow_mode_the_handler_reads_the_whole_body() {
     let (locks, _) = embedded();
     let shadow = || layer(&locks).shadow();
     let too_large = Script::of([

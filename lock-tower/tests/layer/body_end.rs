@@ -1,4 +1,4 @@
-//! Locks that are held until the answer's body has ended.
+//! Locks that are held until the body of the response has ended.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -22,7 +22,7 @@ fn streaming(locks: &LockManager) -> LockLayer {
         .release_at(ReleaseAt::BodyEnd)
 }
 
-/// The head of an answer, and what its body is fed by.
+/// The head of a response, and the sender of its body.
 async fn begun(layer: &LockLayer) -> (ResponseBody<Fed>, mpsc::UnboundedSender<Sent>) {
     let (feed, fed) = mpsc::unbounded_channel();
     let fed = std::sync::Arc::new(Mutex::new(Some(Fed(fed))));
@@ -134,7 +134,7 @@ async fn a_body_that_is_never_polled_releases_the_lock_when_it_is_dropped() {
     assert_eq!(store.taken(), 0);
 }
 
-/// Tells, when it is dropped, whether the lock is held.
+/// Records, when it is dropped, whether the lock is held.
 struct Witness(LockContext, mpsc::UnboundedSender<bool>);
 
 impl http_body::Body for Witness {
@@ -156,7 +156,7 @@ impl Drop for Witness {
 }
 
 #[tokio::test]
-async fn a_body_is_dropped_before_its_lock_is_given_back() {
+async fn a_body_is_dropped_before_its_lock_is_released() {
     let (locks, store) = embedded();
     let (sender, mut dropped) = mpsc::unbounded_channel();
     let service = streaming(&locks).layer(service_fn(move |request: Request<Body>| {
@@ -170,7 +170,7 @@ async fn a_body_is_dropped_before_its_lock_is_given_back() {
 }
 
 #[test]
-fn an_answer_that_outlives_its_runtime_gives_its_lock_back() {
+fn a_response_that_outlives_its_runtime_releases_its_lock() {
     let runtime = || {
         tokio::runtime::Builder::new_current_thread()
             .build()
@@ -207,7 +207,7 @@ async fn a_body_that_knows_its_end_releases_the_lock_with_its_last_frame() {
         "done"
     );
     assert!(body.is_end_stream());
-    // Nobody asks for more; and the body is still there.
+    // No frame is polled after the last one, and the body still exists.
     all_released(&locks).await;
     assert_eq!(store.taken(), 0);
     drop(body);

@@ -1,5 +1,5 @@
-//! Keys of bodies on real sockets (feature `axum`): what clients do while their body is read, and
-//! what the layer knows there of routes and addresses.
+//! Keys from bodies on real sockets (feature `axum`): clients that misbehave while their body is read,
+//! and the routes and addresses that the layer sees.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn form(locks: &LockManager) -> LockLayer<WithBody> {
     LockLayer::body_template(locks.clone(), template, 20).unwrap()
 }
 
-/// Answers with what it reads. Tells of requests that its server has dropped.
+/// Responds with the body. Reports requests that its server has dropped.
 async fn serve(
     layer: LockLayer<WithBody>,
     gate: &Gate,
@@ -86,14 +86,14 @@ async fn a_body_of_a_length_and_one_in_chunks_are_the_same() {
         made.starts_with("HTTP/1.1 201") && made.ends_with("made of token=a:b!"),
         "{made}"
     );
-    // The connection of the refused one, whose body was read to its end, goes on.
+    // The connection of the refused request stays usable, because its body was read to the end.
     second.write_all(in_chunks.as_bytes()).await.unwrap();
     let made = answer_until(&mut second, "!").await;
     assert!(made.ends_with("made of token=a%3Ab!"), "{made}");
 }
 
 #[tokio::test]
-async fn one_byte_over_the_limit_is_a_413_said_before_or_not() {
+async fn one_byte_over_the_limit_is_a_413_declared_or_not() {
     let (locks, store) = embedded();
     let gate = Gate::closed();
     let (address, _dropped) = serve(form(&locks), &gate).await;
@@ -123,7 +123,7 @@ async fn one_byte_over_the_limit_is_a_413_said_before_or_not() {
 }
 
 #[tokio::test]
-async fn a_client_is_told_to_go_on_only_if_its_body_is_wanted() {
+async fn a_client_receives_100_continue_only_if_its_body_is_read() {
     let (locks, _) = embedded();
     let gate = Gate::closed();
     gate.let_through(1);
@@ -152,7 +152,7 @@ async fn a_client_is_told_to_go_on_only_if_its_body_is_wanted() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_before_its_body_is_there_makes_nothing() {
+async fn a_client_that_disconnects_before_its_body_arrived_runs_no_handler() {
     for chunked in [false, true] {
         let (locks, store) = embedded();
         let gate = Gate::closed();
@@ -193,12 +193,12 @@ async fn a_body_that_ends_too_early_is_a_400_and_one_that_does_not_come_a_408() 
         refused.starts_with("HTTP/1.1 408") && refused.contains("lock_body_timeout"),
         "{refused}"
     );
-    // What comes late is not taken for the next request.
+    // The server does not treat late bytes as the next request.
     assert_eq!(client.read(&mut [0; 1]).await.unwrap(), 0);
     assert_eq!((gate.entered_so_far(), store.taken()), (0, 0));
 }
 
-/// More than a request's length says is the next request's, and none of this one.
+/// Bytes beyond the declared length belong to the next request.
 #[tokio::test]
 async fn a_length_that_is_too_short_cuts_the_body_for_key_and_handler_alike() {
     let (locks, _) = embedded();

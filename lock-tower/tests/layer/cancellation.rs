@@ -1,4 +1,4 @@
-//! Requests that are dropped: by a client that has gone, a timeout outside, a server that ends.
+//! Requests that are dropped, because a client disconnected, a timeout ended or a server shut down.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use lock_tower::RejectionKind;
 use tower::{Layer, Service, ServiceExt};
 
 #[tokio::test]
-async fn dropped_while_it_waits_for_the_lock_nothing_runs_and_nothing_stays() {
+async fn a_request_that_is_dropped_while_it_waits_runs_no_handler_and_leaves_no_key() {
     for polls in 0..6 {
         let (locks, store) = embedded();
         let gate = Gate::closed();
@@ -34,7 +34,7 @@ async fn dropped_while_it_waits_for_the_lock_nothing_runs_and_nothing_stays() {
 }
 
 #[tokio::test]
-async fn dropped_at_any_poll_the_handler_ran_to_its_end_or_not_at_all() {
+async fn a_request_that_is_dropped_at_any_poll_runs_its_handler_to_the_end_or_not_at_all() {
     for polls in 0..10 {
         let (locks, store) = embedded();
         let gate = Gate::closed();
@@ -52,7 +52,7 @@ async fn dropped_at_any_poll_the_handler_ran_to_its_end_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn dropped_while_the_handler_runs_it_runs_to_its_end_and_holds_the_lock_until_then() {
+async fn a_handler_whose_request_is_dropped_runs_to_its_end_and_holds_the_lock_until_then() {
     let (locks, store) = embedded();
     let gate = Gate::closed();
     let layer = per_user_and_route(&locks).cooldown(Duration::from_secs(3600));
@@ -77,7 +77,7 @@ async fn dropped_while_the_handler_runs_it_runs_to_its_end_and_holds_the_lock_un
 }
 
 #[tokio::test]
-async fn draining_waits_for_a_handler_whose_client_has_gone() {
+async fn draining_waits_for_a_handler_whose_client_has_disconnected() {
     let (locks, _) = embedded();
     let gate = Gate::closed();
     let service = per_user_and_route(&locks).layer(gated(&gate));

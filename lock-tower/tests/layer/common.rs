@@ -1,4 +1,4 @@
-//! What the tests of the layer share: requests, readable answers, and a gate for handlers.
+//! Helpers for the tests of the layer: requests, readable responses, and a gate for handlers.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -20,14 +20,14 @@ pub(crate) type Body = Full<Bytes>;
 
 pub(crate) const TEMPLATE: &str = "submit:<header.x-user-id>:<method>:<route>";
 
-/// A store of its own, and the means to command it.
+/// Makes a manager with its own store, and the means to control that store.
 pub(crate) fn embedded() -> (LockManager, TestStore) {
     let locks = LockManager::in_memory();
     let store = locks.test_store().expect("an embedded store");
     (locks, store)
 }
 
-/// One that waits for its store for as long as nobody else sets an end to it.
+/// Makes a manager that waits for its store without a limit of its own.
 pub(crate) async fn patient() -> (LockManager, TestStore) {
     let endless = Duration::from_secs(24 * 3600);
     let manager = LockManager::builder("memory:").operation_timeout(endless);
@@ -63,7 +63,7 @@ pub(crate) fn ok(status: StatusCode) -> Result<Response<Body>, Infallible> {
     Ok(answer(status))
 }
 
-/// What the handlers here are: what a server would call.
+/// The services of these tests, with the bounds that a server requires.
 pub(crate) trait Handler:
     Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send + 'static>
     + Clone
@@ -84,12 +84,12 @@ impl<S> Handler for S where
 {
 }
 
-/// Answers with that status.
+/// Makes a service that responds with `status`.
 pub(crate) fn answers(status: StatusCode) -> impl Handler {
     service_fn(move |_| async move { ok(status) })
 }
 
-/// Stands at the gate and then answers with 200.
+/// Makes a service that waits at the gate and then responds with 200.
 pub(crate) fn gated(gate: &Gate) -> impl Handler {
     let gate = gate.clone();
     service_fn(move |_| {
@@ -101,7 +101,7 @@ pub(crate) fn gated(gate: &Gate) -> impl Handler {
     })
 }
 
-/// An answer, read to its end.
+/// A response that was read to its end.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -121,7 +121,7 @@ impl Answer {
     }
 }
 
-/// Sends a request as a server does, a clone of the service for each.
+/// Sends a request to a clone of the service, as a server does.
 pub(crate) async fn send<S, B>(service: &S, request: Request<Body>) -> Answer
 where
     S: Service<Request<Body>, Response = Response<B>, Error = Infallible> + Clone,
@@ -149,7 +149,7 @@ where
     }
 }
 
-/// What a handler sees of the lock of its request.
+/// Returns the lock of a request, as its handler sees it.
 pub(crate) fn context<B>(request: &Request<B>) -> LockContext {
     let context = request.extensions().get::<LockContext>();
     context
@@ -157,14 +157,14 @@ pub(crate) fn context<B>(request: &Request<B>) -> LockContext {
         .expect("behind a lock layer a request has a context")
 }
 
-/// A manager whose clock stands still until it is moved.
+/// Makes a manager whose clock moves only when the test advances it.
 pub(crate) async fn with_clock() -> (LockManager, ManualClock) {
     let clock = ManualClock::new();
     let manager = LockManager::builder("memory:").clock(clock.clone());
     (manager.connect().await.expect("a manager"), clock)
 }
 
-/// Polls that often, or until it is done, and drops.
+/// Polls a future at most `polls` times and drops it.
 pub(crate) async fn polled_and_dropped<F: Future>(future: F, polls: usize) {
     let mut future = Box::pin(future);
     for _ in 0..polls {
@@ -181,7 +181,7 @@ pub(crate) fn poll_once<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
 
 pub(crate) type Sent = Result<Frame<Bytes>, &'static str>;
 
-/// A body that is what a test sends.
+/// The body of a test's requests and responses.
 pub(crate) struct Fed(pub(crate) mpsc::UnboundedReceiver<Sent>);
 
 impl http_body::Body for Fed {
@@ -197,7 +197,7 @@ pub(crate) fn data(text: &'static str) -> Sent {
     Ok(Frame::data(Bytes::from_static(text.as_bytes())))
 }
 
-/// Holds handlers back until a test lets them through, and counts them.
+/// Blocks handlers until the test lets them pass, and counts them.
 #[derive(Clone)]
 pub(crate) struct Gate(Arc<Inner>);
 
@@ -216,7 +216,7 @@ impl Gate {
         }))
     }
 
-    /// What a handler does: a cancelled one never counts as ended.
+    /// Waits at the gate. A cancelled handler never counts as ended.
     pub(crate) async fn pass(&self) {
         self.0.entered.send_modify(|count| *count += 1);
         let permit = self.0.permits.acquire().await.expect("never closed");
@@ -228,7 +228,7 @@ impl Gate {
         self.0.permits.add_permits(handlers);
     }
 
-    /// Until so many handlers stand, or have stood, at the gate.
+    /// Waits until this many handlers have reached the gate.
     pub(crate) async fn entered(&self, handlers: usize) {
         let mut entered = self.0.entered.subscribe();
         let _ = entered.wait_for(|&count| count >= handlers).await;
@@ -243,13 +243,13 @@ impl Gate {
     }
 }
 
-/// Until all is released, in the background too.
+/// Waits until all locks are released, including those in the background.
 pub(crate) async fn all_released(locks: &LockManager) {
     let drained = locks.drain(Duration::from_secs(60)).await;
     assert!(drained.is_complete(), "{drained:?}");
 }
 
-/// Until something is so that nothing tells of.
+/// Waits until a condition holds that no event announces.
 pub(crate) async fn until(mut condition: impl FnMut() -> bool) {
     while !condition() {
         tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! When a key stays taken after the answer, and for how long.
+//! Keys that stay taken after the response.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What happens to a handler whose request is dropped, by the layer's choice.
+//! Handlers whose requests are dropped, by the policy of the layer.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tower::{Layer, ServiceExt, service_fn};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Tells, when it is dropped, whether the lock was held then.
+/// Records, when it is dropped, whether the lock was held then.
 struct Witness(LockContext, mpsc::UnboundedSender<bool>);
 
 impl Drop for Witness {
@@ -21,7 +21,7 @@ impl Drop for Witness {
     }
 }
 
-/// Stands at the gate; its drop is told.
+/// A handler that waits at the gate and records its drop.
 fn watched(gate: &Gate) -> (impl Handler, mpsc::UnboundedReceiver<bool>) {
     let (sender, dropped) = mpsc::unbounded_channel();
     let gate = gate.clone();
@@ -85,7 +85,7 @@ async fn a_handler_that_is_dropped_with_its_client_may_hold_the_key_for_the_ttl(
     assert_eq!(send(&service, click("42")).await.status, StatusCode::OK);
 }
 
-/// The release is on its way: until it is there the lock is held.
+/// The lock is held until the release arrives.
 async fn cooling_down<F: Future<Output = Answer>>(mut click: impl FnMut() -> F) -> Answer {
     loop {
         let refused = click().await;
@@ -147,7 +147,7 @@ async fn a_client_that_leaves_after_the_handler_has_ended_holds_nothing() {
     }));
     let request = tokio::spawn(service.oneshot(click("42")));
     ended.recv().await.unwrap();
-    // Ended in its only poll: by the next turn of this runtime the release waits for the store.
+    // The handler ends in its only poll. By the next turn of this runtime the release waits for the store.
     tokio::task::yield_now().await;
     request.abort();
     assert!(request.await.unwrap_err().is_cancelled());
@@ -157,9 +157,9 @@ async fn a_client_that_leaves_after_the_handler_has_ended_holds_nothing() {
     assert_eq!(store.taken(), 0);
 }
 
-/// Whatever the policy is: dropped at any poll, all is given back and nothing is counted any more.
+/// Drops the request at each poll under each policy. Everything is released and nothing stays counted.
 #[tokio::test]
-async fn dropped_at_any_poll_under_any_policy_nothing_stays() {
+async fn a_request_that_is_dropped_at_any_poll_leaves_nothing_under_any_policy() {
     let policies = [
         Disconnect::RunToEnd,
         Disconnect::Release,

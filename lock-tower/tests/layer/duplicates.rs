@@ -1,4 +1,4 @@
-//! Which requests run at the same time, and what the others are answered.
+//! Requests that run at the same time, and the responses to duplicates.
 
 use std::time::Duration;
 
@@ -285,7 +285,7 @@ fn assert_alike(core: Answer, layer: Answer) {
     assert_eq!(core.status, layer.status);
     assert_eq!(core.text, layer.text);
     assert_eq!(core.content_type, layer.content_type);
-    // Asked for one after the other: a second may have begun in between.
+    // A second may have passed between the two responses.
     let difference = core
         .retry_after
         .unwrap_or(0)

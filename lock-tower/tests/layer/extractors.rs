@@ -1,4 +1,4 @@
-//! Extractors, ready and own.
+//! Extractors of lock-tower, and those of users.
 
 use crate::common::*;
 use http::{Request, StatusCode};
@@ -8,7 +8,7 @@ use lock_tower::key::{self, HeadOnly, KeyError, KeyExtractor, KeyPart, KeyReques
 use lock_tower::{LockLayer, RejectionKind, RequestBody};
 use tower::{Layer, ServiceExt, service_fn};
 
-/// Asks somebody, who takes a while, whose session it is.
+/// Looks up the user of a session, which takes a while.
 struct Account;
 
 impl KeyExtractor for Account {
@@ -47,7 +47,7 @@ fn with_session(session: Option<&str>) -> Request<Body> {
 }
 
 #[tokio::test]
-async fn an_extractor_may_wait_and_stands_among_others() {
+async fn an_extractor_may_wait_and_can_be_combined_with_others() {
     let (locks, _) = embedded();
     let gate = Gate::closed();
     let layer = LockLayer::extractor(locks.clone(), (key::constant("pay"), Account, key::path()));
@@ -62,7 +62,7 @@ async fn an_extractor_may_wait_and_stands_among_others() {
 }
 
 #[tokio::test]
-async fn what_an_extractor_does_not_find_is_answered_as_it_says() {
+async fn the_error_of_an_extractor_decides_the_refusal() {
     let (locks, store) = embedded();
     let service =
         LockLayer::extractor(locks, (key::constant("pay"), Account)).layer(answers(StatusCode::OK));
@@ -89,7 +89,7 @@ async fn what_an_extractor_does_not_find_is_answered_as_it_says() {
     assert_eq!(store.taken(), 0);
 }
 
-/// The beginning of the body says whose it is.
+/// Reads the user from the beginning of the body.
 struct Magic;
 
 impl KeyExtractor for Magic {
@@ -136,7 +136,7 @@ async fn an_extractor_may_read_the_body_before_the_handler_does() {
     assert_eq!(refused.kind(), Some(RejectionKind::BodyInvalid));
 }
 
-/// Says that it does not read the body, and does.
+/// Reads the body although it declares that it does not.
 struct Liar;
 
 impl KeyExtractor for Liar {
@@ -157,7 +157,7 @@ async fn an_extractor_that_reads_the_body_in_a_layer_that_does_not_is_a_500() {
     assert_eq!(refused.kind(), Some(RejectionKind::Invalid));
 }
 
-/// Gives up waiting for the body, and reads it all the same later.
+/// Cancels its wait for the body, and reads the body later.
 struct Impatient;
 
 impl KeyExtractor for Impatient {
@@ -175,7 +175,7 @@ impl KeyExtractor for Impatient {
 }
 
 #[tokio::test]
-async fn a_reading_that_was_given_up_loses_nothing() {
+async fn a_cancelled_read_of_the_body_loses_nothing() {
     let (locks, _) = embedded();
     let layer = LockLayer::body_extractor(locks, Impatient, 10);
     let service = layer.layer(service_fn(
@@ -190,7 +190,7 @@ async fn a_reading_that_was_given_up_loses_nothing() {
 }
 
 #[test]
-fn a_name_that_cannot_be_one_is_found_when_the_layer_is_made() {
+fn an_invalid_name_panics_when_the_layer_is_made() {
     fn panics(make: impl FnOnce() + std::panic::UnwindSafe) {
         let panic = std::panic::catch_unwind(make).unwrap_err();
         let text = panic.downcast_ref::<String>().unwrap();

@@ -1,4 +1,4 @@
-//! Settings at their ends: nothing, and for ever.
+//! Settings of zero and of the longest duration.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ async fn endless_timeouts_are_endless_and_no_overflow() {
     assert_eq!(send(&service, request).await.status, StatusCode::OK);
 }
 
-/// Nothing is known in a nanosecond: that is no answer of the store's, and nobody's lock.
+/// The store cannot answer within a nanosecond, so the state of the lock is unknown.
 #[tokio::test]
 async fn hardly_any_time_for_the_store_is_a_503_or_a_lock_and_never_a_409() {
     let (locks, store) = embedded();

@@ -1,4 +1,4 @@
-//! What a request is answered when the store fails, hangs, or dies half way.
+//! Responses while the store fails, hangs, or dies halfway.
 
 use std::time::Duration;
 

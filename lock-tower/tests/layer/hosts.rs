@@ -1,4 +1,4 @@
-//! The host that a request is for, and identities of blanks, over HTTP/1 and HTTP/2 (feature `axum`).
+//! Hosts, and identities that consist of blanks, over HTTP/1 and HTTP/2 (feature `axum`).
 
 use crate::http2;
 use crate::on_sockets::{connect_and_send, read_until, serve};
@@ -11,7 +11,7 @@ use http_body_util::{BodyExt, Empty};
 use lock_core::LockManager;
 use lock_tower::LockLayer;
 
-/// Answers with the key under which it runs.
+/// Makes a service that responds with the key under which it runs.
 fn keys(template: &str) -> Router {
     let locks = LockManager::in_memory();
     let layer = LockLayer::template(locks.clone(), template).unwrap();
@@ -27,7 +27,7 @@ fn keys(template: &str) -> Router {
         .with_state(locks)
 }
 
-/// The key, or the code of the refusal.
+/// Returns the key, or the code of the refusal.
 fn told(answer: &str) -> String {
     let code = answer.split_once(r#""code":""#).map(|(_, code)| code);
     let key = answer.split_once("key k:").map(|(_, key)| key);
@@ -116,13 +116,13 @@ async fn a_request_that_is_for_two_hosts_or_for_none_has_no_key() {
     let two = [("host", "b.example")];
     let refused = over_http2(template, "http://a.example/", &two).await;
     assert_eq!(refused, "lock_key_ambiguous");
-    // A host is many callers': where nothing else is there, they share no lock.
+    // Many clients use one host, so a host alone makes no key.
     let anonymous = over_http2("k:<host>:<header.x-user-id?>", "http://a.example/", &[]).await;
     assert_eq!(anonymous, "lock_key_missing");
 }
 
 #[tokio::test]
-async fn blanks_are_no_identity_over_http2_either_and_none_makes_another_key() {
+async fn blanks_identify_no_client_over_http2_and_change_no_key() {
     let template = "k:<header.x-user-id>";
     let key = async |value| over_http2(template, "http://a/", &[("x-user-id", value)]).await;
     for blank in ["", " ", "\t ", "          "] {

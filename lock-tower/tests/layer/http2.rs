@@ -25,7 +25,7 @@ const KEY: &str = "submit:42:POST:/orders";
 
 type Client = SendRequest<Empty<Bytes>>;
 
-/// A client on one connection of HTTP/2.
+/// Connects a client of HTTP/2.
 pub(crate) async fn connect<B>(app: Router) -> SendRequest<B>
 where
     B: HttpBody<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>>
@@ -40,7 +40,7 @@ where
     client
 }
 
-/// Serves, and counts the requests whose futures its server has dropped unanswered.
+/// Serves, and counts the requests whose futures the server drops without a response.
 async fn serve(app: Router) -> (Client, watch::Receiver<usize>) {
     let (dropped, receiver) = watch::channel(0);
     let outer = service_fn(move |request: Request<AxumBody>| {
@@ -86,7 +86,7 @@ fn shop(layer: LockLayer, gate: &Gate) -> Router {
         .route_layer(layer)
 }
 
-/// Sends an order, lets it get somewhere, and resets its stream.
+/// Sends an order, waits until it has reached `somewhere`, and resets its stream.
 async fn reset(
     client: &Client,
     until: impl Future<Output = ()>,
@@ -117,7 +117,7 @@ async fn two_clicks_on_one_connection_are_one_order() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_reset_while_it_waits_for_the_lock_makes_nothing() {
+async fn a_stream_that_is_reset_while_it_waits_for_the_lock_runs_no_handler() {
     let (locks, store) = embedded();
     let gate = Gate::closed();
     let app = shop(per_user_and_route(&locks).wait(Wait::Forever), &gate);
@@ -138,7 +138,7 @@ async fn a_stream_that_is_reset_while_it_waits_for_the_lock_makes_nothing() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_reset_while_its_handler_runs_is_what_the_layer_says() {
+async fn a_stream_that_is_reset_while_its_handler_runs_follows_the_layers_policy() {
     for disconnect in [
         Disconnect::RunToEnd,
         Disconnect::Release,
@@ -165,7 +165,7 @@ async fn a_stream_that_is_reset_while_its_handler_runs_is_what_the_layer_says() 
 }
 
 #[tokio::test]
-async fn a_stream_that_is_reset_while_the_lock_is_released_leaves_none() {
+async fn a_stream_that_is_reset_while_the_lock_is_released_leaves_no_lock() {
     let (locks, store) = embedded();
     let gate = Gate::closed();
     let layer = per_user_and_route(&locks).release_timeout(HOUR);

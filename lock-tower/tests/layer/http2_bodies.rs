@@ -32,8 +32,8 @@ fn form(locks: &LockManager) -> LockLayer<WithBody> {
     layer.unwrap().body_timeout(HOUR)
 }
 
-/// Answers with what it has read, trailers too; at `/hasty` a body has a millisecond to come. Counts
-/// the requests that its server is done with.
+/// Responds with all that it has read, including trailers. At `/hasty` the body timeout is 1 ms. Counts
+/// the requests that its server has finished.
 async fn serve(layer: LockLayer<WithBody>, gate: &Gate) -> (Client, watch::Receiver<usize>) {
     let gate = gate.clone();
     let create = move |body: AxumBody| async move {
@@ -66,7 +66,7 @@ async fn serve(layer: LockLayer<WithBody>, gate: &Gate) -> (Client, watch::Recei
     (client, receiver)
 }
 
-/// Answered or dropped.
+/// The request was answered or dropped.
 struct Done(watch::Sender<usize>);
 
 impl Drop for Done {
@@ -75,7 +75,7 @@ impl Drop for Done {
     }
 }
 
-/// An order whose body is still to come.
+/// Sends an order whose body follows later.
 fn begin(
     client: &Client,
     path: &str,
@@ -132,7 +132,7 @@ async fn frames_and_trailers_come_to_the_handler_as_they_were_sent() {
 }
 
 #[tokio::test]
-async fn one_byte_over_the_limit_is_a_413_said_before_or_not() {
+async fn one_byte_over_the_limit_is_a_413_declared_or_not() {
     let (locks, store) = embedded();
     let gate = Gate::closed();
     gate.let_through(1);
@@ -144,21 +144,21 @@ async fn one_byte_over_the_limit_is_a_413_said_before_or_not() {
         assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
         assert!(problem.contains("lock_body_too_large"), "{problem}");
     }
-    // On the same connection.
+    // The next request uses the same connection.
     let exactly = order(&client, vec![data("token=abcdefghijklmn")]);
     assert_eq!(text(exactly).await.0, StatusCode::CREATED);
     assert_eq!((gate.entered_so_far(), store.taken()), (1, 0));
 }
 
 #[tokio::test]
-async fn a_stream_that_is_reset_while_its_body_is_read_makes_nothing() {
+async fn a_stream_that_is_reset_while_its_body_is_read_runs_no_handler() {
     let (locks, store) = embedded();
     let gate = Gate::closed();
     gate.let_through(1);
     let (client, mut done) = serve(form(&locks), &gate).await;
     let (feed, answer) = begin(&client, "/orders", None);
     feed.send(data("token=1")).unwrap();
-    // Another one of the same user overtakes it: nothing is locked yet, and no stream waits for one.
+    // Another request of the same user overtakes it, because nothing is locked yet.
     let whole = order(&client, vec![data("token=1")]);
     assert_eq!(text(whole).await.0, StatusCode::CREATED);
     done.wait_for(|&count| count == 1).await.unwrap();

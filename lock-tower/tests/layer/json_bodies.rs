@@ -1,4 +1,4 @@
-//! Keys that are made of a body's JSON.
+//! Keys that are made from a JSON body.
 
 use std::convert::Infallible;
 
@@ -46,7 +46,7 @@ async fn json_is_the_same_however_it_is_written() {
 }
 
 #[tokio::test]
-async fn what_is_no_json_is_a_400_of_its_own_and_never_runs() {
+async fn invalid_json_is_a_400_and_runs_no_handler() {
     let (locks, store) = embedded();
     let gate = Gate::closed();
     for template in ["k:<json>", "k:<json./a>", "k:<header.x-user-id>:<json./a?>"] {

@@ -1,4 +1,4 @@
-//! Requests with and without a key, and with a strange one.
+//! Requests with a key, without a key, and with an unusual key.
 
 use crate::common::*;
 use http::{HeaderValue, Request, StatusCode};
@@ -64,7 +64,7 @@ async fn a_header_that_comes_twice_and_differs_is_a_400_even_where_none_would_pa
     assert!(!refused.text.contains("42") && !refused.text.contains("43"));
 }
 
-/// HTTP/1 trims what is around a header's value; nothing else does.
+/// Only HTTP/1 trims the blanks around a header's value.
 #[tokio::test]
 async fn a_value_of_blanks_identifies_no_user() {
     let (locks, _) = embedded();
@@ -160,7 +160,7 @@ struct User {
 }
 
 #[tokio::test]
-async fn a_closure_makes_the_key_from_what_authentication_has_found() {
+async fn a_closure_makes_the_key_from_the_authenticated_user() {
     let (locks, _) = embedded();
     let gate = Gate::closed();
     let layer = LockLayer::from_fn(locks.clone(), |request| {

@@ -1,4 +1,4 @@
-//! What is logged on this thread, or on all that have no log of their own, as text.
+//! Collects log lines as text, from this thread or from all threads without a subscriber.
 
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -8,13 +8,13 @@ use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
-/// For as long as it lives; only in a runtime of one thread are the handlers' tasks in it too.
+/// Collects lines while it lives. It sees the tasks of handlers only in a runtime of one thread.
 pub(crate) struct ThisThread {
     log: Log,
     _subscribed: DefaultGuard,
-    /// With only one subscriber in the process, tracing asks the *calling* thread's for its interest
-    /// in a line that is met for the first time, and keeps the answer for all threads: another
-    /// test's thread, which has none, would silence the line here.
+    /// If the process has only one subscriber, tracing asks that of the *calling* thread whether it
+    /// records a line when the line is first reached, and caches the answer for all threads. The
+    /// thread of another test has no subscriber and would silence the line here.
     _second: Dispatch,
 }
 
@@ -39,13 +39,13 @@ impl ThisThread {
         self.log.text()
     }
 
-    /// The lines with these words.
+    /// Returns the lines that contain these words.
     pub(crate) fn lines(&self, words: &str) -> Vec<String> {
         self.log.lines(words)
     }
 }
 
-/// The warnings of threads that are the kit's own, of all tests together: look for words that no
+/// Collects the warnings of lock-core's own threads from all tests together. Search for words that no
 /// other test logs.
 pub(crate) struct AllThreads(Log);
 
@@ -65,7 +65,7 @@ impl AllThreads {
         Self(log.clone())
     }
 
-    /// The lines with these words.
+    /// Returns the lines that contain these words.
     pub(crate) fn lines(&self, words: &str) -> Vec<String> {
         self.0.lines(words)
     }

@@ -1,4 +1,4 @@
-//! What is logged: nothing that a stranger may not read, and all of it in the request's span.
+//! Log lines contain no secrets, and belong to the span of the request.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use lock_tower::Outage;
 use tower::{Layer, ServiceExt, service_fn};
 use tracing::Instrument;
 
-/// On one thread, so that the subscriber of this thread sees the handler's task too.
+/// Runs on one thread, so that the subscriber of this thread also sees the task of the handler.
 #[tokio::test(flavor = "current_thread")]
 async fn logs_hold_no_key_and_the_handler_logs_in_its_requests_span() {
     let log = ThisThread::listen();
@@ -103,7 +103,7 @@ async fn neither_logs_nor_answers_nor_keys_hold_a_secret() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn what_shadow_mode_would_refuse_is_logged_with_its_reason() {
+async fn shadow_mode_logs_each_request_that_it_would_refuse_with_the_reason() {
     let log = ThisThread::listen();
     let (locks, _) = embedded();
     let layer = per_user_and_route(&locks).name("orders").shadow();
@@ -136,7 +136,7 @@ async fn running_without_the_store_is_a_warning_each_time() {
     assert!(lines.iter().all(|line| line.contains("WARN")), "{lines:?}");
 }
 
-/// Step by step, as a renewed lock is.
+/// Advances the clock step by step, so that the lock is renewed in between.
 async fn hold_for(locks: &LockManager, clock: &ManualClock, span: Duration) {
     let step = Duration::from_secs(7);
     let until_then = locks.held()[0].held_for() + span;
@@ -147,7 +147,7 @@ async fn hold_for(locks: &LockManager, clock: &ManualClock, span: Duration) {
     }
 }
 
-/// A handler that hangs shuts its key for as long as it does: the warning says where it is.
+/// A handler that hangs blocks its key. The warning names its layer and route.
 #[tokio::test]
 async fn a_handler_that_holds_its_lock_for_ten_ttls_is_named_by_its_layer() {
     let log = AllThreads::listen();

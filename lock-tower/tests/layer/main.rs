@@ -1,4 +1,4 @@
-//! The layer as its users see it, on the embedded store: at the level of services and, with the
+//! Tests of the layer on the embedded store: at the level of services and, with the
 //! feature `axum`, over real sockets on loopback.
 
 mod bodies;
@@ -13,7 +13,7 @@ mod duplicates;
 mod extractors;
 mod extremes;
 mod failures;
-mod handlers_say;
+mod handler_controls;
 #[cfg(feature = "axum")]
 mod hosts;
 #[cfg(feature = "axum")]
@@ -26,7 +26,6 @@ mod keys;
 mod log;
 mod logs;
 mod loss;
-mod made_keys;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod nested;
@@ -48,6 +47,7 @@ mod shutdown;
 mod sockets;
 mod stack;
 mod stacks;
+mod stored_keys;
 #[cfg(feature = "axum")]
 mod unlocked;
 #[cfg(feature = "axum")]

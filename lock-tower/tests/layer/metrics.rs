@@ -1,4 +1,4 @@
-//! What is counted (feature `metrics`), and that no label holds a value of a request.
+//! Metrics of requests (feature `metrics`), without a value of a request in a label.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use tower::{Layer, ServiceExt};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Series, as `name{label=value,…}`, and what was added to them since the last look; of a histogram,
-/// how many were recorded.
+/// Returns all series as `name{label=value,…}` with their increase since the last call. For a histogram,
+/// the increase is the number of recorded values.
 fn series(snapshotter: &Snapshotter) -> BTreeMap<String, f64> {
     let snapshot = snapshotter.snapshot().into_vec();
     let named = snapshot.into_iter().map(|(key, _, _, value)| {
@@ -32,7 +32,7 @@ fn series(snapshotter: &Snapshotter) -> BTreeMap<String, f64> {
     named.collect()
 }
 
-/// On one thread, so that the recorder of this thread sees the handlers' tasks too.
+/// Runs on one thread, so that the recorder of this thread also sees the tasks of handlers.
 #[tokio::test(flavor = "current_thread")]
 async fn every_request_is_counted_by_its_outcome_and_no_label_is_a_value() {
     let recorder = DebuggingRecorder::new();

@@ -11,9 +11,9 @@ fn keyed(locks: &LockManager, template: &str) -> LockLayer {
     LockLayer::template(locks.clone(), template).unwrap()
 }
 
-/// Neither a duplicate, which it is not, nor a wait without an end.
+/// The layer neither treats the request as a duplicate nor waits for ever.
 #[tokio::test]
-async fn a_layer_that_is_there_twice_is_a_mistake_that_is_named() {
+async fn two_nested_layers_with_one_key_are_an_error_in_the_log() {
     let log = ThisThread::listen();
     let fallback = LockManager::in_memory();
     for wait in [Wait::None, Wait::Forever] {
@@ -32,7 +32,7 @@ async fn a_layer_that_is_there_twice_is_a_mistake_that_is_named() {
 }
 
 #[tokio::test]
-async fn a_layer_that_is_there_twice_is_found_through_another_one_too() {
+async fn two_nested_layers_with_one_key_are_found_through_a_third_layer() {
     let (locks, store) = embedded();
     let same = per_user_and_route(&locks);
     let between = keyed(&locks, "route:<path>");
@@ -44,14 +44,14 @@ async fn a_layer_that_is_there_twice_is_found_through_another_one_too() {
 }
 
 #[tokio::test]
-async fn in_shadow_mode_a_layer_that_is_there_twice_refuses_nothing() {
+async fn in_shadow_mode_two_nested_layers_with_one_key_refuse_nothing() {
     let (locks, _) = embedded();
     let layer = per_user_and_route(&locks).shadow();
     let twice = layer.clone().layer(layer.layer(answers(StatusCode::OK)));
     assert_eq!(send(&twice, click("42")).await.status, StatusCode::OK);
 }
 
-/// Two stores may hold two locks of one name.
+/// Two stores can hold two locks with the same name.
 #[tokio::test]
 async fn the_same_key_of_another_store_is_another_lock() {
     let (locks, store) = embedded();
@@ -68,7 +68,7 @@ async fn the_same_key_of_another_store_is_another_lock() {
 }
 
 #[tokio::test]
-async fn of_two_keys_either_excludes_and_both_are_given_back() {
+async fn two_nested_layers_with_two_keys_exclude_by_either_and_release_both() {
     let (locks, store) = embedded();
     let gate = Gate::closed();
     let by_path = keyed(&locks, "path:<path>");
@@ -76,7 +76,7 @@ async fn of_two_keys_either_excludes_and_both_are_given_back() {
     let first = tokio::spawn(service.clone().oneshot(click("42")));
     gate.entered(1).await;
     assert_eq!(store.taken(), 2);
-    // Stopped by the outer one, and by the inner one, which leaves nothing of the outer one.
+    // The outer layer refuses, and the inner layer refuses and leaves nothing of the outer lock.
     for user in ["42", "43"] {
         let refused = send(&service, click(user)).await;
         assert_eq!(refused.kind(), Some(RejectionKind::InFlight), "{user}");
@@ -115,7 +115,7 @@ async fn a_handler_behind_three_layers_is_inside_all_their_locks() {
 }
 
 #[tokio::test]
-async fn a_lock_that_the_outer_handler_has_given_back_is_taken_anew() {
+async fn a_lock_that_the_outer_handler_has_released_is_acquired_again() {
     let (locks, store) = embedded();
     let inner = per_user_and_route(&locks).layer(answers(StatusCode::OK));
     let outer = per_user_and_route(&locks).layer(service_fn(move |request: Request<Body>| {

@@ -6,7 +6,7 @@ use axum::Router;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Serves for as long as the test's runtime runs.
+/// Serves until the runtime of the test ends.
 pub(crate) async fn serve(app: Router) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -20,7 +20,7 @@ pub(crate) async fn connect_and_send(address: SocketAddr, request: impl AsRef<[u
     client
 }
 
-/// The next answer on a connection, until it has all come by what it is known by.
+/// Reads the next response on a connection up to its known length.
 pub(crate) async fn read_until(client: &mut TcpStream, is_all: impl Fn(&str) -> bool) -> String {
     let mut text = String::new();
     while !is_all(&text) {
@@ -32,7 +32,7 @@ pub(crate) async fn read_until(client: &mut TcpStream, is_all: impl Fn(&str) -> 
     text
 }
 
-/// The next answer on a connection, until what it ends with.
+/// Reads the next response on a connection up to `end`.
 pub(crate) async fn answer_until(client: &mut TcpStream, end: &str) -> String {
     read_until(client, |text| text.ends_with(end)).await
 }

@@ -1,4 +1,4 @@
-//! What happens while the store gives no answer, by the layer's choice.
+//! Requests during an outage of the store, by the policy of the layer.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ async fn requests_may_pass_without_a_lock_while_the_store_is_down() {
     );
 }
 
-/// Its store answers, to other processes: what passed here would run beside theirs.
+/// The store still answers other processes, so a request that passed here would run beside theirs.
 #[tokio::test]
 async fn a_manager_that_drains_is_no_outage() {
     for outage in [Outage::Pass, Outage::Fallback(LockManager::in_memory())] {
@@ -67,7 +67,7 @@ async fn a_manager_that_drains_is_no_outage() {
 }
 
 #[tokio::test]
-async fn what_may_pass_an_outage_is_still_refused_for_other_reasons() {
+async fn a_layer_that_passes_outages_still_refuses_for_other_reasons() {
     for outage in [Outage::Pass, Outage::Fallback(LockManager::in_memory())] {
         let (locks, store) = embedded();
         let layer = per_user_and_route(&locks).on_outage(outage);

@@ -82,7 +82,7 @@ async fn the_synchronous_part_of_a_call_runs_under_the_lock() {
     assert_eq!(send(&service, click("42")).await.status, StatusCode::OK);
 }
 
-/// Notes, when it is dropped, how many keys are taken.
+/// Records, when it is dropped, how many keys are taken.
 struct Witness {
     store: TestStore,
     taken: Arc<Mutex<Vec<usize>>>,
@@ -94,7 +94,7 @@ impl Drop for Witness {
     }
 }
 
-/// A service, and a future, with a witness each; only what was called has one.
+/// A service and a future with a witness each. A service that was not called has none.
 struct Witnessed {
     make: Arc<dyn Fn() -> Witness + Send + Sync>,
     called: Option<Witness>,

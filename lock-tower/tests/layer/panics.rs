@@ -1,4 +1,4 @@
-//! A user's code that panics, wherever the layer calls it: the lock is given back, and the next
+//! Panics in all functions of the user that the layer calls. The lock is released, and the next
 //! request runs.
 
 use std::convert::Infallible;
@@ -19,7 +19,7 @@ use tower::{Layer, Service, ServiceExt, service_fn};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Sends it in a task, and says whether that panicked.
+/// Sends a request in a task, and returns whether the task panicked.
 async fn panics<S, B>(service: S, request: Request<Body>) -> bool
 where
     S: Service<Request<Body>, Response = Response<B>, Error = Infallible, Future: Send>
@@ -32,7 +32,7 @@ where
 }
 
 #[tokio::test]
-async fn a_panic_in_the_words_for_a_refusal_costs_the_duplicate_alone() {
+async fn a_panic_in_on_reject_affects_the_duplicate_alone() {
     let (locks, store) = embedded();
     let gate = Gate::closed();
     let layer =
@@ -48,7 +48,7 @@ async fn a_panic_in_the_words_for_a_refusal_costs_the_duplicate_alone() {
 }
 
 #[tokio::test]
-async fn a_panic_in_the_cooldowns_function_releases_the_lock() {
+async fn a_panic_in_cooldown_with_releases_the_lock() {
     let (locks, store) = embedded();
     let layer = per_user_and_route(&locks).cooldown_with(|head| match head.status {
         StatusCode::OK => panic!("no rule"),
@@ -61,7 +61,7 @@ async fn a_panic_in_the_cooldowns_function_releases_the_lock() {
 }
 
 #[tokio::test]
-async fn a_panic_in_what_makes_the_key_takes_no_lock_and_leaves_the_service_usable() {
+async fn a_panic_in_the_keys_closure_acquires_no_lock_and_leaves_the_service_usable() {
     let (locks, store) = embedded();
     let first = AtomicBool::new(true);
     let layer = LockLayer::from_fn(locks.clone(), move |_| {
@@ -76,7 +76,7 @@ async fn a_panic_in_what_makes_the_key_takes_no_lock_and_leaves_the_service_usab
 }
 
 #[tokio::test]
-async fn a_panic_after_a_release_now_gives_nothing_back_twice() {
+async fn a_panic_after_a_release_now_releases_nothing_twice() {
     let (locks, store) = embedded();
     let gate = Gate::closed();
     let at_gate = gate.clone();
@@ -102,7 +102,7 @@ async fn a_panic_after_a_release_now_gives_nothing_back_twice() {
     next.release().await.unwrap();
 }
 
-/// A body that gives one frame, and panics.
+/// A body that yields one frame and then panics.
 struct Bomb {
     given: bool,
 }
@@ -122,7 +122,7 @@ impl http_body::Body for Bomb {
 }
 
 #[tokio::test]
-async fn an_answer_that_panics_while_it_is_sent_is_none_and_is_followed_by_no_cooldown() {
+async fn a_body_that_panics_while_it_is_sent_is_followed_by_no_cooldown() {
     let (locks, store) = embedded();
     let layer = per_user_and_route(&locks)
         .cooldown(HOUR)

@@ -1,4 +1,4 @@
-//! Layers in the wrong place: what a probe finds, and what is logged about real requests.
+//! Layers in the wrong place, as found by a probe and as logged from real requests.
 
 use crate::common::*;
 use crate::log::ThisThread;
@@ -78,7 +78,7 @@ async fn a_layer_that_no_request_gives_a_key_is_reported_once() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn one_request_with_a_key_says_that_the_layer_is_in_its_place() {
+async fn one_request_with_a_key_ends_the_suspicion() {
     let log = ThisThread::listen();
     let (locks, _) = embedded();
     let service = per_user(&locks).layer(answers(StatusCode::OK));

@@ -1,4 +1,4 @@
-//! What can be done with the public types: moved, shared, printed.
+//! Public types can be sent, shared and printed.
 
 use crate::common::*;
 use bytes::Bytes;
@@ -63,7 +63,7 @@ fn debug_shows_settings_and_no_values() {
 }
 
 #[test]
-fn debug_of_what_makes_keys_shows_names_and_no_values() {
+fn debug_of_extractors_shows_names_and_no_values() {
     let (locks, _) = embedded();
     let extractor = lock_tower::key::header("x-user-id");
     let layer = LockLayer::body_template(locks, "k:<bearer>:<body>", 10).unwrap();

@@ -1,4 +1,4 @@
-//! `poll_ready`: the service that was found ready is the one that is called.
+//! The layer calls the very service that was polled ready.
 
 use std::convert::Infallible;
 use std::future::{Ready, poll_fn, ready};
@@ -8,7 +8,7 @@ use crate::common::*;
 use http::{Method, Request, Response, StatusCode};
 use tower::{Layer, Service};
 
-/// Panics when it is called without having been ready; its clones are not ready.
+/// Panics if it is called before it was ready. Its clones are not ready.
 #[derive(Default)]
 struct Fussy {
     ready: bool,
@@ -26,7 +26,7 @@ impl Service<Request<Body>> for Fussy {
     type Error = Infallible;
     type Future = Ready<Result<Self::Response, Self::Error>>;
 
-    /// Ready at the second time of asking.
+    /// Becomes ready at the second poll.
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.polls += 1;
         self.ready = self.polls > 1;

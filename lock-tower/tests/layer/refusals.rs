@@ -1,4 +1,4 @@
-//! What refusals look like, by the layer's choice.
+//! The formats of refusals.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tower::Layer;
 
 const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
-/// A service whose key is taken, for the layer that is made.
+/// Makes a service of this layer whose key is already taken.
 fn taken(make: impl FnOnce(LockLayer) -> LockLayer) -> (LockService<impl Handler>, LockManager) {
     let (locks, store) = embedded();
     store.seize("submit:42:POST:/orders", Duration::from_secs(5));
@@ -57,14 +57,14 @@ async fn a_native_form_gets_a_page_and_a_script_a_problem() {
 }
 
 #[tokio::test]
-async fn unless_it_is_asked_for_browsers_get_a_problem_too() {
+async fn by_default_browsers_get_a_problem_too() {
     let (service, _locks) = taken(|layer| layer);
     let problem = send(&service, click_with(BROWSER)).await;
     assert_eq!(problem.problem()["code"], "lock_busy");
 }
 
 #[tokio::test]
-async fn an_application_answers_in_its_own_words_and_the_reason_stays_with_it() {
+async fn on_reject_replaces_the_response_and_keeps_the_rejection() {
     let (service, _locks) = taken(|layer| {
         layer.on_reject(|rejection, request| {
             Response::builder()
@@ -88,7 +88,7 @@ async fn an_application_answers_in_its_own_words_and_the_reason_stays_with_it() 
 }
 
 #[tokio::test]
-async fn another_status_is_a_matter_of_one_line() {
+async fn with_status_changes_the_status() {
     let (service, _locks) = taken(|layer| {
         layer.on_reject(|rejection, _| {
             let rejection = rejection.clone();
@@ -111,7 +111,7 @@ async fn a_refusal_may_have_no_body_at_all() {
 }
 
 #[tokio::test]
-async fn a_request_without_a_key_is_answered_in_the_applications_words_too() {
+async fn on_reject_answers_a_request_without_a_key() {
     let (service, _locks) = taken(|layer| {
         layer.on_reject(|rejection, _| {
             let mut response = Response::new(rejection.source().unwrap_or_default().to_owned());
@@ -124,7 +124,7 @@ async fn a_request_without_a_key_is_answered_in_the_applications_words_too() {
     assert_eq!(answer.text, "header.x-user-id");
 }
 
-/// RFC 9457: `about:blank` would say that there is nothing to know but the status.
+/// By RFC 9457, `about:blank` would mean that the status says everything.
 #[tokio::test]
 async fn a_problem_has_a_type_for_its_code_a_short_title_and_words_in_its_detail() {
     let (service, _locks) = taken(|layer| layer);
@@ -142,7 +142,7 @@ async fn a_problem_has_a_type_for_its_code_a_short_title_and_words_in_its_detail
 }
 
 #[tokio::test]
-async fn the_service_says_where_its_problems_are_described_and_how_long_to_wait() {
+async fn a_layer_chooses_the_types_of_its_problems_and_the_retry_hint() {
     let (service, _locks) = taken(|layer| {
         layer
             .problem_types("https://shop.example/problems/")
@@ -153,7 +153,7 @@ async fn the_service_says_where_its_problems_are_described_and_how_long_to_wait(
     let problem = refused.problem();
     assert_eq!(problem["type"], "https://shop.example/problems/lock_busy");
     assert_eq!(problem["retry_after_ms"], 2500);
-    // And where it answers in its own words.
+    // The same holds for responses of `on_reject`.
     let (service, _locks) = taken(|layer| {
         let layer = layer.problem_types("/problems/");
         layer.on_reject(|rejection, _| rejection.problem())

@@ -1,4 +1,4 @@
-//! Bodies and headers that go through the layer, and those that it makes.
+//! Bodies and headers that pass through the layer, and those that it makes.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -50,7 +50,7 @@ async fn a_refusals_body_has_the_length_that_it_says() {
     }
 }
 
-/// Two frames, trailers, and an error where it is asked for.
+/// Two frames and trailers, with an optional error.
 struct Stream {
     frames: Vec<Result<Frame<Bytes>, &'static str>>,
 }

@@ -1,4 +1,4 @@
-//! In axum (feature `axum`): matched routes, nested routers, the extractor.
+//! Matched routes, nested routers and the extractor in axum (feature `axum`).
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn held(locks: &LockManager) -> Vec<String> {
     keys
 }
 
-/// Sends a POST to each path; answers what they hold when they all run at the same time.
+/// Sends a POST to each path, and returns the keys that are held while all of them run.
 async fn keys_of(app: Router, locks: &LockManager, gate: &Gate, paths: &[&str]) -> Vec<String> {
     let mut running = JoinSet::new();
     for path in paths {
@@ -174,7 +174,7 @@ async fn a_layer_outside_sees_the_refusal_and_adds_its_headers() {
     assert_eq!(read(response).await.kind(), Some(RejectionKind::InFlight));
 }
 
-/// With nothing but lock-tower's feature `axum`: no other dependency of these tests turns on
+/// Only lock-tower's feature `axum` is on. No other dependency of these tests turns on
 /// lock-core's.
 #[tokio::test]
 async fn a_handler_may_answer_with_the_locks_own_error() {

@@ -1,4 +1,4 @@
-//! A body that does what the test says, frame by frame.
+//! A body that follows the script of a test, frame by frame.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,7 +13,7 @@ use http_body::{Frame, SizeHint};
 
 use Event::{Data, Empty, Error, Late, Pause, Silence, Trailers};
 
-/// A body that gives these frames, then waits for ever if told so, and knows how often it was asked.
+/// Yields the frames of the script, and counts how often it is polled.
 #[derive(Clone, Default)]
 pub(crate) struct Script {
     frames: VecDeque<Event>,
@@ -26,13 +26,13 @@ pub(crate) enum Event {
     Data(&'static [u8]),
     Trailers(&'static str),
     Error,
-    /// Nothing more ever comes.
+    /// Stays pending for ever.
     Silence,
-    /// Nothing for now.
+    /// Is pending once, and wakes the task.
     Pause,
-    /// Nothing until somebody asks who was not woken for it.
+    /// Is pending until it is polled without a wake-up.
     Late,
-    /// Frames with nothing in them, at once and without an end.
+    /// Yields empty frames without an end.
     Empty,
 }
 

@@ -1,4 +1,4 @@
-//! Settings that no store can keep: told when the layer is put around a service, and never cut.
+//! Settings out of bounds, which the layer reports when it is put around a service.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tower::{Layer, service_fn};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A manager whose servers keep nothing for longer than a minute, as `redlock://` does after ten.
+/// A manager with a `max_ttl` of one minute; that of `redlock://` is ten minutes.
 async fn of_a_minute() -> LockManager {
     let manager = LockManager::builder("memory:").max_ttl(Duration::from_secs(60));
     manager.connect().await.expect("a manager")
@@ -34,7 +34,7 @@ fn changes() -> Vec<Change> {
 }
 
 #[tokio::test]
-async fn a_layer_whose_settings_no_store_can_keep_refuses_every_request() {
+async fn a_layer_with_settings_out_of_bounds_refuses_every_request() {
     for (name, change) in changes() {
         let locks = of_a_minute().await;
         let gate = Gate::closed();
@@ -49,7 +49,7 @@ async fn a_layer_whose_settings_no_store_can_keep_refuses_every_request() {
 }
 
 #[tokio::test]
-async fn a_fallback_that_cannot_keep_the_cooldown_is_told_as_the_store_would_be() {
+async fn a_cooldown_above_the_fallbacks_bound_is_out_of_bounds_too() {
     let (locks, _) = embedded();
     let fallback = Outage::Fallback(of_a_minute().await);
     let layer = per_user_and_route(&locks).cooldown(HOUR);
@@ -63,7 +63,7 @@ async fn settings_out_of_bounds_are_an_error_in_the_log_before_the_first_request
     let log = ThisThread::listen();
     let locks = of_a_minute().await;
     let layer = per_user_and_route(&locks).name("orders").cooldown(HOUR);
-    // As axum does, for each route.
+    // axum clones the layer for each route.
     for _ in 0..3 {
         let _ = layer.layer(answers(StatusCode::OK));
     }
@@ -75,7 +75,7 @@ async fn settings_out_of_bounds_are_an_error_in_the_log_before_the_first_request
     );
 }
 
-/// The work is done by then: the longest that the store keeps, and a line in the log.
+/// The work is done by then, so the cooldown is shortened with a line in the log.
 #[tokio::test(flavor = "current_thread")]
 async fn a_cooldown_that_is_only_known_with_the_answer_is_cut_with_a_warning() {
     for by_handler in [true, false] {
@@ -103,7 +103,7 @@ async fn a_cooldown_that_is_only_known_with_the_answer_is_cut_with_a_warning() {
 }
 
 #[tokio::test]
-async fn a_layer_says_itself_whether_its_settings_are_within_their_bounds() {
+async fn checked_finds_settings_that_are_out_of_bounds() {
     let locks = of_a_minute().await;
     for (name, change) in changes() {
         let error = change(per_user_and_route(&locks)).checked().unwrap_err();
@@ -124,7 +124,7 @@ async fn a_layer_says_itself_whether_its_settings_are_within_their_bounds() {
         let error = error.expect(what).to_string();
         assert!(error.contains(what), "{error}");
     }
-    // A mistake that was put right is none.
+    // A corrected setting is no error.
     let layer = per_user_and_route(&locks).cooldown(HOUR).checked();
     assert!(layer.is_err());
     let layer = per_user_and_route(&locks).cooldown(HOUR);
@@ -146,7 +146,7 @@ async fn a_probe_finds_settings_that_are_out_of_bounds() {
 }
 
 #[tokio::test]
-async fn a_store_is_not_asked_about_settings_that_are_wrong() {
+async fn a_layer_with_invalid_settings_asks_no_store() {
     let locks = of_a_minute().await;
     let store = locks.test_store().expect("an embedded store");
     store.fail(ErrorKind::Unavailable);

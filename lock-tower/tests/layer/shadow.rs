@@ -1,4 +1,4 @@
-//! Shadow mode: everything is counted and nothing is refused.
+//! In shadow mode everything is counted and nothing is refused.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Waiting, at the end of a service, for what its layer has under way.
+//! Waiting for the requests in flight at the end of a service.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tower::{Layer, ServiceExt};
 const HOUR: Duration = Duration::from_secs(3600);
 
 #[tokio::test]
-async fn a_drain_waits_for_handlers_whose_clients_have_gone() {
+async fn a_drain_waits_for_handlers_whose_clients_have_disconnected() {
     let (locks, store) = embedded();
     let gate = Gate::closed();
     let layer = per_user_and_route(&locks);

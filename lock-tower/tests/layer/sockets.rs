@@ -1,4 +1,4 @@
-//! A whole server on a real socket, and clients that go away.
+//! A server on a real socket, and clients that disconnect.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
@@ -32,7 +32,7 @@ fn shop(layer: LockLayer, gate: &Gate) -> Router {
         .layer(layer)
 }
 
-/// Tells, by its drop, that the server has dropped the future of a request.
+/// Reports by its drop that the server has dropped the future of a request.
 struct Dropped(mpsc::UnboundedSender<()>);
 
 impl Drop for Dropped {
@@ -41,7 +41,7 @@ impl Drop for Dropped {
     }
 }
 
-/// The shop, and what its server does to the futures of requests.
+/// The shop, and the requests whose futures its server has dropped.
 fn observed(layer: LockLayer, gate: &Gate) -> (Router, mpsc::UnboundedReceiver<()>) {
     let (sender, dropped) = mpsc::unbounded_channel();
     let inner = shop(layer, gate);
@@ -94,7 +94,7 @@ async fn a_client_that_disconnects_gets_its_order_made_once_and_the_lock_release
 impl Leaves {
     const ALL: [Self; 3] = [Self::WithFin, Self::WithReset, Self::HalfClosed];
 
-    /// What is left of the connection.
+    /// Returns the rest of the connection.
     async fn from(self, mut client: TcpStream) -> Option<TcpStream> {
         match self {
             Leaves::WithFin => {}
@@ -109,7 +109,7 @@ impl Leaves {
 }
 
 #[tokio::test]
-async fn a_client_that_disconnects_while_the_lock_is_released_leaves_none() {
+async fn a_client_that_disconnects_while_the_lock_is_released_leaves_no_lock() {
     for leaves in Leaves::ALL {
         let (locks, store) = embedded();
         let gate = Gate::closed();
@@ -130,7 +130,7 @@ async fn a_client_that_disconnects_while_the_lock_is_released_leaves_none() {
     }
 }
 
-/// An answer without a known length, and what feeds it.
+/// A response without a known length, and the sender of its body.
 fn streamed(layer: LockLayer) -> (Router, mpsc::UnboundedSender<Sent>) {
     let (feed, fed) = mpsc::unbounded_channel();
     let fed = Arc::new(Mutex::new(Some(Fed(fed))));
@@ -190,7 +190,7 @@ async fn answers_to_head_and_those_of_a_known_length_end_as_without_the_layer() 
         client.write_all(CLICK.as_bytes()).await.unwrap();
         let made = answer_until(&mut client, "an order").await.to_lowercase();
         assert!(made.contains("content-length: 8"), "{made}");
-        // The lock of an answer whose length is known may be held a moment longer.
+        // The layer may hold the lock of a response with a known length for a moment longer.
         assert_eq!(orders.drain(HOUR).await, 0);
     }
     all_released(&locks).await;
@@ -198,7 +198,7 @@ async fn answers_to_head_and_those_of_a_known_length_end_as_without_the_layer() 
 }
 
 #[tokio::test]
-async fn a_client_that_disconnects_while_it_waits_for_the_lock_makes_nothing() {
+async fn a_client_that_disconnects_while_it_waits_for_the_lock_runs_no_handler() {
     let (locks, store) = embedded();
     let gate = Gate::closed();
     let (app, mut dropped) = observed(per_user_and_route(&locks).wait(Wait::Forever), &gate);
@@ -221,7 +221,7 @@ async fn a_client_that_disconnects_while_it_waits_for_the_lock_makes_nothing() {
 }
 
 #[tokio::test]
-async fn after_a_graceful_shutdown_drain_waits_for_the_order_of_a_client_that_has_gone() {
+async fn after_a_graceful_shutdown_drain_waits_for_the_order_of_a_disconnected_client() {
     let (locks, _) = embedded();
     let gate = Gate::closed();
     let (app, mut dropped) = observed(per_user_and_route(&locks), &gate);
@@ -313,7 +313,7 @@ async fn get_and_head_pass_with_their_lengths_while_a_post_runs() {
     answer_until(&mut first, "an order").await;
 }
 
-/// A refusal of a HEAD request has no body, but the head of one.
+/// A refusal of a HEAD request has the head of a response with a body, but no body.
 #[tokio::test]
 async fn a_refused_head_request_has_the_head_of_the_refusal_and_no_body() {
     let (locks, _) = embedded();

@@ -1,7 +1,7 @@
-//! How much stack a request needs. Tests are built without optimization, where a value is copied into
+//! The stack that a request needs. In an unoptimized build, as in tests, a value is copied into
 //! each frame that it is moved through.
 //!
-//! A stack that overflows aborts its process, so each attempt is a process of its own.
+//! An overflow of the stack aborts the process, so each attempt runs in its own process.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -16,12 +16,12 @@ use lock_core::LockManager;
 use lock_tower::LockLayer;
 use tower::{Layer, Service};
 
-/// `<method> <bytes>`: the request that the child sends, on a stack of so many bytes.
+/// `<method> <bytes>`: the request that the child process sends, and the size of its stack.
 const ATTEMPT: &str = "LOCK_TESTS_STACK";
 
 const KIB: usize = 1024;
 
-/// What a thread's stack is measured in.
+/// The step between two measured sizes, in bytes.
 const STEP: usize = 16 * KIB;
 
 /// A service whose future is large.
@@ -113,7 +113,7 @@ fn fits(method: &str, size: usize) -> bool {
     child.expect("the child runs").success()
 }
 
-/// The smallest stack on which the request is answered, in bytes, to the next `STEP`.
+/// Returns the smallest stack on which the request is answered, in bytes, rounded up to a `STEP`.
 fn least_stack(method: &str) -> usize {
     let (mut too_small, mut enough) = (0, 8 * KIB * KIB / STEP);
     assert!(fits(method, enough * STEP), "{method} is not answered");

@@ -51,7 +51,7 @@ async fn among_buffers_limits_and_timeouts_one_click_runs() {
     assert_eq!((gate.entered_so_far(), store.taken()), (2, 0));
 }
 
-/// A place in a limit inside of the layer is taken before the lock is asked for.
+/// A permit of an inner limit is taken before the lock is acquired.
 #[tokio::test]
 async fn refused_requests_give_their_place_in_a_limit_inside_back() {
     let (locks, _) = embedded();
@@ -101,7 +101,7 @@ async fn a_timeout_outside_leaves_the_handler_to_its_end() {
         .service(gated(&gate));
     let late = service.oneshot(click("42")).await.unwrap_err();
     assert!(late.is::<tower::timeout::error::Elapsed>(), "{late}");
-    // The lock may have been there by then, or not yet.
+    // The lock may have been granted by then, or not yet.
     if orders.count() == 1 {
         gate.entered(1).await;
         assert_eq!(store.taken(), 1);
@@ -126,7 +126,7 @@ async fn a_timeout_inside_drops_the_handler_and_releases_the_lock() {
     assert_eq!((gate.ended_so_far(), store.taken()), (0, 0));
 }
 
-/// A worker that has ended, as behind a buffer.
+/// A service that fails like the worker of a buffer that has ended.
 #[derive(Clone)]
 struct Ended;
 
@@ -145,7 +145,7 @@ impl Service<Request<Body>> for Ended {
 }
 
 #[tokio::test]
-async fn a_service_that_will_never_be_ready_says_so_itself_and_nothing_is_locked() {
+async fn a_service_that_fails_to_become_ready_returns_its_error_and_locks_nothing() {
     let (locks, store) = embedded();
     let service = per_user_and_route(&locks).layer(Ended);
     let ended = service.oneshot(click("42")).await.unwrap_err();
@@ -153,7 +153,7 @@ async fn a_service_that_will_never_be_ready_says_so_itself_and_nothing_is_locked
     assert_eq!(store.taken(), 0);
 }
 
-/// As servers do: one service, a clone of it for each request, all at once.
+/// Servers clone one service for each request and run all clones at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_a_hundred_clones_on_many_threads_no_two_run_at_once() {
     let (locks, store) = embedded();
@@ -188,7 +188,7 @@ async fn of_a_hundred_clones_on_many_threads_no_two_run_at_once() {
     assert_eq!(store.taken(), 0);
 }
 
-/// Nobody reads the body; nobody has to.
+/// The handler does not read the body.
 #[tokio::test]
 async fn a_handler_that_never_reads_its_body_holds_nothing_up() {
     let (locks, store) = embedded();

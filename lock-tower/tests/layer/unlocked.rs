@@ -1,4 +1,4 @@
-//! Requests that their layer lets pass without a lock, and handlers that ask for the lock all the same.
+//! Requests that pass without a lock, and handlers that extract the lock nevertheless.
 
 use crate::common::*;
 use axum::Router;
@@ -45,7 +45,7 @@ type Way = (
     fn(&str) -> Request<Body>,
 );
 
-/// Each way in which a layer lets a request pass, with such a request.
+/// Returns each setting that lets a request pass, with such a request.
 fn ways() -> Vec<Way> {
     let named = |path: &str| request(http::Method::POST, path, "42");
     let mut ways = Vec::new();
@@ -108,7 +108,7 @@ async fn a_context_says_whether_its_lock_is_lost_or_only_released() {
     }
 }
 
-/// The handler's own layer lets it pass; the lock around it is another key's.
+/// The inner layer lets the request pass, and the outer layer holds another key.
 #[tokio::test]
 async fn behind_two_layers_the_context_is_that_of_the_inner_one() {
     let (locks, store) = embedded();
@@ -121,7 +121,7 @@ async fn behind_two_layers_the_context_is_that_of_the_inner_one() {
     let outer = per_user_and_route(&locks);
     let twice = outer.clone().layer(service.clone());
     assert_eq!(send(&twice, click("42")).await.status, StatusCode::OK);
-    // Two layers further in the outermost lock is known all the same.
+    // The outermost lock is also known two layers further inside.
     let thrice = outer
         .clone()
         .layer(inner_of(&locks).layer(outer.layer(service)));

@@ -1,4 +1,4 @@
-//! What a client may write on the wire of HTTP/1, by mistake or on purpose (feature `axum`).
+//! Unusual and malformed requests over HTTP/1 (feature `axum`).
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Every path and method is an order.
+/// Serves an order at every path and for every method.
 fn shop(locks: &LockManager, template: &str, gate: &Gate) -> Router {
     let gate = gate.clone();
     let layer = LockLayer::template(locks.clone(), template).unwrap();
@@ -30,12 +30,12 @@ fn order(line: &str) -> String {
     format!("{line}\r\nhost: shop\r\nx-user-id: 42\r\ncontent-length: 0\r\n\r\n")
 }
 
-/// Until what is looked for has come, and whatever came with it.
+/// Reads until `end` has arrived, and returns all that was read.
 async fn answer_with(client: &mut TcpStream, looked_for: &str) -> String {
     read_until(client, |text| text.contains(looked_for)).await
 }
 
-/// The key that is held while the request runs.
+/// Returns the key that is held while the request runs.
 async fn key_of(request: impl AsRef<[u8]>, template: &str) -> String {
     let (locks, _) = embedded();
     let gate = Gate::closed();
@@ -65,7 +65,7 @@ async fn a_path_has_one_key_however_it_is_written_and_no_other_path_has_it() {
             "{line}"
         );
     }
-    // Other paths for routers, and so for keys.
+    // Routers treat these as other paths, so the keys differ.
     let mut keys = vec!["k:/users/1".to_owned()];
     for path in [
         "/users/1/",
@@ -120,7 +120,7 @@ async fn headers_that_are_no_text_or_huge_have_keys_of_their_own() {
 }
 
 #[tokio::test]
-async fn what_is_no_request_never_reaches_the_layer() {
+async fn malformed_requests_never_reach_the_layer() {
     let (locks, store) = embedded();
     let gate = Gate::closed();
     gate.let_through(9);
@@ -136,7 +136,7 @@ async fn what_is_no_request_never_reaches_the_layer() {
             .to_owned(),
     ] {
         let mut client = TcpStream::connect(address).await.unwrap();
-        // Refused before its end, it may not be read to it.
+        // The server may close the connection before it has read a refused request to its end.
         let _ = client.write_all(request.as_bytes()).await;
         let mut answer = Vec::new();
         let _ = client.read_to_end(&mut answer).await;
@@ -149,8 +149,8 @@ async fn what_is_no_request_never_reaches_the_layer() {
     assert_eq!((gate.entered_so_far(), store.taken()), (0, 0));
 }
 
-/// The name of a method has a case: `post` is another method than POST, and the layer names it not.
-/// A router does not take one for the other; a handler of any method has to be told of them.
+/// Methods are case-sensitive: `post` is not POST, and the layer does not lock it.
+/// A router distinguishes them, but a handler for any method serves both.
 #[tokio::test]
 async fn a_method_that_is_not_named_is_not_locked() {
     let (locks, store) = embedded();
@@ -189,8 +189,8 @@ async fn a_method_that_is_not_named_is_not_locked() {
     assert_eq!((gate.entered_so_far(), store.taken()), (4, 1));
 }
 
-/// A server answers requests of one connection one after the other: the second click of a pipeline
-/// comes when the first is done, and the cooldown is what refuses it.
+/// A server answers the requests of one connection in order. The second click of a pipeline
+/// starts when the first has ended, and the cooldown refuses it.
 #[tokio::test]
 async fn two_clicks_in_one_pipeline_are_one_order_and_two_answers() {
     let (locks, _) = embedded();
@@ -242,7 +242,7 @@ async fn a_client_of_http_1_0_is_answered_and_its_connection_closed() {
     );
 }
 
-/// The handshake is a locked request like any other; what is said afterwards has no lock.
+/// The handshake is a locked request like any other. The upgraded connection has no lock.
 #[tokio::test]
 async fn a_connection_is_upgraded_through_the_layer() {
     let (locks, store) = embedded();

@@ -1,11 +1,11 @@
-//! Keys as they stand in the store, whatever a client puts into the values that they are made of.
+//! Keys in the store for all kinds of values that a client may send.
 
 use crate::common::*;
 use http::{Request, StatusCode};
 use lock_tower::{LockLayer, RejectionKind};
 use tower::{Layer, service_fn};
 
-/// The key that is held while a request with these headers runs, or why it does not run.
+/// Returns the key that is held while a request with these headers runs, or the code of its refusal.
 async fn key(template: &str, headers: &[(&str, &str)]) -> Result<String, RejectionKind> {
     let (locks, _) = embedded();
     let layer = LockLayer::template(locks.clone(), template).unwrap();
@@ -46,7 +46,7 @@ async fn key_of_two(a: &str, b: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_neither_empty_nor_what_stands_for_it() {
+async fn an_absent_value_differs_from_the_empty_one_and_from_its_mark() {
     let template = "k:<header.tenant?>:<header.user>";
     let user = ("user", "42");
     let absent = key(template, &[user]).await.unwrap();
@@ -58,7 +58,7 @@ async fn what_is_not_there_is_neither_empty_nor_what_stands_for_it() {
 }
 
 #[tokio::test]
-async fn who_leaves_out_all_that_is_optional_shares_no_lock() {
+async fn clients_that_omit_all_optional_parts_share_no_lock() {
     let template = "k:<header.tenant?>:<header.user?>:<method>:<path>";
     for headers in [&[][..], &[("user", "")], &[("tenant", ""), ("user", "")]] {
         let refused = key(template, headers).await;
@@ -68,7 +68,7 @@ async fn who_leaves_out_all_that_is_optional_shares_no_lock() {
 }
 
 #[tokio::test]
-async fn what_a_client_writes_before_its_proxies_is_not_its_address() {
+async fn text_that_a_client_writes_before_its_proxies_is_not_its_address() {
     let lists = [
         ("x-forwarded-for", "10.9.9.9, 192.0.2.1, 192.0.2.2"),
         ("forwarded", "for=10.9.9.9, for=192.0.2.1, for=192.0.2.2"),
@@ -100,9 +100,9 @@ async fn two_long_values_that_begin_alike_are_two_keys() {
     assert!(one.starts_with("k:%#") && one.len() == 68, "{one}");
 }
 
-/// HTTP/1 trims it, HTTP/2 and callers in the process do not.
+/// HTTP/1 trims a header's value. HTTP/2 and callers in the process do not.
 #[tokio::test]
-async fn what_is_around_a_headers_value_makes_no_other_key() {
+async fn blanks_around_a_headers_value_change_no_key() {
     for same in ["42", " 42", "42 ", "\t42 \t"] {
         for template in ["k:<header.user>", "k:<header.user?>"] {
             let made = key(template, &[("user", same)]).await;

@@ -1,4 +1,4 @@
-//! What a handler can do with its lock: enter it again, change the cooldown, give it back early.
+//! Handlers that enter their lock again, change the cooldown, or release the lock early.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tower::{Layer, ServiceExt, service_fn};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Does that with the lock, and answers with that status.
+/// Makes a service whose handler calls `act` with its lock and responds with `status`.
 fn handler<F>(say: fn(LockContext) -> F, status: StatusCode) -> impl Handler
 where
     F: Future<Output = ()> + Send + 'static,
@@ -55,7 +55,7 @@ async fn a_cooldown_that_was_asked_for_counts_after_a_panic_too() {
     }));
     let request = tokio::spawn(service.clone().oneshot(click("42")));
     assert!(request.await.unwrap_err().is_panic());
-    // The release is on its way: until then it is in flight, from then on it cools down.
+    // The key is in flight until the release arrives, and cools down afterwards.
     loop {
         match send(&service, click("42")).await.kind() {
             Some(RejectionKind::CoolingDown) => break,
@@ -66,7 +66,7 @@ async fn a_cooldown_that_was_asked_for_counts_after_a_panic_too() {
 }
 
 #[tokio::test]
-async fn the_last_word_counts_and_it_may_be_that_there_is_no_cooldown() {
+async fn the_last_call_of_the_handler_decides_the_cooldown() {
     let (locks, store) = embedded();
     let say = |lock: LockContext| async move {
         lock.cool_down(HOUR);
@@ -140,7 +140,7 @@ async fn a_release_now_says_that_the_lock_had_been_lost() {
 }
 
 #[tokio::test]
-async fn what_locks_the_same_key_inside_a_handler_enters_its_lock() {
+async fn a_nested_lock_of_the_same_key_enters_the_handlers_lock() {
     let (locks, _) = embedded();
     let inside = locks.clone();
     let service = per_user_and_route(&locks).layer(service_fn(move |request: Request<Body>| {
