@@ -195,7 +195,7 @@ fn an_invalid_name_panics_when_the_layer_is_made() {
         let panic = std::panic::catch_unwind(make).unwrap_err();
         let text = panic.downcast_ref::<String>().unwrap();
         assert!(
-            text.contains("can be the name of no") || text.contains("trusted proxies"),
+            text.contains("is not a valid name of a") || text.contains("trusted proxies"),
             "{text}"
         );
     }

@@ -75,7 +75,11 @@ fn a_mistake_is_named_with_its_position_and_what_to_write() {
             &["write `<header.a?|lower>`"],
         ),
         ("k:{method}", 2, &["write `<method>`"]),
-        ("k:[uid]:<method>", 2, &["`[uid]` is plain text", "; write "]),
+        (
+            "k:[uid]:<method>",
+            2,
+            &["`[uid]` is plain text", "; write "],
+        ),
         ("<method>:[header.a]", 9, &["write `<header.a>`"]),
         (
             "k:{}:<method>",
