@@ -1,33 +1,19 @@
-//! The procedural macros of the lock kit: `#[distributed_lock]` and `lock_key!`.
+//! The procedural macros of lock-core: `#[distributed_lock]` and `lock_key!`.
 //!
-//! Use them through `lock_core`, which re-exports and documents them; what they expand to names that
-//! crate. This crate depends on none of the others.
+//! Use them through `lock_core`, which re-exports and documents them. Their expansion refers to that
+//! crate, but this crate does not depend on it.
+//!
+//! Modules in layers, from the top to the bottom: `lock_key`, `expand`, `function`, `args`, `template`,
+//! `suggest`. A module imports only from those below it.
 
-mod amount;
 mod args;
-mod argument;
-mod boxed;
-mod duration;
 mod expand;
-mod fallback;
-mod foreign;
 mod function;
-mod key;
 mod lock_key;
-mod malformed;
-mod names;
-mod output;
-mod params;
-mod pattern;
-mod placeholder;
-mod request;
-mod scan;
 mod suggest;
 mod template;
 #[cfg(test)]
 mod tests;
-mod twice;
-mod value;
 
 use proc_macro::TokenStream;
 use proc_macro2::TokenStream as Tokens;
@@ -40,7 +26,7 @@ pub fn distributed_lock(args: TokenStream, item: TokenStream) -> TokenStream {
     attribute(args.into(), item.into()).into()
 }
 
-/// A lock's key from a template, for use outside the attribute.
+/// Makes the key of a lock from a template, for use outside of the attribute.
 ///
 /// `lock_core::lock_key` documents the template.
 #[proc_macro]
@@ -53,5 +39,5 @@ fn attribute(args: Tokens, item: Tokens) -> Tokens {
         let args = syn::parse2(args.clone())?;
         expand::expand(&args, function)
     });
-    expanded.unwrap_or_else(|error| fallback::keep(&error, args, item))
+    expanded.unwrap_or_else(|error| expand::keep(&error, args, item))
 }

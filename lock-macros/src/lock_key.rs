@@ -1,4 +1,4 @@
-//! `lock_key!("order:<uid>")`: the attribute's template as an expression.
+//! Expands `lock_key!("order:<uid>")`, which makes a key outside of the attribute.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -7,13 +7,17 @@ use syn::{
     parse::{Parse, ParseStream},
 };
 
-use crate::{args, foreign::Names, key, template::Template, value};
+use crate::{
+    args,
+    expand::key_tokens,
+    template::{KnownNames, Template},
+};
 
 pub(crate) fn expand(input: TokenStream) -> TokenStream {
     syn::parse2(input)
         .and_then(
             |Input { literal, krate }| match template(&literal.value()) {
-                Ok(template) => Ok(key::tokens(&krate, &literal, &template)),
+                Ok(template) => Ok(key_tokens(&krate, &literal, &template)),
                 Err(problem) => Err(Error::new(literal.span(), problem)),
             },
         )
@@ -25,12 +29,12 @@ pub(crate) fn expand(input: TokenStream) -> TokenStream {
 
 fn template(text: &str) -> Result<Template, String> {
     let template = Template::parse(text)?;
-    template.check_foreign(&Names::Unknown).map_err(|problem| {
-        match template.has_placeholder() {
+    template
+        .check_foreign(&KnownNames::Unknown)
+        .map_err(|problem| match template.has_placeholder() {
             true => problem,
-            false => format!("{problem}, or give the text itself as the key, without `lock_key!`"),
-        }
-    })?;
+            false => format!("{problem}, or pass the text as the key without `lock_key!`"),
+        })?;
     Ok(template)
 }
 
@@ -44,7 +48,7 @@ impl Parse for Input {
         if !input.peek(LitStr) {
             return Err(input.error(
                 "`lock_key!` takes one template in quotes, for example `lock_key!(\"order:<id>\")`; \
-                 a key without a template needs no macro",
+                 another key needs no macro",
             ));
         }
         let literal = input.parse()?;
@@ -53,13 +57,12 @@ impl Parse for Input {
             input.parse::<Token![,]>()?;
             input.parse::<Token![crate]>()?;
             input.parse::<Token![=]>()?;
-            krate = value::path(input)?;
+            krate = args::path(input)?;
         }
         input.parse::<Option<Token![,]>>()?;
         if !input.is_empty() {
-            return Err(
-                input.error("the values stand in the template, as in `lock_key!(\"order:<id>\")`")
-            );
+            return Err(input
+                .error("write the values into the template, as in `lock_key!(\"order:<id>\")`"));
         }
         Ok(Input { literal, krate })
     }

@@ -1,11 +1,11 @@
-//! "Did you mean": the nearest of a few known names.
+//! Suggests the nearest of a few known names.
 
-/// The candidate that `written` most likely stands for, or `None` when nothing is near.
+/// Returns the candidate that is closest to `written`, if one is close.
 pub(crate) fn nearest<'a>(
     written: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
-    // A third of the letters may be wrong. More, and the guess would be noise.
+    // A third of the letters may be wrong. A larger distance would be a random guess.
     let allowed = (written.chars().count() / 3).max(1);
     candidates
         .into_iter()
@@ -15,7 +15,7 @@ pub(crate) fn nearest<'a>(
         .map(|(_, candidate)| candidate)
 }
 
-/// `` `a`, `b` and `c` ``
+/// Joins names as in `` `a`, `b` and `c` ``.
 pub(crate) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let quoted: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
     match quoted.as_slice() {
@@ -25,7 +25,7 @@ pub(crate) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
-/// Edits between two words; two swapped neighbours count as one, because that is the commonest slip.
+/// Counts the edits between two words. Two swapped neighbours count as one edit.
 fn distance(a: &str, b: &str) -> usize {
     let a: Vec<char> = a.to_lowercase().chars().collect();
     let b: Vec<char> = b.to_lowercase().chars().collect();
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_of_the_finger_finds_its_name() {
+    fn a_typo_finds_its_name() {
         let names = ["key", "ttl", "max_hold", "cooldown"];
         assert_eq!(nearest("tll", names), Some("ttl"));
         assert_eq!(nearest("maxhold", names), Some("max_hold"));

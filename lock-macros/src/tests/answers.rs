@@ -1,11 +1,11 @@
-//! What a function answers: a value, nothing ever, a future.
+//! Return types: values, `!` and futures.
 
 use quote::quote;
 
 use super::{function, has};
 
 #[test]
-fn a_function_that_never_returns_needs_an_answer_that_never_does() {
+fn a_function_that_never_returns_needs_an_on_error_that_never_returns() {
     let item = quote!(
         async fn f() -> ! {
             g()
@@ -29,7 +29,7 @@ fn a_function_that_never_returns_needs_an_answer_that_never_does() {
 }
 
 #[test]
-fn the_return_type_is_told_first_with_a_blank_for_impl_trait() {
+fn the_return_type_comes_first_with_an_underscore_for_impl_trait() {
     let item = quote!(
         async fn f() -> Result<impl Display, E> {
             g()
@@ -65,7 +65,7 @@ fn a_future_that_is_returned_is_locked_inside() {
 }
 
 #[test]
-fn the_usual_alias_of_a_boxed_future_is_one() {
+fn an_alias_of_a_boxed_future_is_recognized() {
     let item = quote! {
         fn f(&self) -> BoxFuture<'_, R> { Box::pin(async move { g() }) }
     };

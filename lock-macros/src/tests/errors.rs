@@ -1,4 +1,4 @@
-//! What is told of a misuse, and what is no misuse.
+//! Errors for misuse, and uses without an error.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -6,21 +6,21 @@ use quote::quote;
 use super::{has, lacks, plain};
 use crate::function::Function;
 
-fn told(args: TokenStream, item: TokenStream) -> String {
+fn refused(args: TokenStream, item: TokenStream) -> String {
     let tokens = crate::attribute(args, item).to_string();
     assert!(tokens.contains("compile_error"), "no error in {tokens}");
     tokens
 }
 
-fn untold(args: TokenStream, item: TokenStream) -> String {
+fn accepted(args: TokenStream, item: TokenStream) -> String {
     let tokens = crate::attribute(args, item).to_string();
     assert!(!tokens.contains("compile_error"), "an error in {tokens}");
     tokens
 }
 
 #[test]
-fn what_only_the_arguments_use_is_not_called_unused_when_they_are_wrong() {
-    let tokens = told(quote!(key = "order:<uid>", ttl = 5), plain());
+fn a_parameter_that_only_wrong_arguments_use_is_not_unused() {
+    let tokens = refused(quote!(key = "order:<uid>", ttl = 5), plain());
     has(
         &tokens,
         &quote!(#[allow(unused_variables, unused_mut)] async fn place(uid: u64)),
@@ -28,18 +28,18 @@ fn what_only_the_arguments_use_is_not_called_unused_when_they_are_wrong() {
 }
 
 #[test]
-fn a_guard_that_is_written_wrongly_is_bound_all_the_same() {
+fn a_malformed_guard_is_still_bound() {
     let item = quote!(
         async fn place(uid: u64) -> R {
             lock.fencing_token()
         }
     );
     for guard in [quote!("lock"), quote!(mut lock), quote!(lock: &LockHandle)] {
-        let tokens = told(quote!(key = "k", ttl = "10s", guard = #guard), item.clone());
+        let tokens = refused(quote!(key = "k", ttl = "10s", guard = #guard), item.clone());
         has(&tokens, &quote!(let lock: &::lock_core::LockHandle));
     }
-    // A parameter has its own type already.
-    let tokens = told(
+    // A parameter already has a type.
+    let tokens = refused(
         quote!(key = "k", ttl = "10s", guard = uid),
         quote!(
             async fn place(uid: u64) -> R {
@@ -51,7 +51,7 @@ fn a_guard_that_is_written_wrongly_is_bound_all_the_same() {
 }
 
 #[test]
-fn the_same_lock_twice_is_told_and_two_locks_are_not() {
+fn the_same_lock_twice_is_refused_and_two_locks_are_not() {
     let twice = |above: TokenStream, below: TokenStream| {
         let item = plain();
         (above, quote!(#[distributed_lock(#below)] #item))
@@ -66,7 +66,7 @@ fn the_same_lock_twice_is_told_and_two_locks_are_not() {
             quote!(ttl = "2s", key = of(uid)),
         ),
     ] {
-        assert!(told(args, item).contains("keep one of the two"));
+        assert!(refused(args, item).contains("keep one of the two"));
     }
     for (args, item) in [
         twice(
@@ -78,12 +78,12 @@ fn the_same_lock_twice_is_told_and_two_locks_are_not() {
             quote!(key = "a", ttl = "10s", manager = other),
         ),
     ] {
-        untold(args, item);
+        accepted(args, item);
     }
 }
 
 #[test]
-fn a_parameter_as_plain_text_is_told_whatever_marks_it() {
+fn a_parameter_as_plain_text_is_refused_with_every_mark() {
     for key in [
         "o:{uid}",
         "o:${uid}",
@@ -93,16 +93,16 @@ fn a_parameter_as_plain_text_is_told_whatever_marks_it() {
         "o:$uid.id",
         "a{b}:#uid",
     ] {
-        let tokens = told(quote!(key = #key, ttl = "10s"), plain());
+        let tokens = refused(quote!(key = #key, ttl = "10s"), plain());
         assert!(tokens.contains("plain text in a key"), "{key}: {tokens}");
     }
     for key in ["o:{tag}:<uid>", "cost$", "#1", "o:$uidx", "{", "$", "a{b"] {
-        untold(quote!(key = #key, ttl = "10s"), plain());
+        accepted(quote!(key = #key, ttl = "10s"), plain());
     }
 }
 
 #[test]
-fn a_template_that_nobody_fills_in_is_told_and_other_expressions_are_not() {
+fn a_template_that_no_code_fills_in_is_refused_and_other_expressions_are_not() {
     for key in [
         quote!("o:<uid>".to_string()),
         quote!(String::from("o:<uid>")),
@@ -110,7 +110,7 @@ fn a_template_that_nobody_fills_in_is_told_and_other_expressions_are_not() {
         quote!(format!("o:<uid>")),
         quote!(&"o:<uid>"),
     ] {
-        let tokens = told(quote!(key = #key, ttl = "10s"), plain());
+        let tokens = refused(quote!(key = #key, ttl = "10s"), plain());
         assert!(tokens.contains("is a template"), "{tokens}");
     }
     for key in [
@@ -120,7 +120,7 @@ fn a_template_that_nobody_fills_in_is_told_and_other_expressions_are_not() {
         quote!(String::from("o")),
         quote!(KEYS[0]),
     ] {
-        untold(quote!(key = #key, ttl = "10s"), plain());
+        accepted(quote!(key = #key, ttl = "10s"), plain());
     }
 }
 
@@ -133,13 +133,13 @@ fn a_closure_for_errors_gets_its_types_and_any_other_function_is_called_as_it_is
             move |_| u
         }),
     ] {
-        let tokens = untold(quote!(key = "k", ttl = "10s", on_error = #closure), plain());
+        let tokens = accepted(quote!(key = "k", ttl = "10s", on_error = #closure), plain());
         has(
             &tokens,
             &quote!(__private::on_error::<Result<(), Error>, _>(#closure)),
         );
     }
-    let tokens = untold(
+    let tokens = accepted(
         quote!(key = "k", ttl = "10s", on_error = self::refuse),
         plain(),
     );
@@ -154,7 +154,7 @@ fn a_closure_for_errors_gets_its_types_and_any_other_function_is_called_as_it_is
 }
 
 #[test]
-fn words_that_stand_for_no_end_are_told_and_constants_are_not() {
+fn words_for_no_end_are_refused_and_constants_are_not() {
     for args in [
         quote!(ttl = forever),
         quote!(ttl = None),
@@ -162,7 +162,7 @@ fn words_that_stand_for_no_end_are_told_and_constants_are_not() {
         quote!(ttl = "1s", cooldown = zero),
         quote!(ttl = "1s", wait = Forever),
     ] {
-        told(quote!(key = "k", #args), plain());
+        refused(quote!(key = "k", #args), plain());
     }
     for args in [
         quote!(ttl = FOREVER),
@@ -171,7 +171,7 @@ fn words_that_stand_for_no_end_are_told_and_constants_are_not() {
         quote!(ttl = "1s", wait = N),
         quote!(ttl = -offset),
     ] {
-        untold(quote!(key = "k", #args), plain());
+        accepted(quote!(key = "k", #args), plain());
     }
 }
 

@@ -1,4 +1,4 @@
-//! Parameters: taken apart, captured, renamed.
+//! Parameters that are destructured, captured and renamed.
 
 use quote::quote;
 
@@ -23,7 +23,7 @@ fn the_body_owns_every_parameter_and_drops_the_last_first() {
 }
 
 #[test]
-fn a_parameter_that_leaves_a_part_out_gets_a_name_and_is_taken_apart_in_the_body() {
+fn a_parameter_that_leaves_out_a_part_gets_a_name_and_is_destructured_in_the_body() {
     let item = quote!(
         async fn f(_: A, (mut b, _): (B, C), D { ref d, .. }: D) -> R {
             g()
@@ -39,7 +39,7 @@ fn a_parameter_that_leaves_a_part_out_gets_a_name_and_is_taken_apart_in_the_body
     has(&expansion, &quote!(let D { ref d, .. } = __lock_arg2;));
     // Nothing in the arguments names `d`.
     lacks(&expansion, &quote!(= &__lock_arg2; let __lock_request));
-    // What they name counts as used.
+    // Names in the arguments count as used.
     has(
         &expansion,
         &quote!(let (mut b, _) = __lock_arg1; let _ = b;),
@@ -47,7 +47,7 @@ fn a_parameter_that_leaves_a_part_out_gets_a_name_and_is_taken_apart_in_the_body
 }
 
 #[test]
-fn a_struct_may_drop_itself_and_is_taken_apart_in_the_body() {
+fn a_struct_may_implement_drop_and_is_destructured_in_the_body() {
     let item = quote!(
         async fn f(Path(a): Path<A>, D { b }: D) -> R {
             g()
@@ -60,7 +60,7 @@ fn a_struct_may_drop_itself_and_is_taken_apart_in_the_body() {
     );
     has(&expansion, &quote!(let Path(a) = __lock_arg0;));
     has(&expansion, &quote!(let D { b } = __lock_arg1;));
-    // The arguments see it as they would see a plain parameter.
+    // The arguments see the value like a plain parameter.
     has(
         &expansion,
         &quote!((&::lock_core::__private::View(a)).__lock_view()),
@@ -68,7 +68,7 @@ fn a_struct_may_drop_itself_and_is_taken_apart_in_the_body() {
 }
 
 #[test]
-fn a_parameter_that_is_borrowed_to_be_changed_is_mutable_as_a_whole() {
+fn a_parameter_that_is_borrowed_mutably_is_mutable_as_a_whole() {
     let item = quote!(
         async fn f((ref mut a, _): (A, B)) -> R {
             g()
@@ -82,7 +82,7 @@ fn a_parameter_that_is_borrowed_to_be_changed_is_mutable_as_a_whole() {
 }
 
 #[test]
-fn instrument_below_cannot_see_into_a_renamed_parameter_and_is_told_to_move_up() {
+fn instrument_below_cannot_see_into_a_renamed_parameter_and_must_move_up() {
     let item = quote!(
         #[tracing::instrument(skip(a))]
         async fn f((a, _): (A, B)) -> R {

@@ -1,4 +1,9 @@
-//! The attribute's arguments: from `name = value` to types.
+//! Parses the arguments of the attribute, which are written `name = value`.
+
+mod duration;
+mod duration_value;
+mod names;
+mod value;
 
 use std::collections::BTreeSet;
 
@@ -9,27 +14,27 @@ use syn::{
     parse_quote,
 };
 
-use crate::{
-    amount::{self, Amount, Wait},
-    argument::{comma, equals, name},
-    duration::Bound,
-    template::Template,
-    value,
-};
+pub(crate) use duration_value::{DurationValue, WaitValue};
+pub(crate) use value::path;
+
+use crate::template::Template;
+use duration::Bound;
+use duration_value::{duration_value, wait};
+use names::{comma, equals, name};
 
 pub(crate) struct LockArgs {
     pub(crate) key: Key,
-    pub(crate) ttl: Amount,
-    pub(crate) wait: Wait,
+    pub(crate) ttl: DurationValue,
+    pub(crate) wait: WaitValue,
     pub(crate) renew: Option<bool>,
-    pub(crate) max_hold: Option<Amount>,
-    pub(crate) cooldown: Option<Amount>,
-    /// A variant of `OnLost`.
+    pub(crate) max_hold: Option<DurationValue>,
+    pub(crate) cooldown: Option<DurationValue>,
+    /// The name of a variant of `OnLost`.
     pub(crate) on_lost: Option<Ident>,
     pub(crate) on_error: Option<Expr>,
     pub(crate) manager: Option<Expr>,
     pub(crate) guard: Option<Ident>,
-    /// A variant of `ReleaseMode`.
+    /// The name of a variant of `ReleaseMode`.
     pub(crate) release: Option<Ident>,
     pub(crate) reentrant: Option<bool>,
     pub(crate) interop: Option<bool>,
@@ -47,7 +52,7 @@ pub(crate) fn default_crate() -> Path {
 
 impl Parse for LockArgs {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
-        let mut found = Found::default();
+        let mut found = ParsedArgs::default();
         while !input.is_empty() {
             let name = name(input)?;
             if !found.seen.insert(name.to_string()) {
@@ -67,14 +72,14 @@ impl Parse for LockArgs {
 }
 
 #[derive(Default)]
-struct Found {
+struct ParsedArgs {
     seen: BTreeSet<String>,
     key: Option<Key>,
-    ttl: Option<Amount>,
-    wait: Option<Wait>,
+    ttl: Option<DurationValue>,
+    wait: Option<WaitValue>,
     renew: Option<bool>,
-    max_hold: Option<Amount>,
-    cooldown: Option<Amount>,
+    max_hold: Option<DurationValue>,
+    cooldown: Option<DurationValue>,
     on_lost: Option<Ident>,
     on_error: Option<Expr>,
     manager: Option<Expr>,
@@ -85,15 +90,15 @@ struct Found {
     krate: Option<Path>,
 }
 
-impl Found {
+impl ParsedArgs {
     fn read(&mut self, name: &Ident, input: ParseStream<'_>) -> Result<()> {
         match name.to_string().as_str() {
             "key" => self.key = Some(value::key(input)?),
-            "ttl" => self.ttl = Some(amount::amount(input, Bound::Ttl)?),
-            "wait" => self.wait = Some(amount::wait(input)?),
+            "ttl" => self.ttl = Some(duration_value(input, Bound::Ttl)?),
+            "wait" => self.wait = Some(wait(input)?),
             "renew" => self.renew = Some(value::flag(input, name)?),
-            "max_hold" => self.max_hold = Some(amount::amount(input, Bound::Positive)?),
-            "cooldown" => self.cooldown = Some(amount::amount(input, Bound::UpToADay)?),
+            "max_hold" => self.max_hold = Some(duration_value(input, Bound::Positive)?),
+            "cooldown" => self.cooldown = Some(duration_value(input, Bound::UpToADay)?),
             "on_lost" => {
                 let words = [("cancel", "Cancel"), ("ignore", "Ignore")];
                 self.on_lost = Some(value::word(input, name, &words)?);
@@ -123,19 +128,19 @@ impl Found {
             }
             (None, _) => {
                 return Err(missing(
-                    "`key` is missing: say what is locked, for example `key = \"order:<id>\"`",
+                    "`key` is missing; write for example `key = \"order:<id>\"`",
                 ));
             }
             (_, None) => {
                 return Err(missing(
-                    "`ttl` is missing: say how long the lock outlives a crashed process, for example `ttl = \"10s\"`",
+                    "`ttl` is missing; write the time that the lock outlives a crashed process, for example `ttl = \"10s\"`",
                 ));
             }
         };
         Ok(LockArgs {
             key,
             ttl,
-            wait: self.wait.unwrap_or(Wait::None),
+            wait: self.wait.unwrap_or(WaitValue::None),
             renew: self.renew,
             max_hold: self.max_hold,
             cooldown: self.cooldown,

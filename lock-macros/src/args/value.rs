@@ -1,4 +1,4 @@
-//! One reader for each kind of value that an argument takes.
+//! Parses the values of arguments, with one function for each kind of value.
 
 use proc_macro2::Span;
 use quote::ToTokens as _;
@@ -7,9 +7,10 @@ use syn::{
     parse::ParseStream,
 };
 
-use crate::{args::Key, suggest, template::Template};
+use super::Key;
+use crate::{suggest, template::Template};
 
-/// A string literal is always a template; every other expression is the key itself.
+/// Parses a key: a string literal is a template, and any other expression is the key itself.
 pub(crate) fn key(input: ParseStream<'_>) -> Result<Key> {
     let expr: Expr = input.parse()?;
     match literal(&expr) {
@@ -32,7 +33,7 @@ pub(crate) fn key(input: ParseStream<'_>) -> Result<Key> {
         Some(text) => Err(Error::new_spanned(
             &expr,
             format!(
-                "only a text in quotes and nothing else is a template; write `key = {}`",
+                "only a string literal by itself is a template; write `key = {}`",
                 text.token()
             ),
         )),
@@ -40,8 +41,10 @@ pub(crate) fn key(input: ParseStream<'_>) -> Result<Key> {
     }
 }
 
-/// The template in `"order:<id>".to_string()` or `format!("order:<id>")`, which nobody fills in: it
-/// would be the same key for every call, and is refused when it is used.
+/// Finds the template in `"order:<id>".to_string()` or `format!("order:<id>")`.
+///
+/// No code fills in such a template. Every call would have the same key, which lock-core refuses at
+/// run time.
 fn unfilled(expr: &Expr) -> Option<LitStr> {
     let text: LitStr = match expr {
         Expr::MethodCall(call) => match literal(&call.receiver)? {
@@ -66,7 +69,7 @@ fn unfilled(expr: &Expr) -> Option<LitStr> {
     value[start..].contains('>').then_some(text)
 }
 
-/// `String::from`, but not `LockKey::exact`.
+/// Returns whether the function is `String::from` or similar, but not `LockKey::exact`.
 fn is_from(func: &Expr) -> bool {
     matches!(func, Expr::Path(path)
         if path.path.segments.last().is_some_and(|last| last.ident == "from"))
@@ -79,7 +82,7 @@ fn template(text: LitStr) -> Result<Key> {
     }
 }
 
-/// `true` or `false`.
+/// Parses `true` or `false`.
 pub(crate) fn flag(input: ParseStream<'_>, name: &Ident) -> Result<bool> {
     if input.peek(LitBool) {
         let flag: LitBool = input.parse()?;
@@ -91,26 +94,26 @@ pub(crate) fn flag(input: ParseStream<'_>, name: &Ident) -> Result<bool> {
         .is_ok_and(|text| matches!(text.value().as_str(), "true" | "false"));
     let hint = match (name == "renew", quoted) {
         (_, true) => ", without quotes",
-        (true, false) => " (how often is not asked: every third of the ttl)",
+        (true, false) => " (the interval is always a third of the ttl)",
         (false, false) => "",
     };
     Err(input.error(format!("`{name}` is `true` or `false`{hint}")))
 }
 
-/// One of a few words, given as the variant that it stands for.
+/// Parses one of a few words, and returns the name of its variant.
 pub(crate) fn word(input: ParseStream<'_>, name: &Ident, words: &[(&str, &str)]) -> Result<Ident> {
     let known = suggest::list(words.iter().map(|(word, _)| *word)).replace(" and ", " or ");
     let span = input.span();
     if input.peek(LitStr) {
         return Err(Error::new(
             span,
-            format!("this word is written without quotes: {known}"),
+            format!("write this word without quotes: {known}"),
         ));
     }
     if input.peek(LitBool) || !input.peek(Ident::peek_any) {
         return Err(Error::new(span, format!("`{name}` is {known}")));
     }
-    // Of a path, such as `OnLost::Cancel`, the last name tells what was meant.
+    // The last name of a path, such as `OnLost::Cancel`, shows which word was meant.
     let mut written = input.call(Ident::parse_any)?;
     let is_path = input.peek(Token![::]);
     while input.parse::<Option<Token![::]>>()?.is_some() {
@@ -132,34 +135,34 @@ pub(crate) fn word(input: ParseStream<'_>, name: &Ident, words: &[(&str, &str)])
 
 pub(crate) fn guard(input: ParseStream<'_>) -> Result<Ident> {
     let problem =
-        "`guard` is the name under which the body sees the lock, for example `guard = lock`";
+        "`guard` is the name of the lock in the body, for example `guard = lock`";
     let span = input.span();
     let wrong = |hint: &str| Err(Error::new(span, format!("{problem}{hint}")));
     if input.peek(LitStr) {
         return wrong(", without quotes");
     }
     if input.peek(Token![mut]) || input.peek(Token![ref]) || input.peek(Token![&]) {
-        return wrong(" alone; what it names is a `&LockHandle`, and nothing about it is changed");
+        return wrong(" alone; it binds a `&LockHandle`, which needs no `mut`");
     }
     if input.peek(Token![_]) {
-        return wrong("; leave `guard` out if the body does not use it");
+        return wrong("; remove `guard` if the body does not use it");
     }
     if !input.peek(Ident) {
         let word = input.fork().call(Ident::parse_any).ok();
         return match word {
-            Some(word) => wrong(&format!("; `{word}` is a word of the language")),
+            Some(word) => wrong(&format!("; `{word}` is a keyword")),
             None => wrong(""),
         };
     }
     let ident: Ident = input.parse()?;
     match ends(input) {
         true => Ok(ident),
-        false if input.peek(Token![:]) => wrong(" alone; what it names is a `&LockHandle`"),
+        false if input.peek(Token![:]) => wrong(" alone; its type is always `&LockHandle`"),
         false => wrong(" alone"),
     }
 }
 
-/// Any expression but a literal, which is never a manager.
+/// Parses any expression except a literal, which is never a manager.
 pub(crate) fn manager(input: ParseStream<'_>) -> Result<Expr> {
     let expr: Expr = input.parse()?;
     let Some(literal) = literal(&expr) else {
@@ -179,10 +182,12 @@ pub(crate) fn manager(input: ParseStream<'_>) -> Result<Expr> {
     ))
 }
 
-/// A function from the lock's error to the return value. A closure's head is looked at here: the
-/// compiler would report a wrong one three times.
+/// Parses a function from the lock's error to the return value.
+///
+/// It checks the parameters of a closure, because the compiler would report a mistake three times.
 pub(crate) fn on_error(input: ParseStream<'_>) -> Result<Expr> {
-    const TAKES: &str = "`on_error` takes the lock's error and gives what the function returns";
+    const TAKES: &str =
+        "`on_error` takes the lock's error and makes the return value of the function";
     let expr: Expr = input.parse()?;
     if let Some(literal) = literal(&expr) {
         let hint = format!("{TAKES}; write `|_| {}`", literal.to_token_stream());
@@ -194,7 +199,7 @@ pub(crate) fn on_error(input: ParseStream<'_>) -> Result<Expr> {
     if let Some(asyncness) = &closure.asyncness {
         return Err(Error::new(
             asyncness.span,
-            format!("{TAKES}, at once; a closure that is `async` gives a future"),
+            format!("{TAKES}; it cannot be `async`, because it would make a future"),
         ));
     }
     match closure.inputs.len() {
@@ -224,7 +229,7 @@ pub(crate) fn path(input: ParseStream<'_>) -> Result<Path> {
     })?;
     if input.peek(Token![-]) {
         return Err(input.error(
-            "in a path the name of a crate has `_` for `-`; write for example `crate = ::lock_core`",
+            "a path to a crate has `_` in place of `-`; write for example `crate = ::lock_core`",
         ));
     }
     Ok(path)
@@ -234,7 +239,7 @@ fn ends(input: ParseStream<'_>) -> bool {
     input.is_empty() || input.peek(Token![,])
 }
 
-/// The literal that `expr` is, also when a macro or a pair of parentheses wraps it.
+/// Returns the literal in `expr`, even inside of parentheses or an invisible group of a macro.
 pub(crate) fn literal(expr: &Expr) -> Option<&Lit> {
     match expr {
         Expr::Lit(ExprLit { lit, .. }) => Some(lit),

@@ -1,7 +1,16 @@
-//! The annotated function: its head parsed, its body as it was written.
+//! The annotated function, with its head parsed and its body as written.
 //!
-//! The body is never parsed. So a body that is only half typed keeps its function, and with it the
-//! editor's completion, and a large body costs no time.
+//! The body is never parsed. A half-typed body therefore keeps its function, so the editor's completion
+//! still works, and a large body costs no time.
+
+mod malformed;
+mod output;
+mod params;
+mod pattern;
+
+pub(crate) use malformed::has_malformed_parameters;
+pub(crate) use output::{check as check_output, is_never, nameable};
+pub(crate) use params::{Params, names as parameter_names};
 
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
@@ -39,7 +48,7 @@ impl Parse for Function {
         }
         let braces: Group = input.parse()?;
         let (inner_attrs, body) = split_inner.parse2(braces.stream())?;
-        // Without inner attributes the braces stay the user's own, opening and closing one apart.
+        // Without inner attributes the braces keep the spans of the user, one for each brace.
         let body = match inner_attrs.is_empty() {
             true => braces,
             false => {
@@ -79,7 +88,7 @@ impl ToTokens for Function {
 }
 
 impl Function {
-    /// Whether the body stops in the middle of an expression, as `self.db.` does while it is typed.
+    /// Returns whether the body stops in the middle of an expression, such as `self.db.`.
     pub(crate) fn is_half_typed(&self) -> bool {
         let mut last = None;
         let mut before = None;
@@ -97,18 +106,18 @@ impl Function {
         }
     }
 
-    /// Outside of a compiler, in unit tests, there are no lines.
+    /// Returns whether the body is on one line. In unit tests there are no lines.
     pub(crate) fn is_one_line(&self) -> bool {
         let line = |span: Span| span.unwrap().line();
         !proc_macro::is_available() || line(self.body.span_open()) == line(self.body.span_close())
     }
 
-    /// Whether the head can wait for a lock at all.
+    /// Checks that the function can wait for a lock.
     pub(crate) fn check_async(&self) -> Result<()> {
         if let Some(constness) = &self.sig.constness {
             return Err(Error::new(
                 constness.span,
-                "a `const fn` runs while the code compiles and cannot wait for a lock; write `async fn`",
+                "a `const fn` can run at compile time, so it cannot wait for a lock; write `async fn`",
             ));
         }
         if self.sig.asyncness.is_some() {
@@ -137,17 +146,17 @@ impl Function {
             return Err(Error::new_spanned(
                 ty,
                 format!(
-                    "`{name}` returns a future that is not one `async` block; write `async fn {name}` with the future's output"
+                    "`{name}` returns a future that is not a single `async` block; write `async fn {name}` with the output of the future"
                 ),
             ));
         }
         Err(Error::new(
             self.sig.fn_token.span,
-            format!("a lock is waited for, so `{name}` must be async; write `async fn {name}`"),
+            format!("`{name}` waits for a lock, so it must be async; write `async fn {name}`"),
         ))
     }
 
-    /// `#[tokio::test]` and its like leave a plain function with the standard `#[test]` on it.
+    /// Detects the plain function with the standard `#[test]` that `#[tokio::test]` leaves.
     fn is_a_made_test(&self) -> bool {
         self.attrs.iter().any(|attr| {
             attr.path()
@@ -182,7 +191,7 @@ fn is_future_bound(bound: &TypeParamBound) -> bool {
         if bound.path.segments.last().is_some_and(|last| last.ident == "Future"))
 }
 
-/// An error at the keyword of anything that is not a function.
+/// Refuses an item that is not a function, with an error at its keyword.
 fn only_a_function(input: ParseStream<'_>) -> Result<()> {
     let fork = input.fork();
     while fork.peek(Ident::peek_any) || fork.peek(syn::LitStr) {
@@ -197,7 +206,7 @@ fn only_a_function(input: ParseStream<'_>) -> Result<()> {
                 return Err(Error::new(
                     word.span(),
                     format!(
-                        "a lock is put around one function; write the attribute on the functions inside this `{word}`"
+                        "the attribute locks one function; put it on the functions inside of this `{word}`"
                     ),
                 ));
             }
@@ -206,6 +215,6 @@ fn only_a_function(input: ParseStream<'_>) -> Result<()> {
     }
     Err(Error::new(
         input.span(),
-        "a lock is put around an async function; write the attribute on an `async fn`",
+        "the attribute locks an async function; put it on an `async fn`",
     ))
 }

@@ -1,11 +1,11 @@
-//! May this text be given to the compiler's lexer?
+//! Decides whether a text can be passed to the lexer of the compiler.
 //!
-//! The end of a placeholder is found by trying, and the compiler's lexer reports some of what it
-//! cannot read as errors of its own, at places that mean nothing to the user. So the text is looked
-//! over here first; what passes is lexed without a complaint, and what does not is no expression of
-//! the kind that a placeholder takes.
+//! The parser of templates finds the end of a placeholder by trial. The lexer of the compiler reports
+//! some malformed tokens as errors of its own, at places that mean nothing to the user. This module
+//! therefore checks the text first. Text that passes causes no error of the lexer, and text that does not
+//! pass is not an expression that a placeholder accepts.
 
-/// Whether `text` is made of complete tokens with balanced brackets.
+/// Returns whether `text` consists of complete tokens with balanced brackets.
 pub(crate) fn is_lexable(text: &str) -> bool {
     let mut rest = text.chars().peekable();
     let mut open = Vec::new();
@@ -16,7 +16,7 @@ pub(crate) fn is_lexable(text: &str) -> bool {
             '[' => push(&mut open, ']'),
             '{' => push(&mut open, '}'),
             ')' | ']' | '}' => open.pop() == Some(c),
-            // A quote that touches a word is a byte string, a raw string or an unknown prefix.
+            // A quote after a word begins a byte string, a raw string or an unknown prefix.
             '"' => !is_word(previous) && string(&mut rest),
             '\'' => !is_word(previous) && character(&mut rest),
             '/' => !matches!(rest.peek(), Some('/' | '*')),
@@ -48,7 +48,7 @@ fn is_word(c: char) -> bool {
     c == '_' || c.is_alphanumeric()
 }
 
-/// Reads to the end of a string; escapes are left to the lexer only in their plainest form.
+/// Reads to the end of a string, and accepts only the simplest escapes.
 fn string(rest: &mut Rest<'_>) -> bool {
     while let Some(c) = rest.next() {
         match c {
@@ -74,7 +74,7 @@ fn escape(rest: &mut Rest<'_>) -> bool {
     matches!(rest.next(), Some('\\' | '"' | '\'' | 'n' | 'r' | 't' | '0'))
 }
 
-/// A whole decimal or hexadecimal number, with an integer type behind it if one is written.
+/// Reads a decimal or hexadecimal integer with an optional type.
 fn number(first: char, rest: &mut Rest<'_>) -> bool {
     let mut word = String::from(first);
     while let Some(c) = rest.next_if(|c| is_word(*c)) {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_make_the_lexer_complain_does_not() {
+    fn text_that_the_lexer_would_report_does_not_pass() {
         for text in [
             "f(",
             "f)",

@@ -1,4 +1,4 @@
-//! Durations written as text, `"500ms" "10s" "2m" "1h"`, checked while the code compiles.
+//! Parses durations such as `"500ms"`, `"10s"`, `"2m"` and `"1h"` at compile time.
 
 use std::time::Duration;
 
@@ -6,20 +6,20 @@ const UNITS: &str = "`ms`, `s`, `m` or `h`, as in `\"500ms\"`, `\"10s\"`, `\"2m\
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What a duration may be, by the argument that it is for.
+/// The bounds of a duration, which depend on its argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bound {
-    /// A ttl: 10 ms to 24 h, the bounds of the library.
+    /// A ttl is between 10 ms and 24 h, as in lock-core.
     Ttl,
-    /// A wait: zero is a wait too, it is over at once.
+    /// A wait may be zero, which ends at once.
     Any,
-    /// A longest hold: zero would end every body before it began.
+    /// A longest hold is not zero, because that would end every body before it began.
     Positive,
-    /// A cooldown: zero is none at all, and a day is the longest that the library keeps one.
+    /// A cooldown is not zero, and is at most one day, as in lock-core.
     UpToADay,
 }
 
-/// Reads `text`; the error is the sentence to show at the literal.
+/// Parses a duration. The error is the message for the literal.
 pub(crate) fn parse(text: &str, bound: Bound) -> Result<Duration, String> {
     let duration = read(text)?;
     check(duration, bound).map_err(|problem| format!("`\"{text}\"` {problem}"))?;
@@ -43,7 +43,7 @@ fn read(text: &str) -> Result<Duration, String> {
         .ok()
         .and_then(|number| number.checked_mul(milliseconds))
         .map(Duration::from_millis)
-        .ok_or_else(|| format!("`\"{text}\"` is longer than a duration can be"))
+        .ok_or_else(|| format!("`\"{text}\"` is longer than the longest duration"))
 }
 
 fn without_number(text: &str) -> String {
@@ -66,7 +66,7 @@ fn wrong_unit(text: &str, number: &str, rest: &str) -> String {
     }
     if rest.starts_with(['.', ',']) {
         return format!(
-            "`\"{text}\"` is not whole; take a smaller unit, as in `\"1500ms\"` for one and a half seconds"
+            "`\"{text}\"` is not a whole number; use a smaller unit, as in `\"1500ms\"` for one and a half seconds"
         );
     }
     if let Some(sum) = sum(text) {
@@ -74,18 +74,18 @@ fn wrong_unit(text: &str, number: &str, rest: &str) -> String {
     }
     if let Some(unit) = unit(rest) {
         return format!(
-            "`\"{text}\"` has a unit that is not known; did you mean `\"{number}{unit}\"`? The units are `ms`, `s`, `m` and `h`"
+            "`\"{text}\"` has an unknown unit; did you mean `\"{number}{unit}\"`? The units are `ms`, `s`, `m` and `h`"
         );
     }
     match rest.trim().to_lowercase().as_str() {
         "d" | "day" | "days" => format!(
-            "`\"{text}\"` has a unit that is not known; days are written in hours, as in `\"24h\"` for one"
+            "`\"{text}\"` has an unknown unit; write days in hours, as in `\"24h\"` for one day"
         ),
-        _ => format!("`\"{text}\"` has a unit that is not known; write {UNITS}"),
+        _ => format!("`\"{text}\"` has an unknown unit; write {UNITS}"),
     }
 }
 
-/// The unit that a longer or larger word stands for.
+/// Returns the unit for a longer word or another spelling.
 pub(crate) fn unit(written: &str) -> Option<&'static str> {
     match written.trim().to_lowercase().as_str() {
         "ms" | "msec" | "msecs" | "millis" | "millisecond" | "milliseconds" => Some("ms"),
@@ -96,7 +96,7 @@ pub(crate) fn unit(written: &str) -> Option<&'static str> {
     }
 }
 
-/// What `1m30s` comes to, in the unit of its last part.
+/// Adds up a duration such as `1m30s`, in the unit of its last part.
 fn sum(text: &str) -> Option<String> {
     let is_digit = |c: char| c.is_ascii_digit();
     let mut rest = text;
@@ -133,11 +133,9 @@ fn check(duration: Duration, bound: Bound) -> Result<(), &'static str> {
         }
         Bound::Ttl if duration > DAY => Err("is too long; a ttl is at most `\"24h\"`"),
         Bound::Positive if duration.is_zero() => {
-            Err("is zero, so the body could never run; leave `max_hold` out for no limit")
+            Err("is zero, so the body could never run; remove `max_hold` for no limit")
         }
-        Bound::UpToADay if duration.is_zero() => {
-            Err("is zero; leave `cooldown` out for no cooldown")
-        }
+        Bound::UpToADay if duration.is_zero() => Err("is zero; remove `cooldown` for no cooldown"),
         Bound::UpToADay if duration > DAY => Err("is too long; a cooldown is at most `\"24h\"`"),
         _ => Ok(()),
     }
@@ -191,7 +189,7 @@ mod tests {
         assert!(ttl("10sec").unwrap_err().contains("`\"10s\"`"));
         assert!(ttl("5min").unwrap_err().contains("`\"5m\"`"));
         assert!(ttl("1d").unwrap_err().contains("hours"));
-        assert!(ttl("7us").unwrap_err().contains("not known"));
+        assert!(ttl("7us").unwrap_err().contains("unknown unit"));
     }
 
     #[test]
@@ -199,22 +197,22 @@ mod tests {
         assert!(ttl("1m30s").unwrap_err().contains("`\"90s\"`"));
         assert!(ttl("1h 30min").unwrap_err().contains("`\"90m\"`"));
         assert!(ttl("1s500ms").unwrap_err().contains("`\"1500ms\"`"));
-        assert!(ttl("500ms1s").unwrap_err().contains("not known"));
+        assert!(ttl("500ms1s").unwrap_err().contains("unknown unit"));
         assert!(
             ttl("18446744073709551615h1s")
                 .unwrap_err()
-                .contains("not known")
+                .contains("unknown unit")
         );
     }
 
     #[test]
-    fn code_is_told_from_words() {
+    fn code_and_words_have_different_messages() {
         assert!(ttl("Duration::from_secs(1)").unwrap_err().contains("code"));
         assert!(ttl("ten").unwrap_err().contains("does not begin"));
     }
 
     #[test]
-    fn fractions_signs_emptiness_and_overflow_are_told_apart() {
+    fn fractions_signs_empty_text_and_overflow_have_different_messages() {
         assert!(ttl("1.5s").unwrap_err().contains("1500ms"));
         assert!(ttl("-1s").unwrap_err().contains("negative"));
         assert!(ttl("").unwrap_err().contains("whole number"));

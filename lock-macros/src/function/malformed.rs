@@ -1,16 +1,16 @@
-//! Parameters that no compiler accepts: `uid)`, `a: )`, `*name`.
+//! Detects parameters that the compiler refuses: `uid)`, `a: )`, `*name`.
 //!
-//! The compiler has told of them before it calls the attribute, and goes on with the tokens as they are. An
-//! error of the attribute's own parser would be a second one for the same mistake.
+//! The compiler reports them before it expands the attribute. An error of the attribute's parser would be
+//! a second one for the same mistake.
 
 use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 
-/// Whether a parameter of the function has no type, or begins with what no pattern begins with.
+/// Returns whether a parameter of the function has no type or begins with a `*`.
 pub(crate) fn has_malformed_parameters(item: &TokenStream) -> bool {
     parameters(item).is_some_and(|parameters| parameters.iter().any(|it| is_malformed(it)))
 }
 
-/// The tokens between the commas of the parameter list.
+/// Returns the tokens of each parameter.
 fn parameters(item: &TokenStream) -> Option<Vec<Vec<TokenTree>>> {
     let mut trees = item.clone().into_iter();
     trees.find(|tree| matches!(tree, TokenTree::Ident(word) if word == "fn"))?;
@@ -35,16 +35,16 @@ fn parameters(item: &TokenStream) -> Option<Vec<Vec<TokenTree>>> {
             parameters.last_mut()?.push(tree);
         }
     }
-    // Behind a comma at the end.
+    // A trailing comma leaves an empty parameter.
     parameters.retain(|it| !it.is_empty());
     Some(parameters)
 }
 
-/// How many `<` are open.
+/// Counts the open `<`.
 #[derive(Default)]
 struct Angles {
     depth: usize,
-    /// After the first half of `->`.
+    /// The last token was the `-` of `->`.
     arrow: bool,
 }
 
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_that_the_compiler_refuses_are_told_from_those_that_it_takes() {
+    fn malformed_parameters_are_found_and_valid_ones_are_not() {
         for parameters in [
             "uid",
             "a: u8, uid",

@@ -1,15 +1,18 @@
-//! Do the names in the arguments exist? The compiler would say "cannot find value"; here we know the
-//! parameters, so the error says which one was meant.
+//! Checks the names in a key template against the parameters.
+//!
+//! The compiler would only report that it cannot find a value. The macro knows the parameters, so its
+//! error can suggest one.
 
 use syn::{Error, FnArg, Ident, LitStr, Pat, Result, Signature};
 
 use crate::{
     args::{Key, LockArgs},
-    foreign, params, placeholder, suggest,
-    template::{Placeholder, Template},
+    function::parameter_names,
+    suggest,
+    template::{KnownNames, Placeholder, Template, roots},
 };
 
-/// What the templates of the HTTP layer name instead of parameters.
+/// Sources in templates of the HTTP layer, which are not parameters.
 const LAYER_SOURCES: [&str; 8] = [
     "header",
     "host",
@@ -22,7 +25,7 @@ const LAYER_SOURCES: [&str; 8] = [
 ];
 
 pub(crate) fn check(args: &LockArgs, sig: &Signature) -> Result<()> {
-    let params: Vec<String> = params::names(sig).iter().map(Ident::to_string).collect();
+    let params: Vec<String> = parameter_names(sig).iter().map(Ident::to_string).collect();
     if let Some(guard) = args
         .guard
         .as_ref()
@@ -31,13 +34,13 @@ pub(crate) fn check(args: &LockArgs, sig: &Signature) -> Result<()> {
         return Err(Error::new(
             guard.span(),
             format!(
-                "`{guard}` is a parameter of `{}` already; give the guard a name of its own",
+                "`{guard}` is already a parameter of `{}`; give the guard another name",
                 sig.ident
             ),
         ));
     }
     match &args.key {
-        Key::Template(literal, template) => Names {
+        Key::Template(literal, template) => KeyNames {
             params,
             sig,
             literal,
@@ -47,13 +50,13 @@ pub(crate) fn check(args: &LockArgs, sig: &Signature) -> Result<()> {
     }
 }
 
-struct Names<'a> {
+struct KeyNames<'a> {
     params: Vec<String>,
     sig: &'a Signature,
     literal: &'a LitStr,
 }
 
-impl Names<'_> {
+impl KeyNames<'_> {
     fn check(&self, template: &Template) -> Result<()> {
         template
             .placeholders()
@@ -62,7 +65,7 @@ impl Names<'_> {
         let mut params = self.params.clone();
         params.retain(|name| !name.starts_with("__"));
         params.extend(constants.map(|constant| constant.ident.to_string()));
-        let names = foreign::Names::Are {
+        let names = KnownNames::Are {
             params: &params,
             has_self: self.has_self(),
         };
@@ -71,7 +74,7 @@ impl Names<'_> {
     }
 
     fn check_placeholder(&self, placeholder: &Placeholder) -> Result<()> {
-        for root in placeholder::roots(&placeholder.expr) {
+        for root in roots(&placeholder.expr) {
             if self.may_exist(root) {
                 continue;
             }
@@ -80,7 +83,7 @@ impl Names<'_> {
         Ok(())
     }
 
-    /// Constants and statics are legal in a key; their names are in capitals.
+    /// Returns whether the name may exist; constants and statics are capitalized.
     fn may_exist(&self, name: &Ident) -> bool {
         let text = name.to_string();
         text.starts_with(char::is_uppercase)
@@ -88,7 +91,7 @@ impl Names<'_> {
             || (text == "self" && self.has_self())
     }
 
-    /// `async_trait` has made a local of the receiver.
+    /// Returns whether there is a `self`, which `async_trait` turns into a local variable.
     fn has_self(&self) -> bool {
         self.sig.receiver().is_some() || self.params.iter().any(|param| param == "__self")
     }
@@ -100,8 +103,8 @@ impl Names<'_> {
         }
         if LAYER_SOURCES.contains(&name) {
             return format!(
-                "`<{source}>` names a part of an HTTP request, which only the templates of `lock_tower::LockLayer` \
-                 can do (see its documentation); here a placeholder reads the function's own parameters: {}",
+                "`<{source}>` is a part of an HTTP request, which only templates of `lock_tower::LockLayer` can read \
+                 (see its documentation); here a placeholder reads the parameters of the function: {}",
                 self.parameters(),
             );
         }
@@ -110,7 +113,7 @@ impl Names<'_> {
                 format!("`{name}` is not a parameter of `{function}`; did you mean `{near}`?")
             }
             None if self.sig.inputs.iter().any(is_nameless) => format!(
-                "`{name}` is not a parameter of `{function}`, of which one is `_`; give that one its name"
+                "`{name}` is not a parameter of `{function}`, but one parameter is `_`; give it a name"
             ),
             None => format!(
                 "`{name}` is not a parameter of `{function}`, which has {}",

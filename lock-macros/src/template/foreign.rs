@@ -1,33 +1,32 @@
-//! Placeholders as other languages write them: `{uid}`, `%s`, `:uid`. In the text of a template they
-//! are plain text, so every call would take the same lock.
+//! Finds placeholders of other languages: `{uid}`, `%s`, `:uid`.
 //!
-//! Pure: text in, what was found out. Ordinary text stays ordinary: a name between separators
-//! (`order:uid`), a hash tag that is no parameter (`{tag}`), `100%`.
+//! In a template they are plain text, so every call would acquire the same lock. A name between
+//! separators (`order:uid`), a hash tag that is not a parameter (`{tag}`) and `100%` are ordinary text.
 
-/// What a placeholder of another language could name.
-pub(crate) enum Names<'a> {
+/// The names that a placeholder of another language may contain.
+pub(crate) enum KnownNames<'a> {
     /// The parameters of the function.
     Are {
         params: &'a [String],
         has_self: bool,
     },
-    /// Any name: the text of `lock_key!` does not show what is in scope.
+    /// Any name, because `lock_key!` does not see the names in scope.
     Unknown,
 }
 
 #[derive(Debug, PartialEq)]
-pub(crate) struct Foreign {
-    /// As it was written.
+pub(crate) struct ForeignPlaceholder {
+    /// The placeholder as written.
     pub(crate) written: String,
-    /// What it names, if it names anything.
+    /// The name in it, if there is one.
     pub(crate) value: Option<String>,
 }
 
-impl Foreign {
-    /// The sentence for the user; `alone` if nothing else in the template is a placeholder.
+impl ForeignPlaceholder {
+    /// Returns the error message; `alone` means that the template has no other placeholder.
     pub(crate) fn problem(&self, alone: bool) -> String {
         let effect = match alone {
-            true => "so every call would take the same lock",
+            true => "so every call would acquire the same lock",
             false => "the same for every call",
         };
         let advice = match &self.value {
@@ -41,22 +40,22 @@ impl Foreign {
     }
 }
 
-/// Stands for a placeholder of ours between two texts. It counts as a part of a word.
-pub(crate) const OURS: &str = "\0";
+/// Stands for a placeholder of the template between two texts. It counts as a part of a word.
+pub(crate) const PLACEHOLDER: &str = "\0";
 
-/// `text` is the whole template, with [`OURS`] for each placeholder.
-pub(crate) fn find(text: &str, names: &Names<'_>) -> Option<Foreign> {
+/// `text` is the whole template, with [`PLACEHOLDER`] for each placeholder.
+pub(crate) fn find(text: &str, names: &KnownNames<'_>) -> Option<ForeignPlaceholder> {
     let finder = Finder { text, names };
     text.char_indices().find_map(|(at, c)| finder.at(at, c))
 }
 
 struct Finder<'a> {
     text: &'a str,
-    names: &'a Names<'a>,
+    names: &'a KnownNames<'a>,
 }
 
 impl Finder<'_> {
-    fn at(&self, at: usize, c: char) -> Option<Foreign> {
+    fn at(&self, at: usize, c: char) -> Option<ForeignPlaceholder> {
         let before = self.text[..at].chars().next_back();
         let rest = &self.text[at + c.len_utf8()..];
         match c {
@@ -72,11 +71,11 @@ impl Finder<'_> {
             '@' | '&' | '*' | '\'' | '`' | '"' | '|' if begins(before) => {
                 self.named(at, rest).filter(|_| self.knows_names())
             }
-            // In a route or a query: `/:uid`, and `::uid`.
+            // Routes have `/:uid`, and queries have `::uid`.
             ':' if matches!(before, None | Some(':' | '/')) => {
                 self.named(at, rest).filter(|_| self.knows_names())
             }
-            // Only `self.` has no other meaning.
+            // `self.` has no other meaning in a key.
             's' if begins(before) && path(&self.text[at..]).starts_with("self.") => {
                 let path = path(&self.text[at..]);
                 (self.knows_names() && self.is_name(path)).then(|| found(path, path))
@@ -86,29 +85,29 @@ impl Finder<'_> {
     }
 
     fn knows_names(&self) -> bool {
-        matches!(self.names, Names::Are { .. })
+        matches!(self.names, KnownNames::Are { .. })
     }
 
-    fn has_ours(&self) -> bool {
-        self.text.contains(OURS)
+    fn has_placeholder(&self) -> bool {
+        self.text.contains(PLACEHOLDER)
     }
 
-    /// Whether the path begins with the name of a parameter.
+    /// Returns whether the path begins with the name of a parameter.
     fn is_name(&self, path: &str) -> bool {
         let root = path.split('.').next().unwrap_or(path);
         match self.names {
-            Names::Are { params, has_self } => {
+            KnownNames::Are { params, has_self } => {
                 (*has_self && root == "self" && path != root)
                     || params.iter().any(|param| param == root)
             }
-            Names::Unknown => {
-                !self.has_ours() && root.starts_with(|c: char| c == '_' || c.is_lowercase())
+            KnownNames::Unknown => {
+                !self.has_placeholder() && root.starts_with(|c: char| c == '_' || c.is_lowercase())
             }
         }
     }
 
-    /// A mark and a name: `$uid`, `%uid%`.
-    fn named(&self, at: usize, rest: &str) -> Option<Foreign> {
+    /// Finds a mark and a name: `$uid`, `%uid%`.
+    fn named(&self, at: usize, rest: &str) -> Option<ForeignPlaceholder> {
         let path = path(rest);
         if path.is_empty() || !self.is_name(path) {
             return None;
@@ -120,8 +119,8 @@ impl Finder<'_> {
         Some(found(&self.text[at..end], path))
     }
 
-    /// `{uid}`, `{uid:?}`, `{{uid}}`, `${uid}`, `#{uid}`, `(uid, cart)`.
-    fn bracketed(&self, at: usize, closing: char) -> Option<Foreign> {
+    /// Finds names in brackets: `{uid}`, `{uid:?}`, `{{uid}}`, `${uid}`, `#{uid}`, `(uid, cart)`.
+    fn bracketed(&self, at: usize, closing: char) -> Option<ForeignPlaceholder> {
         let inside = &self.text[at + 1..];
         let length = inside.find(closing)?;
         let inside = &inside[..length];
@@ -129,7 +128,7 @@ impl Finder<'_> {
             let part = part.trim_start_matches([' ', '$', '#', '@', '%', '&', '*', '{', '\'', '"']);
             let path = path(part);
             let after = part[path.len()..].trim_start();
-            // In braces a name may have a format; prose in parentheses is prose.
+            // A name in braces may have a format. Prose in parentheses is ordinary text.
             let ends = after.is_empty() || closing == '}' || after.starts_with(['\'', '"', '(']);
             if ends { path } else { "" }
         });
@@ -139,8 +138,8 @@ impl Finder<'_> {
         Some(found(self.around(at, at + 1 + length + 1), path))
     }
 
-    /// `{}`, `{:?}`, and `{0}` where there is as much to put in and nothing else in the template.
-    fn nameless_braces(&self, at: usize) -> Option<Foreign> {
+    /// Finds `{}` and `{:?}`, and `{0}` if there are enough parameters and no other placeholder.
+    fn nameless_braces(&self, at: usize) -> Option<ForeignPlaceholder> {
         let inside = &self.text[at + 1..];
         let length = inside.find('}')?;
         let (value, _) = inside[..length]
@@ -148,7 +147,7 @@ impl Finder<'_> {
             .unwrap_or((&inside[..length], ""));
         let value = value.trim();
         let is_nameless = value.is_empty() || self.is_position(value, 0);
-        is_nameless.then(|| Foreign {
+        is_nameless.then(|| ForeignPlaceholder {
             written: self.around(at, at + 1 + length + 1).to_owned(),
             value: match value.parse() {
                 Ok(index) => self.param(index),
@@ -157,13 +156,13 @@ impl Finder<'_> {
         })
     }
 
-    /// `$1`, as a shell and SQL have it.
-    fn positional(&self, at: usize, rest: &str) -> Option<Foreign> {
+    /// Finds `$1`, as in a shell or SQL.
+    fn positional(&self, at: usize, rest: &str) -> Option<ForeignPlaceholder> {
         let digits = &rest[..rest
             .find(|c: char| !c.is_ascii_digit())
             .unwrap_or(rest.len())];
         self.is_position(digits, 1)
-            .then(|| Foreign {
+            .then(|| ForeignPlaceholder {
                 written: format!("${digits}"),
                 value: digits
                     .parse()
@@ -173,46 +172,46 @@ impl Finder<'_> {
             .filter(|_| begins(self.text[..at].chars().next_back()))
     }
 
-    /// `%s`, `%05d`, as C has it.
-    fn conversion(&self, at: usize, rest: &str) -> Option<Foreign> {
+    /// Finds `%s` and `%05d`, as in C.
+    fn conversion(&self, at: usize, rest: &str) -> Option<ForeignPlaceholder> {
         let after = rest.trim_start_matches(|c: char| c.is_ascii_digit() || "-+.#".contains(c));
         let after = after.trim_start_matches('l');
         let end = self.text.len() - after.len() + after.chars().next().map_or(0, char::len_utf8);
         let is_conversion = after.starts_with(['s', 'd', 'i', 'u', 'x', 'v', 'f', 'q']);
-        (is_conversion && ends(&self.text[end..]) && self.has_any()).then(|| Foreign {
+        (is_conversion && ends(&self.text[end..]) && self.has_any()).then(|| ForeignPlaceholder {
             written: self.text[at..end].to_owned(),
             value: self.param(0),
         })
     }
 
-    /// Whether there is anything to put in.
+    /// Returns whether the function has a value for a placeholder.
     fn has_any(&self) -> bool {
         match self.names {
-            Names::Are { params, has_self } => *has_self || !params.is_empty(),
-            Names::Unknown => true,
+            KnownNames::Are { params, has_self } => *has_self || !params.is_empty(),
+            KnownNames::Unknown => true,
         }
     }
 
-    /// Whether the digits count a parameter, in a template that names none.
+    /// Returns whether the digits number a parameter, in a template without a placeholder.
     fn is_position(&self, digits: &str, first: usize) -> bool {
         let Ok(position) = digits.parse::<usize>() else {
             return false;
         };
         let last = match self.names {
-            Names::Are { params, .. } => params.len(),
-            Names::Unknown => 9,
+            KnownNames::Are { params, .. } => params.len(),
+            KnownNames::Unknown => 9,
         };
-        !self.has_ours() && digits.len() == 1 && (first..first + last).contains(&position)
+        !self.has_placeholder() && digits.len() == 1 && (first..first + last).contains(&position)
     }
 
     fn param(&self, index: usize) -> Option<String> {
         match self.names {
-            Names::Are { params, .. } => params.get(index).cloned(),
-            Names::Unknown => None,
+            KnownNames::Are { params, .. } => params.get(index).cloned(),
+            KnownNames::Unknown => None,
         }
     }
 
-    /// The bracket with what belongs to it on both sides.
+    /// Returns the bracket with its marks on both sides.
     fn around(&self, start: usize, end: usize) -> &str {
         let before = self.text[..start].chars().next_back();
         let mark = before.filter(|c| "$#%@\\&".contains(*c));
@@ -221,14 +220,14 @@ impl Finder<'_> {
     }
 }
 
-fn found(written: &str, value: &str) -> Foreign {
-    Foreign {
+fn found(written: &str, value: &str) -> ForeignPlaceholder {
+    ForeignPlaceholder {
         written: written.to_owned(),
         value: Some(value.to_owned()),
     }
 }
 
-/// Whether a word or a mark may begin after this character.
+/// Returns whether a word or a mark may begin after this character.
 fn begins(before: Option<char>) -> bool {
     before.is_none_or(|c| !is_word(c) && !")]}%".contains(c))
 }
@@ -241,11 +240,13 @@ fn is_word(c: char) -> bool {
     c == '_' || c == '\0' || c.is_alphanumeric()
 }
 
-/// The name, or the name and its fields, that `text` begins with.
+/// Returns the name, with its fields, at the beginning of `text`.
 fn path(text: &str) -> &str {
     let end = text.find(|c: char| !(c == '_' || c == '.' || c.is_alphanumeric()));
     let path = text[..end.unwrap_or(text.len())].trim_end_matches('.');
-    match path.starts_with(|c: char| c.is_ascii_digit()) || text[path.len()..].starts_with(OURS) {
+    match path.starts_with(|c: char| c.is_ascii_digit())
+        || text[path.len()..].starts_with(PLACEHOLDER)
+    {
         true => "",
         false => path,
     }
@@ -257,7 +258,7 @@ mod tests {
 
     fn of(text: &str) -> Option<(String, Option<String>)> {
         let params = ["uid", "cart", "off"].map(str::to_owned);
-        let names = Names::Are {
+        let names = KnownNames::Are {
             params: &params,
             has_self: true,
         };
@@ -265,7 +266,7 @@ mod tests {
     }
 
     fn in_lock_key(text: &str) -> Option<String> {
-        find(text, &Names::Unknown).map(|found| found.written)
+        find(text, &KnownNames::Unknown).map(|found| found.written)
     }
 
     #[test]
@@ -311,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_without_a_name_is_found() {
+    fn a_placeholder_without_a_name_is_found() {
         for (text, written, value) in [
             ("order:{}", "{}", Some("uid")),
             ("order:{:?}", "{:?}", Some("uid")),
@@ -372,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_names_are_not_known_only_what_is_unmistakable_is_found() {
+    fn without_known_names_only_unmistakable_placeholders_are_found() {
         for text in [
             "{uid}", "a:${uid}", "a:$uid", "a:{}", "a:{0}", "a:$1", "a:%s",
         ] {

@@ -1,4 +1,4 @@
-//! The annotated function around its body.
+//! Expands the attribute into a function that runs its body under the lock.
 //!
 //! ```text
 //! async fn place_order(uid: u64, cart: Cart) -> R {
@@ -12,35 +12,42 @@
 //! }
 //! ```
 //!
-//! In a closure, because a parameter that the function itself has lent to the key would be kept a
-//! second time by its future, beside the body's.
+//! The arguments are evaluated in a closure. If the function itself lent a parameter to the key, its
+//! future would keep that parameter a second time, beside the body's.
 //!
-//! The body stays an `async` block of its own, so `?`, `return` and labels keep their meaning, and
-//! `run` can drop it as a whole when the lock is lost.
+//! The body stays an `async` block of its own. `?`, `return` and labels therefore keep their meaning, and
+//! `run` can drop the whole body when the lock is lost.
+
+mod boxed;
+mod duplicate;
+mod fallback;
+mod key;
+mod key_names;
+mod request;
+
+pub(crate) use fallback::keep;
+pub(crate) use key::tokens as key_tokens;
 
 use proc_macro2::{Group, Ident, Span, TokenStream};
 use quote::{ToTokens as _, quote, quote_spanned};
 use syn::{Error, Expr, Result, Type, spanned::Spanned as _};
 
 use crate::{
-    amount::{Amount, Wait},
-    args::{Key, LockArgs},
-    boxed::Boxed,
-    function::Function,
-    names, output,
-    params::Params,
-    placeholder, request, twice,
+    args::{DurationValue, Key, LockArgs, WaitValue},
+    function::{self, Function, Params},
+    template,
 };
+use boxed::Boxed;
 
 pub(crate) fn expand(args: &LockArgs, function: Function) -> Result<TokenStream> {
     if let Some(boxed) = Boxed::find(&function) {
         return expand_boxed(args, boxed);
     }
     function.check_async()?;
-    twice::check(args, &function.attrs)?;
+    duplicate::check(args, &function.attrs)?;
     let params = params(args, &function)?;
     let request = request(args, &params);
-    let on_error = on_error(args, &output::nameable(&function.sig));
+    let on_error = on_error(args, &function::nameable(&function.sig));
     let locked = locked(args, &function, &params, &request);
 
     let Function {
@@ -64,20 +71,25 @@ pub(crate) fn expand(args: &LockArgs, function: Function) -> Result<TokenStream>
 fn expand_boxed(args: &LockArgs, boxed: Boxed) -> Result<TokenStream> {
     let params = params(args, &boxed.inner)?;
     let request = boxed.rename_self(request(args, &params));
-    let on_error = on_error(args, &output::nameable(&boxed.inner.sig));
+    let on_error = on_error(args, &function::nameable(&boxed.inner.sig));
     let on_error = boxed.rename_self(on_error.unwrap_or_default());
     let locked = locked(args, &boxed.inner, &params, &request);
     let name = boxed.inner.sig.ident.clone();
     boxed
         .put(params, &quote!(#on_error #locked))
-        .ok_or_else(|| Error::new(name.span(), "this function's `async` block cannot be found"))
+        .ok_or_else(|| {
+            Error::new(
+                name.span(),
+                "the `async` block of this function cannot be found",
+            )
+        })
 }
 
-/// The parameters, after every check that needs the function.
+/// Returns the parameters after all checks that need the function.
 fn params(args: &LockArgs, function: &Function) -> Result<Params> {
-    names::check(args, &function.sig)?;
+    key_names::check(args, &function.sig)?;
     evaluated_at_once(args)?;
-    output::check(&function.sig, args.on_error.is_some())?;
+    function::check_output(&function.sig, args.on_error.is_some())?;
     Params::new(
         &function.sig,
         &function.attrs,
@@ -86,15 +98,15 @@ fn params(args: &LockArgs, function: &Function) -> Result<Params> {
     )
 }
 
-/// An argument that waits or fails is an error here: the compiler would speak of a closure.
+/// Refuses an argument that waits or fails; the compiler's error would mention a closure.
 fn evaluated_at_once(args: &LockArgs) -> Result<()> {
     let key = match &args.key {
         Key::Template(..) => None,
         Key::Expr(expr) => Some(("key", expr)),
     };
     let waited = match &args.wait {
-        Wait::For(amount) => Some(amount),
-        Wait::None | Wait::Forever => None,
+        WaitValue::For(amount) => Some(amount),
+        WaitValue::None | WaitValue::Forever => None,
     };
     let amounts = [
         ("ttl", Some(&args.ttl)),
@@ -105,17 +117,17 @@ fn evaluated_at_once(args: &LockArgs) -> Result<()> {
     let amounts = amounts
         .into_iter()
         .filter_map(|(name, amount)| match amount {
-            Some(Amount::Expr(expr)) => Some((name, expr)),
+            Some(DurationValue::Expr(expr)) => Some((name, expr)),
             _ => None,
         });
     let manager = args.manager.iter().map(|expr| ("manager", expr));
     for (name, expr) in key.into_iter().chain(amounts).chain(manager) {
-        if let Some((span, what)) = placeholder::leaves(expr) {
+        if let Some((span, what)) = template::leaves(expr) {
             return Err(Error::new(
                 span,
                 format!(
-                    "`{name}` is evaluated before the function begins and cannot {what}; \
-                     give it a value, for example a parameter that the caller has made"
+                    "`{name}` is evaluated before the function begins, so it cannot {what}; \
+                     pass a value, for example a parameter"
                 ),
             ));
         }
@@ -123,14 +135,15 @@ fn evaluated_at_once(args: &LockArgs) -> Result<()> {
     Ok(())
 }
 
-/// Everything that reads the arguments of the attribute, but for `on_error`: what that borrows must
-/// outlive the body.
+/// Returns the statements that evaluate the arguments, except for `on_error`.
+///
+/// The borrows of `on_error` must outlive the body.
 fn request(args: &LockArgs, params: &Params) -> TokenStream {
     let views = &params.views;
     let request = local("__lock_request");
     let built = request::tokens(args);
     let cooldown = args.cooldown.as_ref().map(|cooldown| {
-        let cooldown = request::amount(cooldown);
+        let cooldown = request::duration(cooldown);
         let name = local("__lock_cooldown");
         quote!(let #name: ::core::time::Duration = #cooldown;)
     });
@@ -141,7 +154,7 @@ fn request(args: &LockArgs, params: &Params) -> TokenStream {
     }
 }
 
-/// The body under the lock, and what comes of it.
+/// Returns the expression that runs the body under the lock and makes the return value.
 fn locked(
     args: &LockArgs,
     function: &Function,
@@ -149,7 +162,7 @@ fn locked(
     built: &TokenStream,
 ) -> TokenStream {
     let krate = &args.krate;
-    let returned = output::nameable(&function.sig);
+    let returned = function::nameable(&function.sig);
     let request = local("__lock_request");
     let body = local("__lock_body");
     let outcome = local("__lock_outcome");
@@ -173,15 +186,15 @@ fn locked(
             quote_spanned!(span=> #krate::__private::answer::<#returned>(#error, #on_error))
         }
         None => {
-            // A type that cannot carry the error is told at the type.
+            // The error for a type that cannot carry the lock's error points at the type.
             let span = output_span(function);
             let carry =
                 quote_spanned!(span=> <#returned as #krate::FromLockError>::from_lock_error);
             quote!(#carry(#error))
         }
     };
-    // No value stands for `!`: there is none in either case, and the compiler sees it.
-    let (value_arm, answer) = match output::is_never(&function.sig) {
+    // `!` has no value, so both arms match on an empty type.
+    let (value_arm, answer) = match function::is_never(&function.sig) {
         true => (quote!(match #value {}), quote!(match #answer {})),
         false => (quote!(#value), answer),
     };
@@ -203,9 +216,10 @@ fn locked(
     }
 }
 
-/// What was given is named before the body takes the parameters. A closure is given its types, so
-/// that `|error| …` needs no annotation. Anything else gets none here: the compiler would find a value
-/// that is no function wrong twice.
+/// Binds `on_error` before the body takes the parameters.
+///
+/// A closure gets its types here, so `|error| …` needs no annotation. Other expressions get none,
+/// because the compiler would report a value that is not a function twice.
 fn on_error(args: &LockArgs, returned: &Type) -> Option<TokenStream> {
     let krate = &args.krate;
     let expr = args.on_error.as_ref()?;
@@ -218,8 +232,9 @@ fn on_error(args: &LockArgs, returned: &Type) -> Option<TokenStream> {
     })
 }
 
-/// Whether the function's value says that its work is done. By method resolution in the place where
-/// the type is known, so that any type will do.
+/// Returns a closure that decides whether the function's work succeeded.
+///
+/// It uses method resolution where the type is known, so every return type works.
 fn succeeded(args: &LockArgs, returned: &Type) -> TokenStream {
     let krate = &args.krate;
     let output = local("__lock_output");
@@ -242,7 +257,7 @@ fn closure(args: &LockArgs, function: &Function, params: &Params, returned: &Typ
     let guard = args.guard.as_ref().map(|guard| {
         let unused = guard.to_string().starts_with('_');
         let allow = unused.then(|| quote!(#[allow(clippy::no_effect_underscore_binding)]));
-        // What is said about the borrow is said at the guard's name.
+        // Errors about the borrow point at the guard's name.
         let span = Span::mixed_site().located_at(guard.span());
         let borrowed = quote_spanned!(span=> &#handle);
         quote!(#allow let #guard: &#krate::LockHandle = #borrowed;)
@@ -259,8 +274,9 @@ fn closure(args: &LockArgs, function: &Function, params: &Params, returned: &Typ
     }
 }
 
-/// Where the compiler says that the body took or kept something that it must not: at the argument
-/// that lets it.
+/// Returns the span for errors about a value that the body took or kept.
+///
+/// It is that of the argument which permits the use.
 fn blamed(args: &LockArgs) -> Span {
     let place = match (&args.guard, &args.on_error) {
         (Some(guard), _) => guard.span(),
@@ -273,10 +289,12 @@ fn blamed(args: &LockArgs) -> Span {
     Span::mixed_site().located_at(place)
 }
 
-/// The body's own block, so that its items and `use`s stay its own. Its braces keep their place for
-/// errors. In one line they count as ours, or the compiler would find them superfluous. Otherwise, and
-/// in a half typed body, they stay the user's: an error of the syntax there was found already, and the
-/// compiler tells the same one only once.
+/// Returns the body's own block, which keeps the scope of its items and `use`s.
+///
+/// Its braces keep their place for errors. The braces of a body on one line count as generated, because
+/// the compiler would report them as unnecessary. Other braces, and those of a half-typed body, stay the
+/// user's: the compiler has already reported the syntax error there, and reports the same error only
+/// once.
 fn block(function: &Function) -> Group {
     let mut block = function.body.clone();
     if function.is_one_line() && !function.is_half_typed() {
@@ -285,8 +303,9 @@ fn block(function: &Function) -> Group {
     block
 }
 
-/// A `return` that never runs. It tells the compiler the body's type first, so that a wrong value is
-/// reported at the value, and `?` and `into()` know what to become.
+/// Returns a `return` that never runs, which tells the compiler the type of the body first.
+///
+/// A wrong value is then reported at the value, and the types of `?` and `into()` are known.
 fn return_edge(returned: &Type, function: &Function) -> TokenStream {
     let span = output_span(function);
     let never = Ident::new("__lock_never", span);
@@ -297,7 +316,7 @@ fn return_edge(returned: &Type, function: &Function) -> TokenStream {
     }
 }
 
-/// The return type's place, for errors, but marked as ours, so that no lint looks at it.
+/// Returns the span of the return type for errors, marked as generated so that no lint applies.
 fn output_span(function: &Function) -> Span {
     let place = match &function.sig.output {
         syn::ReturnType::Default => function.sig.ident.span(),
@@ -306,12 +325,12 @@ fn output_span(function: &Function) -> Span {
     Span::mixed_site().located_at(place)
 }
 
-/// A name that neither the arguments nor the body can see.
+/// Returns a name that neither the arguments nor the body can see.
 fn local(name: &str) -> Ident {
     Ident::new(name, Span::mixed_site())
 }
 
-/// Every token that the arguments evaluate.
+/// Returns every token that the arguments evaluate.
 fn mentioned(args: &LockArgs) -> TokenStream {
     let mut tokens = TokenStream::new();
     match &args.key {
@@ -325,8 +344,8 @@ fn mentioned(args: &LockArgs) -> TokenStream {
         Key::Expr(expr) => expr.to_tokens(&mut tokens),
     }
     let waited = match &args.wait {
-        Wait::For(amount) => Some(amount),
-        Wait::None | Wait::Forever => None,
+        WaitValue::For(amount) => Some(amount),
+        WaitValue::None | WaitValue::Forever => None,
     };
     for amount in [
         Some(&args.ttl),
@@ -334,7 +353,7 @@ fn mentioned(args: &LockArgs) -> TokenStream {
         args.max_hold.as_ref(),
         args.cooldown.as_ref(),
     ] {
-        if let Some(Amount::Expr(expr)) = amount {
+        if let Some(DurationValue::Expr(expr)) = amount {
             expr.to_tokens(&mut tokens);
         }
     }

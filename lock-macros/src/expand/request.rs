@@ -1,23 +1,21 @@
-//! The request for the lock: the key, and one builder method for each argument.
+//! Writes the request for the lock: the key, and one builder method for each argument.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens as _, quote, quote_spanned};
 use syn::spanned::Spanned as _;
 
-use crate::{
-    amount::{Amount, Wait},
-    args::{Key, LockArgs},
-    key,
-};
+use super::key;
+use crate::args::{DurationValue, Key, LockArgs, WaitValue};
 
-/// The builder, one method for each argument that was given. `wait` is always told: an attribute
-/// without it does not wait, whatever the manager's default.
+/// Returns the builder with one method for each given argument.
+///
+/// `wait` is always set, because an attribute without it does not wait, whatever the manager's default.
 pub(crate) fn tokens(args: &LockArgs) -> TokenStream {
     let krate = &args.krate;
     let key = match &args.key {
         Key::Template(literal, template) => key::tokens(krate, literal, template),
-        // By the trait's path, so that the compiler says of a wrong value what the trait says, and
-        // names no function of ours.
+        // The path of the trait makes the compiler report a wrong value in the words of the trait,
+        // without a note about a generated function.
         Key::Expr(expr) => {
             quote_spanned!(expr.span()=> #krate::__private::IntoKey::into_key(#expr))
         }
@@ -29,21 +27,21 @@ pub(crate) fn tokens(args: &LockArgs) -> TokenStream {
         }
         None => quote!(#krate::__private::installed_request(#key)),
     };
-    let ttl = amount(&args.ttl);
+    let ttl = duration(&args.ttl);
     let wait = match &args.wait {
-        Wait::None => quote!(#krate::__private::NO_WAIT),
-        Wait::Forever => quote!(#krate::__private::FOREVER),
-        Wait::For(Amount::Expr(expr)) => {
+        WaitValue::None => quote!(#krate::__private::NO_WAIT),
+        WaitValue::Forever => quote!(#krate::__private::FOREVER),
+        WaitValue::For(DurationValue::Expr(expr)) => {
             quote_spanned!(expr.span()=> #krate::__private::IntoWait::into_wait(#expr))
         }
-        Wait::For(duration) => amount(duration),
+        WaitValue::For(value) => duration(value),
     };
     let renew = args.renew.map(|renew| match renew {
         true => quote!(.renew(#krate::Renew::Auto)),
         false => quote!(.renew(#krate::Renew::Off)),
     });
     let max_hold = args.max_hold.as_ref().map(|longest| {
-        let longest = amount(longest);
+        let longest = duration(longest);
         quote!(.max_hold(#longest))
     });
     let on_lost = args
@@ -68,13 +66,13 @@ pub(crate) fn tokens(args: &LockArgs) -> TokenStream {
     )
 }
 
-pub(crate) fn amount(amount: &Amount) -> TokenStream {
-    match amount {
-        Amount::Fixed(duration, span) => {
-            // Every checked text is whole milliseconds that fit: it was made from a `u64` of them.
+pub(crate) fn duration(value: &DurationValue) -> TokenStream {
+    match value {
+        DurationValue::Fixed(duration, span) => {
+            // A checked duration was made from a `u64` of milliseconds, so it fits.
             let milliseconds = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
             quote_spanned!(*span=> ::core::time::Duration::from_millis(#milliseconds))
         }
-        Amount::Expr(expr) => expr.to_token_stream(),
+        DurationValue::Expr(expr) => expr.to_token_stream(),
     }
 }

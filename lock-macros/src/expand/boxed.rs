@@ -1,5 +1,6 @@
-//! Functions that are async without the word: `async_trait` has turned the method into one that
-//! returns a boxed future, or the user wrote the future as the return value.
+//! Expands functions that return a future in place of being `async`.
+//!
+//! Either `async_trait` has rewritten the method, or the user wrote the future as the return value.
 //!
 //! ```text
 //! fn save(&self, (id, _): Pair) -> Pin<Box<dyn Future<Output = R> + Send>> {
@@ -7,7 +8,7 @@
 //! }
 //! ```
 //!
-//! Either way there is one `async` block, and the lock goes around the body inside of it.
+//! In both cases there is one `async` block, and the lock surrounds the body inside of it.
 
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use quote::{ToTokens as _, quote};
@@ -16,10 +17,10 @@ use syn::{
     ReturnType, Stmt, Type, TypeParamBound, parse_quote,
 };
 
-use crate::{function::Function, params::Params};
+use crate::function::{Function, Params};
 
 pub(crate) struct Boxed {
-    /// The async function that it stands for: what the body sees as parameters, and what it returns.
+    /// The equivalent async function, with the parameters and the return type of the body.
     pub(crate) inner: Function,
     outer: Function,
     /// The only expression of the outer function.
@@ -64,7 +65,7 @@ impl Boxed {
         })
     }
 
-    /// The arguments as the body reads them: `async_trait` calls `self` by another name.
+    /// Returns the arguments as the body reads them; `async_trait` renames `self`.
     pub(crate) fn rename_self(&self, tokens: TokenStream) -> TokenStream {
         if self.by_async_trait {
             rename_self(tokens)
@@ -73,7 +74,7 @@ impl Boxed {
         }
     }
 
-    /// The outer function, with `inside` where the body was.
+    /// Returns the outer function, with `inside` in place of the body.
     pub(crate) fn put(self, params: Params, inside: &TokenStream) -> Option<TokenStream> {
         let Boxed {
             mut outer,
@@ -116,7 +117,7 @@ fn only_expression(body: &Group) -> Option<Expr> {
     }
 }
 
-/// The block of `async move { … }` or `Box::pin(async move { … })`.
+/// Finds the block of `async move { … }` or `Box::pin(async move { … })`.
 fn async_block(expr: &mut Expr) -> Option<&mut ExprAsync> {
     match expr {
         Expr::Async(block) => Some(block),
@@ -138,7 +139,7 @@ fn async_block(expr: &mut Expr) -> Option<&mut ExprAsync> {
     }
 }
 
-/// Where `async_trait` put the body, the type it gave it, and the body.
+/// Finds the statement with the body of `async_trait`, its type, and the body.
 fn result_of(block: &Block) -> Option<(usize, Type, Block)> {
     block.stmts.iter().enumerate().find_map(|(index, stmt)| {
         let Stmt::Local(Local {
@@ -161,7 +162,7 @@ fn result_of(block: &Block) -> Option<(usize, Type, Block)> {
     })
 }
 
-/// `let (id, _) = …;` as the parameter that it was.
+/// Converts `let (id, _) = …;` back to a parameter.
 fn parameter(stmt: &Stmt) -> Option<FnArg> {
     let Stmt::Local(Local { attrs, pat, .. }) = stmt else {
         return None;
@@ -172,7 +173,7 @@ fn parameter(stmt: &Stmt) -> Option<FnArg> {
     Some(FnArg::Typed(input))
 }
 
-/// `async_trait` leaves parameters of a reference type where they are.
+/// Returns the parameters of reference types, which `async_trait` does not move.
 fn references(function: &Function) -> impl Iterator<Item = FnArg> {
     function.sig.inputs.iter().filter_map(|input| match input {
         FnArg::Typed(typed) => match (&*typed.ty, &*typed.pat) {
@@ -190,7 +191,7 @@ fn braces(block: &Block) -> Group {
     group
 }
 
-/// `R` of `impl Future<Output = R>`, `Pin<Box<dyn Future<Output = R>>>` and `BoxFuture<'_, R>`.
+/// Returns `R` of `impl Future<Output = R>`, `Pin<Box<dyn Future<Output = R>>>` or `BoxFuture<'_, R>`.
 fn output_of(ty: &Type) -> Option<Type> {
     match ty {
         Type::ImplTrait(opaque) => opaque.bounds.iter().find_map(output_of_bound),
@@ -206,7 +207,7 @@ fn output_of(ty: &Type) -> Option<Type> {
                 GenericArgument::Type(ty) => Some(ty),
                 _ => None,
             });
-            // The aliases of the `futures` crate, whose last argument is the output.
+            // The last argument of these aliases of the `futures` crate is the output.
             if last.ident == "BoxFuture" || last.ident == "LocalBoxFuture" {
                 return types.next_back().cloned();
             }
@@ -234,7 +235,7 @@ fn output_of_bound(bound: &TypeParamBound) -> Option<Type> {
     })
 }
 
-/// `self` becomes `__self`, except in a path such as `self::kit`.
+/// Renames `self` to `__self`, except in a path such as `self::kit`.
 fn rename_self(tokens: TokenStream) -> TokenStream {
     let mut tokens = tokens.into_iter().peekable();
     let mut renamed = TokenStream::new();

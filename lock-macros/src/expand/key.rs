@@ -1,4 +1,4 @@
-//! A key's template as calls of the library's key builder.
+//! Writes a key template as calls of lock-core's key builder.
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens as _, quote, quote_spanned};
@@ -6,15 +6,15 @@ use syn::{LitStr, Path};
 
 use crate::template::{Piece, Template};
 
-/// A block that evaluates to a `LockKey`. The values are read by reference, once, in their order.
+/// Returns a block that makes a `LockKey`, which reads each value once, by reference and in order.
 pub(crate) fn tokens(krate: &Path, literal: &LitStr, template: &Template) -> TokenStream {
     let builder = Ident::new("__lock_key", Span::mixed_site());
-    // By their path: a trait of the user's, implemented for every type, may have methods of these names.
+    // A blanket trait of the user may have methods with these names, so the path is explicit.
     let methods = quote!(#krate::__private::KeyBuilder);
     let pieces = template.pieces.iter().map(|piece| match piece {
         Piece::Text(text) => quote!(#methods::text(&mut #builder, #text);),
         Piece::Value(value) => {
-            // Errors about the value (an unknown name, no `Display`) belong to the template.
+            // Errors about the value (an unknown name, no `Display`) point at the template.
             let span = literal.span();
             let source = &value.source;
             let expr = respan(value.expr.to_token_stream(), span);
@@ -29,10 +29,10 @@ pub(crate) fn tokens(krate: &Path, literal: &LitStr, template: &Template) -> Tok
     })
 }
 
-/// Gives every token the place, and so the scope, of the template.
+/// Gives every token the span of the template, and so its scope.
 ///
-/// What follows a dot has no scope. It counts as ours instead: the compiler offers a similar field
-/// by replacing the token's place, which would be the whole template.
+/// A token after a dot has no scope, and gets a generated span. The compiler would otherwise suggest a
+/// similar field in place of the whole template.
 fn respan(tokens: TokenStream, span: Span) -> TokenStream {
     let member = Span::call_site().located_at(span);
     let mut after_dot = false;

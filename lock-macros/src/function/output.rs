@@ -1,4 +1,4 @@
-//! The return type: can it carry the lock's error, and can it be written down inside the body?
+//! Checks that the return type can carry the lock's error, and writes the type inside of the body.
 
 use quote::ToTokens;
 use syn::{
@@ -6,8 +6,9 @@ use syn::{
     TypeParamBound, parse_quote,
 };
 
-/// The function's return type, with `_` for every `impl Trait` in it: that has no name in the body.
-/// Nor does `!` have one: an empty type stands for it, which a body that never ends has as well.
+/// Returns the function's return type in a form that can be written inside of the body.
+///
+/// `_` replaces every `impl Trait`, which has no name there. An empty type replaces `!`.
 pub(crate) fn nameable(sig: &Signature) -> Type {
     match &sig.output {
         ReturnType::Default => parse_quote!(()),
@@ -24,8 +25,9 @@ pub(crate) fn is_never(sig: &Signature) -> bool {
     matches!(&sig.output, ReturnType::Type(_, ty) if matches!(**ty, Type::Never(_)))
 }
 
-/// Whether the function has a value for a lock that was not there: `on_error` makes one, or the
-/// return type does itself.
+/// Checks that the function can return a value if the lock is not granted.
+///
+/// `on_error` makes the value, or the return type itself does.
 pub(crate) fn check(sig: &Signature, has_on_error: bool) -> Result<()> {
     let name = &sig.ident;
     match &sig.output {
@@ -33,9 +35,9 @@ pub(crate) fn check(sig: &Signature, has_on_error: bool) -> Result<()> {
         ReturnType::Type(_, ty) if is_never(sig) => Err(Error::new_spanned(
             ty,
             format!(
-                "`{name}` never returns, so it has no answer when the lock is busy or lost; \
-                 return a `Result` whose error is `From<lock_core::Error>`, or add `on_error = |error| …` with what \
-                 never returns either"
+                "`{name}` never returns, so it cannot report that the lock is busy or lost; \
+                 return a `Result` whose error is `From<lock_core::Error>`, or add `on_error = |error| …` with an \
+                 expression that never returns"
             ),
         )),
         ReturnType::Default => Err(nothing(name, name)),
@@ -67,7 +69,7 @@ fn nothing(at: &impl ToTokens, name: &syn::Ident) -> Error {
     Error::new_spanned(
         at,
         format!(
-            "`{name}` returns nothing, so it cannot say that the lock was not free; return a `Result` whose error \
+            "`{name}` returns nothing, so it cannot report that the lock was not granted; return a `Result` whose error \
              is `From<lock_core::Error>`, or add `on_error = |error| …`"
         ),
     )

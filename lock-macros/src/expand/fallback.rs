@@ -1,32 +1,35 @@
-//! What is left when the attribute is wrong: one error, and the item as it was.
+//! Expands a wrong attribute into one error and the unchanged item.
 //!
-//! A missing function would be reported at each of its callers, and an unknown guard at each of its
-//! uses. Only the first error helps, so the rest is kept from happening.
+//! Without the item, the compiler would report each caller of the function. Without the guard, it would
+//! report each use of the guard. Only the first error helps.
 
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use quote::{ToTokens as _, quote};
 use syn::{Error, LitStr, Path, parse::Parser as _};
 
-use crate::{args, function::Function, malformed::has_malformed_parameters, params};
+use crate::{
+    args,
+    function::{Function, has_malformed_parameters, parameter_names},
+};
 
 pub(crate) fn keep(error: &Error, args: TokenStream, item: TokenStream) -> TokenStream {
     let error = error.to_compile_error();
     match syn::parse2::<Function>(item.clone()) {
         Ok(function) => {
             let item = with_guard(&args, function).unwrap_or(item);
-            // What only the arguments use is not unused.
+            // A parameter that only the arguments use is not unused.
             quote!(#error #[allow(unused_variables, unused_mut)] #item)
         }
-        // The compiler has told of it.
+        // The compiler has already reported it.
         Err(_) if has_malformed_parameters(&item) => item,
         Err(_) => quote!(#error #item),
     }
 }
 
-/// The function with its guard bound, if the arguments name one and the body uses it.
+/// Returns the function with its guard bound, if the arguments name one and the body uses it.
 fn with_guard(args: &TokenStream, mut function: Function) -> Option<TokenStream> {
     let guard = value_of(args, "guard")?.into_iter().find_map(meant)?;
-    let is_parameter = params::names(&function.sig).contains(&guard);
+    let is_parameter = parameter_names(&function.sig).contains(&guard);
     if is_parameter || !names(function.body.stream(), &guard) {
         return None;
     }
@@ -44,7 +47,7 @@ fn with_guard(args: &TokenStream, mut function: Function) -> Option<TokenStream>
     Some(function.into_token_stream())
 }
 
-/// The name in `lock`, `mut lock` and `"lock"`.
+/// Returns the name in `lock`, `mut lock` or `"lock"`.
 fn meant(tree: TokenTree) -> Option<Ident> {
     match tree {
         TokenTree::Ident(ident) => syn::parse2(ident.into_token_stream()).ok(),
@@ -56,8 +59,7 @@ fn meant(tree: TokenTree) -> Option<Ident> {
     }
 }
 
-/// The tokens after `name =` up to the next comma, read without any grammar: it may be the grammar
-/// that is wrong.
+/// Returns the tokens after `name =` up to the next comma, even if the arguments do not parse.
 fn value_of(args: &TokenStream, name: &str) -> Option<TokenStream> {
     let trees: Vec<TokenTree> = args.clone().into_iter().collect();
     let is_punct = |tree: Option<&TokenTree>, c: char| matches!(tree, Some(TokenTree::Punct(punct)) if punct.as_char() == c);

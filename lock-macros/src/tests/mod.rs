@@ -1,4 +1,4 @@
-//! The attribute as a whole: tokens in, tokens out.
+//! Tests of the whole attribute, from tokens to tokens.
 
 mod answers;
 mod errors;
@@ -7,14 +7,14 @@ mod parameters;
 use proc_macro2::TokenStream;
 use quote::quote;
 
-/// The expansion, which must be one function.
+/// Returns the expansion, which must be one function.
 fn function(args: TokenStream, item: TokenStream) -> String {
     let tokens = crate::attribute(args, item);
     syn::parse2::<syn::ItemFn>(tokens.clone()).expect("one function");
     tokens.to_string()
 }
 
-/// The spaces between tokens depend on where the tokens come from.
+/// Removes the spaces, which depend on the origin of the tokens.
 fn squeezed(tokens: &str) -> String {
     tokens.split_whitespace().collect()
 }
@@ -115,7 +115,7 @@ fn every_argument_is_a_method_of_the_request() {
 }
 
 #[test]
-fn what_is_not_given_is_left_to_the_library() {
+fn an_omitted_argument_calls_no_method() {
     let expansion = function(quote!(key = "k", ttl = "10s"), plain());
     for method in [
         quote!(.renew),
@@ -201,7 +201,7 @@ fn a_wrong_argument_keeps_the_guard_that_the_body_uses() {
 }
 
 #[test]
-fn an_item_that_nobody_can_read_is_kept_too() {
+fn an_item_that_is_not_a_function_is_kept_too() {
     let item = quote!(
         pub struct Order {
             uid: u64,

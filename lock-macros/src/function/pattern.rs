@@ -1,11 +1,11 @@
-//! What a parameter's pattern binds, and what it leaves behind.
+//! The names that a parameter's pattern binds, and the parts that it leaves out.
 
 use syn::{Ident, Pat};
 
-/// Whether the matched value, or a part of it, may stay behind without a name.
+/// Returns whether the matched value, or a part of it, may stay behind without a name.
 ///
-/// A struct may even if all its fields are named: with a `Drop` of its own, and fields that can all be
-/// copied, it stays behind as a whole. Nothing in the pattern tells.
+/// This is possible for a struct even if the pattern names all fields. If the struct implements `Drop`
+/// and all its fields are `Copy`, it stays behind as a whole. The pattern does not show that.
 pub(crate) fn may_leave_something(pat: &Pat) -> bool {
     leaves_something(pat) || names_a_struct(pat)
 }
@@ -21,14 +21,14 @@ fn names_a_struct(pat: &Pat) -> bool {
     }
 }
 
-/// Whether a part of the matched value stays behind, as the pattern shows.
+/// Returns whether the pattern shows that a part of the matched value stays behind.
 pub(crate) fn leaves_something(pat: &Pat) -> bool {
     match pat {
-        // A name in capitals may be a unit struct or a constant, and matching one moves nothing.
+        // A capitalized name may be a unit struct or a constant, which moves nothing.
         Pat::Ident(name) => {
             name.by_ref.is_some() || (name.mutability.is_none() && is_capital(&name.ident))
         }
-        // What is behind a reference is not owned.
+        // The value behind a reference is not owned.
         Pat::Reference(_) | Pat::Lit(_) | Pat::Range(_) => false,
         Pat::Paren(paren) => leaves_something(&paren.pat),
         Pat::Type(typed) => leaves_something(&typed.pat),
@@ -50,7 +50,7 @@ fn is_capital(name: &Ident) -> bool {
     name.to_string().starts_with(char::is_uppercase)
 }
 
-/// Whether the pattern borrows from the value, to change it.
+/// Returns whether the pattern borrows mutably from the value.
 pub(crate) fn borrows_mutably(pat: &Pat) -> bool {
     match pat {
         Pat::Ident(name) => {
@@ -74,7 +74,7 @@ pub(crate) fn borrows_mutably(pat: &Pat) -> bool {
     }
 }
 
-/// Every name that the pattern binds.
+/// Returns every name that the pattern binds.
 pub(crate) fn bindings(pat: &Pat) -> Vec<Ident> {
     match pat {
         Pat::Ident(name) => {
@@ -98,7 +98,7 @@ pub(crate) fn bindings(pat: &Pat) -> Vec<Ident> {
     }
 }
 
-/// The pattern without `ref`, `mut` and `&`, so that it takes a borrowed value apart in every edition.
+/// Returns the pattern without `ref`, `mut` and `&`, for a borrowed value in every edition.
 pub(crate) fn by_reference(pat: &Pat) -> Pat {
     let mut pat = pat.clone();
     match &mut pat {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_name_or_is_only_borrowed_stays_behind() {
+    fn parts_that_are_nameless_or_only_borrowed_stay_behind() {
         for part in [
             quote!(_),
             quote!((a, _)),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_borrow_to_change_something_is_found() {
+    fn a_mutable_borrow_is_found() {
         let deep = quote!(
             (
                 a,

@@ -1,10 +1,16 @@
-//! The parameters: what they are called, and how they all move into the body.
+//! Moves all parameters into the body, so that the body drops them before the lock is released.
 //!
-//! The body must end before the lock is released, and so must everything it was given: a transaction
-//! that the body does not name still commits or rolls back when it is dropped. A parameter's value
-//! ends with the body when the body owns it whole. For a plain name that is a mention; for a pattern
-//! that leaves a part out (`(id, _)`, `_`, `State(App { db, .. })`), or may, the part has no name, so
-//! the parameter gets one and is taken apart inside the body.
+//! For example, a transaction commits or rolls back when it is dropped, even if the body does not use it.
+//! The body drops a value if it owns the whole value. A mention of a plain name is enough for that. A
+//! pattern may leave out a part (`(id, _)`, `_`, `State(App { db, .. })`), which then has no name. Such a
+//! parameter gets a name in the head, and the body destructures it.
+//!
+//! # Why a destructured parameter makes the future larger
+//!
+//! Only the type of `Json(cart): Json<Cart>` determines whether the rest of the value has a `Drop`. The
+//! body therefore owns the whole parameter and destructures it inside, so its future keeps the whole
+//! beside the parts. It is larger than that of the plain function by one copy. Moving only the named parts
+//! would be smaller, but the rest would outlive the lock. A plain name costs no copy.
 
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{format_ident, quote};
@@ -13,23 +19,23 @@ use syn::{
     parse_quote, punctuated::Punctuated,
 };
 
-use crate::pattern::{
+use super::pattern::{
     bindings, borrows_mutably, by_reference, leaves_something, may_leave_something,
 };
 
 pub(crate) struct Params {
     /// The parameter list to print.
     pub(crate) inputs: Punctuated<FnArg, Token![,]>,
-    /// Statements before the arguments are evaluated: names in taken-apart parameters, by reference.
+    /// Statements that bind the names in destructured parameters by reference, for the arguments.
     pub(crate) views: TokenStream,
     /// Statements that make the body own every parameter.
     pub(crate) captures: TokenStream,
-    /// Statements that take renamed parameters apart inside the body, as they were written.
+    /// Statements that destructure the renamed parameters inside of the body.
     pub(crate) unpack: TokenStream,
 }
 
 impl Params {
-    /// `mentioned` holds the tokens of the attribute's arguments.
+    /// Makes the statements; `mentioned` contains the tokens of the attribute's arguments.
     pub(crate) fn new(
         sig: &Signature,
         attrs: &[Attribute],
@@ -53,7 +59,7 @@ impl Params {
                     ..
                 }) => {
                     let conditions = conditions(on_param);
-                    // `#[instrument]` below records the names that it finds, so it must find them.
+                    // `#[instrument]` below records the parameters by name, so it must find the names.
                     let stays = match instrument {
                         Some(_) => !leaves_something(pat),
                         None => !may_leave_something(pat),
@@ -74,7 +80,7 @@ impl Params {
                         if !seen.is_empty() {
                             views.extend(view(&conditions, pat, &whole, &seen, krate));
                         }
-                        // What the arguments read need not be read once more by the body.
+                        // The body need not read the names that the arguments read.
                         unpack.extend(quote! {
                             #conditions let #pat = #whole;
                             #(#conditions let _ = #seen;)*
@@ -85,8 +91,8 @@ impl Params {
                 }
             }
         }
-        // A closure drops what it owns in the order of first mention, a function its parameters from
-        // the last to the first.
+        // A closure drops its captures in the order of first mention. A function drops its parameters
+        // from the last to the first.
         captures.reverse();
         Ok(Params {
             inputs,
@@ -97,7 +103,7 @@ impl Params {
     }
 }
 
-/// Every name that the parameters bind, `self` not among them.
+/// Returns every name that the parameters bind, except `self`.
 pub(crate) fn names(sig: &Signature) -> Vec<Ident> {
     sig.inputs
         .iter()
@@ -117,7 +123,7 @@ fn capture(conditions: &TokenStream, name: &TokenStream) -> TokenStream {
     quote!(#conditions #mention)
 }
 
-/// The names of a pattern that the arguments use.
+/// Returns the names of a pattern that the arguments use.
 fn seen(pat: &Pat, mentioned: &TokenStream) -> Vec<Ident> {
     let names = bindings(pat).into_iter();
     names
@@ -125,7 +131,7 @@ fn seen(pat: &Pat, mentioned: &TokenStream) -> Vec<Ident> {
         .collect()
 }
 
-/// The names of a renamed parameter, for the key and the other arguments.
+/// Binds the names of a renamed parameter for the key and the other arguments.
 fn view(
     conditions: &TokenStream,
     pat: &Pat,
@@ -135,7 +141,7 @@ fn view(
 ) -> TokenStream {
     let names = bindings(pat);
     let pat = by_reference(pat);
-    // The arguments need not read every one of the names.
+    // The arguments need not read all of the names.
     quote! {
         #conditions
         let #pat = &#whole;
@@ -151,7 +157,7 @@ fn view(
     }
 }
 
-/// A name counts as mentioned inside a literal too: `format!("order:{id}")` reads it there.
+/// Returns whether the tokens mention a name, even inside of a literal: `format!("order:{id}")`.
 fn mentions(tokens: &TokenStream, name: &str) -> bool {
     tokens.clone().into_iter().any(|tree| match tree {
         TokenTree::Group(group) => mentions(&group.stream(), name),
@@ -161,7 +167,7 @@ fn mentions(tokens: &TokenStream, name: &str) -> bool {
     })
 }
 
-/// The parameter's own attributes that also decide about statements made from it.
+/// Returns the attributes of a parameter that also apply to statements made from it.
 fn conditions(attrs: &[Attribute]) -> TokenStream {
     let kept = ["cfg", "cfg_attr", "allow", "expect", "warn", "deny"];
     let is_kept = |attr: &&Attribute| kept.iter().any(|name| attr.path().is_ident(name));
@@ -169,7 +175,7 @@ fn conditions(attrs: &[Attribute]) -> TokenStream {
     quote!(#(#attrs)*)
 }
 
-/// `#[instrument]` below this attribute.
+/// Finds `#[instrument]` below this attribute.
 fn instrument(attrs: &[Attribute]) -> Option<&Attribute> {
     attrs.iter().find(|attr| {
         attr.path()
@@ -179,8 +185,9 @@ fn instrument(attrs: &[Attribute]) -> Option<&Attribute> {
     })
 }
 
-/// `#[instrument]` would record the invented name of a parameter that is taken apart in the body, or
-/// miss the one that it was told to skip; unless it skips all and names none.
+/// Refuses an `#[instrument]` that would record or skip a renamed parameter.
+///
+/// It is accepted if it skips all parameters and names none of the pattern.
 fn can_do_without(instrument: &Attribute, pat: &Pat) -> Result<()> {
     let args = match &instrument.meta {
         Meta::List(list) => list.tokens.clone(),
@@ -196,6 +203,6 @@ fn can_do_without(instrument: &Attribute, pat: &Pat) -> Result<()> {
     }
     Err(Error::new_spanned(
         instrument.path(),
-        "write `#[instrument]` above `#[distributed_lock(…)]`: here it cannot see the names in a parameter that leaves a part out",
+        "write `#[instrument]` above `#[distributed_lock(…)]`, because here it cannot see the names in a pattern that leaves out a part",
     ))
 }

@@ -1,10 +1,10 @@
-//! `name = value,`: which names there are, and what stands around them.
+//! Parses the names of arguments, and the `=` and `,` around their values.
 
 use syn::{Error, Ident, LitStr, Result, Token, ext::IdentExt as _, parse::ParseStream, token};
 
 use crate::suggest;
 
-/// Every argument there is, in the order in which the documentation explains them.
+/// All arguments, in the order of the documentation.
 pub(crate) const NAMES: [&str; 14] = [
     "key",
     "ttl",
@@ -22,7 +22,7 @@ pub(crate) const NAMES: [&str; 14] = [
     "crate",
 ];
 
-/// What other lock libraries call our arguments.
+/// Names of other lock libraries for the same arguments.
 const SYNONYMS: [(&str, &str); 39] = [
     ("name", "key"),
     ("id", "key"),
@@ -65,68 +65,68 @@ const SYNONYMS: [(&str, &str); 39] = [
     ("path", "crate"),
 ];
 
-/// What other lock libraries have and this one does otherwise.
-const OTHERWISE: [(&str, &str); 15] = [
+/// Arguments of other lock libraries that are replaced by something else here.
+const REPLACED: [(&str, &str); 15] = [
     (
         "blocking",
-        "say how long to wait: `wait = \"2s\"`, or `wait = forever`",
+        "set the longest wait: `wait = \"2s\"`, or `wait = forever`",
     ),
     (
         "block",
-        "say how long to wait: `wait = \"2s\"`, or `wait = forever`",
+        "set the longest wait: `wait = \"2s\"`, or `wait = forever`",
     ),
     (
         "nowait",
-        "leave it out: without `wait` a lock that is taken is `Busy` at once",
+        "remove it; without `wait` the function fails with `Busy` at once if the lock is taken",
     ),
     (
         "try_lock",
-        "leave it out: without `wait` a lock that is taken is `Busy` at once",
+        "remove it; without `wait` the function fails with `Busy` at once if the lock is taken",
     ),
     (
         "retry",
-        "say how long to wait in all: `wait = \"2s\"`; a waiter is told when the lock is free",
+        "set the longest wait, for example `wait = \"2s\"`; the server notifies the waiter when the lock is free",
     ),
     (
         "retries",
-        "say how long to wait in all: `wait = \"2s\"`; a waiter is told when the lock is free",
+        "set the longest wait, for example `wait = \"2s\"`; the server notifies the waiter when the lock is free",
     ),
     (
         "retry_delay",
-        "say how long to wait in all: `wait = \"2s\"`; a waiter is told when the lock is free",
+        "set the longest wait, for example `wait = \"2s\"`; the server notifies the waiter when the lock is free",
     ),
     (
         "backoff",
-        "say how long to wait in all: `wait = \"2s\"`; a waiter is told when the lock is free",
+        "set the longest wait, for example `wait = \"2s\"`; the server notifies the waiter when the lock is free",
     ),
     (
         "renew_every",
-        "leave it out: a lock is extended every third of its ttl",
+        "remove it; the lock is extended every third of its ttl",
     ),
     (
         "interval",
-        "leave it out: a lock is extended every third of its ttl",
+        "remove it; the lock is extended every third of its ttl",
     ),
     (
         "prefix",
-        "write it into the key; what all keys begin with is the manager's `namespace`",
+        "write it into the key, or set the `namespace` of the manager",
     ),
     (
         "namespace",
-        "write it into the key; what all keys begin with is the manager's `namespace`",
+        "write it into the key, or set the `namespace` of the manager",
     ),
     (
         "url",
-        "give the URL to `LockManager::connect`, and the manager to `install()` or to `manager = …`",
+        "pass the URL to `LockManager::connect`, and install the manager or pass it as `manager = …`",
     ),
     (
         "redis",
-        "give its URL to `LockManager::connect`, and the manager to `install()` or to `manager = …`",
+        "pass its URL to `LockManager::connect`, and install the manager or pass it as `manager = …`",
     ),
-    ("skip", "say what to return instead: `on_error = |_| …`"),
+    ("skip", "return another value by `on_error = |_| …`"),
 ];
 
-/// A known argument's name, or an error that says which name was meant.
+/// Parses the name of an argument. The error suggests a name.
 pub(crate) fn name(input: ParseStream<'_>) -> Result<Ident> {
     if input.peek(LitStr) {
         let literal: LitStr = input.parse()?;
@@ -155,7 +155,7 @@ pub(crate) fn name(input: ParseStream<'_>) -> Result<Ident> {
 
 fn unknown(written: &str) -> String {
     let start = format!("there is no argument `{written}`");
-    if let Some((_, instead)) = OTHERWISE.iter().find(|(other, _)| *other == written) {
+    if let Some((_, instead)) = REPLACED.iter().find(|(other, _)| *other == written) {
         return format!("{start}; {instead}");
     }
     let synonym = SYNONYMS
@@ -169,7 +169,7 @@ fn unknown(written: &str) -> String {
     }
 }
 
-/// The `=` behind a name, with something behind it.
+/// Parses the `=` after a name, and requires a value after it.
 pub(crate) fn equals(input: ParseStream<'_>, name: &Ident) -> Result<()> {
     if input.peek(Token![=]) && !input.peek(Token![==]) {
         let equals: Token![=] = input.parse()?;
@@ -192,7 +192,7 @@ pub(crate) fn equals(input: ParseStream<'_>, name: &Ident) -> Result<()> {
     ))
 }
 
-/// The `,` between two arguments.
+/// Parses the `,` between two arguments.
 pub(crate) fn comma(input: ParseStream<'_>, name: &Ident) -> Result<()> {
     if input.peek(Token![,]) {
         input.parse::<Token![,]>()?;
@@ -227,20 +227,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_librarys_word_leads_to_one_of_ours_and_is_none_itself() {
+    fn each_name_of_another_library_suggests_an_argument() {
         for (other, ours) in SYNONYMS {
             assert!(NAMES.contains(&ours), "{ours}");
             assert!(unknown(other).contains(&format!("did you mean `{ours}`?")));
         }
         let others = SYNONYMS.map(|(other, _)| other);
-        for other in others
-            .iter()
-            .chain(OTHERWISE.iter().map(|(other, _)| other))
-        {
+        for other in others.iter().chain(REPLACED.iter().map(|(other, _)| other)) {
             assert!(!NAMES.contains(other), "{other}");
         }
-        for (other, instead) in OTHERWISE {
-            assert!(!others.contains(&other), "{other} is told twice");
+        for (other, instead) in REPLACED {
+            assert!(!others.contains(&other), "{other} is in both lists");
             assert!(unknown(other).ends_with(instead));
         }
     }

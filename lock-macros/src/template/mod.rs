@@ -1,19 +1,22 @@
-//! Key templates: text with `<expr>` in it.
+//! Parses key templates, which are text with `<expr>` in it.
 //!
-//! Pure: text in, pieces or a sentence about what is wrong out. The crate's entry points put the
-//! sentence at the literal, and the expansion turns the pieces into calls.
+//! The result is a list of pieces or an error message. The entry points of the crate report the message
+//! at the literal, and the expansion turns the pieces into calls.
+
+mod foreign;
+mod lexable;
+mod placeholder;
 
 use proc_macro2::TokenStream;
 use quote::ToTokens as _;
 use syn::Expr;
 
-use crate::{
-    foreign::{self, Names},
-    placeholder,
-    scan::is_lexable,
-};
+pub(crate) use foreign::KnownNames;
+pub(crate) use placeholder::{leaves, roots};
 
-/// The longest key, in bytes, that the library takes.
+use lexable::is_lexable;
+
+/// The longest key that lock-core accepts, in bytes.
 const LONGEST: usize = 1_024;
 
 #[derive(Debug)]
@@ -30,14 +33,14 @@ impl Piece {
     fn outline(&self) -> &str {
         match self {
             Piece::Text(text) => text,
-            Piece::Value(_) => foreign::OURS,
+            Piece::Value(_) => foreign::PLACEHOLDER,
         }
     }
 }
 
 /// An expression between `<` and `>`.
 pub(crate) struct Placeholder {
-    /// As it was written: it names the value in errors.
+    /// The expression as written, which names the value in errors.
     pub(crate) source: String,
     pub(crate) expr: Expr,
 }
@@ -69,8 +72,8 @@ impl Template {
         self.placeholders().next().is_some()
     }
 
-    /// The placeholder of another language in the text, as a sentence.
-    pub(crate) fn check_foreign(&self, names: &Names<'_>) -> Result<(), String> {
+    /// Refuses a placeholder of another language in the text.
+    pub(crate) fn check_foreign(&self, names: &KnownNames<'_>) -> Result<(), String> {
         let outline: String = self.pieces.iter().map(Piece::outline).collect();
         match foreign::find(&outline, names) {
             Some(found) => Err(found.problem(!self.has_placeholder())),
@@ -80,11 +83,12 @@ impl Template {
 
     fn check_text(&self) -> Result<(), String> {
         match self.pieces.first() {
-            None => return Err("a key is not empty; write for example `\"order:<id>\"`".to_owned()),
+            None => {
+                return Err("a key cannot be empty; write for example `\"order:<id>\"`".to_owned());
+            }
             Some(Piece::Text(text)) if text.starts_with('!') => {
                 return Err(
-                    "a key does not begin with `!`: those keys belong to the lock itself"
-                        .to_owned(),
+                    "a key cannot begin with `!`, because lock-core reserves such keys".to_owned(),
                 );
             }
             Some(_) => {}
@@ -92,14 +96,15 @@ impl Template {
         let length: usize = self.texts().map(str::len).sum();
         if length > LONGEST {
             return Err(format!(
-                "the text of this key has {length} bytes; a key has at most {LONGEST}"
+                "the text of this key has {length} bytes, but a key has at most {LONGEST}"
             ));
         }
         Ok(())
     }
 
-    /// Values are encoded for `:`, `{` and `}`, so one of these between two values keeps
-    /// ("a", "bc") and ("ab", "c") apart.
+    /// Requires a separator between two values, so that ("a", "bc") and ("ab", "c") make two keys.
+    ///
+    /// Values are encoded, so they contain no `:`, `{` or `}`.
     fn check_separators(&self) -> Result<(), String> {
         let mut before: Option<&Placeholder> = None;
         let mut separated = false;
@@ -143,8 +148,7 @@ fn split(template: &str) -> Result<Vec<Piece>, String> {
         } else if c == '>' {
             check_shift(template, rest)?;
             return Err(
-                "this template has a `>` without a `<`; write `>>` for the character itself"
-                    .to_owned(),
+                "this template has a `>` without a `<`; write `>>` for the character".to_owned(),
             );
         } else {
             text.push(c);
@@ -157,8 +161,9 @@ fn split(template: &str) -> Result<Vec<Piece>, String> {
     Ok(pieces)
 }
 
-/// The `>` that `rest` begins with closes nothing. Perhaps the `>` before it was meant as an operator:
-/// in `<uid >> 4>` the first one ends the placeholder.
+/// Refuses a stray `>`, which may come from an operator.
+///
+/// In `<uid >> 4>` the first `>` ends the placeholder.
 fn check_shift(template: &str, rest: &str) -> Result<(), String> {
     let stray = template.len() - rest.len();
     for (start, _) in template[..stray].rmatch_indices('<') {
@@ -169,7 +174,7 @@ fn check_shift(template: &str, rest: &str) -> Result<(), String> {
             };
             return Err(match placeholder::check(&expr) {
                 Ok(()) => format!(
-                    "`<{source}>` would end at its first `>`; write parentheses: `<({})>`",
+                    "`<{source}>` would end at its first `>`; write it in parentheses: `<({})>`",
                     source.trim()
                 ),
                 Err(what) => not_taken(source, what),
@@ -181,12 +186,13 @@ fn check_shift(template: &str, rest: &str) -> Result<(), String> {
 
 fn not_taken(source: &str, what: &str) -> String {
     format!(
-        "`<{source}>` has {what}; a placeholder takes names, fields, indexes, calls and arithmetic"
+        "`<{source}>` contains {what}, but a placeholder takes only names, fields, indexes, calls and arithmetic"
     )
 }
 
-/// The placeholder that `rest` begins with and what comes after it. It ends at the first `>` at
-/// which its text is an expression, so that `<a.get::<u8>()>` is one placeholder.
+/// Splits off the placeholder at the beginning of `rest`.
+///
+/// It ends at the first `>` at which its text is an expression, so `<a.get::<u8>()>` is one placeholder.
 fn placeholder_at(rest: &str) -> Result<(Placeholder, &str), String> {
     for (end, _) in rest.match_indices('>') {
         let source = &rest[..end];
@@ -201,27 +207,27 @@ fn placeholder_at(rest: &str) -> Result<(Placeholder, &str), String> {
         return Ok((placeholder, &rest[end + 1..]));
     }
     Err(match rest.find('>') {
-        None => "this template has a `<` that no `>` closes; write `<<` for the character itself".to_owned(),
+        None => "this template has a `<` that no `>` closes; write `<<` for the character".to_owned(),
         Some(end) if rest[..end].trim().is_empty() => {
-            "this template has an empty `<>`; name a parameter in it, as in `<id>`, or write `<<>>` for the characters"
+            "this template has an empty `<>`; write a parameter into it, as in `<id>`, or write `<<>>` for the characters"
                 .to_owned()
         }
         Some(end) if is_formatted(&rest[..end]) => {
             let (value, _) = rest[..end].split_once(':').unwrap_or_default();
             format!(
-                "`<{}>` has a format, which a placeholder does not take: a value is written with its `Display`; \
-                 write `<{}>`, or a part of it that has one",
+                "`<{}>` has a format, but a placeholder always uses `Display`; \
+                 write `<{}>`, or a part of the value that implements `Display`",
                 &rest[..end], value.trim(),
             )
         }
         Some(end) => format!(
-            "`<{}>` is not an expression; a placeholder reads a parameter, as in `<id>` (and `<<` is the character `<`)",
+            "`<{}>` is not an expression; write a parameter, as in `<id>` (or `<<` for the character `<`)",
             &rest[..end],
         ),
     })
 }
 
-/// `uid:?` and `uid:04`, as `format!` has them.
+/// Returns whether the text has a format of `format!`, such as `uid:?` or `uid:04`.
 fn is_formatted(source: &str) -> bool {
     source
         .split_once(':')
@@ -286,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_fields_indexes_calls_and_arithmetic_are_taken() {
+    fn paths_fields_indexes_calls_and_arithmetic_are_accepted() {
         for template in [
             "<self.cart.id>",
             "<pair.0.1>",
@@ -307,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_decides_waits_or_runs_code_is_not_taken() {
+    fn expressions_that_decide_wait_or_run_code_are_refused() {
         assert!(error("k:<f().await>").contains("`.await`"));
         assert!(error("k:<f()?>").contains("`?`"));
         assert!(error("k:<a == b>").contains("comparison"));
@@ -345,7 +351,7 @@ mod tests {
 
     #[test]
     fn an_empty_a_reserved_and_a_huge_key_are_refused() {
-        assert!(error("").contains("not empty"));
+        assert!(error("").contains("be empty"));
         assert!(error("!q").contains("`!`"));
         assert!(error(&"x".repeat(1_025)).contains("1025 bytes"));
         assert!(Template::parse(&"x".repeat(1_024)).is_ok());

@@ -1,11 +1,13 @@
-//! The same lock twice on one function.
+//! Refuses two attributes with the same lock on one function.
 
 use quote::ToTokens as _;
 use syn::{Attribute, Error, Expr, Result};
 
 use crate::args::{Key, LockArgs};
 
-/// Two locks on one function are fine, two on one key are a slip: the inner one is held already.
+/// Refuses a second attribute with the same key and manager.
+///
+/// Two different locks on one function are fine.
 pub(crate) fn check(args: &LockArgs, below: &[Attribute]) -> Result<()> {
     let same = below.iter().find(|attr| {
         let is_ours = attr
@@ -16,18 +18,18 @@ pub(crate) fn check(args: &LockArgs, below: &[Attribute]) -> Result<()> {
         is_ours
             && attr
                 .parse_args::<LockArgs>()
-                .is_ok_and(|other| shown(&other) == shown(args))
+                .is_ok_and(|other| identity(&other) == identity(args))
     });
     same.map_or(Ok(()), |attr| {
         Err(Error::new_spanned(
             attr.path(),
-            "this function takes this very lock in the line above already; keep one of the two",
+            "the attribute above already acquires this lock; keep one of the two",
         ))
     })
 }
 
-/// What tells two locks apart: the key and where it is kept.
-fn shown(args: &LockArgs) -> (String, Option<String>) {
+/// Returns the key and the manager, which identify a lock.
+fn identity(args: &LockArgs) -> (String, Option<String>) {
     let key = match &args.key {
         Key::Template(literal, _) => literal.value(),
         Key::Expr(expr) => expr.to_token_stream().to_string(),

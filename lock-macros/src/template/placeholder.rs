@@ -1,12 +1,12 @@
-//! Which expressions a placeholder takes, and the names that it stands on.
+//! Decides which expressions a placeholder accepts, and finds the names that they read.
 //!
-//! A key says *which* thing is locked. Whatever decides, waits or fails belongs in the body, where it
-//! can be seen; so comparisons, blocks, closures, macros, `.await` and `?` are not taken.
+//! A key identifies the locked resource. Code that decides, waits or fails belongs into the body, so
+//! comparisons, blocks, closures, macros, `.await` and `?` are refused.
 
 use proc_macro2::Span;
 use syn::{BinOp, Expr, Ident, UnOp};
 
-/// The error names what is not taken, to be put after "has".
+/// Checks an expression. The error names the refused part, for use after "contains".
 pub(crate) fn check(expr: &Expr) -> Result<(), &'static str> {
     let allowed = match expr {
         Expr::Path(_) | Expr::Lit(_) => true,
@@ -27,8 +27,9 @@ pub(crate) fn check(expr: &Expr) -> Result<(), &'static str> {
     children(expr).into_iter().try_for_each(check)
 }
 
-/// The single names that the value of `expr` is read from: `line` of `line.sku`, `a` and `b` of
-/// `a + b.len()`. Paths with `::` and the names of called functions are not among them.
+/// Returns the names that the expression reads: `line` for `line.sku`, `a` and `b` for `a + b.len()`.
+///
+/// It leaves out paths with `::` and the names of called functions.
 pub(crate) fn roots(expr: &Expr) -> Vec<&Ident> {
     if let Expr::Path(path) = expr {
         return path
@@ -53,8 +54,9 @@ pub(crate) fn roots(expr: &Expr) -> Vec<&Ident> {
         .collect()
 }
 
-/// The `.await`, `?` or jump that the expression leads to, of what is evaluated at once. The
-/// arguments are evaluated in a closure, which can do none of these.
+/// Finds an `.await`, a `?` or a `return` in the part of an expression that is evaluated at once.
+///
+/// The arguments are evaluated in a closure, which permits none of these.
 pub(crate) fn leaves(expr: &Expr) -> Option<(Span, &'static str)> {
     match expr {
         Expr::Await(wait) => Some((wait.await_token.span, "wait")),
@@ -106,7 +108,7 @@ fn name(expr: &Expr) -> &'static str {
     match expr {
         Expr::Await(_) => "`.await`",
         Expr::Try(_) => "`?`",
-        Expr::Infer(_) => "`_`, which is no name",
+        Expr::Infer(_) => "`_`, which is not a name",
         Expr::If(_) => "`if`",
         Expr::Match(_) => "`match`",
         Expr::Block(_) | Expr::Unsafe(_) | Expr::Async(_) | Expr::Const(_) => "a block",
@@ -118,7 +120,7 @@ fn name(expr: &Expr) -> &'static str {
         Expr::Tuple(_) => "a tuple",
         Expr::Loop(_) | Expr::While(_) | Expr::ForLoop(_) => "a loop",
         Expr::Return(_) | Expr::Break(_) | Expr::Continue(_) => "a jump",
-        _ => "something that is not a plain value",
+        _ => "an expression that is not a plain value",
     }
 }
 
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_and_paths_are_no_roots() {
+    fn functions_and_paths_are_not_roots() {
         assert_eq!(roots_of("key_of(&user)"), ["user"]);
         assert_eq!(roots_of("config::REGION"), [""; 0]);
         assert_eq!(roots_of("Kind::of(x).name()"), ["x"]);
