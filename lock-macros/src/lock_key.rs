@@ -7,11 +7,9 @@ use syn::{
     parse::{Parse, ParseStream},
 };
 
-use crate::{
-    args,
-    expand::key_tokens,
-    template::{KnownNames, Template},
-};
+use crate::args;
+use crate::expand::key_tokens;
+use crate::template::{KnownNames, Template};
 
 pub(crate) fn expand(input: TokenStream) -> TokenStream {
     syn::parse2(input)

@@ -12,23 +12,51 @@ const LOCK_CORE: [&str; 10] = [
     "api", "engine", "queue", "keeper", "active", "store", "timer", "lease", "base", "audit",
 ];
 
+const LOCK_TOWER: [&str; 10] = [
+    "layer",
+    "service",
+    "response",
+    "probe",
+    "policy",
+    "lock",
+    "telemetry",
+    "rejection",
+    "key",
+    "options",
+];
+
+const LOCK_MACROS: [&str; 6] = [
+    "lock_key", "expand", "function", "args", "template", "suggest",
+];
+
+const LIBRARIES: [(&str, &[&str]); 3] = [
+    ("lock-core", &LOCK_CORE),
+    ("lock-tower", &LOCK_TOWER),
+    ("lock-macros", &LOCK_MACROS),
+];
+
 #[test]
-fn in_lock_core_imports_point_only_down() {
-    let upward = upward_imports("lock-core", &LOCK_CORE);
-    assert!(upward.is_empty(), "upward imports:\n{}", upward.join("\n"));
+fn imports_point_only_down() {
+    for (library, layers) in LIBRARIES {
+        let upward = upward_imports(library, layers);
+        assert!(upward.is_empty(), "upward imports:\n{}", upward.join("\n"));
+    }
 }
 
 #[test]
-fn every_file_of_lock_core_belongs_to_a_layer() {
-    let layers = LOCK_CORE.iter().copied();
-    // The docs have no code, the scripts are Lua, and the models are tests.
-    let known: Vec<_> = layers.chain(["lib", "docs", "scripts", "model"]).collect();
-    let entries = fs::read_dir(source_of("lock-core")).expect("a folder");
-    for entry in entries {
-        let path = entry.expect("an entry").path();
-        let name = path.file_stem().and_then(|name| name.to_str());
-        let name = name.expect("a name in UTF-8");
-        assert!(known.contains(&name), "{name} is in no layer");
+fn every_file_belongs_to_a_layer() {
+    for (library, layers) in LIBRARIES {
+        let layers = layers.iter().copied();
+        // The docs have no code, the scripts are Lua, and the models are tests.
+        let others = ["lib", "docs", "scripts", "model", "tests"];
+        let known: Vec<_> = layers.chain(others).collect();
+        let entries = fs::read_dir(source_of(library)).expect("a folder");
+        for entry in entries {
+            let path = entry.expect("an entry").path();
+            let name = path.file_stem().and_then(|name| name.to_str());
+            let name = name.expect("a name in UTF-8");
+            assert!(known.contains(&name), "{library}: {name} is in no layer");
+        }
     }
 }
 

@@ -8,7 +8,8 @@ use syn::{
 };
 
 use super::Key;
-use crate::{suggest, template::Template};
+use crate::suggest;
+use crate::template::Template;
 
 /// Parses a key: a string literal is a template, and any other expression is the key itself.
 pub(crate) fn key(input: ParseStream<'_>) -> Result<Key> {

@@ -7,10 +7,8 @@ use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use quote::{ToTokens as _, quote};
 use syn::{Error, LitStr, Path, parse::Parser as _};
 
-use crate::{
-    args,
-    function::{Function, has_malformed_parameters, parameter_names},
-};
+use crate::args;
+use crate::function::{Function, has_malformed_parameters, parameter_names};
 
 pub(crate) fn keep(error: &Error, args: TokenStream, item: TokenStream) -> TokenStream {
     let error = error.to_compile_error();

@@ -5,12 +5,10 @@
 
 use syn::{Error, FnArg, Ident, LitStr, Pat, Result, Signature};
 
-use crate::{
-    args::{Key, LockArgs},
-    function::parameter_names,
-    suggest,
-    template::{KnownNames, Placeholder, Template, roots},
-};
+use crate::args::{Key, LockArgs};
+use crate::function::parameter_names;
+use crate::suggest;
+use crate::template::{KnownNames, Placeholder, Template, roots};
 
 /// Sources in templates of the HTTP layer, which are not parameters.
 const LAYER_SOURCES: [&str; 8] = [

@@ -32,11 +32,9 @@ use proc_macro2::{Group, Ident, Span, TokenStream};
 use quote::{ToTokens as _, quote, quote_spanned};
 use syn::{Error, Expr, Result, Type, spanned::Spanned as _};
 
-use crate::{
-    args::{DurationValue, Key, LockArgs, WaitValue},
-    function::{self, Function, Params},
-    template,
-};
+use crate::args::{DurationValue, Key, LockArgs, WaitValue};
+use crate::function::{self, Function, Params};
+use crate::template;
 use boxed::Boxed;
 
 pub(crate) fn expand(args: &LockArgs, function: Function) -> Result<TokenStream> {

@@ -1,5 +1,5 @@
 //! A spawned function with an argument that is not `Send`.
-//! Give it one that is.
+//! Use one that is `Send`.
 use std::sync::Mutex;
 
 use lock_core::{Error, distributed_lock};

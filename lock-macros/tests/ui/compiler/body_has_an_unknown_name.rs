@@ -1,5 +1,5 @@
-//! A slip in a name in the body.
-//! Take the name that exists.
+//! A typo in a name in the body.
+//! Use the name that exists.
 use lock_core::distributed_lock;
 
 #[distributed_lock(key = "order:<uid>", ttl = "10s")]

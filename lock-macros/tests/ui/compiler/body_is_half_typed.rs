@@ -1,4 +1,4 @@
-//! A body that is only half typed.
+//! A half-typed body.
 //! Finish it.
 use lock_core::{Error, distributed_lock};
 

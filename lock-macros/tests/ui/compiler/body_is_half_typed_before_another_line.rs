@@ -1,4 +1,4 @@
-//! A line that is only half typed.
+//! A half-typed line.
 //! Finish it.
 use lock_core::{Error, distributed_lock};
 

@@ -1,4 +1,4 @@
-//! A condition that is only half typed.
+//! A half-typed condition.
 //! Finish it.
 use lock_core::{Error, distributed_lock};
 

@@ -1,5 +1,5 @@
 //! A body that cannot be spawned.
-//! End what is not `Send` before the await.
+//! Drop the value that is not `Send` before the await.
 use std::{future::ready, rc::Rc};
 
 use lock_core::{Error, distributed_lock};

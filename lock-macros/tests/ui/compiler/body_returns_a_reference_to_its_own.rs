@@ -1,4 +1,4 @@
-//! A reference to what the body owns.
+//! A reference to a value of the body.
 //! Return the value.
 use lock_core::{Error, distributed_lock};
 

@@ -1,5 +1,5 @@
 //! A body that returns another type.
-//! Return what the head says.
+//! Return the type in the head.
 use lock_core::distributed_lock;
 
 #[distributed_lock(key = "order:<uid>", ttl = "10s")]

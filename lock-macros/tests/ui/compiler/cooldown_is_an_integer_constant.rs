@@ -1,5 +1,5 @@
 //! A constant without a unit.
-//! Make a `Duration` of it.
+//! Make it a `Duration`.
 use lock_core::{Error, distributed_lock};
 
 const SECONDS: u64 = 10;

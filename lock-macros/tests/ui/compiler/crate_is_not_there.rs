@@ -1,4 +1,4 @@
-//! A library that is not there.
+//! A path to a missing library.
 //! Name the path of the library.
 use lock_core::{Error, distributed_lock};
 

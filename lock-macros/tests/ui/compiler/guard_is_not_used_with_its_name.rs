@@ -1,5 +1,5 @@
 //! The guard under another name.
-//! Take the name that `guard` gives.
+//! Use the name in `guard`.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", guard = held)]

@@ -1,5 +1,5 @@
 //! The guard is released in the body.
-//! Return: the lock is released when the body has ended.
+//! Return from the body, which releases the lock.
 use lock_core::{Error, distributed_lock};
 
 #[distributed_lock(key = "user", ttl = "10s", guard = lock)]

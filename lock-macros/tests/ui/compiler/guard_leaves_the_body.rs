@@ -1,5 +1,5 @@
 //! The guard in a task that outlives the body.
-//! Clone it: the clone is a `LockHandle` of its own.
+//! Clone it, because the clone can outlive the body.
 use lock_core::{Error, distributed_lock};
 
 #[distributed_lock(key = "user", ttl = "10s", guard = lock)]

@@ -1,5 +1,5 @@
-//! A slip in a method's name.
-//! Take the name that exists.
+//! A typo in a method's name.
+//! Use the name that exists.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid.isqrt()>", ttl = "10s")]

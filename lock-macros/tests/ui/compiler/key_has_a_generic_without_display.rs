@@ -1,5 +1,5 @@
 //! A value of a generic type without a `Display`.
-//! Ask for it.
+//! Require `Display` in the bounds.
 use lock_core::{Error, distributed_lock};
 
 #[distributed_lock(key = "order:<id>", ttl = "10s")]

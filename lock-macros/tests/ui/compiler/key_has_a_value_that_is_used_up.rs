@@ -1,5 +1,5 @@
-//! A value in a placeholder that is used up by its method.
-//! Take a method that borrows; the offered clone would be of the template.
+//! A method in a placeholder that consumes its value.
+//! Use a method that borrows; the suggested clone would clone the template.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "name:<name.as_bytes().len()>", ttl = "10s")]

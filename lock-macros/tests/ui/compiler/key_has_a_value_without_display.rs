@@ -1,5 +1,5 @@
-//! A value that has no `Display`.
-//! Name a part of it that has one.
+//! A value without `Display`.
+//! Use a part of it that implements `Display`.
 use lock_core::{Error, distributed_lock};
 
 struct Cart {

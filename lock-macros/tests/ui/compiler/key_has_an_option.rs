@@ -1,5 +1,5 @@
 //! An `Option` in the key.
-//! Say what stands for none.
+//! Write a text for `None`.
 use lock_core::{Error, distributed_lock};
 
 struct Cart {

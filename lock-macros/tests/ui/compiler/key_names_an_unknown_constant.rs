@@ -1,5 +1,5 @@
-//! A slip in a constant's name.
-//! Take the name that exists.
+//! A typo in a constant's name.
+//! Use the name that exists.
 use lock_core::{Error, distributed_lock};
 
 const REGION: &str = "eu";

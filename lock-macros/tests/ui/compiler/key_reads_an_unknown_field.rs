@@ -1,5 +1,5 @@
-//! A slip in a field's name.
-//! Take the name that exists.
+//! A typo in a field's name.
+//! Use the name that exists.
 use lock_core::{Error, distributed_lock};
 
 struct Cart {

@@ -1,5 +1,5 @@
-//! A slip in the manager's name.
-//! Take the name that exists.
+//! A typo in the manager's name.
+//! Use the name that exists.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", manager = locks)]

@@ -1,4 +1,4 @@
-//! `on_error` changes a parameter that the body takes.
+//! `on_error` changes a parameter that the body moves.
 //! Make a new value inside of it.
 use lock_core::{Error, distributed_lock};
 

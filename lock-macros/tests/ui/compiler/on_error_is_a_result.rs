@@ -1,4 +1,4 @@
-//! A value where a closure belongs.
+//! A value in place of a closure.
 //! Write a closure that returns it.
 use lock_core::{Error, distributed_lock};
 

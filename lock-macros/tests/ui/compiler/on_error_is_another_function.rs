@@ -1,5 +1,5 @@
 //! A function with other parameters.
-//! Take a `lock_core::Error`.
+//! Accept a `lock_core::Error`.
 use lock_core::{Error, distributed_lock};
 
 fn placed(uid: u64) -> Result<u64, Error> {

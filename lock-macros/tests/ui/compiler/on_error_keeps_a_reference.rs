@@ -1,4 +1,4 @@
-//! `on_error` borrows what the body takes.
+//! `on_error` borrows a value that the body moves.
 //! Clone it first.
 use lock_core::{Error, distributed_lock};
 

@@ -1,5 +1,5 @@
-//! A slip in a function's name.
-//! Take the name that exists.
+//! A typo in a function's name.
+//! Use the name that exists.
 use lock_core::{Error, distributed_lock};
 
 fn refuse(error: Error) -> Result<u64, Error> {

@@ -1,4 +1,4 @@
-//! `on_error` takes what the body takes.
+//! `on_error` moves a value that the body moves, too.
 //! Clone it first.
 use lock_core::{Error, distributed_lock};
 

@@ -1,5 +1,5 @@
 //! A parameter whose type is missing.
-//! Write it behind the colon.
+//! Write it after the colon.
 use lock_core::{Error, distributed_lock};
 
 #[distributed_lock(key = "order", ttl = "10s")]

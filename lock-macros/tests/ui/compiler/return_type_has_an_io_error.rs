@@ -1,5 +1,5 @@
 //! Another library's error type.
-//! Take an error type of your own that both become, or a boxed one.
+//! Use your own error type with both conversions, or a boxed one.
 use lock_core::distributed_lock;
 
 #[distributed_lock(key = "order:<uid>", ttl = "10s")]

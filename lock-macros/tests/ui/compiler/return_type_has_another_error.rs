@@ -1,5 +1,5 @@
-//! An error type that a lock's error cannot become.
-//! Write `From<lock_core::Error>` for it.
+//! An error type without a conversion from the lock's error.
+//! Implement `From<lock_core::Error>` for it.
 use lock_core::distributed_lock;
 
 #[derive(Debug)]

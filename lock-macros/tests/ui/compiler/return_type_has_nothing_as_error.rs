@@ -1,5 +1,5 @@
 //! `()` as the error type.
-//! Take an error type of your own, or `lock_core::Error`.
+//! Use your own error type, or `lock_core::Error`.
 use lock_core::distributed_lock;
 
 #[distributed_lock(key = "order:<uid>", ttl = "10s")]

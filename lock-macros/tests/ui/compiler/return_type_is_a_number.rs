@@ -1,4 +1,4 @@
-//! A return type without room for the error.
+//! A return type that cannot carry the error.
 //! Return a `Result`.
 use lock_core::distributed_lock;
 

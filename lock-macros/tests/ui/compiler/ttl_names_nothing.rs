@@ -1,4 +1,4 @@
-//! A name that is not there.
+//! A name that does not exist.
 //! Name a parameter or a constant.
 use lock_core::{Error, distributed_lock};
 

@@ -1,4 +1,4 @@
-//! A colon where `=` belongs.
+//! A colon in place of `=`.
 //! Write `name = value`.
 use lock_core::{Error, distributed_lock};
 

@@ -1,5 +1,5 @@
-//! `timeout`, as other libraries call it.
-//! Say how long to wait with `wait`.
+//! `timeout`, the name in other libraries.
+//! Set the longest wait with `wait`.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", wait = "2s")]

@@ -1,4 +1,4 @@
-//! Nothing behind `=`.
+//! No value after `=`.
 //! Give it its value.
 use lock_core::{Error, distributed_lock};
 

@@ -1,4 +1,4 @@
-//! `==` where `=` belongs.
+//! `==` in place of `=`.
 //! Write one `=`.
 use lock_core::{Error, distributed_lock};
 

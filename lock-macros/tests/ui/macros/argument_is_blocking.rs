@@ -1,5 +1,5 @@
-//! `blocking`, as other libraries have it.
-//! Say how long to wait; without `wait` a taken lock is `Busy` at once.
+//! `blocking`, an argument of other libraries.
+//! Set the longest wait; without `wait` the function fails with `Busy` at once.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", wait = forever)]

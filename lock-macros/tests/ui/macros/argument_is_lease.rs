@@ -1,5 +1,5 @@
-//! `lease`, as other libraries call it.
-//! The lease's time is the `ttl`; it is renewed while the body runs.
+//! `lease`, the name in other libraries.
+//! Use `ttl`; the lock is renewed while the body runs.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s")]

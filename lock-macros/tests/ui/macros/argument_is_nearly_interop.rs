@@ -1,5 +1,5 @@
-//! A slip in the name of `interop`.
-//! Take the name that the message offers.
+//! A typo in the name of `interop`.
+//! Use the name that the message suggests.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", interop = true)]

@@ -1,5 +1,5 @@
-//! `prefix`, as other libraries have it.
-//! Write the text into the key; what all keys begin with is set on the manager.
+//! `prefix`, an argument of other libraries.
+//! Write the text into the key, or set the `namespace` of the manager.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "shop:order:<uid>", ttl = "10s")]

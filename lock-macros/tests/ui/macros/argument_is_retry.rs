@@ -1,5 +1,5 @@
-//! `retry`, as other libraries have it.
-//! Say how long to wait in all; waiting is by push, not by trying again.
+//! `retry`, an argument of other libraries.
+//! Set the longest wait; the server notifies the waiter.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", wait = "2s")]

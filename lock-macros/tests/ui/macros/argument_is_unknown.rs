@@ -1,5 +1,5 @@
 //! An argument that does not exist.
-//! Leave it out, or take one of the list.
+//! Remove it, or use one of the list.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s")]

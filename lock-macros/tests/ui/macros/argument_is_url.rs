@@ -1,4 +1,4 @@
-//! A URL where the manager belongs.
+//! A URL in place of the manager.
 //! Install a manager at the start of the program, or name one here.
 use lock_core::{Error, distributed_lock};
 

@@ -1,5 +1,5 @@
 //! `none` as a cooldown.
-//! Leave it out.
+//! Remove it.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s")]

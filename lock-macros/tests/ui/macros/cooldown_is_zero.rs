@@ -1,5 +1,5 @@
 //! A cooldown of zero.
-//! Leave it out.
+//! Remove it.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s")]

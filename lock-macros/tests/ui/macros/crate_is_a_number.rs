@@ -1,4 +1,4 @@
-//! A number where a path belongs.
+//! A number in place of a path.
 //! Write the path of the library.
 use lock_core::{Error, distributed_lock};
 

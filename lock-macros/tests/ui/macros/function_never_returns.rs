@@ -1,5 +1,5 @@
 //! A function that never returns.
-//! Give it a way to return.
+//! Give it a return value.
 use lock_core::distributed_lock;
 
 #[distributed_lock(key = "order:<uid>", ttl = "10s")]

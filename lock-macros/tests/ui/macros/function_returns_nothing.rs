@@ -1,5 +1,5 @@
 //! A function that returns nothing.
-//! Return a `Result`, or say with `on_error` what to do instead.
+//! Return a `Result`, or add `on_error`.
 use lock_core::distributed_lock;
 
 #[distributed_lock(key = "order:<uid>", ttl = "10s")]

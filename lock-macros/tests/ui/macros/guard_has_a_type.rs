@@ -1,5 +1,5 @@
 //! A guard with its type.
-//! Write the name alone: it is a `&LockHandle`.
+//! Write only the name, because its type is always `&LockHandle`.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", guard = lock)]

@@ -1,5 +1,5 @@
 //! A guard without a name.
-//! Give it a name, or leave `guard` out.
+//! Give it a name, or remove `guard`.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", guard = lock)]

@@ -1,5 +1,5 @@
 //! A guard with `mut`.
-//! Write the name alone: its methods take `&self`.
+//! Write only the name, because all methods take `&self`.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", guard = lock)]

@@ -1,5 +1,5 @@
 //! A guard named `self`.
-//! Give it a name of its own.
+//! Give it another name.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", guard = lock)]

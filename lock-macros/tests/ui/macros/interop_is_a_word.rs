@@ -1,5 +1,5 @@
-//! A word where `true` or `false` belongs.
-//! Write `true`, for a key that clients of other libraries lock too.
+//! A word in place of `true` or `false`.
+//! Write `true` for a key that clients of other libraries lock as well.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", interop = true)]

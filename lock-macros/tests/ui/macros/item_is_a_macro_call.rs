@@ -1,4 +1,4 @@
-//! The attribute on a macro's call.
+//! The attribute on a macro call.
 //! Put it on an async function.
 use lock_core::distributed_lock;
 

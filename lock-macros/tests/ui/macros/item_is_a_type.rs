@@ -1,4 +1,4 @@
-//! The attribute on a type's alias.
+//! The attribute on a type alias.
 //! Put it on an async function.
 use lock_core::distributed_lock;
 

@@ -1,5 +1,5 @@
 //! `?` in a placeholder.
-//! Do it before the call, and pass the value.
+//! Evaluate it before the call, and pass the value.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s")]

@@ -1,5 +1,5 @@
-//! `:?` behind a value.
-//! Name a part of it that has a `Display`.
+//! `:?` after a value.
+//! Use a part of it that implements `Display`.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s")]

@@ -1,5 +1,5 @@
-//! A format behind `:`.
-//! Name the value alone; what it looks like is its own `Display`.
+//! A format after `:`.
+//! Write only the value; its `Display` decides the format.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s")]

@@ -1,5 +1,5 @@
 //! Bytes as key.
-//! Drop the `b`.
+//! Remove the `b`.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order", ttl = "10s")]

@@ -1,4 +1,4 @@
-//! A template that is no literal any more.
+//! A template that is not a literal.
 //! Write the template alone.
 use lock_core::{Error, distributed_lock};
 

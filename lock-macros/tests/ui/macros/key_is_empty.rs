@@ -1,5 +1,5 @@
 //! An empty key.
-//! Say what is locked.
+//! Write the key of the locked resource.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s")]

@@ -1,5 +1,5 @@
 //! No key.
-//! Say what is locked.
+//! Write the key of the locked resource.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s")]

@@ -1,4 +1,4 @@
-//! `:uid`, as a route has it.
+//! `:uid`, as in a route.
 //! Write `<uid>`.
 use lock_core::{Error, distributed_lock};
 

@@ -1,4 +1,4 @@
-//! `$uid`, as a shell has it.
+//! `$uid`, as in a shell.
 //! Write `<uid>`.
 use lock_core::{Error, distributed_lock};
 

@@ -1,4 +1,4 @@
-//! `{uid}`, as `format!` has it.
+//! `{uid}`, as in `format!`.
 //! Write `<uid>`.
 use lock_core::{Error, distributed_lock};
 

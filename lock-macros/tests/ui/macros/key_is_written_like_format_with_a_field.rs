@@ -1,4 +1,4 @@
-//! `{self.…}` or `{order.…}`, as `format!` nearly has it.
+//! `{self.…}` or `{order.…}`, similar to `format!`.
 //! Write `<…>`.
 use lock_core::{Error, distributed_lock};
 

@@ -1,4 +1,4 @@
-//! `{}`, as `format!` has it for a value behind the text.
+//! `{}`, as in `format!`.
 //! Write `<uid>`.
 use lock_core::{Error, distributed_lock};
 

@@ -1,4 +1,4 @@
-//! `%s`, as `printf` has it.
+//! `%s`, as in `printf`.
 //! Write `<uid>`.
 use lock_core::{Error, distributed_lock};
 

@@ -1,4 +1,4 @@
-//! `#uid`, as Spring has it.
+//! `#uid`, as in Spring.
 //! Write `<uid>`.
 use lock_core::{Error, distributed_lock};
 

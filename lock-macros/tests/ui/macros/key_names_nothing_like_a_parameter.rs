@@ -1,4 +1,4 @@
-//! A name that is no parameter.
+//! A name that is not a parameter.
 //! Name a parameter.
 use lock_core::{Error, distributed_lock};
 

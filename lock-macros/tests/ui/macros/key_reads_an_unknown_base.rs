@@ -1,5 +1,5 @@
-//! A slip in a name before a dot.
-//! Take the name that the message offers.
+//! A typo in a name before a dot.
+//! Use the name that the message suggests.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s")]

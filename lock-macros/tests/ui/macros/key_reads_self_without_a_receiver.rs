@@ -1,5 +1,5 @@
 //! `self` in an associated function.
-//! Take `&self`, or name a parameter.
+//! Add `&self`, or use a parameter.
 use lock_core::{Error, distributed_lock};
 
 struct Shop {

@@ -1,4 +1,4 @@
-//! Values behind the template.
+//! Values after the template.
 //! Write them into it.
 use lock_core::lock_key;
 

@@ -1,5 +1,5 @@
-//! A manager that is waited for.
-//! Let the caller make it.
+//! An `.await` in `manager`.
+//! Let the caller make the manager.
 use lock_core::{Error, distributed_lock};
 
 async fn connect() -> lock_core::LockManager {

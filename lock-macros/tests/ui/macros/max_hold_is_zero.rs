@@ -1,5 +1,5 @@
 //! A longest hold of zero.
-//! Leave it out for no limit, or give the body time.
+//! Remove it for no limit, or write a longer one.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", max_hold = "30s")]

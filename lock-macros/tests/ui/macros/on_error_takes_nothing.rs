@@ -1,5 +1,5 @@
 //! A closure without the error.
-//! Take it, if only as `_`.
+//! Accept it, even as `_`.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", on_error = |_| Ok(0))]

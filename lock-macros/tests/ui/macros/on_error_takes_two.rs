@@ -1,5 +1,5 @@
 //! A closure with two parameters.
-//! Take the error alone.
+//! Accept only the error.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", on_error = |error| Err(error))]

@@ -1,5 +1,5 @@
 //! An async closure.
-//! Make the value at once; wait in the caller.
+//! Return the value without waiting.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", on_error = |error| Err(error))]

@@ -1,4 +1,4 @@
-//! `true` where a word belongs.
+//! `true` in place of a word.
 //! Write `cancel` or `ignore`.
 use lock_core::{Error, distributed_lock};
 

@@ -1,5 +1,5 @@
-//! A slip in a word.
-//! Take the word that the message offers.
+//! A typo in a word.
+//! Use the word that the message suggests.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", on_lost = cancel)]

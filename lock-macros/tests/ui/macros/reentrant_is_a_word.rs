@@ -1,5 +1,5 @@
-//! A word where `true` or `false` belongs.
-//! Write `false`, or leave it out.
+//! A word in place of `true` or `false`.
+//! Write `false`, or remove it.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", reentrant = false)]

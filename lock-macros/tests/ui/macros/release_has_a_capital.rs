@@ -1,5 +1,5 @@
-//! A word with a capital.
-//! Write it small.
+//! A capitalized word.
+//! Write it in lower case.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", release = background)]

@@ -1,4 +1,4 @@
-//! A number where a word belongs.
+//! A number in place of a word.
 //! Write `await` or `background`.
 use lock_core::{Error, distributed_lock};
 

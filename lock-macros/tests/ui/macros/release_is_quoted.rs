@@ -1,5 +1,5 @@
 //! A word in quotes.
-//! Drop the quotes.
+//! Remove the quotes.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", release = background)]

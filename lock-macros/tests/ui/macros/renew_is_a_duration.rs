@@ -1,5 +1,5 @@
-//! How often to renew.
-//! It is chosen: every third of the ttl. Leave it out, or write `false` for never.
+//! A renewal interval.
+//! Remove it, because the interval is always a third of the ttl; `false` turns renewal off.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s")]

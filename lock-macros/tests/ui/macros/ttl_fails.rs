@@ -1,5 +1,5 @@
 //! A `?` in `ttl`.
-//! Let the caller find the ttl.
+//! Pass the ttl as a parameter.
 use std::time::Duration;
 
 use lock_core::{Error, distributed_lock};

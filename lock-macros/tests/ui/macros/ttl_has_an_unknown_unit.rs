@@ -1,4 +1,4 @@
-//! A unit that there is not.
+//! An unknown unit.
 //! Write `ms`, `s`, `m` or `h`.
 use lock_core::{Error, distributed_lock};
 

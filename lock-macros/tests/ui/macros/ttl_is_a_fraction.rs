@@ -1,5 +1,5 @@
 //! A fraction.
-//! Take a smaller unit.
+//! Use a smaller unit.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "1500ms")]

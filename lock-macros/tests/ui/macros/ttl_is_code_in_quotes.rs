@@ -1,5 +1,5 @@
 //! Rust code in quotes.
-//! Drop the quotes.
+//! Remove the quotes.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = std::time::Duration::from_secs(10))]

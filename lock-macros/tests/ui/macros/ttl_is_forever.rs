@@ -1,5 +1,5 @@
 //! A ttl without an end.
-//! Choose a time: the lock is renewed while the body runs.
+//! Choose a duration; the lock is renewed while the body runs.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "30s")]

@@ -1,5 +1,5 @@
 //! No ttl.
-//! Say how long the lock outlives a crashed process.
+//! Write the time that the lock outlives a crashed process.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s")]

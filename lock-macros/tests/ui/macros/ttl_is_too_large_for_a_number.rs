@@ -1,4 +1,4 @@
-//! More than a number can hold.
+//! A number that is too large.
 //! A ttl is at most `"24h"`.
 use lock_core::{Error, distributed_lock};
 

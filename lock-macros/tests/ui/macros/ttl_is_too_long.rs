@@ -1,5 +1,5 @@
 //! More than 24 hours.
-//! A shorter one is enough: the lock is renewed while the body runs.
+//! Use a shorter one; the lock is renewed while the body runs.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "30s")]

@@ -1,5 +1,5 @@
-//! `true` where a time belongs.
-//! Say how long, or `forever`.
+//! `true` in place of a duration.
+//! Write a duration, or `forever`.
 use lock_core::{Error, distributed_lock};
 
 // instead: #[distributed_lock(key = "order:<uid>", ttl = "10s", wait = forever)]
