@@ -135,8 +135,7 @@ pub(crate) fn word(input: ParseStream<'_>, name: &Ident, words: &[(&str, &str)])
 }
 
 pub(crate) fn guard(input: ParseStream<'_>) -> Result<Ident> {
-    let problem =
-        "`guard` is the name of the lock in the body, for example `guard = lock`";
+    let problem = "`guard` is the name of the lock in the body, for example `guard = lock`";
     let span = input.span();
     let wrong = |hint: &str| Err(Error::new(span, format!("{problem}{hint}")));
     if input.peek(LitStr) {

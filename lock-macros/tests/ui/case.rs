@@ -1,4 +1,4 @@
-//! A case: a program that is wrong in one way, what is said about it, and the program put right.
+//! A case: a program with one mistake, the error about it, and the corrected program.
 
 use std::{
     fs,
@@ -10,17 +10,17 @@ pub(crate) struct Case {
     pub(crate) name: String,
     path: PathBuf,
     pub(crate) source: String,
-    /// What is wrong, in words.
+    /// Describes the mistake.
     pub(crate) cause: String,
-    /// What to write, in words.
+    /// Describes the correction.
     pub(crate) advice: String,
-    /// The lines that are wrong.
+    /// The lines with the mistake.
     pub(crate) wrong: Vec<String>,
-    /// The lines to write instead.
+    /// The corrected lines.
     pub(crate) right: Vec<String>,
-    /// The program with these instead of those.
+    /// The program with the corrected lines.
     pub(crate) fixed: String,
-    /// What the compiler prints.
+    /// The output of the compiler.
     pub(crate) output: String,
 }
 
@@ -29,12 +29,12 @@ impl Case {
         ["macros", "compiler"].into_iter().flat_map(set).collect()
     }
 
-    /// The name of its program.
+    /// Returns the name of its program.
     pub(crate) fn program(&self) -> String {
         self.name.replace('/', "-")
     }
 
-    /// Whether the compiler words the error, and not the macros.
+    /// Returns whether the compiler words the error, and not a macro.
     pub(crate) fn is_of_the_compiler(&self) -> bool {
         self.name.starts_with("compiler/")
     }
@@ -44,7 +44,7 @@ impl Case {
         fs::write(self.path.with_extension("stderr"), output).expect("the output can be written");
     }
 
-    /// The line and the column that the output points at.
+    /// Returns the line and the column at which the output points.
     pub(crate) fn place(&self) -> (usize, usize) {
         let place = self
             .output
@@ -60,7 +60,7 @@ impl Case {
 
     fn read(name: String, path: &Path) -> Case {
         let source = fs::read_to_string(path).expect("a case can be read");
-        // A new case has none yet.
+        // A new case has no output yet.
         let output = fs::read_to_string(path.with_extension("stderr")).unwrap_or_default();
         let mut head = source.lines().map(|line| line.strip_prefix("//! "));
         let [cause, advice] = [head.next(), head.next()].map(|line| {

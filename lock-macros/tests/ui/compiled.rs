@@ -1,5 +1,4 @@
-//! What is true of the errors with every compiler: how many there are, and where. And that what is to
-//! be written instead compiles.
+//! Checks with every compiler that a mistake has one error at its place, and that the correction compiles.
 
 use std::{fmt::Write as _, sync::LazyLock};
 
@@ -10,7 +9,7 @@ use crate::{
     project::{Project, Said, primary},
 };
 
-/// The program of all the corrections.
+/// The name of the program with all corrections.
 const INSTEAD: &str = "instead";
 
 /// The compiler's messages about every case. The tests that read them share one compilation.
@@ -76,8 +75,7 @@ fn check_case(case: &Case, said: &[Value]) -> Result<(), String> {
     }
 }
 
-/// A suggestion that leaves nothing where the attribute has something: whoever follows it has lost
-/// what they wrote.
+/// Finds a suggestion that removes text of the attribute, which the user would lose.
 fn takes_something_out(said: &Value) -> Option<&Value> {
     let children = said["children"].as_array().into_iter().flatten();
     let mut suggested = children.flat_map(|child| child["spans"].as_array().into_iter().flatten());

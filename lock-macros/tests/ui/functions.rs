@@ -1,5 +1,5 @@
-//! Functions of every shape, with every argument. Clippy has something to say about some of them, with
-//! or without their attribute.
+//! Functions of every shape with every argument. Clippy reports some of them, with or without their
+//! attribute.
 
 use std::{
     fmt::Display,
@@ -287,7 +287,7 @@ macro_rules! locked {
 
 locked!(made_by_a_macro, "made:<n>", n);
 
-/// Many branches and many lines, but not more than clippy takes for one function.
+/// Has as many branches and lines as clippy accepts for one function.
 #[distributed_lock(key = "branches:<n>", ttl = "10s")]
 async fn many_branches(n: u64) -> Result<u64, Error> {
     step().await;

@@ -1,7 +1,8 @@
-//! Clippy says nothing about an annotated function that it does not say about the plain one, with its
-//! strictest sets too.
+//! Checks that clippy reports nothing more about an annotated function than about the plain one.
 //!
-//! `functions.rs` is linted twice: as it is, and with its attributes taken out.
+//! This includes the strictest sets of lints.
+//!
+//! `functions.rs` is linted twice: with its attributes and without them.
 
 use std::{collections::BTreeSet, fs, io::Write as _, process::Command};
 
@@ -38,7 +39,7 @@ pub(crate) fn check() {
     assert!(more.is_empty(), "only about annotated functions: {more:#?}");
 }
 
-/// The program with a comment for each line of an attribute, so that every line keeps its number.
+/// Replaces each line of an attribute by a comment, so that every line keeps its number.
 fn without_attributes(program: &str) -> String {
     let mut inside = false;
     program
@@ -52,7 +53,7 @@ fn without_attributes(program: &str) -> String {
         .collect()
 }
 
-/// Which lints, at which lines.
+/// Returns the lints and their lines.
 fn places(said: &[Value]) -> BTreeSet<(String, u64)> {
     let places = said.iter().flat_map(|said| {
         assert_eq!(said["level"], "warning", "{}", said["rendered"]);
@@ -67,7 +68,7 @@ fn has_clippy() -> bool {
     version.is_ok_and(|output| output.status.success())
 }
 
-/// The file that collects, for the end of the whole run, what could not run and why.
+/// Returns the file that collects the tests that could not run, with the reasons.
 fn not_run() {
     let Some(path) = std::env::var_os("LOCK_TESTS_NOT_RUN") else {
         panic!("clippy is missing: rustup component add clippy");

@@ -1,8 +1,8 @@
-//! What a user reads who holds the macros wrongly.
+//! Tests of the errors for misuse of the macros.
 //!
-//! `macros` holds the errors that the macros make, `compiler` those that the compiler makes of what
-//! they expand to. Each case says in its first two lines what is wrong and what to write, and marks
-//! the lines to replace: `// instead: …` stands above each. After a change,
+//! `macros` contains the errors of the macros, and `compiler` those of the compiler in their expansion.
+//! The first two lines of each case describe the mistake and the correction. `// instead: …` stands above
+//! each line to replace. After a change,
 //!
 //! ```sh
 //! OVERWRITE=1 cargo test -p lock-macros --test ui

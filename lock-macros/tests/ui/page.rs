@@ -1,4 +1,4 @@
-//! The page of the documentation that lists the cases: what is wrong, what is said, what to write.
+//! The page of the documentation that lists each mistake with its error and its correction.
 
 use std::{fmt::Write as _, fs, path::PathBuf};
 
@@ -58,7 +58,7 @@ fn page(cases: &[Case]) -> String {
     page
 }
 
-/// The wrong lines and the right ones, without what is the same in both.
+/// Returns the wrong and the corrected lines, without their common parts.
 fn difference(case: &Case) -> (Vec<String>, Vec<String>) {
     let (wrong, right) = match (case.wrong.as_slice(), case.right.as_slice()) {
         ([wrong], [right]) => match (arguments(wrong), arguments(right)) {
@@ -75,7 +75,7 @@ fn difference(case: &Case) -> (Vec<String>, Vec<String>) {
     (with_place(case, wrong), right)
 }
 
-/// The lines, and the one that the error points at, which may be another.
+/// Returns the lines and the one at which the error points, which may be another line.
 fn with_place(case: &Case, mut lines: Vec<String>) -> Vec<String> {
     let place = case.source.lines().nth(case.place().0 - 1);
     let place = place.unwrap_or_default().trim();
@@ -98,8 +98,7 @@ fn joined(arguments: Vec<String>) -> Vec<String> {
     }
 }
 
-/// The arguments of the attribute: what stands between its commas, but not inside of quotes, brackets
-/// or the bars of a closure.
+/// Returns the arguments of the attribute, split at commas outside of quotes, brackets and closures.
 fn arguments(line: &str) -> Option<Vec<String>> {
     let inside = line
         .strip_prefix("#[distributed_lock(")?
@@ -123,7 +122,7 @@ fn arguments(line: &str) -> Option<Vec<String>> {
     Some(arguments.iter().map(|arg| arg.trim().to_owned()).collect())
 }
 
-/// The compiler's headline, and behind it what is written at the place.
+/// Returns the compiler's headline and the label at the place.
 fn message(case: &Case) -> String {
     let headline = case.output.lines().next().unwrap_or_default();
     let (kind, text) = headline.split_once(": ").unwrap_or(("", headline));
@@ -133,7 +132,7 @@ fn message(case: &Case) -> String {
     }
 }
 
-/// The words behind the place's underline, or those below it.
+/// Returns the words after the underline, or those below it.
 fn label(output: &str) -> Option<&str> {
     let is_label = |text: &&str| {
         text.starts_with(|c: char| c.is_alphabetic() || c == '`') && !text.starts_with("help:")

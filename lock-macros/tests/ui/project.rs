@@ -1,4 +1,4 @@
-//! Programs compiled or linted all at once, and what is said about each, in the compiler's own JSON.
+//! Compiles or lints all programs at once, and returns the compiler's messages about each as JSON.
 
 use std::{
     collections::BTreeMap,
@@ -11,10 +11,10 @@ use std::{
 
 use serde_json::Value;
 
-/// For each program its errors and warnings that have a place.
+/// The errors and warnings of each program that have a place.
 pub(crate) type Said = BTreeMap<String, Vec<Value>>;
 
-/// A package outside of the workspace, which may use what this crate may use.
+/// A package outside of the workspace with the dependencies of this crate.
 pub(crate) struct Project {
     folder: PathBuf,
     manifest: String,
@@ -51,10 +51,10 @@ impl Project {
         self.programs += 1;
     }
 
-    /// `command` is `check` or `clippy`.
+    /// Runs `cargo check` or `cargo clippy`.
     pub(crate) fn run(self, command: &str) -> Said {
         write_if_new(&self.folder.join("Cargo.toml"), &self.manifest);
-        // The same versions as everywhere else, so that nothing has to be looked up.
+        // The versions are those of the workspace, so cargo needs no registry.
         let lock = workspace().join("Cargo.lock");
         fs::copy(lock, self.folder.join("Cargo.lock")).expect("the workspace is locked");
         let output = Command::new(cargo())
@@ -107,7 +107,7 @@ fn workspace() -> &'static Path {
     here.parent().expect("the crate is in a workspace")
 }
 
-/// An untouched file is not compiled anew.
+/// Leaves an unchanged file alone, so that cargo does not recompile it.
 fn write_if_new(path: &Path, text: &str) {
     if fs::read_to_string(path).is_ok_and(|old| old == text) {
         return;

@@ -17,7 +17,7 @@ pub(crate) fn check(cases: &[Case], said: &Said) {
     let compiler = version();
     let compares_compiler = compiler == COMPILER;
     if !compares_compiler {
-        // Not through `eprintln!`, which a passing test does not show.
+        // A passing test does not show the output of `eprintln!`.
         let _ = writeln!(
             stderr(),
             "the compiler's own texts were not compared, because they are those of Rust {COMPILER} and \
