@@ -55,8 +55,8 @@ impl LockRequest {
 
     /// Acquires the lock, runs `body`, and releases the lock.
     ///
-    /// The body is always dropped before the release: when it has ended, when it panics, when the
-    /// lock is lost, and when this future is dropped.
+    /// The body is always dropped before the release. It is dropped when it has ended, when it
+    /// panics, when the lock is lost, and when this future is dropped.
     ///
     /// The options of the request apply, and `Busy` is an error here. A
     /// [`cooldown`](Self::cooldown) follows every result of the body, an `Err` too, unless

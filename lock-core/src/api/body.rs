@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use crate::api::handle::LockHandle;
 
-/// Keeps a body on the heap, so that only a pointer moves through the frames of `run`.
+/// Keeps a body on the heap, because only a pointer then moves through `run`.
 ///
 /// Unoptimized code copies a value into every frame through which it moves. The copies of a large
 /// body would overflow a worker thread's stack.

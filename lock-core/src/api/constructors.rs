@@ -97,9 +97,11 @@ impl LockManager {
     /// showing it. So give these servers either no persistence at all, or `appendonly yes` with
     /// `appendfsync always`. No `maxmemory` policy may evict their keys.
     ///
-    /// At most one owner believes that it holds the lock, provided that fewer than a majority of
-    /// the servers forget it, and that no server's clock runs faster than this process's by more
-    /// than 1 %, or jumps ahead while a lock is held.
+    /// At most one owner believes that it holds the lock, provided that:
+    ///
+    /// * fewer than a majority of the servers forget the lock,
+    /// * no server's clock runs faster than this process's by more than 1 %,
+    /// * no server's clock jumps ahead while a lock is held.
     ///
     /// # Fencing tokens
     ///
@@ -144,7 +146,8 @@ impl LockManager {
     ///
     /// # Cancel safety
     ///
-    /// The same as that of the manager's other methods: a dropped operation is undone on every
+    /// The same as that of the manager's other methods, because a dropped operation is undone on
+    /// every server.
     /// server.
     ///
     /// # Examples

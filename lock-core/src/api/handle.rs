@@ -24,8 +24,7 @@ use crate::lease::Loss;
 pub struct LockHandle {
     pub(crate) engine: Arc<Engine>,
     pub(crate) lease: Arc<ActiveLease>,
-    /// Admits one nested body at a time to the body that entered the lock; `None` for the owner's
-    /// handle.
+    /// Admits one nested body at a time; `None` for the owner's handle.
     turn: Option<Turn>,
 }
 
@@ -202,7 +201,7 @@ impl LockHandle {
         }
     }
 
-    /// Returns the loss if the lock is lost; else the task is woken at the loss.
+    /// Returns the loss, or wakes the task once the lock is lost.
     pub(crate) fn poll_lost(
         &self,
         waker_id: &mut Option<u32>,

@@ -36,7 +36,7 @@ impl<T: Into<LockKey>> IntoKey for T {
     }
 }
 
-/// Has one name each, because some compilers print more for a wrong path through an enum.
+/// Is a constant, because compilers say more about a wrong path through an enum.
 pub const NO_WAIT: Wait = Wait::None;
 pub const FOREVER: Wait = Wait::Forever;
 

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use super::{Finding, FindingKind};
 
-/// Two readings of this machine's wall clock around a request, and the server's clock in the
-/// answer.
+/// A server's clock between two readings of this machine's wall clock.
 ///
 /// All values are microseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +49,7 @@ fn micros(span: i128) -> Duration {
     Duration::from_micros(u64::try_from(span.max(0)).unwrap_or(u64::MAX))
 }
 
-/// Makes a finding for each server whose clock differs from that of an earlier server in the list.
+/// Makes a finding for each server whose clock differs from an earlier server's.
 pub(crate) fn disagreements(readings: &[(Arc<str>, Reading)]) -> Vec<Finding> {
     let worst = readings
         .iter()

@@ -68,7 +68,7 @@ pub enum FindingKind {
     RefusesWrites,
     /// The user may not subscribe, so waiters poll instead of being told.
     MayNotSubscribe,
-    /// The user may not publish, so waiters of other processes are not told of a release.
+    /// The user may not publish, so other processes' waiters miss releases.
     MayNotPublish,
     /// The user may not call `WAIT`, which `replica_acks` needs, so no lock can be acquired.
     MayNotWait,
@@ -93,7 +93,7 @@ impl Finding {
         self.kind.code()
     }
 
-    /// Returns the server: its host and port, or the path of its socket.
+    /// Returns the server, as its host and port or the path of its socket.
     #[must_use]
     pub fn server(&self) -> Option<&str> {
         self.server.as_deref()

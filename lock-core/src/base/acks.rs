@@ -52,13 +52,13 @@ impl Acks {
         self.of
     }
 
-    /// Returns the number of servers that a lock needs: more than half.
+    /// Returns the number of servers that a lock needs, which is more than half.
     #[must_use]
     pub fn quorum(self) -> u32 {
         self.of / 2 + 1
     }
 
-    /// Returns how many more servers may forget the lock: g − q.
+    /// Returns g − q, the number of servers that may still forget the lock.
     #[must_use]
     pub fn spare(self) -> u32 {
         self.granted.saturating_sub(self.quorum())

@@ -12,19 +12,23 @@ pub enum ErrorKind {
     /// Another owner holds the key, or held it until the wait ran out. This is a *fact*, from a
     /// lock that this process holds or from an answer of the server. Try again later.
     Busy,
-    /// The store gave no usable answer in time, so the state of the key is unknown. A caller that
-    /// [waits](crate::LockRequest::wait) gets this error after a second of failures, even if its
-    /// wait is longer. Try again later; never treat it as "busy".
+    /// The store gave no usable answer in time.
+    ///
+    /// The state of the key is unknown. A caller that [waits](crate::LockRequest::wait) gets this
+    /// error after a second of failures, even if its wait is longer. Try again later; never treat
+    /// it as "busy".
     Unavailable,
     /// The lock was held and is no longer held. Either another client took or deleted the key, or
     /// the lease was not renewed in time, or `max_hold` was reached. The work may be half done, so
     /// check its state before you repeat it.
     Lost,
-    /// The server will never accept this request with its present configuration: permissions,
-    /// password, a key of another type. Change the configuration.
+    /// The server will never accept this request with its present configuration.
+    ///
+    /// Causes are permissions, the password, or a key of another type. Change the configuration.
     Misconfigured,
-    /// The call is wrong: a ttl, key or URL is out of bounds, or no manager is installed. Change
-    /// the code.
+    /// The call is wrong. Change the code.
+    ///
+    /// Either a ttl, key or URL is out of bounds, or no manager is installed.
     Invalid,
 }
 
@@ -76,7 +80,7 @@ impl Error {
         self.0.kind
     }
 
-    /// Returns the key as the caller gave it, or `None` if the call had no key yet.
+    /// Returns the key of the call, if it had one.
     #[must_use]
     pub fn key(&self) -> Option<&str> {
         self.0.key.as_deref()

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::num::NonZeroU64;
 
-/// A number that rises with every grant of a key, so that a newer owner has a higher one.
+/// A number that rises with every grant of a key.
 ///
 /// A lock alone cannot stop an owner that was paused, still believes that it holds its lock, and
 /// writes late. A resource can stop it: the resource remembers the highest token that it has seen,

@@ -40,10 +40,12 @@ impl From<Duration> for Wait {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Renew {
-    /// The keeper renews the lease every third of the ttl (at least every 10 s) until the release.
+    /// The keeper renews the lease until the release.
+    ///
+    /// It renews every third of the ttl, at least every 10 s.
     #[default]
     Auto,
-    /// The keeper never renews the lease, so the lock is lost when its ttl has run out.
+    /// The keeper never renews the lease, which ends with its ttl.
     Off,
 }
 
@@ -90,7 +92,9 @@ pub enum Reentrancy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReleaseMode {
-    /// The call returns when the store has answered, so the next caller finds the lock free.
+    /// The call returns when the store has answered.
+    ///
+    /// So the next caller finds the lock free.
     #[default]
     Await,
     /// The call returns at once. The release is sent, and repeated if needed, in the background.

@@ -13,6 +13,6 @@ pub(crate) struct Settings {
     pub(crate) connect_timeout: Duration,
     pub(crate) defaults: (Duration, Wait),
     pub(crate) max_ttl: Option<Duration>,
-    /// For a quorum: treats nodes that are all without data as new.
+    /// Treats the nodes of a quorum as new if all of them are without data.
     pub(crate) assume_fresh: bool,
 }

@@ -11,7 +11,9 @@ use data_encoding::HEXLOWER;
 use crate::base::clock::Moment;
 use crate::base::sync::lock;
 
-/// The receiver of a store's pushes: a manager, or one runtime on which the manager is used.
+/// The receiver of a store's pushes.
+///
+/// It is a manager, or one runtime on which the manager is used.
 ///
 /// It names the push channel. It does not name the process, because two managers of one process
 /// must not take each other's pushes.

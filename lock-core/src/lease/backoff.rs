@@ -10,13 +10,13 @@ use crate::base::token::Token;
 /// It bounds the cost of a lost push, of a key that was deleted by hand, and of earlier waiters
 /// that received the lock and died.
 pub(crate) const LONGEST: Duration = Duration::from_secs(30);
-/// The shortest pause between two polls of a lock whose release is not pushed to the waiter.
+/// The shortest pause between two polls by a waiter without pushes.
 ///
 /// No push comes if the owner is a client of another library, if the waiter stands in no queue, or
-/// if its connection gets no pushes. The pause is random, so that processes do not poll at the same
-/// moment, and so that a client that takes the lock again and again in the same rhythm does not
-/// hide it. The pause does not grow with time, because a newcomer would then get the lock before a
-/// waiter that has waited long. All waiters of a process poll together, 20 times a second.
+/// if its connection gets no pushes. The pause is random for two reasons: processes do not poll at
+/// the same moment, and a client that takes the lock in a fixed rhythm does not hide it. The pause
+/// does not grow with time, because a newcomer would then get the lock before a waiter that has
+/// waited long. All waiters of a process poll together, 20 times a second.
 const SHORTEST_POLL: Duration = Duration::from_millis(25);
 const LONGEST_POLL: Duration = Duration::from_millis(75);
 /// The duration of failures after which a waiter gives up.

@@ -2,7 +2,8 @@
 //!
 //! This is lock cohorting (Dice, Marathe, Shavit: "Lock Cohorting", PPoPP 2012). Everything here is
 //! pure, and `now` is an argument. The number of passes and their duration are limited, so that
-//! other processes get their turn. At the limit, the process releases the lease, and waits like any other.
+//! other processes get their turn. At the limit, the process releases the lease, and waits like any
+//! other process.
 
 use std::time::Duration;
 

@@ -22,7 +22,9 @@ pub(crate) fn deadline(sent: Moment, ttl: Duration) -> Moment {
     sent + ttl.saturating_sub(margin(ttl))
 }
 
-/// Relates the clocks: the server's clock showed `server` after the local moment `local`.
+/// Relates the local clock to the server's clock.
+///
+/// The server's clock showed `server` after the local moment `local`.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(test, derive(PartialEq, Eq, Hash))]
 pub(crate) struct Anchor {
@@ -31,7 +33,7 @@ pub(crate) struct Anchor {
 }
 
 impl Anchor {
-    /// Returns the local end of a lease that the server granted, without a request, until `ends`.
+    /// Returns the local end of a lease that the server handed over until `ends`.
     ///
     /// The server's clock does not show `ends` before the local moment returned here, because it
     /// showed `server` no earlier than `local`. The margin covers the whole time since then, the

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::base::clock::Moment;
 use crate::base::options::Interop;
 
-/// The options that the owner asked for, kept small because a process may hold very many leases.
+/// The owner's options, kept small because a process may hold many leases.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(test, derive(PartialEq, Eq, Hash))]
 pub(crate) struct LeaseOptions {

@@ -16,7 +16,10 @@ pub(crate) struct Refusal {
     pub(crate) remaining: Option<Duration>,
     /// The refused waiter stands in the store's queue.
     pub(crate) queued: bool,
-    /// The owner's release will be pushed to the refused waiter, so the waiter need not poll.
+    /// The owner's release will be pushed to the refused waiter, which need not poll.
+    ///
+    /// The waiter then stands in the queue and receives pushes, and the owner is a client that
+    /// notifies the queue.
     ///
     /// That holds if the waiter stands in the queue and receives pushes, and the owner is a client
     /// that notifies the queue.

@@ -42,7 +42,7 @@ pub(crate) enum Action {
     Lost,
     /// The store has not answered in time, and the keeper tells the requester.
     Overdue,
-    /// The lease has been held for ten times its ttl, and the keeper logs a warning.
+    /// The lease has been held for ten ttls, and the keeper logs a warning.
     ///
     /// The action comes once, unless [`Lease::warn_at`] sets the next time.
     HeldLong,
@@ -63,8 +63,7 @@ pub(crate) enum Renewal {
 enum Renewing {
     Off,
     At(Moment),
-    /// A renewal was sent with this ttl in milliseconds, and the lease waits for the answer or the
-    /// deadline.
+    /// A renewal is in flight, with this ttl in milliseconds.
     Sent(u32),
 }
 
@@ -74,7 +73,7 @@ enum Renewing {
 pub(crate) struct Lease {
     phase: Phase,
     options: LeaseOptions,
-    /// While asking, the moment at which the answer is overdue; while held, the moment of loss.
+    /// The moment of loss, or while asking the moment at which the answer is overdue.
     deadline: Moment,
     renewing: Renewing,
     max_hold_at: Moment,
@@ -109,8 +108,9 @@ impl Lease {
         self.options.leaves_gaps()
     }
 
-    /// Returns the ttl of the renewal in flight, because the options may have changed since it was
-    /// sent.
+    /// Returns the ttl of the renewal in flight.
+    ///
+    /// The options may have changed since the renewal was sent.
     pub(crate) fn renewing_to(&self) -> Duration {
         match self.renewing {
             Renewing::Sent(millis) => Duration::from_millis(u64::from(millis)),
@@ -210,7 +210,7 @@ impl Lease {
         true
     }
 
-    /// Records a hand-over: the store granted the key to this waiter until `deadline`.
+    /// Records that the store granted the key to this waiter until `deadline`.
     ///
     /// Returns `false` if too little time is left. The waiter then asks the store itself.
     #[must_use]
@@ -229,7 +229,7 @@ impl Lease {
         true
     }
 
-    /// Returns the time between renewals: a third of the ttl, at most 10 s.
+    /// Returns the time between renewals, a third of the ttl and at most 10 s.
     ///
     /// With a third of the ttl, one renewal may fail. With at most 10 s, a key that was deleted is
     /// noticed even under a long ttl.
@@ -315,9 +315,10 @@ impl Lease {
         self.renewing = Renewing::Off;
     }
 
-    /// Records the answer to the renewal sent at `sent`; returns `true` if the lease is lost.
+    /// Records the answer to a renewal; returns `true` if the lease is lost.
     ///
-    /// An error never ends renewing before the deadline. A definite "not ours" is a loss at once.
+    /// `sent` is the moment of the send. An error never ends renewing before the deadline. A
+    /// definite "not ours" is a loss at once.
     pub(crate) fn renewed(&mut self, sent: Moment, answer: Renewal, now: Moment) -> bool {
         // The owner may have released the lease in the meantime, and then the answer does not
         // matter.

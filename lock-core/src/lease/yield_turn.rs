@@ -3,16 +3,20 @@
 //!
 //! A free lock goes to the client that asks first, and the process that has just released the lock
 //! would always ask first. So the process stays away from the key for a moment if the store does
-//! not hand the key to a waiter. That is the case on a quorum, and where clients of other libraries
+//! not hand the key to a waiter. This is needed on a quorum, and where clients of other libraries
 //! want the key.
 //!
 //! # How clients of other libraries get in
 //!
-//! They stand in no queue, and a hand-over never leaves the key free. With `Interop::On`, the owner of a
-//! lease that is held at certain times of the server's clock, about once a second, ends it by
-//! `vacate.lua`: the script deletes the key and tells the head of the queue to ask 50 ms later, and the
-//! owner's process yields the key for a little longer. The owner knows that clock from its fencing
-//! token, so all processes share one gap without sharing state.
+//! These clients stand in no queue, and a hand-over never leaves the key free. So a key with
+//! `Interop::On` has a gap at fixed times of the server's clock, about once a second:
+//!
+//! 1. The owner whose lease is held at that time ends it by `vacate.lua`.
+//! 2. The script deletes the key, and tells the head of the queue to ask 50 ms later.
+//! 3. The owner's process yields the key for a little longer.
+//!
+//! The owner knows the server's clock from its fencing token. So all processes share one gap
+//! without sharing state.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

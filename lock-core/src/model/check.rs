@@ -22,8 +22,7 @@ impl Message {
         }
     }
 
-    /// Returns the token for which this message will release the key or the ticket, or bring the
-    /// key.
+    /// Returns the token that this message will release, or for which it brings the key.
     fn attended_token(&self) -> Option<Name> {
         match self {
             Message::Release(name, _)
@@ -84,7 +83,7 @@ impl World {
         }
     }
 
-    /// Returns whether the token has an owner or a waiter, or is about to be undone.
+    /// Returns whether the token has an owner or a waiter, or is being undone.
     fn is_attended(&self, name: Name) -> bool {
         let process = &self.processes[usize::from(name.process)];
         !process.alive

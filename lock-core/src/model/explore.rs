@@ -17,7 +17,7 @@ pub(super) struct Exploration {
     /// Whether the search saw every state within the limits.
     pub(super) complete: bool,
     pub(super) wrong: Option<(Wrong, Vec<Step>)>,
-    /// The longest wait, in ticks, after which no waiter was left once nothing failed any more.
+    /// The longest wait in ticks, once nothing failed any more.
     pub(super) longest_wait: u64,
 }
 

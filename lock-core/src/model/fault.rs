@@ -11,7 +11,7 @@ pub(super) enum ModelFault {
     DeadlineFromPush,
     /// The anchor's local moment is that of the answer, not of the request.
     AnchorFromAnswer,
-    /// The server reports a later end than it has set, because it reads its clock twice.
+    /// The server reports a later end than it has set.
     EndReportedTooLate,
     // Faults of the server.
     /// A release does not raise the high-water mark to the last token used.
@@ -22,7 +22,7 @@ pub(super) enum ModelFault {
     FutureTokenNotRecorded,
     /// The tokens for later tasks of such a lease are not recorded.
     PassesNotReserved,
-    /// A process that hands a key over does not check whether the new owner is alive.
+    /// A process that hands a key over does not check on the new owner.
     HandOverNotChecked,
     /// A key in a cooldown keeps its owner's token.
     CooldownKeepsToken,
@@ -36,7 +36,7 @@ pub(super) enum ModelFault {
     GrantNotAnnounced,
     /// A waiter believes in its ticket although the server refused the write.
     RefusedTicketBelieved,
-    /// A new ticket takes the clock as its position, even after the clock has gone back.
+    /// A ticket takes the clock as its position, even after the clock went back.
     TicketsByClock,
     /// A repeated acquire by the owner is a grant, but does not extend the lease.
     RepeatedAcquireDoesNotExtend,

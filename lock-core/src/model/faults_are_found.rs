@@ -98,8 +98,9 @@ found! {
         Limits { line: 3, ticks: 0, ..PLAIN };
 }
 
-/// A world in which a lease has a fencing token above the clock, passes from task to task, and
-/// expires without a release.
+/// A world in which a lease has a fencing token above the clock.
+///
+/// The lease passes from task to task, and expires without a release.
 const BEHIND: Limits = Limits {
     processes: 1,
     rounds: 1,

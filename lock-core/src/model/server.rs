@@ -23,8 +23,7 @@ pub(super) struct StoredValue<T> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct QueueEntry<T> {
-    /// The position: the arrival by the server's clock in microseconds, and above all earlier
-    /// positions.
+    /// The position, which is the arrival in microseconds, and above all earlier positions.
     pub(super) score: u64,
     pub(super) token: T,
     pub(super) grant: u64,
@@ -57,7 +56,7 @@ pub(super) struct Ask<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum AcquireReply<T> {
     Granted(u64),
-    /// The value, the milliseconds that it lasts, the server's time, and whether the waiter is in
+    /// The value, its milliseconds, the server's time, and whether the waiter is queued.
     /// the queue.
     Busy(Value<T>, u64, u64, bool),
 }
@@ -312,7 +311,7 @@ impl<T: Copy + Eq> ModelServer<T> {
         ReleaseReply::Yes
     }
 
-    /// Records the tokens that a lease may use, because its fencing token is above the clock.
+    /// Records the tokens of a lease whose fencing token is above the clock.
     pub(super) fn write_ahead(&mut self, fence: u64, around: &Around<'_, T>) {
         let passes = match around.has(ModelFault::PassesNotReserved) {
             true => 0,

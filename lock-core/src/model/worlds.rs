@@ -5,7 +5,7 @@ use super::fault::ModelFault;
 use super::simulate::simulate;
 use super::world::{Limits, Step, World, Wrong};
 
-/// Two processes each request the lock once; every request is answered, and no waiter gives up.
+/// Two processes request the lock once, each request is answered, and no waiter leaves.
 pub(super) const PLAIN: Limits = Limits {
     processes: 2,
     ticks: 4,
@@ -137,10 +137,9 @@ fn late_messages_do_not_change_a_cooldown() {
     holds("cooldown", &limits, 0);
 }
 
-/// Once nothing fails any more, every waiter has the lock in time, from every state of these
-/// worlds.
+/// Every waiter has the lock in time once nothing fails any more.
 ///
-/// That holds even if one process is stopped.
+/// The test starts from every state of these worlds, and also stops one process.
 #[test]
 fn every_waiter_gets_the_lock() {
     for (processes, ttl_millis, longest_wait) in [(2, 3_015, 5), (3, 10_050, 6)] {
@@ -244,7 +243,7 @@ fn a_waiter_without_a_ticket_gets_a_free_lock_soon() {
     assert!(refused_a_place(None) <= 2);
 }
 
-/// Returns the seconds that a waiter waits once the owner has left the key free for a while.
+/// Returns the seconds that a waiter waits after the owner has left a gap.
 pub(super) fn behind_a_gap(fault: Option<ModelFault>) -> u64 {
     let limits = Limits {
         ttl_millis: 60_000,
@@ -325,7 +324,7 @@ fn a_clock_that_goes_back_makes_no_lower_fencing_token() {
     holds("backwards", &limits, 0);
 }
 
-/// The kit does not promise this, because a jump no longer than a push's delay looks like a late
+/// A jump no longer than a push's delay looks like a late push.
 /// push.
 #[test]
 fn a_jump_as_long_as_the_delay_of_a_push_is_not_noticed() {

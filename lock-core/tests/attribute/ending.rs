@@ -195,7 +195,7 @@ async fn locals_and_arguments_are_dropped_in_the_order_of_a_plain_function() {
     assert_eq!(watch.all_under_the_lock(), ["d", "c", "b", "a"]);
 }
 
-/// A type with `Drop` whose fields can be copied, so that a pattern moves nothing out of it.
+/// A type with `Drop` from whose fields a pattern only copies.
 struct Ticket<'a> {
     number: u64,
     watch: &'a Watch,

@@ -22,7 +22,7 @@ impl Watch {
         }
     }
 
-    /// The probes ask the store, because only the store knows of a lock that is lost but not
+    /// The probes ask the store, which also knows of lost locks before their release.
     /// released.
     #[cfg(feature = "test-util")]
     pub(crate) fn of_the_store(locks: &LockManager) -> Watch {
@@ -39,7 +39,7 @@ impl Watch {
         }
     }
 
-    /// Returns the names of the dropped probes, and fails if one was dropped without the lock.
+    /// Returns the names of the dropped probes, which must all have had the lock.
     #[track_caller]
     pub(crate) fn all_under_the_lock(&self) -> Vec<&'static str> {
         let seen = self.seen.lock().expect("no probe panics");

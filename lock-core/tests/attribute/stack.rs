@@ -13,7 +13,7 @@ use std::thread;
 
 use lock_core::{Error, LockManager, distributed_lock};
 
-/// The variable with `<call> <bytes>`: the child makes this call on a stack of that size.
+/// The variable with `<call> <bytes>`, the child's call and its stack.
 const ATTEMPT: &str = "LOCK_TESTS_STACK";
 
 const KIB: usize = 1024;
@@ -21,10 +21,10 @@ const KIB: usize = 1024;
 /// The step between two stack sizes, in bytes.
 const STEP: usize = 16 * KIB;
 
-/// The stack that the attribute may need for itself, independent of the size of the body.
+/// The stack that the attribute may need for itself.
 const OWN: usize = 128 * KIB;
 
-/// A buffer like that of a body that reads a file, which makes a large future.
+/// The large buffer of a body that reads a file.
 macro_rules! work {
     ($size:expr) => {{
         let local = [1_u8; $size];
@@ -85,7 +85,7 @@ async fn run_with_large(locks: LockManager) -> Result<(), Error> {
 
 type Call = fn(LockManager);
 
-/// The calls, each in its own function, because one function would have room for all of them.
+/// The calls, each in its own function because each needs its own frame.
 const CALLS: [(&str, Call); 9] = [
     ("plain_small", |_| finish(plain_small())),
     ("annotated_small", |_| finish(annotated_small())),

@@ -25,8 +25,9 @@ enum Is {
 enum Manner {
     /// One owner has all taken nodes; dead nodes report an error.
     OneOwner,
-    /// Each taken node has another owner, so that a majority of them is a split vote; dead nodes do
-    /// not answer.
+    /// Each taken node has another owner, and dead nodes do not answer.
+    ///
+    /// A majority of taken nodes is then a split vote.
     SplitAndSilent,
 }
 
@@ -79,7 +80,7 @@ impl Scene {
         self.is.iter().filter(|is| **is == wanted).count()
     }
 
-    /// Checks the result of an attempt, and returns the fencing token if the lock was granted.
+    /// Checks the result of an attempt, and returns the fencing token of a grant.
     async fn is_counted(&self) -> u64 {
         let (all, free) = (self.is.len(), self.count(Is::Free));
         let quorum = all / 2 + 1;
@@ -123,7 +124,7 @@ impl Scene {
         }
     }
 
-    /// Checks that the other owners still have their locks, and that the next token is higher.
+    /// Checks that other owners keep their locks, and that the next token is higher.
     async fn leaves_other_owners_alone(self, before: u64) {
         for owner in self.owners {
             owner.release().await.expect("still its owner's");

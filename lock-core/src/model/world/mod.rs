@@ -44,10 +44,11 @@ pub(in crate::model) struct Limits {
     ///
     /// Safety does not depend on that, because a waiter may ask at any time.
     pub(in crate::model) timers: bool,
-    /// The number of failures beyond late and lost messages: kills, repeated messages, foreign
-    /// owners, lost queues.
+    /// The number of failures beyond late and lost messages.
+    ///
+    /// They are kills, repeated messages, foreign owners and lost queues.
     pub(in crate::model) disruptions: u8,
-    /// The ttl of a lease, and that of a nested body if there are nested bodies.
+    /// The ttls of a lease and of a nested body.
     pub(in crate::model) ttl_millis: u64,
     pub(in crate::model) longer_millis: Option<u64>,
     /// Whether owners may leave gaps.
@@ -89,7 +90,7 @@ pub(in crate::model) enum Message {
     Vacate(Name, Option<u64>),
     /// A release with a cooldown.
     Cool(Name, Option<u64>),
-    /// Hands a key that was handed over before to the next waiter, if the key is free.
+    /// Hands a free key to the next waiter, after an earlier hand-over.
     CheckQueue(u8),
     Push(Push<Name>),
 }
@@ -114,7 +115,7 @@ pub(in crate::model) enum Step {
     AskAgain(u8),
     RenewalUnanswered(u8),
     Cancel(u8),
-    /// The owner ends: it passes the lease on, or releases it.
+    /// The owner ends, and passes the lease on or releases it.
     End(u8),
     /// The owner ends, and leaves the key free for a while.
     Vacate(u8),
