@@ -108,7 +108,7 @@ impl LockManager {
     /// The client proposes a number, and each server accepts it if it is above all numbers that the
     /// server has accepted before. If a majority accepts the number, it becomes the fencing token,
     /// in the same round trip as the lock. Two majorities share a server. So tokens are unique and
-    /// rise, whatever clocks and clients do, as long as a majority of the servers keep their data.
+    /// rise, independent of clocks and clients, as long as a majority of the servers keep their data.
     /// The numbers follow the time. So they also rise over a restart without data if the clocks are
     /// not behind, and after a change from `redis://` to `redlock://`.
     ///

@@ -6,7 +6,7 @@ use crate::base::error::Error;
 ///
 /// `#[distributed_lock]` ends a function with `R::from_lock_error(error)` when the lock is busy,
 /// unavailable or lost. The trait is implemented for `Result<T, E>` with any `E:
-/// From<lock_core::Error>`. That covers aliases of `Result`, `anyhow::Error` and `Box<dyn Error +
+/// From<lock_core::Error>`. These types include aliases of `Result`, `anyhow::Error` and `Box<dyn Error +
 /// Send + Sync>`. With the feature `axum`, it is also implemented for axum's `Response`. For any
 /// other type, give the attribute `on_error = …`.
 ///

@@ -151,7 +151,7 @@ impl LockHandle {
     ///
     /// # Cancel safety
     ///
-    /// The same as that of `future`.
+    /// This future is as cancel-safe as `future`.
     ///
     /// # Examples
     ///

@@ -64,7 +64,7 @@ impl LockManager {
     ///
     /// # Cancel safety
     ///
-    /// The same as that of `future`.
+    /// This future is as cancel-safe as `future`.
     ///
     /// # Examples
     ///

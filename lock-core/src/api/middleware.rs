@@ -1,4 +1,4 @@
-//! What a middleware needs from locks, beyond what an application needs.
+//! The methods that a middleware needs beyond those of an application.
 //!
 //! A middleware acquires a lock for each request, runs a handler inside it, and releases it before it
 //! responds. `lock_tower` is such a middleware for HTTP. This module lists the methods that help to
@@ -81,7 +81,7 @@ impl LockHandle {
         self.is_of(manager.engine()) && key.as_str() == Some(self.key())
     }
 
-    /// Replaces the log line about a lock that is held for very long by a call of `observer`.
+    /// Replaces the log line about a very long hold by a call of `observer`.
     ///
     /// Without an observer, the log has a warning when the lock has been held for ten ttls, and again
     /// whenever the time has doubled. If the observer is dropped, there is no report. A lock has one

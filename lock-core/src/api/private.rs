@@ -111,31 +111,31 @@ where
 /// a name that no trait of the user has.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_structs, reason = "the expansion makes it")]
-pub struct Outcome<'a, T>(pub &'a T);
+pub struct ReturnValue<'a, T>(pub &'a T);
 
-pub trait OutcomeOfResult {
+pub trait SuccessOfResult {
     fn __lock_succeeded(&self) -> bool;
 }
 
-impl<T, E> OutcomeOfResult for Outcome<'_, Result<T, E>> {
+impl<T, E> SuccessOfResult for ReturnValue<'_, Result<T, E>> {
     fn __lock_succeeded(&self) -> bool {
         self.0.is_ok()
     }
 }
 
 #[cfg(feature = "axum")]
-impl OutcomeOfResult for Outcome<'_, axum_core::response::Response> {
+impl SuccessOfResult for ReturnValue<'_, axum_core::response::Response> {
     fn __lock_succeeded(&self) -> bool {
         // A form's handler responds with 303 after success, to redirect to the result.
         self.0.status().is_success() || self.0.status() == http::StatusCode::SEE_OTHER
     }
 }
 
-pub trait OutcomeOfAny {
+pub trait SuccessOfAny {
     fn __lock_succeeded(&self) -> bool;
 }
 
-impl<T> OutcomeOfAny for &Outcome<'_, T> {
+impl<T> SuccessOfAny for &ReturnValue<'_, T> {
     fn __lock_succeeded(&self) -> bool {
         true
     }
@@ -186,10 +186,10 @@ mod tests {
         reason = "the borrow is what the expansion writes"
     )]
     fn a_failed_result_is_no_success_and_every_other_value_is() {
-        assert!((&Outcome(&Ok::<_, ()>(1))).__lock_succeeded());
-        assert!(!(&Outcome(&Err::<(), _>(1))).__lock_succeeded());
-        assert!((&Outcome(&false)).__lock_succeeded());
-        assert!((&Outcome(&None::<u8>)).__lock_succeeded());
+        assert!((&ReturnValue(&Ok::<_, ()>(1))).__lock_succeeded());
+        assert!(!(&ReturnValue(&Err::<(), _>(1))).__lock_succeeded());
+        assert!((&ReturnValue(&false)).__lock_succeeded());
+        assert!((&ReturnValue(&None::<u8>)).__lock_succeeded());
     }
 
     #[test]

@@ -28,7 +28,8 @@ use crate::lease::Loss;
 /// If the future is dropped, the body is dropped first, and then the background releases the lock.
 #[must_use = "futures do nothing unless polled"]
 pub struct Run<C, F: Future> {
-    // The body stands before the state, which owns the lock, because fields are dropped in order.
+    // The body stands before the state, which owns the lock, because fields are dropped in the
+    // order of their declaration.
     body: Body<C, F>,
     state: RunState,
     // Returns whether the output means success, after which a cooldown applies.

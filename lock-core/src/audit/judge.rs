@@ -14,7 +14,7 @@ const NEARLY_FULL: u64 = 90;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) role: Option<Role>,
-    /// Whether the server is one of several, of which only some are masters.
+    /// The server is one of several, of which only some are masters.
     pub(crate) may_be_replica: bool,
     /// The number of replicas that are connected at the moment.
     pub(crate) replicas: Option<u64>,
@@ -84,13 +84,13 @@ impl Facts {
                 self.forbids_subscribing,
                 FindingKind::MayNotSubscribe,
                 "the user may not subscribe to the channels of this namespace, so waiters poll a lock \
-                 instead of being missing; ACL SETUSER … +subscribe &<namespace>!m:*",
+                 instead of being told; ACL SETUSER … +subscribe &<namespace>!m:*",
             ),
             (
                 self.forbids_publishing,
                 FindingKind::MayNotPublish,
                 "the user may not publish to the channels of this namespace, so waiters of other processes \
-                 are not missing of a release; ACL SETUSER … +publish &<namespace>!m:*",
+                 are not told of a release; ACL SETUSER … +publish &<namespace>!m:*",
             ),
             (
                 self.forbids_waiting && replica_acks > 0,

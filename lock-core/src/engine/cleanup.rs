@@ -133,7 +133,7 @@ impl Cleanup {
     }
 
     /// Ends the cleanup, because the store has confirmed it.
-    pub(super) fn is_done(self, open: OpenTask) {
+    pub(super) fn complete(self, open: OpenTask) {
         self.engine.queue.confirm_release(&self.release);
         // In this order, because the last reference to the manager may go with the cleanup, before it counts
         // as done.
@@ -166,7 +166,7 @@ impl Cleanup {
         if let Some(operation) = operation {
             sender.until_answered(&operation, ttl).await;
         }
-        self.is_done(open);
+        self.complete(open);
         // Neither `drain` nor the end of the keeper waits for this, because there is most likely nothing.
         if late_duplicate {
             sleep(sender.store.limits().late_duplicate).await;

@@ -83,7 +83,7 @@ impl DeferredRelease {
 
     fn is_done(&self) {
         if let Some((cleanup, open)) = self.take() {
-            cleanup.is_done(open);
+            cleanup.complete(open);
         }
     }
 

@@ -20,11 +20,8 @@ pub(crate) struct Refusal {
     ///
     /// The waiter then stands in the queue and receives pushes, and the owner is a client that
     /// notifies the queue.
-    ///
-    /// That holds if the waiter stands in the queue and receives pushes, and the owner is a client
-    /// that notifies the queue.
     pub(crate) pushed: bool,
-    /// The server's clock, for a waiter to which the server may give the key.
+    /// The server's clock, for a waiter to which the server may hand the key.
     pub(crate) server_time: Option<ServerTime>,
 }
 

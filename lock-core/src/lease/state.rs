@@ -270,7 +270,8 @@ impl Lease {
         }
         match self.phase {
             Phase::Asking if now >= self.deadline => {
-                // The answer is overdue once. The requester decides how to continue.
+                // The lease reports an overdue answer once, and the requester decides how to
+                // continue.
                 self.deadline = Moment::FAR;
                 Action::Overdue
             }

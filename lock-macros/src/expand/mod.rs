@@ -238,8 +238,8 @@ fn succeeded(args: &LockArgs, returned: &Type) -> TokenStream {
     let output = local("__lock_output");
     quote! {
         |#output: &#returned| {
-            use #krate::__private::{OutcomeOfAny as _, OutcomeOfResult as _};
-            (&#krate::__private::Outcome(#output)).__lock_succeeded()
+            use #krate::__private::{SuccessOfAny as _, SuccessOfResult as _};
+            (&#krate::__private::ReturnValue(#output)).__lock_succeeded()
         }
     }
 }
