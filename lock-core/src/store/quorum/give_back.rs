@@ -7,7 +7,7 @@ use super::Quorum;
 use super::fan_out::FanOut;
 use super::tally;
 use super::undo::Undoing;
-use super::vote_ledger::contains;
+use super::vote_ledger::{VoteLedger, contains};
 use crate::lease::backoff::jitter;
 use crate::store::vote::{VoteOperation, VoteOutcome, Withdrawal};
 use crate::store::{Failure, Lane, Operation, Outcome, Release, Released};
@@ -57,7 +57,8 @@ impl Quorum {
             notified: false,
             undoing: Undoing {
                 release,
-                ledger: ledger.unwrap_or_default(),
+                // Its votes may be forgotten, although an undoing of them was never sent.
+                ledger: ledger.unwrap_or_else(|| VoteLedger::forgotten(self.nodes.len())),
                 lane,
                 up_to: None,
             },
@@ -76,7 +77,15 @@ impl Quorum {
             giving_back.note_missing(place, is_up);
         }
         let overdue = self.timers.now() + self.patience(ttl);
-        let mut answers = FanOut::new(asked).until(&self.timers, overdue);
+        // From here on a caller that gives up leaves a hint for each node that has not answered.
+        let mut late = LateAnswers {
+            giving_back,
+            answers: FanOut::new(asked).until(&self.timers, overdue),
+        };
+        let LateAnswers {
+            giving_back,
+            answers,
+        } = &mut late;
         let mut confirmed = false;
         let outcome = loop {
             let decided = tally::given_back(&giving_back.answers, answers.open());
@@ -100,13 +109,7 @@ impl Quorum {
         giving_back.stand_back();
         if answers.open() > 0 {
             answers.set_time(&self.timers, overdue);
-            self.leave_behind(
-                LateAnswers {
-                    giving_back,
-                    answers,
-                }
-                .come(),
-            );
+            self.leave_behind(late.come());
         }
         match outcome {
             Some(released) => Outcome::Released(released),
@@ -170,7 +173,7 @@ impl GivingBack {
     }
 }
 
-/// The answers that come after the majority's. When its runtime ends, it leaves them to the keeper.
+/// The answers that are open. When its caller gives up, or its runtime ends, it leaves them to the keeper.
 struct LateAnswers {
     giving_back: GivingBack,
     answers: FanOut,
@@ -198,7 +201,7 @@ impl Drop for LateAnswers {
         for place in self.answers.left() {
             self.giving_back.came(
                 place,
-                &Outcome::Failed(Failure::unanswered("the runtime has ended")),
+                &Outcome::Failed(Failure::unanswered("no task waits for the answer")),
             );
         }
     }

@@ -25,6 +25,8 @@ mod hinted_handoff;
 mod late_votes;
 mod leases;
 #[cfg(test)]
+mod missed_tests;
+#[cfg(test)]
 mod model;
 mod node;
 mod node_monitor;

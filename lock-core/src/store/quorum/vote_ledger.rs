@@ -7,7 +7,7 @@
 //! cases, and that of an undoing that was sent twice.)
 
 use std::pin::pin;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::Notify;
 
@@ -75,6 +75,14 @@ pub(super) enum Late {
 impl VoteLedger {
     fn known(&self) -> MutexGuard<'_, Entries> {
         lock(&self.known)
+    }
+
+    /// Makes the ledger of a lease whose votes are forgotten: it may stand on every node.
+    pub(super) fn forgotten(nodes: usize) -> Arc<Self> {
+        let ledger = Self::default();
+        ledger.known().touched = (0..nodes).fold(0, |all, node| all | only(node));
+        ledger.end();
+        Arc::new(ledger)
     }
 
     pub(super) fn begin(&self) {
