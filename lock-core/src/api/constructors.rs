@@ -148,7 +148,6 @@ impl LockManager {
     ///
     /// The same as that of the manager's other methods, because a dropped operation is undone on
     /// every server.
-    /// server.
     ///
     /// # Examples
     ///

@@ -57,7 +57,6 @@ pub(super) struct Ask<T> {
 pub(super) enum AcquireReply<T> {
     Granted(u64),
     /// The value, its milliseconds, the server's time, and whether the waiter is queued.
-    /// the queue.
     Busy(Value<T>, u64, u64, bool),
 }
 

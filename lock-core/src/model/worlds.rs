@@ -325,7 +325,6 @@ fn a_clock_that_goes_back_makes_no_lower_fencing_token() {
 }
 
 /// A jump no longer than a push's delay looks like a late push.
-/// push.
 #[test]
 fn a_jump_as_long_as_the_delay_of_a_push_is_not_noticed() {
     let limits = Limits {

@@ -23,7 +23,6 @@ impl Watch {
     }
 
     /// The probes ask the store, which also knows of lost locks before their release.
-    /// released.
     #[cfg(feature = "test-util")]
     pub(crate) fn of_the_store(locks: &LockManager) -> Watch {
         Watch {

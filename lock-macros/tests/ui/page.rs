@@ -5,11 +5,10 @@ use std::{fmt::Write as _, fs, path::PathBuf};
 use crate::case::Case;
 
 const HEAD: &str = "\
-Every way to hold `#[distributed_lock]` and `lock_key!` wrongly that is tested, what the compiler says,
-and what to write instead.
+All tested misuses of `#[distributed_lock]` and `lock_key!`, with the compiler's message and the correction.
 
-Each is one error, at the word to blame, and the function stays defined, so that its callers compile.
-Where a whole line is not shown, it is `#[distributed_lock(key = \"order:<uid>\", ttl = \"10s\")]` above
+Each misuse is one error at the offending token. The function stays defined, so that its callers compile. If a
+row does not show a whole line, the line is `#[distributed_lock(key = \"order:<uid>\", ttl = \"10s\")]` above
 `async fn place_order(uid: u64) -> Result<u64, lock_core::Error>`.
 ";
 
@@ -31,11 +30,11 @@ pub(crate) fn check(cases: &[Case]) {
 fn page(cases: &[Case]) -> String {
     let mut page = HEAD.to_owned();
     for (set, title, about) in [
-        ("macros/", "What the macros say", ""),
+        ("macros/", "Messages of the macros", ""),
         (
             "compiler/",
-            "What the compiler says",
-            "These are in the compiler's words, which differ a little between its versions.\n\n",
+            "Messages of the compiler",
+            "The compiler's own messages differ a little between its versions.\n\n",
         ),
     ] {
         let _ = write!(
