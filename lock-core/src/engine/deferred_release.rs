@@ -81,7 +81,7 @@ impl DeferredRelease {
         Some((Arc::clone(cleanup.engine()), cleanup.ending()?))
     }
 
-    fn is_done(&self) {
+    fn finish(&self) {
         if let Some((cleanup, open)) = self.take() {
             cleanup.complete(open);
         }
@@ -128,7 +128,7 @@ impl Carrier {
         }
         // Any other answer is left to the keeper.
         if let Outcome::Released(_) = engine.store.execute(operation, lane).await {
-            deferred.is_done();
+            deferred.finish();
         }
     }
 }

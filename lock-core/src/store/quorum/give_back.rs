@@ -52,7 +52,7 @@ impl Quorum {
         let (ttl, patient) = (release.ttl, release.in_background);
         // From here on a vote that arrives late is undone by the task that receives it.
         let ledger = self.leases.end(release.token);
-        let mut giving_back = GivingBack {
+        let giving_back = GivingBack {
             answers: vec![None; self.nodes.len()],
             notified: false,
             undoing: Undoing {
