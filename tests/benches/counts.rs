@@ -1,6 +1,6 @@
 //! Counts the requests of a server.
 
-use std::ops::{AddAssign, Sub};
+use std::ops::{AddAssign, Div, Sub};
 
 use lock_tests::RedisServer;
 
@@ -47,5 +47,17 @@ impl AddAssign for Counts {
         self.scripts += more.scripts;
         self.trips += more.trips;
         self.commands += more.commands;
+    }
+}
+
+impl Div<f64> for Counts {
+    type Output = Self;
+
+    fn div(self, by: f64) -> Self {
+        Self {
+            scripts: self.scripts / by,
+            trips: self.trips / by,
+            commands: self.commands / by,
+        }
     }
 }

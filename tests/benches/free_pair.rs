@@ -12,7 +12,7 @@ use lock_core::redis::{
 use lock_tests::RedisServer;
 
 use crate::bars::Bars;
-use crate::machine::median;
+use crate::machine::{self, median};
 
 const ROUNDS: usize = 40;
 /// The length of a turn, so short that other load on the machine affects both sides alike.
@@ -21,7 +21,8 @@ const TURN: Duration = Duration::from_millis(50);
 /// The time of a caller between two locks, in which the runtime does other things.
 const THINK: Duration = Duration::from_micros(100);
 
-pub(crate) fn run(server: &RedisServer, bars: &mut Bars) {
+/// Runs the benchmark. `client` and `apart` are the cores of this process and of the server.
+pub(crate) fn run(server: &RedisServer, [client, apart]: [usize; 2], bars: &mut Bars) {
     println!("| | raw µs/pair | kit µs/pair | kit ÷ raw (median of {ROUNDS}) | throughput × raw |");
     println!("| --- | --- | --- | --- | --- |");
     let ratio = compare("1 task", server, 1, Way::Awaited);
@@ -37,6 +38,16 @@ pub(crate) fn run(server: &RedisServer, bars: &mut Bars) {
         Way::BackgroundAfterThought,
     );
     bars.at_most("background ÷ raw, 100 µs apart", ratio, 0.55);
+    // On one core, client and server run one after the other, so that the work of both counts.
+    machine::pin_server(server, client);
+    let ratio = compare(
+        "1 task, client and server on one core",
+        server,
+        1,
+        Way::Awaited,
+    );
+    bars.at_most("a free pair ÷ raw, on one core", ratio, 1.15);
+    machine::pin_server(server, apart);
 }
 
 /// The way in which the kit's lock is released. The raw release is always awaited.

@@ -11,6 +11,7 @@ mod crew;
 mod free_pair;
 mod held;
 mod idle;
+mod instructions;
 mod layer;
 mod machine;
 mod member;
@@ -30,16 +31,20 @@ const NAMES: [&str; 7] = [
 ];
 const USAGE: &str = "\
 cargo bench -p lock-tests [-- pair | held | layer | waiting | wakeup | idle | redlock] [--hot] [--short]
+cargo bench -p lock-tests -- --instructions
 
-  pair     acquire + release of a free key against raw SET NX PX + EVALSHA: with 1 and 64 tasks, and
-           released in the background
+  pair     acquire + release of a free key against raw SET NX PX + EVALSHA: with 1 and 64 tasks,
+           released in the background, and with client and server on one core
   held     100 000 held locks: CPU of the process and memory per lock while they are renewed
   layer    a request through the layer: CPU beside the plain router, a timeout layer and raw commands
   waiting  one key, held for 1 ms, wanted by 16 tasks, by 2 and 8 processes, and by 2 × 8 tasks
   wakeup   the time from a release to the waiter's wake in another process, against a bare PUBLISH
   idle     1 000 waiters for one key and 5 000 keys with a waiter each, while the locks are held
-  redlock  acquire + release on five servers against the raw commands to all five at once, and with two
-           of the five stopped
+  redlock  acquire + release on five servers against the raw commands to all five at once, also with
+           client and servers on one core, and with two of the five stopped
+
+--instructions counts the client's instructions and the server's commands and trips of a pair. Other load on
+the machine does not change these counts. They need `perf` with a hardware counter, or valgrind.
 
 The program starts its own redis-server on a core of its own. HELD=n changes the number of held locks.
 --hot keeps the cores from sleeping. --short shortens waiting, wakeup and redlock to a rough estimate.
@@ -50,6 +55,7 @@ fn main() {
     // The benchmark has started this program itself.
     match arguments.first().map(String::as_str) {
         Some("member") => return member::run(&arguments[1..]),
+        Some("pairs") => return instructions::pairs(&arguments[1..]),
         Some("spin") => return machine::spin(&arguments[1]),
         _ => {}
     }
@@ -60,6 +66,9 @@ fn main() {
         arguments.len() < before
     };
     let (hot, short) = (option("--hot"), option("--short"));
+    if option("--instructions") {
+        return instructions::run();
+    }
     if arguments
         .iter()
         .any(|given| !NAMES.contains(&given.as_str()))
@@ -73,7 +82,7 @@ fn main() {
     let _spinners = hot.then(|| Spinners::start(&cores));
     let mut bars = Bars::default();
     if chosen("pair") {
-        free_pair::run(&server, &mut bars);
+        free_pair::run(&server, cores, &mut bars);
     }
     if chosen("held") {
         held::run(&server);
@@ -91,7 +100,7 @@ fn main() {
         idle::run(&server, &mut bars);
     }
     if chosen("redlock") {
-        redlock::run(cores[1], short, &mut bars);
+        redlock::run(cores, short, &mut bars);
     }
     bars.print();
 }

@@ -21,7 +21,7 @@ pub(crate) fn now() -> u64 {
 /// Pins the server to one core, and this process and its later children to another.
 ///
 /// So their effect on each other is the same in every run.
-pub(crate) fn pin(server: &RedisServer) -> Vec<usize> {
+pub(crate) fn pin(server: &RedisServer) -> [usize; 2] {
     let cores = cores();
     let [client, server_core] = [cores[0], cores[cores.len() - 1]];
     pin_server(server, server_core);
@@ -29,7 +29,7 @@ pub(crate) fn pin(server: &RedisServer) -> Vec<usize> {
     if client == server_core {
         println!("(client and server share one core, so the figures mean little)");
     }
-    vec![client, server_core]
+    [client, server_core]
 }
 
 /// Pins another server to a core.

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use lock_core::LockManager;
 use lock_tests::{RedisServer, wait};
 
-use self::raw::Raw;
+pub(crate) use self::raw::Raw;
 use crate::bars::Bars;
 use crate::counts::Counts;
 use crate::machine::{self, median};
 
-const NODES: usize = 5;
+pub(crate) const NODES: usize = 5;
 /// The length of a turn, so short that other load on the machine affects all sides alike.
 const TURN: Duration = Duration::from_millis(50);
 /// The number of times that two servers are stopped, and of turns before and during each stop.
@@ -23,25 +23,41 @@ const STOPS: usize = 3;
 const TURNS_A_STOP: usize = 10;
 
 /// Runs the benchmark with all servers on one core, so that they work one after the other. Extra work of
-/// one server therefore counts five times.
-pub(crate) fn run(server_core: usize, short: bool, bars: &mut Bars) {
+/// one server therefore counts five times. `client` and `apart` are the cores of this process and of the servers.
+pub(crate) fn run([client, apart]: [usize; 2], short: bool, bars: &mut Bars) {
     let nodes: Vec<RedisServer> = (0..NODES).map(|_| RedisServer::start()).collect();
-    for node in &nodes {
-        machine::pin_server(node, server_core);
-    }
+    let on = |core| {
+        for node in &nodes {
+            machine::pin_server(node, core);
+        }
+    };
+    on(apart);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .expect("a runtime");
+    let rounds = if short { 10 } else { 60 };
     runtime.block_on(async {
-        let kit = Kit::connect(&nodes).await;
-        beside_raw(&nodes, &kit, if short { 10 } else { 60 }, bars).await;
+        let urls: Vec<String> = nodes.iter().map(RedisServer::url).collect();
+        let kit = Kit::connect(&urls).await;
+        let ratio = beside_raw(&nodes, &kit, rounds, "the servers on a core of their own").await;
+        bars.at_most("Redlock pair: × five raw in parallel", ratio, 1.15);
+        on(client);
+        let ratio = beside_raw(&nodes, &kit, rounds, "all on one core").await;
+        bars.at_most(
+            "Redlock pair: × five raw in parallel, on one core",
+            ratio,
+            1.35,
+        );
+        on(apart);
         two_stopped(&nodes, &kit, if short { 1 } else { STOPS }, bars).await;
     });
 }
 
-async fn beside_raw(nodes: &[RedisServer], kit: &Kit, rounds: usize, bars: &mut Bars) {
-    let raw = Raw::connect(nodes).await;
+/// Returns the time of a pair, as a multiple of the raw commands to all servers.
+async fn beside_raw(nodes: &[RedisServer], kit: &Kit, rounds: usize, place: &str) -> f64 {
+    let urls: Vec<String> = nodes.iter().map(RedisServer::url).collect();
+    let raw = Raw::connect(&urls).await;
     // All sides make their connections and load their scripts before the first round.
     for wanted in [NODES, NODES / 2 + 1] {
         turn(async || raw.pair(wanted).await).await;
@@ -64,7 +80,7 @@ async fn beside_raw(nodes: &[RedisServer], kit: &Kit, rounds: usize, bars: &mut 
     }
     let (to_all, to_third) = (median(to_all), median(to_third));
     println!(
-        "\n| {NODES} servers, 1 task | acquire µs (p50) | release µs (p50) | pair µs (p50) | mean |"
+        "\n| {NODES} servers, 1 task, {place} | acquire µs (p50) | release µs (p50) | pair µs (p50) | mean |"
     );
     println!("| --- | --- | --- | --- | --- |");
     all.print("raw SET NX PX, EVALSHA to all, until all have answered");
@@ -86,7 +102,7 @@ async fn beside_raw(nodes: &[RedisServer], kit: &Kit, rounds: usize, bars: &mut 
         counts.commands / pairs,
         counts.trips / pairs
     );
-    bars.at_most("Redlock pair: × five raw in parallel", to_all, 1.15);
+    to_all
 }
 
 async fn two_stopped(nodes: &[RedisServer], kit: &Kit, stops: usize, bars: &mut Bars) {
@@ -127,16 +143,16 @@ async fn two_stopped(nodes: &[RedisServer], kit: &Kit, stops: usize, bars: &mut 
     bars.at_most("two of five stopped: pair p50 × healthy", pair, 1.2);
 }
 
-struct Kit {
+pub(crate) struct Kit {
     locks: LockManager,
     /// The time after which the manager knows which servers do not answer.
     patience: Duration,
 }
 
 impl Kit {
-    async fn connect(nodes: &[RedisServer]) -> Self {
+    pub(crate) async fn connect(urls: &[String]) -> Self {
         let operation_timeout = Duration::from_secs(1);
-        let builder = LockManager::quorum(nodes.iter().map(RedisServer::url));
+        let builder = LockManager::quorum(urls.iter().cloned());
         let builder = builder.assume_fresh().operation_timeout(operation_timeout);
         Self {
             locks: builder.connect().await.expect("a manager"),
@@ -144,7 +160,7 @@ impl Kit {
         }
     }
 
-    async fn pair(&self) -> Pair {
+    pub(crate) async fn pair(&self) -> Pair {
         let start = Instant::now();
         let guard = self.locks.lock("kit").acquire().await;
         let guard = guard.expect("a majority is free");
@@ -170,7 +186,7 @@ impl Kit {
 
 /// The microseconds of a pair.
 #[derive(Clone, Copy)]
-struct Pair {
+pub(crate) struct Pair {
     acquire: f64,
     release: f64,
 }

@@ -90,7 +90,8 @@ impl Error {
     ///
     /// [`Busy`](ErrorKind::Busy) and [`Unavailable`](ErrorKind::Unavailable) have such a time. The
     /// time is exact while the key [cools down](Error::is_cooling_down). While the lock is held,
-    /// the time is a hint: the lease would last that long if its owner died now.
+    /// the time is a hint: the lease would last that long if its owner died now. A first attempt on
+    /// Redis does not ask for that time, and the hint is the ttl of the request.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after

@@ -103,8 +103,10 @@ impl Attempt {
             if let Poll::Ready(outcome) = answer.as_mut().poll(context) {
                 return Poll::Ready(Ok(Some(outcome)));
             }
+            // The first poll sends the request, so it reads no clock.
+            let sent_now = waker.is_none();
             self.lease.wake_on_change(&mut waker, context.waker());
-            if engine.now() >= sent + patience {
+            if !sent_now && engine.now() >= sent + patience {
                 Poll::Ready(Ok(None))
             } else {
                 Poll::Pending

@@ -13,16 +13,17 @@
 local time = redis.call('TIME')
 local value = redis.pcall('GET', KEYS[1])
 if is_refused(value) then return value end
-local closed = 'cooling/' .. ARGV[1]
-if value == closed then
+-- The value contains its end, because a first attempt that is refused does not ask for it.
+local closed = 'cooling/' .. ARGV[1] .. '/'
+if type(value) == 'string' and string.sub(value, 1, #closed) == closed then
   notify_next(KEYS[3], KEYS[1], ARGV[3], redis.call('PTTL', KEYS[1]))
   return entries == 0 and 6 or (failed or unnotified) and 8 or 1
 end
 if not value then return 0 end
 if value ~= ARGV[1] then return 2 end
-local until_ms = time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[5]
+local until_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[5])
 local mark = redis.pcall('GET', KEYS[2])
-local cooled = redis.pcall('SET', KEYS[1], closed, 'PXAT', string.format('%.0f', until_ms))
+local cooled = redis.pcall('SET', KEYS[1], closed .. until_ms, 'PXAT', until_ms)
 raise(KEYS[2], mark, ARGV[2])
 redis.pcall('ZREM', KEYS[3], ARGV[1] .. ' ' .. ARGV[4])
 if cooled.err then

@@ -9,14 +9,15 @@ if type(value) == 'table' and value.err then
   if string.match(value.err, '^WRONGTYPE') then return 2 end
   return value
 end
-local closed = 'cooling/' .. ARGV[1]
-if ARGV[2] ~= '' and value == closed then return 1 end
+-- As cool.lua writes it.
+local closed = 'cooling/' .. ARGV[1] .. '/'
+if ARGV[2] ~= '' and value and string.sub(value, 1, #closed) == closed then return 1 end
 if not value then return 0 end
 if value ~= ARGV[1] then return 2 end
 if ARGV[2] ~= '' then
   local time = redis.call('TIME')
-  local until_ms = time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[2]
-  local cooled = redis.pcall('SET', KEYS[1], closed, 'PXAT', string.format('%.0f', until_ms))
+  local until_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[2])
+  local cooled = redis.pcall('SET', KEYS[1], closed .. until_ms, 'PXAT', until_ms)
   if not cooled.err then return 1 end
 end
 redis.call('DEL', KEYS[1])

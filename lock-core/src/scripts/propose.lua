@@ -1,10 +1,11 @@
 -- propose: takes a lock on one node of a quorum, and a number for its fencing tokens; or says why not.
 --
 -- KEYS   1 lock   2 registers   3 queue
--- ARGV   1 token   2 ttl in ms   3 register   4 number, 16 digits   5 block: how many numbers go with
---        it   6 longest ttl in ms   7 grant in ms, as it stands in the queue   8 "1": stand in the queue
---        if refused   9 a token that may be stepped over, because its release is under way, or ""
---        10 prefix of the managers' channels
+-- ARGV   1 token   2 ttl in ms   3 register   4 number, 16 digits, and the token behind it   5 the number
+--        without its block, 16 digits: it is accepted if this is above the register   6 longest ttl in ms,
+--        grant in ms as it stands in the queue, prefix of the managers' channels, with spaces between
+--        7 "1": stand in the queue if refused; "0": do not   8 a token that may be stepped over, because
+--        its release is under way, or "". The last two are left out where they say nothing
 -- Reply  1                        locked, and the number accepted
 --        {2, highest}             locked; the number is too low
 --        {0, value, pttl, highest, stands}   refused: what stands in the key, for how many ms (-1: for
@@ -15,12 +16,16 @@
 --
 -- A register holds the highest number that was accepted in it, and the token it was accepted for. A
 -- number is accepted if it is above that with its whole block, or the very same of the same token.
+local highest = 0
+if register then highest = tonumber(string.sub(register, 1, 16)) end
+local max_ttl, grant, channels = string.match(ARGV[6], '^(%d+) (%d+) (.*)$')
+local entry = ARGV[1] .. ' ' .. grant
 if known[1] ~= '0' then
   local time = redis.call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
   local opens = tonumber(known[1] or '')
   if not opens then
-    opens = now + ARGV[6]
+    opens = now + max_ttl
     redis.call('HSET', KEYS[2], 'opens', string.format('%.0f', opens))
   end
   if now < opens then return {4, opens - now} end
@@ -37,27 +42,26 @@ if not redis.call('SET', KEYS[1], token, 'NX', 'PX', ARGV[2]) then
   if value == token then
     -- It asks again. It may have been extended to a longer ttl since, and its owner counts on that.
     if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
-  elseif ARGV[9] ~= '' and value == ARGV[9] then
+  elseif value == ARGV[8] and value ~= '' then
     redis.call('DEL', KEYS[1])
-    redis.pcall('ZREM', KEYS[3], token .. ' ' .. ARGV[7])
-    if notify_next(KEYS[3], KEYS[1], ARGV[10], 0) > 0 then return {3} end
+    redis.pcall('ZREM', KEYS[3], entry)
+    if notify_next(KEYS[3], KEYS[1], channels, 0) > 0 then return {3} end
     redis.call('SET', KEYS[1], token, 'PX', ARGV[2])
   else
     local left = redis.call('PTTL', KEYS[1])
     local stands = 0
-    if ARGV[8] == '1' then
+    if ARGV[7] == '1' then
       local time = redis.call('TIME')
       local now = time[1] * 1000000 + time[2]
-      stands = enter_queue(KEYS[3], token .. ' ' .. ARGV[7], now, left)
+      stands = enter_queue(KEYS[3], entry, now, left)
     end
     return {0, value, left, string.format('%.0f', highest), stands}
   end
 end
-if ARGV[8] == '1' then redis.pcall('ZREM', KEYS[3], token .. ' ' .. ARGV[7]) end
+if ARGV[7] == '1' then redis.pcall('ZREM', KEYS[3], entry) end
 
-local number = ARGV[4]
-if not register or tonumber(number) > highest + ARGV[5] or register == number .. token then
-  redis.call('HSET', KEYS[2], ARGV[3], number .. token)
+if not register or tonumber(ARGV[5]) > highest or register == ARGV[4] then
+  redis.call('HSET', KEYS[2], ARGV[3], ARGV[4])
   return 1
 end
 return {2, string.format('%.0f', highest)}

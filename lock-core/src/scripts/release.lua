@@ -13,8 +13,12 @@
 --
 -- Deletes only what holds this very token. Nothing after the first line can fail the script once a key is
 -- deleted: whatever becomes of the rest, a key that was the token's is deleted or given away.
-if values.err then return values end
-local value = values[1]
+local value = ARGV[1]
+if not head then
+  local values = redis.pcall('MGET', KEYS[1], KEYS[2])
+  if values.err then return values end
+  value, mark = values[1], values[2]
+end
 local reply = 2
 if value == ARGV[1] and not ARGV[5] then
   reply = 1
@@ -22,7 +26,7 @@ if value == ARGV[1] and not ARGV[5] then
 elseif not value then
   reply = 0
 end
-if head or call('EXISTS', KEYS[3]) ~= 0 then
+if reply == 1 or call('EXISTS', KEYS[3]) ~= 0 then
   -- Whoever holds the key has left the queue when it was granted.
   if reply ~= 1 and is_refused(redis.pcall('ZREM', KEYS[3], ARGV[1] .. ' ' .. ARGV[4])) and reply == 2 then
     return failed

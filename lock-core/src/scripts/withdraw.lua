@@ -1,45 +1,47 @@
 -- withdraw: gives a lock back on one node of a quorum. Nobody is given it: a node alone cannot know
 -- whose it is. Whoever waits is told that the key is free here.
 --
--- KEYS   1 lock   2 queue   3 registers
--- ARGV   1 token   2 grant in ms, as it stands in the queue   3 prefix of the managers' channels
---        4 "leave", to touch nothing but the queue; "pause", when the same token asks again soon: it
---        keeps its place, and no waiter is told; a number of ms, to leave the key free for so long
---        5 register, or ""   6 the highest number, 16 digits, that was proposed for the votes that are
---        withdrawn: a copy of this may come behind a newer vote
+-- KEYS   1 lock   2 queue   3 registers, where a register is named
+-- ARGV   1 token   2 grant in ms, as it stands in the queue, a space, and the prefix of the managers' channels
+--        3 "", or "leave", to touch nothing but the queue; "pause", when the same token asks again soon:
+--        it keeps its place, and no waiter is told; a number of ms, to leave the key free for so long
+--        4 register, or ""   5 the highest number, 16 digits, that was proposed for the votes that are
+--        withdrawn: a copy of this may come behind a newer vote. 3 to 5 are left out where they say nothing
 -- Reply  1 released   0 there is no such key   2 the key is another owner's, or a newer vote's; 10 more
 --        if a waiter was told; 20 more if dead waiters have left the queue, but not all: ask again, with "leave"
 -- Error  READONLY, NOREPLICAS, MISCONF, a missing right   the server refuses a command at the moment. Asked
 --                              again, it does what is left to do.
 --
 -- Deletes only what holds this very token.
+local grant, channels = string.match(ARGV[2], '^(%d+) (.*)$')
+local how, register = ARGV[3] or '', ARGV[4] or ''
 local value = redis.pcall('GET', KEYS[1])
 if is_refused(value) then return value end
 local reply = 2
-if value == ARGV[1] and ARGV[5] ~= '' then
-  local registers = redis.pcall('HMGET', KEYS[3], ARGV[5])
+if value == ARGV[1] and register ~= '' then
+  local registers = redis.pcall('HMGET', KEYS[3], register)
   if is_refused(registers) then return registers end
   local accepted = registers[1]
   if accepted and string.sub(accepted, 17) == value
-    and string.sub(accepted, 1, 16) > ARGV[6] then
+    and string.sub(accepted, 1, 16) > ARGV[5] then
     return 2
   end
 end
 if value == ARGV[1] then
   reply = 1
-  if ARGV[4] ~= 'leave' then
+  if how ~= 'leave' then
     redis.call('DEL', KEYS[1])
     value = false
   end
 elseif not value then
   reply = 0
 end
-if ARGV[4] ~= 'pause' and redis.pcall('EXISTS', KEYS[2]) ~= 0 then
-  local left = redis.pcall('ZREM', KEYS[2], ARGV[1] .. ' ' .. ARGV[2])
+if how ~= 'pause' and redis.pcall('EXISTS', KEYS[2]) ~= 0 then
+  local left = redis.pcall('ZREM', KEYS[2], ARGV[1] .. ' ' .. grant)
   -- Its place still stands: the next to be told may be the very waiter that leaves, again and again.
-  if is_refused(left) and ARGV[4] == 'leave' then return left end
+  if is_refused(left) and how == 'leave' then return left end
   if not value then
-    if notify_next(KEYS[2], KEYS[1], ARGV[3], tonumber(ARGV[4]) or 0) > 0 then
+    if notify_next(KEYS[2], KEYS[1], channels, tonumber(how) or 0) > 0 then
       reply = reply + 10
     elseif entries == 0 then
       reply = reply + 20

@@ -7,31 +7,30 @@ use std::time::Instant;
 
 use lock_core::redis::aio::MultiplexedConnection;
 use lock_core::redis::{Cmd, FromRedisValue, cmd};
-use lock_tests::RedisServer;
 use std::cell::Cell;
 
 use super::Pair;
 use super::together::together;
-use crate::free_pair::raw_connection;
+use crate::free_pair::connect_raw;
 
 const KEY: &str = "lockkit:raw";
 const RELEASE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end";
 
-pub(super) struct Raw {
+pub(crate) struct Raw {
     connections: Vec<MultiplexedConnection>,
     release: String,
     pairs: Cell<u64>,
 }
 
 impl Raw {
-    pub(super) async fn connect(nodes: &[RedisServer]) -> Self {
+    pub(crate) async fn connect(urls: &[String]) -> Self {
         let mut raw = Self {
             connections: Vec::new(),
             release: String::new(),
             pairs: Cell::new(0),
         };
-        for node in nodes {
-            let mut connection = raw_connection(node).await;
+        for url in urls {
+            let mut connection = connect_raw(url).await;
             let load = cmd("SCRIPT").arg("LOAD").arg(RELEASE).take();
             raw.release = load.query_async(&mut connection).await.expect("a hash");
             raw.connections.push(connection);
@@ -40,7 +39,7 @@ impl Raw {
     }
 
     /// Acquires and releases, and waits for `wanted` answers each time.
-    pub(super) async fn pair(&self, wanted: usize) -> Pair {
+    pub(crate) async fn pair(&self, wanted: usize) -> Pair {
         let number = self.pairs.replace(self.pairs.get() + 1);
         let start = Instant::now();
         let token = format!("0123456789abcdef/{number:032x}");

@@ -51,7 +51,12 @@ pub(super) async fn busy_says_when_to_try_again(store: &Fixture) {
     let locks = store.manager().await;
     let first = locks.lock("k").ttl(long()).acquire().await.expect("free");
     for other in [locks.clone(), store.manager().await] {
-        let error = other.lock("k").acquire().await.expect_err("held");
+        let error = other
+            .lock("k")
+            .ttl(long())
+            .acquire()
+            .await
+            .expect_err("held");
         assert_eq!((error.http_status(), error.code()), (409, "lock_busy"));
         assert_eq!(error.key(), Some("k"));
         assert!(!error.is_cooling_down());

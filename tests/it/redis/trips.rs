@@ -32,10 +32,7 @@ async fn a_free_lock_is_one_write_of_native_commands_and_its_release_a_short_scr
     server.reset_stats();
     let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
     let acquire = asked(&server);
-    assert_eq!(
-        acquire,
-        counts(&[("set", 1), ("get", 1), ("pttl", 1), ("time", 1)])
-    );
+    assert_eq!(acquire, counts(&[("set", 1), ("get", 1), ("time", 1)]));
     server.reset_stats();
     guard.release().await.expect("held");
     let release = asked(&server);
@@ -77,12 +74,12 @@ async fn an_older_server_is_asked_for_the_value_by_a_separate_command() {
         let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
         assert_eq!(
             asked(&server),
-            counts(&[("set", 1), ("get", 2), ("pttl", 1), ("time", 1)])
+            counts(&[("set", 1), ("get", 2), ("time", 1)])
         );
         let taken = other.lock("k").acquire().await;
         let taken = taken.expect_err("held");
         assert_eq!(taken.kind(), ErrorKind::Busy, "{round}: {taken}");
-        assert!(taken.retry_after().is_some_and(|after| after > long() / 2));
+        assert!(taken.retry_after().is_some());
         guard.release().await.expect("held");
     }
 }
@@ -134,7 +131,7 @@ async fn a_refusal_is_one_round_trip_and_inside_the_process_none() {
     );
     assert_eq!(
         asked(&server),
-        counts(&[("set", 1), ("get", 1), ("pttl", 1), ("time", 1)])
+        counts(&[("set", 1), ("get", 1), ("time", 1)])
     );
     server.reset_stats();
     assert!(

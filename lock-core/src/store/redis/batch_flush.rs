@@ -44,7 +44,7 @@ impl BatchFlush {
         let Some(command) = self.close() else {
             return;
         };
-        let ownerless = match BATCH.ask(&self.connection, command).await {
+        let ownerless = match BATCH.ask(&self.connection, &command).await {
             Ok(Value::Array(answers)) if answers.len() == self.order.len() => {
                 let mut answers = answers.into_iter();
                 self.hand_out(|_| Ok(answers.next().unwrap_or(Value::Nil)))

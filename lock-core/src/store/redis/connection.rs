@@ -213,27 +213,26 @@ impl Connection {
         count: usize,
     ) -> Result<Vec<Value>, Trouble> {
         if self.asking.is_some() {
-            let mut asking = Pipeline::with_capacity(2 * count);
-            for command in commands.cmd_iter() {
-                asking
-                    .add_command(cmd("ASKING"))
-                    .add_command(command.clone());
-            }
-            let answers = self.send_as_they_are(&asking, 2 * count).await?;
-            // Those of ASKING are no answers to anything.
-            return Ok(answers.into_iter().skip(1).step_by(2).collect());
+            return Box::pin(self.send_asking(commands, count)).await;
         }
-        self.send_as_they_are(commands, count).await
-    }
-
-    async fn send_as_they_are(
-        &self,
-        commands: &Pipeline,
-        count: usize,
-    ) -> Result<Vec<Value>, Trouble> {
         let question = PendingRequest::new(&self.shared.health);
         let mut redis = self.shared.redis.clone();
         question.answered(Box::pin(redis.send_packed_commands(commands, 0, count)).await)
+    }
+
+    async fn send_asking(&self, commands: &Pipeline, count: usize) -> Result<Vec<Value>, Trouble> {
+        let mut asking = Pipeline::with_capacity(2 * count);
+        for command in commands.cmd_iter() {
+            asking
+                .add_command(cmd("ASKING"))
+                .add_command(command.clone());
+        }
+        let question = PendingRequest::new(&self.shared.health);
+        let mut redis = self.shared.redis.clone();
+        let answers = redis.send_packed_commands(&asking, 0, 2 * count).await;
+        let answers = question.answered(answers)?.into_iter();
+        // Those of ASKING are no answers to anything.
+        Ok(answers.skip(1).step_by(2).collect())
     }
 }
 

@@ -70,9 +70,9 @@ impl RedisStore {
         let Some((node, connection)) = self.at_hand(lane) else {
             return Box::pin(self.dispatch_with(operation, lane, None));
         };
-        let quick = self.quick(&operation, &connection);
+        let mut quick = self.quick(&operation, &connection);
         Box::pin(async move {
-            let answered = match quick {
+            let answered = match &mut quick {
                 Some(quick) => self.ask_quickly(quick, &operation, &connection).await,
                 None => Box::pin(self.send(&operation, &connection)).await,
             };

@@ -46,14 +46,18 @@ impl RedisStore {
                 let command = self.releasing(script, release);
                 Some(Quick::Alone(script, command))
             }
+            Operation::Vote(vote) => {
+                let (script, command) = self.voting(vote)?;
+                Some(Quick::Alone(script, command))
+            }
             _ => None,
         }
     }
 
-    /// Sends it, and understands the answer.
+    /// Sends it, and understands the answer. By reference, because its future has the size of what it owns.
     pub(super) async fn ask_quickly(
         &self,
-        quick: Quick,
+        quick: &mut Quick,
         operation: &Operation,
         on: &Connection,
     ) -> Result<Outcome, Trouble> {
@@ -63,10 +67,16 @@ impl RedisStore {
                 let Operation::Acquire(acquire) = operation else {
                     unreachable!("nothing else is a first attempt")
                 };
-                return self.attempt(acquire, &commands, on).await;
+                return self.attempt(acquire, commands, on).await;
             }
             Quick::Alone(script, command) => script.ask(on, command).await?,
         };
+        if let Operation::Vote(vote) = operation {
+            return match self.voted(vote, &answer) {
+                Some(outcome) => Ok(outcome),
+                None => Box::pin(self.has_voted(vote, &answer, on)).await,
+            };
+        }
         if is_alone(&answer) {
             return Box::pin(self.ask_at_length(operation, on)).await;
         }

@@ -169,8 +169,8 @@ impl RedisStore {
     }
 
     async fn send(&self, operation: &Operation, on: &Connection) -> Result<Outcome, Trouble> {
-        if let Some(quick) = self.quick(operation, on) {
-            return self.ask_quickly(quick, operation, on).await;
+        if let Some(mut quick) = self.quick(operation, on) {
+            return self.ask_quickly(&mut quick, operation, on).await;
         }
         match operation {
             Operation::Acquire(acquire) => self.acquire_by_script(acquire, on).await,
@@ -235,7 +235,7 @@ impl RedisStore {
             ReleaseKind::Vacate => drop(command.arg(in_millis(GAP))),
             ReleaseKind::Cool(cooldown) => drop(command.arg(in_millis(cooldown))),
         }
-        script.ask(on, command).await
+        script.ask(on, &command).await
     }
 
     /// Repeats a release until a living waiter is notified, or none is left. The lease has ended as `answer`

@@ -14,19 +14,19 @@ use std::sync::atomic::Ordering;
 use redis::{Cmd, Pipeline, ServerError, Value};
 
 use super::connection::Connection;
-use super::reply::{owner, refusal, time_above};
+use super::reply::{owner, refusal_at_first, time_above};
 use super::send_error::{Trouble, failure, trouble};
 use super::{RedisStore, in_millis};
 use crate::base::token::Token;
 use crate::store::{Acquire, Failure, Outcome};
 
-/// A `PTTL` of a key that is not there any more.
-const GONE: i64 = -2;
-
 impl RedisStore {
-    /// `SET` of the lock, which answers what stands there, `PTTL` of the lock, `GET` of the mark, and `TIME`.
+    /// Returns `SET` of the lock, which answers the value of the key, `GET` of the mark, and `TIME`.
     ///
-    /// Redis 6.2 knows no `SET … NX GET`: there a `GET` stands behind it.
+    /// They do not ask when the owner's lease ends, because a free key has no owner: the answer would cost every
+    /// acquire as much as `TIME` does. A cooldown's end stands in its value.
+    ///
+    /// Redis 6.2 knows no `SET … NX GET`: there a `GET` of the lock stands behind `SET`.
     pub(super) fn first_attempt(&self, acquire: &Acquire) -> Pipeline {
         let key = &acquire.key;
         let mark = self.names.mark_for(key);
@@ -40,7 +40,7 @@ impl RedisStore {
         };
         let mut set = of_the_lock("SET", 5, Token::LENGTH + 19);
         set.arg(acquire.token.text().as_bytes()).arg("NX");
-        let mut commands = Pipeline::with_capacity(5);
+        let mut commands = Pipeline::with_capacity(4);
         if self.sets_and_gets.load(Ordering::Relaxed) {
             set.arg("GET").arg("PX").arg(in_millis(acquire.ttl));
             commands.add_command(set);
@@ -54,10 +54,7 @@ impl RedisStore {
         marked.arg("GET").arg(&*mark);
         let mut time = Cmd::with_capacity(1, 4);
         time.arg("TIME");
-        commands
-            .add_command(of_the_lock("PTTL", 0, 0))
-            .add_command(marked)
-            .add_command(time);
+        commands.add_command(marked).add_command(time);
         commands
     }
 
@@ -68,15 +65,24 @@ impl RedisStore {
         commands: &Pipeline,
         on: &Connection,
     ) -> Result<First, Trouble> {
-        let mut answers = on.send_many(commands, commands.len()).await?;
-        if let [Value::ServerError(error), _, _, _] = answers.as_slice()
+        let answers = on.send_many(commands, commands.len()).await?;
+        self.understood(answers, acquire, on).await
+    }
+
+    async fn understood(
+        &self,
+        mut answers: Vec<Value>,
+        acquire: &Acquire,
+        on: &Connection,
+    ) -> Result<First, Trouble> {
+        if let [Value::ServerError(error), _, _] = answers.as_slice()
             && error
                 .details()
                 .is_some_and(|why| why.starts_with("syntax error"))
         {
             self.sets_and_gets.store(false, Ordering::Relaxed);
             let commands = self.first_attempt(acquire);
-            answers = Box::pin(on.send_many(&commands, commands.len())).await?;
+            answers = on.send_many(&commands, commands.len()).await?;
         }
         First::of(answers).ok_or_else(|| Trouble::Failed(Failure::not_understood()))
     }
@@ -87,21 +93,31 @@ impl RedisStore {
         commands: &Pipeline,
         on: &Connection,
     ) -> Result<Outcome, Trouble> {
-        let First {
-            set,
-            left,
-            mark,
-            time,
-        } = &self.ask_first(acquire, commands, on).await?;
+        let answers = on.send_many(commands, commands.len()).await?;
+        // The usual case needs no future of its own.
+        if let [Value::Nil, mark, time] = answers.as_slice()
+            && let Some(fence) = time_above(mark, time, on.least_mark())
+        {
+            return Ok(Outcome::Granted(fence));
+        }
+        Box::pin(self.attempt_answered(answers, acquire, on)).await
+    }
+
+    async fn attempt_answered(
+        &self,
+        answers: Vec<Value>,
+        acquire: &Acquire,
+        on: &Connection,
+    ) -> Result<Outcome, Trouble> {
+        let First { set, mark, time } = &self.understood(answers, acquire, on).await?;
         match set {
             Set::Done => match time_above(mark, time, on.least_mark()) {
                 Some(fence) => Ok(Outcome::Granted(fence)),
-                None => Box::pin(self.set_without_a_number(acquire, mark, time, on)).await,
+                None => self.set_without_a_number(acquire, mark, time, on).await,
             },
-            Set::Taken(value) => match another_owner(value, left, acquire.token) {
-                // It does not stand in the queue.
-                Some((owner, left)) => Ok(Outcome::Busy(refusal(&owner, left, false))),
-                None => Box::pin(self.refused_by_nobody(acquire, value, left, on)).await,
+            Set::Taken(value) => match another_owner(value, acquire.token) {
+                Some(owner) => Ok(Outcome::Busy(refusal_at_first(&owner, time, acquire.ttl))),
+                None => self.refused_by_nobody(acquire, value, on).await,
             },
             Set::Failed(error) => Err(elsewhere(trouble(error.clone().into()), mark)),
         }
@@ -133,10 +149,9 @@ impl RedisStore {
         &self,
         acquire: &Acquire,
         value: &Value,
-        left: &Value,
         on: &Connection,
     ) -> Result<Outcome, Trouble> {
-        if let (Value::ServerError(error), _) | (_, Value::ServerError(error)) = (value, left) {
+        if let Value::ServerError(error) = value {
             return Err(trouble(error.clone().into()));
         }
         // Ours by an earlier send, or released between two of the commands.
@@ -147,7 +162,6 @@ impl RedisStore {
 /// What the answers to a first attempt say.
 pub(super) struct First {
     pub(super) set: Set,
-    pub(super) left: Value,
     pub(super) mark: Value,
     pub(super) time: Value,
 }
@@ -163,7 +177,7 @@ pub(super) enum Set {
 impl First {
     /// `None`: they make no sense.
     fn of(mut answers: Vec<Value>) -> Option<Self> {
-        let (time, mark, left) = (answers.pop()?, answers.pop()?, answers.pop()?);
+        let (time, mark) = (answers.pop()?, answers.pop()?);
         let mut before = answers.into_iter();
         let set = match (before.next()?, before.next(), before.next()) {
             (Value::ServerError(error), ..) => Set::Failed(error),
@@ -171,28 +185,14 @@ impl First {
             (value, None, _) | (Value::Nil, Some(value), None) => Set::Taken(value),
             _ => return None,
         };
-        Some(Self {
-            set,
-            left,
-            mark,
-            time,
-        })
+        Some(Self { set, mark, time })
     }
 }
 
-/// Who has the key, and for how many milliseconds more; `None` if that is the token itself, by an earlier
-/// send, or the key went between two of the commands.
-pub(super) fn another_owner<'a>(
-    value: &'a Value,
-    left: &Value,
-    token: Token,
-) -> Option<(Cow<'a, str>, i64)> {
-    match (owner(value)?, left) {
-        (owner, Value::Int(left)) if *left != GONE && owner != token.text().as_str() => {
-            Some((owner, *left))
-        }
-        _ => None,
-    }
+/// Returns the owner of the key. `None`: it is the token itself, by an earlier send, or the key went between
+/// two of the commands.
+pub(super) fn another_owner(value: &Value, token: Token) -> Option<Cow<'_, str>> {
+    owner(value).filter(|owner| owner != token.text().as_str())
 }
 
 pub(super) fn to_be_undone(failure: Failure) -> Failure {
@@ -222,14 +222,11 @@ mod tests {
     #[test]
     fn what_was_set_and_what_stands_there_is_understood_of_both_kinds_of_servers() {
         let text = |text: &str| Value::BulkString(text.into());
-        let rest = [Value::Int(7), Value::Nil, Value::Array(vec![])];
+        let rest = [Value::Nil, Value::Array(vec![])];
         let set = |before: &[Value]| {
             let answers = [before, &rest].concat();
             First::of(answers).map(|first| {
-                assert_eq!(
-                    [&first.left, &first.mark, &first.time],
-                    [&rest[0], &rest[1], &rest[2]]
-                );
+                assert_eq!([&first.mark, &first.time], [&rest[0], &rest[1]]);
                 match first.set {
                     Set::Done => "done".to_owned(),
                     Set::Taken(value) => format!("taken by {:?}", owner(&value)),
@@ -251,29 +248,20 @@ mod tests {
         );
         assert_eq!(set(&[]), None);
         assert_eq!(set(&[Value::Int(1), text("other")]), None);
-        assert!(First::of(rest[..2].to_vec()).is_none());
+        assert!(First::of(rest.to_vec()).is_none());
     }
 
     #[test]
-    fn a_key_that_went_between_two_commands_is_nobodys() {
+    fn the_token_itself_and_a_key_that_went_are_no_other_owner() {
         let token = |text| Token::parse(text).expect("a token");
         let ours = "0123456789abcdef/0123456789abcdef0123456789abcdef";
         let other = "0123456789abcdef/00000000000000000000000000000001";
-        let found = |value: &str, left| {
-            let value = Value::BulkString(value.into());
-            let found = another_owner(&value, &left, token(ours));
-            found.map(|(owner, left)| (owner.into_owned(), left))
-        };
-        let for_now = Some((other.to_owned(), 5));
-        assert_eq!(found(other, Value::Int(5)), for_now);
-        let for_ever = Some((other.to_owned(), -1));
-        assert_eq!(found(other, Value::Int(-1)), for_ever);
-        assert_eq!(found(other, Value::Int(-2)), None, "gone");
-        assert_eq!(found(other, Value::Nil), None, "no answer");
-        assert_eq!(found(ours, Value::Int(5)), None, "by an earlier send");
+        let value = |text: &str| Value::BulkString(text.into());
         assert_eq!(
-            another_owner(&Value::Nil, &Value::Int(-2), token(ours)),
-            None
+            another_owner(&value(other), token(ours)).as_deref(),
+            Some(other)
         );
+        assert_eq!(another_owner(&value(ours), token(ours)), None);
+        assert_eq!(another_owner(&Value::Nil, token(ours)), None, "gone");
     }
 }

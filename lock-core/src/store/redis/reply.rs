@@ -88,18 +88,47 @@ pub(super) fn owner(value: &Value) -> Option<Cow<'_, str>> {
 
 /// `value` stands in the key, for `left` milliseconds. `pushed`: the waiter stands in the queue, and hears pushes.
 pub(super) fn refusal(value: &str, left: i64, pushed: bool) -> Refusal {
-    let (cooling, owner) = match value.strip_prefix("cooling/") {
-        Some(owner) => (true, owner),
-        None => (false, value),
-    };
-    let ours = Token::parse(owner).is_some();
+    let cooldown = Cooldown::of(value);
+    let ours = cooldown.is_some() || Token::parse(value).is_some();
     Refusal {
-        cooling: cooling && ours,
+        cooling: cooldown.is_some(),
         remaining: millis(left),
         queued: false,
         // Clients of other libraries push nothing when they release, nor does a key without expiry.
         pushed: pushed && left >= 0 && ours,
         server_time: None,
+    }
+}
+
+/// `value` stood in the key at a first attempt, which does not ask when that ends. A cooldown says it. Of a lock
+/// that is held, the ttl that the attempt itself would have had is the hint.
+pub(super) fn refusal_at_first(value: &str, time: &Value, ttl: Duration) -> Refusal {
+    let ends = Cooldown::of(value).and_then(|cooldown| cooldown.ends);
+    let now = micros(time).map(Duration::from_micros);
+    let left = ends.zip(now).map(|(ends, now)| ends.saturating_sub(now));
+    Refusal {
+        remaining: Some(left.unwrap_or(ttl)),
+        ..refusal(value, 0, false)
+    }
+}
+
+/// The value of a key that cools down: `cooling/<token>/<end>`, with the end in milliseconds of Unix time. Earlier
+/// versions left the end out.
+struct Cooldown {
+    ends: Option<Duration>,
+}
+
+impl Cooldown {
+    fn of(value: &str) -> Option<Self> {
+        let value = value.strip_prefix("cooling/")?;
+        let (token, end) = value.split_at_checked(Token::LENGTH)?;
+        Token::parse(token)?;
+        let ends = match end.strip_prefix('/') {
+            Some(millis) => Some(Duration::from_millis(digits(millis.as_bytes())?)),
+            None if end.is_empty() => None,
+            None => return None,
+        };
+        Some(Self { ends })
     }
 }
 
@@ -160,7 +189,9 @@ pub(super) fn text(value: &Value) -> Option<&str> {
 pub(super) fn number(value: &Value) -> Option<u64> {
     let number = match value {
         Value::Int(number) => u64::try_from(*number).ok()?,
-        _ => digits(text(value)?.as_bytes())?,
+        Value::BulkString(bytes) => digits(bytes)?,
+        Value::SimpleString(text) => digits(text.as_bytes())?,
+        _ => return None,
     };
     (number < FencingToken::LIMIT).then_some(number)
 }
@@ -197,20 +228,25 @@ fn counted(mark: &Value) -> Option<u64> {
 /// token.
 pub(super) fn time_above(mark: &Value, time: &Value, least: u64) -> Option<FencingToken> {
     let mark = counted(mark)?.max(least);
+    let now = micros(time)?;
+    if now > mark {
+        FencingToken::new(now)
+    } else {
+        None
+    }
+}
+
+/// Returns the reply of `TIME` in microseconds.
+fn micros(time: &Value) -> Option<u64> {
     let Value::Array(time) = time else {
         return None;
     };
     let [seconds, micros] = time.as_slice() else {
         return None;
     };
-    let now = number(seconds)?
+    number(seconds)?
         .checked_mul(1_000_000)?
-        .checked_add(number(micros)?)?;
-    if now > mark {
-        FencingToken::new(now)
-    } else {
-        None
-    }
+        .checked_add(number(micros)?)
 }
 
 #[cfg(test)]

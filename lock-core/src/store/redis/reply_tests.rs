@@ -151,9 +151,37 @@ fn a_refusal_tells_held_from_cooling_and_ours_from_strangers() {
     );
     let cooling = refusal(&format!("cooling/{ours}"), 20, true);
     assert!(cooling.cooling && cooling.pushed);
-    assert!(!refusal("some-uuid", 20, true).pushed);
+    let cooling = refusal(&format!("cooling/{ours}/1700000000000"), 20, true);
+    assert!(cooling.cooling && cooling.pushed);
+    for stranger in [
+        "some-uuid",
+        "cooling/",
+        "cooling/x",
+        &format!("cooling/{ours}x"),
+    ] {
+        let refusal = refusal(stranger, 20, true);
+        assert!(!refusal.pushed && !refusal.cooling, "{stranger}");
+    }
     let endless = refusal(ours, -1, true);
     assert_eq!((endless.remaining, endless.pushed), (None, false));
+}
+
+#[test]
+fn a_first_attempt_reads_the_end_of_a_cooldown_and_gives_a_hint_otherwise() {
+    let ours = "0123456789abcdef/0123456789abcdef0123456789abcdef";
+    let ttl = Duration::from_secs(30);
+    let now = time("1700000000", "500000");
+    let left = |value: &str| refusal_at_first(value, &now, ttl).remaining;
+    let cooling = |end: &str| left(&format!("cooling/{ours}{end}"));
+    assert_eq!(
+        cooling("/1700000002000"),
+        Some(Duration::from_millis(1_500))
+    );
+    assert_eq!(cooling("/1700000000000"), Some(Duration::ZERO), "over");
+    assert_eq!(cooling(""), Some(ttl), "by an earlier version");
+    assert_eq!((left(ours), left("stranger")), (Some(ttl), Some(ttl)));
+    let strange = refusal_at_first(&format!("cooling/{ours}/1700000002000"), &Value::Nil, ttl);
+    assert_eq!((strange.cooling, strange.remaining), (true, Some(ttl)));
 }
 
 #[test]

@@ -36,7 +36,7 @@ impl RedisStore {
             acquire.replaces.and_then(|before| before.fence),
             &mut command,
         );
-        let answer = script.ask(on, command).await?;
+        let answer = script.ask(on, &command).await?;
         let outcome = acquired(&answer, self.pushes_to(acquire.token, on));
         if let Outcome::Busy(_) = outcome {
             self.handed_off.note_refused(acquire);

@@ -150,15 +150,15 @@ impl Lua {
         keys: &[&str],
         arguments: &[&str],
     ) -> Result<Value, Trouble> {
-        self.ask(on, self.known(keys, arguments)).await
+        self.ask(on, &self.known(keys, arguments)).await
     }
 
     /// Sends a command of this script. One round trip, and a second one when a server sees the script for the
     /// first time.
-    pub(super) async fn ask(&self, on: &Connection, known: Cmd) -> Result<Value, Trouble> {
-        match on.send(&known).await {
+    pub(super) async fn ask(&self, on: &Connection, known: &Cmd) -> Result<Value, Trouble> {
+        match on.send(known).await {
             // Boxed, as all rare cases, so that the usual future stays small.
-            Err(Trouble::NoScript) => Box::pin(self.ask_whole(on, &known)).await,
+            Err(Trouble::NoScript) => Box::pin(self.ask_whole(on, known)).await,
             answer => answer,
         }
     }
@@ -185,10 +185,10 @@ impl Lua {
 }
 
 /// Adds an argument that is made of several pieces, without joining them elsewhere first.
-pub(super) fn push(command: &mut Cmd, pieces: &[&str]) {
+pub(super) fn push<P: AsRef<[u8]> + ?Sized>(command: &mut Cmd, pieces: &[&P]) {
     let mut argument = command.writer_for_next_arg();
     for piece in pieces {
-        let written = argument.write_all(piece.as_bytes());
+        let written = argument.write_all(piece.as_ref());
         written.expect("there is room in memory for a command");
     }
 }

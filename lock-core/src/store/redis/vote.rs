@@ -1,38 +1,45 @@
 //! A server as a node of a quorum.
 
-use redis::Value;
+use std::borrow::Cow;
+use std::time::Duration;
+
+use redis::{Cmd, Value};
 
 use super::connection::Connection;
-use super::reply::{number, owner, refusal, text};
+use super::reply::{not_understood, number, owner, refusal, text};
+use super::scripts::{Lua, push};
 use super::send_error::Trouble;
-use super::{RedisStore, grant, millis, scripts};
+use super::{RedisStore, grant, in_millis, millis, scripts};
 use crate::base::clock::ServerTime;
+use crate::base::token::Token;
 use crate::lease::Refusal;
 use crate::lease::cohort::GAP;
 use crate::store::vote::{
     BLOCK, Join, Joined, Propose, Reserve, UpTo, Vote, VoteOperation, VoteOutcome, Welcome,
     Withdrawal,
 };
-use crate::store::{Failure, Outcome, Release, Released};
-use std::time::Duration;
+use crate::store::{Outcome, Release, Released};
 
 impl RedisStore {
+    /// Asks a node. The usual votes go by the fast path where that is open.
     pub(super) async fn vote(
         &self,
         operation: &VoteOperation,
         on: &Connection,
     ) -> Result<Outcome, Trouble> {
+        if let Some((script, command)) = self.voting(operation) {
+            let answer = script.ask(on, &command).await?;
+            return match self.voted(operation, &answer) {
+                Some(outcome) => Ok(outcome),
+                None => self.has_voted(operation, &answer, on).await,
+            };
+        }
         let outcome = match operation {
             VoteOperation::Join(join) => self.join(join, on).await?.map(VoteOutcome::Joined),
-            VoteOperation::Propose(propose) => {
-                self.propose(propose, on).await?.map(VoteOutcome::voted)
-            }
-            VoteOperation::Withdraw(release, how, up_to) => {
-                self.withdraw(release, *how, *up_to, on).await?
-            }
             VoteOperation::Reserve(reserve) => self.set_aside(reserve, on).await?,
+            VoteOperation::Propose(_) | VoteOperation::Withdraw(..) => None,
         };
-        Ok(outcome.map_or_else(|| Outcome::Failed(Failure::not_understood()), Outcome::Vote))
+        Ok(outcome.map_or_else(not_understood, Outcome::Vote))
     }
 
     async fn join(&self, join: &Join, on: &Connection) -> Result<Option<Joined>, Trouble> {
@@ -52,75 +59,127 @@ impl RedisStore {
         Ok(joined(&answer, self.keeper.run_id()))
     }
 
-    async fn propose(&self, propose: &Propose, on: &Connection) -> Result<Option<Vote>, Trouble> {
-        let acquire = &propose.acquire;
-        let lock = self.names.lock(&acquire.key);
-        let queue = self.names.queue(&acquire.key);
-        let keys = [lock.as_str(), self.names.registers(), queue.as_str()];
-        let token = acquire.token.text();
-        let replaces = acquire.replaces.map(|lease| lease.token.to_string());
-        let arguments = [
-            token.as_str(),
-            &millis(acquire.ttl),
-            &propose.register.to_string(),
-            &sixteen_digits(propose.number),
-            &BLOCK.to_string(),
-            &millis(propose.max_ttl),
-            &grant(acquire.ttl),
-            if acquire.queues() { "1" } else { "0" },
-            replaces.as_deref().unwrap_or_default(),
-            self.names.channels(),
-        ];
-        let answer = scripts::PROPOSE.run(on, &keys, &arguments).await?;
-        Ok(vote(&answer, propose.number, self.keeper.is_listening()))
+    /// Returns the script and the command of the usual votes, each of which is one trip.
+    pub(super) fn voting(&self, vote: &VoteOperation) -> Option<(&'static Lua, Cmd)> {
+        match vote {
+            VoteOperation::Propose(propose) => Some((&scripts::PROPOSE, self.proposing(propose))),
+            VoteOperation::Withdraw(release, how, up_to) => {
+                let command = self.withdrawing(release, &in_words(*how), *up_to);
+                Some((&scripts::WITHDRAW, command))
+            }
+            VoteOperation::Join(_) | VoteOperation::Reserve(_) => None,
+        }
     }
 
-    async fn withdraw(
+    /// Returns what the answer to such a vote says. `None`: that is not all.
+    pub(super) fn voted(&self, operation: &VoteOperation, answer: &Value) -> Option<Outcome> {
+        let outcome = match operation {
+            VoteOperation::Propose(propose) => {
+                let hears = self.keeper.is_listening();
+                vote(answer, propose.number, hears).map(VoteOutcome::voted)
+            }
+            VoteOperation::Withdraw(..) => match withdrawn(answer) {
+                Some((_, Waiters::More)) => return None,
+                Some((released, waiters)) => {
+                    Some(VoteOutcome::withdrawn(released, waiters == Waiters::Told))
+                }
+                None => None,
+            },
+            VoteOperation::Join(_) | VoteOperation::Reserve(_) => None,
+        };
+        Some(outcome.map_or_else(not_understood, Outcome::Vote))
+    }
+
+    /// Asks for what the answer has left to be done.
+    pub(super) async fn has_voted(
+        &self,
+        operation: &VoteOperation,
+        answer: &Value,
+        on: &Connection,
+    ) -> Result<Outcome, Trouble> {
+        let VoteOperation::Withdraw(release, _, up_to) = operation else {
+            return Ok(not_understood());
+        };
+        Ok(match withdrawn(answer) {
+            Some((released, after)) => {
+                let told = self.goes_on_leaving(release, *up_to, after, on).await;
+                Outcome::Vote(VoteOutcome::withdrawn(released, told))
+            }
+            None => not_understood(),
+        })
+    }
+
+    /// Asks until a living waiter is told, or none is left: a withdrawal has found more dead waiters than one call
+    /// removes. What was given back is given back, whatever becomes of these.
+    async fn goes_on_leaving(
         &self,
         release: &Release,
-        how: Withdrawal,
         up_to: Option<UpTo>,
+        after: Waiters,
         on: &Connection,
-    ) -> Result<Option<VoteOutcome>, Trouble> {
-        let lock = self.names.lock(&release.key);
-        let queue = self.names.queue(&release.key);
-        let token = release.token.text();
-        let how = match how {
-            Withdrawal::Over => "",
-            Withdrawal::Gap => &millis(GAP),
-            Withdrawal::Leave => "leave",
-            Withdrawal::Pause => "pause",
-        };
-        let grant = grant(release.ttl);
-        let keys = [lock.as_str(), queue.as_str(), self.names.registers()];
-        let (register, number) = match up_to {
-            Some(up_to) => (up_to.register.to_string(), sixteen_digits(up_to.number)),
-            None => (String::new(), String::new()),
-        };
-        let ask = async |how| {
-            let arguments = [
-                token.as_str(),
-                &grant,
-                self.names.channels(),
-                how,
-                &register,
-                &number,
-            ];
-            scripts::WITHDRAW.run(on, &keys, &arguments).await
-        };
-        let Some((released, mut after)) = withdrawn(&ask(how).await?) else {
-            return Ok(None);
-        };
-        // More dead waiters than one call removes: calls until a living one is told, or none is left. What was
-        // given back is given back, whatever becomes of these.
+    ) -> bool {
+        let leave = self.withdrawing(release, "leave", up_to);
+        let mut after = after;
         while after == Waiters::More {
-            let answer = Box::pin(ask("leave")).await.ok();
+            let answer = scripts::WITHDRAW.ask(on, &leave).await.ok();
             after = answer
                 .and_then(|answer| withdrawn(&answer))
                 .map_or(Waiters::NotTold, |(_, after)| after);
         }
-        let told = after == Waiters::Told;
-        Ok(Some(VoteOutcome::withdrawn(released, told)))
+        after == Waiters::Told
+    }
+
+    fn proposing(&self, propose: &Propose) -> Cmd {
+        let acquire = &propose.acquire;
+        let (registers, channels) = (self.names.registers(), self.names.channels());
+        let unusual = acquire.queues() || acquire.replaces.is_some();
+        let bytes = 2 * acquire.key.len() + 4 * channels.len() + 4 * Token::LENGTH + 64;
+        let arguments = if unusual { 8 } else { 6 };
+        let mut command = scripts::PROPOSE.command(3, arguments, bytes);
+        self.names.push_lock(&acquire.key, &mut command);
+        command.arg(registers);
+        self.names.push_queue(&acquire.key, &mut command);
+        let token = acquire.token.text();
+        command.arg(token.as_bytes());
+        command.arg(in_millis(acquire.ttl)).arg(propose.register);
+        let number = sixteen_digits(propose.number);
+        push::<[u8]>(&mut command, &[&number, token.as_bytes()]);
+        let without_block = sixteen_digits(propose.number.saturating_sub(BLOCK));
+        command.arg(&without_block[..]);
+        let (max_ttl, grant) = (millis(propose.max_ttl), grant(acquire.ttl));
+        push::<str>(&mut command, &[&max_ttl, " ", &grant, " ", channels]);
+        if unusual {
+            let replaces = acquire.replaces.map(|lease| lease.token.to_string());
+            command.arg(if acquire.queues() { "1" } else { "0" });
+            command.arg(replaces.as_deref().unwrap_or_default());
+        }
+        command
+    }
+
+    fn withdrawing(&self, release: &Release, how: &str, up_to: Option<UpTo>) -> Cmd {
+        let (registers, channels) = (self.names.registers(), self.names.channels());
+        let usual = how.is_empty() && up_to.is_none();
+        let bytes = 2 * release.key.len() + 4 * channels.len() + Token::LENGTH + 64;
+        let keys = if up_to.is_some() { 3 } else { 2 };
+        let arguments = if usual { 2 } else { 5 };
+        let mut command = scripts::WITHDRAW.command(keys, arguments, bytes);
+        self.names.push_lock(&release.key, &mut command);
+        self.names.push_queue(&release.key, &mut command);
+        if up_to.is_some() {
+            command.arg(registers);
+        }
+        command.arg(release.token.text().as_bytes());
+        push::<str>(&mut command, &[&grant(release.ttl), " ", channels]);
+        if !usual {
+            command.arg(how);
+            match up_to {
+                Some(UpTo { register, number }) => {
+                    command.arg(register).arg(&sixteen_digits(number)[..]);
+                }
+                None => drop(command.arg("").arg("")),
+            }
+        }
+        command
     }
 
     async fn set_aside(
@@ -132,7 +191,9 @@ impl RedisStore {
         let keys = [lock.as_str(), self.names.registers()];
         let token = reserve.token.text();
         let register = reserve.register.to_string();
-        let arguments = [token.as_str(), &register, &sixteen_digits(reserve.number)];
+        let number = reserve.number;
+        let number = format!("{number:016}");
+        let arguments = [token.as_str(), &register, &number];
         Ok(match scripts::SET_ASIDE.run(on, &keys, &arguments).await? {
             Value::Int(0 | 1) => Some(VoteOutcome::Reserved),
             _ => None,
@@ -140,9 +201,25 @@ impl RedisStore {
     }
 }
 
+/// Returns a withdrawal as the script takes it.
+fn in_words(how: Withdrawal) -> Cow<'static, str> {
+    match how {
+        Withdrawal::Over => "".into(),
+        Withdrawal::Gap => millis(GAP).into(),
+        Withdrawal::Leave => "leave".into(),
+        Withdrawal::Pause => "pause".into(),
+    }
+}
+
 /// Microseconds since 1970 have as many until the year 2286.
-fn sixteen_digits(number: u64) -> String {
-    format!("{number:016}")
+fn sixteen_digits(number: u64) -> [u8; 16] {
+    let mut digits = [b'0'; 16];
+    let mut rest = number;
+    for digit in digits.iter_mut().rev() {
+        *digit += (rest % 10) as u8;
+        rest /= 10;
+    }
+    digits
 }
 
 /// `run_id`: the server's own name, where it tells. The name in its data is another one for each
@@ -240,83 +317,5 @@ fn withdrawn(answer: &Value) -> Option<(Released, Waiters)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn bulk(text: &str) -> Value {
-        Value::BulkString(text.as_bytes().to_vec())
-    }
-
-    #[test]
-    fn an_answer_that_is_not_understood_is_no_vote() {
-        let strange = [
-            Value::Nil,
-            Value::Okay,
-            Value::Int(0),
-            Value::Int(2),
-            bulk("1"),
-            Value::Array(vec![Value::Int(1)]),
-            Value::Array(vec![Value::Int(2)]),
-            Value::Array(vec![Value::Int(2), bulk("many")]),
-            Value::Array(vec![Value::Int(0), bulk("x"), Value::Int(5)]),
-            Value::Array(vec![Value::Int(4), Value::Int(-1)]),
-            Value::Array(vec![Value::Int(5)]),
-        ];
-        for answer in strange {
-            assert!(vote(&answer, 7, true).is_none(), "{answer:?}");
-        }
-    }
-
-    #[test]
-    fn a_vote_says_whether_the_number_is_accepted_too() {
-        assert!(matches!(
-            vote(&Value::Int(1), 7, true),
-            Some(Vote::Yes {
-                accepted: true,
-                highest: 7
-            })
-        ));
-        let low = Value::Array(vec![Value::Int(2), bulk("1700000000000025")]);
-        assert!(matches!(
-            vote(&low, 7, true),
-            Some(Vote::Yes {
-                accepted: false,
-                highest: 1_700_000_000_000_025
-            })
-        ));
-    }
-
-    #[test]
-    fn a_node_without_data_has_no_name_yet() {
-        let time = || bulk("1700000000000025");
-        let looked_at = Value::Array(vec![bulk(""), Value::Int(-1), time()]);
-        let joined_as = joined(&looked_at, Some("run".into())).expect("understood");
-        assert_eq!(joined_as.opens_in, None);
-        let met = Value::Array(vec![bulk("name"), Value::Int(0), time()]);
-        let met = joined(&met, Some("run".into())).expect("understood");
-        assert_eq!(
-            (met.names, met.opens_in),
-            (vec!["name".into(), "run".into()], Some(Duration::ZERO))
-        );
-        for strange in [
-            Value::Array(vec![bulk(""), Value::Int(5), time()]),
-            Value::Array(vec![bulk("name"), Value::Int(-1), time()]),
-            Value::Array(vec![bulk("name"), Value::Int(0)]),
-        ] {
-            assert!(joined(&strange, None).is_none(), "{strange:?}");
-        }
-    }
-
-    #[test]
-    fn a_withdrawal_says_whether_somebody_was_told() {
-        let of = |reply| withdrawn(&Value::Int(reply));
-        assert_eq!(of(1), Some((Released::Yes, Waiters::NotTold)));
-        assert_eq!(of(11), Some((Released::Yes, Waiters::Told)));
-        assert_eq!(of(10), Some((Released::Absent, Waiters::Told)));
-        assert_eq!(of(21), Some((Released::Yes, Waiters::More)));
-        assert_eq!(of(2), Some((Released::Other, Waiters::NotTold)));
-        assert_eq!(of(3), None);
-        assert_eq!(of(31), None);
-        assert_eq!(of(-1), None);
-    }
-}
+#[path = "vote_tests.rs"]
+mod tests;

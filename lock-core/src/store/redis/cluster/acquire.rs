@@ -5,7 +5,7 @@ use redis::Value;
 
 use crate::store::redis::connection::Connection;
 use crate::store::redis::native_acquire::{Set, another_owner, elsewhere, to_be_undone};
-use crate::store::redis::reply::{owner, refusal, time_above};
+use crate::store::redis::reply::{owner, refusal_at_first, time_above};
 use crate::store::redis::send_error::{Trouble, trouble};
 use crate::store::redis::{RedisStore, millis, scripts};
 use crate::store::{Acquire, Failure, Outcome};
@@ -25,8 +25,9 @@ impl RedisStore {
             Set::Failed(error) => return Err(elsewhere(trouble(error.into()), &first.mark)),
             Set::Done => true,
             Set::Taken(value) => {
-                if let Some((owner, left)) = another_owner(&value, &first.left, acquire.token) {
-                    return Ok(Outcome::Busy(refusal(&owner, left, false)));
+                if let Some(owner) = another_owner(&value, acquire.token) {
+                    let refusal = refusal_at_first(&owner, &first.time, acquire.ttl);
+                    return Ok(Outcome::Busy(refusal));
                 }
                 if owner(&value).is_some_and(|owner| owner == token.as_str()) {
                     // By an earlier send, which may have been for less.
