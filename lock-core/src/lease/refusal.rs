@@ -35,6 +35,8 @@ impl Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
     pub(crate) fence: FencingToken,
+    /// The time of the grant by the server's clock.
+    pub(crate) given: ServerTime,
     /// The end of the grant by the server's clock.
     pub(crate) ends: ServerTime,
 }

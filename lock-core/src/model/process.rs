@@ -230,6 +230,8 @@ impl WaitingTask {
                 let token = Token::parse(&format!("{:016x}/{:032x}", 0, 0)).expect("a token");
                 self.until = now + ask_again_after(&refusal, token, 0);
                 match self.news.take() {
+                    // It may be from before the refusal.
+                    Some(Push::HandedOver(..)) => NextMove::Asks,
                     Some(news) => self.hears(news, now, fault),
                     None => NextMove::Waits,
                 }

@@ -24,8 +24,14 @@ impl Queue {
             let held = matches!(&slot.known, KeyState::Held(lease) if lease.token == token);
             return held || slot.is_releasing(token);
         };
+        let news = match news {
+            // The open request may be answered by a refusal that is later than this hand-over. The waiter asks once
+            // more, and gets the lock if the hand-over is the later one.
+            News::Given(_) if contender.in_flight => News::Ask,
+            news => news,
+        };
         // A hand-over stands until the waiter has asked. No later push replaces it.
-        if !matches!(contender.news, Some(News::Given(_))) {
+        if !matches!(contender.news, Some(News::Given(_) | News::Ask)) {
             contender.news = Some(news);
         }
         let now = self.now();

@@ -75,7 +75,11 @@ fn held(engine: &Arc<Engine>, fence: u64) -> Arc<ActiveLease> {
 fn is_known(engine: &Arc<Engine>, lease: &ActiveLease) -> bool {
     let fence = FencingToken::new(9).expect("a token");
     let ends = ServerTime(9);
-    let late = News::Given(Grant { fence, ends });
+    let late = News::Given(Grant {
+        fence,
+        given: ends,
+        ends,
+    });
     engine.queue.tell(&key(), lease.token, late)
 }
 

@@ -1,11 +1,15 @@
 //! Tests the order of arrival when the server's clock was set back. The queue then has tickets whose numbers
 //! are in the future.
 
+use std::time::Duration;
+
 use lock_core::test_util::ManualClock;
 use lock_core::{LockManager, Wait};
-use lock_tests::{RedisServer, needs, wait};
+use lock_tests::{Direction, Flow, Proxy, RedisServer, ServerClock, missing, needs, wait};
 
-use super::{Waiter, its_turn, long, manager, on, others_run, process, queued, says};
+use super::{
+    Waiter, all_is_answered, its_turn, long, manager, on, others_run, process, queued, says,
+};
 use crate::redis::asked;
 
 const QUEUE: &str = "lockkit:!q:{k}";
@@ -105,4 +109,46 @@ async fn the_next_waiter_is_told_of_a_grant_to_a_waiter_of_unknown_age() {
     its_turn(next).await.release().await.expect("held");
     stopped.cont();
     says(&stopped, "done");
+}
+
+#[tokio::test]
+async fn a_grant_that_is_heard_of_behind_a_refusal_makes_no_second_owner_when_the_clock_was_set_back()
+ {
+    needs!(redis);
+    if let Err(why) = missing::server_clock() {
+        return missing::not_run(&|| (), &format!("no clock of a server steps: {why}"));
+    }
+    let servers_clock = ServerClock::new();
+    let server = RedisServer::options().clock(&servers_clock).start();
+    let proxy = Proxy::to(server.address());
+    let clock = ManualClock::new();
+    let owner = manager(&server.url()).await;
+    let late = on(&clock, &proxy.redis_url()).await;
+    let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
+    let waiter = waits(&server, &late, 1).await;
+    all_is_answered(&late).await;
+    others_run().await;
+    // The grant is on its way until it is over, and another owner has the lock.
+    proxy.set(Direction::Replies, Flow::Hold);
+    let before = proxy.held(Direction::Replies);
+    guard.release().await.expect("held");
+    servers_clock.step_ahead(Duration::from_secs(3));
+    let next = owner.lock("k").ttl(long()).wait(Wait::Forever);
+    let next = next.acquire().await.expect("the grant is over");
+    // By this clock the grant is not over.
+    servers_clock.step_back(Duration::from_secs(2));
+    server.reset_stats();
+    clock.advance(Duration::from_secs(31));
+    wait::eventually("the waiter asks again", async || {
+        asked(&server).get("evalsha") > Some(&0)
+    })
+    .await;
+    assert!(proxy.held(Direction::Replies) > before);
+    proxy.set(Direction::Replies, Flow::Pass);
+    all_is_answered(&late).await;
+    others_run().await;
+    assert!(!waiter.is_finished(), "another owner has the lock");
+    assert!(next.is_valid());
+    next.release().await.expect("held");
+    its_turn(waiter).await.release().await.expect("held");
 }

@@ -135,6 +135,7 @@ fn given(rest: &str) -> Option<(Grant, u64, &str)> {
     let ends = lasts.checked_add(now / 1_000)?.checked_mul(1_000)?;
     let grant = Grant {
         fence: FencingToken::new(fence)?,
+        given: ServerTime(now),
         ends: ServerTime(ends),
     };
     Some((grant, lasts, words.next()?))

@@ -47,7 +47,13 @@ impl Account {
             .spans
             .iter()
             .filter(|it| matches!(it.fault, Fault::Twice { .. }));
+        // What a proxy held comes at its end, and is undone right behind, between two looks.
+        let mut late = self
+            .spans
+            .iter()
+            .filter(|it| matches!(it.fault, Fault::BlackHole { .. } | Fault::Late { .. }));
         copies.any(|it| it.from <= answered && call.asked <= it.until + ttl + SLACK)
+            || late.any(|it| it.until <= answered && call.asked <= it.until + SLACK)
     }
 
     /// Returns whether another call may have had the key at some time of this call.
