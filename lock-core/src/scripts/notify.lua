@@ -11,4 +11,4 @@ local left = redis.pcall('ZREM', KEYS[1], ARGV[1] .. ' ' .. ARGV[2])
 -- The entry is still there, so the waiter that leaves would be notified again and again.
 if is_refused(left) then return left end
 notify_next(KEYS[1], ARGV[4], ARGV[3], tonumber(ARGV[5]))
-return failed or unnotified and 2 or 1
+return (failed or unnotified) and 2 or 1
