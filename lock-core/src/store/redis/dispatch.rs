@@ -70,12 +70,13 @@ impl RedisStore {
         let Some((node, connection)) = self.at_hand(lane) else {
             return Box::pin(self.dispatch_with(operation, lane, None));
         };
-        let mut quick = self.quick(&operation, &connection);
         Box::pin(async move {
-            let answered = match &mut quick {
-                Some(quick) => self.ask_quickly(quick, &operation, &connection).await,
+            let mut fast = self.fast_path(&operation, &connection);
+            let answered = match &mut fast {
+                Some(fast) => self.send_fast(fast, &connection).await,
                 None => Box::pin(self.send(&operation, &connection)).await,
             };
+            drop(fast);
             match answered {
                 Ok(outcome) => outcome,
                 Err(trouble) => {

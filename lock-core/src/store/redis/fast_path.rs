@@ -1,4 +1,5 @@
-//! The usual case: a first attempt on a lock, or its release. As little as possible is done for it.
+//! The usual case: a first attempt on a lock, or its release. As little as possible is done for it, and a rare answer is
+//! completed elsewhere in a boxed future, so that the usual future stays small.
 
 use redis::{Cmd, Pipeline};
 
@@ -10,102 +11,107 @@ use super::send_error::Trouble;
 use super::{RedisStore, ReleaseKind, grant_in_millis};
 use crate::base::fence::FencingToken;
 use crate::base::token::Token;
-use crate::store::{Operation, Outcome, Release};
+use crate::store::vote::VoteOperation;
+use crate::store::{Acquire, Operation, Outcome, Release};
 
-/// What is asked in the usual case, before it is sent.
-pub(super) enum Quick {
-    /// With others, in one script.
-    Together(BatchRequest),
-    /// By itself, a first attempt.
-    First(Pipeline),
-    /// By itself.
-    Alone(&'static Lua, Cmd),
+/// An operation of the usual case, with its commands.
+pub(super) enum FastPath<'a> {
+    /// An acquire in a script with other requests.
+    BatchedAcquire(&'a Acquire, BatchRequest),
+    /// A release in a script with other requests.
+    BatchedRelease(&'a Release, BatchRequest),
+    /// An acquire by native commands.
+    NativeAcquire(&'a Acquire, Pipeline),
+    /// A release by its script.
+    Release(&'a Release, &'static Lua, Cmd),
+    /// A vote by its script.
+    Vote(&'a VoteOperation, &'static Lua, Cmd),
 }
 
 impl RedisStore {
-    /// How to ask about an operation in the usual way, if that will do.
-    pub(super) fn quick(&self, operation: &Operation, on: &Connection) -> Option<Quick> {
+    /// Chooses the fast path of an operation, if it has one.
+    pub(super) fn fast_path<'a>(
+        &self,
+        operation: &'a Operation,
+        on: &Connection,
+    ) -> Option<FastPath<'a>> {
         match operation {
             Operation::Acquire(acquire) if acquire.is_first() => {
                 if on.is_busy()
                     && let Some(request) =
                         on.batched(&self.names, BatchItem::Acquire(acquire.clone()))
                 {
-                    return Some(Quick::Together(request));
+                    return Some(FastPath::BatchedAcquire(acquire, request));
                 }
-                Some(Quick::First(self.first_attempt(acquire)))
+                Some(FastPath::NativeAcquire(
+                    acquire,
+                    self.first_attempt(acquire),
+                ))
             }
             Operation::Release(release) => {
                 if on.is_busy()
                     && let Some(request) =
                         on.batched(&self.names, BatchItem::Release(release.clone()))
                 {
-                    return Some(Quick::Together(request));
+                    return Some(FastPath::BatchedRelease(release, request));
                 }
                 let script = self.scripts.release;
                 let command = self.releasing(script, release);
-                Some(Quick::Alone(script, command))
+                Some(FastPath::Release(release, script, command))
             }
             Operation::Vote(vote) => {
                 let (script, command) = self.voting(vote)?;
-                Some(Quick::Alone(script, command))
+                Some(FastPath::Vote(vote, script, command))
             }
             _ => None,
         }
     }
 
-    /// Sends it, and understands the answer. By reference, because its future has the size of what it owns.
-    pub(super) async fn ask_quickly(
+    /// Sends an operation by its fast path. A rare answer is completed by the usual scripts.
+    ///
+    /// By reference, because a future has the size of the values that it owns.
+    pub(super) async fn send_fast(
         &self,
-        quick: &mut Quick,
-        operation: &Operation,
+        fast: &mut FastPath<'_>,
         on: &Connection,
     ) -> Result<Outcome, Trouble> {
-        let answer = match quick {
-            Quick::Together(request) => request.await?,
-            Quick::First(commands) => {
-                let Operation::Acquire(acquire) = operation else {
-                    unreachable!("nothing else is a first attempt")
-                };
+        let (release, answer) = match fast {
+            FastPath::NativeAcquire(acquire, commands) => {
                 return self.attempt(acquire, commands, on).await;
             }
-            Quick::Alone(script, command) => script.ask(on, command).await?,
+            FastPath::BatchedAcquire(acquire, request) => {
+                let answer = request.await?;
+                if is_alone(&answer) {
+                    return Box::pin(self.acquire_by_script(acquire, on)).await;
+                }
+                return Ok(acquired_in_batch(&answer));
+            }
+            FastPath::BatchedRelease(release, request) => {
+                let answer = request.await?;
+                if is_alone(&answer) {
+                    return Box::pin(self.end_lease(release, ReleaseKind::Free, on)).await;
+                }
+                (*release, answer)
+            }
+            FastPath::Vote(vote, script, command) => {
+                let answer = script.ask(on, command).await?;
+                return match self.voted(vote, &answer) {
+                    Some(outcome) => Ok(outcome),
+                    None => Box::pin(self.has_voted(vote, &answer, on)).await,
+                };
+            }
+            FastPath::Release(release, script, command) => {
+                (*release, script.ask(on, command).await?)
+            }
         };
-        if let Operation::Vote(vote) = operation {
-            return match self.voted(vote, &answer) {
-                Some(outcome) => Ok(outcome),
-                None => Box::pin(self.has_voted(vote, &answer, on)).await,
-            };
+        if has_more(&answer) {
+            let rest = self.release_rest(release, ReleaseKind::Free, answer, on);
+            return Ok(Box::pin(rest).await);
         }
-        if is_alone(&answer) {
-            return Box::pin(self.ask_at_length(operation, on)).await;
-        }
-        if let Operation::Release(release) = operation
-            && has_more(&answer)
-        {
-            return Ok(Box::pin(self.release_rest(release, ReleaseKind::Free, answer, on)).await);
-        }
-        Ok(match operation {
-            Operation::Acquire(_) => acquired_in_batch(&answer),
-            Operation::Release(release) => self.released(release, ReleaseKind::Free, &answer),
-            _ => unreachable!("nothing else is asked in short"),
-        })
+        Ok(self.released(release, ReleaseKind::Free, &answer))
     }
 
-    /// What the short way has left to the long one.
-    async fn ask_at_length(
-        &self,
-        operation: &Operation,
-        on: &Connection,
-    ) -> Result<Outcome, Trouble> {
-        match operation {
-            Operation::Acquire(acquire) => self.acquire_by_script(acquire, on).await,
-            Operation::Release(release) => self.end_lease(release, ReleaseKind::Free, on).await,
-            _ => unreachable!("nothing else is asked in short"),
-        }
-    }
-
-    /// The keys and arguments of the scripts that end a lease, but for those that not all of them take.
+    /// The command of a script that ends a lease, with the keys and arguments that all of these scripts take.
     pub(super) fn releasing(&self, script: &Lua, release: &Release) -> Cmd {
         let mark = self.names.mark_for(&release.key);
         let channels = self.names.channels();
@@ -121,7 +127,7 @@ impl RedisStore {
     }
 }
 
-/// A fencing token as the scripts take it: nothing, where none was given.
+/// Adds a fencing token as the scripts take it: empty for none.
 pub(super) fn push_fence(fence: Option<FencingToken>, command: &mut Cmd) {
     match fence {
         Some(fence) => command.arg(u64::from(fence)),

@@ -169,8 +169,8 @@ impl RedisStore {
     }
 
     async fn send(&self, operation: &Operation, on: &Connection) -> Result<Outcome, Trouble> {
-        if let Some(mut quick) = self.quick(operation, on) {
-            return self.ask_quickly(&mut quick, operation, on).await;
+        if let Some(mut fast) = self.fast_path(operation, on) {
+            return self.send_fast(&mut fast, on).await;
         }
         match operation {
             Operation::Acquire(acquire) => self.acquire_by_script(acquire, on).await,
