@@ -5,10 +5,11 @@ use redis::{Cmd, Pipeline};
 
 use super::batch::{BatchItem, BatchRequest, is_alone};
 use super::connection::Connection;
+use super::release::ReleaseKind;
 use super::reply::{acquired_in_batch, has_more};
 use super::scripts::Lua;
 use super::send_error::Trouble;
-use super::{RedisStore, ReleaseKind, grant_in_millis};
+use super::{RedisStore, grant_in_millis};
 use crate::base::fence::FencingToken;
 use crate::base::token::Token;
 use crate::store::vote::VoteOperation;

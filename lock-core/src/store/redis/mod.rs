@@ -26,6 +26,7 @@ mod keyspace;
 mod native_acquire;
 mod probe;
 mod push;
+mod release;
 mod replicas;
 mod reply;
 mod script_acquire;
@@ -42,7 +43,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use redis::Value;
 use tokio::runtime::Handle;
 use tokio::sync::SetOnce;
 
@@ -52,6 +52,7 @@ use self::connections::Connections;
 use self::handed_off::HandedOff;
 use self::keeper_connection::KeeperConnection;
 use self::keyspace::Keyspace;
+use self::release::ReleaseKind;
 pub(crate) use self::replicas::ReplicaAcks;
 use self::replicas::{ACKNOWLEDGED, Replicas};
 use self::reply::Pushes;
@@ -61,13 +62,12 @@ pub(crate) use self::topology::Servers;
 use self::topology::{ServerId, Topology};
 use super::{
     AcquireRoute, BoxFuture, Events, Extension, Failure, Lane, Operation, Outcome, Queueing,
-    Release, ReleaseRoute, Store, StoreLimits,
+    ReleaseRoute, Store, StoreLimits,
 };
 use crate::audit::Finding;
 use crate::base::error::Error;
 use crate::base::settings::Settings;
 use crate::base::token::{Address, Token};
-use crate::lease::cohort::GAP;
 use crate::lease::deadline::GRANT;
 
 pub(crate) struct RedisStore {
@@ -202,100 +202,6 @@ impl RedisStore {
         }
         let answer = scripts::EXTEND.run(on, &keys, &arguments).await?;
         Ok(reply::extended(&answer))
-    }
-
-    async fn end_lease(
-        &self,
-        release: &Release,
-        ending: ReleaseKind,
-        on: &Connection,
-    ) -> Result<Outcome, Trouble> {
-        let answer = self.send_release(release, ending, on).await?;
-        if reply::has_more(&answer) {
-            return Ok(Box::pin(self.release_rest(release, ending, answer, on)).await);
-        }
-        Ok(self.released(release, ending, &answer))
-    }
-
-    async fn send_release(
-        &self,
-        release: &Release,
-        ending: ReleaseKind,
-        on: &Connection,
-    ) -> Result<Value, Trouble> {
-        let script = match ending {
-            ReleaseKind::Free | ReleaseKind::Leave => self.scripts.release,
-            ReleaseKind::Vacate => self.scripts.vacate,
-            ReleaseKind::Cool(_) => self.scripts.cool,
-        };
-        let mut command = self.releasing(script, release);
-        match ending {
-            ReleaseKind::Free => {}
-            ReleaseKind::Leave => drop(command.arg("leave")),
-            ReleaseKind::Vacate => drop(command.arg(in_millis(GAP))),
-            ReleaseKind::Cool(cooldown) => drop(command.arg(in_millis(cooldown))),
-        }
-        script.ask(on, &command).await
-    }
-
-    /// Repeats a release until a living waiter is notified, or none is left. The lease has ended as `answer`
-    /// says, and the queue held more dead waiters than one call removes.
-    async fn release_rest(
-        &self,
-        release: &Release,
-        ending: ReleaseKind,
-        answer: Value,
-        on: &Connection,
-    ) -> Outcome {
-        let outcome = reply::released(&answer);
-        let ending = match ending {
-            ReleaseKind::Free => ReleaseKind::Leave,
-            ending => ending,
-        };
-        let mut answer = answer;
-        while reply::has_more(&answer) {
-            match self.send_release(release, ending, on).await {
-                Ok(next) => answer = next,
-                // The lease has ended all the same, and the keeper asks for the rest.
-                Err(_) => {
-                    self.handed_off
-                        .note_unserved(release, ending.keeps_the_key_for());
-                    return outcome;
-                }
-            }
-        }
-        self.released(release, ending, &answer);
-        outcome
-    }
-
-    fn released(&self, release: &Release, ending: ReleaseKind, answer: &Value) -> Outcome {
-        if reply::was_handed_off(answer) {
-            self.handed_off.note(release);
-        } else if reply::left_waiters(answer) {
-            self.handed_off
-                .note_unserved(release, ending.keeps_the_key_for());
-        }
-        reply::released(answer)
-    }
-}
-
-/// How a lease ends.
-#[derive(Clone, Copy)]
-enum ReleaseKind {
-    Free,
-    Vacate,
-    Leave,
-    Cool(Duration),
-}
-
-impl ReleaseKind {
-    /// For how long no waiter may have the key.
-    fn keeps_the_key_for(self) -> Duration {
-        match self {
-            ReleaseKind::Free | ReleaseKind::Leave => Duration::ZERO,
-            ReleaseKind::Vacate => GAP,
-            ReleaseKind::Cool(cooldown) => cooldown,
-        }
     }
 }
 

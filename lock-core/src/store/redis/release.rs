@@ -1,0 +1,112 @@
+//! The end of a lease: a release, one that leaves the key free, a cooldown, or a waiter that leaves the queue.
+
+use std::time::Duration;
+
+use redis::Value;
+
+use super::connection::Connection;
+use super::send_error::Trouble;
+use super::{RedisStore, in_millis, reply};
+use crate::lease::cohort::GAP;
+use crate::store::{Outcome, Release};
+
+/// How a lease ends.
+#[derive(Clone, Copy)]
+pub(super) enum ReleaseKind {
+    Free,
+    Vacate,
+    Leave,
+    Cool(Duration),
+}
+
+impl ReleaseKind {
+    /// For how long no waiter may have the key.
+    fn keeps_the_key_for(self) -> Duration {
+        match self {
+            ReleaseKind::Free | ReleaseKind::Leave => Duration::ZERO,
+            ReleaseKind::Vacate => GAP,
+            ReleaseKind::Cool(cooldown) => cooldown,
+        }
+    }
+}
+
+impl RedisStore {
+    pub(super) async fn end_lease(
+        &self,
+        release: &Release,
+        ending: ReleaseKind,
+        on: &Connection,
+    ) -> Result<Outcome, Trouble> {
+        let answer = self.send_release(release, ending, on).await?;
+        if reply::has_more(&answer) {
+            return Ok(Box::pin(self.release_rest(release, ending, answer, on)).await);
+        }
+        Ok(self.released(release, ending, &answer))
+    }
+
+    async fn send_release(
+        &self,
+        release: &Release,
+        ending: ReleaseKind,
+        on: &Connection,
+    ) -> Result<Value, Trouble> {
+        let script = match ending {
+            ReleaseKind::Free | ReleaseKind::Leave => self.scripts.release,
+            ReleaseKind::Vacate => self.scripts.vacate,
+            ReleaseKind::Cool(_) => self.scripts.cool,
+        };
+        let mut command = self.releasing(script, release);
+        match ending {
+            ReleaseKind::Free => {}
+            ReleaseKind::Leave => drop(command.arg("leave")),
+            ReleaseKind::Vacate => drop(command.arg(in_millis(GAP))),
+            ReleaseKind::Cool(cooldown) => drop(command.arg(in_millis(cooldown))),
+        }
+        script.ask(on, &command).await
+    }
+
+    /// Repeats a release until a living waiter is notified, or none is left. The lease has ended as `answer`
+    /// says, and the queue held more dead waiters than one call removes.
+    pub(super) async fn release_rest(
+        &self,
+        release: &Release,
+        ending: ReleaseKind,
+        answer: Value,
+        on: &Connection,
+    ) -> Outcome {
+        let outcome = reply::released(&answer);
+        let ending = match ending {
+            ReleaseKind::Free => ReleaseKind::Leave,
+            ending => ending,
+        };
+        let mut answer = answer;
+        while reply::has_more(&answer) {
+            match self.send_release(release, ending, on).await {
+                Ok(next) => answer = next,
+                // The lease has ended all the same, and the keeper asks for the rest.
+                Err(_) => {
+                    self.handed_off
+                        .note_unserved(release, ending.keeps_the_key_for());
+                    return outcome;
+                }
+            }
+        }
+        self.released(release, ending, &answer);
+        outcome
+    }
+
+    pub(super) fn released(
+        &self,
+        release: &Release,
+        ending: ReleaseKind,
+        answer: &Value,
+    ) -> Outcome {
+        if reply::was_handed_off(answer) {
+            self.handed_off.note(release);
+        } else if reply::left_waiters(answer) {
+            self.handed_off
+                .note_unserved(release, ending.keeps_the_key_for());
+        }
+        reply::released(answer)
+    }
+}
