@@ -1,15 +1,15 @@
--- cool: ends a lease and keeps its key taken for a while, by nobody.
+-- cool: ends a lease and keeps its key taken for a while, without an owner.
 --
--- KEYS   1 lock   2 mark   3 queue
--- ARGV   1 token   2 fencing token, or ""   3 prefix of the managers' channels   4 grant in ms, as it
---        stands in the queue   5 cooldown in ms
+-- KEYS   1 lock   2 high-water mark   3 queue
+-- ARGV   1 token   2 fencing token, or ""   3 prefix of the managers' channels   4 grant in ms, as in the
+--        queue's entry   5 cooldown in ms
 -- Reply  1 cooling down   0 there is no such key   2 the key is another owner's
---        6 as 1, and dead waiters have left the queue, but not all: ask again, for the others to be told
---        8 as 1, and the server refused to tell the waiters: they are to be served when the cooldown is over
--- Error  a missing right   the server refuses to say what stands in the key; nothing was done
+--        6 as 1, and dead waiters have left the queue, but not all: ask again, so that the others are notified
+--        8 as 1, and the server refused to notify the waiters: serve them when the cooldown is over
+-- Error  a missing right   the server refuses to read the key; nothing was done
 --
--- Replaces the value, so that late commands of the old token find nothing of theirs. Waiters are
--- told: the key becomes free at another time than they think.
+-- Replaces the value, so that late commands of the old token find another value. The waiters are notified, because the
+-- key becomes free at another time than they expect.
 local time = redis.call('TIME')
 local value = redis.pcall('GET', KEYS[1])
 if is_refused(value) then return value end
@@ -27,8 +27,7 @@ local cooled = redis.pcall('SET', KEYS[1], closed .. until_ms, 'PXAT', until_ms)
 raise(KEYS[2], mark, ARGV[2])
 redis.pcall('ZREM', KEYS[3], ARGV[1] .. ' ' .. ARGV[4])
 if cooled.err then
-  -- Out of memory: no cooldown, but no lock that stands in the way either. There is no room for a
-  -- waiter's either: the waiters ask.
+  -- Out of memory: there is no cooldown, but no lock either. There is no room for a waiter's lock, so the waiters ask.
   redis.call('DEL', KEYS[1])
   notify_next(KEYS[3], KEYS[1], ARGV[3], 0)
 else

@@ -1,5 +1,5 @@
--- free: deletes a lock that is this token's, and nothing else: for a lock whose keys are on their way
--- from one node of a cluster to another, where no script may touch more than one of them.
+-- delete_owned: deletes a lock that is this token's, and nothing else. For a lock whose slot is moving from one node of
+-- a cluster to another, where no script may touch more than one of its keys.
 --
 -- KEYS   1 lock
 -- ARGV   1 token   2 cooldown in ms, or ""
@@ -9,7 +9,7 @@ if type(value) == 'table' and value.err then
   if string.match(value.err, '^WRONGTYPE') then return 2 end
   return value
 end
--- As cool.lua writes it.
+-- The value that cool.lua writes.
 local closed = 'cooling/' .. ARGV[1] .. '/'
 if ARGV[2] ~= '' and value and string.sub(value, 1, #closed) == closed then return 1 end
 if not value then return 0 end

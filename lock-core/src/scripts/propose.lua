@@ -1,21 +1,21 @@
--- propose: takes a lock on one node of a quorum, and a number for its fencing tokens; or says why not.
+-- propose: takes a lock on one node of a quorum, and a number for its fencing tokens, or says why not.
 --
 -- KEYS   1 lock   2 registers   3 queue
 -- ARGV   1 token   2 ttl in ms   3 register   4 number, 16 digits, and the token behind it   5 the number
 --        without its block, 16 digits: it is accepted if this is above the register   6 longest ttl in ms,
---        grant in ms as it stands in the queue, prefix of the managers' channels, with spaces between
---        7 "1": stand in the queue if refused; "0": do not   8 a token that may be stepped over, because
---        its release is under way, or "". The last two are left out where they say nothing
+--        grant in ms as in the queue's entry, prefix of the managers' channels, with spaces between
+--        7 "1": enter the queue if refused; "0": do not   8 the token of a lease to supersede, because its
+--        release is under way, or "". The last two are left out where they are "0" and ""
 -- Reply  1                        locked, and the number accepted
 --        {2, highest}             locked; the number is too low
---        {0, value, pttl, highest, stands}   refused: what stands in the key, for how many ms (-1: for
---                                 ever), and 1 if the token stands in the queue now, 0 if not
---        {3}                      free, and left to those who have waited, who were told
---        {4, ms}                  it has no data, which it may have lost, and does not vote for so long
--- Error  WRONGTYPE, LOCKMARK      a key of ours holds something else; nothing was done
+--        {0, value, pttl, highest, queued}   refused: the value of the key, for how many ms (-1: for ever), and 1 if
+--                                 the token is in the queue now, 0 if not
+--        {3}                      free, and left to waiters, who were notified
+--        {4, ms}                  it has no data, which it may have lost, and does not vote for this long
+-- Error  WRONGTYPE, LOCKMARK      a key of the kit holds another value; nothing was done
 --
--- A register holds the highest number that was accepted in it, and the token it was accepted for. A
--- number is accepted if it is above that with its whole block, or the very same of the same token.
+-- A register holds the highest number that was accepted in it, and its token. A number is accepted if it is above that
+-- with its whole block, or is the same number of the same token.
 local highest = 0
 if register then highest = tonumber(string.sub(register, 1, 16)) end
 local max_ttl, grant, channels = string.match(ARGV[6], '^(%d+) (%d+) (.*)$')
@@ -40,7 +40,7 @@ local token = ARGV[1]
 if not redis.call('SET', KEYS[1], token, 'NX', 'PX', ARGV[2]) then
   local value = redis.call('GET', KEYS[1])
   if value == token then
-    -- It asks again. It may have been extended to a longer ttl since, and its owner counts on that.
+    -- It asks again. The lease may have been extended to a longer ttl since, and its owner counts on that.
     if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
   elseif value == ARGV[8] and value ~= '' then
     redis.call('DEL', KEYS[1])

@@ -1,18 +1,17 @@
--- release: gives a lock back, or undoes an acquire that nobody wants; or only leaves the queue. A key
--- that is free goes to the first who waits.
+-- release: releases a lock, or undoes an acquire, or only leaves the queue. A free key goes to the first waiter.
 --
--- KEYS   1 lock   2 mark   3 queue
--- ARGV   1 token   2 fencing token, or ""   3 prefix of the managers' channels   4 grant in ms, as it
---        stands in the queue   5 "leave", to touch nothing but the queue
+-- KEYS   1 lock   2 high-water mark   3 queue
+-- ARGV   1 token   2 fencing token, or ""   3 prefix of the managers' channels   4 grant in ms, as in the
+--        queue's entry   5 "leave", to touch only the queue
 -- Reply  1 released   0 there is no such key   2 the key is another owner's
---        4, 3   as 1 and 0, and a waiter has been given the key
+--        4, 3   as 1 and 0, and the key was handed off to a waiter
 --        6, 5   as 1 and 0, and dead waiters have left the queue, but not all: ask again, with "leave"
---        8, 7   as 1 and 0, and the server refused to serve or to tell the waiters: ask again later, with "leave"
+--        8, 7   as 1 and 0, and the server refused to serve or to notify the waiters: ask again later, with "leave"
 -- Error  READONLY, NOREPLICAS, MISCONF, a missing right   the server refuses a command at the moment; no lock
---                                                         was deleted, and every waiter has its place
+--                                                         was deleted, and every waiter keeps its entry
 --
--- Deletes only what holds this very token. Nothing after the first line can fail the script once a key is
--- deleted: whatever becomes of the rest, a key that was the token's is deleted or given away.
+-- Deletes only this very token. Nothing after the first line can fail the script once a key is deleted. In any case a
+-- key that was the token's is deleted or handed off.
 local value = ARGV[1]
 if not head then
   local values = redis.pcall('MGET', KEYS[1], KEYS[2])
@@ -27,7 +26,7 @@ elseif not value then
   reply = 0
 end
 if reply == 1 or call('EXISTS', KEYS[3]) ~= 0 then
-  -- Whoever holds the key has left the queue when it was granted.
+  -- The owner of the key left the queue when it was granted.
   if reply ~= 1 and is_refused(redis.pcall('ZREM', KEYS[3], ARGV[1] .. ' ' .. ARGV[4])) and reply == 2 then
     return failed
   end

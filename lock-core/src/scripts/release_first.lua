@@ -9,7 +9,7 @@ if ours and not (mark and mark.err) then
   if not head[1] and not head.err then
     -- DEL comes first: it is allowed when the server is out of memory. Nothing after it can fail.
     redis.call('DEL', KEYS[1])
-    -- Numbers of one length are compared as texts, because to read a number costs half a command.
+    -- Numbers of one length are compared as texts, because reading a number costs half a command.
     local used = ARGV[2]
     if used ~= '' and (not mark or #mark == #used and mark < used
       or #mark ~= #used and (tonumber(mark) or math.huge) < tonumber(used)) then

@@ -1,18 +1,18 @@
--- withdraw: gives a lock back on one node of a quorum. Nobody is given it: a node alone cannot know
--- whose it is. Whoever waits is told that the key is free here.
+-- withdraw: withdraws a vote on one node of a quorum. The key goes to no waiter, because one node cannot know who holds
+-- a majority. The first waiter is notified that the key is free here.
 --
 -- KEYS   1 lock   2 queue   3 registers, where a register is named
--- ARGV   1 token   2 grant in ms, as it stands in the queue, a space, and the prefix of the managers' channels
---        3 "", or "leave", to touch nothing but the queue; "pause", when the same token asks again soon:
---        it keeps its place, and no waiter is told; a number of ms, to leave the key free for so long
+-- ARGV   1 token   2 grant in ms, as in the queue's entry, a space, and the prefix of the managers' channels
+--        3 "", or "leave", to touch only the queue; "pause", when the same token asks again soon: it keeps its
+--        entry, and no waiter is notified; a number of ms, to leave the key free for so long
 --        4 register, or ""   5 the highest number, 16 digits, that was proposed for the votes that are
---        withdrawn: a copy of this may come behind a newer vote. 3 to 5 are left out where they say nothing
--- Reply  1 released   0 there is no such key   2 the key is another owner's, or a newer vote's; 10 more
---        if a waiter was told; 20 more if dead waiters have left the queue, but not all: ask again, with "leave"
+--        withdrawn, because a copy of this may arrive behind a newer vote. 3 to 5 are left out where they are ""
+-- Reply  1 released   0 there is no such key   2 the key is another owner's, or a newer vote's; 10 more if a waiter
+--        was notified; 20 more if dead waiters have left the queue, but not all: ask again, with "leave"
 -- Error  READONLY, NOREPLICAS, MISCONF, a missing right   the server refuses a command at the moment. Asked
---                              again, it does what is left to do.
+--                              again, the script does the rest.
 --
--- Deletes only what holds this very token.
+-- Deletes only this very token.
 local grant, channels = string.match(ARGV[2], '^(%d+) (.*)$')
 local how, register = ARGV[3] or '', ARGV[4] or ''
 local value = redis.pcall('GET', KEYS[1])
@@ -38,7 +38,7 @@ elseif not value then
 end
 if how ~= 'pause' and redis.pcall('EXISTS', KEYS[2]) ~= 0 then
   local left = redis.pcall('ZREM', KEYS[2], ARGV[1] .. ' ' .. grant)
-  -- Its place still stands: the next to be told may be the very waiter that leaves, again and again.
+  -- The entry is still there, so the waiter that leaves would be notified again and again.
   if is_refused(left) and how == 'leave' then return left end
   if not value then
     if notify_next(KEYS[2], KEYS[1], channels, tonumber(how) or 0) > 0 then

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::connection::Connection;
 use super::keyspace::Keyspace;
 use super::reply::{number, text};
-use super::send_error::Trouble;
+use super::send_error::SendError;
 use super::topology::{ServerId, Topology};
 use crate::audit::{Facts, Finding, Persistence, Reading, Role, disagreements};
 use crate::base::clock::Clock;
@@ -57,7 +57,7 @@ impl Auditor {
         on: &Connection,
         listening: bool,
     ) -> Result<Vec<Finding>, Failure> {
-        let (facts, followers) = self.facts(on).await.map_err(Trouble::into_failure)?;
+        let (facts, followers) = self.facts(on).await.map_err(SendError::into_failure)?;
         let facts = Facts {
             forbids_subscribing: !listening,
             ..facts
@@ -103,7 +103,7 @@ impl Auditor {
 
     /// Reads the facts in one write, and one more where replicas acknowledge. Also returns the replicas'
     /// addresses.
-    async fn facts(&self, on: &Connection) -> Result<(Facts, Vec<(String, u16)>), Trouble> {
+    async fn facts(&self, on: &Connection) -> Result<(Facts, Vec<(String, u16)>), SendError> {
         let mut questions = Pipeline::with_capacity(8);
         for section in ["memory", "persistence", "replication"] {
             questions.add_command(cmd("INFO").arg(section).take());
@@ -131,7 +131,7 @@ impl Auditor {
         let forbids_waiting = self.replica_acks > 0 && {
             // For no replica, so it is answered at once.
             let wait = cmd("WAIT").arg(0).arg(1).take();
-            matches!(on.send(&wait).await, Err(Trouble::Failed(failure)) if failure.is_final())
+            matches!(on.send(&wait).await, Err(SendError::Failed(failure)) if failure.is_final())
         };
         let info = fields([&memory, &persistence, &replication]);
         let facts = Facts {

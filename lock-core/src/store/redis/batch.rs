@@ -19,7 +19,7 @@ use tokio::runtime::Handle;
 use super::batch_flush::BatchFlush;
 use super::connection::Connection;
 use super::keyspace::Keyspace;
-use super::send_error::Trouble;
+use super::send_error::SendError;
 use super::wait::NextWait;
 use crate::base::sync::lock;
 use crate::store::{Acquire, Release};
@@ -96,7 +96,7 @@ pub(super) struct BatchEntry {
 
 pub(super) enum EntryState {
     Waiting(Option<Waker>),
-    Answered(Result<Value, Trouble>),
+    Answered(Result<Value, SendError>),
     /// No task waits for the answer.
     Abandoned,
 }
@@ -129,7 +129,7 @@ pub(super) struct BatchRequest {
 }
 
 impl Future for BatchRequest {
-    type Output = Result<Value, Trouble>;
+    type Output = Result<Value, SendError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut entries = lock(&self.batch.0);

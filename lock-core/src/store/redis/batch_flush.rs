@@ -11,7 +11,7 @@ use super::fast_path::push_fence;
 use super::keyspace::Keyspace;
 use super::reply::as_usual;
 use super::scripts::{BATCH, RELEASE};
-use super::send_error::Trouble;
+use super::send_error::SendError;
 use super::{grant_in_millis, in_millis};
 use crate::base::sync::lock;
 use crate::base::token::Token;
@@ -56,10 +56,10 @@ impl BatchFlush {
                         BatchItem::Acquire(_) => Value::Int(fence),
                     })
                 }),
-                None => self.hand_out(|_| Err(Trouble::Failed(Failure::not_understood()))),
+                None => self.hand_out(|_| Err(SendError::Failed(Failure::not_understood()))),
             },
             // One key that the server refuses must not affect the others, so each request is sent alone.
-            Err(Trouble::Failed(failure)) if !failure.ambiguous => {
+            Err(SendError::Failed(failure)) if !failure.ambiguous => {
                 self.hand_out(|_| Ok(Value::Array(vec![Value::Int(3)])))
             }
             Err(trouble) => self.hand_out(|_| Err(trouble.clone())),
@@ -95,7 +95,7 @@ impl BatchFlush {
     /// Hands out the answers. Returns grants of tasks that were dropped meanwhile.
     fn hand_out(
         &self,
-        mut answer_to: impl FnMut(&BatchItem) -> Result<Value, Trouble>,
+        mut answer_to: impl FnMut(&BatchItem) -> Result<Value, SendError>,
     ) -> Vec<Acquire> {
         let mut wakers = Vec::with_capacity(self.order.len());
         let mut ownerless = Vec::new();
@@ -148,7 +148,7 @@ impl Drop for BatchFlush {
             if let EntryState::Waiting(waker) = &mut entry.state {
                 wakers.extend(waker.take());
                 let failure = Failure::unanswered("the runtime that carried a question has ended");
-                entry.state = EntryState::Answered(Err(Trouble::Failed(failure)));
+                entry.state = EntryState::Answered(Err(SendError::Failed(failure)));
             }
         }
         drop(entries);

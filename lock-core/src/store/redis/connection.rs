@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::aio::{AsyncPushSender, MultiplexedConnection, SendError};
+use redis::aio::{AsyncPushSender, MultiplexedConnection};
 use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionInfo, Pipeline, ProtocolVersion, PushInfo,
@@ -13,17 +13,17 @@ use redis::{
 use super::batch::Batch;
 use super::health::{Health, PendingRequest};
 use super::push::PushReceiver;
-use super::send_error::{Trouble, failure, not_connected, trouble};
+use super::send_error::{SendError, classify, failure, not_connected};
 use crate::base::token::Token;
 use crate::store::Failure;
 
 /// Data that the server's machine does not acknowledge for this long ends a connection.
 pub(super) const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
-/// With so many bytes to write it writes, before it takes more: the server then works on one batch while
-/// the next is made ready, instead of all of them at once while the client waits.
+/// With so many bytes to write the connection writes before it takes more. The server then works on one batch
+/// while the next is made ready, instead of all of them at once while the client waits.
 const FULL: usize = 1024;
 
-/// A client with the settings that a lock needs, whatever it was made with.
+/// A client with the settings that a lock needs, whatever its own settings were.
 pub(super) fn prepared(info: ConnectionInfo) -> Result<Client, RedisError> {
     #[cfg(feature = "tls-rustls")]
     if super::tls::is_spoken(&info) {
@@ -50,8 +50,8 @@ pub(super) struct Connection {
     shared: Arc<SharedConnection>,
     /// Whether one script may be about the keys of several locks.
     batches: bool,
-    /// Whether each command is to say that it was sent here from the node that is giving up its slot,
-    /// and the mark that was seen there.
+    /// Whether each command says that the node which is giving up its slot redirected it here, and the mark of
+    /// that node.
     asking: Option<u64>,
 }
 
@@ -63,9 +63,9 @@ struct SharedConnection {
 }
 
 impl Connection {
-    /// Connects. `receiver`: where to put what the server pushes, once it is [listened to](Self::listen).
+    /// Connects. `receiver`: takes the server's pushes, once the connection [listens](Self::listen).
     ///
-    /// Sets no timer, so that it works in a runtime without any: the caller bounds it.
+    /// It sets no timer, so that it works in a runtime without any. The caller bounds it.
     pub(super) async fn open(
         client: &Client,
         receiver: Option<&Arc<PushReceiver>>,
@@ -97,41 +97,41 @@ impl Connection {
         })
     }
 
-    /// From here on what is pushed to its receiver's address arrives here, if this user may listen.
+    /// Subscribes to the receiver's address, if this user may.
     pub(super) async fn listen(&self) -> Result<(), Failure> {
         let Some(receiver) = &self.shared.receiver else {
             return Ok(());
         };
         let subscribe = cmd("SUBSCRIBE").arg(receiver.channel()).take();
-        // No key is tracked: a server tells each client that tracks any when all its data is deleted.
+        // No key is tracked. A server reports the deletion of all its data to each client that tracks any.
         let track = cmd("CLIENT").arg("TRACKING").arg("ON").arg("OPTIN").take();
         match tokio::join!(self.send(&subscribe), self.send(&track)) {
-            (Err(Trouble::Broken(error)), _) | (_, Err(Trouble::Broken(error))) => {
+            (Err(SendError::Broken(error)), _) | (_, Err(SendError::Broken(error))) => {
                 Err(failure(error))
             }
             (Ok(_), _) => {
                 receiver.open();
                 Ok(())
             }
-            // Without pushes waiters look for themselves: slower, not wrong. The audit tells of it.
+            // Without pushes waiters poll: slower, not wrong. The audit reports it.
             (Err(_), _) => Ok(()),
         }
     }
 
-    /// Whether what is pushed to its receiver's address arrives here at the moment.
+    /// Whether pushes to the receiver's address arrive here at the moment.
     pub(super) fn is_listening(&self) -> bool {
         let receiver = self.shared.receiver.as_ref();
         receiver.is_some_and(|receiver| receiver.is_open())
     }
 
-    /// Whether a waiter is told here what becomes of it; `None`: it would be told elsewhere.
+    /// Whether pushes for a waiter arrive here; `None`: they would arrive elsewhere.
     pub(super) fn tells(&self, waiter: Token) -> Option<bool> {
         let receiver = self.shared.receiver.as_ref();
         let receiver = receiver.filter(|receiver| receiver.address() == waiter.address())?;
         Some(receiver.is_open())
     }
 
-    /// For a cluster: keys of different slots are never sent in one script.
+    /// The same connection for a cluster, where keys of different slots are never in one script.
     pub(super) fn one_by_one(self) -> Self {
         Self {
             batches: false,
@@ -139,8 +139,8 @@ impl Connection {
         }
     }
 
-    /// For what another node has sent here, which is giving up the slot to this one and has said that
-    /// the mark stands at `mark`.
+    /// The same connection for a command that another node redirected here while it gives up the slot. `mark`:
+    /// the high-water mark there.
     pub(super) fn asking(self, mark: u64) -> Self {
         Self {
             asking: Some(mark),
@@ -148,7 +148,7 @@ impl Connection {
         }
     }
 
-    /// The least that the mark can be, whatever this node says.
+    /// The least value of the mark, whatever this node reports.
     pub(super) fn least_mark(&self) -> u64 {
         if let Some(mark) = self.asking {
             return mark;
@@ -156,17 +156,17 @@ impl Connection {
         0
     }
 
-    /// It leads to a server that is not the one to ask any more.
+    /// Marks a connection to a server that is no longer the one to ask.
     pub(super) fn retire(&self) {
         self.shared.health.end();
     }
 
-    /// Whether there is any point in sending something.
+    /// Whether sending a request makes sense.
     pub(super) fn is_usable(&self) -> bool {
         self.shared.health.is_good()
     }
 
-    /// Whether so much is under way that going together pays.
+    /// Whether so many requests are open that batching pays.
     pub(super) fn is_busy(&self) -> bool {
         self.batches && (self.shared.health.in_flight() >= 2 || self.shared.batch.was_a_crowd())
     }
@@ -175,22 +175,22 @@ impl Connection {
         &self.shared.batch
     }
 
-    pub(super) async fn send(&self, command: &Cmd) -> Result<Value, Trouble> {
+    pub(super) async fn send(&self, command: &Cmd) -> Result<Value, SendError> {
         if self.asking.is_some() {
             let mut commands = Pipeline::with_capacity(1);
             commands.add_command(command.clone());
             let answer = Box::pin(self.send_many(&commands, 1)).await?.remove(0);
-            return match Trouble::of(&answer) {
+            return match SendError::of(&answer) {
                 Some(trouble) => Err(trouble),
                 None => Ok(answer),
             };
         }
         let question = PendingRequest::new(&self.shared.health);
         let mut redis = self.shared.redis.clone();
-        // In a box of its own: a future around it that is small is also quick to make and to move.
+        // In a box of its own, because a small future around it is quick to make and to move.
         let answer = Box::pin(redis.send_packed_command(command)).await;
         question.answered(answer).and_then(|value| match value {
-            Value::ServerError(error) => Err(trouble(error.into())),
+            Value::ServerError(error) => Err(classify(error.into())),
             value => Ok(value),
         })
     }
@@ -199,19 +199,19 @@ impl Connection {
     pub(super) async fn send_all<const N: usize>(
         &self,
         commands: &Pipeline,
-    ) -> Result<[Value; N], Trouble> {
+    ) -> Result<[Value; N], SendError> {
         let values = self.send_many(commands, N).await?;
         values
             .try_into()
-            .map_err(|_| Trouble::Failed(Failure::not_understood()))
+            .map_err(|_| SendError::Failed(Failure::not_understood()))
     }
 
-    /// As [`Connection::send_all`], for a number of commands that is not known before.
+    /// As [`Connection::send_all`], for a number of commands that is not known at compile time.
     pub(super) async fn send_many(
         &self,
         commands: &Pipeline,
         count: usize,
-    ) -> Result<Vec<Value>, Trouble> {
+    ) -> Result<Vec<Value>, SendError> {
         if self.asking.is_some() {
             return Box::pin(self.send_asking(commands, count)).await;
         }
@@ -220,7 +220,11 @@ impl Connection {
         question.answered(Box::pin(redis.send_packed_commands(commands, 0, count)).await)
     }
 
-    async fn send_asking(&self, commands: &Pipeline, count: usize) -> Result<Vec<Value>, Trouble> {
+    async fn send_asking(
+        &self,
+        commands: &Pipeline,
+        count: usize,
+    ) -> Result<Vec<Value>, SendError> {
         let mut asking = Pipeline::with_capacity(2 * count);
         for command in commands.cmd_iter() {
             asking
@@ -231,7 +235,7 @@ impl Connection {
         let mut redis = self.shared.redis.clone();
         let answers = redis.send_packed_commands(&asking, 0, 2 * count).await;
         let answers = question.answered(answers)?.into_iter();
-        // Those of ASKING are no answers to anything.
+        // The answers to `ASKING` itself say nothing.
         Ok(answers.skip(1).step_by(2).collect())
     }
 }
@@ -254,14 +258,14 @@ pub(super) fn is_master(role: Option<&Value>) -> Result<(), Failure> {
     }
 }
 
-/// Hears what the server, or the driver at its end, says unasked.
+/// Receives the pushes of the server, and the end of the driver.
 struct Listener {
     health: Arc<Health>,
     receiver: Option<Arc<PushReceiver>>,
 }
 
 impl AsyncPushSender for Listener {
-    fn send(&self, push: PushInfo) -> Result<(), SendError> {
+    fn send(&self, push: PushInfo) -> Result<(), redis::aio::SendError> {
         if push.kind == PushKind::Disconnection {
             self.health.end();
         }

@@ -11,7 +11,7 @@ use super::RedisStore;
 use super::connection::Connection;
 use super::replicas::ACKNOWLEDGED;
 use super::send_error::Elsewhere;
-use super::send_error::Trouble;
+use super::send_error::SendError;
 use super::topology::ServerId;
 use crate::base::clock::{Clock, Moment};
 use crate::store::{Acquire, BoxFuture, Failure, Lane, Operation, Outcome};
@@ -41,8 +41,8 @@ impl Command {
     }
 
     /// Marks an acquire as repeated after a connection broke, because it may have been done.
-    fn note_trouble(&mut self, trouble: &Trouble) {
-        if let Trouble::Broken(_) = trouble
+    fn note_error(&mut self, trouble: &SendError) {
+        if let SendError::Broken(_) = trouble
             && let Command::Whole(Operation::Acquire(acquire)) = self
         {
             acquire.repeated = true;
@@ -56,7 +56,7 @@ pub(super) struct Dispatch {
     /// Whether a send may have arrived that was not answered.
     pub(super) again: bool,
     patience: Duration,
-    trouble_since: Option<Moment>,
+    failing_since: Option<Moment>,
     /// How often another node was named.
     redirected: u32,
     /// The node that has the key although its slot still belongs to another node, and the high-water mark
@@ -100,7 +100,7 @@ impl RedisStore {
         &self,
         operation: Operation,
         lane: Lane,
-        met: Option<(Trouble, ServerId, Connection)>,
+        met: Option<(SendError, ServerId, Connection)>,
     ) -> Outcome {
         let mut dispatch = Dispatch::new(lane, self.patience);
         if self.topology.is_cluster() {
@@ -108,7 +108,7 @@ impl RedisStore {
         }
         let mut command = Command::Whole(operation);
         if let Some((trouble, node, connection)) = met {
-            command.note_trouble(&trouble);
+            command.note_error(&trouble);
             let gone_on = self.go_on(trouble, node, &connection, &mut dispatch).await;
             if let Err(trouble) = gone_on {
                 return dispatch.failed(trouble);
@@ -125,7 +125,7 @@ impl RedisStore {
         &self,
         command: Command,
         dispatch: &mut Dispatch,
-    ) -> Result<Outcome, Trouble> {
+    ) -> Result<Outcome, SendError> {
         let mut command = command;
         let lock = if self.topology.is_cluster() {
             self.names.lock(command.key())
@@ -147,7 +147,7 @@ impl RedisStore {
                 Ok(outcome) if dispatch.again => return Ok(outcome.of_the_last_send()),
                 Ok(outcome) => return Ok(outcome),
                 Err(trouble) => {
-                    command.note_trouble(&trouble);
+                    command.note_error(&trouble);
                     Box::pin(self.go_on(trouble, node, &connection, dispatch)).await?;
                 }
             }
@@ -159,7 +159,7 @@ impl RedisStore {
         command: &Command,
         lane: Lane,
         on: &Connection,
-    ) -> Result<Outcome, Trouble> {
+    ) -> Result<Outcome, SendError> {
         let outcome = match command {
             Command::Whole(operation) => self.send(operation, on).await?,
             Command::Part(part) => Box::pin(self.send_part(part, on)).await?,
@@ -190,16 +190,16 @@ impl RedisStore {
         &self,
         lock: &str,
         dispatch: &mut Dispatch,
-    ) -> Result<Option<(ServerId, Connection)>, Trouble> {
+    ) -> Result<Option<(ServerId, Connection)>, SendError> {
         if let Some((node, mark)) = dispatch.asking.take() {
             return match self.connection_at_hand(dispatch.lane, node).await {
                 Ok(connection) => Ok(Some((node, connection.asking(mark)))),
-                Err(failure) => self.no_connection(failure, dispatch).await,
+                Err(failure) => self.without_connection(failure, dispatch).await,
             };
         }
         let node = match self.topology.node_of(lock).await {
             Ok(node) => node,
-            Err(failure) => return self.no_connection(failure, dispatch).await,
+            Err(failure) => return self.without_connection(failure, dispatch).await,
         };
         if let Some(connection) = self.open_connection(dispatch.lane, node) {
             return Ok(Some((node, connection)));
@@ -215,7 +215,7 @@ impl RedisStore {
         };
         match opened {
             Ok(connection) => Ok(Some((node, connection))),
-            Err(failure) => self.no_connection(failure, dispatch).await,
+            Err(failure) => self.without_connection(failure, dispatch).await,
         }
     }
 
@@ -226,40 +226,40 @@ impl RedisStore {
         }
     }
 
-    async fn no_connection<T>(
+    async fn without_connection<T>(
         &self,
         failure: Failure,
         dispatch: &mut Dispatch,
-    ) -> Result<Option<T>, Trouble> {
-        self.rest(Trouble::Failed(failure), dispatch).await?;
+    ) -> Result<Option<T>, SendError> {
+        self.rest(SendError::Failed(failure), dispatch).await?;
         Ok(None)
     }
 
     /// Decides what follows an error; `Ok`: try again.
     async fn go_on(
         &self,
-        trouble: Trouble,
+        trouble: SendError,
         node: ServerId,
         on: &Connection,
         dispatch: &mut Dispatch,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), SendError> {
         let _ = node;
         match trouble {
-            Trouble::Broken(error) => {
+            SendError::Broken(error) => {
                 // The first time it is most likely only the connection.
                 if !std::mem::replace(&mut dispatch.again, true) {
                     self.topology.doubt();
                     return Ok(());
                 }
-                self.rest(Trouble::Broken(error), dispatch).await
+                self.rest(SendError::Broken(error), dispatch).await
             }
-            Trouble::Unfit(failure) => {
+            SendError::Unfit(failure) => {
                 if !self.topology.is_one_server() {
                     on.retire();
                 }
-                self.rest(Trouble::Unfit(failure), dispatch).await
+                self.rest(SendError::Unfit(failure), dispatch).await
             }
-            Trouble::Elsewhere(elsewhere) => self.follow(elsewhere, node, dispatch).await,
+            SendError::Elsewhere(elsewhere) => self.follow(elsewhere, node, dispatch).await,
             trouble => Err(trouble),
         }
     }
@@ -267,11 +267,11 @@ impl RedisStore {
     /// Waits until the servers have been looked at again, if that may help and there is time.
     pub(super) async fn rest(
         &self,
-        trouble: Trouble,
+        trouble: SendError,
         dispatch: &mut Dispatch,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), SendError> {
         let for_good = match &trouble {
-            Trouble::Failed(failure) | Trouble::Unfit(failure) => failure.is_final(),
+            SendError::Failed(failure) | SendError::Unfit(failure) => failure.is_final(),
             _ => false,
         };
         // The connection of another runtime is open, or it cannot be used.
@@ -291,9 +291,9 @@ impl RedisStore {
         elsewhere: Elsewhere,
         node: ServerId,
         dispatch: &mut Dispatch,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), SendError> {
         let Some(cluster) = self.topology.cluster() else {
-            return Err(Trouble::Elsewhere(elsewhere));
+            return Err(SendError::Elsewhere(elsewhere));
         };
         let named = || {
             let (address, slot) = elsewhere.error.redirect_node()?;
@@ -301,7 +301,7 @@ impl RedisStore {
             Some((slot, cluster.named(address, node)?))
         };
         let Some((slot, to)) = named() else {
-            return Err(Trouble::Failed(Failure::not_understood()));
+            return Err(SendError::Failed(Failure::not_understood()));
         };
         if elsewhere.is_for_now() {
             dispatch.asking = Some((to, elsewhere.mark));
@@ -311,7 +311,7 @@ impl RedisStore {
         dispatch.redirected += 1;
         // ServerList that redirect to each other need time to agree.
         if dispatch.redirected > 4 {
-            return self.rest(Trouble::Failed(at_odds()), dispatch).await;
+            return self.rest(SendError::Failed(at_odds()), dispatch).await;
         }
         Ok(())
     }
@@ -327,7 +327,7 @@ impl Dispatch {
             lane,
             again: false,
             patience,
-            trouble_since: None,
+            failing_since: None,
             redirected: 0,
             asking: None,
         }
@@ -335,11 +335,11 @@ impl Dispatch {
 
     fn is_over(&mut self) -> bool {
         let now = Clock::System.now();
-        let since = *self.trouble_since.get_or_insert(now);
+        let since = *self.failing_since.get_or_insert(now);
         now.since(since) >= self.patience
     }
 
-    pub(super) fn failed(&self, trouble: Trouble) -> Outcome {
+    pub(super) fn failed(&self, trouble: SendError) -> Outcome {
         let failure = trouble.into_failure();
         Outcome::Failed(Failure {
             // An earlier send may have arrived.

@@ -8,7 +8,7 @@ use super::connection::Connection;
 use super::release::ReleaseKind;
 use super::reply::{acquired_in_batch, has_more};
 use super::scripts::Lua;
-use super::send_error::Trouble;
+use super::send_error::SendError;
 use super::{RedisStore, grant_in_millis};
 use crate::base::fence::FencingToken;
 use crate::base::token::Token;
@@ -46,7 +46,7 @@ impl RedisStore {
                 }
                 Some(FastPath::NativeAcquire(
                     acquire,
-                    self.first_attempt(acquire),
+                    self.native_commands(acquire),
                 ))
             }
             Operation::Release(release) => {
@@ -75,7 +75,7 @@ impl RedisStore {
         &self,
         fast: &mut FastPath<'_>,
         on: &Connection,
-    ) -> Result<Outcome, Trouble> {
+    ) -> Result<Outcome, SendError> {
         let (release, answer) = match fast {
             FastPath::NativeAcquire(acquire, commands) => {
                 return self.attempt(acquire, commands, on).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redis::RedisError;
 
-use super::send_error::{Trouble, trouble};
+use super::send_error::{SendError, classify};
 use crate::base::clock::{Clock, Moment};
 
 /// A connection that has left requests unanswered for this long is replaced.
@@ -55,10 +55,10 @@ impl<'a> PendingRequest<'a> {
         }
     }
 
-    pub(super) fn answered<T>(mut self, answer: Result<T, RedisError>) -> Result<T, Trouble> {
+    pub(super) fn answered<T>(mut self, answer: Result<T, RedisError>) -> Result<T, SendError> {
         self.over = true;
-        let answer = answer.map_err(trouble);
-        if let Err(Trouble::Broken(_)) = answer {
+        let answer = answer.map_err(classify);
+        if let Err(SendError::Broken(_)) = answer {
             self.health.closed.store(true, Ordering::Relaxed);
         } else {
             self.health.silent_since.store(0, Ordering::Relaxed);

@@ -17,7 +17,7 @@ use super::connection::Connection;
 use super::keyspace::Keyspace;
 use super::push::PushReceiver;
 use super::reply::text;
-use super::send_error::{Trouble, failure};
+use super::send_error::{SendError, failure};
 use super::topology::{ServerId, Topology};
 use crate::audit::Finding;
 use crate::base::sync::lock;
@@ -226,7 +226,7 @@ impl KeeperConnection {
 async fn ask_info(connection: &Connection) -> Result<Option<Value>, Failure> {
     match connection.send(&cmd("INFO").arg("server").take()).await {
         Ok(info) => Ok(Some(info)),
-        Err(Trouble::Broken(error)) => Err(failure(error)),
+        Err(SendError::Broken(error)) => Err(failure(error)),
         Err(_) => Ok(None),
     }
 }

@@ -57,7 +57,7 @@ pub(crate) use self::replicas::ReplicaAcks;
 use self::replicas::{ACKNOWLEDGED, Replicas};
 use self::reply::Pushes;
 use self::scripts::Scripts;
-use self::send_error::Trouble;
+use self::send_error::SendError;
 pub(crate) use self::topology::Servers;
 use self::topology::{ServerId, Topology};
 use super::{
@@ -168,7 +168,7 @@ impl RedisStore {
         }
     }
 
-    async fn send(&self, operation: &Operation, on: &Connection) -> Result<Outcome, Trouble> {
+    async fn send(&self, operation: &Operation, on: &Connection) -> Result<Outcome, SendError> {
         if let Some(mut fast) = self.fast_path(operation, on) {
             return self.send_fast(&mut fast, on).await;
         }
@@ -186,7 +186,11 @@ impl RedisStore {
         }
     }
 
-    async fn extend(&self, extensions: &[Extension], on: &Connection) -> Result<Outcome, Trouble> {
+    async fn extend(
+        &self,
+        extensions: &[Extension],
+        on: &Connection,
+    ) -> Result<Outcome, SendError> {
         let keys: Vec<String> = extensions
             .iter()
             .map(|extension| self.names.lock(&extension.key))

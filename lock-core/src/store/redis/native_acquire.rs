@@ -1,12 +1,13 @@
 //! A first attempt on a lock: native commands in one write.
 //!
-//! They cost the server a fourth of what a script that does the same would. Each of them is about one key, so that
-//! on a cluster they are answered while a slot is on its way from one node to another.
+//! They cost the server a fourth of a script that does the same. Each of them is about one key, so that a
+//! cluster answers them while a slot is moving. A script is for an acquire that queues, supersedes a lease, may
+//! have been sent before, or meets a clock behind the high-water mark.
 //!
-//! Others' commands may come between them, which changes nothing. The mark and the clock are read behind
-//! the `SET`, while the key is ours: whoever had it before has raised the mark by then, or has lost the key by
-//! its end, which the clock has passed. Should our own end come in between, the answer comes too late to be
-//! believed.
+//! Commands of other clients may come between them, which changes nothing. The mark and the clock are read
+//! behind the `SET`, while the key is this token's. The previous owner has raised the mark by then, or has lost
+//! the key by its end, which the clock has passed. If this lease ends in between, the answer comes too late to
+//! be believed.
 
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
@@ -15,7 +16,7 @@ use redis::{Cmd, Pipeline, ServerError, Value};
 
 use super::connection::Connection;
 use super::reply::{owner, refusal_at_first, time_above};
-use super::send_error::{Trouble, failure, trouble};
+use super::send_error::{SendError, classify, failure};
 use super::{RedisStore, in_millis};
 use crate::base::token::Token;
 use crate::store::{Acquire, Failure, Outcome};
@@ -23,11 +24,11 @@ use crate::store::{Acquire, Failure, Outcome};
 impl RedisStore {
     /// Returns `SET` of the lock, which answers the value of the key, `GET` of the mark, and `TIME`.
     ///
-    /// They do not ask when the owner's lease ends, because a free key has no owner: the answer would cost every
-    /// acquire as much as `TIME` does. A cooldown's end stands in its value.
+    /// They do not ask when the owner's lease ends, because a free key has no owner, and the answer would cost
+    /// every acquire as much as `TIME` does. A cooldown's end is in its value.
     ///
-    /// Redis 6.2 knows no `SET … NX GET`: there a `GET` of the lock stands behind `SET`.
-    pub(super) fn first_attempt(&self, acquire: &Acquire) -> Pipeline {
+    /// Redis 6.2 knows no `SET … NX GET`: there a `GET` of the lock follows the `SET`.
+    pub(super) fn native_commands(&self, acquire: &Acquire) -> Pipeline {
         let key = &acquire.key;
         let mark = self.names.mark_for(key);
         // The mark's name is longer than the namespace.
@@ -58,13 +59,13 @@ impl RedisStore {
         commands
     }
 
-    /// Sends them, and once more where it turns out that the server is an older one.
-    pub(super) async fn ask_first(
+    /// Sends the commands, and again if the server turns out to be an older one.
+    pub(super) async fn send_native(
         &self,
         acquire: &Acquire,
         commands: &Pipeline,
         on: &Connection,
-    ) -> Result<First, Trouble> {
+    ) -> Result<NativeAnswers, SendError> {
         let answers = on.send_many(commands, commands.len()).await?;
         self.understood(answers, acquire, on).await
     }
@@ -74,17 +75,17 @@ impl RedisStore {
         mut answers: Vec<Value>,
         acquire: &Acquire,
         on: &Connection,
-    ) -> Result<First, Trouble> {
+    ) -> Result<NativeAnswers, SendError> {
         if let [Value::ServerError(error), _, _] = answers.as_slice()
             && error
                 .details()
                 .is_some_and(|why| why.starts_with("syntax error"))
         {
             self.sets_and_gets.store(false, Ordering::Relaxed);
-            let commands = self.first_attempt(acquire);
+            let commands = self.native_commands(acquire);
             answers = on.send_many(&commands, commands.len()).await?;
         }
-        First::of(answers).ok_or_else(|| Trouble::Failed(Failure::not_understood()))
+        NativeAnswers::of(answers).ok_or_else(|| SendError::Failed(Failure::not_understood()))
     }
 
     pub(super) async fn attempt(
@@ -92,7 +93,7 @@ impl RedisStore {
         acquire: &Acquire,
         commands: &Pipeline,
         on: &Connection,
-    ) -> Result<Outcome, Trouble> {
+    ) -> Result<Outcome, SendError> {
         let answers = on.send_many(commands, commands.len()).await?;
         // The usual case needs no future of its own.
         if let [Value::Nil, mark, time] = answers.as_slice()
@@ -108,81 +109,81 @@ impl RedisStore {
         answers: Vec<Value>,
         acquire: &Acquire,
         on: &Connection,
-    ) -> Result<Outcome, Trouble> {
-        let First { set, mark, time } = &self.understood(answers, acquire, on).await?;
+    ) -> Result<Outcome, SendError> {
+        let NativeAnswers { set, mark, time } = &self.understood(answers, acquire, on).await?;
         match set {
-            Set::Done => match time_above(mark, time, on.least_mark()) {
+            SetResult::Done => match time_above(mark, time, on.least_mark()) {
                 Some(fence) => Ok(Outcome::Granted(fence)),
-                None => self.set_without_a_number(acquire, mark, time, on).await,
+                None => self.set_without_fence(acquire, mark, time, on).await,
             },
-            Set::Taken(value) => match another_owner(value, acquire.token) {
+            SetResult::Taken(value) => match another_owner(value, acquire.token) {
                 Some(owner) => Ok(Outcome::Busy(refusal_at_first(&owner, time, acquire.ttl))),
-                None => self.refused_by_nobody(acquire, value, on).await,
+                None => self.refused_without_owner(acquire, value, on).await,
             },
-            Set::Failed(error) => Err(elsewhere(trouble(error.clone().into()), mark)),
+            SetResult::Failed(error) => Err(elsewhere(classify(error.clone().into()), mark)),
         }
     }
 
-    /// The key is set, but which fencing token that makes is not known: whatever does not end in a grant
-    /// must be undone.
-    async fn set_without_a_number(
+    /// Completes an acquire that has set the key without a fencing token. Any other outcome than a grant must
+    /// be undone.
+    async fn set_without_fence(
         &self,
         acquire: &Acquire,
         mark: &Value,
         time: &Value,
         on: &Connection,
-    ) -> Result<Outcome, Trouble> {
+    ) -> Result<Outcome, SendError> {
         if let (Value::ServerError(error), _) | (_, Value::ServerError(error)) = (mark, time) {
-            return Ok(Outcome::Failed(to_be_undone(failure(error.clone().into()))));
+            return Ok(Outcome::Failed(ambiguous(failure(error.clone().into()))));
         }
         // The clock is behind the mark: the script counts on from there.
         match self.acquire_by_script(acquire, on).await {
-            Ok(Outcome::Failed(failure)) | Err(Trouble::Failed(failure)) => {
-                Ok(Outcome::Failed(to_be_undone(failure)))
+            Ok(Outcome::Failed(failure)) | Err(SendError::Failed(failure)) => {
+                Ok(Outcome::Failed(ambiguous(failure)))
             }
             other => other,
         }
     }
 
-    /// The key is taken, but not by another owner that can be named.
-    async fn refused_by_nobody(
+    /// Completes an acquire that was refused, but not by another owner that can be named.
+    async fn refused_without_owner(
         &self,
         acquire: &Acquire,
         value: &Value,
         on: &Connection,
-    ) -> Result<Outcome, Trouble> {
+    ) -> Result<Outcome, SendError> {
         if let Value::ServerError(error) = value {
-            return Err(trouble(error.clone().into()));
+            return Err(classify(error.clone().into()));
         }
-        // Ours by an earlier send, or released between two of the commands.
+        // The key is this token's by an earlier send, or was released between two of the commands.
         self.acquire_by_script(acquire, on).await
     }
 }
 
-/// What the answers to a first attempt say.
-pub(super) struct First {
-    pub(super) set: Set,
+/// The answers to a first attempt.
+pub(super) struct NativeAnswers {
+    pub(super) set: SetResult,
     pub(super) mark: Value,
     pub(super) time: Value,
 }
 
-/// What became of the `SET`.
-pub(super) enum Set {
+/// The result of the `SET`.
+pub(super) enum SetResult {
     Done,
-    /// What stands in the key.
+    /// The value of the key.
     Taken(Value),
     Failed(ServerError),
 }
 
-impl First {
-    /// `None`: they make no sense.
+impl NativeAnswers {
+    /// `None`: the answers make no sense.
     fn of(mut answers: Vec<Value>) -> Option<Self> {
         let (time, mark) = (answers.pop()?, answers.pop()?);
         let mut before = answers.into_iter();
         let set = match (before.next()?, before.next(), before.next()) {
-            (Value::ServerError(error), ..) => Set::Failed(error),
-            (Value::Nil, None, _) | (Value::Okay, Some(_), None) => Set::Done,
-            (value, None, _) | (Value::Nil, Some(value), None) => Set::Taken(value),
+            (Value::ServerError(error), ..) => SetResult::Failed(error),
+            (Value::Nil, None, _) | (Value::Okay, Some(_), None) => SetResult::Done,
+            (value, None, _) | (Value::Nil, Some(value), None) => SetResult::Taken(value),
             _ => return None,
         };
         Some(Self { set, mark, time })
@@ -195,18 +196,18 @@ pub(super) fn another_owner(value: &Value, token: Token) -> Option<Cow<'_, str>>
     owner(value).filter(|owner| owner != token.text().as_str())
 }
 
-pub(super) fn to_be_undone(failure: Failure) -> Failure {
+pub(super) fn ambiguous(failure: Failure) -> Failure {
     Failure {
         ambiguous: true,
         ..failure
     }
 }
 
-/// Another node has the lock, and may not have the mark yet: what it is goes along.
-pub(super) fn elsewhere(trouble: Trouble, mark: &Value) -> Trouble {
+/// Adds the mark to a redirection, because the node that has the lock may not have the mark yet.
+pub(super) fn elsewhere(trouble: SendError, mark: &Value) -> SendError {
     match trouble {
-        Trouble::Elsewhere(elsewhere) => {
-            Trouble::Elsewhere(elsewhere.with_mark(super::reply::number(mark)))
+        SendError::Elsewhere(elsewhere) => {
+            SendError::Elsewhere(elsewhere.with_mark(super::reply::number(mark)))
         }
         trouble => {
             let _ = mark;
@@ -225,12 +226,12 @@ mod tests {
         let rest = [Value::Nil, Value::Array(vec![])];
         let set = |before: &[Value]| {
             let answers = [before, &rest].concat();
-            First::of(answers).map(|first| {
+            NativeAnswers::of(answers).map(|first| {
                 assert_eq!([&first.mark, &first.time], [&rest[0], &rest[1]]);
                 match first.set {
-                    Set::Done => "done".to_owned(),
-                    Set::Taken(value) => format!("taken by {:?}", owner(&value)),
-                    Set::Failed(_) => "failed".to_owned(),
+                    SetResult::Done => "done".to_owned(),
+                    SetResult::Taken(value) => format!("taken by {:?}", owner(&value)),
+                    SetResult::Failed(_) => "failed".to_owned(),
                 }
             })
         };
@@ -248,7 +249,7 @@ mod tests {
         );
         assert_eq!(set(&[]), None);
         assert_eq!(set(&[Value::Int(1), text("other")]), None);
-        assert!(First::of(rest.to_vec()).is_none());
+        assert!(NativeAnswers::of(rest.to_vec()).is_none());
     }
 
     #[test]

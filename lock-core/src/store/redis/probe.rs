@@ -12,7 +12,7 @@ use super::connection::is_master;
 use super::keyspace::Keyspace;
 use super::reply::text;
 use super::scripts;
-use super::send_error::{Trouble, forbidden, is_forbidden};
+use super::send_error::{SendError, forbidden, is_forbidden};
 use crate::store::Failure;
 
 /// The hash of no script.
@@ -65,7 +65,7 @@ impl Connection {
             commands.add_command(cmd("ROLE"));
         }
         let answers = self.send_many(&commands, commands.len()).await;
-        let answers = answers.map_err(Trouble::into_failure)?;
+        let answers = answers.map_err(SendError::into_failure)?;
         judge(&answers, probe)?;
         if probe == Probe::Master {
             return is_master(answers.last());
@@ -81,10 +81,10 @@ fn judge(answers: &[Value], probe: Probe) -> Result<(), Failure> {
         match answer {
             Value::ServerError(error) if is_forbidden(error) => missing.push(right(error, command)),
             Value::ServerError(error) if is_unknown(error) => return Err(unknown(command)),
-            _ => match Trouble::of(answer) {
-                None | Some(Trouble::NoScript) => {}
+            _ => match SendError::of(answer) {
+                None | Some(SendError::NoScript) => {}
                 // An ACL forbids a command wherever the key is, so this one is allowed.
-                Some(Trouble::Elsewhere(_) | Trouble::Moving(_)) if probe.is_node() => {}
+                Some(SendError::Elsewhere(_) | SendError::Moving(_)) if probe.is_node() => {}
                 Some(trouble) => return Err(trouble.into_failure()),
             },
         }

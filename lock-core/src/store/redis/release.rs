@@ -5,7 +5,7 @@ use std::time::Duration;
 use redis::Value;
 
 use super::connection::Connection;
-use super::send_error::Trouble;
+use super::send_error::SendError;
 use super::{RedisStore, in_millis, reply};
 use crate::lease::cohort::GAP;
 use crate::store::{Outcome, Release};
@@ -36,7 +36,7 @@ impl RedisStore {
         release: &Release,
         ending: ReleaseKind,
         on: &Connection,
-    ) -> Result<Outcome, Trouble> {
+    ) -> Result<Outcome, SendError> {
         let answer = self.send_release(release, ending, on).await?;
         if reply::has_more(&answer) {
             return Ok(Box::pin(self.release_rest(release, ending, answer, on)).await);
@@ -49,7 +49,7 @@ impl RedisStore {
         release: &Release,
         ending: ReleaseKind,
         on: &Connection,
-    ) -> Result<Value, Trouble> {
+    ) -> Result<Value, SendError> {
         let script = match ending {
             ReleaseKind::Free | ReleaseKind::Leave => self.scripts.release,
             ReleaseKind::Vacate => self.scripts.vacate,

@@ -22,7 +22,7 @@ use super::RedisStore;
 use super::connection::Connection;
 use super::connections::Connections;
 use super::keyspace::Keyspace;
-use super::send_error::Trouble;
+use super::send_error::SendError;
 use super::topology::{ServerId, Topology};
 use crate::base::fence::FencingToken;
 use crate::store::{Acquire, Extended, Failure, Operation, Outcome, Release, Released};
@@ -99,7 +99,7 @@ impl Replicas {
     }
 
     /// Waits until enough replicas have all writes of this connection, or fails.
-    pub(super) async fn acknowledge(&self, on: &Connection) -> Result<(), Trouble> {
+    pub(super) async fn acknowledge(&self, on: &Connection) -> Result<(), SendError> {
         let runtime = match Handle::try_current() {
             Ok(here) => here,
             Err(_) => self.keeper.wait().await.clone(),
@@ -109,7 +109,7 @@ impl Replicas {
         if acknowledged >= u64::from(wanted) {
             return Ok(());
         }
-        Err(Trouble::Failed(Failure::refused(format!(
+        Err(SendError::Failed(Failure::refused(format!(
             "{acknowledged} of the {wanted} replicas that `replica_acks` asks for have acknowledged \
              the lock within {patience:?}; it was given back"
         ))))
@@ -125,7 +125,7 @@ impl RedisStore {
         acquire: Option<&Acquire>,
         outcome: Outcome,
         on: &Connection,
-    ) -> Result<Outcome, Trouble> {
+    ) -> Result<Outcome, SendError> {
         match (acquire, outcome) {
             (Some(acquire), Outcome::Granted(fence)) => {
                 self.granted(replicas, acquire, fence, on).await
@@ -133,7 +133,7 @@ impl RedisStore {
             (_, Outcome::Extended(answers)) if answers.contains(&Extended::Yes) => {
                 match replicas.acknowledge(on).await {
                     Ok(()) => Ok(Outcome::Extended(answers)),
-                    Err(Trouble::Broken(error)) => Err(Trouble::Broken(error)),
+                    Err(SendError::Broken(error)) => Err(SendError::Broken(error)),
                     // It is neither renewed for the full time nor lost. It is tried again until the deadline
                     // that replicas have acknowledged.
                     Err(_) => Ok(Outcome::Extended(
@@ -151,10 +151,10 @@ impl RedisStore {
         acquire: &Acquire,
         fence: FencingToken,
         on: &Connection,
-    ) -> Result<Outcome, Trouble> {
+    ) -> Result<Outcome, SendError> {
         let failure = match replicas.acknowledge(on).await {
             Ok(()) => return Ok(Outcome::Granted(fence)),
-            Err(Trouble::Failed(failure)) => failure,
+            Err(SendError::Failed(failure)) => failure,
             Err(trouble) => return Err(trouble),
         };
         let release = Release {

@@ -1,4 +1,4 @@
-//! What a server's answers mean. An answer that is not understood is never a grant.
+//! The meaning of a server's answers. An answer that is not understood is never a grant.
 
 use std::borrow::Cow;
 use std::str;
@@ -12,7 +12,7 @@ use crate::base::token::Token;
 use crate::lease::Refusal;
 use crate::store::{Extended, Failure, Outcome, Released};
 
-/// The answer of a batch to one acquire: a grant is told by its fencing token alone.
+/// Reads the answer of a batch to one acquire. A grant is the fencing token alone.
 pub(super) fn acquired_in_batch(answer: &Value) -> Outcome {
     match answer {
         Value::Int(_) => match number(answer).and_then(FencingToken::new) {
@@ -22,7 +22,7 @@ pub(super) fn acquired_in_batch(answer: &Value) -> Outcome {
         // No other answer of a batch is a grant.
         Value::Array(parts) => match parts.as_slice() {
             [Value::Int(0), value, Value::Int(left)] => match owner(value) {
-                // A batch lets no waiter stand in a queue.
+                // A batch puts no waiter into a queue.
                 Some(owner) => Outcome::Busy(refusal(&owner, *left, false)),
                 None => not_understood(),
             },
@@ -32,7 +32,7 @@ pub(super) fn acquired_in_batch(answer: &Value) -> Outcome {
     }
 }
 
-/// The answer of a batch in which all were released and granted: the fencing token of those that were.
+/// Reads the answer of a batch whose requests were all released or granted: the fencing token of the grants.
 pub(super) fn as_usual(answer: &Value) -> Option<i64> {
     let Value::BulkString(text) = answer else {
         return None;
@@ -77,8 +77,8 @@ pub(super) fn acquired(answer: &Value, pushes: Pushes) -> Outcome {
     }
 }
 
-/// What stands in a key. A stranger's value may be any bytes; ours is ASCII, so that nothing else
-/// reads like it.
+/// The value of a key. A foreign value may be any bytes. The kit's values are ASCII, so that no other value
+/// reads like one.
 pub(super) fn owner(value: &Value) -> Option<Cow<'_, str>> {
     match value {
         Value::BulkString(bytes) => Some(String::from_utf8_lossy(bytes)),
@@ -86,7 +86,7 @@ pub(super) fn owner(value: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
-/// `value` stands in the key, for `left` milliseconds. `pushed`: the waiter stands in the queue, and hears pushes.
+/// `value` is in the key, for `left` milliseconds. `pushed`: the waiter is in the queue and receives pushes.
 pub(super) fn refusal(value: &str, left: i64, pushed: bool) -> Refusal {
     let cooldown = Cooldown::of(value);
     let ours = cooldown.is_some() || Token::parse(value).is_some();
@@ -94,14 +94,14 @@ pub(super) fn refusal(value: &str, left: i64, pushed: bool) -> Refusal {
         cooling: cooldown.is_some(),
         remaining: millis(left),
         queued: false,
-        // Clients of other libraries push nothing when they release, nor does a key without expiry.
+        // Clients of other libraries push nothing when they release, and neither does a key without an end.
         pushed: pushed && left >= 0 && ours,
         server_time: None,
     }
 }
 
-/// `value` stood in the key at a first attempt, which does not ask when that ends. A cooldown says it. Of a lock
-/// that is held, the ttl that the attempt itself would have had is the hint.
+/// `value` was in the key at a first attempt, which does not ask for its end. A cooldown contains its end. For
+/// a held lock the ttl of the attempt itself is the hint.
 pub(super) fn refusal_at_first(value: &str, time: &Value, ttl: Duration) -> Refusal {
     let ends = Cooldown::of(value).and_then(|cooldown| cooldown.ends);
     let now = micros(time).map(Duration::from_micros);
@@ -112,8 +112,8 @@ pub(super) fn refusal_at_first(value: &str, time: &Value, ttl: Duration) -> Refu
     }
 }
 
-/// The value of a key that cools down: `cooling/<token>/<end>`, with the end in milliseconds of Unix time. Earlier
-/// versions left the end out.
+/// The value of a key that cools down: `cooling/<token>/<end>`, with the end in milliseconds of Unix time.
+/// Earlier versions left the end out.
 struct Cooldown {
     ends: Option<Duration>,
 }
@@ -137,17 +137,17 @@ fn millis(left: i64) -> Option<Duration> {
     u64::try_from(left).ok().map(Duration::from_millis)
 }
 
-/// Whether a release has given the key to a waiter.
+/// Whether a release has handed the key off to a waiter.
 pub(super) fn was_handed_off(answer: &Value) -> bool {
     matches!(answer, Value::Int(3 | 4))
 }
 
-/// Whether a release, or what begins a cooldown, has found more dead waiters than one call removes.
+/// Whether a release or a cooldown has found more dead waiters than one call removes.
 pub(super) fn has_more(answer: &Value) -> bool {
     matches!(answer, Value::Int(5 | 6))
 }
 
-/// Whether the server refused to serve or to tell the waiters of a lease that has ended.
+/// Whether the server refused to serve or to notify the waiters of a lease that has ended.
 pub(super) fn left_waiters(answer: &Value) -> bool {
     matches!(answer, Value::Int(7 | 8))
 }
@@ -185,7 +185,7 @@ pub(super) fn text(value: &Value) -> Option<&str> {
     }
 }
 
-/// A non-negative decimal number, exact in a double.
+/// Reads a non-negative decimal number that is exact in a double.
 pub(super) fn number(value: &Value) -> Option<u64> {
     let number = match value {
         Value::Int(number) => u64::try_from(*number).ok()?,
@@ -196,7 +196,7 @@ pub(super) fn number(value: &Value) -> Option<u64> {
     (number < FencingToken::LIMIT).then_some(number)
 }
 
-/// A time in microseconds, of its seconds and microseconds with a space between.
+/// Reads a time in microseconds from seconds and microseconds with a space between.
 fn instant(text: &[u8]) -> Option<u64> {
     let space = text.iter().position(|byte| *byte == b' ')?;
     let (seconds, micros) = (digits(&text[..space])?, digits(&text[space + 1..])?);
@@ -204,7 +204,7 @@ fn instant(text: &[u8]) -> Option<u64> {
     whole.then(|| seconds.checked_mul(1_000_000)?.checked_add(micros))?
 }
 
-/// A number in plain digits.
+/// Reads a number in plain digits.
 fn digits(text: &[u8]) -> Option<u64> {
     if text.is_empty() || text.len() > 19 {
         return None;
@@ -215,7 +215,7 @@ fn digits(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// The number of a mark, by the rule of `count` in `common.lua`: 0 for none.
+/// Reads a high-water mark, by the rule of `count` in `common.lua`: 0 for none.
 fn counted(mark: &Value) -> Option<u64> {
     let Value::BulkString(digits) = mark else {
         return matches!(mark, Value::Nil).then_some(0);
@@ -224,8 +224,7 @@ fn counted(mark: &Value) -> Option<u64> {
     number.filter(|number| *number < FencingToken::HIGH_WATER_LIMIT)
 }
 
-/// The server's time in microseconds, if it is above the mark, which is `least` at the least: a fencing
-/// token.
+/// The server's time in microseconds as a fencing token, if it is above the mark, which is `least` or higher.
 pub(super) fn time_above(mark: &Value, time: &Value, least: u64) -> Option<FencingToken> {
     let mark = counted(mark)?.max(least);
     let now = micros(time)?;
@@ -236,7 +235,7 @@ pub(super) fn time_above(mark: &Value, time: &Value, least: u64) -> Option<Fenci
     }
 }
 
-/// Returns the reply of `TIME` in microseconds.
+/// Reads the reply of `TIME` in microseconds.
 fn micros(time: &Value) -> Option<u64> {
     let Value::Array(time) = time else {
         return None;

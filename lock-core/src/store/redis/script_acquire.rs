@@ -1,10 +1,10 @@
-//! Acquiring by the script for whoever wants to be queued, steps over a release, or may have asked
-//! before. A first attempt is in `first.rs`.
+//! An acquire by its script, for one that queues, supersedes a lease, or may have been sent before. A first
+//! attempt is in `native_acquire.rs`.
 
 use super::connection::Connection;
 use super::fast_path::push_fence;
 use super::reply::acquired;
-use super::send_error::Trouble;
+use super::send_error::SendError;
 use super::{RedisStore, grant_in_millis, in_millis};
 use crate::base::token::Token;
 use crate::store::{Acquire, Outcome};
@@ -14,7 +14,7 @@ impl RedisStore {
         &self,
         acquire: &Acquire,
         on: &Connection,
-    ) -> Result<Outcome, Trouble> {
+    ) -> Result<Outcome, SendError> {
         let mark = self.names.mark_for(&acquire.key);
         let channels = self.names.channels();
         let bytes = 3 * mark.len() + channels.len() + 2 * (acquire.key.len() + Token::LENGTH) + 48;

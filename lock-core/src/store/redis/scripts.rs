@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use redis::{Arg, Cmd, RedisWrite, Script, Value};
 
 use super::connection::Connection;
-use super::send_error::Trouble;
+use super::send_error::SendError;
 use crate::store::Failure;
 
 macro_rules! script {
@@ -149,27 +149,27 @@ impl Lua {
         on: &Connection,
         keys: &[&str],
         arguments: &[&str],
-    ) -> Result<Value, Trouble> {
+    ) -> Result<Value, SendError> {
         self.ask(on, &self.known(keys, arguments)).await
     }
 
     /// Sends a command of this script. One round trip, and a second one when a server sees the script for the
     /// first time.
-    pub(super) async fn ask(&self, on: &Connection, known: &Cmd) -> Result<Value, Trouble> {
+    pub(super) async fn ask(&self, on: &Connection, known: &Cmd) -> Result<Value, SendError> {
         match on.send(known).await {
             // Boxed, as all rare cases, so that the usual future stays small.
-            Err(Trouble::NoScript) => Box::pin(self.ask_whole(on, known)).await,
+            Err(SendError::NoScript) => Box::pin(self.ask_whole(on, known)).await,
             answer => answer,
         }
     }
 
     /// Loads the script into the server, so that no later command has to send it whole.
-    pub(super) async fn load(&self, on: &Connection) -> Result<(), Trouble> {
+    pub(super) async fn load(&self, on: &Connection) -> Result<(), SendError> {
         let load = redis::cmd("SCRIPT").arg("LOAD").arg(self.source).take();
         on.send(&load).await.map(drop)
     }
 
-    async fn ask_whole(&self, on: &Connection, known: &Cmd) -> Result<Value, Trouble> {
+    async fn ask_whole(&self, on: &Connection, known: &Cmd) -> Result<Value, SendError> {
         let mut whole = redis::cmd("EVAL");
         whole.arg(self.source);
         for argument in known.args_iter().skip(2) {
@@ -178,7 +178,7 @@ impl Lua {
             }
         }
         match on.send(&whole).await {
-            Err(Trouble::NoScript) => Err(Trouble::Failed(Failure::not_understood())),
+            Err(SendError::NoScript) => Err(SendError::Failed(Failure::not_understood())),
             answer => answer,
         }
     }

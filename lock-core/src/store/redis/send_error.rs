@@ -7,7 +7,7 @@ use crate::store::Failure;
 
 /// Says why a send brought no answer that counts.
 #[derive(Clone, Debug)]
-pub(super) enum Trouble {
+pub(super) enum SendError {
     /// The connection is unusable. The command may have arrived.
     Broken(RedisError),
     /// The server does not know the script.
@@ -50,30 +50,30 @@ impl Elsewhere {
 }
 
 /// Sorts an error by its remedy.
-pub(super) fn trouble(error: RedisError) -> Trouble {
+pub(super) fn classify(error: RedisError) -> SendError {
     match error.kind() {
         RedisKind::Server(kind) => match kind {
-            ServerErrorKind::NoScript => Trouble::NoScript,
+            ServerErrorKind::NoScript => SendError::NoScript,
             ServerErrorKind::Moved | ServerErrorKind::Ask => {
-                Trouble::Elsewhere(Elsewhere::new(error))
+                SendError::Elsewhere(Elsewhere::new(error))
             }
-            ServerErrorKind::TryAgain => Trouble::Moving(error),
+            ServerErrorKind::TryAgain => SendError::Moving(error),
             ServerErrorKind::ReadOnly
             | ServerErrorKind::MasterDown
             | ServerErrorKind::ClusterDown
-            | ServerErrorKind::BusyLoading => Trouble::Unfit(failure(error)),
-            _ => Trouble::Failed(failure(error)),
+            | ServerErrorKind::BusyLoading => SendError::Unfit(failure(error)),
+            _ => SendError::Failed(failure(error)),
         },
-        RedisKind::Io | RedisKind::Parse => Trouble::Broken(error),
-        _ => Trouble::Failed(failure(error)),
+        RedisKind::Io | RedisKind::Parse => SendError::Broken(error),
+        _ => SendError::Failed(failure(error)),
     }
 }
 
-impl Trouble {
+impl SendError {
     /// The error that an answer stands for, if it is one.
     pub(super) fn of(answer: &Value) -> Option<Self> {
         match answer {
-            Value::ServerError(error) => Some(trouble(error.clone().into())),
+            Value::ServerError(error) => Some(classify(error.clone().into())),
             _ => None,
         }
     }
@@ -81,10 +81,10 @@ impl Trouble {
     /// The failure to report if there is no remedy.
     pub(super) fn into_failure(self) -> Failure {
         match self {
-            Trouble::Broken(error) | Trouble::Moving(error) => failure(error),
-            Trouble::Elsewhere(elsewhere) => failure(elsewhere.error),
-            Trouble::Unfit(failure) | Trouble::Failed(failure) => failure,
-            Trouble::NoScript => Failure::not_understood(),
+            SendError::Broken(error) | SendError::Moving(error) => failure(error),
+            SendError::Elsewhere(elsewhere) => failure(elsewhere.error),
+            SendError::Unfit(failure) | SendError::Failed(failure) => failure,
+            SendError::NoScript => Failure::not_understood(),
         }
     }
 }

@@ -8,7 +8,7 @@ use redis::{Cmd, Value};
 use super::connection::Connection;
 use super::reply::{not_understood, number, owner, refusal, text};
 use super::scripts::{Lua, push};
-use super::send_error::Trouble;
+use super::send_error::SendError;
 use super::{RedisStore, grant, in_millis, millis, scripts};
 use crate::base::clock::ServerTime;
 use crate::base::token::Token;
@@ -21,12 +21,12 @@ use crate::store::vote::{
 use crate::store::{Outcome, Release, Released};
 
 impl RedisStore {
-    /// Asks a node. The usual votes go by the fast path where that is open.
+    /// Asks a node. The usual votes take the fast path where it is open.
     pub(super) async fn vote(
         &self,
         operation: &VoteOperation,
         on: &Connection,
-    ) -> Result<Outcome, Trouble> {
+    ) -> Result<Outcome, SendError> {
         if let Some((script, command)) = self.voting(operation) {
             let answer = script.ask(on, &command).await?;
             return match self.voted(operation, &answer) {
@@ -42,7 +42,7 @@ impl RedisStore {
         Ok(outcome.map_or_else(not_understood, Outcome::Vote))
     }
 
-    async fn join(&self, join: &Join, on: &Connection) -> Result<Option<Joined>, Trouble> {
+    async fn join(&self, join: &Join, on: &Connection) -> Result<Option<Joined>, SendError> {
         let welcome = match join.welcome {
             Welcome::Look => "look",
             Welcome::Wait => "wait",
@@ -71,7 +71,7 @@ impl RedisStore {
         }
     }
 
-    /// Returns what the answer to such a vote says. `None`: that is not all.
+    /// Reads the answer to such a vote. `None`: there is more to do.
     pub(super) fn voted(&self, operation: &VoteOperation, answer: &Value) -> Option<Outcome> {
         let outcome = match operation {
             VoteOperation::Propose(propose) => {
@@ -90,13 +90,13 @@ impl RedisStore {
         Some(outcome.map_or_else(not_understood, Outcome::Vote))
     }
 
-    /// Asks for what the answer has left to be done.
+    /// Does the rest of a vote.
     pub(super) async fn has_voted(
         &self,
         operation: &VoteOperation,
         answer: &Value,
         on: &Connection,
-    ) -> Result<Outcome, Trouble> {
+    ) -> Result<Outcome, SendError> {
         let VoteOperation::Withdraw(release, _, up_to) = operation else {
             return Ok(not_understood());
         };
@@ -109,8 +109,8 @@ impl RedisStore {
         })
     }
 
-    /// Asks until a living waiter is told, or none is left: a withdrawal has found more dead waiters than one call
-    /// removes. What was given back is given back, whatever becomes of these.
+    /// Asks until a living waiter is notified, or none is left, because a withdrawal has found more dead
+    /// waiters than one call removes. The withdrawal itself is done in any case.
     async fn goes_on_leaving(
         &self,
         release: &Release,
@@ -186,7 +186,7 @@ impl RedisStore {
         &self,
         reserve: &Reserve,
         on: &Connection,
-    ) -> Result<Option<VoteOutcome>, Trouble> {
+    ) -> Result<Option<VoteOutcome>, SendError> {
         let lock = self.names.lock(&reserve.key);
         let keys = [lock.as_str(), self.names.registers()];
         let token = reserve.token.text();
@@ -211,7 +211,7 @@ fn in_words(how: Withdrawal) -> Cow<'static, str> {
     }
 }
 
-/// Microseconds since 1970 have as many until the year 2286.
+/// Microseconds since 1970 have sixteen digits until the year 2286.
 fn sixteen_digits(number: u64) -> [u8; 16] {
     let mut digits = [b'0'; 16];
     let mut rest = number;
@@ -222,8 +222,8 @@ fn sixteen_digits(number: u64) -> [u8; 16] {
     digits
 }
 
-/// `run_id`: the server's own name, where it tells. The name in its data is another one for each
-/// database and namespace, and the same on a replica.
+/// `run_id`: the server's own name, if it may be read. The name in its data differs for each database and
+/// namespace, and is the same on a replica.
 fn joined(answer: &Value, run_id: Option<String>) -> Option<Joined> {
     let Value::Array(parts) = answer else {
         return None;
@@ -247,7 +247,7 @@ fn joined(answer: &Value, run_id: Option<String>) -> Option<Joined> {
     })
 }
 
-/// The answer of the propose script. `hears`: whether a push to this waiter arrives.
+/// Reads the answer of the propose script. `hears`: whether a push to this waiter arrives.
 fn vote(answer: &Value, proposed: u64, hears: bool) -> Option<Vote> {
     if *answer == Value::Int(1) {
         return Some(Vote::Yes {
@@ -288,12 +288,12 @@ fn vote(answer: &Value, proposed: u64, hears: bool) -> Option<Vote> {
     }
 }
 
-/// The waiters that a withdrawal has left behind.
+/// The waiters after a withdrawal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiters {
     NotTold,
     Told,
-    /// Dead ones have left the queue, but not all.
+    /// Dead waiters have left the queue, but not all of them.
     More,
 }
 

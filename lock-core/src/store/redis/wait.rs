@@ -9,11 +9,11 @@ use tokio::sync::watch;
 
 use super::connection::Connection;
 use super::reply::number;
-use super::send_error::Trouble;
+use super::send_error::SendError;
 use crate::base::sync::lock;
 use crate::store::Failure;
 
-type Acknowledgement = watch::Receiver<Option<Result<u64, Trouble>>>;
+type Acknowledgement = watch::Receiver<Option<Result<u64, SendError>>>;
 
 /// The `WAIT` of one connection that is about to be sent.
 #[derive(Default)]
@@ -30,13 +30,13 @@ impl Connection {
         runtime: &Handle,
         wanted: u16,
         patience: Duration,
-    ) -> Result<u64, Trouble> {
+    ) -> Result<u64, SendError> {
         let mut answer = self.next_wait(runtime, wanted, patience);
         let told = answer.wait_for(Option::is_some).await;
         let told = told.ok().and_then(|answer| answer.clone());
         told.unwrap_or_else(|| {
             let message = "the runtime ended while replicas were to acknowledge a lock";
-            Err(Trouble::Failed(Failure::unanswered(message)))
+            Err(SendError::Failed(Failure::unanswered(message)))
         })
     }
 
@@ -64,6 +64,6 @@ impl Connection {
     }
 }
 
-fn counted(answer: &Value) -> Result<u64, Trouble> {
-    number(answer).ok_or_else(|| Trouble::Failed(Failure::not_understood()))
+fn counted(answer: &Value) -> Result<u64, SendError> {
+    number(answer).ok_or_else(|| SendError::Failed(Failure::not_understood()))
 }

@@ -13,7 +13,7 @@ use redis::Value;
 use crate::store::redis::connection::Connection;
 use crate::store::redis::dispatch::{Command, Dispatch};
 use crate::store::redis::reply;
-use crate::store::redis::send_error::Trouble;
+use crate::store::redis::send_error::SendError;
 use crate::store::redis::{RedisStore, grant, millis, scripts};
 use crate::store::{Acquire, Failure, Operation, Outcome, Release, Released};
 
@@ -67,7 +67,7 @@ impl RedisStore {
             .send_until_answered(Command::Whole(operation.clone()), dispatch)
             .await;
         let sent = match sent {
-            Err(Trouble::Moving(_)) => self.ask_in_parts(operation, dispatch).await,
+            Err(SendError::Moving(_)) => self.ask_in_parts(operation, dispatch).await,
             sent => sent,
         };
         sent.unwrap_or_else(|trouble| dispatch.failed(trouble))
@@ -77,7 +77,7 @@ impl RedisStore {
         &self,
         operation: Operation,
         dispatch: &mut Dispatch,
-    ) -> Result<Outcome, Trouble> {
+    ) -> Result<Outcome, SendError> {
         match operation {
             Operation::Acquire(acquire) => self.acquire_in_parts(acquire, dispatch).await,
             Operation::Release(release) | Operation::Vacate(release) => {
@@ -101,7 +101,7 @@ impl RedisStore {
         &self,
         acquire: Acquire,
         dispatch: &mut Dispatch,
-    ) -> Result<Outcome, Trouble> {
+    ) -> Result<Outcome, SendError> {
         if let Some(replaced) = acquire.replaces {
             let release = Release {
                 key: Arc::clone(&acquire.key),
@@ -121,7 +121,7 @@ impl RedisStore {
         release: Release,
         cooldown: Option<Duration>,
         dispatch: &mut Dispatch,
-    ) -> Result<Outcome, Trouble> {
+    ) -> Result<Outcome, SendError> {
         if release.fence.is_some() {
             self.step(Part::Raise(release.clone()), dispatch).await?;
         }
@@ -136,7 +136,7 @@ impl RedisStore {
         Ok(freed)
     }
 
-    async fn step(&self, part: Part, dispatch: &mut Dispatch) -> Result<Outcome, Trouble> {
+    async fn step(&self, part: Part, dispatch: &mut Dispatch) -> Result<Outcome, SendError> {
         Box::pin(self.send_until_answered(Command::Part(part), dispatch)).await
     }
 
@@ -144,7 +144,7 @@ impl RedisStore {
         &self,
         part: &Part,
         on: &Connection,
-    ) -> Result<Outcome, Trouble> {
+    ) -> Result<Outcome, SendError> {
         match part {
             Part::Acquire(acquire) => self.acquire_one_key(acquire, on).await,
             Part::Raise(release) => {

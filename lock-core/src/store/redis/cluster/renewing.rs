@@ -7,7 +7,7 @@ use redis::{Pipeline, Value};
 use crate::store::redis::connection::Connection;
 use crate::store::redis::dispatch::{Command, Dispatch};
 use crate::store::redis::reply;
-use crate::store::redis::send_error::Trouble;
+use crate::store::redis::send_error::SendError;
 use crate::store::redis::slots::HashSlot;
 use crate::store::redis::topology::ServerId;
 use crate::store::redis::{RedisStore, millis, scripts};
@@ -130,13 +130,13 @@ impl RedisStore {
 }
 
 fn is_unfit(answer: &Value) -> bool {
-    matches!(Trouble::of(answer), Some(Trouble::Unfit(_)))
+    matches!(SendError::of(answer), Some(SendError::Unfit(_)))
 }
 
 /// Reads one of several answers; `None`, if another node or the whole script has to be tried.
 fn one(answer: &Value) -> Option<Extended> {
-    match Trouble::of(answer) {
-        Some(Trouble::Elsewhere(_) | Trouble::NoScript) => None,
+    match SendError::of(answer) {
+        Some(SendError::Elsewhere(_) | SendError::NoScript) => None,
         Some(_) => Some(Extended::Unknown),
         None => match reply::extended(answer) {
             Outcome::Extended(answers) => answers.first().copied(),
