@@ -57,8 +57,11 @@ impl Quorum {
             notified: false,
             undoing: Undoing {
                 release,
-                // Its votes may be forgotten, although an undoing of them was never sent.
-                ledger: ledger.unwrap_or_else(|| VoteLedger::forgotten(self.nodes.len())),
+                ledger: ledger.unwrap_or_else(|| match deletes {
+                    // Its votes may be forgotten, although an undoing of them was never sent.
+                    true => VoteLedger::forgotten(self.nodes.len()),
+                    false => Arc::default(),
+                }),
                 lane,
                 up_to: None,
             },
