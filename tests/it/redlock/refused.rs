@@ -44,11 +44,12 @@ async fn a_waiter_gets_a_lock_whose_release_all_servers_refused_half_way_soon_af
         let request = locks.lock(command).ttl(long()).wait(Wait::Forever);
         let waiter = tokio::spawn(request.acquire());
         let queue = format!("lockkit:!q:{{{command}}}");
+        let most = |which: &dyn Fn(&RedisServer) -> bool| {
+            nodes.0.iter().filter(|node| which(node)).count() > nodes.0.len() / 2
+        };
+        // A server that a manager has just found amiss may be left out.
         let stands = |node: &RedisServer| node.cli(&["EXISTS", &queue]) == "1";
-        wait::eventually("the waiter is queued on all servers", async || {
-            nodes.0.iter().all(stands)
-        })
-        .await;
+        wait::eventually("the waiter is queued on a majority", async || most(&stands)).await;
         for node in &nodes.0 {
             say(node, '-', command);
             node.cli(&["ACL", "LOG", "RESET"]);
@@ -56,8 +57,8 @@ async fn a_waiter_gets_a_lock_whose_release_all_servers_refused_half_way_soon_af
         drop(guard.release().await);
         let refused = |node: &RedisServer| !node.cli(&["ACL", "LOG"]).is_empty();
         wait::eventually(
-            "all servers have refused a command, or the waiter is served",
-            async || nodes.0.iter().all(refused) || waiter.is_finished(),
+            "a majority has refused a command, or the waiter is served",
+            async || most(&refused) || waiter.is_finished(),
         )
         .await;
         nodes.0.iter().for_each(|node| say(node, '+', command));
