@@ -122,7 +122,8 @@ const HOLDERS: &str = "
     local holders = {}
     for _, key in ipairs(redis.call('KEYS', ARGV[1] .. '*')) do
       if string.sub(key, 1, #ARGV[1] + 1) ~= ARGV[1] .. '!' then
-        holders[#holders + 1] = redis.call('GET', key)
+        -- The end of a cooldown differs between servers.
+        holders[#holders + 1] = string.gsub(redis.call('GET', key), '^(cooling/.*)/%d+$', '%1')
       end
     end
     return holders";
