@@ -22,7 +22,7 @@ use crate::base::sync::{WakerSet, lock, wake_all};
 use crate::base::token::Token;
 use crate::lease::cohort::Cohort;
 use crate::lease::{Action, Lease, LeaseOptions, Phase, Renewal};
-use crate::store::{Acquire, Extension, Queueing, Replaced};
+use crate::store::{AcquireCommand, Extension, Queueing, Replaced};
 
 use bodies::Bodies;
 pub(crate) use bodies::{Turn, new_turn};
@@ -139,8 +139,8 @@ impl ActiveLease {
         queueing: Queueing,
         replaces: Option<Replaced>,
         repeated: bool,
-    ) -> Acquire {
-        Acquire {
+    ) -> AcquireCommand {
+        AcquireCommand {
             key: Arc::clone(&self.key),
             token: self.token,
             ttl: self.ttl(),

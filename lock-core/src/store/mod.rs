@@ -50,7 +50,9 @@ use crate::lease::backoff::OUTAGE;
 pub(crate) use self::event::{Event, Events, News};
 pub(crate) use self::lane::{AcquireRoute, Lane, ReleaseRoute};
 pub(crate) use self::memory::MemoryStore;
-pub(crate) use self::operation::{Acquire, Extension, Operation, Queueing, Release, Replaced};
+pub(crate) use self::operation::{
+    AcquireCommand, Extension, Operation, Queueing, Release, Replaced,
+};
 pub(crate) use self::outcome::{Extended, Failure, Outcome, Released};
 pub(crate) use self::quorum::{MOST_NODES, QuorumNode, QuorumSettings, QuorumStore};
 #[cfg(feature = "redis")]

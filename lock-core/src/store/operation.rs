@@ -10,7 +10,7 @@ use crate::base::token::Token;
 /// One thing to do in the store. Keys are the user's; the store adds its namespace.
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
-    Acquire(Acquire),
+    Acquire(AcquireCommand),
     /// Lengthens leases to their ttl. Never creates one.
     Extend(Vec<Extension>),
     /// Deletes the key if it holds this lease's token, leaves the queue of waiters, and gives a free key
@@ -45,7 +45,7 @@ impl Operation {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Acquire {
+pub(crate) struct AcquireCommand {
     pub(crate) key: Arc<str>,
     pub(crate) token: Token,
     pub(crate) ttl: Duration,
@@ -56,7 +56,7 @@ pub(crate) struct Acquire {
     pub(crate) repeated: bool,
 }
 
-impl Acquire {
+impl AcquireCommand {
     /// Whether a refusal puts it into the queue of waiters.
     pub(crate) fn queues(&self) -> bool {
         self.queueing == Queueing::Always

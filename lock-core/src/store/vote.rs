@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Acquire, Release, Released};
+use super::{AcquireCommand, Release, Released};
 use crate::base::clock::ServerTime;
 use crate::base::token::Token;
 use crate::lease::{Refusal, cohort};
@@ -73,7 +73,7 @@ pub(crate) enum Welcome {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Propose {
-    pub(crate) acquire: Acquire,
+    pub(crate) acquire: AcquireCommand,
     /// The register that keeps the number.
     pub(crate) register: u16,
     pub(crate) number: u64,

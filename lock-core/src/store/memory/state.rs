@@ -12,7 +12,7 @@ use crate::lease::Refusal;
 use crate::lease::cohort::{GAP, MOST};
 use crate::lease::deadline::GRANT;
 use crate::store::{
-    Acquire, Event, Events, Extended, Extension, Failure, News, Outcome, Release, Released,
+    AcquireCommand, Event, Events, Extended, Extension, Failure, News, Outcome, Release, Released,
 };
 
 /// For how long a released key is kept for the first waiter. Without it, an owner that takes the key again at
@@ -72,11 +72,11 @@ pub(super) type Wake = Option<(Events, Event)>;
 impl MemoryState {
     pub(super) fn acquire(
         &mut self,
-        acquire: &Acquire,
+        acquire: &AcquireCommand,
         now: Moment,
         unix_micros: u64,
     ) -> (Outcome, Wake) {
-        let Acquire {
+        let AcquireCommand {
             key,
             token,
             replaces,
@@ -239,7 +239,7 @@ impl MemoryState {
     }
 
     /// Puts a refused token into the queue, if it waits.
-    pub(super) fn refuse(&mut self, acquire: &Acquire) {
+    pub(super) fn refuse(&mut self, acquire: &AcquireCommand) {
         if acquire.queues() {
             let waiting = self.queues.entry(Arc::clone(&acquire.key)).or_default();
             if !waiting.contains(&acquire.token) {
@@ -323,7 +323,7 @@ impl MemoryState {
     }
 }
 
-fn refusal(cooling: bool, remaining: Duration, of: &Acquire) -> Refusal {
+fn refusal(cooling: bool, remaining: Duration, of: &AcquireCommand) -> Refusal {
     Refusal {
         cooling,
         remaining: Some(remaining),
@@ -351,7 +351,7 @@ mod tests {
         let ttl = Duration::from_secs(1);
         let start = Moment(1_000_000_000);
         let tokens = TokenSource::new(Address::random());
-        let ask = |key: &str| Acquire {
+        let ask = |key: &str| AcquireCommand {
             key: key.into(),
             token: tokens.fresh(),
             ttl,
@@ -379,7 +379,7 @@ mod tests {
         let tokens = TokenSource::new(Address::random());
         let mut state = MemoryState::default();
         let mut ask = |key: &str, unix_micros| {
-            let acquire = Acquire {
+            let acquire = AcquireCommand {
                 key: key.into(),
                 token: tokens.fresh(),
                 ttl: Duration::from_secs(1),

@@ -11,13 +11,13 @@ use super::vote_ledger::VoteLedger;
 use crate::base::clock::Moment;
 use crate::lease::Refusal;
 use crate::store::vote::Withdrawal;
-use crate::store::{Acquire, Failure, Lane, Outcome};
+use crate::store::{AcquireCommand, Failure, Lane, Outcome};
 
 /// How often one attempt proposes a higher number.
 const NUMBERS: u32 = 4;
 
 impl Quorum {
-    pub(super) async fn acquire(self: &Arc<Self>, acquire: Acquire, lane: Lane) -> Outcome {
+    pub(super) async fn acquire(self: &Arc<Self>, acquire: AcquireCommand, lane: Lane) -> Outcome {
         let clock = &self.timers;
         self.gather().await;
         if self.up().count() < self.quorum() {
@@ -131,7 +131,7 @@ impl Quorum {
 
 /// One attempt to acquire a lock, in as many rounds as it takes.
 pub(super) struct Candidacy {
-    pub(super) acquire: Acquire,
+    pub(super) acquire: AcquireCommand,
     pub(super) lane: Lane,
     pub(super) register: u16,
     pub(super) ledger: Arc<VoteLedger>,
@@ -148,7 +148,7 @@ pub(super) struct Candidacy {
 
 impl Candidacy {
     pub(super) fn undoing(&self) -> Undoing {
-        let Acquire {
+        let AcquireCommand {
             key, token, ttl, ..
         } = &self.acquire;
         Undoing::new(key, *token, *ttl, &self.ledger, self.lane)

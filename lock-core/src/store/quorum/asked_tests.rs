@@ -13,7 +13,9 @@ use crate::base::clock::Clock;
 use crate::base::sync::lock;
 use crate::base::token::{Address, Token, TokenSource};
 use crate::store::vote::{Propose, Vote, VoteOperation, VoteOutcome, Withdrawal};
-use crate::store::{Acquire, Lane, MemoryStore, Operation, Outcome, Queueing, Release, Store};
+use crate::store::{
+    AcquireCommand, Lane, MemoryStore, Operation, Outcome, Queueing, Release, Store,
+};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const TTL: Duration = Duration::from_secs(60);
@@ -56,7 +58,7 @@ impl Between for Slow {
 /// The node's register knows a number far in the future, of a lease that is over.
 async fn has_a_high_number(node: &Arc<MemoryStore>, token: Token) {
     let propose = VoteOperation::Propose(Propose {
-        acquire: Acquire {
+        acquire: AcquireCommand {
             key: "k".into(),
             token,
             ttl: TTL,

@@ -24,7 +24,7 @@ mod give_back;
 mod hinted_handoff;
 mod late_votes;
 mod leases;
-#[cfg(test)]
+#[cfg(all(test, feature = "test-util"))]
 mod missed_tests;
 #[cfg(test)]
 mod model;

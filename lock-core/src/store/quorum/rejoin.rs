@@ -15,7 +15,7 @@ use super::proposal_number;
 use super::undo::Undoing;
 use super::vote_ledger::VoteLedger;
 use crate::store::vote::{Propose, Reserve, Vote, VoteOperation, VoteOutcome};
-use crate::store::{Acquire, Extension, Lane, Operation, Outcome, Queueing};
+use crate::store::{AcquireCommand, Extension, Lane, Operation, Outcome, Queueing};
 
 /// How many leases one renewal proposes. A node that has lost all of them has them back some renewals later.
 pub(super) const AT_ONCE: usize = 32;
@@ -37,7 +37,7 @@ impl Quorum {
             return;
         }
         let propose = Propose {
-            acquire: Acquire {
+            acquire: AcquireCommand {
                 key: Arc::clone(&extension.key),
                 token: extension.token,
                 ttl: extension.ttl,

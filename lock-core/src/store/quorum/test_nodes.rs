@@ -12,7 +12,8 @@ use crate::base::settings::Settings;
 use crate::base::token::Token;
 use crate::engine::Engine;
 use crate::store::{
-    Acquire, BoxFuture, Events, Failure, Lane, MemoryStore, Operation, Outcome, Queueing, Store,
+    AcquireCommand, BoxFuture, Events, Failure, Lane, MemoryStore, Operation, Outcome, Queueing,
+    Store,
 };
 
 /// An embedded node, and the test's treatment of the operations on their way to it.
@@ -56,7 +57,7 @@ pub(super) async fn manager_on(stores: Vec<Arc<dyn Store>>, ttl: Duration) -> Lo
 }
 
 pub(super) async fn take(node: &Arc<MemoryStore>, token: Token) -> bool {
-    let acquire = Operation::Acquire(Acquire {
+    let acquire = Operation::Acquire(AcquireCommand {
         key: "k".into(),
         token,
         ttl: Duration::from_secs(60),

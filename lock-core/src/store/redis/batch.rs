@@ -22,7 +22,7 @@ use super::keyspace::Keyspace;
 use super::send_error::SendError;
 use super::wait::NextWait;
 use crate::base::sync::lock;
-use crate::store::{Acquire, Release};
+use crate::store::{AcquireCommand, Release};
 
 /// Few enough that client and server work at the same time, and no task waits long behind the others.
 const LARGEST: usize = 16;
@@ -33,7 +33,7 @@ const CROWD: usize = 3;
 /// One request of a batch.
 pub(super) enum BatchItem {
     Release(Release),
-    Acquire(Acquire),
+    Acquire(AcquireCommand),
 }
 
 /// Whether the answer says that the request must be sent alone.

@@ -15,7 +15,7 @@ use super::send_error::SendError;
 use super::{grant_in_millis, in_millis};
 use crate::base::sync::lock;
 use crate::base::token::Token;
-use crate::store::{Acquire, Failure};
+use crate::store::{AcquireCommand, Failure};
 
 /// The task that sends a batch.
 pub(super) struct BatchFlush {
@@ -96,7 +96,7 @@ impl BatchFlush {
     fn hand_out(
         &self,
         mut answer_to: impl FnMut(&BatchItem) -> Result<Value, SendError>,
-    ) -> Vec<Acquire> {
+    ) -> Vec<AcquireCommand> {
         let mut wakers = Vec::with_capacity(self.order.len());
         let mut ownerless = Vec::new();
         let mut entries = lock(&self.batch.0);
@@ -125,7 +125,7 @@ impl BatchFlush {
 
     /// Releases the grant of a dropped task. The task has undone its acquire behind this batch, unless the
     /// batch was sent a second time after that, because the server did not know the script.
-    async fn give_back(&self, acquire: &Acquire) {
+    async fn give_back(&self, acquire: &AcquireCommand) {
         let (lock, queue) = (
             self.names.lock(&acquire.key),
             self.names.queue(&acquire.key),

@@ -14,7 +14,7 @@ use super::send_error::Elsewhere;
 use super::send_error::SendError;
 use super::topology::ServerId;
 use crate::base::clock::{Clock, Moment};
-use crate::store::{Acquire, BoxFuture, Failure, Lane, Operation, Outcome};
+use crate::store::{AcquireCommand, BoxFuture, Failure, Lane, Operation, Outcome};
 
 /// A command that is sent to one server at once.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ impl Command {
         }
     }
 
-    fn acquire(&self) -> Option<&Acquire> {
+    fn acquire(&self) -> Option<&AcquireCommand> {
         match self {
             Command::Whole(Operation::Acquire(acquire)) => Some(acquire),
             Command::Whole(_) => None,

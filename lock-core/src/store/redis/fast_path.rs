@@ -13,16 +13,16 @@ use super::{RedisStore, grant_in_millis};
 use crate::base::fence::FencingToken;
 use crate::base::token::Token;
 use crate::store::vote::VoteOperation;
-use crate::store::{Acquire, Operation, Outcome, Release};
+use crate::store::{AcquireCommand, Operation, Outcome, Release};
 
 /// An operation of the usual case, with its commands.
 pub(super) enum FastPath<'a> {
     /// An acquire in a script with other requests.
-    BatchedAcquire(&'a Acquire, BatchRequest),
+    BatchedAcquire(&'a AcquireCommand, BatchRequest),
     /// A release in a script with other requests.
     BatchedRelease(&'a Release, BatchRequest),
     /// An acquire by native commands.
-    NativeAcquire(&'a Acquire, Pipeline),
+    NativeAcquire(&'a AcquireCommand, Pipeline),
     /// A release by its script.
     Release(&'a Release, &'static Lua, Cmd),
     /// A vote by its script.

@@ -31,7 +31,7 @@ use crate::base::clock::{Clock, Moment};
 use crate::base::sync::lock;
 use crate::lease::backoff::LONGEST;
 use crate::lease::deadline::GRANT;
-use crate::store::{Acquire, Lane, Operation, Outcome, Release};
+use crate::store::{AcquireCommand, Lane, Operation, Outcome, Release};
 
 /// The precision of checks, so that very many keys cost little.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -97,7 +97,7 @@ impl HandedOff {
 
     /// Notes a refused acquire that superseded a lease of its own process, because the key went to a waiter. A
     /// caller that waits asks again by itself.
-    pub(super) fn note_refused(&self, acquire: &Acquire) {
+    pub(super) fn note_refused(&self, acquire: &AcquireCommand) {
         if acquire.replaces.is_some() && !acquire.queues() {
             self.note(&Release {
                 key: Arc::clone(&acquire.key),

@@ -19,7 +19,7 @@ use super::reply::{owner, refusal_at_first, time_above};
 use super::send_error::{SendError, classify, failure};
 use super::{RedisStore, in_millis};
 use crate::base::token::Token;
-use crate::store::{Acquire, Failure, Outcome};
+use crate::store::{AcquireCommand, Failure, Outcome};
 
 impl RedisStore {
     /// Returns `SET` of the lock, which answers the value of the key, `GET` of the mark, and `TIME`.
@@ -28,7 +28,7 @@ impl RedisStore {
     /// every acquire as much as `TIME` does. A cooldown's end is in its value.
     ///
     /// Redis 6.2 knows no `SET … NX GET`: there a `GET` of the lock follows the `SET`.
-    pub(super) fn native_commands(&self, acquire: &Acquire) -> Pipeline {
+    pub(super) fn native_commands(&self, acquire: &AcquireCommand) -> Pipeline {
         let key = &acquire.key;
         let mark = self.names.mark_for(key);
         // The mark's name is longer than the namespace.
@@ -62,7 +62,7 @@ impl RedisStore {
     /// Sends the commands, and again if the server turns out to be an older one.
     pub(super) async fn send_native(
         &self,
-        acquire: &Acquire,
+        acquire: &AcquireCommand,
         commands: &Pipeline,
         on: &Connection,
     ) -> Result<NativeAnswers, SendError> {
@@ -73,7 +73,7 @@ impl RedisStore {
     async fn understood(
         &self,
         mut answers: Vec<Value>,
-        acquire: &Acquire,
+        acquire: &AcquireCommand,
         on: &Connection,
     ) -> Result<NativeAnswers, SendError> {
         if let [Value::ServerError(error), _, _] = answers.as_slice()
@@ -90,7 +90,7 @@ impl RedisStore {
 
     pub(super) async fn attempt(
         &self,
-        acquire: &Acquire,
+        acquire: &AcquireCommand,
         commands: &Pipeline,
         on: &Connection,
     ) -> Result<Outcome, SendError> {
@@ -107,7 +107,7 @@ impl RedisStore {
     async fn attempt_answered(
         &self,
         answers: Vec<Value>,
-        acquire: &Acquire,
+        acquire: &AcquireCommand,
         on: &Connection,
     ) -> Result<Outcome, SendError> {
         let NativeAnswers { set, mark, time } = &self.understood(answers, acquire, on).await?;
@@ -128,7 +128,7 @@ impl RedisStore {
     /// be undone.
     async fn set_without_fence(
         &self,
-        acquire: &Acquire,
+        acquire: &AcquireCommand,
         mark: &Value,
         time: &Value,
         on: &Connection,
@@ -148,7 +148,7 @@ impl RedisStore {
     /// Completes an acquire that was refused, but not by another owner that can be named.
     async fn refused_without_owner(
         &self,
-        acquire: &Acquire,
+        acquire: &AcquireCommand,
         value: &Value,
         on: &Connection,
     ) -> Result<Outcome, SendError> {

@@ -25,7 +25,7 @@ use super::keyspace::Keyspace;
 use super::send_error::SendError;
 use super::topology::{ServerId, Topology};
 use crate::base::fence::FencingToken;
-use crate::store::{Acquire, Extended, Failure, Operation, Outcome, Release, Released};
+use crate::store::{AcquireCommand, Extended, Failure, Operation, Outcome, Release, Released};
 
 /// The channel of a runtime's lane for operations that replicas acknowledge.
 pub(super) const ACKNOWLEDGED: u8 = 1;
@@ -122,7 +122,7 @@ impl RedisStore {
     pub(super) async fn once_acknowledged(
         &self,
         replicas: &Replicas,
-        acquire: Option<&Acquire>,
+        acquire: Option<&AcquireCommand>,
         outcome: Outcome,
         on: &Connection,
     ) -> Result<Outcome, SendError> {
@@ -148,7 +148,7 @@ impl RedisStore {
     async fn granted(
         &self,
         replicas: &Replicas,
-        acquire: &Acquire,
+        acquire: &AcquireCommand,
         fence: FencingToken,
         on: &Connection,
     ) -> Result<Outcome, SendError> {

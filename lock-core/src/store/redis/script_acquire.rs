@@ -7,12 +7,12 @@ use super::reply::acquired;
 use super::send_error::SendError;
 use super::{RedisStore, grant_in_millis, in_millis};
 use crate::base::token::Token;
-use crate::store::{Acquire, Outcome};
+use crate::store::{AcquireCommand, Outcome};
 
 impl RedisStore {
     pub(super) async fn acquire_by_script(
         &self,
-        acquire: &Acquire,
+        acquire: &AcquireCommand,
         on: &Connection,
     ) -> Result<Outcome, SendError> {
         let mark = self.names.mark_for(&acquire.key);

@@ -9,7 +9,9 @@ use super::worlds::PLAIN;
 use crate::base::clock::Clock;
 use crate::base::token::{Address, TokenSource};
 use crate::store::vote::{Propose, Reserve, Vote, VoteOperation, VoteOutcome, Withdrawal};
-use crate::store::{Acquire, Lane, MemoryStore, Operation, Outcome, Queueing, Release, Store};
+use crate::store::{
+    AcquireCommand, Lane, MemoryStore, Operation, Outcome, Queueing, Release, Store,
+};
 
 const TTL: Duration = Duration::from_secs(60);
 /// The number of operations in one sequence.
@@ -61,7 +63,7 @@ async fn of_the_store(
     let key: Arc<str> = "k".into();
     let operation = match asked {
         ModelQuestion::Propose(number) => VoteOperation::Propose(Propose {
-            acquire: Acquire {
+            acquire: AcquireCommand {
                 key,
                 token,
                 ttl: TTL,

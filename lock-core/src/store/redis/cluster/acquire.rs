@@ -8,13 +8,13 @@ use crate::store::redis::native_acquire::{SetResult, ambiguous, another_owner, e
 use crate::store::redis::reply::{owner, refusal_at_first, time_above};
 use crate::store::redis::send_error::{SendError, classify};
 use crate::store::redis::{RedisStore, millis, scripts};
-use crate::store::{Acquire, Failure, Outcome};
+use crate::store::{AcquireCommand, Failure, Outcome};
 
 impl RedisStore {
     /// Acquires with commands about one key each. No waiter is queued.
     pub(in crate::store::redis) async fn acquire_one_key(
         &self,
-        acquire: &Acquire,
+        acquire: &AcquireCommand,
         on: &Connection,
     ) -> Result<Outcome, SendError> {
         let lock = self.names.lock(&acquire.key);

@@ -15,13 +15,13 @@ use crate::store::redis::dispatch::{Command, Dispatch};
 use crate::store::redis::reply;
 use crate::store::redis::send_error::SendError;
 use crate::store::redis::{RedisStore, grant, millis, scripts};
-use crate::store::{Acquire, Failure, Operation, Outcome, Release, Released};
+use crate::store::{AcquireCommand, Failure, Operation, Outcome, Release, Released};
 
 /// One step of an operation.
 #[derive(Clone, Debug)]
 pub(in crate::store::redis) enum Part {
     /// An acquire that does not queue.
-    Acquire(Acquire),
+    Acquire(AcquireCommand),
     /// Raises the high-water mark to the fencing token of a lease.
     Raise(Release),
     /// Deletes the lock, or begins its cooldown.
@@ -40,7 +40,7 @@ impl Part {
 }
 
 impl Part {
-    pub(in crate::store::redis) fn acquire(&self) -> Option<&Acquire> {
+    pub(in crate::store::redis) fn acquire(&self) -> Option<&AcquireCommand> {
         match self {
             Part::Acquire(acquire) => Some(acquire),
             _ => None,
@@ -99,7 +99,7 @@ impl RedisStore {
 
     async fn acquire_in_parts(
         &self,
-        acquire: Acquire,
+        acquire: AcquireCommand,
         dispatch: &mut Dispatch,
     ) -> Result<Outcome, SendError> {
         if let Some(replaced) = acquire.replaces {
