@@ -149,6 +149,7 @@ async fn a_client_that_left_in_the_middle_of_the_body_with_its_key_gets_no_order
         let locks = LockManager::connect(&redis.url()).await.expect("a manager");
         let key = "pay:<header.x-user-id>:<json./sku>";
         let layer = LockLayer::body_template(locks.clone(), key, 1024).expect("a template");
+        let layer = layer.acquire_timeout(wait::PATIENCE);
         let entered = gate.clone();
         let create = move || async move { entered.pass(None).await };
         let app = Router::new().route("/pay", post(create)).route_layer(layer);

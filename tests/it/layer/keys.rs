@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::post;
 use lock_core::LockManager;
-use lock_tests::{RedisServer, http, http2, needs};
+use lock_tests::{RedisServer, http, http2, needs, wait};
 use lock_tower::{LockLayer, MissingKey};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -51,6 +51,7 @@ async fn by_tenant(redis: &RedisServer, gate: &Gate) -> Server {
     let locks = LockManager::connect(&redis.url()).await.expect("a manager");
     let key = "submit:<header.x-tenant>:<header.x-user-id>";
     let layer = LockLayer::template(locks.clone(), key).expect("a template");
+    let layer = layer.acquire_timeout(wait::PATIENCE);
     Server::start(locks, layer, gate).await
 }
 
@@ -134,6 +135,7 @@ async fn by_body_within(
     let key = "pay:<header.x-user-id>:<json>";
     let layer = LockLayer::body_template(locks.clone(), key, limit)
         .expect("a template")
+        .acquire_timeout(wait::PATIENCE)
         .body_timeout(patience);
     let gate = gate.clone();
     let pay = move |body: String| async move {

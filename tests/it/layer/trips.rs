@@ -113,8 +113,9 @@ async fn a_cooldown_costs_no_trip_of_its_own() {
     needs!(redis);
     let redis = RedisServer::start();
     let gate = Gate::open();
-    let locks = LockManager::connect(&redis.url()).await.expect("a manager");
-    let layer = layer(&locks).cooldown(Duration::from_secs(60));
+    let locks = crate::steps::manager(&redis.url()).await;
+    let layer = layer(&locks).release_timeout(wait::PATIENCE);
+    let layer = layer.cooldown(Duration::from_secs(60));
     let server = Server::start(locks, layer, &gate).await;
     for user in ["warm", "warmer"] {
         assert_eq!(click(&server, user).await.status, 201);

@@ -3,6 +3,7 @@
 //! A row has a source, two clicks that are equal by it, and the key in Redis.
 
 use lock_core::lock_key;
+use lock_tests::wait;
 use lock_tower::key::{self, HeadOnly, KeyError, KeyExtractor, KeyPart, KeyRequest, ReadsNoBody};
 use lock_tower::{KeyTemplate, LockLayer};
 
@@ -288,8 +289,8 @@ where
 
 fn templated(template: KeyTemplate) -> Around {
     Box::new(move |locks, app| {
-        let layer = LockLayer::template(locks, template.clone());
-        app.route_layer(layer.expect("a template"))
+        let layer = LockLayer::template(locks, template.clone()).expect("a template");
+        app.route_layer(layer.acquire_timeout(wait::PATIENCE))
     })
 }
 
@@ -308,12 +309,13 @@ fn whole(
     Row {
         what: key,
         here: Box::new(move |locks, app| {
-            let layer = LockLayer::body_template(locks, template.clone(), LIMIT);
-            app.route_layer(layer.expect("a template"))
+            let layer =
+                LockLayer::body_template(locks, template.clone(), LIMIT).expect("a template");
+            app.route_layer(layer.acquire_timeout(wait::PATIENCE))
         }),
         there: Box::new(move |locks, app| {
             let layer = LockLayer::body_extractor(locks, extractor.clone(), LIMIT);
-            app.route_layer(layer)
+            app.route_layer(layer.acquire_timeout(wait::PATIENCE))
         }),
         first,
         same,
