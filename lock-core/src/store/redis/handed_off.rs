@@ -29,6 +29,7 @@ use tokio::time::{sleep, timeout};
 use super::RedisStore;
 use crate::base::clock::{Clock, Moment};
 use crate::base::sync::lock;
+use crate::base::token::{Address, Token, TokenSource};
 use crate::lease::backoff::LONGEST;
 use crate::lease::deadline::GRANT;
 use crate::store::{AcquireCommand, Lane, Operation, Outcome, Release};
@@ -38,9 +39,11 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The pause after a check that the server refused. It is shorter than a waiter may sleep beside a free key.
 const AGAIN: Duration = Duration::from_secs(1);
 
-#[derive(Default)]
 pub(super) struct HandedOff {
     clock: Clock,
+    /// The token of the checks. No waiter has it, because a check takes its token out of the queue, and the
+    /// lease that was given back may ask again: an acquire that too few replicas have acknowledged does.
+    token: Token,
     keys: Mutex<HashMap<Arc<str>, Watched>>,
     /// Whether there are any keys, to be read without the lock.
     any: AtomicBool,
@@ -53,6 +56,19 @@ struct Watched {
     /// The time by which every waiter has asked by itself.
     until: Moment,
     release: Release,
+}
+
+impl Default for HandedOff {
+    fn default() -> Self {
+        let (clock, address) = (Clock::default(), Address::random());
+        Self {
+            token: TokenSource::new(address).fresh_at(address, clock.now()),
+            clock,
+            keys: Mutex::default(),
+            any: AtomicBool::default(),
+            some: Notify::default(),
+        }
+    }
 }
 
 impl HandedOff {
@@ -76,7 +92,10 @@ impl HandedOff {
             return;
         }
         let is_first = keys.is_empty();
-        let release = release.clone();
+        let release = Release {
+            token: self.token,
+            ..release.clone()
+        };
         let watched = Watched {
             over,
             until,
