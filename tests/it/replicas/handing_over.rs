@@ -82,3 +82,32 @@ async fn a_lock_that_goes_from_task_to_task_waits_for_no_replica_again() {
     );
     guard.release().await.expect("held");
 }
+
+/// A process that has handed a key over checks it two seconds later. The process may have queued for the key
+/// again with the same lease, because too few replicas had acknowledged its first acquire.
+#[tokio::test]
+async fn a_waiter_that_handed_the_key_over_itself_stays_in_the_queue() {
+    needs!(redis);
+    let set = replica_set(1);
+    let master = set.master();
+    let (other, locks) = (manager(master, 0).await, hasty(master, 1).await);
+    let guard = other.lock("k").ttl(long()).acquire().await.expect("free");
+    let waiter = waits_for_k(master, &locks).await;
+    set.servers()[1].stop();
+    let second = tokio::spawn(other.lock("k").ttl(long()).wait(Wait::Forever).acquire());
+    // The waiter gets the key, gives it back for want of a replica, and queues again.
+    guard.release().await.expect("held");
+    let guard = timeout(wait::PATIENCE, second).await.expect("its turn");
+    let guard = guard.expect("no panic").expect("handed over");
+    wait::eventually("the waiter is queued again", async || {
+        master.cli(&["ZCARD", "lockkit:!q:{k}"]) == "1"
+    })
+    .await;
+    set.servers()[1].cont();
+    tokio::time::sleep(std::time::Duration::from_millis(2_500)).await;
+    assert_eq!(master.cli(&["ZCARD", "lockkit:!q:{k}"]), "1");
+    guard.release().await.expect("held");
+    let guard = timeout(wait::PATIENCE, waiter).await.expect("its turn");
+    let guard = guard.expect("no panic").expect("handed over");
+    guard.release().await.expect("held");
+}
