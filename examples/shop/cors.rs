@@ -47,7 +47,7 @@ pub(crate) async fn allow_peer(State(shop): State<Shop>, request: Request, next:
 
 /// Returns the request's origin if it is the page of the other process.
 ///
-/// That page has the same host name and the other port.
+/// The page of the other process has the same host name and another port.
 fn peer_origin(headers: &HeaderMap, peer: u16) -> Option<HeaderValue> {
     let origin = headers.get(header::ORIGIN)?;
     let host = headers.get(header::HOST)?.to_str().ok()?;

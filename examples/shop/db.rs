@@ -15,8 +15,8 @@ use self::rows::{order, product, shelf};
 
 /// Writes back a stock that was read before.
 ///
-/// The fence is the only protection against a writer that was paused. Its token is lower than the one
-/// that a newer owner has stored, so no row matches.
+/// The fence is the only protection against a writer that was paused. The paused writer has a lower
+/// token than the newer owner has stored, so the statement changes no row.
 const WRITE_BACK: &str =
     "UPDATE products SET stock = ?1, fence = ?2 WHERE lane = ?3 AND sku = ?4 AND fence <= ?2";
 

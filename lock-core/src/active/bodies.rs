@@ -68,7 +68,7 @@ pub(super) struct Bodies {
     open: usize,
     /// The number of bodies that want the lease renewed, and one more if its owner does.
     renewing: usize,
-    /// Whether the owner has ended. No further body enters then.
+    /// `true` once the owner has ended. The lease then admits no further body.
     abandoned: bool,
 }
 
@@ -112,7 +112,7 @@ impl Bodies {
         self.open > 0
     }
 
-    /// Whether the last body of a lease without its owner has left.
+    /// Returns `true` if the owner has ended and the last body has left.
     pub(crate) fn is_deserted(&self) -> bool {
         self.abandoned && self.open == 0
     }

@@ -13,6 +13,7 @@ mod input;
 mod loss;
 mod passing;
 mod reentry;
+mod reentry_ends;
 mod running;
 mod several;
 mod storm;
@@ -192,6 +193,8 @@ on_every_store! {
         another_manager_does_not_enter,
         a_call_that_must_not_enter_is_refused_instead_of_waiting_for_itself,
         acquiring_never_enters_and_does_not_wait_for_itself,
+    }
+    reentry_ends {
         the_loss_of_the_outer_lock_ends_the_inner_body_too,
         a_nested_limit_ends_the_nested_body_only,
         a_nested_cooldown_is_applied_when_the_outer_lock_is_released,
