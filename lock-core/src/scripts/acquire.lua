@@ -5,7 +5,7 @@
 -- ARGV   1 token   2 ttl in ms   3 grant in ms   4 "1": enter the queue if refused   5 the token of a lease to
 --        supersede, because its release is under way, or ""   6 prefix of the managers' channels
 --        7 fencing token of that lease, or ""
--- Reply  {1, fence}                       granted; fence is the fencing token, as a decimal string
+-- Reply  {1, fence}                       granted; fence is the fencing token, as a number or a decimal string
 --        {0, value, pttl, time, queued}   refused: the value of the key, for how many ms (-1: for ever), the server's
 --                                         time in microseconds, as a decimal string, and 1 if the token is in the
 --                                         queue now, 0 if not

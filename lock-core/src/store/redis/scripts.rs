@@ -1,7 +1,7 @@
 //! The Lua scripts: each by its hash, and whole where the server does not know it yet.
 //!
-//! A release is a script that begins with a short part, for a key without waiters, or with a waiter that asked
-//! a moment ago. It spares the server the making of the functions of the rest.
+//! The scripts of an acquire and of a release begin with a short part for a key without waiters. It spares the
+//! server the making of the functions of the rest.
 
 use std::io::Write;
 use std::sync::LazyLock;
@@ -22,6 +22,7 @@ macro_rules! script {
 script!(PROBE, "probe.lua");
 script!(
     ACQUIRE,
+    "acquire_first.lua",
     "one_server.lua",
     "common.lua",
     "stand_in_line.lua",
@@ -58,6 +59,7 @@ script!(SET_ASIDE, "set_aside.lua");
 
 script!(
     ACQUIRE_ON_A_NODE,
+    "acquire_first.lua",
     "cluster.lua",
     "common.lua",
     "stand_in_line.lua",
