@@ -80,7 +80,8 @@ impl ManagerBuilder {
 
     #[cfg(feature = "redis")]
     pub(crate) fn from_client(client: redis::Client) -> Self {
-        Self::on(Servers::single(&client).map(StoreUrl::redis_on))
+        let servers = Servers::Single(client.get_connection_info().clone());
+        Self::on(Ok(StoreUrl::redis_on(servers)))
     }
 
     fn on(store_url: Result<StoreUrl, Error>) -> Self {

@@ -1,6 +1,5 @@
 //! Events that a store reports to its manager without being asked.
 
-use std::fmt::{self, Debug};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,11 +52,5 @@ impl Events {
     /// Reports an event. The caller must hold no lock, because the listener takes locks and wakes tasks.
     pub(crate) fn notify(&self, event: Event) {
         (self.listener)(event);
-    }
-}
-
-impl Debug for Events {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Events")
     }
 }

@@ -78,7 +78,7 @@ impl StoreUrl {
                  redis://user:password@host, or unix:///path?user=…&pass=…",
             ));
         }
-        Servers::single(&client)
+        Ok(Servers::Single(client.get_connection_info().clone()))
     }
 
     /// Adds TLS certificates to the servers of the store.

@@ -1,8 +1,7 @@
 //! Reading a server's settings, from which [`Facts`] are made.
 //!
-//! A finding is a warning and never an error, because each setting that it dislikes is right for some user. A
-//! setting that cannot be read is not judged. The audit asks on the keeper's connection once it is connected,
-//! and every other server on a connection of its own. `connect` waits for it a quarter of a second at most.
+//! The audit asks on the keeper's connection once it is connected, and every other server on a connection of its
+//! own. `connect` waits for it a quarter of a second at most.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use tokio::time::timeout;
 
 use super::connection::Connection;
 use super::keyspace::Keyspace;
-use super::reply::{number, text};
+use super::reply::{fields, micros, text};
 use super::send_error::SendError;
 use super::topology::{ServerId, Topology};
 use crate::audit::{Facts, Finding, Persistence, Reading, Role, disagreements};
@@ -133,7 +132,8 @@ impl Auditor {
             let wait = cmd("WAIT").arg(0).arg(1).take();
             matches!(on.send(&wait).await, Err(SendError::Failed(failure)) if failure.is_final())
         };
-        let info = fields([&memory, &persistence, &replication]);
+        let sections = [&memory, &persistence, &replication];
+        let info = sections.into_iter().flat_map(fields).collect();
         let facts = Facts {
             role: role(&info),
             may_be_replica: !self.topology.is_one_server(),
@@ -145,7 +145,7 @@ impl Auditor {
                 .map(|&policy| policy.to_owned()),
             persistence: persistence_of(&info, setting(&fsync), setting(&save)),
             min_replicas: setting(&min_replicas).and_then(|count| count.parse().ok()),
-            clock: server_time(&time).map(|server| Reading {
+            clock: micros(&time).map(|server| Reading {
                 before,
                 server,
                 after,
@@ -161,18 +161,6 @@ impl Auditor {
 
 fn is_forbidden(answer: &Value) -> bool {
     matches!(answer, Value::ServerError(error) if error.code() == "NOPERM")
-}
-
-/// The fields of all sections.
-fn fields(sections: [&Value; 3]) -> HashMap<&str, &str> {
-    let texts = sections.into_iter().filter_map(|section| match section {
-        Value::VerbatimString { text, .. } => Some(text.as_str()),
-        other => text(other),
-    });
-    texts
-        .flat_map(str::lines)
-        .filter_map(|line| line.split_once(':'))
-        .collect()
 }
 
 /// The value of one setting in the answer to `CONFIG GET`.
@@ -236,19 +224,6 @@ fn persistence_of(
     })
 }
 
-/// The server's time in microseconds since 1970.
-fn server_time(answer: &Value) -> Option<u64> {
-    let Value::Array(parts) = answer else {
-        return None;
-    };
-    let [seconds, micros] = parts.as_slice() else {
-        return None;
-    };
-    number(seconds)?
-        .checked_mul(1_000_000)?
-        .checked_add(number(micros)?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -265,7 +240,7 @@ mod tests {
              slave1:ip=127.0.0.1,port=7002,state=wait_bgsave,offset=0,lag=0\r\n\
              slave2:ip=127.0.0.1,port=7003,state=online,offset=84,lag=1\r\n",
         );
-        let info = fields([&info, &Value::Nil, &Value::Nil]);
+        let info = fields(&info).collect();
         assert_eq!(replicas(&info), Some(2));
         let there: Vec<_> = followers(&info).into_iter().map(|(_, port)| port).collect();
         assert_eq!(there, [7001, 7002, 7003]);

@@ -13,6 +13,7 @@ use redis::{
 use super::batch::Batch;
 use super::health::{Health, PendingRequest};
 use super::push::PushReceiver;
+use super::reply::text;
 use super::send_error::{SendError, classify, failure, not_connected};
 use crate::base::token::Token;
 use crate::store::Failure;
@@ -48,7 +49,6 @@ pub(super) fn prepared(info: ConnectionInfo) -> Result<Client, RedisError> {
 #[derive(Clone)]
 pub(super) struct Connection {
     shared: Arc<SharedConnection>,
-    /// Whether one script may be about the keys of several locks.
     batches: bool,
     /// Whether each command says that the node which is giving up its slot redirected it here, and the mark of
     /// that node.
@@ -63,12 +63,14 @@ struct SharedConnection {
 }
 
 impl Connection {
-    /// Connects. `receiver`: takes the server's pushes, once the connection [listens](Self::listen).
+    /// Connects. `receiver`: takes the server's pushes, once the connection [listens](Self::listen). `batches`: one
+    /// script may be about the keys of several locks, which it may not in a cluster.
     ///
     /// It sets no timer, so that it works in a runtime without any. The caller bounds it.
     pub(super) async fn open(
         client: &Client,
         receiver: Option<&Arc<PushReceiver>>,
+        batches: bool,
     ) -> Result<Self, Failure> {
         let health = Arc::new(Health::default());
         let config = AsyncConnectionConfig::new()
@@ -92,7 +94,7 @@ impl Connection {
         });
         Ok(Self {
             shared,
-            batches: true,
+            batches,
             asking: None,
         })
     }
@@ -131,14 +133,6 @@ impl Connection {
         Some(receiver.is_open())
     }
 
-    /// The same connection for a cluster, where keys of different slots are never in one script.
-    pub(super) fn one_by_one(self) -> Self {
-        Self {
-            batches: false,
-            ..self
-        }
-    }
-
     /// The same connection for a command that another node redirected here while it gives up the slot. `mark`:
     /// the high-water mark there.
     pub(super) fn asking(self, mark: u64) -> Self {
@@ -150,10 +144,7 @@ impl Connection {
 
     /// The least value of the mark, whatever this node reports.
     pub(super) fn least_mark(&self) -> u64 {
-        if let Some(mark) = self.asking {
-            return mark;
-        }
-        0
+        self.asking.unwrap_or(0)
     }
 
     /// Marks a connection to a server that is no longer the one to ask.
@@ -243,10 +234,8 @@ impl Connection {
 /// Whether the answer to `ROLE` is that of a master.
 pub(super) fn is_master(role: Option<&Value>) -> Result<(), Failure> {
     let role = match role {
-        Some(Value::Array(role)) => role.first().and_then(super::reply::text),
-        Some(Value::ServerError(error)) => {
-            return Err(super::send_error::failure(error.clone().into()));
-        }
+        Some(Value::Array(role)) => role.first().and_then(text),
+        Some(Value::ServerError(error)) => return Err(failure(error.clone().into())),
         _ => None,
     };
     match role {

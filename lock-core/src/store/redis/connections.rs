@@ -6,7 +6,6 @@
 //! replaced in the same call.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -130,11 +129,5 @@ impl Connections {
             },
         );
         outcome
-    }
-}
-
-impl fmt::Debug for Connections {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Connections")
     }
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use super::RedisStore;
 use super::connection::Connection;
 use super::replicas::ACKNOWLEDGED;
-use super::send_error::Elsewhere;
-use super::send_error::SendError;
+use super::send_error::{Elsewhere, SendError};
+use super::slots::HashSlot;
 use super::topology::ServerId;
 use crate::base::clock::{Clock, Moment};
 use crate::store::{AcquireCommand, BoxFuture, Failure, Lane, Operation, Outcome};
@@ -114,19 +114,16 @@ impl RedisStore {
                 return dispatch.failed(trouble);
             }
         }
-        match self.send_until_answered(command, &mut dispatch).await {
-            Ok(outcome) => outcome,
-            Err(trouble) => dispatch.failed(trouble),
-        }
+        let sent = self.send_until_answered(command, &mut dispatch).await;
+        sent.unwrap_or_else(|trouble| dispatch.failed(trouble))
     }
 
     /// Repeats the command until a server has answered, or nothing more can be done.
     pub(super) async fn send_until_answered(
         &self,
-        command: Command,
+        mut command: Command,
         dispatch: &mut Dispatch,
     ) -> Result<Outcome, SendError> {
-        let mut command = command;
         let lock = if self.topology.is_cluster() {
             self.names.lock(command.key())
         } else {
@@ -134,10 +131,15 @@ impl RedisStore {
             String::new()
         };
         loop {
-            let Some((node, connection)) = (match self.there_again(&lock, dispatch) {
+            let there = match dispatch.asking {
+                None => self.there(&lock, dispatch.lane),
+                Some(_) => None,
+            };
+            let there = match there {
                 Some(there) => Some(there),
                 None => Box::pin(self.find_connection(&lock, dispatch)).await?,
-            }) else {
+            };
+            let Some((node, connection)) = there else {
                 continue;
             };
             match self
@@ -164,8 +166,8 @@ impl RedisStore {
             Command::Whole(operation) => self.send(operation, on).await?,
             Command::Part(part) => Box::pin(self.send_part(part, on)).await?,
         };
-        match (&self.replicas, lane) {
-            (Some(replicas), lane) if lane.channel() == ACKNOWLEDGED => {
+        match &self.replicas {
+            Some(replicas) if lane.channel() == ACKNOWLEDGED => {
                 Box::pin(self.once_acknowledged(replicas, command.acquire(), outcome, on)).await
             }
             _ => Ok(outcome),
@@ -178,13 +180,6 @@ impl RedisStore {
         Some((node, self.open_connection(lane, node)?))
     }
 
-    fn there_again(&self, lock: &str, dispatch: &Dispatch) -> Option<(ServerId, Connection)> {
-        if dispatch.asking.is_some() {
-            return None;
-        }
-        self.there(lock, dispatch.lane)
-    }
-
     /// Finds the server and connects to it. `None`: another server has the key by now, so try again.
     pub(super) async fn find_connection(
         &self,
@@ -192,7 +187,7 @@ impl RedisStore {
         dispatch: &mut Dispatch,
     ) -> Result<Option<(ServerId, Connection)>, SendError> {
         if let Some((node, mark)) = dispatch.asking.take() {
-            return match self.connection_at_hand(dispatch.lane, node).await {
+            return match self.connection(dispatch.lane, node).await {
                 Ok(connection) => Ok(Some((node, connection.asking(mark)))),
                 Err(failure) => self.without_connection(failure, dispatch).await,
             };
@@ -219,13 +214,6 @@ impl RedisStore {
         }
     }
 
-    async fn connection_at_hand(&self, lane: Lane, node: ServerId) -> Result<Connection, Failure> {
-        match self.open_connection(lane, node) {
-            Some(connection) => Ok(connection),
-            None => self.connection(lane, node).await,
-        }
-    }
-
     async fn without_connection<T>(
         &self,
         failure: Failure,
@@ -243,7 +231,6 @@ impl RedisStore {
         on: &Connection,
         dispatch: &mut Dispatch,
     ) -> Result<(), SendError> {
-        let _ = node;
         match trouble {
             SendError::Broken(error) => {
                 // The first time it is most likely only the connection.
@@ -282,9 +269,7 @@ impl RedisStore {
         self.topology.look_again().await;
         Ok(())
     }
-}
 
-impl RedisStore {
     /// Follows a redirection to another node, which has the key for good or until its slot has moved.
     async fn follow(
         &self,
@@ -297,7 +282,7 @@ impl RedisStore {
         };
         let named = || {
             let (address, slot) = elsewhere.error.redirect_node()?;
-            let slot = super::slots::HashSlot::numbered(slot.into())?;
+            let slot = HashSlot::numbered(slot.into())?;
             Some((slot, cluster.named(address, node)?))
         };
         let Some((slot, to)) = named() else {
@@ -309,16 +294,15 @@ impl RedisStore {
             cluster.moved(slot, to);
         }
         dispatch.redirected += 1;
-        // ServerList that redirect to each other need time to agree.
+        // Nodes that redirect to each other need time to agree.
         if dispatch.redirected > 4 {
-            return self.rest(SendError::Failed(at_odds()), dispatch).await;
+            let at_odds = Failure::refused(
+                "the nodes of the cluster do not agree which of them has the key's slot",
+            );
+            return self.rest(SendError::Failed(at_odds), dispatch).await;
         }
         Ok(())
     }
-}
-
-fn at_odds() -> Failure {
-    Failure::refused("the nodes of the cluster do not agree which of them has the key's slot")
 }
 
 impl Dispatch {

@@ -3,7 +3,6 @@
 //! A renewal must not wait for an application's runtime that is blocked, starved or gone, so it has a
 //! connection on the keeper's thread.
 
-use std::fmt;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,7 +15,7 @@ use super::audit::Auditor;
 use super::connection::Connection;
 use super::keyspace::Keyspace;
 use super::push::PushReceiver;
-use super::reply::text;
+use super::reply::field;
 use super::send_error::{SendError, failure};
 use super::topology::{ServerId, Topology};
 use crate::audit::Finding;
@@ -61,15 +60,14 @@ impl KeeperConnection {
     }
 
     /// Returns the connection, or why there is none at the moment.
-    pub(super) async fn connection(&self) -> Result<Connection, Failure> {
-        let ready = self.connection_if(|_| true).await?;
-        Ok(ready.0)
+    pub(super) async fn connection(&self) -> Result<(Connection, ServerId), Failure> {
+        self.connection_if(|_| true).await
     }
 
     /// As [`KeeperConnection::connection`], to that server only. A connection to another server is left for it.
     pub(super) async fn connection_to(&self, node: ServerId) -> Result<Connection, Failure> {
-        let ready = self.connection_if(|home| home == node).await?;
-        Ok(ready.0)
+        let (connection, _) = self.connection_if(|home| home == node).await?;
+        Ok(connection)
     }
 
     /// Returns the connection to that server, if it is open.
@@ -106,11 +104,9 @@ impl KeeperConnection {
 
     /// Lists problems of the server's settings.
     pub(super) async fn findings(&self) -> Result<Vec<Finding>, Failure> {
-        let (connection, home) = self.connection_if(|_| true).await?;
-        let findings = self
-            .auditor
-            .findings(home, &connection, self.is_listening());
-        findings.await
+        let (connection, home) = self.connection().await?;
+        let listening = self.is_listening();
+        self.auditor.findings(home, &connection, listening).await
     }
 
     /// Waits until the audit has been logged, which is soon after connecting.
@@ -217,7 +213,8 @@ impl KeeperConnection {
         };
         let info = ask_info(&connection).await?;
         check_version(info.as_ref())?;
-        *lock(&self.run_id) = info.as_ref().and_then(|info| field(info, "run_id"));
+        let run_id = info.as_ref().and_then(|info| field(info, "run_id"));
+        *lock(&self.run_id) = run_id.map(str::to_owned);
         Ok((connection, home))
     }
 }
@@ -243,26 +240,10 @@ fn check_version(info: Option<&Value>) -> Result<(), Failure> {
     }
 }
 
-fn field(info: &Value, name: &str) -> Option<String> {
-    let text = match info {
-        Value::VerbatimString { text, .. } => text,
-        other => text(other)?,
-    };
-    let mut fields = text.lines().filter_map(|line| line.split_once(':'));
-    let (_, value) = fields.find(|(field, _)| *field == name)?;
-    Some(value.trim_end().to_owned())
-}
-
 fn version(info: &Value) -> Option<(u32, u32)> {
     let version = field(info, "redis_version")?;
     let mut numbers = version.split('.').map_while(|number| number.parse().ok());
     Some((numbers.next()?, numbers.next()?))
-}
-
-impl fmt::Debug for KeeperConnection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("KeeperConnection")
-    }
 }
 
 #[cfg(test)]

@@ -97,12 +97,11 @@ impl RedisStore {
         settings: &Settings,
         replica_acks: Option<ReplicaAcks>,
     ) -> Result<Arc<Self>, Error> {
-        let Servers(topology) = servers;
-        let topology = Arc::new(topology);
-        let (names, scripts) = (Keyspace::checked(namespace)?, &scripts::ON_ONE_SERVER);
-        let (names, scripts) = match topology.cluster() {
-            Some(_) => (names.in_slots()?, &scripts::ON_A_NODE),
-            None => (names, scripts),
+        let topology = Arc::new(Topology::of(servers)?);
+        let names = Keyspace::checked(namespace)?;
+        let (names, scripts) = match topology.is_cluster() {
+            true => (names.in_slots()?, &scripts::ON_A_NODE),
+            false => (names, &scripts::ON_ONE_SERVER),
         };
         let names = Arc::new(names);
         let wanted = replica_acks.map_or(0, |acks| acks.wanted);
@@ -122,35 +121,36 @@ impl RedisStore {
         }))
     }
 
-    /// Returns the open connection of a lane. The keeper undoes on another runtime's connection too.
-    fn open_connection(&self, lane: Lane, node: ServerId) -> Option<Connection> {
-        match (lane.channel(), lane.runtime()) {
-            (ACKNOWLEDGED, runtime) => self.replicas.as_ref()?.open_connection(runtime, node),
-            (_, Some(runtime)) => self.connections.of(runtime, node),
-            (_, None) if self.topology.is_cluster() => {
-                self.connections.of(self.keeper_runtime.get()?.id(), node)
-            }
-            (_, None) => self.keeper.open_connection(node),
+    /// Returns the connections of a lane; `None`: it goes by the keeper's connection.
+    fn connections(&self, lane: Lane) -> Option<&Connections> {
+        match &self.replicas {
+            Some(replicas) if lane.channel() == ACKNOWLEDGED => Some(&replicas.connections),
+            _ if lane.runtime().is_some() || self.topology.is_cluster() => Some(&self.connections),
+            _ => None,
         }
     }
 
+    /// Returns the open connection of a lane. The keeper undoes on another runtime's connection too.
+    fn open_connection(&self, lane: Lane, node: ServerId) -> Option<Connection> {
+        let Some(connections) = self.connections(lane) else {
+            return self.keeper.open_connection(node);
+        };
+        let runtime = match lane.runtime() {
+            Some(runtime) => runtime,
+            None => self.keeper_runtime.get()?.id(),
+        };
+        connections.of(runtime, node)
+    }
+
     async fn connection(&self, lane: Lane, node: ServerId) -> Result<Connection, Failure> {
-        match (lane.channel(), lane.runtime()) {
-            (ACKNOWLEDGED, runtime) => match &self.replicas {
-                Some(replicas) => replicas.connection(runtime, node).await,
-                None => self.keeper.connection_to(node).await,
-            },
-            (_, Some(runtime)) => match Handle::try_current() {
-                Ok(here) if here.id() == runtime => self.connections.on(&here, node).await,
-                // An undo that must follow a command on its connection is not sent on another one.
-                _ => Err(Failure::refused("that runtime's connection is gone")),
-            },
-            (_, None) if self.topology.is_cluster() => {
-                self.connections
-                    .on(self.keeper_runtime.wait().await, node)
-                    .await
-            }
-            (_, None) => self.keeper.connection_to(node).await,
+        let Some(connections) = self.connections(lane) else {
+            return self.keeper.connection_to(node).await;
+        };
+        match (lane.runtime(), Handle::try_current()) {
+            (None, _) => connections.on(self.keeper_runtime.wait().await, node).await,
+            (Some(runtime), Ok(here)) if here.id() == runtime => connections.on(&here, node).await,
+            // An undo that must follow a command on its connection is not sent on another one.
+            _ => Err(Failure::refused("that runtime's connection is gone")),
         }
     }
 
@@ -252,9 +252,6 @@ impl Store for RedisStore {
             self.connections.listen(events.clone());
         }
         Box::pin(async move {
-            if let Some(replicas) = &self.replicas {
-                replicas.run_on_this_runtime();
-            }
             let _ = self.keeper_runtime.set(Handle::current());
             let keeper = Arc::clone(&self.keeper);
             let names = Arc::clone(&self.names);

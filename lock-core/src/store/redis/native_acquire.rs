@@ -209,10 +209,7 @@ pub(super) fn elsewhere(trouble: SendError, mark: &Value) -> SendError {
         SendError::Elsewhere(elsewhere) => {
             SendError::Elsewhere(elsewhere.with_mark(super::reply::number(mark)))
         }
-        trouble => {
-            let _ = mark;
-            trouble
-        }
+        trouble => trouble,
     }
 }
 

@@ -7,8 +7,7 @@
 
 use redis::{Pipeline, ServerError, Value, cmd};
 
-use super::connection::Connection;
-use super::connection::is_master;
+use super::connection::{Connection, is_master};
 use super::keyspace::Keyspace;
 use super::reply::text;
 use super::scripts;
@@ -30,23 +29,6 @@ pub(super) enum Probe {
     Node,
 }
 
-impl Probe {
-    fn asks_role(self) -> bool {
-        match self {
-            Probe::Server => false,
-            Probe::Master => true,
-            Probe::Node => false,
-        }
-    }
-
-    fn is_node(self) -> bool {
-        if self == Probe::Node {
-            return true;
-        }
-        false
-    }
-}
-
 impl Connection {
     /// Checks in one round trip that the server is a Redis that lets this user run every command of a lock, and
     /// that a script may use all keys of one lock.
@@ -54,14 +36,14 @@ impl Connection {
         let (mark, queue) = (names.any_mark(), names.queue_of_no_lock());
         let keys = [&*mark, queue.as_str()];
         // A node of a cluster refuses two keys of different slots.
-        let declared: &[&str] = if probe.is_node() { &[] } else { &keys };
+        let declared: &[&str] = if probe == Probe::Node { &[] } else { &keys };
         let mut commands = Pipeline::with_capacity(5);
         commands
             .add_command(cmd("TIME"))
             .add_command(cmd("GET").arg(&*mark).take())
             .add_command(cmd("EVALSHA").arg(NO_SCRIPT).arg(0).take())
             .add_command(scripts::PROBE.whole(declared, &keys));
-        if probe.asks_role() {
+        if probe == Probe::Master {
             commands.add_command(cmd("ROLE"));
         }
         let answers = self.send_many(&commands, commands.len()).await;
@@ -84,12 +66,11 @@ fn judge(answers: &[Value], probe: Probe) -> Result<(), Failure> {
             _ => match SendError::of(answer) {
                 None | Some(SendError::NoScript) => {}
                 // An ACL forbids a command wherever the key is, so this one is allowed.
-                Some(SendError::Elsewhere(_) | SendError::Moving(_)) if probe.is_node() => {}
+                Some(SendError::Elsewhere(_) | SendError::Moving(_)) if probe == Probe::Node => {}
                 Some(trouble) => return Err(trouble.into_failure()),
             },
         }
     }
-    let _ = probe;
     let [time, mark, unknown_script, probed, ..] = answers else {
         return Err(no_redis());
     };

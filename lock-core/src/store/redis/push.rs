@@ -8,7 +8,6 @@
 //! A `FLUSHALL` is pushed too: a server reports it to each client that has turned on tracking, although no key
 //! is tracked. In a cluster only one node is listened to.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -139,10 +138,4 @@ fn given(rest: &str) -> Option<(Grant, u64, &str)> {
         ends: ServerTime(ends),
     };
     Some((grant, lasts, words.next()?))
-}
-
-impl fmt::Debug for PushReceiver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PushReceiver")
-    }
 }

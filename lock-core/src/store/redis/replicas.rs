@@ -15,15 +15,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::runtime::{Handle, Id};
-use tokio::sync::SetOnce;
+use tokio::runtime::Handle;
 
 use super::RedisStore;
 use super::connection::Connection;
 use super::connections::Connections;
 use super::keyspace::Keyspace;
 use super::send_error::SendError;
-use super::topology::{ServerId, Topology};
+use super::topology::Topology;
 use crate::base::fence::FencingToken;
 use crate::store::{AcquireCommand, Extended, Failure, Operation, Outcome, Release, Released};
 
@@ -51,9 +50,7 @@ impl ReplicaAcks {
 
 pub(super) struct Replicas {
     acks: ReplicaAcks,
-    connections: Connections,
-    /// The keeper's runtime, for renewals and for callers outside of any runtime.
-    keeper: SetOnce<Handle>,
+    pub(super) connections: Connections,
 }
 
 impl Replicas {
@@ -61,50 +58,22 @@ impl Replicas {
         Self {
             acks,
             connections: Connections::new(topology, names),
-            keeper: SetOnce::new(),
         }
     }
+}
 
-    /// Notes the keeper's runtime. Called on it once.
-    pub(super) fn run_on_this_runtime(&self) {
-        let _ = self.keeper.set(Handle::current());
-    }
-
-    /// Returns the connection of a runtime, or the keeper's, if it is open.
-    pub(super) fn open_connection(
-        &self,
-        runtime: Option<Id>,
-        node: ServerId,
-    ) -> Option<Connection> {
-        let runtime = match runtime {
-            Some(runtime) => runtime,
-            None => self.keeper.get()?.id(),
-        };
-        self.connections.of(runtime, node)
-    }
-
-    pub(super) async fn connection(
-        &self,
-        runtime: Option<Id>,
-        node: ServerId,
-    ) -> Result<Connection, Failure> {
-        match (runtime, Handle::try_current()) {
-            (None, _) => self.connections.on(self.keeper.wait().await, node).await,
-            (Some(runtime), Ok(here)) if here.id() == runtime => {
-                self.connections.on(&here, node).await
-            }
-            // An undo that must follow a command on its connection is not sent on another one.
-            (Some(_), _) => Err(Failure::refused("that runtime's connection is gone")),
-        }
-    }
-
+impl RedisStore {
     /// Waits until enough replicas have all writes of this connection, or fails.
-    pub(super) async fn acknowledge(&self, on: &Connection) -> Result<(), SendError> {
+    pub(super) async fn acknowledge(
+        &self,
+        replicas: &Replicas,
+        on: &Connection,
+    ) -> Result<(), SendError> {
         let runtime = match Handle::try_current() {
             Ok(here) => here,
-            Err(_) => self.keeper.wait().await.clone(),
+            Err(_) => self.keeper_runtime.wait().await.clone(),
         };
-        let ReplicaAcks { wanted, patience } = self.acks;
+        let ReplicaAcks { wanted, patience } = replicas.acks;
         let acknowledged = on.acknowledged(&runtime, wanted, patience).await?;
         if acknowledged >= u64::from(wanted) {
             return Ok(());
@@ -114,9 +83,7 @@ impl Replicas {
              the lock within {patience:?}; it was given back"
         ))))
     }
-}
 
-impl RedisStore {
     /// Confirms an outcome that grants or lengthens a lease once replicas have it. `acquire`: the acquire, if
     /// it was one.
     pub(super) async fn once_acknowledged(
@@ -131,7 +98,7 @@ impl RedisStore {
                 self.granted(replicas, acquire, fence, on).await
             }
             (_, Outcome::Extended(answers)) if answers.contains(&Extended::Yes) => {
-                match replicas.acknowledge(on).await {
+                match self.acknowledge(replicas, on).await {
                     Ok(()) => Ok(Outcome::Extended(answers)),
                     Err(SendError::Broken(error)) => Err(SendError::Broken(error)),
                     // It is neither renewed for the full time nor lost. It is tried again until the deadline
@@ -152,7 +119,7 @@ impl RedisStore {
         fence: FencingToken,
         on: &Connection,
     ) -> Result<Outcome, SendError> {
-        let failure = match replicas.acknowledge(on).await {
+        let failure = match self.acknowledge(replicas, on).await {
             Ok(()) => return Ok(Outcome::Granted(fence)),
             Err(SendError::Failed(failure)) => failure,
             Err(trouble) => return Err(trouble),
@@ -177,7 +144,7 @@ impl RedisStore {
     }
 }
 
-fn unless_extended(answer: Extended) -> Extended {
+pub(super) fn unless_extended(answer: Extended) -> Extended {
     match answer {
         Extended::Yes => Extended::Unknown,
         other => other,

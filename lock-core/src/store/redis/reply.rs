@@ -180,9 +180,21 @@ pub(super) fn not_understood() -> Outcome {
 pub(super) fn text(value: &Value) -> Option<&str> {
     match value {
         Value::BulkString(bytes) => str::from_utf8(bytes).ok(),
-        Value::SimpleString(text) => Some(text),
+        Value::SimpleString(text) | Value::VerbatimString { text, .. } => Some(text),
         _ => None,
     }
+}
+
+/// Reads the fields of a report, one `name:value` in each line.
+pub(super) fn fields(report: &Value) -> impl Iterator<Item = (&str, &str)> {
+    let lines = text(report).unwrap_or_default().lines();
+    lines.filter_map(|line| line.split_once(':'))
+}
+
+/// Reads one field of a report.
+pub(super) fn field<'a>(report: &'a Value, name: &str) -> Option<&'a str> {
+    let (_, value) = fields(report).find(|(field, _)| *field == name)?;
+    Some(value.trim_end())
 }
 
 /// Reads a non-negative decimal number that is exact in a double.
@@ -236,7 +248,7 @@ pub(super) fn time_above(mark: &Value, time: &Value, least: u64) -> Option<Fenci
 }
 
 /// Reads the reply of `TIME` in microseconds.
-fn micros(time: &Value) -> Option<u64> {
+pub(super) fn micros(time: &Value) -> Option<u64> {
     let Value::Array(time) = time else {
         return None;
     };

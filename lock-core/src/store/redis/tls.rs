@@ -62,6 +62,7 @@ mod with_rustls {
                  rediss-sentinel://…, rediss-cluster://… or redlocks://…",
             ));
         }
+        choose_cryptography();
         match Client::build_with_tls(info, certificates.clone()) {
             Ok(client) => Ok(client.get_connection_info().clone()),
             // The error about a key is not passed on, because it might quote the key.

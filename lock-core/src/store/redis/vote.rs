@@ -21,19 +21,12 @@ use crate::store::vote::{
 use crate::store::{Outcome, Release, Released};
 
 impl RedisStore {
-    /// Asks a node. The usual votes take the fast path where it is open.
+    /// Asks a node. The other votes take the fast path.
     pub(super) async fn vote(
         &self,
         operation: &VoteOperation,
         on: &Connection,
     ) -> Result<Outcome, SendError> {
-        if let Some((script, command)) = self.voting(operation) {
-            let answer = script.ask(on, &command).await?;
-            return match self.voted(operation, &answer) {
-                Some(outcome) => Ok(outcome),
-                None => self.has_voted(operation, &answer, on).await,
-            };
-        }
         let outcome = match operation {
             VoteOperation::Join(join) => self.join(join, on).await?.map(VoteOutcome::Joined),
             VoteOperation::Reserve(reserve) => self.set_aside(reserve, on).await?,

@@ -37,9 +37,7 @@ impl Part {
             Part::Raise(release) | Part::Free(release, _) | Part::Tell(release, _) => &release.key,
         }
     }
-}
 
-impl Part {
     pub(in crate::store::redis) fn acquire(&self) -> Option<&AcquireCommand> {
         match self {
             Part::Acquire(acquire) => Some(acquire),

@@ -6,6 +6,7 @@ use redis::{Pipeline, Value};
 
 use crate::store::redis::connection::Connection;
 use crate::store::redis::dispatch::{Command, Dispatch};
+use crate::store::redis::replicas::unless_extended;
 use crate::store::redis::reply;
 use crate::store::redis::send_error::SendError;
 use crate::store::redis::slots::HashSlot;
@@ -63,11 +64,10 @@ impl RedisStore {
         dispatch: &mut Dispatch,
     ) -> Vec<Option<Extended>> {
         let unknown = || vec![Some(Extended::Unknown); extensions.len()];
-        let first = self.names.lock(&extensions[0].key);
-        // The keys of one node.
-        let Some(_) = node else {
+        if node.is_none() {
             return vec![None; extensions.len()];
-        };
+        }
+        let first = self.names.lock(&extensions[0].key);
         let Ok(Some((_, connection))) = self.find_connection(&first, dispatch).await else {
             return unknown();
         };
@@ -107,14 +107,11 @@ impl RedisStore {
         let Some(replicas) = &self.replicas else {
             return told;
         };
-        if !told.contains(&Some(Extended::Yes)) || replicas.acknowledge(on).await.is_ok() {
+        if !told.contains(&Some(Extended::Yes)) || self.acknowledge(replicas, on).await.is_ok() {
             return told;
         }
-        let unless_extended = |answer| match answer {
-            Some(Extended::Yes) => Some(Extended::Unknown),
-            other => other,
-        };
-        told.into_iter().map(unless_extended).collect()
+        let told = told.into_iter();
+        told.map(|answer| answer.map(unless_extended)).collect()
     }
 
     async fn extend_alone(&self, extension: Extension, dispatch: &mut Dispatch) -> Extended {

@@ -18,16 +18,18 @@ mod url;
 use std::future::pending;
 use std::sync::Arc;
 
-use redis::Client;
+use redis::{Client, ConnectionInfo};
 
 use self::cluster::Cluster;
 pub(super) use self::nodes::ServerId;
 use self::refresh::Refresh;
 use self::sentinel::Sentinel;
+use self::url::SentinelUrl;
 use super::connection::{Connection, prepared};
 use super::keyspace::Keyspace;
 use super::probe::Probe;
 use super::push::PushReceiver;
+use super::send_error::failure;
 use super::slots::HashSlot;
 use super::tls;
 use crate::base::error::Error;
@@ -40,67 +42,66 @@ pub(super) enum Topology {
     Single(Client),
     /// One server at a time: the master that sentinels name.
     Sentinel(Sentinel),
-    /// ServerList that share the keys.
+    /// Servers that share the keys.
     Cluster(Cluster),
 }
 
 /// A topology as a URL names it.
-pub(crate) struct Servers(pub(super) Topology);
+pub(crate) enum Servers {
+    Single(ConnectionInfo),
+    Sentinel(SentinelUrl),
+    /// Some of the nodes.
+    Cluster(Vec<ConnectionInfo>),
+}
 
 impl Servers {
-    pub(crate) fn single(client: &Client) -> Result<Self, Error> {
-        let client = prepared(client.get_connection_info().clone());
-        let client = client.map_err(|error| super::send_error::failure(error).error)?;
-        Ok(Self(Topology::Single(client)))
-    }
-
     /// The address of a single server, in small letters.
     pub(crate) fn single_address(&self) -> Option<String> {
-        match &self.0 {
-            Topology::Single(client) => Some(
-                client
-                    .get_connection_info()
-                    .addr()
-                    .to_string()
-                    .to_lowercase(),
-            ),
+        match self {
+            Servers::Single(info) => Some(info.addr().to_string().to_lowercase()),
             _ => None,
         }
     }
 
     pub(crate) fn sentinel(url: &str) -> Result<Self, Error> {
-        let sentinel = Sentinel::new(url::sentinel(url)?)?;
-        Ok(Self(Topology::Sentinel(sentinel)))
+        url::sentinel(url).map(Servers::Sentinel)
     }
 
     pub(crate) fn cluster(url: &str) -> Result<Self, Error> {
-        let cluster = Cluster::new(url::cluster(url)?)?;
-        Ok(Self(Topology::Cluster(cluster)))
+        url::cluster(url).map(Servers::Cluster)
     }
-}
 
-#[cfg(feature = "tls-rustls")]
-impl Servers {
     /// The same servers with these certificates.
+    #[cfg(feature = "tls-rustls")]
     pub(crate) fn with_certificates(
         self,
         certificates: &redis::TlsCertificates,
     ) -> Result<Self, Error> {
         let with = |info| tls::with_certificates(info, certificates);
-        Ok(Self(match self.0 {
-            Topology::Single(client) => {
-                let info = with(client.get_connection_info().clone())?;
-                let client =
-                    prepared(info).map_err(|error| super::send_error::failure(error).error);
-                Topology::Single(client?)
-            }
-            Topology::Sentinel(sentinel) => Topology::Sentinel(sentinel.spoken_to(with)?),
-            Topology::Cluster(cluster) => Topology::Cluster(cluster.spoken_to(with)?),
-        }))
+        let with_all = |infos: Vec<_>| infos.into_iter().map(with).collect::<Result<_, _>>();
+        Ok(match self {
+            Servers::Single(info) => Servers::Single(with(info)?),
+            Servers::Sentinel(url) => Servers::Sentinel(SentinelUrl {
+                sentinels: with_all(url.sentinels)?,
+                master: with(url.master)?,
+                ..url
+            }),
+            Servers::Cluster(seeds) => Servers::Cluster(with_all(seeds)?),
+        })
     }
 }
 
 impl Topology {
+    pub(super) fn of(servers: Servers) -> Result<Self, Error> {
+        Ok(match servers {
+            Servers::Single(info) => {
+                Topology::Single(prepared(info).map_err(|error| failure(error).error)?)
+            }
+            Servers::Sentinel(url) => Topology::Sentinel(Sentinel::new(url)?),
+            Servers::Cluster(seeds) => Topology::Cluster(Cluster::new(&seeds)?),
+        })
+    }
+
     /// The server that has a lock, by the lock's full name, if it is known.
     pub(super) fn known_node_of(&self, lock: &str) -> Option<ServerId> {
         match self {
@@ -174,11 +175,7 @@ impl Topology {
 
     /// Whether several servers share the keys.
     pub(super) fn is_cluster(&self) -> bool {
-        match self {
-            Topology::Single(_) => false,
-            Topology::Sentinel(_) => false,
-            Topology::Cluster(_) => true,
-        }
+        matches!(self, Topology::Cluster(_))
     }
 
     pub(super) fn cluster(&self) -> Option<&Cluster> {
@@ -202,7 +199,7 @@ impl Topology {
     /// another server may have its place.
     pub(super) async fn prepare_to_connect(&self) {
         match self {
-            Topology::Sentinel(sentinel) => sentinel.refresh().look().await,
+            Topology::Sentinel(sentinel) => sentinel.refresh.look().await,
             _ => self.doubt(),
         }
     }
@@ -217,8 +214,8 @@ impl Topology {
     fn refresh(&self) -> Option<&Refresh> {
         match self {
             Topology::Single(_) => None,
-            Topology::Sentinel(sentinel) => Some(sentinel.refresh()),
-            Topology::Cluster(cluster) => Some(cluster.refresh()),
+            Topology::Sentinel(sentinel) => Some(&sentinel.refresh),
+            Topology::Cluster(cluster) => Some(&cluster.refresh),
         }
     }
 
@@ -256,15 +253,14 @@ impl Topology {
         names: &Keyspace,
         receiver: Option<&Arc<PushReceiver>>,
     ) -> Result<Connection, Failure> {
-        let connection = match self {
-            Topology::Single(client) => {
-                let connection = Connection::open(client, receiver).await?;
-                connection.probe(names, Probe::Server).await?;
-                connection
-            }
-            Topology::Sentinel(sentinel) => sentinel.open(node, names, receiver).await?,
-            Topology::Cluster(cluster) => cluster.open(node, names, receiver).await?,
+        let probe = match self {
+            Topology::Single(_) => Probe::Server,
+            Topology::Sentinel(_) => Probe::Master,
+            Topology::Cluster(_) => Probe::Node,
         };
+        let (client, batches) = (self.client(node), !self.is_cluster());
+        let connection = Connection::open(&client, receiver, batches).await?;
+        connection.probe(names, probe).await?;
         connection.listen().await?;
         Ok(connection)
     }
@@ -276,7 +272,7 @@ impl Topology {
             Topology::Single(_) => Vec::new(),
             Topology::Sentinel(sentinel) => followers
                 .iter()
-                .filter_map(|(host, port)| sentinel.nodes().at(host, *port).ok())
+                .filter_map(|(host, port)| sentinel.nodes.at(host, *port).ok())
                 .collect(),
             Topology::Cluster(cluster) => {
                 let mut nodes = cluster.live();
@@ -288,29 +284,38 @@ impl Topology {
 
     /// Connects to a server, whatever its role is at the moment.
     pub(super) async fn open_whatever_it_is(&self, node: ServerId) -> Result<Connection, Failure> {
-        let client = match self {
+        Connection::open(&self.client(node), None, false).await
+    }
+
+    fn client(&self, node: ServerId) -> Client {
+        match self {
             Topology::Single(client) => client.clone(),
-            Topology::Sentinel(sentinel) => sentinel.nodes().client(node),
-            Topology::Cluster(cluster) => cluster.nodes().client(node),
-        };
-        Connection::open(&client, None).await
+            Topology::Sentinel(sentinel) => sentinel.nodes.client(node),
+            Topology::Cluster(cluster) => cluster.nodes.client(node),
+        }
     }
 
     /// The address of a server, without user and password.
     pub(super) fn address_of(&self, node: ServerId) -> String {
-        match self {
-            Topology::Single(_) => self.address(),
-            Topology::Sentinel(sentinel) => sentinel.nodes().name(node),
-            Topology::Cluster(cluster) => cluster.nodes().name(node),
-        }
+        address(&self.client(node))
     }
 
     /// The addresses in the URL, without user and password.
     pub(super) fn address(&self) -> String {
         match self {
-            Topology::Single(client) => client.get_connection_info().addr().to_string(),
+            Topology::Single(client) => address(client),
             Topology::Sentinel(sentinel) => sentinel.addresses(),
             Topology::Cluster(cluster) => cluster.addresses(),
         }
     }
+}
+
+fn address(client: &Client) -> String {
+    client.get_connection_info().addr().to_string()
+}
+
+/// The addresses of these servers.
+fn addresses(clients: impl Iterator<Item = Client>) -> String {
+    let addresses: Vec<_> = clients.map(|client| address(&client)).collect();
+    addresses.join(",")
 }

@@ -16,13 +16,11 @@ impl ServerId {
     pub(in crate::store::redis) const ONLY: ServerId = ServerId(0);
 }
 
-/// The host and port of a server.
-pub(super) type HostPort = (String, u16);
-
 pub(super) struct ServerList {
     /// User, password, database and TLS of all servers.
     settings: ConnectionInfo,
-    known: Mutex<Vec<(HostPort, Client)>>,
+    /// With their hosts and ports.
+    known: Mutex<Vec<((String, u16), Client)>>,
 }
 
 impl ServerList {
@@ -32,12 +30,6 @@ impl ServerList {
             settings,
             known: Mutex::default(),
         }
-    }
-
-    /// The shared settings. Their address is meaningless.
-    #[cfg(feature = "tls-rustls")]
-    pub(super) fn settings(&self) -> &ConnectionInfo {
-        &self.settings
     }
 
     /// The server at an address.
@@ -67,13 +59,8 @@ impl ServerList {
     /// # Panics
     ///
     /// As [`ServerList::client`].
-    pub(super) fn name(&self, node: ServerId) -> String {
-        let (host, port) = &lock(&self.known)[node.0 as usize].0;
-        format!("{host}:{port}")
-    }
-
-    pub(super) fn address(&self, node: ServerId) -> HostPort {
-        lock(&self.known)[node.0 as usize].0.clone()
+    pub(super) fn host(&self, node: ServerId) -> String {
+        lock(&self.known)[node.0 as usize].0.0.clone()
     }
 }
 

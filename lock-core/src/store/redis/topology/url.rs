@@ -25,7 +25,7 @@ struct Parts<'a> {
 }
 
 #[derive(Debug)]
-pub(super) struct SentinelUrl {
+pub(crate) struct SentinelUrl {
     pub(super) sentinels: Vec<ConnectionInfo>,
     pub(super) service: String,
     /// The settings for the master, whatever its address.

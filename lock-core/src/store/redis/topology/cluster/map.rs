@@ -4,7 +4,7 @@ use redis::Value;
 
 use crate::base::clock::Moment;
 use crate::store::Failure;
-use crate::store::redis::reply::{number, text};
+use crate::store::redis::reply::{field, number, text};
 use crate::store::redis::send_error::failure;
 use crate::store::redis::slots::HashSlot;
 use crate::store::redis::topology::ServerId;
@@ -14,9 +14,9 @@ use crate::store::redis::topology::refresh::FORGOTTEN;
 pub(super) struct Map {
     owners: Vec<Option<ServerId>>,
     /// The masters, each once.
-    masters: Vec<ServerId>,
+    pub(super) masters: Vec<ServerId>,
     /// The nodes that answered at the last look and reported a cluster that serves.
-    live: Vec<ServerId>,
+    pub(super) live: Vec<ServerId>,
 }
 
 impl Map {
@@ -32,27 +32,19 @@ impl Map {
         self.owners[slot.index()]
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.masters.is_empty()
-    }
-
     pub(super) fn is_shared_as(&self, other: &Self) -> bool {
         self.owners == other.owners
-    }
-
-    pub(super) fn live(&self) -> &[ServerId] {
-        &self.live
-    }
-
-    pub(super) fn masters(&self) -> &[ServerId] {
-        &self.masters
     }
 
     /// Notes a node's report that another node has the slot.
     pub(super) fn set_owner(&mut self, slot: HashSlot, owner: ServerId) {
         self.owners[slot.index()] = Some(owner);
-        if !self.masters.contains(&owner) {
-            self.masters.push(owner);
+        self.add_master(owner);
+    }
+
+    fn add_master(&mut self, master: ServerId) {
+        if !self.masters.contains(&master) {
+            self.masters.push(master);
         }
     }
 
@@ -63,20 +55,10 @@ impl Map {
             for owner in &mut map.owners[share.first.index()..=share.last.index()] {
                 *owner = Some(share.owner);
             }
-            if !map.masters.contains(&share.owner) {
-                map.masters.push(share.owner);
-            }
+            map.add_master(share.owner);
         }
         map.live = live;
         map
-    }
-
-    /// The same map, with other nodes that answered.
-    pub(super) fn with_live(&self, live: Vec<ServerId>) -> Self {
-        Self {
-            live,
-            ..self.clone()
-        }
     }
 }
 
@@ -159,17 +141,6 @@ pub(super) fn said(answers: &[Value]) -> Result<ClusterReport, Failure> {
 /// Whether the node takes the cluster for one that serves, by its answer to `CLUSTER INFO`.
 pub(super) fn serves(info: &Value) -> bool {
     field(info, "cluster_state") == Some("ok")
-}
-
-fn field<'a>(info: &'a Value, name: &str) -> Option<&'a str> {
-    let info = match info {
-        Value::VerbatimString { text, .. } => text,
-        other => text(other)?,
-    };
-    let mut fields = info.lines().filter_map(|line| line.split_once(':'));
-    fields
-        .find(|(field, _)| *field == name)
-        .map(|(_, value)| value)
 }
 
 /// First slot, last slot, master, replicas.

@@ -10,11 +10,10 @@
 
 mod map;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use redis::{Client, ConnectionInfo, Pipeline, cmd};
+use redis::{ConnectionInfo, Pipeline, cmd};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
@@ -28,9 +27,6 @@ use crate::base::error::Error;
 use crate::base::token::Address;
 use crate::store::Failure;
 use crate::store::redis::connection::Connection;
-use crate::store::redis::keyspace::Keyspace;
-use crate::store::redis::probe::Probe;
-use crate::store::redis::push::PushReceiver;
 use crate::store::redis::send_error::failure;
 use crate::store::redis::slots::HashSlot;
 
@@ -46,9 +42,9 @@ const SETTLING: Duration = Duration::from_millis(100);
 
 pub(in crate::store::redis) struct Cluster {
     seeds: Vec<ServerId>,
-    nodes: ServerList,
+    pub(super) nodes: ServerList,
     state: watch::Sender<MapState>,
-    refresh: Refresh,
+    pub(super) refresh: Refresh,
     /// How often a node was chosen to listen on.
     homes: AtomicUsize,
 }
@@ -64,7 +60,7 @@ struct MapState {
 }
 
 impl Cluster {
-    pub(in crate::store::redis) fn new(seeds: Vec<ConnectionInfo>) -> Result<Self, Error> {
+    pub(super) fn new(seeds: &[ConnectionInfo]) -> Result<Self, Error> {
         let unusable = || Error::invalid("the URL names no nodes; write redis-cluster://host:port");
         let nodes = ServerList::new(seeds.first().cloned().ok_or_else(unusable)?);
         let seeds = seeds.iter().map(|seed| {
@@ -89,19 +85,8 @@ impl Cluster {
         })
     }
 
-    /// The same, with settings that are made of its own.
-    #[cfg(feature = "tls-rustls")]
-    pub(in crate::store::redis) fn spoken_to(
-        self,
-        with: impl Fn(ConnectionInfo) -> Result<ConnectionInfo, Error>,
-    ) -> Result<Self, Error> {
-        let infos = self.seeds.iter().map(|&seed| self.client(seed));
-        let infos = infos.map(|client| with(client.get_connection_info().clone()));
-        Self::new(infos.collect::<Result<_, _>>()?)
-    }
-
     /// The node that has a slot, as far as is known.
-    pub(in crate::store::redis) async fn owner(&self, slot: HashSlot) -> Result<ServerId, Failure> {
+    pub(super) async fn owner(&self, slot: HashSlot) -> Result<ServerId, Failure> {
         if let Some(node) = self.known_owner(slot) {
             return Ok(node);
         }
@@ -123,10 +108,7 @@ impl Cluster {
     }
 
     /// A node to listen on. Each node receives the messages that are published on any.
-    pub(in crate::store::redis) async fn home(
-        &self,
-        manager: Address,
-    ) -> Result<ServerId, Failure> {
+    pub(super) async fn home(&self, manager: Address) -> Result<ServerId, Failure> {
         self.seen().await;
         let turn = self.homes.fetch_add(1, Ordering::Relaxed);
         if turn > 0 {
@@ -134,12 +116,12 @@ impl Cluster {
             self.refresh.look_again().await;
         }
         let state = self.state.borrow();
-        let masters = state.map.masters().iter();
-        let live = masters.filter(|master| state.map.live().contains(master));
-        let nodes = match live.copied().collect::<Vec<_>>() {
-            live if live.is_empty() => state.map.masters().to_vec(),
-            live => live,
-        };
+        let Map { masters, live, .. } = &state.map;
+        let mut nodes = masters.clone();
+        nodes.retain(|master| live.contains(master));
+        if nodes.is_empty() {
+            nodes.clone_from(masters);
+        }
         match nodes.len() {
             0 => Err(state.failure.clone().unwrap_or_else(unreachable)),
             // Managers are spread over the nodes.
@@ -162,7 +144,7 @@ impl Cluster {
     }
 
     /// Waits until slots have changed hands, and with them the queues of waiters, if they were not lost.
-    pub(in crate::store::redis) async fn change(&self) {
+    pub(super) async fn change(&self) {
         let mut state = self.state.subscribe();
         let before = state.borrow_and_update().changes;
         let _ = state.wait_for(|state| state.changes != before).await;
@@ -174,65 +156,41 @@ impl Cluster {
         let (host, port) = address.rsplit_once(':')?;
         let port = port.parse().ok()?;
         let host = match host {
-            "" | "?" => self.nodes.address(by).0,
+            "" | "?" => self.nodes.host(by),
             host => host.trim_matches(['[', ']']).to_owned(),
         };
         self.nodes.at(&host, port).ok()
     }
 
     /// Waits until another node has the slot.
-    pub(in crate::store::redis) async fn departure(&self, slot: HashSlot, from: ServerId) {
+    pub(super) async fn departure(&self, slot: HashSlot, from: ServerId) {
         let mut state = self.state.subscribe();
         let gone = |state: &MapState| state.map.owner(slot).is_some_and(|owner| owner != from);
         let _ = state.wait_for(gone).await;
     }
 
     /// Waits until the node is no master of the cluster.
-    pub(in crate::store::redis) async fn expulsion(&self, node: ServerId) {
+    pub(super) async fn expulsion(&self, node: ServerId) {
         let mut state = self.state.subscribe();
-        let gone = |state: &MapState| !state.map.masters().contains(&node);
+        let gone = |state: &MapState| !state.map.masters.contains(&node);
         let _ = state.wait_for(gone).await;
     }
 
-    pub(in crate::store::redis) fn uses(&self, node: ServerId) -> bool {
-        self.state.borrow().map.masters().contains(&node)
-    }
-
-    pub(in crate::store::redis::topology) fn refresh(&self) -> &Refresh {
-        &self.refresh
-    }
-
-    pub(in crate::store::redis) async fn open(
-        &self,
-        node: ServerId,
-        names: &Keyspace,
-        inbox: Option<&Arc<PushReceiver>>,
-    ) -> Result<Connection, Failure> {
-        let connection = Connection::open(&self.nodes.client(node), inbox).await?;
-        connection.probe(names, Probe::Node).await?;
-        Ok(connection.one_by_one())
-    }
-
-    /// The nodes of the URL.
-    pub(in crate::store::redis::topology) fn nodes(&self) -> &ServerList {
-        &self.nodes
+    pub(super) fn uses(&self, node: ServerId) -> bool {
+        self.state.borrow().map.masters.contains(&node)
     }
 
     /// The nodes that answered last.
-    pub(in crate::store::redis) fn live(&self) -> Vec<ServerId> {
-        self.state.borrow().map.live().to_vec()
+    pub(super) fn live(&self) -> Vec<ServerId> {
+        self.state.borrow().map.live.clone()
     }
 
-    pub(in crate::store::redis) fn addresses(&self) -> String {
-        let addresses = self.seeds.iter().map(|&node| {
-            let (host, port) = self.nodes.address(node);
-            format!("{host}:{port}")
-        });
-        addresses.collect::<Vec<_>>().join(",")
+    pub(super) fn addresses(&self) -> String {
+        super::addresses(self.seeds.iter().map(|&seed| self.nodes.client(seed)))
     }
 
     /// Keeps the map for as long as the keeper runs.
-    pub(in crate::store::redis) async fn watch(&self) {
+    pub(super) async fn watch(&self) {
         let mut questions = Pipeline::with_capacity(2);
         for question in ["INFO", "SLOTS"] {
             questions.add_command(cmd("CLUSTER").arg(question).take());
@@ -248,7 +206,7 @@ impl Cluster {
                 state.unseen = false;
                 match looked {
                     Ok(map) => {
-                        if !state.map.is_empty() && !state.map.is_shared_as(&map) {
+                        if !state.map.masters.is_empty() && !state.map.is_shared_as(&map) {
                             state.changes += 1;
                         }
                         state.map = map;
@@ -271,7 +229,7 @@ impl Cluster {
         let asked = self.choose(turn);
         survey.keep(&asked);
         for &node in &asked {
-            survey.add(node, || self.client(node));
+            survey.add(node, || self.nodes.client(node));
         }
         let answers = survey.ask(FIRST_ANSWER).await;
         let mut live = Vec::new();
@@ -306,7 +264,9 @@ impl Cluster {
             return Err(failed.unwrap_or_else(unreachable));
         };
         if !before.gives_way_to((said.serves, said.epoch), Clock::System.now()) {
-            return Ok(self.state.borrow().map.with_live(live));
+            let mut map = self.state.borrow().map.clone();
+            map.live = live;
+            return Ok(map);
         }
         self.map(&said, teller, live)
     }
@@ -319,7 +279,7 @@ impl Cluster {
     ) -> Result<Map, Failure> {
         let shares = said.shares.iter().map(|share| {
             let (host, port) = &share.owner;
-            let host = host.clone().unwrap_or_else(|| self.nodes.address(teller).0);
+            let host = host.clone().unwrap_or_else(|| self.nodes.host(teller));
             Ok(Share {
                 first: share.first,
                 last: share.last,
@@ -332,14 +292,9 @@ impl Cluster {
 
     /// The nodes to ask this time: of the masters and of the URL's nodes, each in turn.
     fn choose(&self, turn: usize) -> Vec<ServerId> {
-        let mut all: Vec<ServerId> = self.state.borrow().map.masters().to_vec();
-        all.extend(
-            self.seeds
-                .iter()
-                .filter(|seed| !all.contains(seed))
-                .copied()
-                .collect::<Vec<_>>(),
-        );
+        let mut all = self.state.borrow().map.masters.clone();
+        let seeds = self.seeds.iter().copied();
+        all.extend(seeds.filter(|seed| !self.uses(*seed)));
         let count = if self.refresh.is_alert() || turn == 0 {
             ASKED_AT_ONCE
         } else {
@@ -349,10 +304,6 @@ impl Cluster {
         let chosen = all.iter().cycle().skip(first).take(count.min(all.len()));
         chosen.copied().collect()
     }
-
-    fn client(&self, node: ServerId) -> Client {
-        self.nodes.client(node)
-    }
 }
 
 /// How often a node on which a manager only listens is asked whether it lives.
@@ -360,7 +311,7 @@ const PULSE: Duration = Duration::from_secs(1);
 
 /// Waits until the node does not answer, or reports a cluster that does not serve: cut off from the others it
 /// receives no messages.
-pub(in crate::store::redis) async fn silence(on: &Connection) {
+pub(super) async fn silence(on: &Connection) {
     let question = cmd("CLUSTER").arg("INFO").take();
     loop {
         sleep(PULSE).await;

@@ -20,11 +20,8 @@
 mod said;
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
-#[cfg(feature = "tls-rustls")]
-use redis::ConnectionInfo;
 use redis::{Client, Pipeline, cmd};
 use tokio::sync::watch;
 
@@ -37,10 +34,7 @@ use super::url::SentinelUrl;
 use crate::base::clock::{Clock, Moment};
 use crate::base::error::Error;
 use crate::store::Failure;
-use crate::store::redis::connection::{Connection, prepared};
-use crate::store::redis::keyspace::Keyspace;
-use crate::store::redis::probe::Probe;
-use crate::store::redis::push::PushReceiver;
+use crate::store::redis::connection::{is_master, prepared};
 use crate::store::redis::send_error::failure;
 
 /// A master that was replaced but lives on, cut off from its sentinels, is left within this time.
@@ -49,9 +43,9 @@ const INTERVAL: Duration = Duration::from_millis(500);
 pub(in crate::store::redis) struct Sentinel {
     sentinels: Vec<Client>,
     service: String,
-    nodes: ServerList,
+    pub(super) nodes: ServerList,
     master: watch::Sender<Master>,
-    refresh: Refresh,
+    pub(super) refresh: Refresh,
 }
 
 #[derive(Clone)]
@@ -72,21 +66,6 @@ impl Sentinel {
             nodes: ServerList::new(url.master),
             master: watch::Sender::new(Master::Unsought),
             refresh: Refresh::new(),
-        })
-    }
-
-    /// The same, with settings that are made of its own.
-    #[cfg(feature = "tls-rustls")]
-    pub(super) fn spoken_to(
-        self,
-        with: impl Fn(ConnectionInfo) -> Result<ConnectionInfo, Error>,
-    ) -> Result<Self, Error> {
-        let infos = self.sentinels.iter();
-        let infos = infos.map(|client| with(client.get_connection_info().clone()));
-        Self::new(SentinelUrl {
-            sentinels: infos.collect::<Result<_, _>>()?,
-            service: self.service,
-            master: with(self.nodes.settings().clone())?,
         })
     }
 
@@ -125,30 +104,9 @@ impl Sentinel {
         self.known_master() == Some(node)
     }
 
-    pub(super) fn refresh(&self) -> &Refresh {
-        &self.refresh
-    }
-
-    pub(super) async fn open(
-        &self,
-        node: ServerId,
-        names: &Keyspace,
-        inbox: Option<&Arc<PushReceiver>>,
-    ) -> Result<Connection, Failure> {
-        let connection = Connection::open(&self.nodes.client(node), inbox).await?;
-        connection.probe(names, Probe::Master).await?;
-        Ok(connection)
-    }
-
-    pub(super) fn nodes(&self) -> &ServerList {
-        &self.nodes
-    }
-
     /// The addresses of the sentinels.
     pub(super) fn addresses(&self) -> String {
-        let addresses = self.sentinels.iter();
-        let addresses = addresses.map(|client| client.get_connection_info().addr().to_string());
-        addresses.collect::<Vec<_>>().join(",")
+        super::addresses(self.sentinels.iter().cloned())
     }
 
     /// Looks after the master for as long as the keeper runs.
@@ -238,7 +196,7 @@ impl Sentinel {
         let mut question = Pipeline::with_capacity(1);
         question.add_command(cmd("ROLE"));
         match ask_once(self.nodes.client(node), &question).await {
-            Ok(answers) => crate::store::redis::connection::is_master(answers.first()),
+            Ok(answers) => is_master(answers.first()),
             Err(failure) if failure.is_final() => Err(failure),
             Err(_) => Err(Failure::refused(
                 "the server that the sentinels name as the master does not answer",
