@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::{ActiveLease, LeaseState};
 use crate::base::error::Error;
+use crate::base::record::{Record, RecordOutcome};
 use crate::base::sync::{lock, wake_all};
 use crate::lease::{Loss, Phase};
-use crate::store::{Operation, Release, Replaced};
+use crate::store::{Operation, Outcome, Release, Remembered, Replaced};
 
 /// The result of [`ActiveLease::close`].
 pub(crate) enum Closed {
@@ -18,19 +19,33 @@ pub(crate) enum Closed {
 }
 
 /// The operation that ends a held lease in the store.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Ending {
     Release,
     Vacate,
     Cool(Duration),
+    Remember(Arc<Record>),
 }
 
 impl Ending {
-    pub(crate) fn of(self, release: Release) -> Operation {
+    pub(crate) fn of(&self, release: Release) -> Operation {
         match self {
             Ending::Release => Operation::Release(release),
             Ending::Vacate => Operation::Vacate(release),
-            Ending::Cool(cooldown) => Operation::Cool(release, cooldown),
+            Ending::Cool(cooldown) => Operation::Cool(release, *cooldown),
+            Ending::Remember(record) => Operation::Remember(release, Arc::clone(record)),
+        }
+    }
+
+    /// Notes the store's answer, if it is one to a record.
+    pub(crate) fn note(&self, outcome: &Outcome) {
+        if let (Ending::Remember(record), Outcome::Remembered(remembered)) = (self, outcome) {
+            record.note(match remembered {
+                Remembered::Yes => RecordOutcome::Stored,
+                Remembered::Unacknowledged => RecordOutcome::Unacknowledged,
+                Remembered::Absent | Remembered::Other => RecordOutcome::Lost,
+                Remembered::NoRoom => RecordOutcome::Failed,
+            });
         }
     }
 }
@@ -78,6 +93,9 @@ impl ActiveLease {
     /// Returns the operation that ends this lease in the store.
     pub(crate) fn ending(&self) -> Ending {
         let state = lock(&self.state);
+        if let Some(record) = &state.record {
+            return Ending::Remember(Arc::clone(record));
+        }
         match (state.cooldown_millis, state.gap) {
             (0, false) => Ending::Release,
             (0, true) => Ending::Vacate,

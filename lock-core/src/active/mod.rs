@@ -18,6 +18,7 @@ use std::time::Duration;
 use crate::base::clock::{Clock, Moment};
 use crate::base::fence::FencingToken;
 use crate::base::options::cooldown_millis;
+use crate::base::record::Record;
 use crate::base::sync::{WakerSet, lock, wake_all};
 use crate::base::token::Token;
 use crate::lease::cohort::Cohort;
@@ -47,6 +48,8 @@ struct LeaseState {
     /// Whether the release leaves the key free for a moment.
     gap: bool,
     cooldown_millis: u32,
+    /// The record that the end of the lease leaves in its key.
+    record: Option<Arc<Record>>,
     /// Whether a send of its acquire was not answered, and may still arrive.
     late_duplicate: bool,
     /// Whether the task that asks for it was woken, and has not polled its future since.
@@ -87,6 +90,7 @@ impl ActiveLease {
                 cohort: Cohort::new(Moment::FAR),
                 gap: false,
                 cooldown_millis: 0,
+                record: None,
                 late_duplicate: false,
                 unpolled: false,
                 in_handoff: false,
@@ -230,8 +234,20 @@ impl ActiveLease {
         lock(&self.state).fence
     }
 
-    pub(crate) fn cooldown(&self) -> Duration {
-        Duration::from_millis(u64::from(lock(&self.state).cooldown_millis))
+    /// Whether the key stays taken when the lease has ended.
+    pub(crate) fn keeps_the_key(&self) -> bool {
+        let state = lock(&self.state);
+        state.cooldown_millis > 0 || state.record.is_some()
+    }
+
+    pub(crate) fn record(&self) -> Option<Arc<Record>> {
+        lock(&self.state).record.clone()
+    }
+
+    /// Sets the record, in place of an earlier one.
+    pub(crate) fn set_record(&self, record: Option<Arc<Record>>) {
+        let before = std::mem::replace(&mut lock(&self.state).record, record);
+        drop(before);
     }
 
     pub(crate) fn set_cooldown(&self, cooldown: Duration) {

@@ -32,6 +32,7 @@ impl ActiveLease {
                 cohort,
                 gap: false,
                 cooldown_millis: 0,
+                record: None,
                 late_duplicate: state.late_duplicate,
                 unpolled: false,
                 in_handoff: true,

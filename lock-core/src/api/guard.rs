@@ -18,7 +18,7 @@ use crate::engine::reentry::Level;
 use crate::engine::release::Ended;
 use crate::lease::Loss;
 use crate::queue::ReleaseState;
-use crate::store::{Lane, Outcome, Released};
+use crate::store::{Lane, Outcome, Released, Remembered};
 
 /// Owns a held lock until the guard is released or dropped.
 ///
@@ -166,34 +166,57 @@ impl LockGuard {
     async fn give_back(mut self, patience: Duration) -> Option<Result<(), Error>> {
         self.work_is_done();
         let ended = self.end();
-        let engine = &self.handle.engine;
-        let lease = match ended {
-            Ended::Held(lease) => lease,
+        let (lease, loss) = match ended {
+            Ended::Held(lease) => (lease, None),
+            // The token in the store decides about the record, and not the belief of this process.
+            Ended::Lost(lease, loss) if lease.record().is_some() => (lease, Some(loss)),
             Ended::Lost(lease, loss) => {
-                engine.discard(&lease, loss);
+                self.handle.engine.discard(&lease, loss);
                 return Some(Err(lease.loss_error(loss)));
             }
             Ended::Nothing => return Some(Ok(())),
         };
+        let released = self.tell_store(&lease, patience).await;
+        match loss {
+            Some(loss) => Some(Err(lease.loss_error(loss))),
+            None => released,
+        }
+    }
+
+    /// Tells the store of the end of the lease, and waits for its answer.
+    async fn tell_store(
+        &self,
+        lease: &Arc<ActiveLease>,
+        patience: Duration,
+    ) -> Option<Result<(), Error>> {
+        let engine = &self.handle.engine;
         let mut returning = Returning {
             engine,
-            lease: Some(&lease),
+            lease: Some(lease),
         };
+        let ending = lease.ending();
         let answer = engine
             .store
-            .execute(lease.ending().of(lease.release()), Lane::of_this_task());
+            .execute(ending.of(lease.release()), Lane::of_this_task());
         let overdue = engine.now() + patience;
         match engine.timers.before(overdue, answer).await {
-            Some(Outcome::Released(released)) => {
+            Some(outcome) if outcome.has_ended() => {
                 returning.lease = None;
-                engine.queue.leave(&lease, ReleaseState::Nothing);
-                if lease.has_late_duplicate() {
-                    Cleanup::late_duplicate(engine, &lease).submit();
+                ending.note(&outcome);
+                engine.queue.leave(lease, ReleaseState::Nothing);
+                let no_room = matches!(outcome, Outcome::Remembered(Remembered::NoRoom));
+                // Without room the token has to stay.
+                if lease.has_late_duplicate() && !no_room {
+                    Cleanup::late_duplicate(engine, lease).submit();
                 }
-                Some(if released == Released::Yes {
-                    Ok(())
-                } else {
-                    Err(lease.loss_error(Loss::NotOurs))
+                Some(match outcome {
+                    Outcome::Released(Released::Yes)
+                    | Outcome::Remembered(Remembered::Yes | Remembered::Unacknowledged) => Ok(()),
+                    _ if no_room => Err(Error::unavailable(
+                        "the store has no memory for the record; the key stays taken for one more ttl",
+                    )
+                    .with_key(&lease.key)),
+                    _ => Err(lease.loss_error(Loss::NotOurs)),
                 })
             }
             Some(Outcome::Failed(failure)) if failure.is_final() => {

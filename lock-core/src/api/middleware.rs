@@ -12,6 +12,8 @@
 //! | [`LockHandle::observe_long_hold`] | reports a handler that hangs with the middleware's own words |
 //! | [`LockManager::is_draining`] | distinguishes a process that shuts down from an outage of the store |
 //! | [`LockRequest::check`] | finds invalid settings at startup |
+//! | [`LockHandle::remember`] | leaves a record in the key, which the next requests get with their refusal ([`Error::record`]) |
+//! | [`LockManager::forget`] | deletes a record |
 //! | [`Error::invalid`] | reports the middleware's own invalid settings in the same way |
 //!
 //! # Examples
@@ -49,6 +51,7 @@
 //! [`LockRequest::check`]: crate::LockRequest::check
 //! [`LockGuard::release_within`]: crate::LockGuard::release_within
 //! [`Error::invalid`]: crate::Error::invalid
+//! [`Error::record`]: crate::Error::record
 
 use std::sync::Weak;
 
@@ -56,6 +59,8 @@ pub use crate::active::LongHoldObserver;
 use crate::api::handle::LockHandle;
 use crate::api::manager::LockManager;
 use crate::base::key::LockKey;
+pub use crate::base::record::{MAX_RECORD, RecordOutcome};
+pub use crate::store::Forgotten;
 
 impl LockHandle {
     /// Returns whether this is the lock of `key` at `manager`, held or not.

@@ -18,6 +18,7 @@ pub mod middleware;
 pub(crate) mod ownership;
 #[doc(hidden)]
 pub mod private;
+mod remember;
 pub(crate) mod request;
 pub(crate) mod run;
 #[cfg(feature = "test-util")]

@@ -5,6 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::record::StoredRecord;
+
 /// Classifies an [`Error`] by the action that the caller can take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -62,6 +64,7 @@ struct Inner {
     key: Option<Arc<str>>,
     retry_after: Option<Duration>,
     detail: Detail,
+    record: Option<Arc<StoredRecord>>,
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -101,6 +104,15 @@ impl Error {
     #[must_use]
     pub fn is_cooling_down(&self) -> bool {
         self.0.detail == Detail::CoolingDown
+    }
+
+    /// Returns the record that the last owner has [left](crate::LockHandle::remember) in the key.
+    ///
+    /// A key with a record counts as [cooling down](Error::is_cooling_down), and
+    /// [`retry_after`](Error::retry_after) is the exact rest of the record's lifetime.
+    #[must_use]
+    pub fn record(&self) -> Option<&[u8]> {
+        self.0.record.as_ref().map(|record| &*record.bytes)
     }
 
     /// Returns whether the lock was [lost](ErrorKind::Lost) because `max_hold` was reached.
@@ -163,6 +175,7 @@ impl Error {
             key: None,
             retry_after: None,
             detail: Detail::None,
+            record: None,
             source: None,
         }))
     }
@@ -190,6 +203,11 @@ impl Error {
             error.0.detail = Detail::CoolingDown;
         }
         error
+    }
+
+    pub(crate) fn with_record(mut self, record: &Arc<StoredRecord>) -> Self {
+        self.0.record = Some(Arc::clone(record));
+        self
     }
 
     pub(crate) fn lost(message: &'static str) -> Self {

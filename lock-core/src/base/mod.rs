@@ -8,6 +8,7 @@ pub(crate) mod key;
 #[cfg(feature = "test-util")]
 pub(crate) mod manual_clock;
 pub(crate) mod options;
+pub(crate) mod record;
 pub(crate) mod settings;
 pub(crate) mod sync;
 pub(crate) mod token;

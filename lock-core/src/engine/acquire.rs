@@ -193,6 +193,11 @@ async fn contend(
                 return Ok(counts.then_some(attempt));
             }
             Asked::Displaced => return Ok(None),
+            // The record is the answer, for all callers behind this one too.
+            Asked::Busy(refusal) if refusal.record.is_some() => {
+                contender.finds_a_record(&refusal);
+                return Err(refusal.to_error());
+            }
             // The key may hold the previous lease, whose release has not arrived after all.
             Asked::Busy(_) if attempt.was_behind && spec.wait == Wait::None => continue,
             // A wait ends with the answer to a question of after its end.

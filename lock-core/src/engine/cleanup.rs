@@ -15,7 +15,7 @@ use crate::active::{ActiveLease, Ending};
 use crate::base::token::Token;
 use crate::keeper::OpenTask;
 use crate::lease::backoff::{pause_after_failure, pause_after_refusal};
-use crate::store::{Lane, Operation, Outcome, Release, Store};
+use crate::store::{Lane, Operation, Outcome, Release, Remembered, Store};
 use crate::timer::Timers;
 
 /// One lease to give back.
@@ -126,9 +126,16 @@ impl Cleanup {
 
     /// Returns the operation that ends a held lease.
     pub(super) fn ending(&self) -> Option<Operation> {
-        match self.step {
+        match &self.step {
             Step::End(ending) => Some(ending.of(self.release.clone())),
             Step::Undo(_) | Step::Leave | Step::Nothing => None,
+        }
+    }
+
+    /// Notes the store's answer to a record.
+    pub(super) fn note(&self, outcome: &Outcome) {
+        if let Step::End(ending) = &self.step {
+            ending.note(outcome);
         }
     }
 
@@ -151,12 +158,12 @@ impl Cleanup {
         let release = Operation::Release(self.release.clone());
         let ttl = self.ttl;
         let mut late_duplicate = self.late_duplicate;
-        let operation = match self.step {
+        let operation = match &self.step {
             Step::Nothing => None,
             Step::End(ending) => Some(ending.of(self.release.clone())),
             Step::Leave => Some(Operation::Leave(self.release.clone())),
             Step::Undo(lane) => {
-                let answer = sender.store.execute(release.clone(), lane);
+                let answer = sender.store.execute(release.clone(), *lane);
                 let answer = timeout(sender.operation_timeout, answer).await;
                 let in_order = matches!(answer, Ok(Outcome::Released(_)));
                 late_duplicate |= !in_order;
@@ -164,7 +171,10 @@ impl Cleanup {
             }
         };
         if let Some(operation) = operation {
-            sender.until_answered(&operation, ttl).await;
+            let answer = sender.until_answered(&operation, ttl).await;
+            // The token stays for a ttl, and a late duplicate cannot make that much longer.
+            late_duplicate &= !matches!(answer, Some(Outcome::Remembered(Remembered::NoRoom)));
+            answer.iter().for_each(|answer| self.note(answer));
         }
         self.complete(open);
         // Neither `drain` nor the end of the keeper waits for this, because there is most likely nothing.
@@ -184,16 +194,16 @@ struct Sender {
 impl Sender {
     /// Repeats the operation until the store answers, or the lease has run out by itself. A refusal for want
     /// of a right may be over sooner than the lease.
-    async fn until_answered(&self, operation: &Operation, ttl: Duration) {
+    async fn until_answered(&self, operation: &Operation, ttl: Duration) -> Option<Outcome> {
         let end = self.timers.now() + ttl;
         let (mut failures, mut refusals) = (0, 0);
         loop {
             let answer = self.store.execute(operation.clone(), Lane::KEEPER);
             let pause = match timeout(self.operation_timeout, answer).await {
-                Ok(Outcome::Released(_)) => return,
+                Ok(outcome) if outcome.has_ended() => return Some(outcome),
                 _ if self.timers.now() >= end => {
                     tracing::warn!("a lock could not be released before its ttl ran out");
-                    return;
+                    return None;
                 }
                 Ok(Outcome::Failed(failure)) if failure.is_final() => {
                     refusals += 1;

@@ -81,8 +81,9 @@ impl DeferredRelease {
         Some((Arc::clone(cleanup.engine()), cleanup.ending()?))
     }
 
-    fn finish(&self) {
+    fn finish(&self, outcome: &Outcome) {
         if let Some((cleanup, open)) = self.take() {
+            cleanup.note(outcome);
             cleanup.complete(open);
         }
     }
@@ -127,8 +128,9 @@ impl Carrier {
             return;
         }
         // Any other answer is left to the keeper.
-        if let Outcome::Released(_) = engine.store.execute(operation, lane).await {
-            deferred.finish();
+        let outcome = engine.store.execute(operation, lane).await;
+        if outcome.has_ended() {
+            deferred.finish(&outcome);
         }
     }
 }

@@ -71,8 +71,11 @@ impl Engine {
     }
 
     /// Discards a lost lease: deletes its key if that is still there, and hands a free key to the first
-    /// waiter.
+    /// waiter. With a record, the token in the store decides and not the belief of this process.
     pub(crate) fn discard(self: &Arc<Self>, lease: &Arc<ActiveLease>, loss: Loss) {
+        if lease.record().is_some() {
+            return self.release_later(lease);
+        }
         let left = match loss {
             Loss::NotOurs => ReleaseState::Nothing,
             // The next owner need not wait for the key to run out.
@@ -83,10 +86,10 @@ impl Engine {
     }
 }
 
-/// The next owner may step over a release, but not over a cooldown.
+/// The next owner may step over a release, but not over a cooldown or a record.
 fn left_by(lease: &ActiveLease) -> ReleaseState {
-    match lease.cooldown().is_zero() {
-        true => ReleaseState::Steppable,
-        false => ReleaseState::Known,
+    match lease.keeps_the_key() {
+        true => ReleaseState::Known,
+        false => ReleaseState::Steppable,
     }
 }

@@ -78,6 +78,7 @@ mod tests {
     fn refusal(remaining: Option<u64>, pushed: bool) -> Refusal {
         Refusal {
             cooling: false,
+            record: None,
             remaining: remaining.map(Duration::from_millis),
             queued: pushed,
             pushed,

@@ -1,16 +1,20 @@
 //! Answers of a store that a waiter acts on.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::clock::ServerTime;
 use crate::base::error::Error;
 use crate::base::fence::FencingToken;
+use crate::base::record::StoredRecord;
 
 /// The store's answer that another owner holds the key.
 #[derive(Clone, Debug)]
 pub(crate) struct Refusal {
     /// The owner's work is done, and a cooldown runs.
     pub(crate) cooling: bool,
+    /// The record that the owner has left. The key then counts as cooling down.
+    pub(crate) record: Option<Arc<StoredRecord>>,
     /// The time for which the key stays taken if its owner does not extend it. `None` means that
     /// the key never expires.
     pub(crate) remaining: Option<Duration>,
@@ -27,7 +31,11 @@ pub(crate) struct Refusal {
 
 impl Refusal {
     pub(crate) fn to_error(&self) -> Error {
-        Error::busy(self.cooling, self.remaining)
+        let busy = Error::busy(self.cooling, self.remaining);
+        match &self.record {
+            Some(record) => busy.with_record(record),
+            None => busy,
+        }
     }
 }
 

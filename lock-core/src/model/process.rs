@@ -220,6 +220,7 @@ impl WaitingTask {
                 self.anchor = Some(Anchor { local, server });
                 let refusal = Refusal {
                     cooling: false,
+                    record: None,
                     remaining: Some(Duration::from_millis(left)),
                     queued: stands,
                     pushed: stands && value != Value::ForeignOwner,

@@ -167,6 +167,7 @@ impl Contender {
         }
         let refusal = Refusal {
             cooling: false,
+            record: None,
             remaining: Some(lease.remaining()),
             queued: false,
             pushed: true,
@@ -187,6 +188,19 @@ impl Contender {
             slot.take_impatient()
         });
         tell_busy(take_impatient, refusal);
+    }
+
+    /// Gives up on a record, which all callers behind share, so that none of them asks the store again.
+    pub(crate) fn finds_a_record(self, refusal: &Refusal) {
+        let waiting = self.with_slot(|slot| {
+            slot.known = KeyState::Unknown;
+            std::mem::take(&mut slot.queue)
+        });
+        let waiting = waiting.into_iter().flatten();
+        tell_busy(
+            Some(waiting.map(|(_, waiter)| waiter.verdict).collect()),
+            refusal,
+        );
     }
 
     /// Gives up on a store that does not answer, and fails all waiters behind.

@@ -91,7 +91,8 @@ impl Queue {
     pub(crate) fn sends_release(&self, operation: &Operation, lane: Lane) -> bool {
         let (Operation::Release(release)
         | Operation::Vacate(release)
-        | Operation::Cool(release, _)) = operation
+        | Operation::Cool(release, _)
+        | Operation::Remember(release, _)) = operation
         else {
             return false;
         };

@@ -7,7 +7,7 @@
 //! how long, so that a waiter of another process waits no longer than (processes ahead) × (one count + one
 //! hold), and one grant for each dead process.
 //!
-//! A lease is not handed on if it has a cooldown, another ttl, no renewal or little time left, or if the
+//! A lease is not handed on if it has a cooldown or a record, another ttl, no renewal or little time left, or if the
 //! manager drains. A task that gives up takes its ticket in the store's queue along: the next task of its
 //! process asks anew, behind the processes that wait by then.
 
@@ -51,7 +51,7 @@ impl Queue {
 
     /// Makes the lease of the first living waiter.
     fn successor(self: &Arc<Self>, lease: &Arc<ActiveLease>) -> Option<(Waiter, Arc<ActiveLease>)> {
-        if self.is_draining() || !lease.cooldown().is_zero() {
+        if self.is_draining() || lease.keeps_the_key() {
             return None;
         }
         let mut slots = lock(&self.slots);

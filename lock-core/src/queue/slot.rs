@@ -319,6 +319,7 @@ pub(crate) fn held_fact(lease: &ActiveLease, now: Moment) -> Option<Refusal> {
     let remaining = lease.remaining_at(now);
     (!remaining.is_zero()).then_some(Refusal {
         cooling: false,
+        record: None,
         remaining: Some(remaining),
         queued: false,
         pushed: true,

@@ -37,7 +37,9 @@ end
 
 if value and value ~= token then
   left = left or redis.call('PTTL', KEYS[1])
-  local queued = ARGV[4] == '1' and enter_queue(KEYS[3], waiting, now, left) or 0
+  -- No caller waits beside a record, which is an answer.
+  local waits = ARGV[4] == '1' and string.sub(value, 1, 5) ~= 'done/'
+  local queued = waits and enter_queue(KEYS[3], waiting, now, left) or 0
   return {0, value, left, string.format('%.0f', now), queued}
 end
 

@@ -50,7 +50,8 @@ if not redis.call('SET', KEYS[1], token, 'NX', 'PX', ARGV[2]) then
   else
     local left = redis.call('PTTL', KEYS[1])
     local stands = 0
-    if ARGV[7] == '1' then
+    -- No caller waits beside a record, which is an answer.
+    if ARGV[7] == '1' and string.sub(value or '', 1, 5) ~= 'done/' then
       local time = redis.call('TIME')
       local now = time[1] * 1000000 + time[2]
       stands = enter_queue(KEYS[3], entry, now, left)

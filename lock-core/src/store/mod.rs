@@ -53,7 +53,8 @@ pub(crate) use self::memory::MemoryStore;
 pub(crate) use self::operation::{
     AcquireCommand, Extension, Operation, Queueing, Release, Replaced,
 };
-pub(crate) use self::outcome::{Extended, Failure, Outcome, Released};
+pub use self::outcome::Forgotten;
+pub(crate) use self::outcome::{Extended, Failure, Outcome, Released, Remembered};
 pub(crate) use self::quorum::{MOST_NODES, QuorumNode, QuorumSettings, QuorumStore};
 #[cfg(feature = "redis")]
 pub(crate) use self::redis::{RedisStore, ReplicaAcks, Servers};

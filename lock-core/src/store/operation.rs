@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::vote::VoteOperation;
 use crate::base::fence::FencingToken;
+use crate::base::record::Record;
 use crate::base::token::Token;
 
 /// One thing to do in the store. Keys are the user's; the store adds its namespace.
@@ -24,6 +25,13 @@ pub(crate) enum Operation {
     /// Replaces the token by a closed value, which no client can extend or release, for the cooldown.
     /// Otherwise as [`Release`](Operation::Release).
     Cool(Release, Duration),
+    /// Replaces the token by a record for its lifetime, and tells all waiters. The key counts as cooling down.
+    ///
+    /// Where the token does not stand, nothing is written. Where the record cannot be written for want of memory,
+    /// the token stands for one more ttl.
+    Remember(Release, Arc<Record>),
+    /// Deletes a record or a cooldown, and never a token.
+    Forget(Arc<str>),
     /// A question to one node of a quorum.
     Vote(VoteOperation),
 }
@@ -38,7 +46,9 @@ impl Operation {
             Operation::Release(release)
             | Operation::Vacate(release)
             | Operation::Leave(release)
-            | Operation::Cool(release, _) => &release.key,
+            | Operation::Cool(release, _)
+            | Operation::Remember(release, _) => &release.key,
+            Operation::Forget(key) => key,
             Operation::Vote(vote) => vote.key(),
         }
     }

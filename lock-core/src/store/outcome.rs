@@ -14,6 +14,8 @@ pub(crate) enum Outcome {
     /// One answer for each extension, in order.
     Extended(Vec<Extended>),
     Released(Released),
+    Remembered(Remembered),
+    Forgotten(Forgotten),
     /// The answer of one node of a quorum.
     Vote(VoteOutcome),
     /// Not done, or not known to be done.
@@ -24,6 +26,9 @@ pub(crate) enum Outcome {
 
 impl Outcome {
     /// Marks the answer to the last of several sends, of which an earlier one was not answered.
+    ///
+    /// The answer to a record does not change: a copy of it that was sent before finds its own record, and a key that
+    /// is absent may have lost the record since.
     ///
     /// Late copies of a renewal, a release or a cooldown change nothing, because they act on the stored
     /// token of their own lease only. A late copy of an acquire takes the key.
@@ -42,6 +47,39 @@ impl Outcome {
             outcome => outcome,
         }
     }
+}
+
+impl Outcome {
+    /// Whether the store has answered to the end of a lease.
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self, Outcome::Released(_) | Outcome::Remembered(_))
+    }
+}
+
+/// The answer to a record at the end of a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Remembered {
+    Yes,
+    /// As `Yes`, and too few replicas or nodes have acknowledged it.
+    Unacknowledged,
+    /// There was no such key.
+    Absent,
+    /// The key is another owner's.
+    Other,
+    /// There was no memory for the record. The token stands for one more ttl.
+    NoRoom,
+}
+
+/// Says whether a key had a record or a cooldown, as [`LockManager::forget`](crate::LockManager::forget) reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Forgotten {
+    /// The record or the cooldown was deleted.
+    Yes,
+    /// The key was free.
+    Nothing,
+    /// An owner holds the lock, and keeps it.
+    Held,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,6 +12,7 @@ mod gaps;
 mod input;
 mod loss;
 mod passing;
+mod records;
 mod reentry;
 mod reentry_ends;
 mod running;
@@ -176,6 +177,18 @@ on_every_store! {
         a_lease_with_a_cooldown_is_not_passed_on,
         a_lease_of_another_length_is_not_passed_on,
         no_process_starves_behind_the_tasks_of_another,
+    }
+    records {
+        who_comes_after_a_record_gets_it_with_its_exact_end,
+        each_kind_of_end_leaves_the_record,
+        a_record_ends_all_waits_and_no_waiter_gets_the_lock,
+        no_task_steps_over_a_lease_whose_record_is_under_way,
+        a_lock_that_was_lost_by_its_owners_clock_leaves_its_record,
+        a_lock_that_another_owner_has_leaves_no_record,
+        a_record_that_is_over_or_was_forgotten_leaves_a_free_key,
+        a_forgotten_cooldown_gives_the_key_to_its_waiter,
+        the_last_record_counts_and_one_that_was_dropped_does_not,
+        a_record_out_of_bounds_is_invalid_and_the_largest_is_kept,
     }
     reentry {
         a_nested_body_runs_under_the_same_lease,

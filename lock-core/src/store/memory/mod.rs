@@ -3,7 +3,10 @@
 //! It has leases that run out, fencing tokens, cooldowns and a queue of waiters, so that code that is tested on
 //! it behaves the same on Redis.
 
+mod records;
 mod state;
+#[cfg(test)]
+mod state_tests;
 mod vote;
 
 use std::collections::HashMap;
@@ -69,6 +72,13 @@ impl MemoryStore {
             Operation::Vacate(release) => state.vacate(&release, now),
             Operation::Leave(release) => state.leave(&release, now),
             Operation::Cool(release, cooldown) => state.cool(&release, cooldown, now),
+            Operation::Remember(release, record) => {
+                let (outcome, told) = state.remember(&release, &record, now);
+                drop(state);
+                told.into_iter().for_each(|wake| tell(Some(wake)));
+                return outcome;
+            }
+            Operation::Forget(key) => (state.forget(&key, now), None),
             Operation::Vote(vote) => state.vote(vote, now, self.clock.unix_micros()),
         };
         drop(state);

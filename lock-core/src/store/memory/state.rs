@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::records::Records;
 use super::vote::Registers;
 use crate::base::clock::Moment;
 use crate::base::fence::FencingToken;
@@ -23,7 +24,8 @@ const TURN: Duration = Duration::from_millis(5);
 pub(super) struct MemoryState {
     keys: HashMap<Arc<str>, StoredKey>,
     /// Tokens of waiters by key, in the order of arrival.
-    queues: HashMap<Arc<str>, VecDeque<Token>>,
+    pub(super) queues: HashMap<Arc<str>, VecDeque<Token>>,
+    pub(super) records: Records,
     /// The highest fencing token given.
     mark: u64,
     /// Used where the store is a node of a quorum.
@@ -45,6 +47,8 @@ struct StoredKey {
 pub(super) enum Owner {
     Lease(Token),
     Cooling(Token),
+    /// Ended with a record, by its number.
+    Done(Token, u64),
     /// Released, and kept for the waiter that was notified.
     Promised(Token),
     /// A client of another library, in a test.
@@ -61,6 +65,7 @@ impl Owner {
         match self {
             Owner::Lease(token) | Owner::Promised(token) => token.to_string().into(),
             Owner::Cooling(token) => format!("cooling/{token}").into(),
+            Owner::Done(token, _) => format!("done/{token}").into(),
             Owner::Stranger => "a stranger's".into(),
         }
     }
@@ -94,15 +99,15 @@ impl MemoryState {
                 self.keys.remove(key);
                 self.leave_queue(key, *token);
                 if let Some(wake) = self.wake(key, now) {
-                    self.refuse(acquire);
-                    return (Outcome::Busy(refusal(false, TURN, acquire)), Some(wake));
+                    let refusal = self.refused(acquire, Owner::Lease(*token), TURN);
+                    return (Outcome::Busy(refusal), Some(wake));
                 }
             }
             Some((owner, expires)) => {
-                self.refuse(acquire);
-                let cooling = matches!(owner, Owner::Cooling(_));
-                let refusal = refusal(cooling, expires.since(now), acquire);
-                return (Outcome::Busy(refusal), None);
+                return (
+                    Outcome::Busy(self.refused(acquire, owner, expires.since(now))),
+                    None,
+                );
             }
         }
         self.sweep(now);
@@ -168,7 +173,7 @@ impl MemoryState {
     }
 
     /// Raises the mark: no later fencing token may be lower than one that was used.
-    fn raise(&mut self, used: Option<FencingToken>) {
+    pub(super) fn raise(&mut self, used: Option<FencingToken>) {
         self.mark = self.mark.max(used.map_or(0, u64::from));
     }
 
@@ -212,15 +217,20 @@ impl MemoryState {
 
     /// Sets the key, whatever it holds.
     pub(super) fn set(&mut self, key: &Arc<str>, owner: Owner, expires: Moment) {
-        self.keys
-            .insert(Arc::clone(key), StoredKey { owner, expires });
+        let stored = StoredKey { owner, expires };
+        if let Some(before) = self.keys.insert(Arc::clone(key), stored) {
+            self.records.remove(before.owner);
+        }
     }
 
     /// Deletes the key, whatever it holds.
     #[cfg(feature = "test-util")]
     pub(super) fn delete(&mut self, key: &Arc<str>, now: Moment) -> (bool, Wake) {
-        let existed = self.keys.remove(key).is_some();
-        (existed, self.wake(key, now))
+        let existed = self.keys.remove(key);
+        existed
+            .iter()
+            .for_each(|entry| self.records.remove(entry.owner));
+        (existed.is_some(), self.wake(key, now))
     }
 
     /// Counts the keys that are taken, and the waiters in the queues.
@@ -238,13 +248,32 @@ impl MemoryState {
         Some((entry.owner, entry.expires))
     }
 
-    /// Puts a refused token into the queue, if it waits.
-    pub(super) fn refuse(&mut self, acquire: &AcquireCommand) {
-        if acquire.queues() {
+    /// Refuses an acquire, and puts its token into the queue if it waits. A record is an answer, for which no caller
+    /// waits.
+    pub(super) fn refused(
+        &mut self,
+        acquire: &AcquireCommand,
+        owner: Owner,
+        remaining: Duration,
+    ) -> Refusal {
+        let record = match owner {
+            Owner::Done(_, number) => self.records.get(number),
+            _ => None,
+        };
+        let queues = acquire.queues() && record.is_none();
+        if queues {
             let waiting = self.queues.entry(Arc::clone(&acquire.key)).or_default();
             if !waiting.contains(&acquire.token) {
                 waiting.push_back(acquire.token);
             }
+        }
+        Refusal {
+            cooling: matches!(owner, Owner::Cooling(_) | Owner::Done(..)),
+            record,
+            remaining: Some(remaining),
+            queued: queues,
+            pushed: queues,
+            server_time: None,
         }
     }
 
@@ -259,7 +288,7 @@ impl MemoryState {
 
     /// Notifies the first waiter whose manager still listens, and keeps a free key for it. Waiters before it
     /// are removed.
-    fn wake(&mut self, key: &Arc<str>, now: Moment) -> Wake {
+    pub(super) fn wake(&mut self, key: &Arc<str>, now: Moment) -> Wake {
         let (events, token) = self.head(key)?;
         if self.live(key, now).is_none() {
             self.set(key, Owner::Promised(token), now + TURN);
@@ -306,7 +335,7 @@ impl MemoryState {
         }
     }
 
-    fn forget_if_over(&mut self, key: &str, now: Moment) {
+    pub(super) fn forget_if_over(&mut self, key: &str, now: Moment) {
         if self.keys.get(key).is_some_and(|entry| entry.expires <= now)
             && let Some(entry) = self.keys.remove(key)
         {
@@ -317,82 +346,9 @@ impl MemoryState {
     /// Raises the mark for a lease that ran out. Its fencing tokens for the tasks of its process were never
     /// reported, and the clock of the fencing tokens is not the clock that ended it.
     fn ran_out(&mut self, owner: Owner) {
+        self.records.remove(owner);
         if let Owner::Lease(_) = owner {
             self.mark += u64::from(MOST);
         }
-    }
-}
-
-fn refusal(cooling: bool, remaining: Duration, of: &AcquireCommand) -> Refusal {
-    Refusal {
-        cooling,
-        remaining: Some(remaining),
-        queued: of.queues(),
-        pushed: of.queues(),
-        server_time: None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::base::token::TokenSource;
-    use crate::store::Queueing;
-
-    fn fence(outcome: &Outcome) -> u64 {
-        match outcome {
-            Outcome::Granted(fence) => u64::from(*fence),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn a_lease_that_ran_out_may_have_used_more_tokens_than_its_own() {
-        let ttl = Duration::from_secs(1);
-        let start = Moment(1_000_000_000);
-        let tokens = TokenSource::new(Address::random());
-        let ask = |key: &str| AcquireCommand {
-            key: key.into(),
-            token: tokens.fresh(),
-            ttl,
-            queueing: Queueing::Never,
-            replaces: None,
-            repeated: false,
-        };
-        // Found by the next acquire of the same key, or by a sweep.
-        for others in [0, 200] {
-            let mut state = MemoryState::default();
-            let first = fence(&state.acquire(&ask("k"), start, 5_000).0);
-            // The clock of the fencing tokens has stood still.
-            let later = start + ttl;
-            for other in 0..others {
-                state.acquire(&ask(&other.to_string()), later, 5_000);
-            }
-            let next = fence(&state.acquire(&ask("k"), later, 5_000).0);
-            assert!(next > first + u64::from(MOST), "{next} {first}");
-        }
-    }
-
-    #[test]
-    fn a_clock_that_was_too_far_in_the_future_leaves_no_mark_behind() {
-        let now = Moment(1_000_000_000);
-        let tokens = TokenSource::new(Address::random());
-        let mut state = MemoryState::default();
-        let mut ask = |key: &str, unix_micros| {
-            let acquire = AcquireCommand {
-                key: key.into(),
-                token: tokens.fresh(),
-                ttl: Duration::from_secs(1),
-                queueing: Queueing::Never,
-                replaces: None,
-                repeated: false,
-            };
-            state.acquire(&acquire, now, unix_micros).0
-        };
-        for too_far in [9_000_000_000_000_001, FencingToken::LIMIT, u64::MAX] {
-            let refused = ask("k", too_far);
-            assert!(matches!(refused, Outcome::Failed(_)), "{refused:?}");
-        }
-        assert_eq!(fence(&ask("k", 5_000)), 5_000);
     }
 }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use super::state::{MemoryState, Owner, Wake};
 use crate::base::clock::{Moment, ServerTime};
 use crate::base::token::Token;
-use crate::lease::Refusal;
 use crate::lease::cohort::GAP;
 use crate::lease::deadline::GRANT;
 use crate::store::vote::{
@@ -77,16 +76,9 @@ impl MemoryState {
                 }
             }
             Some((owner, expires)) => {
-                self.refuse(acquire);
                 let vote = Vote::Taken {
                     owner: owner.text(),
-                    refusal: Refusal {
-                        cooling: matches!(owner, Owner::Cooling(_)),
-                        remaining: Some(expires.since(now)),
-                        queued: acquire.queues(),
-                        pushed: acquire.queues(),
-                        server_time: None,
-                    },
+                    refusal: self.refused(acquire, owner, expires.since(now)),
                     highest: accepted.map_or(0, |(number, _)| number),
                 };
                 return (vote, None);

@@ -34,6 +34,7 @@ pub(crate) mod proposal_number;
 #[cfg(test)]
 mod ready_tests;
 mod rejoin;
+mod remember;
 #[cfg(all(test, feature = "test-util"))]
 mod repeated_tests;
 mod round;
@@ -167,6 +168,10 @@ impl Store for QuorumStore {
             | Operation::Vacate(_)
             | Operation::Leave(_)
             | Operation::Cool(..) => Box::pin(quorum.give_back(operation, lane)),
+            Operation::Remember(release, record) => {
+                Box::pin(quorum.remember(release, record, lane))
+            }
+            Operation::Forget(key) => Box::pin(quorum.forget(key, lane)),
             Operation::Vote(_) => Box::pin(std::future::ready(Outcome::Failed(Failure::refused(
                 "a quorum is no node of another one",
             )))),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::lease::Refusal;
 use crate::store::vote::Vote;
-use crate::store::{Extended, Released};
+use crate::store::{Extended, Released, Remembered};
 
 /// More than half of the nodes.
 pub(super) fn quorum(nodes: usize) -> usize {
@@ -50,6 +50,10 @@ pub(super) enum Decision {
 
 pub(super) fn decide(ballots: &[Ballot]) -> Decision {
     let quorum = quorum(ballots.len());
+    // The work is done, whatever the other nodes say.
+    if record(ballots).is_some() {
+        return Decision::Busy;
+    }
     let count = Count::of(ballots);
     if count.accepted >= quorum {
         return Decision::Granted;
@@ -126,6 +130,16 @@ fn owner(ballot: &Ballot) -> Option<&str> {
     }
 }
 
+/// The refusal with the record at hand that has the highest fencing token.
+fn record(ballots: &[Ballot]) -> Option<&Refusal> {
+    let taken = ballots.iter().filter_map(|ballot| match ballot {
+        Ballot::Answered(Vote::Taken { refusal, .. }) => Some(refusal),
+        _ => None,
+    });
+    let records = taken.filter(|refusal| refusal.record.is_some());
+    records.max_by_key(|refusal| refusal.record.as_ref().map(|record| record.fence))
+}
+
 /// The other client that stands on the most nodes, and their number.
 fn foremost(ballots: &[Ballot]) -> Option<(usize, &str)> {
     let owners = || ballots.iter().filter_map(owner);
@@ -162,6 +176,9 @@ pub(super) fn opens_in(ballots: &[Ballot]) -> Option<(usize, Duration)> {
 /// Combines the refusals of the nodes: for how long no majority is free if no owner extends, and whether its
 /// release will be pushed.
 pub(super) fn refusal(ballots: &[Ballot]) -> Refusal {
+    if let Some(refusal) = record(ballots) {
+        return refusal.clone();
+    }
     let quorum = quorum(ballots.len());
     let taken = || {
         ballots.iter().filter_map(|ballot| match ballot {
@@ -182,6 +199,7 @@ pub(super) fn refusal(ballots: &[Ballot]) -> Refusal {
     let pushed = taken().filter(|refusal| refusal.pushed).count() >= quorum;
     Refusal {
         cooling: taken().filter(|refusal| refusal.cooling).count() * 2 > taken().count(),
+        record: None,
         remaining: last,
         queued: taken().filter(|refusal| refusal.queued).count() >= quorum,
         pushed,
@@ -215,6 +233,34 @@ pub(super) fn given_back(answers: &[Option<Released>], open: usize) -> Option<Re
     }
     // A node that did not answer may have had the key.
     (open == 0 && yes + absent + other >= quorum).then_some(Released::Yes)
+}
+
+/// The result of a record; `None`: not decided yet, or to be asked again. `open` nodes may still answer.
+pub(super) fn remembered(answers: &[Option<Remembered>], open: usize) -> Option<Remembered> {
+    let quorum = quorum(answers.len());
+    let has = |wanted: Remembered| answers.contains(&Some(wanted));
+    let stored = |answer: &&Option<Remembered>| {
+        matches!(answer, Some(Remembered::Yes | Remembered::Unacknowledged))
+    };
+    let (yes, silent) = (
+        answers.iter().filter(stored).count(),
+        answers.iter().filter(|answer| answer.is_none()).count(),
+    );
+    if yes >= quorum {
+        return Some(Remembered::Yes);
+    }
+    if open > 0 || yes + silent >= quorum {
+        return None;
+    }
+    Some(if yes > 0 {
+        Remembered::Unacknowledged
+    } else if has(Remembered::NoRoom) {
+        Remembered::NoRoom
+    } else if has(Remembered::Other) {
+        Remembered::Other
+    } else {
+        Remembered::Absent
+    })
 }
 
 /// The result of a renewal; `None`: not decided yet. `open` nodes may still answer.

@@ -12,6 +12,7 @@ fn taken_by(owner: &str, remaining: Option<u64>) -> Ballot {
         owner: owner.into(),
         refusal: Refusal {
             cooling: owner.starts_with("cooling"),
+            record: None,
             remaining: remaining.map(Duration::from_millis),
             queued: true,
             pushed: true,

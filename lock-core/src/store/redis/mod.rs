@@ -182,6 +182,13 @@ impl RedisStore {
                 self.end_lease(release, ReleaseKind::Cool(*cooldown), on)
                     .await
             }
+            Operation::Remember(release, record) => self.remember(release, record, on).await,
+            Operation::Forget(key) => {
+                let answer = scripts::FORGET
+                    .run(on, &[&self.names.lock(key)], &[])
+                    .await?;
+                Ok(reply::forgotten(&answer))
+            }
             Operation::Vote(vote) => self.vote(vote, on).await,
         }
     }
@@ -233,6 +240,7 @@ impl Store for RedisStore {
         let mut operation = operation;
         let lane = match (&mut operation, &self.replicas) {
             (Operation::Extend(_), Some(_)) => Lane::KEEPER.on_channel(ACKNOWLEDGED),
+            (Operation::Remember(..), Some(_)) => lane.on_channel(ACKNOWLEDGED),
             (Operation::Acquire(acquire), _) if acquire.queueing == Queueing::IfContended => {
                 // A key that went from waiter to waiter a moment ago is taken.
                 acquire.queueing = match self.handed_off.has(&acquire.key) {

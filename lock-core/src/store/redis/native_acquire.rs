@@ -9,7 +9,6 @@
 //! the key by its end, which the clock has passed. If this lease ends in between, the answer comes too late to
 //! be believed.
 
-use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 
 use redis::{Cmd, Pipeline, ServerError, Value};
@@ -117,7 +116,7 @@ impl RedisStore {
                 None => self.set_without_fence(acquire, mark, time, on).await,
             },
             SetResult::Taken(value) => match another_owner(value, acquire.token) {
-                Some(owner) => Ok(Outcome::Busy(refusal_at_first(&owner, time, acquire.ttl))),
+                Some(owner) => Ok(Outcome::Busy(refusal_at_first(owner, time, acquire.ttl))),
                 None => self.refused_without_owner(acquire, value, on).await,
             },
             SetResult::Failed(error) => Err(elsewhere(classify(error.clone().into()), mark)),
@@ -192,8 +191,8 @@ impl NativeAnswers {
 
 /// Returns the owner of the key. `None`: it is the token itself, by an earlier send, or the key went between
 /// two of the commands.
-pub(super) fn another_owner(value: &Value, token: Token) -> Option<Cow<'_, str>> {
-    owner(value).filter(|owner| owner != token.text().as_str())
+pub(super) fn another_owner(value: &Value, token: Token) -> Option<&[u8]> {
+    owner(value).filter(|owner| *owner != token.text().as_bytes())
 }
 
 pub(super) fn ambiguous(failure: Failure) -> Failure {
@@ -227,7 +226,9 @@ mod tests {
                 assert_eq!([&first.mark, &first.time], [&rest[0], &rest[1]]);
                 match first.set {
                     SetResult::Done => "done".to_owned(),
-                    SetResult::Taken(value) => format!("taken by {:?}", owner(&value)),
+                    SetResult::Taken(value) => {
+                        format!("taken by {:?}", owner(&value).map(String::from_utf8_lossy))
+                    }
                     SetResult::Failed(_) => "failed".to_owned(),
                 }
             })
@@ -256,8 +257,8 @@ mod tests {
         let other = "0123456789abcdef/00000000000000000000000000000001";
         let value = |text: &str| Value::BulkString(text.into());
         assert_eq!(
-            another_owner(&value(other), token(ours)).as_deref(),
-            Some(other)
+            another_owner(&value(other), token(ours)),
+            Some(other.as_bytes())
         );
         assert_eq!(another_owner(&value(ours), token(ours)), None);
         assert_eq!(another_owner(&Value::Nil, token(ours)), None, "gone");

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use redis::Value;
+use redis::{Cmd, Value};
 
 use super::connection::Connection;
+use super::fast_path::push_fence;
 use super::send_error::SendError;
-use super::{RedisStore, in_millis, reply};
+use super::{RedisStore, grant_in_millis, in_millis, reply};
+use crate::base::record::Record;
+use crate::base::token::Token;
 use crate::lease::cohort::GAP;
 use crate::store::{Outcome, Release};
 
@@ -31,6 +34,44 @@ impl ReleaseKind {
 }
 
 impl RedisStore {
+    pub(super) async fn remember(
+        &self,
+        release: &Release,
+        record: &Record,
+        on: &Connection,
+    ) -> Result<Outcome, SendError> {
+        let mark = self.names.mark_for(&release.key);
+        let keys = [
+            &self.names.lock(&release.key),
+            &*mark,
+            &self.names.queue(&release.key),
+        ];
+        let command = self.remembering(release, record, &keys);
+        let answer = self.scripts.remember.ask(on, &command).await?;
+        Ok(reply::remembered(&answer))
+    }
+
+    /// The command that leaves a record. The high-water mark and the queue are left out where they cannot be touched
+    /// together with the lock.
+    pub(super) fn remembering(&self, release: &Release, record: &Record, keys: &[&str]) -> Cmd {
+        let channels = self.names.channels();
+        let bytes = keys.iter().map(|key| key.len()).sum::<usize>() + record.bytes.len();
+        let bytes = bytes + channels.len() + Token::LENGTH + 48;
+        let mut command = self.scripts.remember.command(keys.len(), 7, bytes);
+        for key in keys {
+            command.arg(key);
+        }
+        command.arg(release.token.text().as_bytes());
+        push_fence(release.fence, &mut command);
+        command
+            .arg(channels)
+            .arg(grant_in_millis(release.ttl))
+            .arg(in_millis(record.lifetime))
+            .arg(&record.bytes)
+            .arg(in_millis(release.ttl));
+        command
+    }
+
     pub(super) async fn end_lease(
         &self,
         release: &Release,

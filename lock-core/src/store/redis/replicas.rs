@@ -24,7 +24,9 @@ use super::keyspace::Keyspace;
 use super::send_error::SendError;
 use super::topology::Topology;
 use crate::base::fence::FencingToken;
-use crate::store::{AcquireCommand, Extended, Failure, Operation, Outcome, Release, Released};
+use crate::store::{
+    AcquireCommand, Extended, Failure, Operation, Outcome, Release, Released, Remembered,
+};
 
 /// The channel of a runtime's lane for operations that replicas acknowledge.
 pub(super) const ACKNOWLEDGED: u8 = 1;
@@ -107,6 +109,16 @@ impl RedisStore {
                         answers.into_iter().map(unless_extended).collect(),
                     )),
                 }
+            }
+            (_, Outcome::Remembered(Remembered::Yes)) => {
+                Ok(Outcome::Remembered(
+                    match self.acknowledge(replicas, on).await {
+                        Ok(()) => Remembered::Yes,
+                        // Sent again, it finds the record and writes it once more.
+                        Err(SendError::Broken(error)) => return Err(SendError::Broken(error)),
+                        Err(_) => Remembered::Unacknowledged,
+                    },
+                ))
             }
             (_, outcome) => Ok(outcome),
         }

@@ -1,16 +1,17 @@
 //! The meaning of a server's answers. An answer that is not understood is never a grant.
 
-use std::borrow::Cow;
 use std::str;
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Value;
 
 use crate::base::clock::ServerTime;
 use crate::base::fence::FencingToken;
+use crate::base::record::StoredRecord;
 use crate::base::token::Token;
 use crate::lease::Refusal;
-use crate::store::{Extended, Failure, Outcome, Released};
+use crate::store::{Extended, Failure, Forgotten, Outcome, Released, Remembered};
 
 /// Reads the answer of a batch to one acquire. A grant is the fencing token alone.
 pub(super) fn acquired_in_batch(answer: &Value) -> Outcome {
@@ -23,7 +24,7 @@ pub(super) fn acquired_in_batch(answer: &Value) -> Outcome {
         Value::Array(parts) => match parts.as_slice() {
             [Value::Int(0), value, Value::Int(left)] => match owner(value) {
                 // A batch puts no waiter into a queue.
-                Some(owner) => Outcome::Busy(refusal(&owner, *left, false)),
+                Some(owner) => Outcome::Busy(refusal(owner, *left, false)),
                 None => not_understood(),
             },
             _ => not_understood(),
@@ -69,7 +70,7 @@ pub(super) fn acquired(answer: &Value, pushes: Pushes) -> Outcome {
             Some(owner) => Outcome::Busy(Refusal {
                 queued: *stands == 1,
                 server_time: number(time).map(ServerTime).filter(|_| pushes.are_grants),
-                ..refusal(&owner, *left, pushes.arrive && *stands == 1)
+                ..refusal(owner, *left, pushes.arrive && *stands == 1)
             }),
             None => not_understood(),
         },
@@ -77,21 +78,33 @@ pub(super) fn acquired(answer: &Value, pushes: Pushes) -> Outcome {
     }
 }
 
-/// The value of a key. A foreign value may be any bytes. The kit's values are ASCII, so that no other value
-/// reads like one.
-pub(super) fn owner(value: &Value) -> Option<Cow<'_, str>> {
+/// The value of a key. A foreign value may be any bytes.
+pub(super) fn owner(value: &Value) -> Option<&[u8]> {
     match value {
-        Value::BulkString(bytes) => Some(String::from_utf8_lossy(bytes)),
+        Value::BulkString(bytes) => Some(bytes),
         _ => None,
     }
 }
 
+/// The name under which the owner of a value is counted. A record is not part of it.
+pub(super) fn owner_name(value: &[u8]) -> Box<str> {
+    let longest = match value.starts_with(b"done/") {
+        true => "done/".len() + Token::LENGTH,
+        false => value.len(),
+    };
+    String::from_utf8_lossy(&value[..longest.min(value.len())]).into()
+}
+
 /// `value` is in the key, for `left` milliseconds. `pushed`: the waiter is in the queue and receives pushes.
-pub(super) fn refusal(value: &str, left: i64, pushed: bool) -> Refusal {
-    let cooldown = Cooldown::of(value);
-    let ours = cooldown.is_some() || Token::parse(value).is_some();
+pub(super) fn refusal(value: &[u8], left: i64, pushed: bool) -> Refusal {
+    refused_by(ClosedKey::of(value), value, left, pushed)
+}
+
+fn refused_by(closed: Option<ClosedKey>, value: &[u8], left: i64, pushed: bool) -> Refusal {
+    let ours = closed.is_some() || str::from_utf8(value).is_ok_and(|it| Token::parse(it).is_some());
     Refusal {
-        cooling: cooldown.is_some(),
+        cooling: closed.is_some(),
+        record: closed.and_then(|closed| closed.record).map(Arc::new),
         remaining: millis(left),
         queued: false,
         // Clients of other libraries push nothing when they release, and neither does a key without an end.
@@ -102,34 +115,54 @@ pub(super) fn refusal(value: &str, left: i64, pushed: bool) -> Refusal {
 
 /// `value` was in the key at a first attempt, which does not ask for its end. A cooldown contains its end. For
 /// a held lock the ttl of the attempt itself is the hint.
-pub(super) fn refusal_at_first(value: &str, time: &Value, ttl: Duration) -> Refusal {
-    let ends = Cooldown::of(value).and_then(|cooldown| cooldown.ends);
+pub(super) fn refusal_at_first(value: &[u8], time: &Value, ttl: Duration) -> Refusal {
+    let closed = ClosedKey::of(value);
+    let ends = closed.as_ref().and_then(|closed| closed.ends);
     let now = micros(time).map(Duration::from_micros);
     let left = ends.zip(now).map(|(ends, now)| ends.saturating_sub(now));
     Refusal {
         remaining: Some(left.unwrap_or(ttl)),
-        ..refusal(value, 0, false)
+        ..refused_by(closed, value, 0, false)
     }
 }
 
-/// The value of a key that cools down: `cooling/<token>/<end>`, with the end in milliseconds of Unix time.
-/// Earlier versions left the end out.
-struct Cooldown {
+/// The value of a key whose owner has ended and which stays taken: `cooling/<token>/<end>`, or
+/// `done/<token>/<end>/<fencing token>/<record>`, with the end in milliseconds of Unix time. Earlier versions left the
+/// end of a cooldown out.
+struct ClosedKey {
     ends: Option<Duration>,
+    record: Option<StoredRecord>,
 }
 
-impl Cooldown {
-    fn of(value: &str) -> Option<Self> {
-        let value = value.strip_prefix("cooling/")?;
-        let (token, end) = value.split_at_checked(Token::LENGTH)?;
-        Token::parse(token)?;
-        let ends = match end.strip_prefix('/') {
-            Some(millis) => Some(Duration::from_millis(digits(millis.as_bytes())?)),
-            None if end.is_empty() => None,
-            None => return None,
+impl ClosedKey {
+    fn of(value: &[u8]) -> Option<Self> {
+        let (ends, record) = match value.strip_prefix(b"done/") {
+            Some(value) => {
+                let mut parts = behind_token(value)?
+                    .strip_prefix(b"/")?
+                    .splitn(3, |byte| *byte == b'/');
+                let (ends, fence, bytes) = (parts.next()?, parts.next()?, parts.next()?);
+                let record = StoredRecord {
+                    fence: digits(fence).unwrap_or(0),
+                    bytes: bytes.into(),
+                };
+                (Some(digits(ends)?), Some(record))
+            }
+            None => match behind_token(value.strip_prefix(b"cooling/")?)? {
+                [] => (None, None),
+                end => (Some(digits(end.strip_prefix(b"/")?)?), None),
+            },
         };
-        Some(Self { ends })
+        let ends = ends.map(Duration::from_millis);
+        Some(Self { ends, record })
     }
+}
+
+/// Returns what follows the token at the beginning.
+fn behind_token(value: &[u8]) -> Option<&[u8]> {
+    let (token, rest) = value.split_at_checked(Token::LENGTH)?;
+    Token::parse(str::from_utf8(token).ok()?)?;
+    Some(rest)
 }
 
 /// A `PTTL`; negative: there is no end.
@@ -157,6 +190,25 @@ pub(super) fn released(answer: &Value) -> Outcome {
         Value::Int(1 | 4 | 6 | 8) => Outcome::Released(Released::Yes),
         Value::Int(0 | 3 | 5 | 7) => Outcome::Released(Released::Absent),
         Value::Int(2) => Outcome::Released(Released::Other),
+        _ => not_understood(),
+    }
+}
+
+pub(super) fn remembered(answer: &Value) -> Outcome {
+    match answer {
+        Value::Int(1) => Outcome::Remembered(Remembered::Yes),
+        Value::Int(0) => Outcome::Remembered(Remembered::Absent),
+        Value::Int(2) => Outcome::Remembered(Remembered::Other),
+        Value::Int(3) => Outcome::Remembered(Remembered::NoRoom),
+        _ => not_understood(),
+    }
+}
+
+pub(super) fn forgotten(answer: &Value) -> Outcome {
+    match answer {
+        Value::Int(1) => Outcome::Forgotten(Forgotten::Yes),
+        Value::Int(0) => Outcome::Forgotten(Forgotten::Nothing),
+        Value::Int(2) => Outcome::Forgotten(Forgotten::Held),
         _ => not_understood(),
     }
 }

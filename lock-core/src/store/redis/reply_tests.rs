@@ -144,14 +144,14 @@ fn a_batch_tells_in_words_that_all_went_as_usual() {
 #[test]
 fn a_refusal_tells_held_from_cooling_and_ours_from_strangers() {
     let ours = "0123456789abcdef/0123456789abcdef0123456789abcdef";
-    let held = refusal(ours, 1500, true);
+    let held = refusal(ours.as_bytes(), 1500, true);
     assert_eq!(
         (held.cooling, held.remaining, held.pushed),
         (false, Some(Duration::from_millis(1500)), true)
     );
-    let cooling = refusal(&format!("cooling/{ours}"), 20, true);
+    let cooling = refusal(format!("cooling/{ours}").as_bytes(), 20, true);
     assert!(cooling.cooling && cooling.pushed);
-    let cooling = refusal(&format!("cooling/{ours}/1700000000000"), 20, true);
+    let cooling = refusal(format!("cooling/{ours}/1700000000000").as_bytes(), 20, true);
     assert!(cooling.cooling && cooling.pushed);
     for stranger in [
         "some-uuid",
@@ -159,10 +159,10 @@ fn a_refusal_tells_held_from_cooling_and_ours_from_strangers() {
         "cooling/x",
         &format!("cooling/{ours}x"),
     ] {
-        let refusal = refusal(stranger, 20, true);
+        let refusal = refusal(stranger.as_bytes(), 20, true);
         assert!(!refusal.pushed && !refusal.cooling, "{stranger}");
     }
-    let endless = refusal(ours, -1, true);
+    let endless = refusal(ours.as_bytes(), -1, true);
     assert_eq!((endless.remaining, endless.pushed), (None, false));
 }
 
@@ -171,7 +171,7 @@ fn a_first_attempt_reads_the_end_of_a_cooldown_and_gives_a_hint_otherwise() {
     let ours = "0123456789abcdef/0123456789abcdef0123456789abcdef";
     let ttl = Duration::from_secs(30);
     let now = time("1700000000", "500000");
-    let left = |value: &str| refusal_at_first(value, &now, ttl).remaining;
+    let left = |value: &str| refusal_at_first(value.as_bytes(), &now, ttl).remaining;
     let cooling = |end: &str| left(&format!("cooling/{ours}{end}"));
     assert_eq!(
         cooling("/1700000002000"),
@@ -180,7 +180,11 @@ fn a_first_attempt_reads_the_end_of_a_cooldown_and_gives_a_hint_otherwise() {
     assert_eq!(cooling("/1700000000000"), Some(Duration::ZERO), "over");
     assert_eq!(cooling(""), Some(ttl), "by an earlier version");
     assert_eq!((left(ours), left("stranger")), (Some(ttl), Some(ttl)));
-    let strange = refusal_at_first(&format!("cooling/{ours}/1700000002000"), &Value::Nil, ttl);
+    let strange = refusal_at_first(
+        format!("cooling/{ours}/1700000002000").as_bytes(),
+        &Value::Nil,
+        ttl,
+    );
     assert_eq!((strange.cooling, strange.remaining), (true, Some(ttl)));
 }
 
@@ -223,4 +227,33 @@ fn the_fencing_token_is_the_servers_time_where_that_is_above_the_mark() {
     assert_eq!(time_above(&Value::Nil, &Value::Okay, 0), None);
     // What another node has said of the mark counts too.
     assert_eq!(time_above(&Value::Nil, &now, 1_700_000_000_000_025), None);
+}
+
+#[test]
+fn a_record_is_read_whole_and_a_strange_one_is_a_strangers() {
+    let ours = "0123456789abcdef/0123456789abcdef0123456789abcdef";
+    let value = |rest: &[u8]| [b"done/", ours.as_bytes(), rest].concat();
+    let bytes = [&b"/1700000002000/17/"[..], b"a/b\0\xff/"].concat();
+    let now = Value::Array(vec![bulk("1700000000"), bulk("500000")]);
+    let refused = refusal_at_first(&value(&bytes), &now, Duration::from_secs(9));
+    assert!(refused.cooling && !refused.pushed);
+    assert_eq!(refused.remaining, Some(Duration::from_millis(1_500)));
+    let record = refused.record.expect("a record");
+    assert_eq!((record.fence, &*record.bytes), (17, &b"a/b\0\xff/"[..]));
+    let empty = refusal(&value(b"/1700000002000//"), 20, false);
+    let record = empty.record.expect("a record");
+    assert_eq!((record.fence, record.bytes.len()), (0, 0));
+    for strange in [
+        &b""[..],
+        b"/",
+        b"/17",
+        b"/17/5",
+        b"/x/5/record",
+        b"x/17/5/record",
+    ] {
+        let refused = refusal(&value(strange), 20, true);
+        assert!(refused.record.is_none() && !refused.cooling && !refused.pushed);
+    }
+    let name = format!("done/{ours}");
+    assert_eq!(&*owner_name(&value(&bytes)), name);
 }

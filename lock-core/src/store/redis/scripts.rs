@@ -36,6 +36,13 @@ script!(
     "release.lua"
 );
 script!(COOL, "one_server.lua", "common.lua", "cool.lua");
+script!(
+    REMEMBER,
+    "one_server.lua",
+    "common.lua",
+    "tell_all.lua",
+    "remember.lua"
+);
 script!(VACATE, "one_server.lua", "common.lua", "vacate.lua");
 script!(EXTEND, "extend.lua");
 script!(BATCH, "one_server.lua", "common.lua", "batch.lua");
@@ -73,18 +80,34 @@ script!(
     "release.lua"
 );
 script!(COOL_ON_A_NODE, "cluster.lua", "common.lua", "cool.lua");
+script!(
+    REMEMBER_ON_A_NODE,
+    "cluster.lua",
+    "common.lua",
+    "tell_all.lua",
+    "remember.lua"
+);
 script!(VACATE_ON_A_NODE, "cluster.lua", "common.lua", "vacate.lua");
+
+script!(FORGET, "forget.lua");
 
 // About one key each, for a lock whose slot is moving.
 script!(FREE, "delete_owned.lua");
 script!(RAISE, "raise.lua");
-script!(TELL, "cluster.lua", "common.lua", "notify.lua");
+script!(
+    TELL,
+    "cluster.lua",
+    "common.lua",
+    "tell_all.lua",
+    "notify.lua"
+);
 
 /// The scripts about one lock and its companion keys.
 pub(super) struct Scripts {
     pub(super) acquire: &'static LazyLock<Lua>,
     pub(super) release: &'static LazyLock<Lua>,
     pub(super) cool: &'static LazyLock<Lua>,
+    pub(super) remember: &'static LazyLock<Lua>,
     pub(super) vacate: &'static LazyLock<Lua>,
 }
 
@@ -92,6 +115,7 @@ pub(super) static ON_ONE_SERVER: Scripts = Scripts {
     acquire: &ACQUIRE,
     release: &RELEASE,
     cool: &COOL,
+    remember: &REMEMBER,
     vacate: &VACATE,
 };
 
@@ -99,6 +123,7 @@ pub(super) static ON_A_NODE: Scripts = Scripts {
     acquire: &ACQUIRE_ON_A_NODE,
     release: &RELEASE_ON_A_NODE,
     cool: &COOL_ON_A_NODE,
+    remember: &REMEMBER_ON_A_NODE,
     vacate: &VACATE_ON_A_NODE,
 };
 

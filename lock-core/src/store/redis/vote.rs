@@ -6,7 +6,7 @@ use std::time::Duration;
 use redis::{Cmd, Value};
 
 use super::connection::Connection;
-use super::reply::{not_understood, number, owner, refusal, text};
+use super::reply::{not_understood, number, owner, owner_name, refusal, text};
 use super::scripts::{Lua, push};
 use super::send_error::SendError;
 use super::{RedisStore, grant, in_millis, millis, scripts};
@@ -267,9 +267,9 @@ fn vote(answer: &Value, proposed: u64, hears: bool) -> Option<Vote> {
             Some(Vote::Taken {
                 refusal: Refusal {
                     queued: *stands == 1,
-                    ..refusal(&owner, *left, hears && *stands == 1)
+                    ..refusal(owner, *left, hears && *stands == 1)
                 },
-                owner: owner.into(),
+                owner: owner_name(owner),
                 highest: number(highest)?,
             })
         }

@@ -275,6 +275,7 @@ fn vote(answer: NodeAnswer) -> Vote {
             owner: "another".into(),
             refusal: Refusal {
                 cooling: false,
+                record: None,
                 remaining: None,
                 queued: false,
                 pushed: false,

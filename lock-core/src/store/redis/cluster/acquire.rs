@@ -26,10 +26,10 @@ impl RedisStore {
             SetResult::Done => true,
             SetResult::Taken(value) => {
                 if let Some(owner) = another_owner(&value, acquire.token) {
-                    let refusal = refusal_at_first(&owner, &first.time, acquire.ttl);
+                    let refusal = refusal_at_first(owner, &first.time, acquire.ttl);
                     return Ok(Outcome::Busy(refusal));
                 }
-                if owner(&value).is_some_and(|owner| owner == token.as_str()) {
+                if owner(&value).is_some_and(|owner| owner == token.as_bytes()) {
                     // The key is this token's by an earlier send, which may have been for a shorter ttl.
                     let ttl = millis(acquire.ttl);
                     let mut arguments = vec![token.as_str(), &ttl];

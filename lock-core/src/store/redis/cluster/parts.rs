@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use redis::Value;
 
+use crate::base::record::Record;
 use crate::store::redis::connection::Connection;
 use crate::store::redis::dispatch::{Command, Dispatch};
 use crate::store::redis::reply;
 use crate::store::redis::send_error::SendError;
 use crate::store::redis::{RedisStore, grant, millis, scripts};
-use crate::store::{AcquireCommand, Failure, Operation, Outcome, Release, Released};
+use crate::store::{AcquireCommand, Failure, Operation, Outcome, Release, Released, Remembered};
 
 /// One step of an operation.
 #[derive(Clone, Debug)]
@@ -26,6 +27,10 @@ pub(in crate::store::redis) enum Part {
     Raise(Release),
     /// Deletes the lock, or begins its cooldown.
     Free(Release, Option<Duration>),
+    /// Leaves a record in the lock.
+    Remember(Release, Arc<Record>),
+    /// Tells all waiters that the lock has a record, and deletes their queue.
+    TellAll(Release),
     /// Leaves the queue, and tells the first waiters that the key is free after that long.
     Tell(Release, Duration),
 }
@@ -34,7 +39,11 @@ impl Part {
     pub(in crate::store::redis) fn key(&self) -> &str {
         match self {
             Part::Acquire(acquire) => &acquire.key,
-            Part::Raise(release) | Part::Free(release, _) | Part::Tell(release, _) => &release.key,
+            Part::Raise(release)
+            | Part::Free(release, _)
+            | Part::Remember(release, _)
+            | Part::TellAll(release)
+            | Part::Tell(release, _) => &release.key,
         }
     }
 
@@ -85,13 +94,18 @@ impl RedisStore {
                 self.give_back_in_parts(release, Some(cooldown), dispatch)
                     .await
             }
+            Operation::Remember(release, record) => {
+                self.remember_in_parts(release, record, dispatch).await
+            }
             Operation::Leave(release) => {
                 self.step(Part::Tell(release, Duration::ZERO), dispatch)
                     .await?;
                 Ok(Outcome::Released(Released::Absent))
             }
             // About one key as they are.
-            Operation::Extend(_) | Operation::Vote(_) => Ok(reply::not_understood()),
+            Operation::Extend(_) | Operation::Forget(_) | Operation::Vote(_) => {
+                Ok(reply::not_understood())
+            }
         }
     }
 
@@ -134,6 +148,24 @@ impl RedisStore {
         Ok(freed)
     }
 
+    async fn remember_in_parts(
+        &self,
+        release: Release,
+        record: Arc<Record>,
+        dispatch: &mut Dispatch,
+    ) -> Result<Outcome, SendError> {
+        if release.fence.is_some() {
+            self.step(Part::Raise(release.clone()), dispatch).await?;
+        }
+        let remember = Part::Remember(release.clone(), record);
+        let remembered = self.step(remember, dispatch).await?;
+        if let Outcome::Remembered(Remembered::Yes | Remembered::Unacknowledged) = remembered {
+            // A waiter that is not told asks by itself.
+            let _ = self.step(Part::TellAll(release), dispatch).await;
+        }
+        Ok(remembered)
+    }
+
     async fn step(&self, part: Part, dispatch: &mut Dispatch) -> Result<Outcome, SendError> {
         Box::pin(self.send_until_answered(Command::Part(part), dispatch)).await
     }
@@ -159,24 +191,40 @@ impl RedisStore {
                 let answer = scripts::FREE.run(on, &[&lock], &arguments).await?;
                 Ok(reply::released(&answer))
             }
-            Part::Tell(release, free_after) => {
+            Part::Remember(release, record) => {
                 let lock = self.names.lock(&release.key);
-                let queue = self.names.queue(&release.key);
-                let token = release.token.text();
-                let arguments = [
-                    token.as_str(),
-                    &grant(release.ttl),
-                    self.names.channels(),
-                    &lock,
-                    &millis(*free_after),
-                ];
-                let answer = scripts::TELL.run(on, &[&queue], &arguments).await?;
+                let command = self.remembering(release, record, &[&lock]);
+                let answer = self.scripts.remember.ask(on, &command).await?;
+                Ok(reply::remembered(&answer))
+            }
+            Part::TellAll(release) => {
+                self.tell(release, "all", on).await?;
+                Ok(Outcome::Released(Released::Yes))
+            }
+            Part::Tell(release, free_after) => {
+                let answer = self.tell(release, &millis(*free_after), on).await?;
                 if answer != Value::Int(1) {
                     self.handed_off.note_unserved(release, *free_after);
                 }
                 Ok(Outcome::Released(Released::Yes))
             }
         }
+    }
+}
+
+impl RedisStore {
+    async fn tell(
+        &self,
+        release: &Release,
+        when: &str,
+        on: &Connection,
+    ) -> Result<Value, SendError> {
+        let lock = self.names.lock(&release.key);
+        let queue = self.names.queue(&release.key);
+        let (token, grant) = (release.token.text(), grant(release.ttl));
+        let channels = self.names.channels();
+        let arguments = [token.as_str(), &grant, channels, &lock, when];
+        scripts::TELL.run(on, &[&queue], &arguments).await
     }
 }
 

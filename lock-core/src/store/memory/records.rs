@@ -1,0 +1,130 @@
+//! The records of an embedded store, in the order in which they were left.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::state::{MemoryState, Owner};
+use crate::base::clock::Moment;
+use crate::base::record::{Record, StoredRecord};
+use crate::lease::deadline::GRANT;
+use crate::store::{Event, Events, Forgotten, News, Outcome, Release, Remembered};
+
+/// All records of a store together have at most so many bytes. Beyond that, the oldest keys keep their end and lose
+/// their record: they cool down, so that no work runs twice.
+const BUDGET: usize = 64 << 20;
+/// What a record costs beside its key and its bytes.
+const OVERHEAD: usize = 128;
+
+#[derive(Default)]
+pub(super) struct Records {
+    by_number: BTreeMap<u64, (Arc<str>, Arc<StoredRecord>)>,
+    last: u64,
+    bytes: usize,
+}
+
+impl Records {
+    pub(super) fn get(&self, number: u64) -> Option<Arc<StoredRecord>> {
+        let (_, record) = self.by_number.get(&number)?;
+        Some(Arc::clone(record))
+    }
+
+    fn add(&mut self, key: &Arc<str>, record: StoredRecord) -> u64 {
+        self.last += 1;
+        self.bytes += cost(key, &record);
+        let entry = (Arc::clone(key), Arc::new(record));
+        self.by_number.insert(self.last, entry);
+        self.last
+    }
+
+    /// Forgets the record of a key that is no more.
+    pub(super) fn remove(&mut self, owner: Owner) {
+        if let Owner::Done(_, number) = owner
+            && let Some((key, record)) = self.by_number.remove(&number)
+        {
+            self.bytes -= cost(&key, &record);
+        }
+    }
+
+    /// Takes out the oldest record if there are too many bytes. Returns its key.
+    fn too_many(&mut self) -> Option<Arc<str>> {
+        let over = self.bytes > BUDGET;
+        let (key, record) = over.then(|| self.by_number.pop_first())??.1;
+        self.bytes -= cost(&key, &record);
+        Some(key)
+    }
+}
+
+fn cost(key: &str, record: &StoredRecord) -> usize {
+    key.len() + record.bytes.len() + OVERHEAD
+}
+
+impl MemoryState {
+    /// Ends a lease with a record. Returns the events for all waiters too.
+    pub(super) fn remember(
+        &mut self,
+        release: &Release,
+        record: &Record,
+        now: Moment,
+    ) -> (Outcome, Vec<(Events, Event)>) {
+        let Release { key, token, .. } = release;
+        self.forget_if_over(key, now);
+        let remembered = match self.live(key, now) {
+            Some((Owner::Lease(owner), _)) if owner == *token => Remembered::Yes,
+            Some((Owner::Done(owner, _), _)) if owner == *token => {
+                return (Outcome::Remembered(Remembered::Yes), Vec::new());
+            }
+            None | Some((Owner::Promised(_), _)) => Remembered::Absent,
+            Some(_) => Remembered::Other,
+        };
+        if remembered != Remembered::Yes {
+            return (Outcome::Remembered(remembered), Vec::new());
+        }
+        let stored = StoredRecord {
+            fence: release.fence.map_or(0, u64::from),
+            bytes: record.bytes.clone().into(),
+        };
+        let number = self.records.add(key, stored);
+        self.set(key, Owner::Done(*token, number), now + record.lifetime);
+        self.raise(release.fence);
+        while let Some(oldest) = self.records.too_many() {
+            if let Some((Owner::Done(token, _), end)) = self.live(&oldest, now) {
+                self.set(&oldest, Owner::Cooling(token), end);
+            }
+        }
+        (Outcome::Remembered(remembered), self.tell_all(key))
+    }
+
+    /// Deletes a record or a cooldown.
+    pub(super) fn forget(&mut self, key: &Arc<str>, now: Moment) -> Outcome {
+        self.forget_if_over(key, now);
+        Outcome::Forgotten(match self.live(key, now) {
+            Some((owner @ (Owner::Done(..) | Owner::Cooling(_)), _)) => {
+                self.remove(key);
+                self.records.remove(owner);
+                Forgotten::Yes
+            }
+            None => Forgotten::Nothing,
+            Some(_) => Forgotten::Held,
+        })
+    }
+
+    /// Empties the queue of a key. Returns an event for each waiter whose manager still listens.
+    fn tell_all(&mut self, key: &Arc<str>) -> Vec<(Events, Event)> {
+        let waiting = self.queues.remove(key).unwrap_or_default();
+        let told = waiting.into_iter().filter_map(|token| {
+            let events = self.listeners.get(&token.address())?;
+            let event = Event::News {
+                key: Arc::clone(key),
+                token,
+                grant: GRANT,
+                news: News::Ask,
+            };
+            Some((events.clone(), event))
+        });
+        told.collect()
+    }
+}
+
+#[cfg(test)]
+#[path = "records_tests.rs"]
+mod tests;

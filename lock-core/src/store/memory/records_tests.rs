@@ -1,0 +1,58 @@
+use std::time::Duration;
+
+use super::*;
+use crate::base::token::{Address, TokenSource};
+use crate::store::{AcquireCommand, Queueing};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+#[test]
+fn beyond_the_budget_the_oldest_keys_lose_their_record_and_stay_taken() {
+    let now = Moment(1_000_000_000);
+    let tokens = TokenSource::new(Address::random());
+    let mut state = MemoryState::default();
+    let ask = |state: &mut MemoryState, key: &Arc<str>, now| {
+        let acquire = AcquireCommand {
+            key: Arc::clone(key),
+            token: tokens.fresh(),
+            ttl: Duration::from_secs(30),
+            queueing: Queueing::Always,
+            replaces: None,
+            repeated: false,
+        };
+        (state.acquire(&acquire, now, 5_000).0, acquire.token)
+    };
+    let record = Record::checked(vec![7; 1 << 20], DAY, DAY).expect("it fits");
+    let keys: Vec<Arc<str>> = (0..70).map(|key: u32| key.to_string().into()).collect();
+    for key in &keys {
+        let (granted, token) = ask(&mut state, key, now);
+        assert!(matches!(granted, Outcome::Granted(_)), "{granted:?}");
+        let release = Release {
+            key: Arc::clone(key),
+            token,
+            ttl: Duration::from_secs(30),
+            fence: None,
+            in_background: false,
+        };
+        let (remembered, _) = state.remember(&release, &record, now);
+        assert!(matches!(remembered, Outcome::Remembered(Remembered::Yes)));
+    }
+    let later = now + DAY / 2;
+    for (index, key) in keys.iter().enumerate() {
+        let Outcome::Busy(refusal) = ask(&mut state, key, later).0 else {
+            panic!("the key is free before its end");
+        };
+        assert_eq!(refusal.record.is_some(), index >= 7, "{index}");
+        assert!(refusal.cooling);
+        assert_eq!(refusal.remaining, Some(DAY / 2));
+        assert_eq!(refusal.queued, index < 7, "no caller waits beside a record");
+    }
+    assert!(state.records.bytes <= BUDGET);
+    for key in &keys {
+        assert!(matches!(
+            ask(&mut state, key, now + DAY).0,
+            Outcome::Granted(_)
+        ));
+    }
+    assert_eq!((state.records.bytes, state.records.by_number.len()), (0, 0));
+}
