@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::api::url::redlock;
 use crate::api::url::store_url::StoreUrl;
-use crate::base::clock::Clock;
 use crate::base::error::Error;
 use crate::base::options::Wait;
 use crate::base::settings::Settings;
@@ -56,8 +55,7 @@ impl ManagerBuilder {
         };
         match redlock::parse(scheme, rest) {
             Ok(url) => {
-                let mut builder = Self::quorum(url.nodes);
-                builder.settings.max_ttl = url.max_ttl;
+                let mut builder = Self::quorum(url.nodes).max_ttl(url.max_ttl);
                 builder.settings.assume_fresh = url.assume_fresh;
                 builder
             }
@@ -75,7 +73,9 @@ impl ManagerBuilder {
             StoreUrl::of(&url)
         };
         let nodes: Result<Vec<_>, _> = urls.into_iter().map(node).collect();
-        Self::on(nodes.map(StoreUrl::Quorum)).replica_acks(most_acks)
+        Self::on(nodes.map(StoreUrl::Quorum))
+            .replica_acks(most_acks)
+            .max_ttl(redlock::MAX_TTL)
     }
 
     #[cfg(feature = "redis")]
@@ -91,14 +91,7 @@ impl ManagerBuilder {
             replica_acks: 0,
             #[cfg(feature = "tls-rustls")]
             certificates: None,
-            settings: Settings {
-                clock: Clock::default(),
-                operation_timeout: Duration::from_millis(500),
-                connect_timeout: Duration::from_secs(5),
-                defaults: (Duration::from_secs(30), Wait::None),
-                max_ttl: None,
-                assume_fresh: false,
-            },
+            settings: Settings::default(),
         }
     }
 
@@ -241,7 +234,7 @@ impl ManagerBuilder {
     /// because every lock that it may have forgotten has expired by then. So all processes that use
     /// the same servers must have the same value.
     pub fn max_ttl(mut self, max_ttl: Duration) -> Self {
-        self.settings.max_ttl = Some(max_ttl);
+        self.settings.max_ttl = max_ttl;
         self
     }
 
@@ -263,7 +256,7 @@ impl ManagerBuilder {
     /// The embedded store uses the clock for its leases too.
     #[cfg(feature = "test-util")]
     pub fn clock(mut self, clock: crate::api::test_util::ManualClock) -> Self {
-        self.settings.clock = Clock::Manual(clock);
+        self.settings.clock = crate::base::clock::Clock::Manual(clock);
         self
     }
 }

@@ -1,7 +1,6 @@
 //! Makes a manager from the settings of a builder.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::api::builder::ManagerBuilder;
 use crate::api::manager::LockManager;
@@ -14,12 +13,6 @@ use crate::engine::Engine;
 use crate::store::{MOST_NODES, MemoryStore, QuorumNode};
 #[cfg(feature = "redis")]
 use crate::store::{RedisStore, ReplicaAcks};
-
-/// The default `max_ttl` of a quorum.
-///
-/// It is longer than the cooldown of a form that must not be sent twice. It is also short enough to
-/// run without a server for that time.
-const QUORUM_MAX_TTL: Duration = Duration::from_secs(10 * 60);
 
 impl ManagerBuilder {
     /// Creates the manager, and waits until its store can be used.
@@ -56,13 +49,8 @@ impl ManagerBuilder {
             Some(certificates) => store_url.with_certificates(certificates)?,
             None => store_url,
         };
-        let by_default = match &store_url {
-            StoreUrl::Quorum(_) => QUORUM_MAX_TTL,
-            _ => MAX_TTL,
-        };
-        let max_ttl = checked_ttl(settings.max_ttl.unwrap_or(by_default), MAX_TTL)?;
-        settings.max_ttl = Some(max_ttl);
-        checked_ttl(settings.defaults.0, max_ttl)?;
+        settings.max_ttl = checked_ttl(settings.max_ttl, MAX_TTL)?;
+        checked_ttl(settings.defaults.0, settings.max_ttl)?;
         if settings.operation_timeout.is_zero() {
             return Err(Error::invalid(
                 "an operation_timeout of zero leaves no time for an answer",
@@ -76,21 +64,23 @@ impl ManagerBuilder {
         if self.replica_acks > 0 && matches!(store_url, StoreUrl::Quorum(_)) {
             return Err(Error::invalid(redlock::NO_REPLICAS));
         }
-        match store_url {
+        let engine = match store_url {
             StoreUrl::Memory { name } => {
-                Engine::start_embedded(embedded(name, &settings), settings).map(LockManager::of)
+                let store = embedded(name, &settings);
+                Engine::start(settings, Some(Arc::clone(&store)), |_, _| store)
             }
             #[cfg(feature = "redis")]
             StoreUrl::Redis(servers) => {
                 let acks = ReplicaAcks::new(self.replica_acks, settings.operation_timeout);
                 let store = RedisStore::new(*servers, self.namespace, &settings, acks)?;
-                Engine::start(store, settings).map(LockManager::of)
+                Engine::start(settings, None, |_, _| store)
             }
             StoreUrl::Quorum(nodes) => {
                 let nodes = quorum_nodes(nodes, &self.namespace, &settings)?;
-                Engine::start_quorum(nodes, settings).map(LockManager::of)
+                Engine::start_quorum(nodes, settings)
             }
-        }
+        };
+        engine.map(LockManager::of)
     }
 }
 
@@ -154,6 +144,8 @@ fn quorum_nodes(
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::ErrorKind;
 

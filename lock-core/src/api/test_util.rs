@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::error::{Error, ErrorKind};
-use crate::store::{Failure, MemoryStore};
+use crate::store::MemoryStore;
 
 pub use crate::base::manual_clock::ManualClock;
 
@@ -71,10 +71,7 @@ impl TestStore {
             ErrorKind::Unavailable => Error::unavailable(message),
             kind => Error::new(kind, message),
         };
-        self.store.set_fault(Some(Failure {
-            error,
-            ambiguous: false,
-        }));
+        self.store.set_fault(Some(error.into()));
     }
 
     /// Answers no operation from now on, like a server that is stopped.

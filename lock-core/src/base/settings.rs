@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::clock::Clock;
-use super::options::Wait;
+use super::options::{MAX_TTL, Wait};
 
 /// The settings of a manager, without its store.
 #[derive(Clone, Debug)]
@@ -12,7 +12,21 @@ pub(crate) struct Settings {
     pub(crate) operation_timeout: Duration,
     pub(crate) connect_timeout: Duration,
     pub(crate) defaults: (Duration, Wait),
-    pub(crate) max_ttl: Option<Duration>,
+    /// The longest ttl and cooldown. A node of a quorum without data does not vote for that long.
+    pub(crate) max_ttl: Duration,
     /// Treats the nodes of a quorum as new if all of them are without data.
     pub(crate) assume_fresh: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            clock: Clock::default(),
+            operation_timeout: Duration::from_millis(500),
+            connect_timeout: Duration::from_secs(5),
+            defaults: (Duration::from_secs(30), Wait::None),
+            max_ttl: MAX_TTL,
+            assume_fresh: false,
+        }
+    }
 }

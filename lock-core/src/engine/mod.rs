@@ -21,7 +21,7 @@ use std::time::Duration;
 use crate::active::{ActiveLease, Closed};
 use crate::base::clock::Moment;
 use crate::base::error::Error;
-use crate::base::options::{MAX_TTL, Wait};
+use crate::base::options::Wait;
 use crate::base::settings::Settings;
 use crate::base::token::{Address, TokenSource};
 use crate::keeper::Keeper;
@@ -29,7 +29,7 @@ use crate::lease::cohort::GAP;
 use crate::lease::yield_turn::YieldedKeys;
 use crate::lease::{Loss, Phase};
 use crate::queue::Queue;
-use crate::store::{Events, MemoryStore, QuorumNode, QuorumSettings, QuorumStore, Store};
+use crate::store::{Events, MemoryStore, QuorumNode, QuorumStore, Store};
 use crate::timer::Timers;
 
 /// The parts of a manager that all its clones, guards and handles share.
@@ -53,45 +53,26 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// Starts the keeper on an embedded store.
-    pub(crate) fn start_embedded(
-        store: Arc<MemoryStore>,
-        settings: Settings,
-    ) -> Result<Arc<Self>, Error> {
-        let embedded = Arc::clone(&store);
-        Self::assemble(|_, _| store, Some(embedded), settings)
-    }
-
     /// Starts the keeper on several stores.
     pub(crate) fn start_quorum(
         nodes: Vec<QuorumNode>,
         settings: Settings,
     ) -> Result<Arc<Self>, Error> {
-        let quorum = QuorumSettings {
-            max_ttl: settings.max_ttl.unwrap_or(MAX_TTL),
-            assume_fresh: settings.assume_fresh,
-            operation_timeout: settings.operation_timeout,
-        };
-        let store = |timers: &Arc<Timers>, manager| -> Arc<dyn Store> {
-            QuorumStore::new(nodes, quorum, timers, TokenSource::new(manager))
-        };
-        Self::assemble(store, None, settings)
+        let of_quorum = settings.clone();
+        Self::start(settings, None, |timers, manager| {
+            QuorumStore::new(nodes, of_quorum, timers, TokenSource::new(manager))
+        })
     }
 
-    /// Starts the keeper on a store.
-    #[cfg(feature = "redis")]
-    pub(crate) fn start(store: Arc<dyn Store>, settings: Settings) -> Result<Arc<Self>, Error> {
-        Self::assemble(|_, _| store, None, settings)
-    }
-
+    /// Starts the keeper on a store. `memory`: the store, where it is an embedded one.
     #[cfg_attr(
         not(feature = "test-util"),
         allow(unused_variables, reason = "only tests command the embedded store")
     )]
-    fn assemble(
-        store: impl FnOnce(&Arc<Timers>, Address) -> Arc<dyn Store>,
-        memory: Option<Arc<MemoryStore>>,
+    pub(crate) fn start(
         settings: Settings,
+        memory: Option<Arc<MemoryStore>>,
+        store: impl FnOnce(&Arc<Timers>, Address) -> Arc<dyn Store>,
     ) -> Result<Arc<Self>, Error> {
         let manager = Address::random();
         let timers = Timers::new(settings.clock);
@@ -107,7 +88,7 @@ impl Engine {
             operation_timeout: settings.operation_timeout,
             connect_timeout: settings.connect_timeout,
             defaults: settings.defaults,
-            max_ttl: settings.max_ttl.unwrap_or(MAX_TTL),
+            max_ttl: settings.max_ttl,
             #[cfg(feature = "test-util")]
             memory,
         });

@@ -55,7 +55,7 @@ pub(crate) use self::operation::{
 };
 pub use self::outcome::Forgotten;
 pub(crate) use self::outcome::{Extended, Failure, Outcome, Released, Remembered};
-pub(crate) use self::quorum::{MOST_NODES, QuorumNode, QuorumSettings, QuorumStore};
+pub(crate) use self::quorum::{MOST_NODES, QuorumNode, QuorumStore};
 #[cfg(feature = "redis")]
 pub(crate) use self::redis::{RedisStore, ReplicaAcks, Servers};
 pub(crate) use crate::lease::{Grant, Refusal};

@@ -108,22 +108,26 @@ pub(crate) struct Failure {
     pub(crate) ambiguous: bool,
 }
 
+/// Says that nothing was done.
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self {
+            error,
+            ambiguous: false,
+        }
+    }
+}
+
 impl Failure {
     /// The store will never accept this operation, and did nothing.
     #[cfg(feature = "redis")]
     pub(crate) fn misconfigured(message: impl Into<std::borrow::Cow<'static, str>>) -> Self {
-        Self {
-            error: Error::new(ErrorKind::Misconfigured, message),
-            ambiguous: false,
-        }
+        Error::new(ErrorKind::Misconfigured, message).into()
     }
 
     /// The store answered, and did nothing.
     pub(crate) fn refused(message: impl Into<std::borrow::Cow<'static, str>>) -> Self {
-        Self {
-            error: Error::unavailable(message),
-            ambiguous: false,
-        }
+        Error::unavailable(message).into()
     }
 
     /// There was no answer.

@@ -9,6 +9,12 @@ use std::time::Duration;
 use crate::base::error::Error;
 use crate::base::url_query;
 
+/// The default `max_ttl` of a quorum.
+///
+/// It is longer than the cooldown of a form that must not be sent twice. It is also short enough to
+/// run without a server for that time.
+pub(crate) const MAX_TTL: Duration = Duration::from_secs(10 * 60);
+
 const FORM: &str = "write redlock://host:port,host:port,host:port, each with its own user:password@ and /db if it needs them";
 
 /// The error for `replica_acks` on several servers.
@@ -19,7 +25,7 @@ pub(crate) const NO_REPLICAS: &str = "`replica_acks` is for one master and its r
 pub(crate) struct RedlockUrl {
     /// A `redis:` URL for each node.
     pub(crate) nodes: Vec<String>,
-    pub(crate) max_ttl: Option<Duration>,
+    pub(crate) max_ttl: Duration,
     pub(crate) assume_fresh: bool,
 }
 
@@ -42,7 +48,7 @@ pub(crate) fn parse(scheme: &str, rest: &str) -> Result<RedlockUrl, Error> {
     }
     let mut url = RedlockUrl {
         nodes,
-        max_ttl: None,
+        max_ttl: MAX_TTL,
         assume_fresh: false,
     };
     let options = url_query::known(
@@ -53,12 +59,11 @@ pub(crate) fn parse(scheme: &str, rest: &str) -> Result<RedlockUrl, Error> {
     for option in options {
         match option {
             ("max_ttl", duration) => {
-                let duration = parse_duration(duration).ok_or_else(|| {
+                url.max_ttl = parse_duration(duration).ok_or_else(|| {
                     Error::invalid(
                         "`max_ttl` of the URL is not a duration; write 500ms, 10s, 2m or 1h",
                     )
                 })?;
-                url.max_ttl = Some(duration);
             }
             ("assume_fresh", "true") => url.assume_fresh = true,
             ("assume_fresh", "false") => url.assume_fresh = false,
@@ -103,7 +108,7 @@ mod tests {
                 "redis://[::1]:7001"
             ]
         );
-        assert_eq!((url.max_ttl, url.assume_fresh), (None, false));
+        assert_eq!((url.max_ttl, url.assume_fresh), (MAX_TTL, false));
     }
 
     #[test]
@@ -112,7 +117,7 @@ mod tests {
         assert_eq!(url.nodes.len(), 3);
         assert_eq!(
             (url.max_ttl, url.assume_fresh),
-            (Some(Duration::from_secs(90)), true)
+            (Duration::from_secs(90), true)
         );
         for (text, duration) in [
             ("250ms", 250),

@@ -144,17 +144,10 @@ impl MemoryState {
         let Release { key, token, .. } = release;
         let released = self.free(release, now);
         self.leave_queue(key, *token);
-        let next = self.head(key).filter(|_| released == Released::Yes);
-        let wake = next.map(|(events, token)| {
-            let (key, news) = (Arc::clone(key), News::Next(GAP));
-            let event = Event::News {
-                key,
-                token,
-                grant: GRANT,
-                news,
-            };
-            (events, event)
-        });
+        let wake = match released {
+            Released::Yes => self.tell_head(key, News::Next(GAP)),
+            _ => None,
+        };
         (Outcome::Released(released), wake)
     }
 
@@ -286,25 +279,29 @@ impl MemoryState {
         }
     }
 
-    /// Notifies the first waiter whose manager still listens, and keeps a free key for it. Waiters before it
-    /// are removed.
+    /// Notifies the first waiter, and keeps a free key for it.
     pub(super) fn wake(&mut self, key: &Arc<str>, now: Moment) -> Wake {
-        let (events, token) = self.head(key)?;
+        let (_, token) = self.head(key)?;
         if self.live(key, now).is_none() {
             self.set(key, Owner::Promised(token), now + TURN);
         }
-        let key = Arc::clone(key);
+        self.tell_head(key, News::Ask)
+    }
+
+    /// Notifies the first waiter, and keeps the key for no waiter.
+    pub(super) fn tell_head(&mut self, key: &Arc<str>, news: News) -> Wake {
+        let (events, token) = self.head(key)?;
         let event = Event::News {
-            key,
+            key: Arc::clone(key),
             token,
             grant: GRANT,
-            news: News::Ask,
+            news,
         };
         Some((events, event))
     }
 
     /// The first waiter whose manager still listens. Waiters before it are removed.
-    pub(super) fn head(&mut self, key: &Arc<str>) -> Option<(Events, Token)> {
+    fn head(&mut self, key: &Arc<str>) -> Option<(Events, Token)> {
         let waiting = self.queues.get_mut(key)?;
         while let Some(token) = waiting.front().copied() {
             if let Some(events) = self.listeners.get(&token.address()) {

@@ -1,17 +1,15 @@
 //! The embedded store as a node of a quorum.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use super::state::{MemoryState, Owner, Wake};
 use crate::base::clock::{Moment, ServerTime};
 use crate::base::token::Token;
 use crate::lease::cohort::GAP;
-use crate::lease::deadline::GRANT;
 use crate::store::vote::{
     Joined, Propose, Reserve, UpTo, Vote, VoteOperation, VoteOutcome, Withdrawal, accepts,
 };
-use crate::store::{Event, News, Outcome, Release, Released};
+use crate::store::{News, Outcome, Release, Released};
 
 /// The highest number accepted in each register, and its lease.
 #[derive(Default)]
@@ -91,13 +89,11 @@ impl MemoryState {
         let own = accepted.map(|(number, owner)| (number, owner == token));
         if accepts(own, *number) {
             self.registers.accepted.insert(*register, (*number, token));
-            return (
-                Vote::Yes {
-                    accepted: true,
-                    highest: *number,
-                },
-                None,
-            );
+            let vote = Vote::Yes {
+                accepted: true,
+                highest: *number,
+            };
+            return (vote, None);
         }
         let vote = Vote::Yes {
             accepted: false,
@@ -161,19 +157,5 @@ impl MemoryState {
         if register.0 < reserve.number {
             *register = (reserve.number, reserve.token);
         }
-    }
-
-    /// Notifies the first waiter whose manager still listens that the key is free. The key is not kept for it,
-    /// because other nodes may have notified another waiter.
-    fn tell_head(&mut self, key: &Arc<str>, news: News) -> Wake {
-        let (events, token) = self.head(key)?;
-        let key = Arc::clone(key);
-        let event = Event::News {
-            key,
-            token,
-            grant: GRANT,
-            news,
-        };
-        Some((events, event))
     }
 }

@@ -24,9 +24,8 @@ impl Quorum {
             return Outcome::Failed(self.too_few(None));
         }
         if let Some(until) = self.yielded.until(&acquire.key, clock.now()) {
-            self.timers
-                .at(until.min(clock.now() + acquire.ttl / 8))
-                .await;
+            let longest = clock.now() + acquire.ttl / 8;
+            clock.at(until.min(longest)).await;
         }
         let mut attempt = Candidacy {
             register: proposal_number::register_of(&acquire.key),
@@ -41,10 +40,9 @@ impl Quorum {
             lane,
         };
         let outcome = self.attempt(&mut attempt).await;
-        if attempt.repeated {
-            outcome.of_the_last_send()
-        } else {
-            outcome
+        match attempt.repeated {
+            true => outcome.of_the_last_send(),
+            false => outcome,
         }
     }
 

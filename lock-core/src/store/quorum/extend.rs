@@ -20,10 +20,8 @@ impl Quorum {
         let mut renewal = RenewalRound::new(self, extensions);
         let asked = self.up().map(|(place, node)| {
             let extensions = renewal.leases.iter().map(|one| one.extension.clone());
-            (
-                place,
-                node.ask(Operation::Extend(extensions.collect()), lane),
-            )
+            let extend = Operation::Extend(extensions.collect());
+            (place, node.ask(extend, lane))
         });
         let patience = self.patience(shortest.unwrap_or_default());
         let overdue = self.timers.now() + patience;
@@ -34,11 +32,8 @@ impl Quorum {
                 None => break,
             }
         }
-        for place in answers
-            .silent()
-            .filter(|_| !renewal.is_decided(answers.open()))
-        {
-            self.nodes[place].is_silent();
+        if !renewal.is_decided(answers.open()) {
+            answers.note_silence(self);
         }
         while let Some((place, outcome)) = answers.at_hand() {
             renewal.came(place, outcome);
@@ -168,9 +163,7 @@ impl RenewalRound {
             match answers.next().await {
                 Some((place, outcome)) => self.came(place, outcome),
                 None if answers.open() > 0 => {
-                    for place in answers.silent() {
-                        self.quorum.nodes[place].is_silent();
-                    }
+                    answers.note_silence(&self.quorum);
                     // A later renewal does no harm, because it only lengthens a lease that stands.
                     return self.note_unheard();
                 }

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use super::Quorum;
 use crate::base::clock::Moment;
 use crate::store::{BoxFuture, Outcome};
 use crate::timer::{Timer, Timers};
@@ -37,11 +38,6 @@ impl FanOut {
 
     pub(super) fn set_time(&mut self, timers: &Arc<Timers>, overdue: Moment) {
         self.timer = Some(timers.at(overdue));
-    }
-
-    /// Waits for the answers without a limit.
-    pub(super) fn forget_time(&mut self) {
-        self.timer = None;
     }
 
     /// Counts the answers that are still to be taken or to arrive.
@@ -79,6 +75,27 @@ impl FanOut {
             }
         })
         .await
+    }
+
+    /// Takes all answers that are left. Nodes that give none in time are out from then on, and their answers still
+    /// count.
+    pub(super) async fn rest(&mut self, quorum: &Quorum, mut came: impl FnMut(usize, Outcome)) {
+        loop {
+            match self.next().await {
+                Some((place, outcome)) => came(place, outcome),
+                None if self.open() > 0 => {
+                    self.note_silence(quorum);
+                    self.timer = None;
+                }
+                None => return,
+            }
+        }
+    }
+
+    /// Notes that the nodes without an answer are out.
+    pub(super) fn note_silence(&self, quorum: &Quorum) {
+        self.silent()
+            .for_each(|place| quorum.nodes[place].is_silent());
     }
 
     /// Returns an answer that has arrived already.

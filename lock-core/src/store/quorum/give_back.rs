@@ -22,33 +22,18 @@ const YIELD: Duration = Duration::from_millis(12);
 impl Quorum {
     /// Runs a release, a leave or a cooldown on every node.
     pub(super) async fn give_back(self: &Arc<Self>, operation: Operation, lane: Lane) -> Outcome {
-        let (release, at_nodes) = match operation {
-            Operation::Release(release) => {
-                let withdraw = VoteOperation::Withdraw(release.clone(), Withdrawal::Over, None);
-                (release, Operation::Vote(withdraw))
-            }
-            Operation::Vacate(release) => {
-                let withdraw = VoteOperation::Withdraw(release.clone(), Withdrawal::Gap, None);
-                (release, Operation::Vote(withdraw))
-            }
-            Operation::Leave(release) => {
-                let withdraw = VoteOperation::Withdraw(release.clone(), Withdrawal::Leave, None);
-                (release, Operation::Vote(withdraw))
-            }
-            Operation::Cool(release, cooldown) => {
-                let cool = Operation::Cool(release.clone(), cooldown);
-                (release, cool)
-            }
+        let (release, how) = match &operation {
+            Operation::Release(release) => (release.clone(), Some(Withdrawal::Over)),
+            Operation::Vacate(release) => (release.clone(), Some(Withdrawal::Gap)),
+            Operation::Leave(release) => (release.clone(), Some(Withdrawal::Leave)),
+            Operation::Cool(release, _) => (release.clone(), None),
             _ => return Outcome::Failed(Failure::not_understood()),
         };
-        let deletes = matches!(
-            at_nodes,
-            Operation::Vote(VoteOperation::Withdraw(
-                _,
-                Withdrawal::Over | Withdrawal::Gap,
-                _
-            ))
-        );
+        let at_nodes = match how {
+            Some(how) => Operation::Vote(VoteOperation::Withdraw(release.clone(), how, None)),
+            None => operation,
+        };
+        let deletes = matches!(how, Some(Withdrawal::Over | Withdrawal::Gap));
         let (ttl, patient) = (release.ttl, release.in_background);
         // From here on a vote that arrives late is undone by the task that receives it.
         let ledger = self.leases.end(release.token);
@@ -184,18 +169,9 @@ struct LateAnswers {
 
 impl LateAnswers {
     async fn come(mut self) {
-        loop {
-            match self.answers.next().await {
-                Some((place, outcome)) => self.giving_back.came(place, &outcome),
-                None if self.answers.open() > 0 => {
-                    for place in self.answers.silent() {
-                        self.giving_back.quorum.nodes[place].is_silent();
-                    }
-                    self.answers.forget_time();
-                }
-                None => return,
-            }
-        }
+        let quorum = Arc::clone(&self.giving_back.quorum);
+        let came = |place, outcome| self.giving_back.came(place, &outcome);
+        self.answers.rest(&quorum, came).await;
     }
 }
 

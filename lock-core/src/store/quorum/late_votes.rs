@@ -44,19 +44,13 @@ impl LateVotes {
     }
 
     pub(super) async fn come(mut self) {
-        loop {
-            match self.votes.next().await {
-                Some((place, outcome)) => came(&self.quorum, &self.undoing, place, outcome),
-                None if self.votes.open() > 0 => {
-                    // The node is out from now on, and its answer still counts.
-                    for place in self.votes.silent() {
-                        self.quorum.nodes[place].is_silent();
-                    }
-                    self.votes.forget_time();
-                }
-                None => return,
-            }
-        }
+        let Self {
+            quorum,
+            undoing,
+            votes,
+        } = &mut self;
+        let came = |place, outcome| came(quorum, undoing, place, outcome);
+        votes.rest(quorum, came).await;
     }
 }
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::test_nodes::{Between, manager_on, take};
-use super::{QuorumNode, QuorumSettings, QuorumStore};
+use super::{QuorumNode, QuorumStore};
 use crate::base::clock::Clock;
+use crate::base::settings::Settings;
 use crate::base::token::{Address, Token, TokenSource};
 use crate::store::{Events, Lane, MemoryStore, Operation, Outcome, Release, Store};
 use crate::timer::Timers;
@@ -84,10 +85,11 @@ async fn a_node_that_is_out_gets_the_release_of_a_lease_whose_votes_are_forgotte
         store: Arc::clone(store),
         shown: place.to_string(),
     };
-    let settings = QuorumSettings {
+    let settings = Settings {
         max_ttl: Duration::from_secs(60),
         assume_fresh: true,
         operation_timeout: Duration::from_millis(500),
+        ..Settings::default()
     };
     let manager = Address::random();
     let store = QuorumStore::new(

@@ -54,7 +54,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, watch as changes};
+use tokio::sync::{SetOnce, watch as changes};
 
 use self::bootstrap::Bootstrap;
 use self::leases::Leases;
@@ -66,6 +66,7 @@ use super::{
 use crate::audit::Finding;
 use crate::base::acks::Acks;
 use crate::base::error::Error;
+use crate::base::settings::Settings;
 use crate::base::sync::lock;
 use crate::base::token::{Address, Token, TokenSource};
 use crate::lease::yield_turn::YieldedKeys;
@@ -82,25 +83,14 @@ pub(crate) struct QuorumNode {
     pub(crate) shown: String,
 }
 
-#[derive(Clone, Debug)]
-pub(crate) struct QuorumSettings {
-    /// The longest ttl and cooldown of any client. A node without data does not vote for that long.
-    pub(crate) max_ttl: Duration,
-    /// Whether nodes that are all without data are taken for new ones.
-    pub(crate) assume_fresh: bool,
-    pub(crate) operation_timeout: Duration,
-}
-
 pub(crate) struct QuorumStore {
     quorum: Arc<Quorum>,
-    /// Receives work that outlives its caller and was begun outside of a runtime.
-    chores: Mutex<Option<mpsc::UnboundedReceiver<BoxFuture<'static, ()>>>>,
 }
 
 /// The state that the store shares with the work that it leaves behind.
 struct Quorum {
     nodes: Vec<Arc<Node>>,
-    settings: QuorumSettings,
+    settings: Settings,
     timers: Arc<Timers>,
     numbers: ProposalNumbers,
     leases: Leases,
@@ -109,7 +99,8 @@ struct Quorum {
     known: Mutex<KnownNodes>,
     /// Notified when a node comes or goes.
     changed: Arc<changes::Sender<()>>,
-    chores: mpsc::UnboundedSender<BoxFuture<'static, ()>>,
+    /// The runtime of the keeper's thread.
+    keeper: SetOnce<Handle>,
 }
 
 /// The facts that are known of the nodes.
@@ -126,11 +117,10 @@ struct KnownNodes {
 impl QuorumStore {
     pub(crate) fn new(
         nodes: Vec<QuorumNode>,
-        settings: QuorumSettings,
+        settings: Settings,
         timers: &Arc<Timers>,
         names: TokenSource,
     ) -> Arc<Self> {
-        let (chores, doing) = mpsc::unbounded_channel();
         let changed = Arc::new(changes::Sender::new(()));
         let count = nodes.len();
         let nodes = nodes.into_iter().map(|node| Node::new(node, &changed));
@@ -151,9 +141,8 @@ impl QuorumStore {
                     same_server: None,
                 }),
                 changed,
-                chores,
+                keeper: SetOnce::new(),
             }),
-            chores: Mutex::new(Some(doing)),
         })
     }
 }
@@ -179,29 +168,17 @@ impl Store for QuorumStore {
     }
 
     fn background(self: Arc<Self>, events: Events) -> BoxFuture<'static, ()> {
-        let stores: Vec<_> = self
-            .quorum
-            .nodes
-            .iter()
-            .map(|node| Arc::clone(&node.store))
-            .collect();
-        let work: Vec<_> = stores
-            .into_iter()
-            .map(|store| store.background(events.clone()))
-            .collect();
-        let chores = lock(&self.chores).take();
+        let nodes = self.quorum.nodes.iter();
+        let stores = nodes.map(|node| Arc::clone(&node.store).background(events.clone()));
+        let stores: Vec<_> = stores.collect();
         let quorum = Arc::clone(&self.quorum);
         Box::pin(async move {
-            for store in work {
+            let _ = quorum.keeper.set(Handle::current());
+            for store in stores {
                 tokio::spawn(store);
             }
             for node in 0..quorum.nodes.len() {
                 tokio::spawn(node_monitor::monitor(Arc::clone(&quorum), node));
-            }
-            if let Some(mut chores) = chores {
-                while let Some(chore) = chores.recv().await {
-                    tokio::spawn(chore);
-                }
             }
         })
     }
@@ -259,10 +236,10 @@ impl Quorum {
 
     /// Finishes work that was begun, even if its caller does not wait.
     fn leave_behind(&self, work: impl Future<Output = ()> + Send + 'static) {
-        match Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn(work)),
-            // Without the keeper no task does it, and none needs it.
-            Err(_) => drop(self.chores.send(Box::pin(work))),
+        // Work that is dropped, because there is no keeper either, leaves hints.
+        let here = Handle::try_current().ok();
+        if let Some(runtime) = here.as_ref().or(self.keeper.get()) {
+            runtime.spawn(work);
         }
     }
 
@@ -294,10 +271,7 @@ impl Quorum {
             let (enough, all_known) = (up >= self.quorum(), new == 0);
             let late = self.timers.now() >= start + STRAGGLERS;
             if let Some(same_server) = &lock(&self.known).same_server {
-                return Err(Failure {
-                    error: same_server.clone(),
-                    ambiguous: false,
-                });
+                return Err(Failure::from(same_server.clone()));
             }
             if enough && (all_known || late) {
                 return Ok(());
@@ -346,7 +320,7 @@ impl Quorum {
 
 impl fmt::Debug for QuorumStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let nodes: Vec<&str> = self.quorum.nodes.iter().map(|node| node.shown()).collect();
+        let nodes: Vec<&str> = self.quorum.nodes.iter().map(|node| &*node.shown).collect();
         f.debug_struct("QuorumStore")
             .field("nodes", &nodes)
             .finish_non_exhaustive()

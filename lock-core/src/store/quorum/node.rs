@@ -26,7 +26,8 @@ pub(super) struct Census {
 
 pub(super) struct Node {
     pub(super) store: Arc<dyn Store>,
-    shown: String,
+    /// The address, without user or password.
+    pub(super) shown: String,
     standing: AtomicU8,
     /// Whether the node came back without data and does not vote yet.
     kept_out: AtomicBool,
@@ -52,11 +53,6 @@ impl Node {
         })
     }
 
-    /// The address, without user or password.
-    pub(super) fn shown(&self) -> &str {
-        &self.shown
-    }
-
     pub(super) fn is_up(&self) -> bool {
         self.standing.load(Ordering::Relaxed) == UP
     }
@@ -77,12 +73,8 @@ impl Node {
         !self.kept_out.load(Ordering::Relaxed)
     }
 
-    pub(super) fn note_vote(&self) {
-        self.kept_out.store(false, Ordering::Relaxed);
-    }
-
-    pub(super) fn note_kept_out(&self) {
-        self.kept_out.store(true, Ordering::Relaxed);
+    pub(super) fn note_kept_out(&self, kept_out: bool) {
+        self.kept_out.store(kept_out, Ordering::Relaxed);
     }
 
     /// The failure of a node that will never answer otherwise.

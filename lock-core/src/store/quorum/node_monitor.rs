@@ -36,15 +36,15 @@ pub(super) async fn monitor(quorum: Arc<Quorum>, place: usize) {
             Ok(Meeting::Votes) => {
                 failures = 0;
                 kept_out = false;
-                node.note_vote();
+                node.note_kept_out(false);
                 quorum.catch_up(place).await
             }
             Ok(Meeting::KeptOut(wait)) => {
                 failures = 0;
-                node.note_kept_out();
+                node.note_kept_out(true);
                 if !std::mem::replace(&mut kept_out, true) {
                     tracing::warn!(
-                        node = node.shown(),
+                        node = node.shown,
                         for_seconds = wait.as_secs(),
                         "a node of the lock's quorum came without data, which it may have lost, and does not vote \
                          for a while; a manager that is the first to meet new servers says so by `assume_fresh`"
@@ -119,15 +119,11 @@ impl Quorum {
         if let Some(other) = known.names.iter().enumerate().position(is_other) {
             let same_server = Error::invalid(format!(
                 "two nodes of the quorum, {} and {}, are one server; list every server once",
-                self.nodes[other].shown(),
-                self.nodes[place].shown(),
+                self.nodes[other].shown, self.nodes[place].shown,
             ));
             known.same_server = Some(same_server.clone());
             known.names[place] = None;
-            return Err(Failure {
-                error: same_server,
-                ambiguous: false,
-            });
+            return Err(Failure::from(same_server));
         }
         known.names[place] = Some(joined.names);
         known.clocks[place] = Some(proposal_number::offset(sent, joined.time));

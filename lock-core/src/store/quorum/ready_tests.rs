@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::{QuorumNode, QuorumSettings, QuorumStore};
+use super::{QuorumNode, QuorumStore};
 use crate::base::clock::Clock;
+use crate::base::settings::Settings;
 use crate::base::token::{Address, TokenSource};
 use crate::store::{MemoryStore, Store};
 use crate::timer::Timers;
@@ -21,10 +22,11 @@ fn two_nodes() -> Arc<QuorumStore> {
         store: MemoryStore::new(clock.clone()),
         shown: place.to_string(),
     };
-    let settings = QuorumSettings {
+    let settings = Settings {
         max_ttl: Duration::from_secs(60),
         assume_fresh: true,
         operation_timeout: Duration::from_secs(1),
+        ..Settings::default()
     };
     let timers = Timers::new(clock.clone());
     let names = TokenSource::new(Address::random());

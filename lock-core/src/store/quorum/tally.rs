@@ -207,20 +207,18 @@ pub(super) fn refusal(ballots: &[Ballot]) -> Refusal {
     }
 }
 
+/// Counts an answer.
+fn count<T: PartialEq>(answers: &[Option<T>], wanted: &T) -> usize {
+    let answers = answers.iter().flatten();
+    answers.filter(|answer| *answer == wanted).count()
+}
+
 /// The result of a release; `None`: not decided yet. `open` nodes may still answer.
 pub(super) fn given_back(answers: &[Option<Released>], open: usize) -> Option<Released> {
     let quorum = quorum(answers.len());
-    let count = |wanted: Released| {
-        answers
-            .iter()
-            .filter(|answer| **answer == Some(wanted))
-            .count()
-    };
-    let (yes, absent, other) = (
-        count(Released::Yes),
-        count(Released::Absent),
-        count(Released::Other),
-    );
+    let yes = count(answers, &Released::Yes);
+    let absent = count(answers, &Released::Absent);
+    let other = count(answers, &Released::Other);
     if yes >= quorum {
         return Some(Released::Yes);
     }
@@ -266,15 +264,9 @@ pub(super) fn remembered(answers: &[Option<Remembered>], open: usize) -> Option<
 /// The result of a renewal; `None`: not decided yet. `open` nodes may still answer.
 pub(super) fn extended(answers: &[Option<Extended>], open: usize) -> Option<Extended> {
     let quorum = quorum(answers.len());
-    let count = |wanted: Extended| {
-        answers
-            .iter()
-            .filter(|answer| **answer == Some(wanted))
-            .count()
-    };
-    if count(Extended::Yes) >= quorum {
+    if count(answers, &Extended::Yes) >= quorum {
         Some(Extended::Yes)
-    } else if count(Extended::NotOurs) > answers.len() - quorum {
+    } else if count(answers, &Extended::NotOurs) > answers.len() - quorum {
         Some(Extended::NotOurs)
     } else if open == 0 {
         Some(Extended::Unknown)

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use super::QuorumNode;
 use crate::api::manager::LockManager;
-use crate::base::clock::Clock;
 use crate::base::options::Wait;
 use crate::base::settings::Settings;
 use crate::base::token::Token;
@@ -39,12 +38,9 @@ impl<B: Between> Store for B {
 
 pub(super) async fn manager_on(stores: Vec<Arc<dyn Store>>, ttl: Duration) -> LockManager {
     let settings = Settings {
-        clock: Clock::default(),
-        operation_timeout: Duration::from_millis(500),
-        connect_timeout: Duration::from_secs(5),
         defaults: (ttl, Wait::Forever),
-        max_ttl: None,
         assume_fresh: true,
+        ..Settings::default()
     };
     let named = |(place, store): (usize, _)| QuorumNode {
         store,

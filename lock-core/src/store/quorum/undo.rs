@@ -77,10 +77,8 @@ impl Quorum {
             .map(|place| {
                 attempt.ledger.unresolved(place);
                 let withdraw = VoteOperation::Withdraw(undoing.release.clone(), how, undoing.up_to);
-                (
-                    place,
-                    self.nodes[place].ask(Operation::Vote(withdraw), attempt.lane),
-                )
+                let node = &self.nodes[place];
+                (place, node.ask(Operation::Vote(withdraw), attempt.lane))
             });
         let overdue = self.timers.now() + self.patience(attempt.acquire.ttl);
         let mut answers = FanOut::new(asked).until(&self.timers, overdue);

@@ -62,6 +62,18 @@ struct Entries {
     ended: bool,
 }
 
+impl Entries {
+    fn claim(&mut self, node: usize) -> bool {
+        let claimed = !contains(self.unresolved, node);
+        if claimed {
+            self.asked |= only(node);
+            self.unresolved |= only(node);
+            self.touched |= only(node);
+        }
+        claimed
+    }
+}
+
 /// The fate of a vote that arrives after the decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Late {
@@ -103,27 +115,14 @@ impl VoteLedger {
     /// question is open.
     #[must_use]
     pub(super) fn claim(&self, node: usize) -> bool {
-        let mut known = self.known();
-        let claimed = !contains(known.unresolved, node);
-        if claimed {
-            known.asked |= only(node);
-            known.unresolved |= only(node);
-            known.touched |= only(node);
-        }
-        claimed
+        self.known().claim(node)
     }
 
     /// Claims the right to ask a node once more that is without the lease, while the lease is wanted.
     #[must_use]
     pub(super) fn claim_again(&self, node: usize) -> bool {
         let mut known = self.known();
-        let claimed = !known.over && !contains(known.unresolved | known.granted, node);
-        if claimed {
-            known.asked |= only(node);
-            known.unresolved |= only(node);
-            known.touched |= only(node);
-        }
-        claimed
+        !known.over && !contains(known.granted, node) && known.claim(node)
     }
 
     /// Notes the number of the next questions.

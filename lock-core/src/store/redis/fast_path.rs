@@ -96,10 +96,10 @@ impl RedisStore {
             }
             FastPath::Vote(vote, script, command) => {
                 let answer = script.ask(on, command).await?;
-                return match self.voted(vote, &answer) {
-                    Some(outcome) => Ok(outcome),
+                return Ok(match self.voted(vote, &answer) {
+                    Some(outcome) => outcome,
                     None => Box::pin(self.has_voted(vote, &answer, on)).await,
-                };
+                });
             }
             FastPath::Release(release, script, command) => {
                 (*release, script.ask(on, command).await?)

@@ -83,43 +83,27 @@ impl RedisStore {
         Some(outcome.map_or_else(not_understood, Outcome::Vote))
     }
 
-    /// Does the rest of a vote.
+    /// Does the rest of a withdrawal, which has found more dead waiters than one call removes: asks until a living
+    /// waiter is notified, or none is left. The withdrawal itself is done in any case.
     pub(super) async fn has_voted(
         &self,
         operation: &VoteOperation,
         answer: &Value,
         on: &Connection,
-    ) -> Result<Outcome, SendError> {
-        let VoteOperation::Withdraw(release, _, up_to) = operation else {
-            return Ok(not_understood());
+    ) -> Outcome {
+        let (VoteOperation::Withdraw(release, _, up_to), Some((released, mut waiters))) =
+            (operation, withdrawn(answer))
+        else {
+            return not_understood();
         };
-        Ok(match withdrawn(answer) {
-            Some((released, after)) => {
-                let told = self.goes_on_leaving(release, *up_to, after, on).await;
-                Outcome::Vote(VoteOutcome::withdrawn(released, told))
-            }
-            None => not_understood(),
-        })
-    }
-
-    /// Asks until a living waiter is notified, or none is left, because a withdrawal has found more dead
-    /// waiters than one call removes. The withdrawal itself is done in any case.
-    async fn goes_on_leaving(
-        &self,
-        release: &Release,
-        up_to: Option<UpTo>,
-        after: Waiters,
-        on: &Connection,
-    ) -> bool {
-        let leave = self.withdrawing(release, "leave", up_to);
-        let mut after = after;
-        while after == Waiters::More {
+        let leave = self.withdrawing(release, "leave", *up_to);
+        while waiters == Waiters::More {
             let answer = scripts::WITHDRAW.ask(on, &leave).await.ok();
-            after = answer
-                .and_then(|answer| withdrawn(&answer))
-                .map_or(Waiters::NotTold, |(_, after)| after);
+            let left = answer.and_then(|answer| withdrawn(&answer));
+            waiters = left.map_or(Waiters::NotTold, |(_, waiters)| waiters);
         }
-        after == Waiters::Told
+        let told = waiters == Waiters::Told;
+        Outcome::Vote(VoteOutcome::withdrawn(released, told))
     }
 
     fn proposing(&self, propose: &Propose) -> Cmd {

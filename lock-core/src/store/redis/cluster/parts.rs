@@ -16,7 +16,7 @@ use crate::store::redis::dispatch::{Command, Dispatch};
 use crate::store::redis::reply;
 use crate::store::redis::send_error::SendError;
 use crate::store::redis::{RedisStore, grant, millis, scripts};
-use crate::store::{AcquireCommand, Failure, Operation, Outcome, Release, Released, Remembered};
+use crate::store::{AcquireCommand, Operation, Outcome, Release, Released, Remembered};
 
 /// One step of an operation.
 #[derive(Clone, Debug)]
@@ -65,10 +65,7 @@ impl RedisStore {
             return self.extend_each(extensions, dispatch).await;
         }
         if let Err(error) = self.names.check(operation.key()) {
-            return Outcome::Failed(Failure {
-                error,
-                ambiguous: false,
-            });
+            return Outcome::Failed(error.into());
         }
         let sent = self
             .send_until_answered(Command::Whole(operation.clone()), dispatch)
