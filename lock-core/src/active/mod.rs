@@ -65,6 +65,24 @@ struct LeaseState {
 }
 
 impl LeaseState {
+    fn new(lease: Lease) -> Self {
+        Self {
+            lease,
+            fence: None,
+            granted_at: Moment::FAR,
+            cohort: Cohort::new(Moment::FAR),
+            gap: false,
+            cooldown_millis: 0,
+            record: None,
+            late_duplicate: false,
+            unpolled: false,
+            in_handoff: false,
+            waiting: WakerSet::default(),
+            bodies: None,
+            watch: None,
+        }
+    }
+
     /// Whether a gap is due, in which clients of other libraries find the key free.
     fn leaves_a_gap(&self, now: Moment) -> bool {
         let due = |fence| self.cohort.leaves_a_gap(fence, now);
@@ -83,21 +101,7 @@ impl ActiveLease {
             key: Arc::clone(key),
             token,
             clock: clock.clone(),
-            state: Mutex::new(LeaseState {
-                lease: Lease::new(options),
-                fence: None,
-                granted_at: Moment::FAR,
-                cohort: Cohort::new(Moment::FAR),
-                gap: false,
-                cooldown_millis: 0,
-                record: None,
-                late_duplicate: false,
-                unpolled: false,
-                in_handoff: false,
-                waiting: WakerSet::default(),
-                bodies: None,
-                watch: None,
-            }),
+            state: Mutex::new(LeaseState::new(Lease::new(options))),
             scheduled: AtomicU64::new(Moment::FAR.0),
         })
     }

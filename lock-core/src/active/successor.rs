@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::{ActiveLease, LeaseState};
 use crate::base::clock::Moment;
-use crate::base::sync::{WakerSet, lock, wake_all};
+use crate::base::sync::{lock, wake_all};
 use crate::lease::LeaseOptions;
 
 impl ActiveLease {
@@ -26,19 +26,12 @@ impl ActiveLease {
             token: self.token,
             clock: self.clock.clone(),
             state: Mutex::new(LeaseState {
-                lease,
                 fence: Some(fence),
                 granted_at: now,
                 cohort,
-                gap: false,
-                cooldown_millis: 0,
-                record: None,
                 late_duplicate: state.late_duplicate,
-                unpolled: false,
                 in_handoff: true,
-                waiting: WakerSet::default(),
-                bodies: None,
-                watch: None,
+                ..LeaseState::new(lease)
             }),
             scheduled: AtomicU64::new(Moment::FAR.0),
         }))

@@ -1,13 +1,14 @@
 //! The methods of a request that acquire its lock.
 
-use std::future::Future;
+use std::future::{Future, ready};
 
-use crate::api::acquiring::{Acquire, Acquiring, TryAcquire};
+use crate::api::acquiring::{Acquire, TryAcquire};
 use crate::api::body::Body;
 use crate::api::handle::LockHandle;
 use crate::api::ownership::{enter, take_guard};
 use crate::api::request::LockRequest;
 use crate::api::run::Run;
+use crate::base::BoxFuture;
 use crate::base::options::Wait;
 
 impl LockRequest {
@@ -33,8 +34,8 @@ impl LockRequest {
     /// This method never panics.
     pub fn acquire(self) -> Acquire {
         Acquire(match self.spec() {
-            Ok(spec) => Acquiring::Asking(Box::pin(take_guard(spec))),
-            Err(error) => Acquiring::Invalid(Some(error)),
+            Ok(spec) => Box::pin(take_guard(spec)),
+            Err(error) => Box::pin(ready(Err(error))),
         })
     }
 
@@ -105,9 +106,9 @@ impl LockRequest {
         succeeded: fn(&F::Output) -> bool,
     ) -> Run<C, F> {
         let (on_lost, release, reentrancy) = (self.on_lost, self.release, self.reentrancy);
-        let acquiring = match self.spec() {
-            Ok(spec) => Acquiring::Asking(Box::pin(enter(spec, reentrancy))),
-            Err(error) => Acquiring::Invalid(Some(error)),
+        let acquiring: BoxFuture<'static, _> = match self.spec() {
+            Ok(spec) => Box::pin(enter(spec, reentrancy)),
+            Err(error) => Box::pin(ready(Err(error))),
         };
         Run::new(acquiring, body, succeeded, on_lost, release)
     }

@@ -11,30 +11,13 @@ use crate::base::error::{Error, ErrorKind};
 
 /// The future of [`LockRequest::acquire`](crate::LockRequest::acquire).
 #[must_use = "futures do nothing unless polled"]
-pub struct Acquire(pub(crate) Acquiring<LockGuard>);
+pub struct Acquire(pub(crate) BoxFuture<'static, Result<LockGuard, Error>>);
 
 impl Future for Acquire {
     type Output = Result<LockGuard, Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.0.poll(context)
-    }
-}
-
-/// An acquire in progress, or a request that is invalid.
-pub(crate) enum Acquiring<T> {
-    Invalid(Option<Error>),
-    Asking(BoxFuture<'static, Result<T, Error>>),
-}
-
-impl<T> Acquiring<T> {
-    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<T, Error>> {
-        match self {
-            Acquiring::Asking(acquiring) => acquiring.as_mut().poll(context),
-            Acquiring::Invalid(error) => Poll::Ready(Err(error
-                .take()
-                .expect("the future was polled after it was done"))),
-        }
+        self.0.as_mut().poll(context)
     }
 }
 

@@ -3,18 +3,16 @@
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Duration;
 
 use crate::active::{ActiveLease, Turn};
 use crate::base::acks::Acks;
-use crate::base::error::Error;
 use crate::base::fence::FencingToken;
 use crate::base::options::checked_cooldown;
 use crate::engine::Engine;
 use crate::engine::loss_watch::LossWatch;
 use crate::engine::reentry::{Entry, LockScope};
-use crate::lease::Loss;
 
 /// A non-owning handle to a held lock.
 ///
@@ -180,10 +178,6 @@ impl LockHandle {
         LockScope::new(future, &self.engine, &self.lease, self.turn.as_ref())
     }
 
-    pub(crate) fn is_of(&self, engine: &Arc<Engine>) -> bool {
-        Arc::ptr_eq(&self.engine, engine)
-    }
-
     pub(crate) fn of_owner(engine: Arc<Engine>, lease: Arc<ActiveLease>) -> Self {
         Self {
             engine,
@@ -199,23 +193,6 @@ impl LockHandle {
             lease: Arc::clone(&entry.lease),
             turn: Some(Arc::clone(&entry.turn)),
         }
-    }
-
-    /// Returns the loss, or wakes the task once the lock is lost.
-    pub(crate) fn poll_lost(
-        &self,
-        waker_id: &mut Option<u32>,
-        context: &Context<'_>,
-    ) -> Option<Loss> {
-        self.engine.poll_lost(&self.lease, waker_id, context)
-    }
-
-    pub(crate) fn forget_waker(&self, waker_id: Option<u32>) {
-        self.lease.forget_waker(waker_id);
-    }
-
-    pub(crate) fn loss_error(&self, loss: Loss) -> Error {
-        self.lease.loss_error(loss)
     }
 }
 

@@ -7,9 +7,11 @@ use std::time::Duration;
 use crate::api::held_lock::{Drained, HeldLock};
 use crate::api::request::LockRequest;
 use crate::audit::Finding;
+use crate::base::BoxFuture;
 use crate::base::error::Error;
 use crate::base::key::LockKey;
 use crate::engine::Engine;
+use crate::store::Failure;
 
 /// Grants locks from one store.
 ///
@@ -79,11 +81,8 @@ impl LockManager {
         let keeper = &self.engine.keeper;
         let end = self.engine.now() + timeout;
         let _ = self.engine.timers.before(end, keeper.idle()).await;
-        let left = keeper.load();
-        Drained {
-            held: left.guards,
-            releasing: left.tasks,
-        }
+        let (held, releasing) = keeper.load();
+        Drained { held, releasing }
     }
 
     /// Checks the store's configuration, and lists what endangers locks there.
@@ -103,15 +102,8 @@ impl LockManager {
     ///
     /// Dropping the future loses nothing.
     pub async fn audit(&self) -> Result<Vec<Finding>, Error> {
-        let patience = self.engine.connect_timeout;
-        let end = self.engine.now() + patience;
         let answer = self.engine.store.audit();
-        match self.engine.timers.before(end, answer).await {
-            Some(answer) => answer.map_err(|failure| failure.error),
-            None => Err(Error::unavailable(format!(
-                "the store gave no answer within {patience:?}"
-            ))),
-        }
+        self.answered(answer, "the store gave no answer").await
     }
 
     pub(crate) fn engine(&self) -> &Arc<Engine> {
@@ -120,15 +112,23 @@ impl LockManager {
 
     /// Waits until the store can be used.
     pub(crate) async fn ready(&self) -> Result<(), Error> {
+        let answer = self.engine.store.ready();
+        self.answered(answer, "the store could not be reached")
+            .await
+    }
+
+    /// Waits as long as connecting may take. `missing`: the message about no answer.
+    async fn answered<T>(
+        &self,
+        answer: BoxFuture<'_, Result<T, Failure>>,
+        missing: &str,
+    ) -> Result<T, Error> {
         let patience = self.engine.connect_timeout;
         let end = self.engine.now() + patience;
-        let answer = self.engine.store.ready();
-        match self.engine.timers.before(end, answer).await {
-            Some(answer) => answer.map_err(|failure| failure.error),
-            None => Err(Error::unavailable(format!(
-                "the store could not be reached within {patience:?}"
-            ))),
-        }
+        let answer = self.engine.timers.before(end, answer).await;
+        let answer =
+            answer.ok_or_else(|| Error::unavailable(format!("{missing} within {patience:?}")))?;
+        answer.map_err(|failure| failure.error)
     }
 
     /// Returns the embedded store for a test, or `None` for any other store.

@@ -53,7 +53,7 @@
 //! [`Error::invalid`]: crate::Error::invalid
 //! [`Error::record`]: crate::Error::record
 
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 pub use crate::active::LongHoldObserver;
 use crate::api::handle::LockHandle;
@@ -83,7 +83,7 @@ impl LockHandle {
     /// ```
     #[must_use]
     pub fn is_for(&self, manager: &LockManager, key: &LockKey) -> bool {
-        self.is_of(manager.engine()) && key.as_str() == Some(self.key())
+        Arc::ptr_eq(&self.engine, manager.engine()) && key.as_str() == Some(self.key())
     }
 
     /// Replaces the log line about a very long hold by a call of `observer`.

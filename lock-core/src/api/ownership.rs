@@ -5,6 +5,7 @@ use std::task::Context;
 
 use tracing::span::Entered;
 
+use crate::active::ActiveLease;
 use crate::api::guard::LockGuard;
 use crate::api::handle::LockHandle;
 use crate::base::BoxFuture;
@@ -55,6 +56,13 @@ pub(crate) async fn enter(spec: LockSpec, reentrancy: Reentrancy) -> Result<Owne
 }
 
 impl Ownership {
+    pub(crate) fn lease(&self) -> &ActiveLease {
+        match self {
+            Ownership::Own(guard) => &guard.lease,
+            Ownership::Entered(entry) => &entry.lease,
+        }
+    }
+
     pub(crate) fn handle(&self) -> LockHandle {
         match self {
             Ownership::Own(guard) => guard.handle(),
@@ -86,22 +94,8 @@ impl Ownership {
         context: &mut Context<'_>,
     ) -> Option<Loss> {
         match self {
-            Ownership::Own(guard) => guard.poll_lost(waker_id, context),
+            Ownership::Own(guard) => guard.engine.poll_lost(&guard.lease, waker_id, context),
             Ownership::Entered(entry) => entry.poll_lost(waker_id, context),
-        }
-    }
-
-    pub(crate) fn forget_waker(&self, waker_id: Option<u32>) {
-        match self {
-            Ownership::Own(guard) => guard.forget_waker(waker_id),
-            Ownership::Entered(entry) => entry.lease.forget_waker(waker_id),
-        }
-    }
-
-    pub(crate) fn loss_error(&self, loss: Loss) -> Error {
-        match self {
-            Ownership::Own(guard) => guard.loss_error(loss),
-            Ownership::Entered(entry) => entry.lease.loss_error(loss),
         }
     }
 

@@ -44,16 +44,13 @@ use crate::lease::LeaseOptions;
 pub struct LockRequest {
     engine: Result<Arc<Engine>, Error>,
     key: LockKey,
-    ttl: Duration,
+    durations: RequestDurations,
     wait: Wait,
     renew: Renew,
-    max_hold: Option<Duration>,
-    cooldown: Duration,
     pub(super) on_lost: OnLost,
     pub(super) release: ReleaseMode,
     pub(super) reentrancy: Reentrancy,
     interop: Interop,
-    acquire_timeout: Option<Duration>,
 }
 
 impl LockRequest {
@@ -75,16 +72,18 @@ impl LockRequest {
         Self {
             engine,
             key,
-            ttl,
+            durations: RequestDurations {
+                ttl,
+                cooldown: Duration::ZERO,
+                max_hold: None,
+                acquire_timeout: None,
+            },
             wait,
             renew: Renew::default(),
-            max_hold: None,
-            cooldown: Duration::ZERO,
             on_lost: OnLost::default(),
             release: ReleaseMode::default(),
             reentrancy: Reentrancy::default(),
             interop: Interop::default(),
-            acquire_timeout: None,
         }
     }
 
@@ -94,7 +93,7 @@ impl LockRequest {
     /// milliseconds, rounded up, and at most the manager's
     /// [`max_ttl`](crate::ManagerBuilder::max_ttl).
     pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.ttl = ttl;
+        self.durations.ttl = ttl;
         self
     }
 
@@ -125,7 +124,7 @@ impl LockRequest {
     /// `Ignore`, and the lock is released. A guard reports the loss and is no longer renewed.
     /// Without a limit, a warning is logged after ten ttls.
     pub fn max_hold(mut self, max_hold: Duration) -> Self {
-        self.max_hold = Some(max_hold);
+        self.durations.max_hold = Some(max_hold);
         self
     }
 
@@ -143,7 +142,7 @@ impl LockRequest {
     ///
     /// There is no cooldown after a body that was dropped by a loss, a panic or a cancellation.
     pub fn cooldown(mut self, cooldown: Duration) -> Self {
-        self.cooldown = cooldown;
+        self.durations.cooldown = cooldown;
         self
     }
 
@@ -225,7 +224,7 @@ impl LockRequest {
     /// After that time the request fails with `Unavailable`. Zero is `Invalid`. Default: the
     /// manager's `operation_timeout`.
     pub fn acquire_timeout(mut self, timeout: Duration) -> Self {
-        self.acquire_timeout = Some(timeout);
+        self.durations.acquire_timeout = Some(timeout);
         self
     }
 
@@ -251,31 +250,24 @@ impl LockRequest {
     pub fn check(&self) -> Result<(), Error> {
         let engine = self.engine.as_ref().map_err(Clone::clone)?;
         let key = self.key.clone().into_result()?;
-        let checked = self.durations().checked(engine.max_ttl);
+        let checked = self.durations.checked(engine.max_ttl);
         checked.map(drop).map_err(|error| error.with_key(&key))
     }
 
-    fn durations(&self) -> RequestDurations {
-        RequestDurations {
-            ttl: self.ttl,
-            cooldown: self.cooldown,
-            max_hold: self.max_hold,
-            acquire_timeout: self.acquire_timeout,
-        }
-    }
-
     pub(super) fn spec(self) -> Result<LockSpec, Error> {
-        let durations = self.durations();
+        let durations = self.durations;
         let engine = self.engine?;
         let key = self.key.into_result()?;
         let ttl = durations.checked(engine.max_ttl);
         let ttl = ttl.map_err(|error| error.with_key(&key))?;
         Ok(LockSpec {
-            options: LeaseOptions::new(ttl, self.renew == Renew::Auto, self.max_hold)
+            options: LeaseOptions::new(ttl, self.renew == Renew::Auto, durations.max_hold)
                 .interop(self.interop),
             wait: self.wait.normal(),
-            cooldown: self.cooldown,
-            acquire_timeout: self.acquire_timeout.unwrap_or(engine.operation_timeout),
+            cooldown: durations.cooldown,
+            acquire_timeout: durations
+                .acquire_timeout
+                .unwrap_or(engine.operation_timeout),
             engine,
             key,
         })
@@ -285,7 +277,7 @@ impl LockRequest {
 impl fmt::Debug for LockRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LockRequest")
-            .field("ttl", &self.ttl)
+            .field("ttl", &self.durations.ttl)
             .field("wait", &self.wait)
             .finish_non_exhaustive()
     }

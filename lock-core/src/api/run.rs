@@ -6,7 +6,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use crate::api::acquiring::Acquiring;
 use crate::api::body::Body;
 use crate::api::handle::LockHandle;
 use crate::api::ownership::Ownership;
@@ -39,7 +38,7 @@ pub struct Run<C, F: Future> {
 }
 
 enum RunState {
-    Acquiring(Acquiring<Ownership>),
+    Acquiring(BoxFuture<'static, Result<Ownership, Error>>),
     Running(Running),
     Releasing(BoxFuture<'static, Result<(), Error>>),
     Done,
@@ -54,7 +53,7 @@ struct Running {
 
 impl<C, F: Future> Run<C, F> {
     pub(crate) fn new(
-        acquiring: Acquiring<Ownership>,
+        acquiring: BoxFuture<'static, Result<Ownership, Error>>,
         body: Body<C, F>,
         succeeded: fn(&F::Output) -> bool,
         on_lost: OnLost,
@@ -68,9 +67,7 @@ impl<C, F: Future> Run<C, F> {
             release,
         }
     }
-}
 
-impl<C, F: Future> Run<C, F> {
     /// Applies the request's [`cooldown`](crate::LockRequest::cooldown) only if `succeeded` accepts
     /// the body's output.
     ///
@@ -110,7 +107,7 @@ where
         let this = self.get_mut();
         loop {
             match &mut this.state {
-                RunState::Acquiring(acquiring) => match ready!(acquiring.poll(context)) {
+                RunState::Acquiring(acquiring) => match ready!(acquiring.as_mut().poll(context)) {
                     Ok(ownership) => {
                         let level = ownership.level();
                         level.within(|| this.body.start(ownership.handle()));
@@ -136,7 +133,7 @@ where
                         unreachable!("the match above checked the state");
                     };
                     match outcome {
-                        Err(loss) => return Poll::Ready(Err(ownership.loss_error(loss))),
+                        Err(loss) => return Poll::Ready(Err(ownership.lease().loss_error(loss))),
                         Ok(succeeded) => match ownership.end(succeeded, this.release) {
                             Some(release) => this.state = RunState::Releasing(release),
                             None => return Poll::Ready(Ok(this.body.take_output())),
@@ -193,7 +190,8 @@ impl Running {
         let succeeded = succeeded(&output);
         // The body is always dropped before the lock is released.
         body.end(output);
-        self.ownership.forget_waker(self.lost_waker.take());
+        let lease = self.ownership.lease();
+        lease.forget_waker(self.lost_waker.take());
         Poll::Ready(Ok(succeeded))
     }
 }

@@ -2,11 +2,13 @@
 
 use std::fmt;
 #[cfg(feature = "redis")]
-use std::hash::{Hash, Hasher};
+use std::hash::BuildHasher;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
+#[cfg(feature = "redis")]
+use foldhash::quality::FixedState;
 
 use crate::base::clock::Moment;
 use crate::base::sync::lock;
@@ -30,15 +32,8 @@ impl Address {
     /// Returns the address of the same manager on one application runtime.
     #[cfg(feature = "redis")]
     pub(crate) fn on(self, runtime: tokio::runtime::Id) -> Self {
-        let mut number = CaptureId(0);
-        runtime.hash(&mut number);
-        // The factor is odd, so that different ids stay different, and large, so that they do not
-        // stay close to each other. No runtime has the id 0, which would give the manager's own
-        // address.
-        Self(
-            self.0
-                .wrapping_add(number.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
-        )
+        // Two addresses are as unlikely to be equal as two random ones.
+        Self(self.0.wrapping_add(FixedState::default().hash_one(runtime)))
     }
 
     /// Returns a number that spreads managers over servers.
@@ -59,27 +54,6 @@ impl fmt::Display for Address {
 impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Address(..)")
-    }
-}
-
-/// Captures the number that an id hashes, for ids that do not reveal it otherwise.
-#[cfg(feature = "redis")]
-struct CaptureId(u64);
-
-#[cfg(feature = "redis")]
-impl Hasher for CaptureId {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.wrapping_mul(257).wrapping_add(u64::from(*byte));
-        }
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = number;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
     }
 }
 

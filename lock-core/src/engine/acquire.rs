@@ -14,7 +14,7 @@ use crate::base::clock::Moment;
 use crate::base::error::Error;
 use crate::base::options::Wait;
 use crate::lease::backoff::{LONGEST, ask_again_after, pause_after_failure};
-use crate::queue::{Admission, Contender, Handoff, Patience, Ticket, Verdict};
+use crate::queue::{Admission, Contender, Handoff, Ticket, Verdict};
 use crate::store::{Grant, News, Queueing};
 
 /// A lock that was acquired. Dropped before it is settled, it is undone or goes to the next waiter.
@@ -73,13 +73,14 @@ async fn take(spec: &LockSpec) -> Result<Acquired, Error> {
     let mut number = None;
     loop {
         let taken = match line_up(spec, &mut number, give_up).await {
-            Ok(FirstInLine::Contends(contender)) => contend(spec, contender, give_up)
+            Verdict::Contend(contender) => contend(spec, contender, give_up)
                 .await
                 .map(|attempt| attempt.map(Acquired::FromStore)),
-            Ok(FirstInLine::Holds(mut passed)) => {
+            Verdict::Handoff(mut passed) => {
                 Ok(passed.pick_up().then_some(passed).map(Acquired::FromTask))
             }
-            Err(error) => Err(error),
+            Verdict::Busy(refusal) => Err(refusal.to_error()),
+            Verdict::Failed(error) => Err(error),
         };
         match taken {
             Ok(Some(taken)) => return Ok(taken),
@@ -90,64 +91,34 @@ async fn take(spec: &LockSpec) -> Result<Acquired, Error> {
     }
 }
 
-/// The first in line of this process.
-enum FirstInLine {
-    /// It asks the store.
-    Contends(Contender),
-    /// Another task has handed its lease to it.
-    Holds(Handoff),
-}
-
 /// Waits to be the first in line.
-async fn line_up(
-    spec: &LockSpec,
-    number: &mut Option<u64>,
-    give_up: Moment,
-) -> Result<FirstInLine, Error> {
+async fn line_up(spec: &LockSpec, number: &mut Option<u64>, give_up: Moment) -> Verdict {
     let engine = &spec.engine;
     if engine.queue.is_draining() {
-        return Err(Error::draining());
+        return Verdict::Failed(Error::draining());
     }
-    let patience = match spec.wait {
-        Wait::None => Patience::None,
-        Wait::For(_) | Wait::Forever => Patience::Waits,
-    };
-    match engine
-        .queue
-        .enter(&spec.key, patience, spec.options, number)
-    {
-        Admission::Contend(contender) => Ok(FirstInLine::Contends(contender)),
-        Admission::Busy(refusal) => Err(refusal.to_error()),
+    let waits = spec.wait != Wait::None;
+    match engine.queue.enter(&spec.key, waits, spec.options, number) {
+        Admission::Decided(verdict) => verdict,
         Admission::Queued(ticket) => stand_in_line(spec, ticket, give_up).await,
     }
 }
 
-async fn stand_in_line(
-    spec: &LockSpec,
-    mut ticket: Ticket,
-    give_up: Moment,
-) -> Result<FirstInLine, Error> {
+async fn stand_in_line(spec: &LockSpec, mut ticket: Ticket, give_up: Moment) -> Verdict {
     let engine = &spec.engine;
-    let verdict = match verdict_until(&mut ticket, engine, give_up).await {
-        Some(verdict) => Some(verdict),
-        // The wait is over. The last refusal may be old, so the contender asks once more, for all.
-        None => match ticket.asks_at_last() {
-            Some(held) => Some(Verdict::Busy(held)),
-            None => {
-                let patience = engine.now() + spec.acquire_timeout;
-                verdict_until(&mut ticket, engine, patience).await
-            }
-        },
-    };
-    match verdict {
-        Some(Verdict::Contend(contender)) => Ok(FirstInLine::Contends(contender)),
-        Some(Verdict::Handoff(handoff)) => Ok(FirstInLine::Holds(handoff)),
-        Some(Verdict::Busy(refusal)) => Err(refusal.to_error()),
-        Some(Verdict::Failed(error)) => Err(error),
-        None => Err(Error::unavailable(
-            "the wait ended before the store answered",
-        )),
+    if let Some(verdict) = verdict_until(&mut ticket, engine, give_up).await {
+        return verdict;
     }
+    // The wait is over. The last refusal may be old, so the contender asks once more, for all.
+    if let Some(held) = ticket.asks_at_last() {
+        return Verdict::Busy(held);
+    }
+    let patience = engine.now() + spec.acquire_timeout;
+    let verdict = verdict_until(&mut ticket, engine, patience).await;
+    verdict.unwrap_or_else(|| {
+        let error = Error::unavailable("the wait ended before the store answered");
+        Verdict::Failed(error)
+    })
 }
 
 async fn verdict_until(ticket: &mut Ticket, engine: &Engine, until: Moment) -> Option<Verdict> {

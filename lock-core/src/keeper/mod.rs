@@ -10,16 +10,16 @@
 mod schedule;
 mod thread;
 
-use std::future::Future;
 use std::io;
-use std::pin::Pin;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
+
+use tokio::sync::Notify;
 
 use crate::active::ActiveLease;
 use crate::base::BoxFuture;
-use crate::base::sync::{WakerSet, lock, wake_all};
+use crate::base::sync::lock;
 use crate::store::Store;
 use crate::timer::Timers;
 
@@ -35,12 +35,13 @@ pub(crate) trait LeaseListener: Send + Sync {
 }
 
 /// The keeper as the other threads use it.
-#[derive(Debug)]
 pub(crate) struct Keeper {
     pub(crate) timers: Arc<Timers>,
     /// The time after which an operation of the keeper counts as not answered.
     operation_timeout: Duration,
     state: Mutex<KeeperState>,
+    /// Notified when nothing is left to do, if a task waits for that.
+    idle: Notify,
 }
 
 struct KeeperState {
@@ -51,24 +52,8 @@ struct KeeperState {
     open_tasks: usize,
     /// No manager, guard or handle is left: the thread ends when no task is open.
     closing: bool,
-    /// Tasks that wait until nothing is left to do.
-    draining: WakerSet,
-}
-
-/// The work that a keeper still has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Load {
-    /// Guards that have not ended, those of lost leases included.
-    pub(crate) guards: usize,
-    /// Tasks that are not finished.
-    pub(crate) tasks: usize,
-}
-
-impl Load {
-    const NONE: Load = Load {
-        guards: 0,
-        tasks: 0,
-    };
+    /// A task waits until nothing is left to do.
+    draining: bool,
 }
 
 impl Keeper {
@@ -82,8 +67,9 @@ impl Keeper {
                 tasks: Vec::new(),
                 open_tasks: 0,
                 closing: false,
-                draining: WakerSet::default(),
+                draining: false,
             }),
+            idle: Notify::new(),
         })
     }
 
@@ -140,15 +126,22 @@ impl Keeper {
         self.timers.ring();
     }
 
-    pub(crate) fn load(&self) -> Load {
-        lock(&self.state).load()
+    /// Counts the guards that have not ended, those of lost leases included, and the unfinished tasks.
+    pub(crate) fn load(&self) -> (usize, usize) {
+        let state = lock(&self.state);
+        (state.guards, state.open_tasks)
     }
 
     /// Resolves when there is no guard and no open task.
-    pub(crate) fn idle(self: &Arc<Self>) -> Idle {
-        Idle {
-            keeper: Arc::clone(self),
-            waker_id: None,
+    pub(crate) async fn idle(&self) {
+        lock(&self.state).draining = true;
+        loop {
+            let mut idle = pin!(self.idle.notified());
+            idle.as_mut().enable();
+            if self.load() == (0, 0) {
+                return;
+            }
+            idle.await;
         }
     }
 
@@ -158,11 +151,13 @@ impl Keeper {
         self.timers.ring();
     }
 
-    fn less_to_do(&self, mut state: MutexGuard<'_, KeeperState>) {
-        let waiting = state.idle_waiters();
+    fn less_to_do(&self, state: MutexGuard<'_, KeeperState>) {
+        let drained = state.draining && state.guards == 0 && state.open_tasks == 0;
         let closing = state.closing;
         drop(state);
-        wake_all(waiting);
+        if drained {
+            self.idle.notify_waiters();
+        }
         // The thread may have waited for this, to end.
         if closing {
             self.timers.ring();
@@ -170,35 +165,7 @@ impl Keeper {
     }
 }
 
-impl KeeperState {
-    fn load(&self) -> Load {
-        Load {
-            guards: self.guards,
-            tasks: self.open_tasks,
-        }
-    }
-
-    /// The tasks to wake if nothing is left to do.
-    fn idle_waiters(&mut self) -> Vec<(u32, Waker)> {
-        if self.load() == Load::NONE {
-            self.draining.take()
-        } else {
-            Vec::new()
-        }
-    }
-}
-
-impl std::fmt::Debug for KeeperState {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("KeeperState")
-            .field("schedule", &self.schedule)
-            .field("load", &self.load())
-            .finish_non_exhaustive()
-    }
-}
-
 /// A task that counts until this is dropped.
-#[derive(Debug)]
 pub(crate) struct OpenTask(Arc<Keeper>);
 
 impl Drop for OpenTask {
@@ -206,32 +173,5 @@ impl Drop for OpenTask {
         let mut state = lock(&self.0.state);
         state.open_tasks -= 1;
         self.0.less_to_do(state);
-    }
-}
-
-/// See [`Keeper::idle`].
-#[derive(Debug)]
-pub(crate) struct Idle {
-    keeper: Arc<Keeper>,
-    waker_id: Option<u32>,
-}
-
-impl Future for Idle {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let this = &mut *self;
-        let mut state = lock(&this.keeper.state);
-        if state.load() == Load::NONE {
-            return Poll::Ready(());
-        }
-        state.draining.register(&mut this.waker_id, context.waker());
-        Poll::Pending
-    }
-}
-
-impl Drop for Idle {
-    fn drop(&mut self) {
-        lock(&self.keeper.state).draining.remove(self.waker_id);
     }
 }

@@ -1,7 +1,6 @@
 //! The times at which leases are due.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use crate::active::ActiveLease;
@@ -49,13 +48,5 @@ impl Schedule {
             due.push(lease);
         }
         due
-    }
-}
-
-impl fmt::Debug for Schedule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Schedule")
-            .field("leases", &self.leases.len())
-            .finish()
     }
 }

@@ -34,14 +34,13 @@ pub(super) fn start(
         .spawn(move || {
             runtime.block_on(async {
                 let background = tokio::spawn(background);
-                Thread {
+                let thread = Arc::new(Thread {
                     keeper,
                     store,
-                    listener: Arc::from(listener),
+                    listener,
                     batches: Mutex::default(),
-                }
-                .run()
-                .await;
+                });
+                thread.run().await;
                 background.abort();
             });
         })
@@ -51,13 +50,13 @@ pub(super) fn start(
 struct Thread {
     keeper: Arc<Keeper>,
     store: Arc<dyn Store>,
-    listener: Arc<dyn LeaseListener>,
+    listener: Box<dyn LeaseListener>,
     /// Permits for each shard, so that a server that does not answer delays only its own renewals.
     batches: Mutex<HashMap<u32, Arc<Semaphore>>>,
 }
 
 impl Thread {
-    async fn run(&self) {
+    async fn run(self: &Arc<Self>) {
         loop {
             let timers = &self.keeper.timers;
             let now = timers.now();
@@ -91,7 +90,7 @@ impl Thread {
     }
 
     /// Does the due work of each lease, and plans its next look.
-    fn look_at(&self, leases: Vec<Arc<ActiveLease>>, now: Moment) {
+    fn look_at(self: &Arc<Self>, leases: Vec<Arc<ActiveLease>>, now: Moment) {
         let mut renewals = Vec::new();
         for lease in leases {
             let action = lease.poll(now);
@@ -112,13 +111,8 @@ impl Thread {
         for of_a_shard in renewals.chunk_by(|(one, _), (other, _)| one == other) {
             let turns = self.turns(of_a_shard[0].0);
             for batch in of_a_shard.chunks(BATCH) {
-                tokio::spawn(renew(
-                    Arc::clone(&self.keeper),
-                    Arc::clone(&self.store),
-                    Arc::clone(&self.listener),
-                    Arc::clone(&turns),
-                    batch.iter().map(|(_, lease)| Arc::clone(lease)).collect(),
-                ));
+                let leases = batch.iter().map(|(_, lease)| Arc::clone(lease)).collect();
+                tokio::spawn(Arc::clone(self).renew(Arc::clone(&turns), leases));
             }
         }
     }
@@ -128,56 +122,52 @@ impl Thread {
         let turns = batches.entry(shard);
         Arc::clone(turns.or_insert_with(|| Arc::new(Semaphore::new(BATCHES_AT_ONCE))))
     }
-}
 
-/// Extends a batch of leases. A batch that the server refuses is asked again in halves, down to single keys,
-/// so that one refused key costs the others nothing.
-async fn renew(
-    keeper: Arc<Keeper>,
-    store: Arc<dyn Store>,
-    listener: Arc<dyn LeaseListener>,
-    batches: Arc<Semaphore>,
-    leases: Vec<Arc<ActiveLease>>,
-) {
-    let Ok(_turn) = batches.acquire().await else {
-        return;
-    };
-    let mut parts = vec![leases];
-    while let Some(part) = parts.pop() {
-        let extensions: Vec<Extension> = part.iter().map(|lease| lease.extension()).collect();
-        let shortest = extensions
-            .iter()
-            .map(|extension| extension.ttl)
-            .min()
-            .unwrap_or_default();
-        // Half of the time that is left, so that a question without an answer can be repeated.
-        let left = part.iter().map(|lease| lease.remaining()).min();
-        let patience = keeper
-            .operation_timeout
-            .min(shortest / 3)
-            .min(left.unwrap_or_default() / 2);
-        let sent = keeper.timers.now();
-        let operation = Operation::Extend(extensions);
-        let outcome = tokio::time::timeout(patience, store.execute(operation, Lane::KEEPER)).await;
-        let answers = match outcome {
-            Ok(Outcome::Extended(answers)) if answers.len() == part.len() => answers,
-            Ok(Outcome::Failed(failure)) if failure.is_final() && part.len() > 1 => {
-                let (left, right) = part.split_at(part.len() / 2);
-                parts.extend([right.to_vec(), left.to_vec()]);
-                continue;
-            }
-            _ => vec![Extended::Unknown; part.len()],
+    /// Extends a batch of leases. A batch that the server refuses is asked again in halves, down to single keys,
+    /// so that one refused key costs the others nothing.
+    async fn renew(self: Arc<Self>, turns: Arc<Semaphore>, leases: Vec<Arc<ActiveLease>>) {
+        let Ok(_turn) = turns.acquire().await else {
+            return;
         };
-        for (lease, answer) in part.iter().zip(answers) {
-            let answer = match answer {
-                Extended::Yes => Renewal::Extended,
-                Extended::NotOurs => Renewal::NotOurs,
-                Extended::Unknown => Renewal::Unknown,
+        let mut parts = vec![leases];
+        while let Some(part) = parts.pop() {
+            let extensions: Vec<Extension> = part.iter().map(|lease| lease.extension()).collect();
+            let shortest = extensions
+                .iter()
+                .map(|extension| extension.ttl)
+                .min()
+                .unwrap_or_default();
+            // Half of the time that is left, so that a question without an answer can be repeated.
+            let left = part.iter().map(|lease| lease.remaining()).min();
+            let patience = self
+                .keeper
+                .operation_timeout
+                .min(shortest / 3)
+                .min(left.unwrap_or_default() / 2);
+            let sent = self.keeper.timers.now();
+            let operation = Operation::Extend(extensions);
+            let outcome =
+                tokio::time::timeout(patience, self.store.execute(operation, Lane::KEEPER)).await;
+            let answers = match outcome {
+                Ok(Outcome::Extended(answers)) if answers.len() == part.len() => answers,
+                Ok(Outcome::Failed(failure)) if failure.is_final() && part.len() > 1 => {
+                    let (left, right) = part.split_at(part.len() / 2);
+                    parts.extend([right.to_vec(), left.to_vec()]);
+                    continue;
+                }
+                _ => vec![Extended::Unknown; part.len()],
             };
-            if lease.renewed(sent, answer) {
-                listener.lost(lease);
+            for (lease, answer) in part.iter().zip(answers) {
+                let answer = match answer {
+                    Extended::Yes => Renewal::Extended,
+                    Extended::NotOurs => Renewal::NotOurs,
+                    Extended::Unknown => Renewal::Unknown,
+                };
+                if lease.renewed(sent, answer) {
+                    self.listener.lost(lease);
+                }
+                self.keeper.arm(lease);
             }
-            keeper.arm(lease);
         }
     }
 }

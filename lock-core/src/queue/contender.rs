@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::oneshot;
 
 use super::slot::{KeyState, Predecessor, RecordedRefusal, Slot, Supersede, held_fact};
-use super::{Patience, Queue, Verdict};
+use super::{Queue, Verdict};
 use crate::active::ActiveLease;
 use crate::base::clock::Moment;
 use crate::base::error::Error;
@@ -276,7 +276,7 @@ impl Ticket {
             return Some(held);
         }
         if let Some(waiter) = slot.queue.get_mut(&self.number) {
-            waiter.patience = Patience::None;
+            waiter.waits = false;
         }
         let waker = slot.asks_now(now);
         let look = slot.plan_check();

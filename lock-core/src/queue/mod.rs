@@ -35,13 +35,6 @@ use crate::keeper::Keeper;
 use crate::lease::LeaseOptions;
 use crate::store::{Lane, Refusal};
 
-/// Whether a caller waits when the answer is no.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
-    None,
-    Waits,
-}
-
 /// Takes back what the queue takes from futures that are not polled. The engine implements it.
 pub(crate) trait LeaseReturns: Send + Sync {
     /// Undoes the question of a contender that has lost its turn.
@@ -122,9 +115,8 @@ pub(crate) enum Verdict {
 
 /// The answer to a caller that wants a key.
 pub(crate) enum Admission {
-    Contend(Contender),
     Queued(Ticket),
-    Busy(Refusal),
+    Decided(Verdict),
 }
 
 impl Queue {
@@ -146,11 +138,12 @@ impl Queue {
         self.draining.load(Ordering::SeqCst)
     }
 
-    /// Admits a caller that wants the key. `number` is its ticket's number, set here if it has none.
+    /// Admits a caller that wants the key. `waits`: it waits when the answer is no. `number` is its ticket's
+    /// number, set here if it has none.
     pub(crate) fn enter(
         self: &Arc<Self>,
         key: &Arc<str>,
-        patience: Patience,
+        waits: bool,
         options: LeaseOptions,
         number: &mut Option<u64>,
     ) -> Admission {
@@ -159,26 +152,25 @@ impl Queue {
         let id = slots.number();
         let number = *number.get_or_insert(id);
         let slot = slots.open(key);
-        if patience == Patience::None
-            && let Some(refusal) = slot.fact(now)
-        {
-            return Admission::Busy(refusal);
+        if !waits && let Some(refusal) = slot.fact(now) {
+            return Admission::Decided(Verdict::Busy(refusal));
         }
         if slot.contender.is_none() && !slot.is_held(now) {
             slot.admit(id, now);
-            return Admission::Contend(Contender::new(self, key, id));
+            let contender = Contender::new(self, key, id);
+            return Admission::Decided(Verdict::Contend(contender));
         }
         let (verdict, answer) = oneshot::channel();
         let waiter = Waiter {
-            patience,
+            waits,
             options,
             verdict,
             waker: None,
         };
         slot.queue.insert(number, waiter);
-        let waker = match patience {
-            Patience::None => slot.asks_now(now),
-            Patience::Waits => None,
+        let waker = match waits {
+            true => None,
+            false => slot.asks_now(now),
         };
         let look = slot.plan_check();
         drop(slots);

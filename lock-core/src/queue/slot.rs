@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::{Patience, Verdict};
+use super::Verdict;
 use crate::active::ActiveLease;
 use crate::base::clock::Moment;
 use crate::base::token::Token;
@@ -123,7 +123,7 @@ pub(super) struct ContenderState {
 }
 
 pub(super) struct Waiter {
-    pub(super) patience: Patience,
+    pub(super) waits: bool,
     pub(super) options: LeaseOptions,
     pub(super) verdict: oneshot::Sender<Verdict>,
     /// Woken when a waiter before this one is stalled.
@@ -305,7 +305,7 @@ impl Slot {
         let (take_impatient, patient): (BTreeMap<_, _>, BTreeMap<_, _>) =
             std::mem::take(&mut self.queue)
                 .into_iter()
-                .partition(|(_, waiter)| waiter.patience == Patience::None);
+                .partition(|(_, waiter)| !waiter.waits);
         self.queue = patient;
         take_impatient
             .into_values()

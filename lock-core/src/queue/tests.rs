@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Admission, Contender, Patience, ReleaseState};
+use super::{Admission, Contender, ReleaseState, Verdict};
 use crate::LockManager;
 use crate::active::ActiveLease;
 use crate::base::clock::ServerTime;
@@ -26,12 +26,9 @@ fn options() -> LeaseOptions {
 }
 
 fn contender(engine: &Arc<Engine>) -> Contender {
-    match engine
-        .queue
-        .enter(&key(), Patience::None, options(), &mut None)
-    {
-        Admission::Contend(contender) => contender,
-        Admission::Queued(_) | Admission::Busy(_) => panic!("the seat is taken"),
+    match engine.queue.enter(&key(), false, options(), &mut None) {
+        Admission::Decided(Verdict::Contend(contender)) => contender,
+        _ => panic!("the seat is taken"),
     }
 }
 

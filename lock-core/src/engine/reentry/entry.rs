@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::sync::{AcquireError, SemaphorePermit};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::Level;
 use crate::active::{ActiveLease, Turn, new_turn};
@@ -27,7 +27,7 @@ pub(crate) struct Entry {
     /// The turn of the bodies that enter this body's own level.
     pub(crate) turn: Turn,
     /// The turn of the level that it has entered.
-    _taken: HeldTurn,
+    _taken: OwnedSemaphorePermit,
     options: LeaseOptions,
     cooldown: Duration,
     /// Ends when this body has run for as long as it may.
@@ -100,42 +100,22 @@ async fn enter(level: &Level, spec: &LockSpec) -> Result<Option<Entry>, Error> {
     }))
 }
 
-/// A turn that was taken. Dropping it lets the next body in.
-struct HeldTurn(Turn);
-
-impl Drop for HeldTurn {
-    fn drop(&mut self) {
-        self.0.add_permits(1);
-    }
-}
-
-impl HeldTurn {
-    fn by(permit: Result<SemaphorePermit<'_>, AcquireError>, turn: &Turn) -> Option<Self> {
-        let permit = permit.ok()?;
-        permit.forget();
-        Some(Self(Arc::clone(turn)))
-    }
-}
-
 /// Waits for the turn, in the order of arrival, as long as the request says and the lock lasts.
-async fn take_turn(level: &Level, spec: &LockSpec) -> Result<HeldTurn, Error> {
-    let turn = level.turn();
+async fn take_turn(level: &Level, spec: &LockSpec) -> Result<OwnedSemaphorePermit, Error> {
     let engine = &spec.engine;
     let give_up = match spec.wait {
         Wait::None => engine.now(),
         Wait::For(span) => engine.now() + span,
         Wait::Forever => Moment::FAR,
     };
-    let mut permit = pin!(turn.acquire());
+    let mut permit = pin!(level.turn().acquire_owned());
     let mut timer = pin!(engine.timers.at(give_up));
     let mut watch = LossWatch::new(engine, &level.lease);
     poll_fn(|context| {
         if let Some(loss) = watch.poll_lost(context) {
             return Poll::Ready(Err(level.lease.loss_error(loss)));
         }
-        if let Poll::Ready(permit) = permit.as_mut().poll(context)
-            && let Some(taken) = HeldTurn::by(permit, &turn)
-        {
+        if let Poll::Ready(Ok(taken)) = permit.as_mut().poll(context) {
             return Poll::Ready(Ok(taken));
         }
         let over = timer.as_mut().poll(context);
