@@ -32,7 +32,6 @@ use crate::store::Servers;
 #[must_use = "a builder does nothing until `connect` or `connect_lazy`"]
 pub struct ManagerBuilder {
     pub(super) store_url: Result<StoreUrl, Error>,
-    pub(super) namespace: String,
     pub(super) replica_acks: u16,
     #[cfg(feature = "tls-rustls")]
     pub(super) certificates: Option<redis::TlsCertificates>,
@@ -87,7 +86,6 @@ impl ManagerBuilder {
     fn on(store_url: Result<StoreUrl, Error>) -> Self {
         Self {
             store_url,
-            namespace: "lockkit:".to_owned(),
             replica_acks: 0,
             #[cfg(feature = "tls-rustls")]
             certificates: None,
@@ -110,7 +108,7 @@ impl ManagerBuilder {
     /// No known library deletes keys of the default namespace. python-redis-lock uses `lock:`, and
     /// its `reset_all()` deletes all keys with that prefix, held locks included.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
-        self.namespace = namespace.into();
+        self.settings.namespace = namespace.into();
         self
     }
 

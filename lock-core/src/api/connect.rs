@@ -72,11 +72,11 @@ impl ManagerBuilder {
             #[cfg(feature = "redis")]
             StoreUrl::Redis(servers) => {
                 let acks = ReplicaAcks::new(self.replica_acks, settings.operation_timeout);
-                let store = RedisStore::new(*servers, self.namespace, &settings, acks)?;
+                let store = RedisStore::new(*servers, &settings, acks)?;
                 Engine::start(settings, None, |_, _| store)
             }
             StoreUrl::Quorum(nodes) => {
-                let nodes = quorum_nodes(nodes, &self.namespace, &settings)?;
+                let nodes = quorum_nodes(nodes, &settings)?;
                 Engine::start_quorum(nodes, settings)
             }
         };
@@ -96,11 +96,7 @@ fn embedded(name: Option<String>, settings: &Settings) -> Arc<MemoryStore> {
     not(feature = "redis"),
     allow(unused_variables, reason = "the embedded store does not use them")
 )]
-fn quorum_nodes(
-    store_urls: Vec<StoreUrl>,
-    namespace: &str,
-    settings: &Settings,
-) -> Result<Vec<QuorumNode>, Error> {
+fn quorum_nodes(store_urls: Vec<StoreUrl>, settings: &Settings) -> Result<Vec<QuorumNode>, Error> {
     if store_urls.is_empty() || store_urls.len() > MOST_NODES {
         return Err(Error::invalid(format!(
             "a quorum has 1 to {MOST_NODES} nodes; use an odd number, such as 3 or 5"
@@ -123,7 +119,7 @@ fn quorum_nodes(
                         "each node of a quorum is a single server, not a set of sentinels or a cluster",
                     )
                 })?,
-                store: RedisStore::new(*servers, namespace.to_owned(), settings, None)?,
+                store: RedisStore::new(*servers, settings, None)?,
             },
             StoreUrl::Quorum(_) => {
                 return Err(Error::invalid(

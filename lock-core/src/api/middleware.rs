@@ -10,6 +10,7 @@
 //! | [`LockGuard::release_within`] | delays the response only for a bounded time |
 //! | [`LockHandle::is_for`] | detects an outer middleware that already holds the same lock |
 //! | [`LockHandle::observe_long_hold`] | reports a handler that hangs with the middleware's own words |
+//! | [`LockManager::namespace`] | is half of a lock's name, from which identifiers are derived |
 //! | [`LockManager::is_draining`] | distinguishes a process that shuts down from an outage of the store |
 //! | [`LockRequest::check`] | finds invalid settings at startup |
 //! | [`LockHandle::remember`] | leaves a record in the key, which the next requests get with their refusal ([`Error::record`]) |
@@ -122,6 +123,21 @@ impl LockHandle {
 }
 
 impl LockManager {
+    /// Returns the [namespace](crate::ManagerBuilder::namespace), which the names of all locks begin with.
+    ///
+    /// A middleware that derives an identifier from the name of a lock has two parts to derive it from: the namespace
+    /// and the key. The embedded store keeps its locks without a namespace, and has one here all the same.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert_eq!(lock_core::LockManager::in_memory().namespace(), "lockkit:");
+    /// ```
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        &self.engine().namespace
+    }
+
     /// Returns whether [`drain`](Self::drain) has been called, so that the manager grants no more locks.
     ///
     /// Its requests then fail with [`Unavailable`](crate::ErrorKind::Unavailable), although the store

@@ -172,10 +172,12 @@ impl Running {
         succeeded: fn(&F::Output) -> bool,
         context: &mut Context<'_>,
     ) -> Poll<Result<bool, Loss>> {
+        let begins = self.lost_waker.is_none();
         let lost = self.ownership.poll_lost(&mut self.lost_waker, context);
-        // `max_hold` ends the body even with `OnLost::Ignore`, because it limits such a body too.
-        if let Some(loss) = lost.filter(|loss| on_lost == OnLost::Cancel || *loss == Loss::MaxHold)
-        {
+        // A body that has not begun does not begin, because a process that was paused since the grant would run beside
+        // the next owner. `max_hold` ends the body even with `OnLost::Ignore`, because it limits such a body too.
+        let counts = |loss: &Loss| begins || on_lost == OnLost::Cancel || *loss == Loss::MaxHold;
+        if let Some(loss) = lost.filter(counts) {
             let _in_span = self.ownership.enter_span();
             body.discard();
             return Poll::Ready(Err(loss));

@@ -70,7 +70,7 @@ pub enum OnLost {
     #[default]
     Cancel,
     /// The body runs to its end, and the caller gets the body's result. The body can check its
-    /// handle.
+    /// handle. A body that has not begun by then does not begin.
     Ignore,
 }
 

@@ -8,6 +8,7 @@ use super::options::{MAX_TTL, Wait};
 /// The settings of a manager, without its store.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
+    pub(crate) namespace: String,
     pub(crate) clock: Clock,
     pub(crate) operation_timeout: Duration,
     pub(crate) connect_timeout: Duration,
@@ -21,6 +22,7 @@ pub(crate) struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            namespace: "lockkit:".to_owned(),
             clock: Clock::default(),
             operation_timeout: Duration::from_millis(500),
             connect_timeout: Duration::from_secs(5),

@@ -41,6 +41,7 @@ pub(crate) struct Engine {
     pub(crate) queue: Arc<Queue>,
     /// Keys that are left to clients of other libraries for a moment.
     pub(crate) yielded: YieldedKeys,
+    pub(crate) namespace: String,
     pub(crate) operation_timeout: Duration,
     pub(crate) connect_timeout: Duration,
     /// The ttl and the wait of a request that names none.
@@ -85,6 +86,7 @@ impl Engine {
             keeper: Arc::clone(&keeper),
             store: Arc::clone(&store),
             yielded: YieldedKeys::default(),
+            namespace: settings.namespace,
             operation_timeout: settings.operation_timeout,
             connect_timeout: settings.connect_timeout,
             defaults: settings.defaults,

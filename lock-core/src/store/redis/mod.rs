@@ -93,12 +93,11 @@ impl RedisStore {
     /// For a namespace that cannot be used on these servers.
     pub(crate) fn new(
         servers: Servers,
-        namespace: String,
         settings: &Settings,
         replica_acks: Option<ReplicaAcks>,
     ) -> Result<Arc<Self>, Error> {
         let topology = Arc::new(Topology::of(servers)?);
-        let names = Keyspace::checked(namespace)?;
+        let names = Keyspace::checked(settings.namespace.clone())?;
         let (names, scripts) = match topology.is_cluster() {
             true => (names.in_slots()?, &scripts::ON_A_NODE),
             false => (names, &scripts::ON_ONE_SERVER),
