@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use lock_core::middleware::{Forgotten, RecordOutcome};
 use lock_core::{ErrorKind, FencingToken, LockManager, Wait};
 use lock_tests::{RedisCluster, RedisServer, needs, wait};
 use tokio::time::timeout;
@@ -199,6 +200,49 @@ async fn a_waiter_for_a_lock_whose_slot_moves_is_told_of_the_release() {
     let next = its_turn(waiter).await;
     moving.end();
     next.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn while_its_slot_moves_a_lock_leaves_its_record_and_all_waiters_are_told() {
+    needs!(redis);
+    let cluster = shared_cluster();
+    // The lock is on the source, and on the target.
+    for key in ["{recorded}", "{record-that-moved}"] {
+        let locks = manager(cluster).await;
+        let guard = taken(&locks, key, long()).await;
+        let fence = guard.fencing_token();
+        let mut waiters = Vec::new();
+        for process in 1..=4 {
+            let other = manager(cluster).await;
+            let request = other.lock(key).ttl(long()).wait(Wait::Forever);
+            waiters.push(tokio::spawn(request.acquire()));
+            let queue = format!("lockkit:!qt:{key}");
+            wait::eventually("the waiter is queued", async || {
+                cluster.cli(&queue, &["ZCARD", &queue]) == process.to_string()
+            })
+            .await;
+        }
+        let name = format!("lockkit:{key}");
+        let moving = Move::begin(cluster, &name);
+        if key == "{record-that-moved}" {
+            moving.keys_move(&name);
+        }
+        let handle = guard.handle();
+        guard.remember("the answer", long()).expect("in bounds");
+        guard.release().await.expect("held");
+        assert_eq!(handle.record_outcome(), Some(RecordOutcome::Stored));
+        for waiter in waiters {
+            let refused = timeout(wait::PATIENCE, waiter).await.expect("told");
+            let refused = refused.expect("no panic").expect_err("done");
+            assert_eq!(refused.record(), Some(&b"the answer"[..]));
+        }
+        let other = manager(cluster).await;
+        moving.end();
+        let refused = other.lock(key).acquire().await.expect_err("done");
+        assert_eq!(refused.record(), Some(&b"the answer"[..]));
+        assert_eq!(other.forget(key).await.expect("no fault"), Forgotten::Yes);
+        assert!(once(&other, key).await > fence);
+    }
 }
 
 #[tokio::test]

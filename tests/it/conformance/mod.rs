@@ -229,6 +229,7 @@ on_every_store! {
         max_hold_ends_a_body_that_ignores_loss_too,
         a_guard_that_holds_too_long_is_lost_and_its_key_stays_taken,
         a_body_that_ignores_loss_runs_to_its_end,
+        a_body_whose_lock_was_lost_before_its_first_poll_does_not_begin,
         a_release_in_the_background_arrives_too,
         a_body_whose_loss_was_not_noticed_keeps_its_result,
         a_cooldown_follows_the_body,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use lock_core::test_util::ManualClock;
 use lock_core::{ErrorKind, LockManager, OnLost, ReleaseMode, Wait};
 use lock_tests::wait;
 use tokio::sync::oneshot;
@@ -225,6 +226,24 @@ pub(super) async fn a_body_that_ignores_loss_runs_to_its_end(store: &Fixture) {
         "to the end"
     );
     assert_eq!(store.taken(), 1, "the other client has the key");
+}
+
+pub(super) async fn a_body_whose_lock_was_lost_before_its_first_poll_does_not_begin(
+    store: &Fixture,
+) {
+    let clock = ManualClock::new();
+    let locks = store.manager_by(&clock).await;
+    for on_lost in [OnLost::Ignore, OnLost::Cancel] {
+        let request = locks.lock("k").ttl(long()).on_lost(on_lost);
+        let body = request.run_with(|_| {
+            // The process is paused between the grant and the body.
+            clock.advance(long());
+            async { panic!("the body began") }
+        });
+        let lost = body.await.map(|()| "done");
+        assert_eq!(kind(lost), ErrorKind::Lost);
+        store.is_left_clean().await;
+    }
 }
 
 pub(super) async fn a_release_in_the_background_arrives_too(store: &Fixture) {

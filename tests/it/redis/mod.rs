@@ -21,6 +21,7 @@ mod peers;
 mod permissions;
 mod processes;
 mod pushes;
+mod records;
 mod restarts;
 mod runtimes;
 mod slow;

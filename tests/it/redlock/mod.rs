@@ -6,6 +6,7 @@ mod copies;
 mod empty;
 mod gone;
 mod killed;
+mod records;
 mod refused;
 mod split;
 mod twins;

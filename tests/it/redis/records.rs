@@ -1,0 +1,383 @@
+//! Tests records on a real server: late and repeated requests, full memory, and other processes.
+
+use std::process::Command;
+use std::time::Duration;
+
+use lock_core::middleware::{Forgotten, RecordOutcome};
+use lock_core::{ErrorKind, LockGuard, LockManager, Renew, Wait};
+use lock_tests::{ChildProcess, Direction, Flow, Proxy, RedisServer, needs, wait};
+use tokio::time::timeout;
+
+use super::{asked, keys, kind, long, manager, taken, warm};
+
+const SERVER: &str = "LOCK_TESTS_SERVER_WITH_RECORDS";
+const RECORD: &str = "the answer";
+
+/// Returns the record that stands in the key, according to the server.
+fn stored(server: &RedisServer) -> Option<String> {
+    let value = server.get("lockkit:k")?;
+    let record = value.strip_prefix("done/")?.splitn(5, '/').nth(4)?;
+    Some(record.to_owned())
+}
+
+async fn recorded(locks: &LockManager) -> Option<Vec<u8>> {
+    let refused = locks.lock("k").ttl(long()).acquire().await;
+    let refused = refused.expect_err("the key is taken");
+    assert_eq!(refused.kind(), ErrorKind::Busy);
+    refused.record().map(<[u8]>::to_vec)
+}
+
+fn scripts_run(server: &RedisServer) -> u64 {
+    let calls = server.commandstats();
+    let count = |name| calls.get(name).copied().unwrap_or(0);
+    count("evalsha") + count("eval")
+}
+
+async fn until_another_script_has_run(server: &RedisServer, before: u64) {
+    wait::eventually("the late request has arrived", async || {
+        scripts_run(server) > before
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_record_is_one_trip_with_the_release_and_a_duplicate_is_one_trip() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    for _ in 0..2 {
+        let guard = taken(&locks, "k", long()).await;
+        guard.remember(RECORD, long()).expect("in bounds");
+        server.reset_stats();
+        guard.release().await.expect("held");
+        let release = asked(&server);
+        // The key, the mark, and the queue that does not exist.
+        assert_eq!(release.get("get"), Some(&2));
+        assert_eq!(release.get("zrange"), Some(&1));
+        assert_eq!((release.get("publish"), release.get("del")), (None, None));
+        server.reset_stats();
+        assert_eq!(recorded(&locks).await, Some(RECORD.into()));
+        let duplicate = asked(&server);
+        assert_eq!(duplicate.values().sum::<u64>(), 3, "SET, GET and TIME");
+        assert!(!duplicate.contains_key("evalsha"));
+        assert_eq!(locks.forget("k").await.expect("no fault"), Forgotten::Yes);
+        assert!(keys(&server).is_empty());
+    }
+}
+
+/// Returns a lock of which an earlier acquire is still on its way, on a connection that is frozen.
+async fn with_a_late_duplicate(locks: &LockManager, proxy: &Proxy) -> LockGuard {
+    proxy.freeze();
+    let first = locks.lock("other").ttl(long()).acquire();
+    assert_eq!(kind(first.await), ErrorKind::Unavailable);
+    loop {
+        let request = locks.lock("k").ttl(long()).wait(Wait::For(long()));
+        if let Ok(guard) = request.acquire().await {
+            return guard;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_late_acquire_and_its_undo_leave_the_record_alone() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_millis(400)).await;
+    let guard = with_a_late_duplicate(&locks, &proxy).await;
+    guard.remember(RECORD, long()).expect("in bounds");
+    guard.release().await.expect("held");
+    assert_eq!(stored(&server).as_deref(), Some(RECORD));
+    let before = scripts_run(&server);
+    proxy.thaw();
+    // The late acquire is native commands, so the next script is its undo.
+    until_another_script_has_run(&server, before).await;
+    assert_eq!(stored(&server).as_deref(), Some(RECORD));
+    assert_eq!(recorded(&locks).await, Some(RECORD.into()));
+}
+
+#[tokio::test]
+async fn a_dropped_guard_with_a_late_acquire_is_undone_behind_its_record() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_millis(400)).await;
+    let guard = with_a_late_duplicate(&locks, &proxy).await;
+    let handle = guard.handle();
+    guard.remember(RECORD, long()).expect("in bounds");
+    drop(guard);
+    wait::eventually("the store has answered", async || {
+        handle.record_outcome() != Some(RecordOutcome::Background)
+    })
+    .await;
+    assert_eq!(handle.record_outcome(), Some(RecordOutcome::Stored));
+    let before = scripts_run(&server);
+    proxy.thaw();
+    until_another_script_has_run(&server, before).await;
+    assert_eq!(stored(&server).as_deref(), Some(RECORD));
+}
+
+#[tokio::test]
+async fn no_undo_of_a_late_acquire_overtakes_the_record() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_millis(400)).await;
+    let guard = with_a_late_duplicate(&locks, &proxy).await;
+    proxy.thaw();
+    let handle = guard.handle();
+    guard.remember(RECORD, long()).expect("in bounds");
+    // The record gets no further than the proxy, for longer than a late request may take.
+    proxy.set(Direction::Requests, Flow::Hold);
+    assert!(
+        guard
+            .release_within(Duration::from_millis(50))
+            .await
+            .is_none()
+    );
+    assert_eq!(handle.record_outcome(), Some(RecordOutcome::Background));
+    tokio::time::sleep(Duration::from_secs(7)).await;
+    assert!(server.get("lockkit:k").is_some(), "the token stands");
+    proxy.cut();
+    proxy.pass();
+    wait::eventually("the record is stored", async || {
+        handle.record_outcome() == Some(RecordOutcome::Stored)
+    })
+    .await;
+    assert_eq!(stored(&server).as_deref(), Some(RECORD));
+}
+
+#[tokio::test]
+async fn a_record_whose_answer_was_lost_is_repeated_and_found() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    // The server has to know the script, or its first answer asks for it.
+    let guard = taken(&locks, "other", long()).await;
+    guard.remember(RECORD, long()).expect("in bounds");
+    guard.release().await.expect("held");
+    let guard = taken(&locks, "k", long()).await;
+    guard.remember(RECORD, long()).expect("in bounds");
+    let handle = guard.handle();
+    proxy.set(Direction::Replies, Flow::Hold);
+    let release = tokio::spawn(guard.release());
+    wait::eventually("the server has the record", async || {
+        stored(&server).is_some()
+    })
+    .await;
+    let value = server.get("lockkit:k");
+    proxy.set(Direction::Replies, Flow::Pass);
+    proxy.cut();
+    release.await.expect("no panic").expect("stored before");
+    assert_eq!(handle.record_outcome(), Some(RecordOutcome::Stored));
+    assert_eq!(server.get("lockkit:k"), value, "written once");
+}
+
+#[tokio::test]
+async fn a_repeated_record_that_finds_no_key_was_not_stored() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let (locks, other) = (
+        warm(&proxy, Duration::from_secs(5)).await,
+        manager(&server.url()).await,
+    );
+    let guard = taken(&locks, "k", long()).await;
+    guard.remember(RECORD, long()).expect("in bounds");
+    let handle = guard.handle();
+    proxy.set(Direction::Requests, Flow::Hold);
+    let release = tokio::spawn(guard.release());
+    wait::eventually("the record is sent", async || {
+        proxy.held(Direction::Requests) > 0
+    })
+    .await;
+    // Another client deletes the lock before the record arrives.
+    server.cli(&["DEL", "lockkit:k"]);
+    proxy.cut();
+    proxy.pass();
+    assert_eq!(kind(release.await.expect("no panic")), ErrorKind::Lost);
+    assert_eq!(handle.record_outcome(), Some(RecordOutcome::Lost));
+    assert_eq!(
+        other.forget("k").await.expect("no fault"),
+        Forgotten::Nothing
+    );
+}
+
+#[tokio::test]
+async fn a_late_copy_does_not_bring_a_forgotten_record_back() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let (locks, other) = (
+        warm(&proxy, Duration::from_millis(400)).await,
+        manager(&server.url()).await,
+    );
+    let guard = taken(&locks, "k", long()).await;
+    guard.remember(RECORD, long()).expect("in bounds");
+    let handle = guard.handle();
+    // The first copy stays on the old connection, and a newer connection takes the second one.
+    proxy.freeze();
+    assert!(
+        guard
+            .release_within(Duration::from_millis(50))
+            .await
+            .is_none()
+    );
+    wait::eventually("a copy is stored", async || {
+        handle.record_outcome() == Some(RecordOutcome::Stored)
+    })
+    .await;
+    assert_eq!(other.forget("k").await.expect("no fault"), Forgotten::Yes);
+    let before = scripts_run(&server);
+    proxy.thaw();
+    until_another_script_has_run(&server, before).await;
+    assert_eq!(server.get("lockkit:k"), None);
+    // Nor does it touch the next owner.
+    let guard = taken(&other, "k", long()).await;
+    guard.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn without_memory_for_its_record_a_key_stays_taken_for_one_more_ttl() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let ttl = Duration::from_secs(4);
+    let request = locks.lock("k").ttl(ttl).renew(Renew::Off);
+    let guard = request.acquire().await.expect("free");
+    let handle = guard.handle();
+    let token = server.get("lockkit:k");
+    guard.remember(RECORD, long()).expect("in bounds");
+    // Half of the ttl has passed.
+    tokio::time::sleep(ttl / 2).await;
+    server.cli(&["CONFIG", "SET", "maxmemory", "1"]);
+    assert_eq!(kind(guard.release().await), ErrorKind::Unavailable);
+    assert_eq!(handle.record_outcome(), Some(RecordOutcome::Failed));
+    let left = server.time_to_live("lockkit:k").expect("the token stands");
+    assert!(left > ttl * 3 / 4, "{left:?}");
+    server.cli(&["CONFIG", "SET", "maxmemory", "0"]);
+    assert_eq!(server.get("lockkit:k"), token);
+    assert_eq!(recorded(&locks).await, None);
+    let next = locks.lock("k").ttl(long()).wait(wait::PATIENCE).acquire();
+    let next = next.await.expect("free after a ttl");
+    next.release().await.expect("held");
+    assert!(keys(&server).is_empty());
+}
+
+/// Starts this binary again, with one of the ignored tests below.
+fn process(role: &str, server: &RedisServer) -> ChildProcess {
+    let mut command = Command::new(std::env::current_exe().expect("this binary"));
+    let name = format!("redis::records::{role}");
+    command
+        .args(["--exact", &name, "--ignored", "--nocapture"])
+        .env(SERVER, server.url());
+    ChildProcess::spawn(command)
+}
+
+#[track_caller]
+fn says(process: &ChildProcess, words: &str) {
+    let line = process.line(wait::PATIENCE, |line| line == words);
+    assert!(line.is_some(), "{words:?}: {}", process.output());
+}
+
+#[tokio::test]
+#[ignore = "a process that other tests start"]
+async fn stores_when_it_continues() {
+    let Ok(url) = std::env::var(SERVER) else {
+        return;
+    };
+    let locks = manager(&url).await;
+    let guard = taken(&locks, "k", Duration::from_secs(1)).await;
+    guard.remember("the first", long()).expect("in bounds");
+    println!("\nholding");
+    guard.lost().await;
+    let handle = guard.handle();
+    let released = guard.release().await;
+    println!("\n{:?} {:?}", kind(released), handle.record_outcome());
+}
+
+#[tokio::test]
+async fn a_process_that_was_stopped_stores_nothing_over_the_record_of_the_next_owner() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let owner = process("stores_when_it_continues", &server);
+    says(&owner, "holding");
+    owner.stop();
+    let request = locks.lock("k").ttl(long()).wait(Wait::Forever);
+    let next = timeout(wait::PATIENCE, request.acquire()).await;
+    let next = next.expect("in time").expect("its turn");
+    owner.cont();
+    // It stores nothing over a running owner.
+    says(&owner, "Lost Some(Lost)");
+    assert!(next.is_valid());
+    next.remember("the second", long()).expect("in bounds");
+    next.release().await.expect("held");
+    assert_eq!(recorded(&locks).await, Some("the second".into()));
+
+    // It stores nothing over the record of the next owner either.
+    assert_eq!(locks.forget("k").await.expect("no fault"), Forgotten::Yes);
+    let owner = process("stores_when_it_continues", &server);
+    says(&owner, "holding");
+    owner.stop();
+    let request = locks.lock("k").ttl(long()).wait(Wait::Forever);
+    let next = timeout(wait::PATIENCE, request.acquire()).await;
+    let next = next.expect("in time").expect("its turn");
+    next.remember("the second", long()).expect("in bounds");
+    next.release().await.expect("held");
+    owner.cont();
+    says(&owner, "Lost Some(Lost)");
+    assert_eq!(recorded(&locks).await, Some("the second".into()));
+}
+
+const WAITERS: usize = 63;
+
+#[tokio::test]
+#[ignore = "a process that other tests start"]
+async fn waits_in_many_tasks() {
+    let Ok(url) = std::env::var(SERVER) else {
+        return;
+    };
+    let locks = manager(&url).await;
+    let waiters: Vec<_> = (0..WAITERS)
+        .map(|_| tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire()))
+        .collect();
+    let mut answered = 0;
+    for waiter in waiters {
+        let refused = waiter.await.expect("no panic").expect_err("done");
+        answered += usize::from(refused.record() == Some(RECORD.as_bytes()));
+    }
+    locks.drain(wait::PATIENCE).await;
+    println!("\n{answered} answered");
+}
+
+#[tokio::test]
+async fn five_hundred_waiting_duplicates_in_eight_processes_cost_one_question_for_each_process() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let guard = taken(&locks, "k", long()).await;
+    let processes: Vec<_> = (0..8)
+        .map(|_| process("waits_in_many_tasks", &server))
+        .collect();
+    wait::eventually("one waiter of each process is queued", async || {
+        server.cli(&["ZCARD", "lockkit:!q:{k}"]) == "8"
+    })
+    .await;
+    server.reset_stats();
+    // A poll would be due after 75 ms.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(scripts_run(&server), 0, "no waiter polls");
+    guard.remember(RECORD, long()).expect("in bounds");
+    guard.release().await.expect("held");
+    for process in &processes {
+        says(process, &format!("{WAITERS} answered"));
+    }
+    assert_eq!(keys(&server), ["lockkit:k"], "the queue is gone");
+    let told = asked(&server);
+    assert_eq!(told.get("publish"), Some(&8));
+    // The record, and for each process its question and the end of its attempt. `EVAL` repeats what found no script.
+    assert!(told["evalsha"] <= 1 + 2 * 8, "{told:?}");
+    assert_eq!(stored(&server).as_deref(), Some(RECORD));
+}
