@@ -161,8 +161,8 @@
 //! ```
 //!
 //! The key must contain the user. Otherwise one user could block the requests of another. The layer
-//! refuses a repeated request, but does not repeat the first response. For that, store the response
-//! together with the payment.
+//! refuses a repeated request. With the feature `replay`, `LockLayer::replay` repeats the first response
+//! instead.
 //!
 //! ## per form token
 //!
@@ -229,6 +229,8 @@
 //!   `ConnectInfo` in `<peer>` are available. [`LockContext`] is an extractor, and a handler may return
 //!   [`lock_core::Error`] (lock-core's feature `axum`). Services without axum's router see no difference.
 //! * `json`: `<json./…>` and `<json>` are available, with their extractors.
+//! * `replay`: `LockLayer::replay` answers duplicates with the first response, as the header
+//!   `Idempotency-Key` promises.
 //! * `metrics`: counters and histograms for the recorder of the `metrics` crate that the application
 //!   has installed. [`LockLayer::name`] lists them.
 //!
@@ -236,29 +238,43 @@
 //! [route_layer]: https://docs.rs/axum/0.8/axum/struct.Router.html#method.route_layer
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-// Modules in layers, from the top to the bottom: layer, service, response, probe, policy, lock,
-// telemetry, rejection, key, options. A module imports only from those below it.
+// Modules in layers, from the top to the bottom: layer, service, replay, response, probe, policy, record,
+// lock, telemetry, rejection, key, options. A module imports only from those below it.
+#[cfg(feature = "replay")]
+pub mod idempotency;
 pub mod key;
 mod layer;
 mod lock;
 mod options;
 mod policy;
 mod probe;
+#[cfg(feature = "replay")]
+mod record;
 mod rejection;
+#[cfg(feature = "replay")]
+mod replay;
 mod response;
 mod service;
 mod telemetry;
 
 pub use key::{KeyTemplate, RequestBody, TemplateError};
 pub use layer::LockLayer;
-pub use lock::LockContext;
 #[cfg(feature = "axum")]
 pub use lock::NotLocked;
+pub use lock::{LockContext, OperationId};
+#[cfg(feature = "replay")]
+pub use options::Remember;
 pub use options::{Disconnect, MissingKey, Outage, RefusalFormat, ReleaseAt};
 pub use probe::{ProbeError, probe};
+#[cfg(feature = "replay")]
+pub use record::{Fingerprint, Replay, Seal};
 pub use rejection::{Rejection, RejectionKind};
+#[cfg(feature = "replay")]
+pub use replay::{RecordedBody, Recorder, Replayed};
 pub use response::{ResponseBody, ResponseFuture};
 pub use service::LockService;
+#[cfg(feature = "replay")]
+pub use service::Replaying;
 pub use telemetry::InFlight;
 
 /// Compiles and runs the examples of the README.

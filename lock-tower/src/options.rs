@@ -104,3 +104,18 @@ pub enum RefusalFormat {
     /// Browsers prefer `text/html` when they submit a native form. The header `Accept` decides.
     ByAccept,
 }
+
+/// Decides what a layer with [replay](crate::LockLayer::replay) remembers of a request.
+#[cfg(feature = "replay")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Remember {
+    /// The answer, which every duplicate gets. It stands in the store for its lifetime.
+    Answer,
+    /// That the request is done, but not its answer, because the answer is secret.
+    ///
+    /// Duplicates are refused with 409 `lock_cooling_down`.
+    Done,
+    /// Nothing. The next request with this key runs.
+    Nothing,
+}

@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{Method, Response};
+use http::{HeaderValue, Method, Response};
 use lock_core::{Error, LockKey, LockManager, LockRequest, Renew, Wait};
 use tracing::Span;
 
 use crate::key::{BodyLimits, KeyFailure};
 use crate::lock::{Acquiring, CooldownRule, LockContext, acquire_both};
 use crate::options::{Disconnect, MissingKey, Outage, RefusalFormat, ReleaseAt};
+#[cfg(feature = "replay")]
+use crate::record::ReplayRules;
 use crate::rejection::{DEFAULT_TYPES, Rejection, RejectionKind};
 use crate::telemetry::{InFlight, LongHolds, MisplacementDetector, Telemetry};
 
@@ -25,6 +27,11 @@ pub(crate) struct Policy {
     pub(crate) locks: LockManager,
     /// The key contains the route that axum matched.
     pub(crate) names_route: bool,
+    /// The key contains a caller that the service knows, by the layer's template.
+    #[cfg_attr(not(feature = "replay"), allow(dead_code))]
+    pub(crate) names_caller: bool,
+    #[cfg(feature = "replay")]
+    pub(crate) replay: Option<Arc<ReplayRules>>,
     pub(crate) body: BodyLimits,
     pub(crate) methods: Vec<Method>,
     pub(crate) missing_key: MissingKey,
@@ -43,6 +50,8 @@ pub(crate) struct Policy {
     pub(crate) on_reject: Option<Arc<OnReject>>,
     pub(crate) retry_hint: Duration,
     pub(crate) types: Cow<'static, str>,
+    /// The page that describes the key, as a header `Link` names it.
+    pub(crate) documentation: Option<HeaderValue>,
     pub(crate) telemetry: Telemetry,
     pub(crate) in_flight: InFlight,
     pub(crate) misplacement: Arc<MisplacementDetector>,
@@ -56,6 +65,9 @@ impl Policy {
         Self {
             locks,
             names_route: false,
+            names_caller: false,
+            #[cfg(feature = "replay")]
+            replay: None,
             body: BodyLimits::default(),
             methods: vec![Method::POST, Method::PUT, Method::PATCH, Method::DELETE],
             missing_key: MissingKey::default(),
@@ -74,6 +86,7 @@ impl Policy {
             on_reject: None,
             retry_hint: Duration::from_secs(1),
             types: Cow::Borrowed(DEFAULT_TYPES),
+            documentation: None,
             telemetry: Telemetry::new("lock"),
             in_flight: InFlight::new(),
             misplacement: Arc::default(),
@@ -113,6 +126,14 @@ impl Policy {
         };
         // The keys are not known yet, but the settings are the same for all of them.
         let cooldown = self.cooldown.longest();
+        #[cfg(feature = "replay")]
+        let cooldown = match &self.replay {
+            Some(rules) => {
+                rules.check()?;
+                cooldown.max(rules.lifetime)
+            }
+            None => cooldown,
+        };
         for locks in std::iter::once(&self.locks).chain(fallback) {
             let request = self
                 .request(locks, LockKey::exact("any"))
@@ -170,7 +191,6 @@ impl Policy {
         rejection: Rejection,
         request: &Parts,
     ) -> Option<Response<Bytes>> {
-        let rejection = rejection.with_settings(self.types.clone(), self.retry_hint);
         let passes = match rejection.kind() {
             _ if self.shadow => true,
             RejectionKind::KeyMissing => self.missing_key == MissingKey::Pass,
@@ -183,8 +203,23 @@ impl Policy {
             self.telemetry.passed(&rejection, self.shadow);
             return None;
         }
+        Some(self.refuse(rejection, request))
+    }
+
+    /// Makes the response of a refusal, and reports it.
+    pub(crate) fn refuse(&self, rejection: Rejection, request: &Parts) -> Response<Bytes> {
+        let rejection = rejection.with_settings(
+            self.types.clone(),
+            self.documentation.clone(),
+            self.retry_hint,
+        );
         self.telemetry.refused(&rejection);
-        Some(self.respond(rejection, request))
+        let mut response = match &self.on_reject {
+            Some(function) => function(&rejection, request),
+            None => rejection.answer(self.format, &request.headers),
+        };
+        response.extensions_mut().insert(rejection);
+        response
     }
 
     /// Records whether the layer stands where its keys can be made.
@@ -220,15 +255,6 @@ impl Policy {
     /// If no subscriber records it, the caller's span takes its place.
     pub(crate) fn span(&self) -> Span {
         tracing::debug_span!("lock.request", layer = self.telemetry.layer).or_current()
-    }
-
-    fn respond(&self, rejection: Rejection, request: &Parts) -> Response<Bytes> {
-        let mut response = match &self.on_reject {
-            Some(function) => function(&rejection, request),
-            None => rejection.answer(self.format, &request.headers),
-        };
-        response.extensions_mut().insert(rejection);
-        response
     }
 
     /// Makes a request with all of the layer's settings, which override the manager's defaults.

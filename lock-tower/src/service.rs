@@ -1,5 +1,8 @@
 //! The service of a layer, which starts the future of each request.
 
+#[cfg(feature = "replay")]
+mod replaying;
+
 use std::fmt;
 use std::mem;
 use std::sync::Arc;
@@ -13,6 +16,9 @@ use crate::key::{HeadOnly, KeyLookup, RequestBody, WithBody};
 use crate::policy::Policy;
 use crate::probe::Probing;
 use crate::response::{ReadyService, ResponseBody, ResponseFuture};
+
+#[cfg(feature = "replay")]
+pub use replaying::Replaying;
 
 /// A service behind a [`LockLayer`](crate::LockLayer), which makes it.
 #[derive(Clone)]
@@ -68,10 +74,10 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         if !self.policy.locks_method(request.method()) {
-            return self.pass_method(request);
+            return pass_method(request, |request| self.inner.call(request));
         }
         let key = self.key.lookup(request);
-        self.continue_with(key)
+        continue_with(self.ready_service(), key)
     }
 }
 
@@ -98,44 +104,51 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         if !self.policy.locks_method(request.method()) {
-            return self.pass_method(request.map(RequestBody::untouched));
+            let request = request.map(RequestBody::untouched);
+            return pass_method(request, |request| self.inner.call(request));
         }
         let key = self.key.lookup(request, self.policy.body);
-        self.continue_with(key)
+        continue_with(self.ready_service(), key)
     }
 }
 
 impl<S: Clone, K> LockService<S, K> {
-    /// Passes a request whose method is not locked.
-    fn pass_method<B>(&mut self, request: Request<B>) -> ResponseFuture<S, B>
-    where
-        S: Service<Request<B>>,
-    {
-        match request.extensions().get::<Probing>() {
-            Some(probing) => ResponseFuture::refused(probing.not_locked()),
-            None => ResponseFuture::passing(self.inner.call(request)),
-        }
-    }
-
-    fn continue_with<B>(&mut self, key: KeyLookup<B>) -> ResponseFuture<S, B>
-    where
-        S: Service<Request<B>>,
-    {
-        match key {
-            KeyLookup::Done((request, key)) => {
-                ResponseFuture::with_key(self.take_ready(), request, key)
-            }
-            KeyLookup::Pending(making) => ResponseFuture::making_key(making, self.take_ready()),
+    fn ready_service<B>(&mut self) -> ReadyService<S, B> {
+        ReadyService {
+            inner: self.take_ready(),
+            policy: Arc::clone(&self.policy),
+            answer_duplicate: None,
         }
     }
 
     /// Takes the service that was polled ready and leaves a clone, which need not be ready.
-    fn take_ready(&mut self) -> ReadyService<S> {
+    fn take_ready(&mut self) -> S {
         let clone = self.inner.clone();
-        ReadyService {
-            inner: mem::replace(&mut self.inner, clone),
-            policy: Arc::clone(&self.policy),
-        }
+        mem::replace(&mut self.inner, clone)
+    }
+}
+
+/// Passes a request whose method is not locked.
+fn pass_method<S, B>(
+    request: Request<B>,
+    call: impl FnOnce(Request<B>) -> S::Future,
+) -> ResponseFuture<S, B>
+where
+    S: Service<Request<B>>,
+{
+    match request.extensions().get::<Probing>() {
+        Some(probing) => ResponseFuture::refused(probing.not_locked()),
+        None => ResponseFuture::passing(call(request)),
+    }
+}
+
+fn continue_with<S, B>(ready: ReadyService<S, B>, key: KeyLookup<B>) -> ResponseFuture<S, B>
+where
+    S: Service<Request<B>>,
+{
+    match key {
+        KeyLookup::Done((request, key)) => ResponseFuture::with_key(ready, request, key),
+        KeyLookup::Pending(making) => ResponseFuture::making_key(making, ready),
     }
 }
 

@@ -3,6 +3,15 @@
 use std::borrow::Cow;
 
 use http::Uri;
+#[cfg(feature = "replay")]
+use http::request::Parts;
+
+/// Returns the canonical path and the raw query of a request, in nested routers too.
+#[cfg(feature = "replay")]
+pub(crate) fn canonical_uri(request: &Parts) -> (String, Option<&str>) {
+    let uri = super::source::uri(request);
+    (path(uri), uri.query())
+}
 
 /// Returns the path with every segment decoded and encoded again.
 ///

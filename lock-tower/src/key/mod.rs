@@ -56,7 +56,11 @@ pub use body::RequestBody;
 pub use template::{KeyTemplate, TemplateError};
 
 pub(crate) use body::BodyLimits;
+#[cfg(feature = "replay")]
+pub(crate) use body::{BodyTap, Remainder, as_bytes};
+#[cfg(feature = "replay")]
+pub(crate) use canonical::canonical_uri;
 pub(crate) use extractor::WholeKey;
 pub(crate) use failure::KeyFailure;
 pub(crate) use kind::{KeyFuture, KeyLookup, SyncKey};
-pub(crate) use template::{AllowedSources, parse_template};
+pub(crate) use template::{AllowedSources, Template, parse_template};

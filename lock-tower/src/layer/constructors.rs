@@ -9,7 +9,7 @@ use lock_core::{LockKey, LockManager};
 use super::LockLayer;
 use crate::key::{
     AllowedSources, HeadOnly, KeyExtractor, KeyFailure, KeyTemplate, ReadsNoBody, SyncKey,
-    TemplateError, WholeKey, WithBody, parse_template,
+    Template, TemplateError, WholeKey, WithBody, parse_template,
 };
 use crate::telemetry::LongHolds;
 
@@ -30,9 +30,9 @@ impl LockLayer {
     ) -> Result<Self, TemplateError> {
         let written = template.into();
         let template = parse_template(&written, AllowedSources::Head)?;
-        let names_route = template.names_route();
+        let names = Names::of(&template);
         let layer = Self::new(locks, HeadOnly::sync(template));
-        Ok(layer.with_template(&written, names_route))
+        Ok(layer.with_template(&written, names))
     }
 
     /// Makes a layer whose key is made by a closure from the head of the request.
@@ -142,10 +142,10 @@ impl LockLayer<WithBody> {
     ) -> Result<Self, TemplateError> {
         let written = template.into();
         let template = parse_template(&written, AllowedSources::HeadAndBody)?;
-        let names_route = template.names_route();
+        let names = Names::of(&template);
         let layer = Self::new(locks, WithBody::new(template));
         let layer = layer.with(|policy| policy.body.bytes = limit);
-        Ok(layer.with_template(&written, names_route))
+        Ok(layer.with_template(&written, names))
     }
 
     /// Makes a layer whose extractor may read the body, of up to `limit` bytes.
@@ -175,11 +175,27 @@ impl LockLayer<WithBody> {
 }
 
 impl<K> LockLayer<K> {
-    fn with_template(self, written: &KeyTemplate, names_route: bool) -> Self {
+    fn with_template(self, written: &KeyTemplate, names: Names) -> Self {
         self.with(|policy| {
             policy.long_holds = Arc::new(LongHolds::of_template(written.text()));
-            policy.names_route = names_route;
+            policy.names_route = names.route;
+            policy.names_caller = names.caller;
         })
+    }
+}
+
+/// What a template names, besides the values of a key.
+struct Names {
+    route: bool,
+    caller: bool,
+}
+
+impl Names {
+    fn of(template: &Template) -> Self {
+        Self {
+            route: template.names_route(),
+            caller: template.names_caller(),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{Response, response};
+use http::{HeaderValue, Response, response};
 use lock_core::Wait;
 
 use super::LockLayer;
@@ -116,6 +116,24 @@ impl<K> LockLayer<K> {
     pub fn problem_types(self, base: impl Into<Cow<'static, str>>) -> Self {
         let base = base.into();
         self.with(|policy| policy.types = base)
+    }
+
+    /// Names the page that tells clients how to make a key and what the refusals mean.
+    ///
+    /// Every refusal then has the header `Link: <uri>; rel="describedby"`, and the `type` of its problem
+    /// is the URI with the [code](Rejection::code) as its fragment, such as `…/idempotency#lock_busy`.
+    /// It replaces [`problem_types`](Self::problem_types). Text that cannot be a URI is
+    /// [`Invalid`](Self::checked).
+    ///
+    /// Default: none.
+    pub fn documentation(self, uri: impl Into<Cow<'static, str>>) -> Self {
+        let uri = uri.into();
+        self.with(|policy| {
+            // Text that is no URI cannot be a problem type either, which the check reports.
+            policy.documentation =
+                HeaderValue::try_from(format!("<{uri}>; rel=\"describedby\"")).ok();
+            policy.types = format!("{uri}#").into();
+        })
     }
 
     /// Sets the format of refusals.

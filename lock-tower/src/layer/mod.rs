@@ -2,8 +2,11 @@
 
 mod constructors;
 mod duplicates;
+mod key_of;
 mod lock;
 mod operations;
+#[cfg(feature = "replay")]
+mod replay;
 mod requests;
 
 use std::fmt;
@@ -46,7 +49,9 @@ use crate::service::LockService;
 /// | [`cooldown`](Self::cooldown), [`min_interval`](Self::min_interval), [`cooldown_with`](Self::cooldown_with) | none; set one |
 /// | [`refusals`](Self::refusals), [`on_reject`](Self::on_reject) | problem+json |
 /// | [`problem_types`](Self::problem_types) | `urn:lockkit:problem:` |
+/// | [`documentation`](Self::documentation) | none |
 /// | [`retry_hint`](Self::retry_hint) | 1 s |
+/// | `replay` (feature `replay`): the first answer instead of a refusal | off |
 ///
 /// | operations | default |
 /// | --- | --- |

@@ -52,11 +52,13 @@ impl<K> LockLayer<K> {
     ///
     /// | metric | kind | more labels |
     /// | --- | --- | --- |
-    /// | `lock_layer_requests_total` | counter | `outcome`: `granted`, `fallback`, or the code of the [`Rejection`](crate::Rejection). `action`: `locked`, `refused`, or `passed` for a request that runs without a lock (shadow mode, a missing key, an outage) |
+    /// | `lock_layer_requests_total` | counter | `outcome`: `granted`, `fallback`, `replayed`, or the code of the [`Rejection`](crate::Rejection). `action`: `locked`, `replayed`, `refused`, or `passed` for a request that runs without a lock (shadow mode, a missing key, an outage) |
     /// | `lock_layer_in_flight` | gauge: the requests that [`InFlight`] counts | |
     /// | `lock_layer_acquire_seconds` | histogram: how long granted requests waited for their lock | |
     /// | `lock_layer_hold_seconds` | histogram: how long requests held their lock | |
     /// | `lock_layer_releases_total` | counter | `outcome`: `released`, `background`, or the code of the error, such as `lock_lost` |
+    /// | `lock_layer_records_total` (feature `replay`) | counter | `outcome`: `answer` or `done` for what the store keeps of a request, `background` if it has not answered yet, `unacknowledged` if too few replicas have, `lost` if another owner had the key, `failed` |
+    /// | `lock_layer_record_bytes` (feature `replay`) | histogram: the size of recorded answers | |
     /// | `lock_layer_disconnects_total` | counter: requests that were dropped while their handler ran | |
     ///
     /// No label, span or log line contains a key, a path, a header or a user. The number of series is

@@ -10,7 +10,7 @@ use std::time::Duration;
 use http::Extensions;
 use lock_core::{Error, FencingToken};
 
-use super::SharedLock;
+use super::{OperationId, SharedLock};
 
 /// The lock of a request, as its handler sees it.
 ///
@@ -65,6 +65,8 @@ pub struct LockContext {
     lock: Option<Arc<SharedLock>>,
     /// The lock of the next outer lock layer, if there is one.
     outer: Option<Arc<SharedLock>>,
+    /// The operation of a request without a lock, if it has a key.
+    operation: Option<OperationId>,
 }
 
 impl LockContext {
@@ -72,15 +74,23 @@ impl LockContext {
         Self {
             lock: Some(lock),
             outer: None,
+            operation: None,
         }
     }
 
     /// Makes the context of a request that its layer lets pass without a lock.
-    pub(crate) fn unlocked(extensions: &Extensions) -> Self {
+    pub(crate) fn unlocked(extensions: &Extensions, operation: Option<OperationId>) -> Self {
         Self {
             lock: None,
             outer: Self::innermost_lock(extensions).cloned(),
+            operation,
         }
+    }
+
+    /// Returns the lock of the layer that made this context.
+    #[cfg(feature = "replay")]
+    pub(crate) fn own_lock(&self) -> Option<&Arc<SharedLock>> {
+        self.lock.as_ref()
     }
 
     /// Returns the innermost lock that the request already has.
@@ -104,6 +114,34 @@ impl LockContext {
     #[must_use]
     pub fn fencing_token(&self) -> Option<FencingToken> {
         Some(self.lock.as_ref()?.handle.fencing_token())
+    }
+
+    /// Returns the number of the operation, which is the same in every run of it.
+    ///
+    /// It is made from the key of the request, so a retry has the same number in every process. Store
+    /// it with the effect, in a column that is unique. If the process crashes after the effect, the
+    /// retry runs again and finds that the effect is there. A downstream service may take it as an
+    /// `Idempotency-Key`.
+    ///
+    /// It is `None` if the request has no key. A request that runs without a lock, because the store is
+    /// away, has its number.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use lock_tower::LockContext;
+    ///
+    /// async fn pay(lock: LockContext) {
+    ///     // INSERT INTO payments (operation, cents) VALUES ($1, $2) ON CONFLICT (operation) DO NOTHING
+    ///     let operation = lock.operation_id().map(|id| id.to_string());
+    ///     # let _ = operation;
+    /// }
+    /// # let _ = pay;
+    /// ```
+    #[must_use]
+    pub fn operation_id(&self) -> Option<OperationId> {
+        let of_lock = self.lock.as_ref().map(|lock| lock.operation_id());
+        of_lock.or(self.operation)
     }
 
     /// Returns whether the lock is held at this very moment.

@@ -44,7 +44,7 @@ impl CooldownRule {
 /// A form's handler answers 303 when the work is done and the result is elsewhere. Other redirects
 /// and errors mean that the work was not done here, so the client may retry at once. A failed gRPC
 /// call has the status 200 and an error in a header.
-fn has_succeeded(status: StatusCode, headers: &HeaderMap) -> bool {
+pub(crate) fn has_succeeded(status: StatusCode, headers: &HeaderMap) -> bool {
     let by_status = status.is_success() || status == StatusCode::SEE_OTHER;
     by_status && !is_grpc_error(headers)
 }

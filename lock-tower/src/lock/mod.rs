@@ -5,6 +5,9 @@ mod context;
 mod cooldown;
 #[cfg(feature = "axum")]
 mod extract;
+#[cfg(feature = "replay")]
+mod memory;
+mod operation;
 mod request_lock;
 
 use std::future::Future;
@@ -12,9 +15,14 @@ use std::pin::Pin;
 
 pub(crate) use acquiring::{Acquiring, GrantedLocks, acquire_both};
 pub use context::LockContext;
+#[cfg(feature = "replay")]
+pub(crate) use cooldown::has_succeeded;
 pub(crate) use cooldown::{CooldownRule, is_grpc_error};
 #[cfg(feature = "axum")]
 pub use extract::NotLocked;
+#[cfg(feature = "replay")]
+pub(crate) use memory::Kept;
+pub use operation::OperationId;
 pub(crate) use request_lock::{RequestLock, SharedLock};
 
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;

@@ -7,7 +7,9 @@ use http::Request;
 use lock_core::middleware::LongHoldObserver;
 use lock_core::{Error, LockGuard, LockHandle, LockKey, LockManager};
 
-use super::GrantedLocks;
+#[cfg(feature = "replay")]
+use super::memory::Memory;
+use super::{GrantedLocks, OperationId};
 use crate::telemetry::{Endpoint, LongHolds, Telemetry, Ticket};
 
 /// Owns the lock of a request, and releases it when it is dropped.
@@ -23,7 +25,9 @@ pub(crate) struct RequestLock {
 pub(crate) struct SharedLock {
     /// The handle of the store's lock, or of the fallback's if the store did not answer.
     pub(crate) handle: LockHandle,
-    telemetry: Telemetry,
+    /// The manager of the store, also if the lock is the fallback's.
+    locks: LockManager,
+    pub(super) telemetry: Telemetry,
     long_holds: Arc<LongHolds>,
     endpoint: Endpoint,
     /// The lock of the next outer lock layer, if there is one.
@@ -31,18 +35,21 @@ pub(crate) struct SharedLock {
     state: Mutex<LockState>,
 }
 
-struct LockState {
+pub(super) struct LockState {
     /// `None` once the locks are released.
     locks: Option<GrantedLocks>,
     /// The cooldown by the layer's rule, once there is a response.
     by_rule: Option<Duration>,
     /// The cooldown that the handler or a disconnect requested, which overrides the rule.
     requested: Option<Duration>,
+    #[cfg(feature = "replay")]
+    pub(super) memory: Memory,
 }
 
 impl RequestLock {
     pub(crate) fn new<B>(
         locks: GrantedLocks,
+        manager: &LockManager,
         telemetry: Telemetry,
         long_holds: &Arc<LongHolds>,
         ticket: Ticket,
@@ -52,6 +59,7 @@ impl RequestLock {
         let fallback = locks.fallback.as_ref().map(LockGuard::handle);
         let shared = Arc::new(SharedLock {
             handle: locks.guard.handle(),
+            locks: manager.clone(),
             telemetry,
             long_holds: Arc::clone(long_holds),
             endpoint: Endpoint::of(request),
@@ -60,6 +68,8 @@ impl RequestLock {
                 locks: Some(locks),
                 by_rule: None,
                 requested: None,
+                #[cfg(feature = "replay")]
+                memory: Memory::default(),
             }),
         });
         let observer: Weak<dyn LongHoldObserver> = Arc::downgrade(&shared) as _;
@@ -83,9 +93,12 @@ impl RequestLock {
         self.shared.state().by_rule = Some(cooldown);
     }
 
-    /// Removes the rule's cooldown, because the response failed while it was sent.
+    /// Removes the rule's cooldown and the record, because the response failed while it was sent.
     pub(crate) fn fail(&self) {
-        self.shared.state().by_rule = None;
+        let mut state = self.shared.state();
+        state.by_rule = None;
+        #[cfg(feature = "replay")]
+        state.memory.forget();
     }
 
     /// Releases the lock, and waits at most `timeout` for the store to confirm it.
@@ -98,7 +111,7 @@ impl RequestLock {
             Some(Err(error)) => error.code(),
             None => "background",
         };
-        self.shared.telemetry.released(outcome);
+        self.shared.report(outcome);
     }
 }
 
@@ -107,7 +120,7 @@ impl Drop for RequestLock {
         // The guards release in the background, with the cooldown that counts at this moment.
         if let Some(locks) = self.shared.take() {
             drop(locks);
-            self.shared.telemetry.released("background");
+            self.shared.report("background");
         }
     }
 }
@@ -119,6 +132,16 @@ impl SharedLock {
     pub(crate) fn holds(&self, manager: &LockManager, key: &LockKey) -> bool {
         std::iter::successors(Some(self), |shared| shared.outer.as_deref())
             .any(|shared| shared.handle.is_for(manager, key) && shared.handle.is_valid())
+    }
+
+    pub(super) fn operation_id(&self) -> OperationId {
+        OperationId::new(&self.locks, self.handle.key())
+    }
+
+    fn report(&self, outcome: &'static str) {
+        self.telemetry.released(outcome);
+        #[cfg(feature = "replay")]
+        self.report_record(outcome);
     }
 
     /// Releases the lock, unless it is released already.
@@ -169,16 +192,21 @@ impl SharedLock {
         let mut state = self.state();
         let cooldown = state.requested.or(state.by_rule).unwrap_or_default();
         let locks = state.locks.take()?;
+        #[cfg(feature = "replay")]
+        let kept = state.memory.take();
         drop(state);
         self.telemetry.held(self.handle.held_for());
-        locks.guard.cooldown(cooldown);
-        if let Some(fallback) = &locks.fallback {
-            fallback.cooldown(cooldown);
+        for guard in std::iter::once(&locks.guard).chain(&locks.fallback) {
+            guard.cooldown(cooldown);
+            #[cfg(feature = "replay")]
+            if let Some(kept) = &kept {
+                kept.leave_at(guard);
+            }
         }
         Some(locks)
     }
 
-    fn state(&self) -> MutexGuard<'_, LockState> {
+    pub(super) fn state(&self) -> MutexGuard<'_, LockState> {
         // Every statement leaves the state consistent, so a panic while it is locked does no harm.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

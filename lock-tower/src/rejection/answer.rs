@@ -67,6 +67,9 @@ impl Rejection {
         if let Some(seconds) = self.retry_after_seconds() {
             headers.insert(header::RETRY_AFTER, seconds.into());
         }
+        if let Some(link) = &self.documentation {
+            headers.insert(header::LINK, link.clone());
+        }
         response
     }
 

@@ -7,7 +7,7 @@ mod text;
 use std::borrow::Cow;
 use std::time::Duration;
 
-use http::StatusCode;
+use http::{HeaderValue, StatusCode};
 
 /// The reason for a refusal, one for each thing that a client can do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +27,8 @@ pub enum RejectionKind {
     KeyInvalid,
     /// 503 `lock_key_unavailable`: a service that knows a part of the key did not answer.
     KeyUnavailable,
+    /// 422 `lock_key_reused`: another request with this key, which was not the same, is done.
+    KeyReused,
     /// 413 `lock_body_too_large`: the body exceeds the number of bytes that the layer reads.
     BodyTooLarge,
     /// 408 `lock_body_timeout`: the body that the key is made from did not arrive in time.
@@ -72,6 +74,8 @@ pub struct Rejection {
     source: Option<String>,
     /// The beginning of the problem's type URI.
     types: Cow<'static, str>,
+    /// The page that describes the key, if the layer names one.
+    pub(crate) documentation: Option<HeaderValue>,
 }
 
 /// The default of [`LockLayer::problem_types`](crate::LockLayer::problem_types).
@@ -97,6 +101,7 @@ impl Rejection {
             RejectionKind::KeyAmbiguous => "lock_key_ambiguous",
             RejectionKind::KeyInvalid => "lock_key_invalid",
             RejectionKind::KeyUnavailable => "lock_key_unavailable",
+            RejectionKind::KeyReused => "lock_key_reused",
             RejectionKind::BodyTooLarge => "lock_body_too_large",
             RejectionKind::BodyTimeout => "lock_body_timeout",
             RejectionKind::BodyIncomplete => "lock_body_incomplete",
@@ -171,6 +176,21 @@ impl Rejection {
         Self::new(RejectionKind::Invalid)
     }
 
+    /// Refuses another request than the first one with its key.
+    #[cfg(feature = "replay")]
+    pub(crate) fn key_reused() -> Self {
+        Self::new(RejectionKind::KeyReused)
+    }
+
+    /// Refuses a request whose lock was lost before its handler ran.
+    #[cfg(feature = "replay")]
+    pub(crate) fn lost_before_handler() -> Self {
+        Self {
+            retry_after: Some(reason::RETRY),
+            ..Self::new(RejectionKind::Unavailable)
+        }
+    }
+
     fn new(kind: RejectionKind) -> Self {
         Self {
             kind,
@@ -178,12 +198,19 @@ impl Rejection {
             retry_after: None,
             source: None,
             types: Cow::Borrowed(DEFAULT_TYPES),
+            documentation: None,
         }
     }
 
     /// Adds the layer's type URIs, and its hint while a request is in flight.
-    pub(crate) fn with_settings(mut self, types: Cow<'static, str>, hint: Duration) -> Self {
+    pub(crate) fn with_settings(
+        mut self,
+        types: Cow<'static, str>,
+        documentation: Option<HeaderValue>,
+        hint: Duration,
+    ) -> Self {
         self.types = types;
+        self.documentation = documentation;
         if self.kind == RejectionKind::InFlight {
             // The rest of the owner's lease does not say when its handler will end.
             self.retry_after = Some(hint);
@@ -203,6 +230,7 @@ fn status_of(kind: RejectionKind) -> StatusCode {
         | RejectionKind::KeyInvalid
         | RejectionKind::BodyIncomplete
         | RejectionKind::BodyInvalid => StatusCode::BAD_REQUEST,
+        RejectionKind::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
         RejectionKind::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         RejectionKind::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
         RejectionKind::Misconfigured | RejectionKind::Invalid => StatusCode::INTERNAL_SERVER_ERROR,

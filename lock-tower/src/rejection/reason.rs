@@ -8,7 +8,7 @@ use super::{Rejection, RejectionKind};
 use crate::key::KeyFailure;
 
 /// The hint for a client that may retry, where the time of success is unknown.
-const RETRY: Duration = Duration::from_secs(1);
+pub(super) const RETRY: Duration = Duration::from_secs(1);
 
 impl From<&Error> for Rejection {
     fn from(error: &Error) -> Self {

@@ -16,6 +16,7 @@ impl Rejection {
             RejectionKind::KeyAmbiguous => "Request identified twice",
             RejectionKind::KeyInvalid => "Request identity not understood",
             RejectionKind::KeyUnavailable => "Identity service unavailable",
+            RejectionKind::KeyReused => "Request differs from the first",
             RejectionKind::BodyTooLarge => "Request body too large",
             RejectionKind::BodyTimeout => "Request body too slow",
             RejectionKind::BodyIncomplete => "Request body incomplete",
@@ -53,6 +54,10 @@ impl Rejection {
             RejectionKind::KeyUnavailable => {
                 "The service that identifies requests gave no answer. Nothing was done. Please try \
                  again in a moment."
+            }
+            RejectionKind::KeyReused => {
+                "Another request was sent with the same identity before. Nothing was done. Please use a \
+                 new idempotency key for a new request."
             }
             RejectionKind::BodyTooLarge => {
                 "The body of the request is too large. Nothing was done. Please send less."

@@ -1,10 +1,11 @@
-//! The body of a response, which is the inner service's or that of a refusal.
+//! The body of a response, which is the inner service's, that of a refusal, or a repeated one.
 
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
@@ -14,7 +15,7 @@ use crate::lock::is_grpc_error;
 pin_project! {
     /// The body of a response of [`LockService`](crate::LockService).
     ///
-    /// It is the unchanged body of the inner service, or that of a refusal. With
+    /// It is the unchanged body of the inner service, that of a refusal, or a repeated one. With
     /// [`ReleaseAt::BodyEnd`](crate::ReleaseAt::BodyEnd) it holds the lock of its request.
     ///
     /// It implements [`Body`] for every inner body whose data can be made from [`Bytes`]. The
@@ -30,7 +31,27 @@ pin_project! {
     enum ResponseBodyKind<B> {
         // The body stands before its lock, so that it is dropped first.
         Inner { #[pin] body: B, lock: Option<Box<BodyLock>> },
-        Refusal { text: Option<Bytes> },
+        Ready { body: ReadyBody },
+    }
+}
+
+/// A body that the layer itself has made.
+#[derive(Debug)]
+pub(crate) struct ReadyBody {
+    data: Option<Bytes>,
+    trailers: Option<HeaderMap>,
+}
+
+impl ReadyBody {
+    pub(crate) fn new(data: Bytes, trailers: Option<HeaderMap>) -> Self {
+        let data = (!data.is_empty()).then_some(data);
+        Self { data, trailers }
+    }
+}
+
+impl From<Bytes> for ReadyBody {
+    fn from(data: Bytes) -> Self {
+        Self::new(data, None)
     }
 }
 
@@ -42,10 +63,10 @@ impl<B> ResponseBody<B> {
         }
     }
 
-    pub(crate) fn refusal(text: Bytes) -> Self {
-        let text = (!text.is_empty()).then_some(text);
+    pub(crate) fn ready(body: impl Into<ReadyBody>) -> Self {
+        let body = body.into();
         Self {
-            kind: ResponseBodyKind::Refusal { text },
+            kind: ResponseBodyKind::Ready { body },
         }
     }
 }
@@ -71,8 +92,10 @@ where
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         let (mut body, lock) = match self.project().kind.project() {
             ResponseBodyProjection::Inner { body, lock } => (body, lock),
-            ResponseBodyProjection::Refusal { text } => {
-                return Poll::Ready(text.take().map(|text| Ok(Frame::data(text.into()))));
+            ResponseBodyProjection::Ready { body } => {
+                let data = body.data.take().map(|data| Frame::data(data.into()));
+                let frame = data.or_else(|| body.trailers.take().map(Frame::trailers));
+                return Poll::Ready(frame.map(Ok));
             }
         };
         let Some(held) = lock else {
@@ -106,15 +129,15 @@ where
     fn is_end_stream(&self) -> bool {
         match &self.kind {
             ResponseBodyKind::Inner { body, .. } => body.is_end_stream(),
-            ResponseBodyKind::Refusal { text } => text.is_none(),
+            ResponseBodyKind::Ready { body } => body.data.is_none() && body.trailers.is_none(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
             ResponseBodyKind::Inner { body, .. } => body.size_hint(),
-            ResponseBodyKind::Refusal { text } => {
-                SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64))
+            ResponseBodyKind::Ready { body } => {
+                SizeHint::with_exact(body.data.as_ref().map_or(0, |data| data.len() as u64))
             }
         }
     }
@@ -127,7 +150,7 @@ impl<B: fmt::Debug> fmt::Debug for ResponseBody<B> {
             ResponseBodyKind::Inner { body, lock } => debug
                 .field("inner", body)
                 .field("holds_lock", &lock.is_some()),
-            ResponseBodyKind::Refusal { text } => debug.field("refusal", text),
+            ResponseBodyKind::Ready { body } => debug.field("ready", body),
         };
         debug.finish()
     }
@@ -140,11 +163,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_refusal_knows_its_length_and_ends() {
-        let body = ResponseBody::<Full<Bytes>>::refusal("no".into());
+        let body = ResponseBody::<Full<Bytes>>::ready(Bytes::from("no"));
         assert_eq!(body.size_hint().exact(), Some(2));
         assert!(!body.is_end_stream());
         assert_eq!(body.collect().await.unwrap().to_bytes(), "no");
-        assert!(ResponseBody::<Full<Bytes>>::refusal(Bytes::new()).is_end_stream());
+        assert!(ResponseBody::<Full<Bytes>>::ready(Bytes::new()).is_end_stream());
     }
 
     #[tokio::test]

@@ -8,16 +8,18 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::{Request, Response};
-use lock_core::LockKey;
+use lock_core::{Error, LockKey};
 use pin_project_lite::pin_project;
 use tokio::runtime::Handle;
 use tower_service::Service;
 
-use super::body::ResponseBody;
+use super::body::{ReadyBody, ResponseBody};
 use super::body_lock::BodyLock;
 use super::handler::{Handled, PendingCall};
 use crate::key::{KeyFailure, KeyFuture};
-use crate::lock::{Acquiring, BoxFuture, GrantedLocks, LockContext, RequestLock, SharedLock};
+use crate::lock::{
+    Acquiring, BoxFuture, GrantedLocks, LockContext, OperationId, RequestLock, SharedLock,
+};
 use crate::options::Disconnect;
 use crate::policy::Policy;
 use crate::probe::Probing;
@@ -64,10 +66,12 @@ pin_project! {
         S: Service<Request<B>>,
     {
         /// The key is being made.
-        MakingKey { making: KeyFuture<B>, ready: Option<ReadyService<S>> },
+        MakingKey { making: KeyFuture<B>, ready: Option<ReadyService<S, B>> },
         /// The request runs without a lock.
         Passing { future: Pin<Box<S::Future>> },
         Refused { response: Option<Box<Response<Bytes>>> },
+        /// The request is compared with the first one, whose answer was recorded.
+        Answering { answer: BoxFuture<Response<ReadyBody>> },
         Acquiring { acquiring: Acquiring, waited: Stopwatch, call: Option<PendingCall<S, B>> },
         Handling { running: Option<RunningHandler<S::Response, S::Error>> },
         Done,
@@ -91,7 +95,7 @@ impl<S, B> ResponseFuture<S, B>
 where
     S: Service<Request<B>>,
 {
-    pub(crate) fn making_key(making: KeyFuture<B>, ready: ReadyService<S>) -> Self {
+    pub(crate) fn making_key(making: KeyFuture<B>, ready: ReadyService<S, B>) -> Self {
         let ready = Some(ready);
         Self {
             state: FutureState::MakingKey { making, ready },
@@ -107,7 +111,7 @@ where
 
     /// Continues where the key was made, or could not be made.
     pub(crate) fn with_key(
-        ready: ReadyService<S>,
+        ready: ReadyService<S, B>,
         request: Request<B>,
         key: Result<LockKey, KeyFailure>,
     ) -> Self {
@@ -149,7 +153,12 @@ where
                 }
                 FutureProjection::Refused { response } => {
                     let response = response.take().expect(POLLED_AGAIN);
-                    return Poll::Ready(Ok(response.map(ResponseBody::refusal)));
+                    return Poll::Ready(Ok(response.map(ResponseBody::ready)));
+                }
+                FutureProjection::Answering { answer } => {
+                    let response = ready!(answer.as_mut().poll(context));
+                    this.state.set(FutureState::Done);
+                    return Poll::Ready(Ok(response.map(ResponseBody::ready)));
                 }
                 FutureProjection::Acquiring {
                     acquiring,
@@ -166,7 +175,7 @@ where
                             let running = Some(call.run(locks));
                             FutureState::Handling { running }
                         }
-                        Err(error) => call.without_lock(Rejection::from(&error)),
+                        Err(error) => call.refused(&error),
                     }
                 }
                 FutureProjection::Handling { running } => {
@@ -195,21 +204,30 @@ const POLLED_AGAIN: &str = "`ResponseFuture` was polled after its completion";
 const GRANTED_ONCE: &str = "the lock is granted once";
 
 /// The service that was polled ready, and the policy of its layer.
-pub(crate) struct ReadyService<S> {
+pub(crate) struct ReadyService<S, B> {
     pub(crate) inner: S,
     pub(crate) policy: Arc<Policy>,
+    pub(crate) answer_duplicate: Option<AnswerDuplicate<B>>,
 }
+
+/// Answers a request whose refusal carries the recorded answer, and otherwise returns the request.
+pub(crate) type AnswerDuplicate<B> =
+    fn(&Arc<Policy>, &Error, Request<B>) -> Result<BoxFuture<Response<ReadyBody>>, Request<B>>;
 
 impl<S, B> FutureState<S, B>
 where
     S: Service<Request<B>>,
 {
     fn with_key(
-        ready: ReadyService<S>,
+        ready: ReadyService<S, B>,
         request: Request<B>,
         key: Result<LockKey, KeyFailure>,
     ) -> Self {
-        let ReadyService { inner, policy } = ready;
+        let ReadyService {
+            inner,
+            policy,
+            answer_duplicate,
+        } = ready;
         let (parts, body) = request.into_parts();
         if let Some(probing) = parts.extensions.get::<Probing>() {
             let response = Some(Box::new(probing.answer(&policy, &parts, key)));
@@ -229,6 +247,7 @@ where
             policy,
             inner,
             request: Request::from_parts(parts, body),
+            answer_duplicate,
         };
         match acquiring {
             Ok(acquiring) => Self::Acquiring {
@@ -236,7 +255,7 @@ where
                 waited: Stopwatch::start(),
                 call: Some(call),
             },
-            Err(rejection) => call.without_lock(rejection),
+            Err(rejection) => call.without_lock(rejection, None),
         }
     }
 }
@@ -245,14 +264,26 @@ impl<S, B> PendingCall<S, B>
 where
     S: Service<Request<B>>,
 {
+    /// Handles a request that was not granted its lock.
+    fn refused(mut self, error: &Error) -> FutureState<S, B> {
+        if let Some(answer_duplicate) = self.answer_duplicate {
+            match answer_duplicate(&self.policy, error, self.request) {
+                Ok(answer) => return FutureState::Answering { answer },
+                Err(request) => self.request = request,
+            }
+        }
+        self.without_lock(Rejection::from(error), error.key())
+    }
+
     /// Refuses the request, or runs it without a lock if the policy permits that.
-    fn without_lock(mut self, rejection: Rejection) -> FutureState<S, B> {
+    fn without_lock(mut self, rejection: Rejection, key: Option<&str>) -> FutureState<S, B> {
         let (mut parts, body) = self.request.into_parts();
         if let Some(response) = self.policy.refuse_or_pass(rejection, &parts) {
             let response = Some(Box::new(response));
             return FutureState::Refused { response };
         }
-        let context = LockContext::unlocked(&parts.extensions);
+        let operation = key.map(|key| OperationId::new(&self.policy.locks, key));
+        let context = LockContext::unlocked(&parts.extensions, operation);
         parts.extensions.insert(context);
         let future = Box::pin(self.inner.call(Request::from_parts(parts, body)));
         FutureState::Passing { future }
@@ -272,6 +303,7 @@ where
         let policy = Arc::clone(&self.policy);
         let lock = RequestLock::new(
             locks,
+            &policy.locks,
             policy.telemetry,
             &policy.long_holds,
             policy.in_flight.enter(policy.telemetry),
@@ -319,6 +351,7 @@ where
             FutureState::MakingKey { .. } => "making the key",
             FutureState::Passing { .. } => "passing",
             FutureState::Refused { .. } => "refused",
+            FutureState::Answering { .. } => "answering",
             FutureState::Acquiring { .. } => "acquiring",
             FutureState::Handling { .. } => "handling",
             FutureState::Done => "done",

@@ -18,6 +18,7 @@ use pin_project_lite::pin_project;
 use tower_service::Service;
 use tracing::{Instrument, Span};
 
+use super::future::AnswerDuplicate;
 use crate::lock::{BoxFuture, LockContext, RequestLock};
 use crate::options::ReleaseAt;
 use crate::policy::Policy;
@@ -28,6 +29,7 @@ pub(crate) struct PendingCall<S, B> {
     pub(crate) request: Request<B>,
     pub(crate) policy: Arc<Policy>,
     pub(crate) span: Span,
+    pub(crate) answer_duplicate: Option<AnswerDuplicate<B>>,
 }
 
 /// The handler's result, and the lock if it is held until the end of the body.
@@ -54,6 +56,7 @@ where
             mut request,
             policy,
             span,
+            ..
         } = self;
         let context = LockContext::locked(Arc::clone(lock.shared()));
         request.extensions_mut().insert(context);

@@ -5,6 +5,8 @@ mod body_lock;
 mod future;
 mod handler;
 
+#[cfg(feature = "replay")]
+pub(crate) use body::ReadyBody;
 pub use body::ResponseBody;
 pub(crate) use future::ReadyService;
 pub use future::ResponseFuture;

@@ -159,6 +159,50 @@ impl Telemetry {
         .increment(1);
     }
 
+    /// Reports a duplicate that got the answer of the first request.
+    #[cfg(feature = "replay")]
+    pub(crate) fn replayed(self) {
+        tracing::debug!(
+            layer = self.layer,
+            "the lock layer repeated the answer of the first request"
+        );
+        self.count_request("replayed", "replayed");
+    }
+
+    /// Reports what the store has kept of a request, and the size of a recorded answer.
+    #[cfg(feature = "replay")]
+    pub(crate) fn recorded(self, outcome: &'static str, bytes: Option<usize>) {
+        if !matches!(outcome, "answer" | "done") {
+            tracing::warn!(
+                layer = self.layer,
+                outcome,
+                "the store has not confirmed that it keeps the answer to a request"
+            );
+        }
+        #[cfg(feature = "metrics")]
+        {
+            metrics::counter!(
+                "lock_layer_records_total", "layer" => self.layer, "outcome" => outcome
+            )
+            .increment(1);
+            if let Some(bytes) = bytes {
+                metrics::histogram!("lock_layer_record_bytes", "layer" => self.layer)
+                    .record(bytes as f64);
+            }
+        }
+    }
+
+    /// Reports a record that this process cannot read.
+    #[cfg(feature = "replay")]
+    pub(crate) fn unreadable(self, reason: &'static str) {
+        tracing::error!(
+            layer = self.layer,
+            reason,
+            "the recorded answer to a request cannot be read, so its duplicates are refused with 409 \
+             and its handler does not run again"
+        );
+    }
+
     fn count_request(self, outcome: &'static str, action: &'static str) {
         #[cfg(feature = "metrics")]
         metrics::counter!(

@@ -37,6 +37,8 @@ mod placement;
 mod public_api;
 mod readiness;
 mod refusals;
+#[cfg(feature = "replay")]
+mod replay;
 mod responses;
 #[cfg(feature = "axum")]
 mod routes;

@@ -2,6 +2,10 @@
 
 mod reader;
 mod request_body;
+mod tap;
 
 pub(crate) use reader::{BodyLimits, BodyReader};
 pub use request_body::RequestBody;
+#[cfg(feature = "replay")]
+pub(crate) use request_body::{Remainder, as_bytes};
+pub(crate) use tap::BodyTap;

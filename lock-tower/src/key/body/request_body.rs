@@ -2,12 +2,15 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
+
+use super::BodyTap;
 
 pin_project! {
     /// The body of a request behind a layer [that reads bodies](crate::key::WithBody).
@@ -19,6 +22,7 @@ pin_project! {
     pub struct RequestBody<B: Body> {
         #[pin]
         kind: RequestBodyKind<B>,
+        tap: Option<Arc<BodyTap>>,
     }
 }
 
@@ -41,13 +45,22 @@ impl<B: Body> RequestBody<B> {
     pub(crate) fn untouched(body: B) -> Self {
         Self {
             kind: RequestBodyKind::Untouched { body },
+            tap: None,
         }
     }
 
     pub(crate) fn read(data: Bytes, after: Remainder<B>) -> Self {
         Self {
             kind: RequestBodyKind::Read { data, after },
+            tap: None,
         }
+    }
+
+    /// Digests the bytes that the handler reads.
+    #[cfg(feature = "replay")]
+    pub(crate) fn tapped(self, tap: Arc<BodyTap>) -> Self {
+        let tap = Some(tap);
+        Self { tap, ..self }
     }
 }
 
@@ -56,22 +69,26 @@ impl<B: Body> Body for RequestBody<B> {
     type Error = B::Error;
 
     fn poll_frame(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        match self.project().kind.project() {
-            RequestBodyProjection::Untouched { body } => body.poll_frame(context).map_ok(as_bytes),
-            RequestBodyProjection::Read { data, .. } if !data.is_empty() => {
-                Poll::Ready(Some(Ok(Frame::data(std::mem::take(data)))))
-            }
-            RequestBodyProjection::Read { after, .. } => match after {
-                Remainder::End(trailers) => {
-                    Poll::Ready(trailers.take().map(Frame::trailers).map(Ok))
+        let frame = ready!(self.as_mut().project().kind.poll_frame(context));
+        if let Some(tap) = &self.tap {
+            match &frame {
+                Some(Ok(frame)) => {
+                    if let Some(data) = frame.data_ref() {
+                        tap.data(data);
+                    }
+                    // A reader need not poll again when it knows that this was the last frame.
+                    if self.is_end_stream() {
+                        tap.end();
+                    }
                 }
-                Remainder::Failed(error) => Poll::Ready(error.take().map(Err)),
-                Remainder::More(body) => body.as_mut().poll_frame(context).map_ok(as_bytes),
-            },
+                Some(Err(_)) => {}
+                None => tap.end(),
+            }
         }
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
@@ -103,8 +120,29 @@ impl<B: Body> Body for RequestBody<B> {
     }
 }
 
+impl<B: Body> RequestBodyKind<B> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        match self.project() {
+            RequestBodyProjection::Untouched { body } => body.poll_frame(context).map_ok(as_bytes),
+            RequestBodyProjection::Read { data, .. } if !data.is_empty() => {
+                Poll::Ready(Some(Ok(Frame::data(std::mem::take(data)))))
+            }
+            RequestBodyProjection::Read { after, .. } => match after {
+                Remainder::End(trailers) => {
+                    Poll::Ready(trailers.take().map(Frame::trailers).map(Ok))
+                }
+                Remainder::Failed(error) => Poll::Ready(error.take().map(Err)),
+                Remainder::More(body) => body.as_mut().poll_frame(context).map_ok(as_bytes),
+            },
+        }
+    }
+}
+
 /// Converts the data of a frame. It does not copy data that is `Bytes` already.
-fn as_bytes<D: Buf>(frame: Frame<D>) -> Frame<Bytes> {
+pub(crate) fn as_bytes<D: Buf>(frame: Frame<D>) -> Frame<Bytes> {
     frame.map_data(|mut data| data.copy_to_bytes(data.remaining()))
 }
 

@@ -102,6 +102,22 @@ impl Template {
         self.values().any(is_route)
     }
 
+    /// Returns whether every key contains a caller that the service has authenticated.
+    pub(crate) fn names_caller(&self) -> bool {
+        let is_caller = |value: &Value| {
+            let source = match &value.source {
+                Source::Head(source) => source,
+                Source::Body(_) => return false,
+            };
+            let caller = matches!(
+                source,
+                HeadSource::Extension(_) | HeadSource::Bearer | HeadSource::Session(_)
+            );
+            caller && !value.optional
+        };
+        self.values().any(is_caller)
+    }
+
     /// Makes the key from the values that `read` returns, in their order.
     fn fill(
         &self,

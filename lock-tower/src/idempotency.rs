@@ -1,0 +1,1 @@
+//! Idempotency: how a layer with [replay](crate::LockLayer::replay) answers duplicates.

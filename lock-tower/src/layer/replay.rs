@@ -1,0 +1,88 @@
+//! Makes a layer that repeats the first answer to duplicates.
+
+use std::sync::Arc;
+
+use http::Method;
+use lock_core::Error;
+
+use super::LockLayer;
+use crate::record::Replay;
+use crate::service::Replaying;
+
+impl<K: Into<Replaying>> LockLayer<K> {
+    /// Answers duplicates with the answer of the first request, as the header `Idempotency-Key` promises.
+    ///
+    /// The release of a request that succeeded stores its answer under the key, in the same step. A
+    /// duplicate gets the same status, body and [kept headers](Replay::headers), with the header
+    /// `Idempotency-Replayed: true`. The page [idempotency](crate::idempotency) describes the rules and
+    /// the failures.
+    ///
+    /// | request | response |
+    /// | --- | --- |
+    /// | while the first is in flight | 409 `lock_busy`; with [`wait`](Self::wait) it waits for the answer |
+    /// | after the first succeeded | the same answer |
+    /// | after the first succeeded, if its answer [is not kept](crate::Remember::Done) | 409 `lock_cooling_down` |
+    /// | another request with the same key | 422 `lock_key_reused` |
+    /// | after the first failed | runs |
+    ///
+    /// The layer then locks only POST and PATCH, which [`methods`](Self::methods) can change. A
+    /// [`cooldown`](Self::cooldown) counts for requests that are not remembered.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](lock_core::ErrorKind::Invalid):
+    ///
+    /// * The key contains no authenticated caller: the template lacks `<ext.…>`, `<bearer>` and
+    ///   `<session.…>`, or they are optional, or the key is made by a closure or an extractor.
+    ///   [`Replay::caller_is_in_key`] states that the key contains it nevertheless.
+    /// * The lifetime exceeds the manager's [`max_ttl`](lock_core::ManagerBuilder::max_ttl).
+    /// * A named header must not be replayed, or the largest body exceeds what a store keeps.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let locks = lock_core::LockManager::in_memory();
+    /// use lock_tower::{KeyTemplate, LockLayer, Replay};
+    ///
+    /// #[derive(Clone)]
+    /// struct User { id: u64 }
+    ///
+    /// let key = KeyTemplate::new("pay:<ext.user>:<idempotency-key>")
+    ///     .extension("user", |user: &User| user.id);
+    /// let layer = LockLayer::template(locks, key)?
+    ///     .replay(Replay::default())?
+    ///     .documentation("https://api.example.com/idempotency");
+    /// # let _ = layer; Ok(()) }
+    /// ```
+    pub fn replay(self, replay: Replay) -> Result<LockLayer<Replaying>, Error> {
+        let Replay {
+            rules,
+            caller_is_in_key,
+        } = replay;
+        if !(caller_is_in_key || self.policy.names_caller) {
+            return Err(Error::invalid(
+                "the key of a replay must contain the caller, or two callers with one key would get each \
+                 other's answers: put `<ext.…>`, `<bearer>` or `<session.…>` into the template, without \
+                 `?`; if an outer layer vouches for another part of the key, state it by \
+                 `Replay::caller_is_in_key`",
+            ));
+        }
+        let Self { policy, key } = self.with(|policy| {
+            policy.methods = vec![Method::POST, Method::PATCH];
+            policy.replay = Some(Arc::new(rules));
+        });
+        let key = key.into();
+        LockLayer { policy, key }.checked()
+    }
+}
+
+impl LockLayer<Replaying> {
+    /// Sets how long the body of a request may take to arrive, where the layer reads it.
+    ///
+    /// The layer reads it to compare a duplicate with the first request, and to make a key from it. Zero
+    /// is [`Invalid`](Self::checked). Default: 10 s.
+    pub fn body_timeout(self, timeout: std::time::Duration) -> Self {
+        self.with(|policy| policy.body.time = timeout)
+    }
+}

@@ -1,0 +1,140 @@
+//! What a request leaves behind for its duplicates, if its layer repeats answers.
+
+use std::time::Duration;
+
+use lock_core::LockGuard;
+use lock_core::middleware::RecordOutcome;
+
+use super::{LockContext, SharedLock};
+use crate::options::Remember;
+
+/// What is remembered of a request, as far as it is known.
+#[derive(Default)]
+pub(super) struct Memory {
+    /// The decision of the handler, which overrides that of the layer.
+    decided: Option<Remember>,
+    kept: Option<Kept>,
+    /// What the release has passed on to the store.
+    stored: Option<Stored>,
+}
+
+/// What the next request with this key finds.
+pub(crate) enum Kept {
+    /// That the request is done, for this long.
+    Done(Duration),
+    /// The encoded answer, and how long it counts.
+    Answer(Vec<u8>, Duration),
+}
+
+#[derive(Clone, Copy)]
+enum Stored {
+    Done,
+    Answer { bytes: usize },
+}
+
+impl LockContext {
+    /// Decides what the layer remembers of this request, whatever its response is.
+    ///
+    /// It overrides [`Replay::remember_with`](crate::Replay::remember_with). A
+    /// [`Remember`] in the extensions of the response overrides both. The last call counts. A call
+    /// without a lock, after the release, or behind a layer without
+    /// [replay](crate::LockLayer::replay) has no effect.
+    ///
+    /// A request that is remembered needs no cooldown. [`cool_down`](Self::cool_down) and
+    /// [`skip_cooldown`](Self::skip_cooldown) count for requests that are not remembered. After
+    /// [`release_now`](Self::release_now) nothing is remembered, because the next request may run.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use http::{Response, StatusCode};
+    /// use lock_tower::{LockContext, Remember};
+    ///
+    /// async fn pay(lock: LockContext) -> Response<String> {
+    ///     let mut declined = Response::new("declined".to_owned());
+    ///     *declined.status_mut() = StatusCode::PAYMENT_REQUIRED;
+    ///     lock.remember(Remember::Answer); // every retry gets this 402
+    ///     declined
+    /// }
+    /// # let _ = pay;
+    /// ```
+    pub fn remember(&self, remember: Remember) {
+        if let Some(lock) = self.own_lock() {
+            lock.state().memory.decided = Some(remember);
+        }
+    }
+}
+
+impl SharedLock {
+    /// Returns the decision of the handler.
+    pub(crate) fn decided(&self) -> Option<Remember> {
+        self.state().memory.decided
+    }
+
+    /// Keeps this for duplicates, in place of what was kept before.
+    pub(crate) fn keep(&self, kept: Option<Kept>) {
+        self.state().memory.kept = kept;
+    }
+
+    /// Reports what has become of the record.
+    pub(super) fn report_record(&self, release: &'static str) {
+        let stored = self.state().memory.stored.take();
+        let (outcome, bytes) = match stored {
+            None => return,
+            Some(Stored::Done) => (done_outcome(release), None),
+            Some(Stored::Answer { bytes }) => {
+                (answer_outcome(self.handle.record_outcome()), Some(bytes))
+            }
+        };
+        self.telemetry.recorded(outcome, bytes);
+    }
+}
+
+impl Memory {
+    pub(super) fn forget(&mut self) {
+        self.kept = None;
+    }
+
+    /// Takes what is kept, when the release begins.
+    pub(super) fn take(&mut self) -> Option<Kept> {
+        let kept = self.kept.take()?;
+        self.stored = Some(match &kept {
+            Kept::Done(_) => Stored::Done,
+            Kept::Answer(record, _) => Stored::Answer {
+                bytes: record.len(),
+            },
+        });
+        Some(kept)
+    }
+}
+
+impl Kept {
+    /// Tells a guard what its release leaves behind.
+    pub(super) fn leave_at(&self, guard: &LockGuard) {
+        let (Self::Done(lifetime) | Self::Answer(_, lifetime)) = self;
+        guard.cooldown(*lifetime);
+        if let Self::Answer(record, lifetime) = self {
+            // The record takes the place of the cooldown. Without it, the request counts as done.
+            let _ = guard.remember(record.clone(), *lifetime);
+        }
+    }
+}
+
+fn done_outcome(release: &'static str) -> &'static str {
+    match release {
+        "released" => "done",
+        "background" => "background",
+        "lock_lost" | "lock_max_hold" => "lost",
+        _ => "failed",
+    }
+}
+
+fn answer_outcome(outcome: Option<RecordOutcome>) -> &'static str {
+    match outcome {
+        Some(RecordOutcome::Stored) => "answer",
+        Some(RecordOutcome::Lost) => "lost",
+        Some(RecordOutcome::Background) => "background",
+        Some(RecordOutcome::Unacknowledged) => "unacknowledged",
+        _ => "failed",
+    }
+}

@@ -1,0 +1,59 @@
+//! The digest that distinguishes a repeated request from another one under the same key.
+
+use http::request::Parts;
+use sha2::{Digest, Sha256};
+
+use crate::key::canonical_uri;
+
+/// The digest of a request, and how much of its body is in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fingerprinted {
+    pub(crate) digest: [u8; 32],
+    /// The number of bytes of the body that the handler had read when it answered.
+    pub(crate) read: u64,
+    /// The handler had read the body to its end.
+    pub(crate) ended: bool,
+}
+
+/// Begins the digest of a request with its method, path and query.
+///
+/// Headers are not in it, because a client may repeat a request with other ones.
+pub(crate) fn digest_of_head(request: &Parts) -> Sha256 {
+    let (path, query) = canonical_uri(request);
+    let mut digest = Sha256::new();
+    for field in [request.method.as_str(), &path, query.unwrap_or_default()] {
+        digest.update((field.len() as u64).to_be_bytes());
+        digest.update(field);
+    }
+    digest.update([u8::from(query.is_some())]);
+    digest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::{Method, Request};
+
+    fn digest(method: Method, uri: &str) -> Vec<u8> {
+        let request = Request::builder().method(method).uri(uri);
+        let (parts, ()) = request.body(()).unwrap().into_parts();
+        digest_of_head(&parts).finalize().to_vec()
+    }
+
+    #[test]
+    fn method_path_and_query_make_the_digest_and_equal_spellings_are_equal() {
+        let post = |uri| digest(Method::POST, uri);
+        assert_eq!(post("/users/%31?a=1"), post("/users/1?a=1"));
+        let different = [
+            post("/users/1?a=1"),
+            digest(Method::PATCH, "/users/1?a=1"),
+            post("/users/1"),
+            post("/users/1?"),
+            post("/users/1?a=%31"),
+            post("/users/1%3Fa=1"),
+            post("/users/2?a=1"),
+        ];
+        let distinct: std::collections::HashSet<_> = different.iter().collect();
+        assert_eq!(distinct.len(), different.len());
+    }
+}

@@ -1,0 +1,76 @@
+//! Answers a duplicate with the recorded answer of the first request.
+
+use std::sync::Arc;
+
+use http::{HeaderName, HeaderValue, Request, Response};
+use http_body::Body;
+use lock_core::Error;
+
+use super::compare::is_same;
+use super::recording::lock_name;
+use crate::key::RequestBody;
+use crate::lock::BoxFuture;
+use crate::policy::Policy;
+use crate::record::{Record, Sealing};
+use crate::rejection::Rejection;
+use crate::response::ReadyBody;
+
+/// Marks, in the extensions of a response, the repeated answer of an earlier request.
+///
+/// Outer layers can distinguish it from the answer of a handler. Clients see the header
+/// `Idempotency-Replayed: true`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Replayed;
+
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+/// Answers a request if its refusal carries a record, and otherwise returns the request.
+#[expect(
+    clippy::result_large_err,
+    reason = "it is matched at once, and a box would cost every refusal an allocation"
+)]
+pub(crate) fn answer_duplicate<B>(
+    policy: &Arc<Policy>,
+    error: &Error,
+    request: Request<RequestBody<B>>,
+) -> Result<BoxFuture<Response<ReadyBody>>, Request<RequestBody<B>>>
+where
+    B: Body<Error: Send> + Send + 'static,
+{
+    // In shadow mode the request runs, and is counted like a request in a cooldown.
+    let (false, Some(bytes), Some(rules)) = (policy.shadow, error.record(), &policy.replay) else {
+        return Err(request);
+    };
+    let name = lock_name(policy, error.key().unwrap_or_default());
+    let record = match Record::decode(bytes, Sealing::of(rules, &name)) {
+        Ok(record) => record,
+        Err(reason) => {
+            policy.telemetry.unreadable(reason.as_str());
+            return Err(request);
+        }
+    };
+    let policy = Arc::clone(policy);
+    Ok(Box::pin(async move {
+        let (parts, body) = request.into_parts();
+        let rejection = match is_same(record.request, &parts, body, policy.body).await {
+            Ok(true) => {
+                policy.telemetry.replayed();
+                return repeated(record);
+            }
+            Ok(false) => Rejection::key_reused(),
+            Err(failure) => Rejection::from(failure),
+        };
+        policy.refuse(rejection, &parts).map(ReadyBody::from)
+    }))
+}
+
+fn repeated(record: Record) -> Response<ReadyBody> {
+    let mut response = Response::new(ReadyBody::new(record.body, record.trailers));
+    *response.status_mut() = record.status;
+    *response.headers_mut() = record.headers;
+    let replayed = HeaderValue::from_static("true");
+    response.headers_mut().insert(REPLAYED, replayed);
+    response.extensions_mut().insert(Replayed);
+    response
+}

@@ -1,0 +1,173 @@
+//! Records the answer to one request.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::request;
+use http::{HeaderMap, Response, StatusCode, response};
+use http_body::Body;
+
+use super::RecordedBody;
+use super::body::BodyCopy;
+use super::collect::collect;
+use crate::key::{BodyTap, Remainder, RequestBody};
+use crate::lock::{Kept, SharedLock, is_grpc_error};
+use crate::options::{ReleaseAt, Remember};
+use crate::policy::Policy;
+use crate::record::{Draft, Fingerprint, Fingerprinted, ReplayRules, Sealing, digest_of_head};
+
+/// One request, whose answer is to be recorded.
+pub(super) struct Recording {
+    policy: Arc<Policy>,
+    rules: Arc<ReplayRules>,
+    lock: Arc<SharedLock>,
+    tap: Arc<BodyTap>,
+}
+
+impl Recording {
+    /// Begins with the head of the request, and digests the body while the handler reads it.
+    pub(super) fn begin<B: Body>(
+        policy: &Arc<Policy>,
+        lock: Arc<SharedLock>,
+        request: &request::Parts,
+        body: RequestBody<B>,
+    ) -> (Self, RequestBody<B>) {
+        let rules = policy.replay.clone().expect("a recorder has its rules");
+        let tap = Arc::new(BodyTap::new(digest_of_head(request)));
+        let body = match rules.fingerprint {
+            Fingerprint::Request => body.tapped(Arc::clone(&tap)),
+            Fingerprint::Head => body,
+        };
+        let recording = Self {
+            policy: Arc::clone(policy),
+            rules,
+            lock,
+            tap,
+        };
+        (recording, body)
+    }
+
+    /// Tells the lock what its release leaves behind, and returns the response for the client.
+    pub(super) async fn record<R: Body>(self, response: Response<R>) -> Response<RecordedBody<R>> {
+        let (head, body) = response.into_parts();
+        let in_response: Option<&Remember> = head.extensions.get();
+        let decided = in_response.copied().or_else(|| self.lock.decided());
+        match decided.unwrap_or_else(|| self.rules.decide(&head)) {
+            Remember::Nothing => {}
+            Remember::Done => self.keep_done(),
+            Remember::Answer => return self.record_answer(head, body).await,
+        }
+        Response::from_parts(head, RecordedBody::unrecorded(body))
+    }
+
+    async fn record_answer<R: Body>(
+        self,
+        head: response::Parts,
+        body: R,
+    ) -> Response<RecordedBody<R>> {
+        // Without the whole answer, it is known at least that the request is done.
+        self.keep_done();
+        let limit = self.rules.largest_body;
+        let body = match body.size_hint().exact() {
+            Some(length) if length <= limit as u64 => {
+                let collected = collect(body, limit).await;
+                match &collected.after {
+                    Remainder::End(trailers) if collected.data.len() as u64 == length => {
+                        self.keep_answer(&head, &collected.data, trailers.as_ref());
+                    }
+                    // The client gets a part of the answer, so the next attempt may run.
+                    Remainder::Failed(_) => self.keep_nothing(),
+                    Remainder::End(_) | Remainder::More(_) => {
+                        self.warn("the body has another length than it announced");
+                    }
+                }
+                RecordedBody::collected(collected)
+            }
+            Some(_) => {
+                self.warn("the body is larger than `Replay::largest_body`");
+                RecordedBody::unrecorded(body)
+            }
+            None if self.policy.release_at == ReleaseAt::BodyEnd => {
+                let copy = BodyCopy::new(self, &head, limit);
+                RecordedBody::copied(body, copy)
+            }
+            None => {
+                self.warn("the body has no known length");
+                RecordedBody::unrecorded(body)
+            }
+        };
+        Response::from_parts(head, body)
+    }
+
+    /// Keeps the whole answer, or that the request is done if the answer is too large.
+    pub(super) fn keep_answer(&self, head: &impl Head, body: &[u8], trailers: Option<&HeaderMap>) {
+        if trailers.is_some_and(is_grpc_error) {
+            return self.keep_nothing();
+        }
+        let (digest, read, ended) = self.tap.so_far();
+        let draft = Draft {
+            request: Fingerprinted {
+                digest,
+                read,
+                ended,
+            },
+            status: head.status(),
+            headers: head.headers(),
+            body,
+            trailers,
+        };
+        let name = lock_name(&self.policy, self.lock.handle.key());
+        let sealing = Sealing::of(&self.rules, &name);
+        match draft.encode(&self.rules.more_headers, sealing) {
+            Some(record) => {
+                let lifetime = self.rules.lifetime;
+                self.lock.keep(Some(Kept::Answer(record, lifetime)));
+            }
+            None => self.warn("its headers are larger than 8 KiB, or the seal has failed"),
+        }
+    }
+
+    pub(super) fn keep_nothing(&self) {
+        self.lock.keep(None);
+    }
+
+    fn keep_done(&self) {
+        self.lock.keep(Some(Kept::Done(self.rules.lifetime)));
+    }
+
+    pub(super) fn warn(&self, reason: &'static str) {
+        self.rules
+            .warn_not_kept(self.policy.telemetry.layer, reason);
+    }
+}
+
+/// The head of an answer, whole or as far as it is recorded.
+pub(super) trait Head {
+    fn status(&self) -> StatusCode;
+    fn headers(&self) -> &HeaderMap;
+}
+
+impl Head for response::Parts {
+    fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+}
+
+impl Head for (StatusCode, HeaderMap) {
+    fn status(&self) -> StatusCode {
+        self.0
+    }
+
+    fn headers(&self) -> &HeaderMap {
+        &self.1
+    }
+}
+
+/// Returns the name of a lock, to which a seal binds its records.
+pub(super) fn lock_name(policy: &Policy, key: &str) -> Bytes {
+    [policy.locks.namespace(), key].concat().into()
+}

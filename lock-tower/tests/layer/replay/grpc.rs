@@ -1,0 +1,75 @@
+//! gRPC: an answer ends with trailers, and an error may stand in them.
+
+use crate::common::{Fed, all_released, data, embedded};
+use crate::replay::steps::*;
+use http::{HeaderMap, Response};
+use http_body::Frame;
+use lock_tower::{RejectionKind, ReleaseAt, Replay};
+use tokio::sync::mpsc;
+
+fn trailers(status: &str) -> HeaderMap {
+    let mut trailers = HeaderMap::new();
+    trailers.insert("grpc-status", status.parse().unwrap());
+    trailers.insert("grpc-message", "m".parse().unwrap());
+    trailers.insert("x-trace", "secret".parse().unwrap());
+    trailers
+}
+
+fn unary(status: &'static str) -> Response<Fed> {
+    let (feed, body) = mpsc::unbounded_channel();
+    feed.send(data("message")).unwrap();
+    feed.send(Ok(Frame::trailers(trailers(status)))).unwrap();
+    let mut response = Response::new(Fed(body));
+    let headers = response.headers_mut();
+    headers.insert("content-type", "application/grpc".parse().unwrap());
+    response
+}
+
+#[tokio::test]
+async fn a_grpc_answer_is_repeated_with_its_trailers() {
+    let (locks, _) = embedded();
+    let layer = paying(&locks, Replay::default()).release_at(ReleaseAt::BodyEnd);
+    let service = answering(&layer, |_| unary("0"));
+    let first = send(&service, pay("")).await;
+    first.is_first("message");
+    assert_eq!(first.trailers, Some(trailers("0")));
+    let second = send(&service, pay("")).await;
+    second.is_replay("message");
+    assert_eq!(second.header("content-type"), Some("application/grpc"));
+    let mut kept = trailers("0");
+    kept.remove("x-trace");
+    assert_eq!(second.trailers, Some(kept));
+}
+
+#[tokio::test]
+async fn a_grpc_error_in_the_head_or_in_the_trailers_is_not_remembered() {
+    let (locks, store) = embedded();
+    let layer = paying(&locks, Replay::default()).release_at(ReleaseAt::BodyEnd);
+    let service = answering(&layer, |_| unary("13"));
+    for _ in 0..2 {
+        send(&service, pay("")).await.is_first("message");
+        assert_eq!(store.taken(), 0);
+    }
+    let service = answering(&layer, |_| {
+        let mut response = created("");
+        response
+            .headers_mut()
+            .insert("grpc-status", "5".parse().unwrap());
+        response
+    });
+    for _ in 0..2 {
+        send(&service, pay("")).await.is_first("");
+    }
+    all_released(&locks).await;
+    assert_eq!(store.taken(), 0);
+}
+
+#[tokio::test]
+async fn a_grpc_answer_that_is_released_at_its_head_is_done() {
+    let (locks, _) = embedded();
+    let service = answering(&paying(&locks, Replay::default()), |_| unary("0"));
+    send(&service, pay("")).await.is_first("message");
+    send(&service, pay(""))
+        .await
+        .is_refused(RejectionKind::CoolingDown);
+}

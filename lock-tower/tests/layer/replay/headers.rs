@@ -1,0 +1,84 @@
+//! The headers that a duplicate gets, and those that are never kept.
+
+use crate::common::embedded;
+use crate::replay::steps::*;
+use http::{HeaderName, StatusCode, header};
+use lock_core::ErrorKind;
+use lock_tower::{LockLayer, RejectionKind, Replay};
+
+#[tokio::test]
+async fn the_headers_of_the_answer_come_back_and_no_secret_or_header_of_one_connection() {
+    let (locks, _) = embedded();
+    let named = Replay::default().headers([HeaderName::from_static("x-order")]);
+    let service = answering(&paying(&locks, named), |_| {
+        let mut response = created("paid");
+        for (name, value) in [
+            ("content-type", "text/plain"),
+            ("content-encoding", "identity"),
+            ("location", "/payments/7"),
+            ("link", "</a>; rel=next"),
+            ("link", "</b>; rel=prev"),
+            ("x-order", "7"),
+            ("x-access-token", "secret"),
+            ("set-cookie", "sid=secret"),
+            ("www-authenticate", "Negotiate secret"),
+            ("authentication-info", "secret"),
+            ("date", "Sun, 06 Nov 1994 08:49:37 GMT"),
+            ("content-length", "4"),
+        ] {
+            let name = HeaderName::from_static(name);
+            response.headers_mut().append(name, value.parse().unwrap());
+        }
+        response
+    });
+    let first = send(&service, pay("")).await;
+    assert_eq!(first.headers.len(), 12, "the first answer is unchanged");
+    let second = send(&service, pay("")).await;
+    second.is_replay("paid");
+    let mut names: Vec<_> = second.headers.keys().map(HeaderName::as_str).collect();
+    names.sort_unstable();
+    let kept = [
+        "content-encoding",
+        "content-type",
+        "idempotency-replayed",
+        "link",
+        "location",
+        "x-order",
+    ];
+    assert_eq!(names, kept);
+    let links: Vec<_> = second.headers.get_all("link").iter().collect();
+    assert_eq!(links, ["</a>; rel=next", "</b>; rel=prev"]);
+}
+
+#[tokio::test]
+async fn a_layer_that_names_a_secret_header_is_not_made() {
+    let (locks, _) = embedded();
+    for name in [
+        header::SET_COOKIE,
+        header::WWW_AUTHENTICATE,
+        header::CONNECTION,
+        header::DATE,
+    ] {
+        let layer = LockLayer::template(locks.clone(), per_user()).unwrap();
+        let error = layer
+            .replay(Replay::default().headers([name.clone()]))
+            .unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert!(error.to_string().contains(name.as_str()), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_with_more_than_8_kib_of_headers_is_done_and_not_kept() {
+    let (locks, _) = embedded();
+    let service = answering(&paying(&locks, Replay::default()), |_| {
+        let mut response = created("paid");
+        let long = "x".repeat(9 * 1024).parse().unwrap();
+        response.headers_mut().insert(header::ETAG, long);
+        response
+    });
+    assert_eq!(send(&service, pay("")).await.status, StatusCode::CREATED);
+    let second = send(&service, pay("")).await;
+    second.is_refused(RejectionKind::CoolingDown);
+    assert_eq!(second.header("retry-after"), Some("86400"));
+}

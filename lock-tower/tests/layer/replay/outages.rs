@@ -1,0 +1,88 @@
+//! Outages of the store: nothing is recorded that is not under a lock.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::common::{all_released, context, embedded};
+use crate::replay::steps::*;
+use lock_core::{ErrorKind, LockManager};
+use lock_tower::{Outage, RejectionKind, Replay};
+use tower::Layer;
+
+#[tokio::test]
+async fn without_the_store_a_request_is_refused_or_runs_unrecorded_with_its_number() {
+    let (locks, store) = embedded();
+    let layer = paying(&locks, Replay::default());
+    store.fail(ErrorKind::Unavailable);
+    let refusing = layer.clone().layer(numbered(&Runs::default()));
+    send(&refusing, pay(""))
+        .await
+        .is_refused(RejectionKind::Unavailable);
+
+    let ids = Arc::new(Mutex::new(Vec::new()));
+    let seen = ids.clone();
+    let passing = answering(&layer.on_outage(Outage::Pass), move |request| {
+        seen.lock().unwrap().push(context(request).operation_id());
+        created("paid")
+    });
+    for _ in 0..2 {
+        send(&passing, pay("")).await.is_first("paid");
+    }
+    store.recover();
+    send(&passing, pay("")).await.is_first("paid");
+    send(&passing, pay("")).await.is_replay("paid");
+    let ids = ids.lock().unwrap();
+    assert!(
+        ids[0].is_some() && ids.iter().all(|id| *id == ids[0]),
+        "{ids:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_fallback_records_where_its_locks_are() {
+    let (locks, store) = embedded();
+    let local = LockManager::in_memory();
+    let runs = Runs::default();
+    let layer = paying(&locks, Replay::default()).on_outage(Outage::Fallback(local.clone()));
+    let service = layer.layer(numbered(&runs));
+    store.fail(ErrorKind::Unavailable);
+    send(&service, pay("")).await.is_first("payment 1");
+    send(&service, pay("")).await.is_replay("payment 1");
+    store.recover();
+    send(&service, pay("")).await.is_replay("payment 1");
+    // What the store has recorded counts in this process when the store is away.
+    send(&service, request("alice", "k2", ""))
+        .await
+        .is_first("payment 2");
+    store.fail(ErrorKind::Unavailable);
+    send(&service, request("alice", "k2", ""))
+        .await
+        .is_replay("payment 2");
+    assert_eq!(runs.count(), 2);
+}
+
+#[tokio::test]
+async fn an_outage_behind_the_handler_delays_the_record_and_not_the_answer() {
+    let (locks, store) = embedded();
+    let fails = store.clone();
+    let layer = paying(&locks, Replay::default()).release_timeout(Duration::from_millis(1));
+    let service = answering(&layer, move |_| {
+        fails.hang();
+        created("paid")
+    });
+    send(&service, pay("")).await.is_first("paid");
+    store.recover();
+    // The keeper repeats the record until the store has it.
+    let reply = loop {
+        let reply = send(&service, pay("")).await;
+        if reply.kind != Some(RejectionKind::InFlight)
+            && reply.kind != Some(RejectionKind::Unavailable)
+        {
+            break reply;
+        }
+        tokio::task::yield_now().await;
+    };
+    reply.is_replay("paid");
+    store.recover();
+    all_released(&locks).await;
+}

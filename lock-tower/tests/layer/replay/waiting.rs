@@ -1,0 +1,73 @@
+//! Duplicates that wait for the first answer.
+
+use std::convert::Infallible;
+
+use crate::common::{Gate, embedded, until};
+use crate::replay::steps::*;
+use http::StatusCode;
+use lock_core::Wait;
+use lock_tower::Replay;
+use tower::{Layer, ServiceExt, service_fn};
+
+#[tokio::test]
+async fn waiting_duplicates_get_the_answer_when_it_is_there() {
+    let (locks, store) = embedded();
+    let runs = Runs::default();
+    let gate = Gate::closed();
+    let (counted, at_gate) = (runs.clone(), gate.clone());
+    let layer = paying(&locks, Replay::default()).wait(Wait::Forever);
+    let service = layer.layer(service_fn(move |_: Received| {
+        let run = counted.begin();
+        let gate = at_gate.clone();
+        async move {
+            gate.pass().await;
+            Ok::<_, Infallible>(created(&format!("payment {run}")))
+        }
+    }));
+    let sent: Vec<_> = (0..20)
+        .map(|_| tokio::spawn(service.clone().oneshot(pay(""))))
+        .collect();
+    gate.entered(1).await;
+    until(|| store.waiting() > 0 || locks.held().len() == 1).await;
+    gate.let_through(1);
+    let mut replays = 0;
+    for request in sent {
+        let reply = read(request.await.unwrap().unwrap()).await;
+        assert_eq!(reply.text, "payment 1");
+        replays += usize::from(reply.replayed);
+    }
+    assert_eq!((runs.count(), replays, store.waiting()), (1, 19, 0));
+}
+
+#[tokio::test]
+async fn a_waiting_duplicate_runs_if_the_first_request_has_failed() {
+    let (locks, _) = embedded();
+    let runs = Runs::default();
+    let gate = Gate::closed();
+    let (counted, at_gate) = (runs.clone(), gate.clone());
+    let layer = paying(&locks, Replay::default()).wait(Wait::Forever);
+    let service = layer.layer(service_fn(move |_: Received| {
+        let run = counted.begin();
+        let gate = at_gate.clone();
+        async move {
+            gate.pass().await;
+            let mut response = created(&format!("payment {run}"));
+            if run == 1 {
+                *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+            }
+            Ok::<_, Infallible>(response)
+        }
+    }));
+    let sent: Vec<_> = (0..3)
+        .map(|_| tokio::spawn(service.clone().oneshot(pay(""))))
+        .collect();
+    gate.entered(1).await;
+    gate.let_through(3);
+    let mut texts = Vec::new();
+    for request in sent {
+        texts.push(read(request.await.unwrap().unwrap()).await.text);
+    }
+    texts.sort_unstable();
+    assert_eq!(texts, ["payment 1", "payment 2", "payment 2"]);
+    assert_eq!(runs.count(), 2);
+}
