@@ -22,7 +22,7 @@ use crate::base::record::Record;
 use crate::base::sync::{WakerSet, lock, wake_all};
 use crate::base::token::Token;
 use crate::lease::cohort::Cohort;
-use crate::lease::{Action, Lease, LeaseOptions, Phase, Renewal};
+use crate::lease::{Action, Extended, Lease, LeaseOptions, Phase};
 use crate::store::{AcquireCommand, Extension, Queueing, Replaced};
 
 use bodies::Bodies;
@@ -304,7 +304,7 @@ impl ActiveLease {
 
     /// Notes the answer to a renewal. `true`: the lease is lost, and the engine has to be told.
     #[must_use]
-    pub(crate) fn renewed(&self, sent: Moment, answer: Renewal) -> bool {
+    pub(crate) fn renewed(&self, sent: Moment, answer: Extended) -> bool {
         let now = self.now();
         let mut state = lock(&self.state);
         let lost = state.lease.renewed(sent, answer, now);

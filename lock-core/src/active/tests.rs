@@ -8,7 +8,7 @@ use crate::base::clock::Clock;
 use crate::base::fence::FencingToken;
 use crate::base::manual_clock::ManualClock;
 use crate::base::token::{Address, TokenSource};
-use crate::lease::{Action, LeaseOptions, Loss, Phase, Renewal};
+use crate::lease::{Action, Extended, LeaseOptions, Loss, Phase};
 
 fn lease_on(clock: &ManualClock, options: LeaseOptions) -> Arc<ActiveLease> {
     let address = Address::random();
@@ -55,7 +55,7 @@ fn a_lock_that_is_held_for_long_is_told_of_at_ten_ttls_and_whenever_that_has_dou
         clock.advance(second);
         let now = clock.now();
         while lease.poll(now) != Action::Nothing {
-            assert!(!lease.renewed(now, Renewal::Extended));
+            assert!(!lease.renewed(now, Extended::Yes));
         }
     }
     assert_eq!(*told.0.lock().expect("no panic"), [20, 40, 80, 160]);

@@ -110,7 +110,9 @@ where
                 RunState::Acquiring(acquiring) => match ready!(acquiring.as_mut().poll(context)) {
                     Ok(ownership) => {
                         let level = ownership.level();
-                        level.within(|| this.body.start(ownership.handle()));
+                        let inside = level.enter();
+                        this.body.start(ownership.handle());
+                        drop(inside);
                         this.state = RunState::Running(Running {
                             ownership,
                             level,

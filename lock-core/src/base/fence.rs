@@ -46,9 +46,7 @@ impl FencingToken {
         let number = NonZeroU64::new(number)?;
         (number.get() < Self::LIMIT).then_some(Self(number))
     }
-}
 
-impl FencingToken {
     /// Returns the token of the next owner of the same lease.
     pub(crate) fn next(self) -> Option<Self> {
         Self::new(self.0.get() + 1)

@@ -20,8 +20,7 @@ use crate::lease::{Loss, Phase};
 use crate::queue::LeaseReturns;
 use crate::store::{Event, Lane, News};
 
-/// The head start of the owners after a loss of all data: they ask about their leases at once, and waiters
-/// ask later, so that no owner still believes in a lock that a waiter gets.
+/// The head start of the owners after a loss of all data.
 const OWNERS_FIRST: Duration = Duration::from_secs(1);
 
 impl Engine {

@@ -10,7 +10,6 @@
 mod schedule;
 mod thread;
 
-use std::io;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -20,7 +19,6 @@ use tokio::sync::Notify;
 use crate::active::ActiveLease;
 use crate::base::BoxFuture;
 use crate::base::sync::lock;
-use crate::store::Store;
 use crate::timer::Timers;
 
 use schedule::Schedule;
@@ -71,16 +69,6 @@ impl Keeper {
             }),
             idle: Notify::new(),
         })
-    }
-
-    /// Starts the thread. `background` is the store's own work there.
-    pub(crate) fn start(
-        self: &Arc<Self>,
-        store: Arc<dyn Store>,
-        background: BoxFuture<'static, ()>,
-        listener: Box<dyn LeaseListener>,
-    ) -> io::Result<()> {
-        thread::start(Arc::clone(self), store, background, listener)
     }
 
     /// Schedules the lease before its lock is asked for, and again whenever the lease has changed.

@@ -10,7 +10,7 @@ use super::{Keeper, LeaseListener};
 use crate::active::ActiveLease;
 use crate::base::clock::Moment;
 use crate::base::sync::lock;
-use crate::lease::{Action, Renewal};
+use crate::lease::Action;
 use crate::store::{BoxFuture, Extended, Extension, Lane, Operation, Outcome, Store};
 
 /// Keys in one renewal, few enough that other clients of the server do not wait long behind the script.
@@ -20,31 +20,35 @@ const BATCHES_AT_ONCE: usize = 4;
 /// Leases looked at in one turn, so that tasks and timers get theirs.
 const LEASES_A_TURN: usize = 4_096;
 
-pub(super) fn start(
-    keeper: Arc<Keeper>,
-    store: Arc<dyn Store>,
-    background: BoxFuture<'static, ()>,
-    listener: Box<dyn LeaseListener>,
-) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    std::thread::Builder::new()
-        .name("lock-keeper".to_owned())
-        .spawn(move || {
-            runtime.block_on(async {
-                let background = tokio::spawn(background);
-                let thread = Arc::new(Thread {
-                    keeper,
-                    store,
-                    listener,
-                    batches: Mutex::default(),
+impl Keeper {
+    /// Starts the thread. `background` is the store's own work there.
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        store: Arc<dyn Store>,
+        background: BoxFuture<'static, ()>,
+        listener: Box<dyn LeaseListener>,
+    ) -> io::Result<()> {
+        let keeper = Arc::clone(self);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        std::thread::Builder::new()
+            .name("lock-keeper".to_owned())
+            .spawn(move || {
+                runtime.block_on(async {
+                    let background = tokio::spawn(background);
+                    let thread = Arc::new(Thread {
+                        keeper,
+                        store,
+                        listener,
+                        batches: Mutex::default(),
+                    });
+                    thread.run().await;
+                    background.abort();
                 });
-                thread.run().await;
-                background.abort();
-            });
-        })
-        .map(drop)
+            })
+            .map(drop)
+    }
 }
 
 struct Thread {
@@ -158,11 +162,6 @@ impl Thread {
                 _ => vec![Extended::Unknown; part.len()],
             };
             for (lease, answer) in part.iter().zip(answers) {
-                let answer = match answer {
-                    Extended::Yes => Renewal::Extended,
-                    Extended::NotOurs => Renewal::NotOurs,
-                    Extended::Unknown => Renewal::Unknown,
-                };
                 if lease.renewed(sent, answer) {
                     self.listener.lost(lease);
                 }

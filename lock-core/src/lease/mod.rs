@@ -11,4 +11,4 @@ pub(crate) mod yield_turn;
 
 pub(crate) use self::options::LeaseOptions;
 pub(crate) use self::refusal::{Grant, Refusal};
-pub(crate) use self::state::{Action, Lease, Loss, Phase, Renewal};
+pub(crate) use self::state::{Action, Extended, Lease, Loss, Phase};

@@ -50,8 +50,8 @@ pub(crate) enum Action {
 
 /// The answer to a renewal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Renewal {
-    Extended,
+pub(crate) enum Extended {
+    Yes,
     /// A definite answer: the key is gone, or another owner has it.
     NotOurs,
     /// No answer, or an answer that says nothing about this key.
@@ -320,7 +320,7 @@ impl Lease {
     ///
     /// `sent` is the moment of the send. An error never ends renewing before the deadline. A
     /// definite "not ours" is a loss at once.
-    pub(crate) fn renewed(&mut self, sent: Moment, answer: Renewal, now: Moment) -> bool {
+    pub(crate) fn renewed(&mut self, sent: Moment, answer: Extended, now: Moment) -> bool {
         // The owner may have released the lease in the meantime, and then the answer does not
         // matter.
         if self.phase != Phase::Held {
@@ -330,7 +330,7 @@ impl Lease {
             return true;
         }
         match answer {
-            Renewal::Extended => {
+            Extended::Yes => {
                 let extended_to = self.renewing_to();
                 // The deadline only moves later, so an overtaken answer changes nothing.
                 self.deadline = self.deadline.max(deadline(sent, extended_to));
@@ -343,11 +343,11 @@ impl Lease {
                 };
                 false
             }
-            Renewal::NotOurs => {
+            Extended::NotOurs => {
                 self.lose(Loss::NotOurs);
                 true
             }
-            Renewal::Unknown => {
+            Extended::Unknown => {
                 self.renewing = Renewing::At(now + self.retry_interval(now));
                 false
             }

@@ -30,7 +30,7 @@ fn renewals_are_a_third_of_the_ttl_apart_and_counted_from_the_send() {
     assert_eq!(lease.due(), Some(after(3 * SECOND)));
     let sent = after(3 * SECOND);
     assert_eq!(lease.poll(sent), Action::Renew);
-    assert!(!lease.renewed(sent, Renewal::Extended, sent + SECOND));
+    assert!(!lease.renewed(sent, Extended::Yes, sent + SECOND));
     assert_eq!(lease.due(), Some(after(6 * SECOND)));
 }
 
@@ -43,10 +43,10 @@ fn a_lease_with_a_long_ttl_is_renewed_every_ten_seconds() {
 fn one_failed_renewal_does_not_end_the_lease_and_is_repeated_soon() {
     let mut lease = renewing(9 * SECOND);
     assert_eq!(lease.poll(after(3 * SECOND)), Action::Renew);
-    assert!(!lease.renewed(after(3 * SECOND), Renewal::Unknown, after(4 * SECOND)));
+    assert!(!lease.renewed(after(3 * SECOND), Extended::Unknown, after(4 * SECOND)));
     assert_eq!(lease.due(), Some(after(Duration::from_millis(4_750))));
     assert_eq!(lease.poll(after(5 * SECOND)), Action::Renew);
-    assert!(!lease.renewed(after(5 * SECOND), Renewal::Extended, after(5 * SECOND)));
+    assert!(!lease.renewed(after(5 * SECOND), Extended::Yes, after(5 * SECOND)));
     assert_eq!(lease.phase(), Phase::Held);
     assert_eq!(
         lease.remaining(after(5 * SECOND)),
@@ -71,7 +71,7 @@ fn the_lease_is_lost_at_its_deadline_and_not_before() {
 fn a_renewal_that_answers_after_the_deadline_does_not_bring_the_lease_back() {
     let mut lease = renewing(10 * SECOND);
     assert_eq!(lease.poll(after(4 * SECOND)), Action::Renew);
-    assert!(lease.renewed(after(4 * SECOND), Renewal::Extended, after(11 * SECOND)));
+    assert!(lease.renewed(after(4 * SECOND), Extended::Yes, after(11 * SECOND)));
     assert_eq!(lease.phase(), Phase::Lost(Loss::Expired));
 }
 
@@ -79,16 +79,16 @@ fn a_renewal_that_answers_after_the_deadline_does_not_bring_the_lease_back() {
 fn a_renewal_answered_with_not_ours_loses_the_lease_at_once() {
     let mut lease = renewing(10 * SECOND);
     assert_eq!(lease.poll(after(4 * SECOND)), Action::Renew);
-    assert!(lease.renewed(after(4 * SECOND), Renewal::NotOurs, after(4 * SECOND)));
+    assert!(lease.renewed(after(4 * SECOND), Extended::NotOurs, after(4 * SECOND)));
     assert_eq!(lease.phase(), Phase::Lost(Loss::NotOurs));
 }
 
 #[test]
 fn an_overtaken_answer_does_not_shorten_the_lease() {
     let mut lease = renewing(10 * SECOND);
-    assert!(!lease.renewed(after(5 * SECOND), Renewal::Extended, after(5 * SECOND)));
+    assert!(!lease.renewed(after(5 * SECOND), Extended::Yes, after(5 * SECOND)));
     let remaining = lease.remaining(after(5 * SECOND));
-    assert!(!lease.renewed(after(4 * SECOND), Renewal::Extended, after(5 * SECOND)));
+    assert!(!lease.renewed(after(4 * SECOND), Extended::Yes, after(5 * SECOND)));
     assert_eq!(lease.remaining(after(5 * SECOND)), remaining);
 }
 
@@ -97,7 +97,7 @@ fn a_released_lease_is_not_renewed_by_a_late_answer() {
     let mut lease = renewing(10 * SECOND);
     assert_eq!(lease.poll(after(4 * SECOND)), Action::Renew);
     assert_eq!(lease.close(after(4 * SECOND)), Phase::Held);
-    assert!(!lease.renewed(after(4 * SECOND), Renewal::NotOurs, after(4 * SECOND)));
+    assert!(!lease.renewed(after(4 * SECOND), Extended::NotOurs, after(4 * SECOND)));
     assert_eq!((lease.phase(), lease.due()), (Phase::Closed, None));
 }
 
@@ -140,7 +140,7 @@ fn a_lock_held_for_ten_ttls_causes_one_warning() {
     for tenth in 0..200 {
         let now = after(tenth * SECOND / 10);
         match lease.poll(now) {
-            Action::Renew => assert!(!lease.renewed(now, Renewal::Extended, now)),
+            Action::Renew => assert!(!lease.renewed(now, Extended::Yes, now)),
             Action::HeldLong => warnings += 1,
             action => assert_eq!(action, Action::Nothing),
         }
@@ -165,12 +165,12 @@ fn in_every_order_of_renewals_the_owner_stops_before_the_server_frees_the_key() 
                 Action::Renew => {
                     let sent = now;
                     let (answer, delay) = match steps % 3 {
-                        0 => (Renewal::Extended, 1),
-                        1 => (Renewal::Unknown, 40),
-                        _ => (Renewal::Extended, 90),
+                        0 => (Extended::Yes, 1),
+                        1 => (Extended::Unknown, 40),
+                        _ => (Extended::Yes, 90),
                     };
                     steps /= 3;
-                    if answer == Renewal::Extended {
+                    if answer == Extended::Yes {
                         server_end = server_end.max(sent + ttl);
                     }
                     now = now + Duration::from_millis(delay);
@@ -193,7 +193,7 @@ fn a_nested_body_with_a_longer_ttl_has_the_lease_extended_at_once() {
     lease.serve(LeaseOptions::new(60 * SECOND, true, None), now);
     assert_eq!(lease.poll(now), Action::Renew);
     assert_eq!(lease.renewing_to(), 60 * SECOND);
-    assert!(!lease.renewed(now, Renewal::Extended, now));
+    assert!(!lease.renewed(now, Extended::Yes, now));
     assert_eq!(lease.remaining(now), Duration::from_millis(59_398));
 }
 
@@ -212,7 +212,7 @@ fn a_renewal_counts_for_the_ttl_that_was_sent() {
     let sent = after(SECOND);
     assert_eq!(lease.poll(sent), Action::Renew);
     lease.serve(LeaseOptions::new(60 * SECOND, true, None), sent);
-    assert!(!lease.renewed(sent, Renewal::Extended, sent));
+    assert!(!lease.renewed(sent, Extended::Yes, sent));
     assert_eq!(lease.remaining(sent), Duration::from_millis(2_968));
     assert_eq!(
         lease.poll(sent),
@@ -228,7 +228,7 @@ fn a_lease_that_is_not_renewed_is_extended_once_for_a_nested_body() {
     let now = after(2 * SECOND);
     lease.serve(LeaseOptions::new(3 * SECOND, false, None), now);
     assert_eq!(lease.poll(now), Action::Renew);
-    assert!(!lease.renewed(now, Renewal::Extended, now));
+    assert!(!lease.renewed(now, Extended::Yes, now));
     assert_eq!(lease.remaining(now), Duration::from_millis(2_968));
     assert_eq!(lease.poll(now + SECOND), Action::Nothing);
 }
@@ -251,7 +251,7 @@ fn a_lease_that_was_handed_over_is_extended_to_its_ttl_even_without_renewal() {
         let now = after(SECOND);
         assert_eq!(lease.due(), Some(now));
         assert_eq!(lease.poll(now), Action::Renew);
-        assert!(!lease.renewed(now, Renewal::Extended, now));
+        assert!(!lease.renewed(now, Extended::Yes, now));
         assert_eq!(lease.remaining(now), Duration::from_millis(59_398));
         let next = lease.poll(after(11 * SECOND)) == Action::Renew;
         assert_eq!(next, renew);
@@ -276,7 +276,7 @@ fn an_extension_that_fails_is_repeated_several_times_before_a_short_grant_ends()
             Action::Lost => break,
             other => panic!("{other:?}"),
         }
-        assert!(!lease.renewed(now, Renewal::Unknown, now));
+        assert!(!lease.renewed(now, Extended::Unknown, now));
     }
     assert!(tries > 3, "{tries}");
 }

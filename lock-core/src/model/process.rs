@@ -344,7 +344,7 @@ impl OwnedLease {
     pub(super) fn renewed(
         &mut self,
         sent: Moment,
-        answer: crate::lease::Renewal,
+        answer: crate::lease::Extended,
         options: LeaseOptions,
         now: Moment,
         fault: Option<ModelFault>,
@@ -352,7 +352,7 @@ impl OwnedLease {
         self.extending = None;
         let lost = self.lease.renewed(sent, answer, now);
         if fault == Some(ModelFault::RenewalCountsForNewerTtl)
-            && answer == crate::lease::Renewal::Extended
+            && answer == crate::lease::Extended::Yes
             && !lost
             && self.served
         {

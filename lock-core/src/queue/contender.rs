@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::sync::oneshot;
 
-use super::slot::{KeyState, Predecessor, RecordedRefusal, Slot, Supersede, held_fact};
+use super::slot::{KeyState, Predecessor, Slot, Supersede, held_fact};
 use super::{Queue, Verdict};
 use crate::active::ActiveLease;
 use crate::base::clock::Moment;
@@ -83,14 +83,15 @@ impl Contender {
 
     /// Notes a refusal. The contender asks again at `until`, and gives up at `give_up`.
     pub(crate) fn refused(&self, refusal: &Refusal, until: Moment, give_up: Moment) {
-        let told = self.told(refusal);
+        let at = self.queue.now();
         self.has_stepped_over_nothing();
         let take_impatient = self.with_slot(|slot| {
-            slot.answered(told.at, until.min(give_up));
+            slot.answered(at, until.min(give_up));
             // A push that overtook the answer makes it ask again at once.
             let contender = slot.contender.as_ref();
             if contender.is_none_or(|contender| contender.news.is_none()) {
-                slot.known = KeyState::Refused { told, until };
+                let refusal = refusal.clone();
+                slot.known = KeyState::Refused { refusal, at, until };
             }
             slot.take_impatient()
         });
@@ -101,13 +102,6 @@ impl Contender {
     fn has_stepped_over_nothing(&self) {
         if let Some(Some(deferred)) = self.with_slot(Slot::steps_over_nothing) {
             deferred.hurry();
-        }
-    }
-
-    fn told(&self, refusal: &Refusal) -> RecordedRefusal {
-        RecordedRefusal {
-            refusal: refusal.clone(),
-            at: self.queue.now(),
         }
     }
 
@@ -261,9 +255,7 @@ impl Ticket {
                 .map_or(Poll::Pending, Poll::Ready),
         }
     }
-}
 
-impl Ticket {
     /// Ends the wait of this ticket: it shares the next answer, and the contender asks now. Returns the
     /// refusal if no question is needed because this process holds the key.
     pub(crate) fn asks_at_last(&self) -> Option<Refusal> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use super::Queue;
-use super::slot::{KeyState, RecordedRefusal};
+use super::slot::KeyState;
 use crate::base::sync::lock;
 use crate::base::token::Token;
 use crate::lease::backoff::LONGEST;
@@ -39,16 +39,14 @@ impl Queue {
         let waker = contender.waker.take();
         slot.known = match (news, std::mem::take(&mut slot.known)) {
             // Another owner has the key now, for so long. That is a fact for newcomers too.
-            (News::Next(after), KeyState::Refused { told, .. }) => {
-                let refusal = Refusal {
+            (News::Next(after), KeyState::Refused { refusal, .. }) => KeyState::Refused {
+                refusal: Refusal {
                     remaining: Some(after),
-                    ..told.refusal
-                };
-                KeyState::Refused {
-                    told: RecordedRefusal { refusal, at: now },
-                    until: now + after.min(LONGEST),
-                }
-            }
+                    ..refusal
+                },
+                at: now,
+                until: now + after.min(LONGEST),
+            },
             // The refusal does not stand any more.
             _ => KeyState::Unknown,
         };
@@ -69,8 +67,8 @@ impl Queue {
                 contender.news = Some(news);
                 contender.due = contender.due.min(now);
                 wakers.extend(contender.waker.take());
-                if let KeyState::Refused { told, .. } = &mut slot.known {
-                    told.refusal.pushed = false;
+                if let KeyState::Refused { refusal, .. } = &mut slot.known {
+                    refusal.pushed = false;
                 }
                 looks.push((Arc::clone(key), slot.plan_check()));
             }

@@ -74,33 +74,15 @@ pub(crate) trait Supersede: Send + Sync {
     fn hurry(&self);
 }
 
-/// A refusal, and the time at which it was received.
-#[derive(Clone)]
-pub(super) struct RecordedRefusal {
-    pub(super) refusal: Refusal,
-    pub(super) at: Moment,
-}
-
-impl RecordedRefusal {
-    /// Returns the refusal with the time that is left now.
-    pub(super) fn now(&self, now: Moment) -> Refusal {
-        let passed = now.since(self.at);
-        let left = |span: Duration| span.saturating_sub(passed);
-        Refusal {
-            remaining: self.refusal.remaining.map(left),
-            ..self.refusal.clone()
-        }
-    }
-}
-
 /// The facts that are known about a key.
 #[derive(Default)]
 pub(super) enum KeyState {
     #[default]
     Unknown,
-    /// Refused by the store. The contender asks again at `until`, or when a push comes.
+    /// Refused by the store at that time. The contender asks again at `until`, or when a push comes.
     Refused {
-        told: RecordedRefusal,
+        refusal: Refusal,
+        at: Moment,
         until: Moment,
     },
     /// Held by this process.
@@ -225,8 +207,12 @@ impl Slot {
         match &self.known {
             // A lease that its waiter does not pick up can be had.
             KeyState::Held(lease) => held_fact(lease, now).filter(|_| !self.is_not_picked_up(now)),
-            KeyState::Refused { told, until } if told.refusal.pushed && now < *until => {
-                Some(told.now(now))
+            KeyState::Refused { refusal, at, until } if refusal.pushed && now < *until => {
+                let left = |span: Duration| span.saturating_sub(now.since(*at));
+                Some(Refusal {
+                    remaining: refusal.remaining.map(left),
+                    ..refusal.clone()
+                })
             }
             _ => None,
         }

@@ -54,11 +54,11 @@ pub(crate) use self::operation::{
     AcquireCommand, Extension, Operation, Queueing, Release, Replaced,
 };
 pub use self::outcome::Forgotten;
-pub(crate) use self::outcome::{Extended, Failure, Outcome, Released, Remembered};
+pub(crate) use self::outcome::{Failure, Outcome, Released, Remembered};
 pub(crate) use self::quorum::{MOST_NODES, QuorumNode, QuorumStore};
 #[cfg(feature = "redis")]
 pub(crate) use self::redis::{RedisStore, ReplicaAcks, Servers};
-pub(crate) use crate::lease::{Grant, Refusal};
+pub(crate) use crate::lease::{Extended, Grant, Refusal};
 
 /// A place that keeps locks. Private until 1.0, because the operations are still growing.
 ///

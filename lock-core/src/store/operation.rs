@@ -67,6 +67,17 @@ pub(crate) struct AcquireCommand {
 }
 
 impl AcquireCommand {
+    /// The release that undoes it.
+    pub(crate) fn undo(&self) -> Release {
+        Release {
+            key: Arc::clone(&self.key),
+            token: self.token,
+            ttl: self.ttl,
+            fence: None,
+            in_background: true,
+        }
+    }
+
     /// Whether a refusal puts it into the queue of waiters.
     pub(crate) fn queues(&self) -> bool {
         self.queueing == Queueing::Always
@@ -105,6 +116,20 @@ pub(crate) struct Extension {
     pub(crate) key: Arc<str>,
     pub(crate) token: Token,
     pub(crate) ttl: Duration,
+}
+
+impl Extension {
+    /// The acquire that takes the lease again.
+    pub(crate) fn acquire(&self) -> AcquireCommand {
+        AcquireCommand {
+            key: Arc::clone(&self.key),
+            token: self.token,
+            ttl: self.ttl,
+            queueing: Queueing::Never,
+            replaces: None,
+            repeated: false,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use super::vote::VoteOutcome;
 use crate::base::error::{Error, ErrorKind};
 use crate::base::fence::FencingToken;
-use crate::lease::Refusal;
+use crate::lease::{Extended, Refusal};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Outcome {
@@ -80,15 +80,6 @@ pub enum Forgotten {
     Nothing,
     /// An owner holds the lock, and keeps it.
     Held,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Extended {
-    Yes,
-    /// The key is gone or another owner's.
-    NotOurs,
-    /// Nothing is known about this key.
-    Unknown,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -53,12 +53,6 @@ impl Level {
         })
     }
 
-    /// Runs `act`, a poll, inside this level.
-    pub(crate) fn within<T>(self: &Arc<Self>, act: impl FnOnce() -> T) -> T {
-        let _inside = self.enter();
-        act()
-    }
-
     /// Enters this level until the value is dropped.
     pub(crate) fn enter(self: &Arc<Self>) -> Restored {
         let here = Here {
@@ -173,7 +167,8 @@ impl<F: Future> Future for LockScope<F> {
         let level = this
             .level
             .get_or_insert_with(|| Level::open(this.engine, this.lease, this.turn.as_ref()));
-        level.within(|| this.future.poll(context))
+        let _inside = level.enter();
+        this.future.poll(context)
     }
 }
 

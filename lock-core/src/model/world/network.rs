@@ -2,7 +2,7 @@
 
 use super::{Cooling, GIVEN, LATE_DUPLICATE, Limits, Message, World, Wrong};
 use crate::base::clock::Moment;
-use crate::lease::Renewal;
+use crate::lease::Extended;
 use crate::model::fault::ModelFault;
 use crate::model::process::{LateDuplicate, Name};
 use crate::model::server::{AcquireReply, Around, Ask, ModelServer, Push, ReleaseReply, Value};
@@ -44,9 +44,9 @@ impl World {
                     return Ok(());
                 }
                 let answer = if ours {
-                    Renewal::Extended
+                    Extended::Yes
                 } else {
-                    Renewal::NotOurs
+                    Extended::NotOurs
                 };
                 self.renewed(name.process, sent, answer, limits);
                 Ok(())

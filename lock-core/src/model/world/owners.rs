@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Cooling, LATE_DUPLICATE, Limits, Message, World, Wrong};
 use crate::base::clock::Moment;
-use crate::lease::{Action, Loss, Phase, Renewal};
+use crate::lease::{Action, Extended, Loss, Phase};
 use crate::model::fault::ModelFault;
 use crate::model::process::{LONGEST_COHORT, LateDuplicate, MOST, Name, OwnedLease};
 
@@ -185,7 +185,7 @@ impl World {
         self.promote(index, limits);
     }
 
-    pub(super) fn renewed(&mut self, index: u8, sent: Moment, answer: Renewal, limits: &Limits) {
+    pub(super) fn renewed(&mut self, index: u8, sent: Moment, answer: Extended, limits: &Limits) {
         let now = self.now();
         let options = limits.longer();
         let process = &mut self.processes[usize::from(index)];

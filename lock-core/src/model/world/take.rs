@@ -1,7 +1,7 @@
 //! The effects of a step.
 
 use super::{LONGEST_TRIP, Limits, Message, Step, World, Wrong};
-use crate::lease::Renewal;
+use crate::lease::Extended;
 use crate::model::process::{Process, WaitingTask};
 use crate::model::server::{StoredValue, Value};
 
@@ -51,7 +51,7 @@ impl World {
             Step::RenewalUnanswered(index) => {
                 self.net
                     .retain(|message| !matches!(message, Message::Extended(name, ..) if name.process == index));
-                self.renewed(index, now, Renewal::Unknown, limits);
+                self.renewed(index, now, Extended::Unknown, limits);
             }
             Step::Cancel(index) => self.cancel(index, limits),
             Step::End(index) => self.end(index, limits)?,

@@ -146,9 +146,6 @@ pub(super) struct Candidacy {
 
 impl Candidacy {
     pub(super) fn undoing(&self) -> Undoing {
-        let AcquireCommand {
-            key, token, ttl, ..
-        } = &self.acquire;
-        Undoing::new(key, *token, *ttl, &self.ledger, self.lane)
+        Undoing::new(&self.acquire, &self.ledger, self.lane)
     }
 }

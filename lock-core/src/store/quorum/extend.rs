@@ -56,7 +56,7 @@ impl Quorum {
                 continue;
             }
             self.leases.end(one.extension.token);
-            let undoing = Undoing::of(&one.extension, &one.ledger, lane);
+            let undoing = Undoing::new(&one.extension.acquire(), &one.ledger, lane);
             let touched = one.ledger.touched();
             for place in (0..self.nodes.len()).filter(|place| contains(touched, *place)) {
                 self.take_back(place, &undoing);

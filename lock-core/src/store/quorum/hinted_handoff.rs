@@ -126,20 +126,18 @@ impl Hints {
 mod tests {
     use super::*;
     use crate::base::token::{Address, TokenSource};
-    use crate::store::Lane;
+    use crate::store::{Extension, Lane};
 
     const LATE: Duration = Duration::from_secs(6);
     const NOW: Moment = Moment(1_000_000_000);
 
     fn undoing(ledger: &Arc<VoteLedger>) -> Undoing {
-        let token = TokenSource::new(Address::random()).fresh();
-        Undoing::new(
-            &"k".into(),
-            token,
-            Duration::from_secs(10),
-            ledger,
-            Lane::KEEPER,
-        )
+        let lease = Extension {
+            key: "k".into(),
+            token: TokenSource::new(Address::random()).fresh(),
+            ttl: Duration::from_secs(10),
+        };
+        Undoing::new(&lease.acquire(), ledger, Lane::KEEPER)
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::proposal_number;
 use super::undo::Undoing;
 use super::vote_ledger::VoteLedger;
 use crate::store::vote::{Propose, Reserve, Vote, VoteOperation, VoteOutcome};
-use crate::store::{AcquireCommand, Extension, Lane, Operation, Outcome, Queueing};
+use crate::store::{BoxFuture, Extension, Lane, Operation, Outcome};
 
 /// How many leases one renewal proposes. A node that has lost all of them has them back some renewals later.
 pub(super) const AT_ONCE: usize = 32;
@@ -36,24 +36,17 @@ impl Quorum {
         if !node.is_up() || !node.votes() || !ledger.claim_again(place) {
             return;
         }
+        let acquire = extension.acquire();
+        let undoing = Undoing::new(&acquire, ledger, lane);
         let propose = Propose {
-            acquire: AcquireCommand {
-                key: Arc::clone(&extension.key),
-                token: extension.token,
-                ttl: extension.ttl,
-                queueing: Queueing::Never,
-                replaces: None,
-                repeated: false,
-            },
+            acquire,
             register: proposal_number::register_of(&extension.key),
             number,
             max_ttl: self.settings.max_ttl,
         };
-        let asked = [(place, propose_whole(Arc::clone(node), propose, lane))];
-        let asked = asked.map(|(place, asked)| (place, Box::pin(asked) as _));
-        let undoing = Undoing::of(extension, ledger, lane);
-        let now = self.timers.now();
-        let votes = LateVotes::new(self, undoing, FanOut::new(asked), now);
+        let asked: BoxFuture<'static, _> = Box::pin(propose_whole(Arc::clone(node), propose, lane));
+        let asked = FanOut::new([(place, asked)]);
+        let votes = LateVotes::new(self, undoing, asked, self.timers.now());
         self.leave_behind(votes.come());
     }
 }

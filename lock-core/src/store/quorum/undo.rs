@@ -1,16 +1,14 @@
 //! Withdrawing votes, at once or when the node answers again.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::Quorum;
 use super::acquire::Candidacy;
 use super::fan_out::FanOut;
 use super::proposal_number;
 use super::vote_ledger::{VoteLedger, contains};
-use crate::base::token::Token;
 use crate::store::vote::{UpTo, VoteOperation, Withdrawal};
-use crate::store::{Extension, Lane, Operation, Outcome, Release};
+use crate::store::{AcquireCommand, Lane, Operation, Outcome, Release};
 
 /// A vote to withdraw.
 #[derive(Clone)]
@@ -23,33 +21,26 @@ pub(super) struct Undoing {
 }
 
 impl Undoing {
-    pub(super) fn new(
-        key: &Arc<str>,
-        token: Token,
-        ttl: Duration,
-        ledger: &Arc<VoteLedger>,
-        lane: Lane,
-    ) -> Self {
+    pub(super) fn new(acquire: &AcquireCommand, ledger: &Arc<VoteLedger>, lane: Lane) -> Self {
         let up_to = UpTo {
-            register: proposal_number::register_of(key),
+            register: proposal_number::register_of(&acquire.key),
             number: ledger.proposed(),
         };
         Self {
-            release: Release {
-                key: Arc::clone(key),
-                token,
-                ttl,
-                fence: None,
-                in_background: true,
-            },
+            release: acquire.undo(),
             ledger: Arc::clone(ledger),
             lane,
             up_to: Some(up_to),
         }
     }
 
-    pub(super) fn of(extension: &Extension, ledger: &Arc<VoteLedger>, lane: Lane) -> Self {
-        Self::new(&extension.key, extension.token, extension.ttl, ledger, lane)
+    /// The operation that withdraws the vote.
+    fn withdraw(&self, how: Withdrawal) -> Operation {
+        Operation::Vote(VoteOperation::Withdraw(
+            self.release.clone(),
+            how,
+            self.up_to,
+        ))
     }
 }
 
@@ -76,9 +67,8 @@ impl Quorum {
             .filter(|place| contains(granted, *place))
             .map(|place| {
                 attempt.ledger.unresolved(place);
-                let withdraw = VoteOperation::Withdraw(undoing.release.clone(), how, undoing.up_to);
                 let node = &self.nodes[place];
-                (place, node.ask(Operation::Vote(withdraw), attempt.lane))
+                (place, node.ask(undoing.withdraw(how), attempt.lane))
             });
         let overdue = self.timers.now() + self.patience(attempt.acquire.ttl);
         let mut answers = FanOut::new(asked).until(&self.timers, overdue);
@@ -133,10 +123,8 @@ impl TakingBack {
         if !node.is_up() {
             return;
         }
-        let release = self.undoing.release.clone();
-        let patience = self.quorum.patience(release.ttl);
-        let withdraw = VoteOperation::Withdraw(release, Withdrawal::Over, self.undoing.up_to);
-        let asked = node.ask(Operation::Vote(withdraw), self.undoing.lane);
+        let patience = self.quorum.patience(self.undoing.release.ttl);
+        let asked = node.ask(self.undoing.withdraw(Withdrawal::Over), self.undoing.lane);
         let timers = &self.quorum.timers;
         let overdue = timers.now() + patience;
         let mut answer = FanOut::new([(self.place, asked)]).until(timers, overdue);

@@ -118,13 +118,7 @@ impl HandedOff {
     /// caller that waits asks again by itself.
     pub(super) fn note_refused(&self, acquire: &AcquireCommand) {
         if acquire.replaces.is_some() && !acquire.queues() {
-            self.note(&Release {
-                key: Arc::clone(&acquire.key),
-                token: acquire.token,
-                ttl: acquire.ttl,
-                fence: None,
-                in_background: true,
-            });
+            self.note(&acquire.undo());
         }
     }
 

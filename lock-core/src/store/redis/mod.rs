@@ -5,11 +5,8 @@
 //! key to the first waiter's token, for its *grant* (two seconds, or its ttl if that is shorter), and pushes it
 //! the fencing token and the grant's end. So a hand-over needs no second question and has no race. A push
 //! without receivers shows that the process is gone, and the next waiter gets the lock. The waiter's deadline
-//! comes from the server's clock in its last refusal: see [`Anchor`](crate::lease::deadline::Anchor).
-//!
-//! If a lock is deleted by hand, its owner notices at its next renewal, and hands the free key to the first
-//! waiter. If the owner is dead, or only the queue was deleted, no client can know. The waiters ask when the
-//! lease would have ended, after 30 s at most.
+//! comes from the server's clock in its last refusal: see [`Anchor`](crate::lease::deadline::Anchor). How waiters learn
+//! of a key that was deleted by hand is in `engine/events.rs`.
 
 mod audit;
 mod batch;

@@ -24,9 +24,7 @@ use super::keyspace::Keyspace;
 use super::send_error::SendError;
 use super::topology::Topology;
 use crate::base::fence::FencingToken;
-use crate::store::{
-    AcquireCommand, Extended, Failure, Operation, Outcome, Release, Released, Remembered,
-};
+use crate::store::{AcquireCommand, Extended, Failure, Operation, Outcome, Released, Remembered};
 
 /// The channel of a runtime's lane for operations that replicas acknowledge.
 pub(super) const ACKNOWLEDGED: u8 = 1;
@@ -136,15 +134,8 @@ impl RedisStore {
             Err(SendError::Failed(failure)) => failure,
             Err(trouble) => return Err(trouble),
         };
-        let release = Release {
-            key: acquire.key.clone(),
-            token: acquire.token,
-            ttl: acquire.ttl,
-            // No owner has seen it.
-            fence: None,
-            in_background: true,
-        };
-        let undone = self.send(&Operation::Release(release), on).await;
+        let undo = Operation::Release(acquire.undo());
+        let undone = self.send(&undo, on).await;
         let undone = matches!(
             undone,
             Ok(Outcome::Released(Released::Yes | Released::Absent))

@@ -15,22 +15,25 @@ use crate::store::{Extended, Failure, Forgotten, Outcome, Released, Remembered};
 
 /// Reads the answer of a batch to one acquire. A grant is the fencing token alone.
 pub(super) fn acquired_in_batch(answer: &Value) -> Outcome {
-    match answer {
-        Value::Int(_) => match number(answer).and_then(FencingToken::new) {
-            Some(fence) => Outcome::Granted(fence),
-            None => not_understood(),
-        },
+    let outcome = match answer {
+        Value::Int(_) => granted(answer),
         // No other answer of a batch is a grant.
         Value::Array(parts) => match parts.as_slice() {
-            [Value::Int(0), value, Value::Int(left)] => match owner(value) {
-                // A batch puts no waiter into a queue.
-                Some(owner) => Outcome::Busy(refusal(owner, *left, false)),
-                None => not_understood(),
-            },
-            _ => not_understood(),
+            // A batch puts no waiter into a queue.
+            [Value::Int(0), value, Value::Int(left)] => {
+                owner(value).map(|owner| Outcome::Busy(refusal(owner, *left, false)))
+            }
+            _ => None,
         },
-        _ => not_understood(),
-    }
+        _ => None,
+    };
+    outcome.unwrap_or_else(not_understood)
+}
+
+fn granted(fence: &Value) -> Option<Outcome> {
+    number(fence)
+        .and_then(FencingToken::new)
+        .map(Outcome::Granted)
 }
 
 /// Reads the answer of a batch whose requests were all released or granted: the fencing token of the grants.
@@ -55,27 +58,24 @@ pub(super) fn acquired(answer: &Value, pushes: Pushes) -> Outcome {
     let Value::Array(parts) = answer else {
         return not_understood();
     };
-    match parts.as_slice() {
-        [Value::Int(1), fence] => match number(fence).and_then(FencingToken::new) {
-            Some(fence) => Outcome::Granted(fence),
-            None => not_understood(),
-        },
+    let outcome = match parts.as_slice() {
+        [Value::Int(1), fence] => granted(fence),
         [
             Value::Int(0),
             value,
             Value::Int(left),
             time,
             Value::Int(stands @ (0 | 1)),
-        ] => match owner(value) {
-            Some(owner) => Outcome::Busy(Refusal {
+        ] => owner(value).map(|owner| {
+            Outcome::Busy(Refusal {
                 queued: *stands == 1,
                 server_time: number(time).map(ServerTime).filter(|_| pushes.are_grants),
                 ..refusal(owner, *left, pushes.arrive && *stands == 1)
-            }),
-            None => not_understood(),
-        },
-        _ => not_understood(),
-    }
+            })
+        }),
+        _ => None,
+    };
+    outcome.unwrap_or_else(not_understood)
 }
 
 /// The value of a key. A foreign value may be any bytes.

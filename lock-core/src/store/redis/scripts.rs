@@ -141,13 +141,9 @@ impl Lua {
     /// The command that runs the script on a server that knows it. The caller adds the `keys` keys and the
     /// arguments, which together have so many bytes.
     pub(super) fn command(&self, keys: usize, arguments: usize, bytes: usize) -> Cmd {
-        self.opened("EVALSHA", &self.hash, keys, arguments, bytes)
-    }
-
-    fn opened(&self, verb: &str, script: &str, keys: usize, arguments: usize, bytes: usize) -> Cmd {
-        let mut command =
-            Cmd::with_capacity(3 + keys + arguments, verb.len() + script.len() + 4 + bytes);
-        command.arg(verb).arg(script).arg(keys);
+        let bytes = "EVALSHA".len() + self.hash.len() + 4 + bytes;
+        let mut command = Cmd::with_capacity(3 + keys + arguments, bytes);
+        command.arg("EVALSHA").arg(&self.hash).arg(keys);
         command
     }
 

@@ -208,15 +208,13 @@ fn joined(answer: &Value, run_id: Option<String>) -> Option<Joined> {
     let [name, Value::Int(opens), time] = parts.as_slice() else {
         return None;
     };
-    let opens_in = match (text(name)?, opens) {
+    let name = text(name)?;
+    let opens_in = match (name, opens) {
         ("", -1) => None,
         ("", _) => return None,
         (_, opens) => Some(Duration::from_millis(u64::try_from(*opens).ok()?)),
     };
-    let names = opens_in
-        .is_some()
-        .then(|| text(name).map(str::to_owned))
-        .flatten();
+    let names = opens_in.map(|_| name.to_owned());
     Some(Joined {
         names: names.into_iter().chain(run_id).collect(),
         opens_in,

@@ -113,11 +113,9 @@ impl RedisStore {
     ) -> Result<Outcome, SendError> {
         if let Some(replaced) = acquire.replaces {
             let release = Release {
-                key: Arc::clone(&acquire.key),
                 token: replaced.token,
-                ttl: acquire.ttl,
                 fence: replaced.fence,
-                in_background: true,
+                ..acquire.undo()
             };
             self.give_back_in_parts(release, None, dispatch).await?;
         }

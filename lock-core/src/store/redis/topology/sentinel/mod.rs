@@ -1,8 +1,5 @@
 //! Sentinels: which server is the master.
 //!
-//! The keeper's thread asks all sentinels at once, every half second and whenever there is trouble with a
-//! server. The newest configuration is believed, if the server that it names is a master by its own answer.
-//!
 //! An operation goes by the open connection to the known master and asks no sentinel. Before a new connection
 //! the sentinels are asked once more, because a replaced master that goes on takes itself for one. A sentinel
 //! that missed a look is asked beside it from then on, and no look waits for it. Connections to sentinels live
