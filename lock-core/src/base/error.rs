@@ -144,9 +144,7 @@ impl Error {
             (ErrorKind::Invalid, _) => "lock_invalid",
         }
     }
-}
 
-impl Error {
     /// Makes an [`Invalid`](ErrorKind::Invalid) error, for the settings of a
     /// [middleware](crate::middleware).
     ///

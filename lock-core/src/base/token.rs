@@ -71,6 +71,14 @@ impl Token {
     /// The length of the text.
     pub(crate) const LENGTH: usize = 16 + 1 + 32;
 
+    fn of(address: Address, bytes: [u8; 16]) -> Self {
+        let number = u128::from_ne_bytes(bytes);
+        Self {
+            address,
+            lease: [(number >> 64) as u64, number as u64],
+        }
+    }
+
     pub(crate) fn address(&self) -> Address {
         self.address
     }
@@ -195,16 +203,6 @@ impl TokenSource {
         }
         drawn.left -= 1;
         Token::of(address, drawn.bytes[drawn.left])
-    }
-}
-
-impl Token {
-    fn of(address: Address, bytes: [u8; 16]) -> Self {
-        let number = u128::from_ne_bytes(bytes);
-        Self {
-            address,
-            lease: [(number >> 64) as u64, number as u64],
-        }
     }
 }
 

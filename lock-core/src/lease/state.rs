@@ -200,14 +200,18 @@ impl Lease {
         if self.phase != Phase::Asking || now >= deadline {
             return false;
         }
-        self.phase = Phase::Held;
-        self.deadline = deadline;
         if self.options.renew {
             self.renewing = Renewing::At(sent + self.renewal_interval());
         }
+        self.hold(deadline, now);
+        true
+    }
+
+    fn hold(&mut self, deadline: Moment, now: Moment) {
+        self.phase = Phase::Held;
+        self.deadline = deadline;
         self.max_hold_at = now + self.options.max_hold();
         self.warn_at = now + self.options.ttl() * 10;
-        true
     }
 
     /// Records that the store granted the key to this waiter until `deadline`.
@@ -220,12 +224,9 @@ impl Lease {
         if self.phase != Phase::Asking || left < shortest {
             return false;
         }
-        self.phase = Phase::Held;
-        self.deadline = deadline;
         // The grant is extended to the full ttl early, even if it is not renewed afterwards.
         self.renewing = Renewing::At(now + left / 3);
-        self.max_hold_at = now + self.options.max_hold();
-        self.warn_at = now + self.options.ttl() * 10;
+        self.hold(deadline, now);
         true
     }
 

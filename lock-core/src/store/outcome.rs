@@ -47,9 +47,7 @@ impl Outcome {
             outcome => outcome,
         }
     }
-}
 
-impl Outcome {
     /// Whether the store has answered to the end of a lease.
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self, Outcome::Released(_) | Outcome::Remembered(_))

@@ -1,7 +1,6 @@
 //! The questions of a quorum to its nodes. A node is an ordinary store that also keeps *registers*: see
 //! [`quorum`](super::quorum).
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::{AcquireCommand, Release, Released};
@@ -35,8 +34,8 @@ pub(crate) enum VoteOperation {
     /// majority.
     /// `None`: withdraws any vote of the lease.
     Withdraw(Release, Withdrawal, Option<UpTo>),
-    /// Raises the register to the number of a lease, where the node has the key for it.
-    Reserve(Reserve),
+    /// Raises the register to the proposed number, where the node has the key for the lease.
+    Reserve(Propose),
 }
 
 impl VoteOperation {
@@ -45,9 +44,10 @@ impl VoteOperation {
     pub(crate) fn key(&self) -> &str {
         match self {
             VoteOperation::Join(_) => "",
-            VoteOperation::Propose(propose) => &propose.acquire.key,
+            VoteOperation::Propose(propose) | VoteOperation::Reserve(propose) => {
+                &propose.acquire.key
+            }
             VoteOperation::Withdraw(release, ..) => &release.key,
-            VoteOperation::Reserve(reserve) => &reserve.key,
         }
     }
 }
@@ -99,14 +99,6 @@ pub(crate) enum Withdrawal {
 /// then leaves the newer vote alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UpTo {
-    pub(crate) register: u16,
-    pub(crate) number: u64,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Reserve {
-    pub(crate) key: Arc<str>,
-    pub(crate) token: Token,
     pub(crate) register: u16,
     pub(crate) number: u64,
 }

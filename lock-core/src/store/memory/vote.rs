@@ -7,9 +7,9 @@ use crate::base::clock::{Moment, ServerTime};
 use crate::base::token::Token;
 use crate::lease::cohort::GAP;
 use crate::store::vote::{
-    Joined, Propose, Reserve, UpTo, Vote, VoteOperation, VoteOutcome, Withdrawal, accepts,
+    Joined, Propose, UpTo, Vote, VoteOperation, VoteOutcome, Withdrawal, accepts,
 };
-use crate::store::{News, Outcome, Release, Released};
+use crate::store::{AcquireCommand, News, Outcome, Release, Released};
 
 /// The highest number accepted in each register, and its lease.
 #[derive(Default)]
@@ -145,17 +145,18 @@ impl MemoryState {
         })
     }
 
-    fn reserve(&mut self, reserve: &Reserve, now: Moment) {
-        match self.live(&reserve.key, now) {
-            Some((Owner::Lease(owner), _)) if owner == reserve.token => {}
+    fn reserve(&mut self, reserve: &Propose, now: Moment) {
+        let AcquireCommand { key, token, .. } = &reserve.acquire;
+        match self.live(key, now) {
+            Some((Owner::Lease(owner), _)) if owner == *token => {}
             _ => return,
         }
         let accepted = &mut self.registers.accepted;
         let register = accepted
             .entry(reserve.register)
-            .or_insert((reserve.number, reserve.token));
+            .or_insert((reserve.number, *token));
         if register.0 < reserve.number {
-            *register = (reserve.number, reserve.token);
+            *register = (reserve.number, *token);
         }
     }
 }

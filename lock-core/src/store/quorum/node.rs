@@ -73,8 +73,9 @@ impl Node {
         !self.kept_out.load(Ordering::Relaxed)
     }
 
-    pub(super) fn note_kept_out(&self, kept_out: bool) {
-        self.kept_out.store(kept_out, Ordering::Relaxed);
+    /// Notes whether the node is kept out. Returns whether it was before.
+    pub(super) fn note_kept_out(&self, kept_out: bool) -> bool {
+        self.kept_out.swap(kept_out, Ordering::Relaxed)
     }
 
     /// The failure of a node that will never answer otherwise.

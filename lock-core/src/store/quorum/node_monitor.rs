@@ -30,19 +30,16 @@ const AT_ONCE: usize = 32;
 pub(super) async fn monitor(quorum: Arc<Quorum>, place: usize) {
     let node = Arc::clone(&quorum.nodes[place]);
     let mut failures = 0;
-    let mut kept_out = false;
     loop {
         let again = match quorum.meet(place).await {
             Ok(Meeting::Votes) => {
                 failures = 0;
-                kept_out = false;
                 node.note_kept_out(false);
                 quorum.catch_up(place).await
             }
             Ok(Meeting::KeptOut(wait)) => {
                 failures = 0;
-                node.note_kept_out(true);
-                if !std::mem::replace(&mut kept_out, true) {
+                if !node.note_kept_out(true) {
                     tracing::warn!(
                         node = node.shown,
                         for_seconds = wait.as_secs(),

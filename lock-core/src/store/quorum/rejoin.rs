@@ -14,7 +14,7 @@ use super::node::Node;
 use super::proposal_number;
 use super::undo::Undoing;
 use super::vote_ledger::VoteLedger;
-use crate::store::vote::{Propose, Reserve, Vote, VoteOperation, VoteOutcome};
+use crate::store::vote::{Propose, Vote, VoteOperation, VoteOutcome};
 use crate::store::{BoxFuture, Extension, Lane, Operation, Outcome};
 
 /// How many leases one renewal proposes. A node that has lost all of them has them back some renewals later.
@@ -54,12 +54,7 @@ impl Quorum {
 /// Proposes, and raises the node's register where the number is too low for it. A majority has accepted the
 /// number before.
 async fn propose_whole(node: Arc<Node>, propose: Propose, lane: Lane) -> Outcome {
-    let reserve = Reserve {
-        key: Arc::clone(&propose.acquire.key),
-        token: propose.acquire.token,
-        register: propose.register,
-        number: propose.number,
-    };
+    let reserve = VoteOperation::Reserve(propose.clone());
     let propose = VoteOperation::Propose(propose);
     let vote = node.ask(Operation::Vote(propose), lane).await;
     if let Outcome::Vote(VoteOutcome::Voted {
@@ -69,7 +64,6 @@ async fn propose_whole(node: Arc<Node>, propose: Propose, lane: Lane) -> Outcome
         ..
     }) = &vote
     {
-        let reserve = VoteOperation::Reserve(reserve);
         // Without an answer the majority still has the number.
         let _reserved = node.ask(Operation::Vote(reserve), lane).await;
     }

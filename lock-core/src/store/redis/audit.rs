@@ -28,9 +28,6 @@ pub(super) struct Auditor {
     replica_acks: u16,
 }
 
-/// One server, by its address.
-type ReadServer = (Arc<str>, Facts);
-
 impl Auditor {
     pub(super) fn new(topology: &Arc<Topology>, names: &Arc<Keyspace>, replica_acks: u16) -> Self {
         Self {
@@ -80,7 +77,7 @@ impl Auditor {
         self: &Arc<Self>,
         home: ServerId,
         followers: &[(String, u16)],
-    ) -> Vec<ReadServer> {
+    ) -> Vec<(Arc<str>, Facts)> {
         let others = self.topology.others(home, followers).into_iter();
         let looks: Vec<_> = others
             .map(|node| tokio::spawn(timeout(PATIENCE, Arc::clone(self).look_at(node))))
@@ -94,7 +91,7 @@ impl Auditor {
         seen
     }
 
-    async fn look_at(self: Arc<Self>, node: ServerId) -> Option<ReadServer> {
+    async fn look_at(self: Arc<Self>, node: ServerId) -> Option<(Arc<str>, Facts)> {
         let connection = self.topology.open_whatever_it_is(node).await.ok()?;
         let (facts, _) = self.facts(&connection).await.ok()?;
         Some((self.topology.address_of(node).into(), facts))

@@ -139,30 +139,13 @@ impl Keyspace {
         [&self.namespace, open, hashed, key, close]
     }
 
-    /// The high-water mark of a lock, by the lock's full name.
-    pub(super) fn mark(&self, lock: &str) -> Cow<'_, str> {
-        if self.in_slots {
-            return self.mark_of(HashSlot::of(lock)).into();
-        }
-        self.mark.as_str().into()
-    }
-
     /// The high-water mark of the lock of a key.
     pub(super) fn mark_for(&self, key: &str) -> Cow<'_, str> {
         if self.in_slots {
-            return self.mark(&self.lock(key)).into_owned().into();
+            let slot = HashSlot::of(&self.lock(key));
+            return format!("{}:{{{}}}", self.mark, slot.tag()).into();
         }
         self.mark.as_str().into()
-    }
-
-    /// Any high-water mark: all of them are alike to a server.
-    pub(super) fn any_mark(&self) -> Cow<'_, str> {
-        self.mark("")
-    }
-
-    /// A queue that is never used, because no user's key begins with `!`.
-    pub(super) fn queue_of_no_lock(&self) -> String {
-        self.queue("!")
     }
 
     /// The high-water mark where there is only one.
@@ -172,10 +155,6 @@ impl Keyspace {
 
     pub(super) fn registers(&self) -> &str {
         &self.registers
-    }
-
-    fn mark_of(&self, slot: HashSlot) -> String {
-        format!("{}:{{{}}}", self.mark, slot.tag())
     }
 
     /// The common prefix of all channels.
@@ -231,7 +210,7 @@ mod tests {
                     "{lock}"
                 );
                 assert_eq!(
-                    HashSlot::of(&names.mark(&lock)),
+                    HashSlot::of(&names.mark_for(key)),
                     HashSlot::of(&lock),
                     "{lock}"
                 );

@@ -40,6 +40,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use redis::Cmd;
 use tokio::runtime::Handle;
 use tokio::sync::SetOnce;
 
@@ -194,21 +195,27 @@ impl RedisStore {
         extensions: &[Extension],
         on: &Connection,
     ) -> Result<Outcome, SendError> {
-        let keys: Vec<String> = extensions
-            .iter()
-            .map(|extension| self.names.lock(&extension.key))
-            .collect();
-        let arguments: Vec<String> = extensions
-            .iter()
-            .flat_map(|extension| [extension.token.to_string(), millis(extension.ttl)])
-            .collect();
-        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        let mut arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        if self.replicas.is_some() {
-            arguments.push("write");
-        }
-        let answer = scripts::EXTEND.run(on, &keys, &arguments).await?;
+        let answer = scripts::EXTEND.ask(on, &self.extending(extensions)).await?;
         Ok(reply::extended(&answer))
+    }
+
+    /// The command that lengthens these leases. Where replicas acknowledge, it writes each key.
+    fn extending(&self, extensions: &[Extension]) -> Cmd {
+        let count = extensions.len();
+        let keys = extensions.iter().map(|extension| extension.key.len() + 32);
+        let bytes = keys.sum::<usize>() + count * (Token::LENGTH + 8) + 8;
+        let mut command = scripts::EXTEND.command(count, 2 * count + 1, bytes);
+        for extension in extensions {
+            self.names.push_lock(&extension.key, &mut command);
+        }
+        for extension in extensions {
+            command.arg(extension.token.text().as_bytes());
+            command.arg(in_millis(extension.ttl));
+        }
+        if self.replicas.is_some() {
+            command.arg("write");
+        }
+        command
     }
 }
 

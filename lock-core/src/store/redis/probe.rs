@@ -33,7 +33,8 @@ impl Connection {
     /// Checks in one round trip that the server is a Redis that lets this user run every command of a lock, and
     /// that a script may use all keys of one lock.
     pub(super) async fn probe(&self, names: &Keyspace, probe: Probe) -> Result<(), Failure> {
-        let (mark, queue) = (names.any_mark(), names.queue_of_no_lock());
+        // No lock has these names, because no user's key begins with `!`.
+        let (mark, queue) = (names.mark_for("!"), names.queue("!"));
         let keys = [&*mark, queue.as_str()];
         // A node of a cluster refuses two keys of different slots.
         let declared: &[&str] = if probe == Probe::Node { &[] } else { &keys };

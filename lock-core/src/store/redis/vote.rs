@@ -15,8 +15,7 @@ use crate::base::token::Token;
 use crate::lease::Refusal;
 use crate::lease::cohort::GAP;
 use crate::store::vote::{
-    BLOCK, Join, Joined, Propose, Reserve, UpTo, Vote, VoteOperation, VoteOutcome, Welcome,
-    Withdrawal,
+    BLOCK, Join, Joined, Propose, UpTo, Vote, VoteOperation, VoteOutcome, Welcome, Withdrawal,
 };
 use crate::store::{Outcome, Release, Released};
 
@@ -161,15 +160,14 @@ impl RedisStore {
 
     async fn set_aside(
         &self,
-        reserve: &Reserve,
+        reserve: &Propose,
         on: &Connection,
     ) -> Result<Option<VoteOutcome>, SendError> {
-        let lock = self.names.lock(&reserve.key);
+        let lock = self.names.lock(&reserve.acquire.key);
         let keys = [lock.as_str(), self.names.registers()];
-        let token = reserve.token.text();
+        let token = reserve.acquire.token.text();
         let register = reserve.register.to_string();
-        let number = reserve.number;
-        let number = format!("{number:016}");
+        let number = format!("{:016}", reserve.number);
         let arguments = [token.as_str(), &register, &number];
         Ok(match scripts::SET_ASIDE.run(on, &keys, &arguments).await? {
             Value::Int(0 | 1) => Some(VoteOutcome::Reserved),

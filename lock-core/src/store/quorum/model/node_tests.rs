@@ -8,7 +8,7 @@ use super::node::{ModelNode, ModelToken, NodeAnswer};
 use super::worlds::PLAIN;
 use crate::base::clock::Clock;
 use crate::base::token::{Address, TokenSource};
-use crate::store::vote::{Propose, Reserve, Vote, VoteOperation, VoteOutcome, Withdrawal};
+use crate::store::vote::{Propose, Vote, VoteOperation, VoteOutcome, Withdrawal};
 use crate::store::{
     AcquireCommand, Lane, MemoryStore, Operation, Outcome, Queueing, Release, Store,
 };
@@ -61,20 +61,21 @@ async fn of_the_store(
     asked: ModelQuestion,
 ) -> String {
     let key: Arc<str> = "k".into();
+    let propose = |number: u16| Propose {
+        acquire: AcquireCommand {
+            key: Arc::clone(&key),
+            token,
+            ttl: TTL,
+            queueing: Queueing::Never,
+            replaces: None,
+            repeated: false,
+        },
+        register: 0,
+        number: number.into(),
+        max_ttl: TTL,
+    };
     let operation = match asked {
-        ModelQuestion::Propose(number) => VoteOperation::Propose(Propose {
-            acquire: AcquireCommand {
-                key,
-                token,
-                ttl: TTL,
-                queueing: Queueing::Never,
-                replaces: None,
-                repeated: false,
-            },
-            register: 0,
-            number: number.into(),
-            max_ttl: TTL,
-        }),
+        ModelQuestion::Propose(number) => VoteOperation::Propose(propose(number)),
         ModelQuestion::Withdraw => {
             let release = Release {
                 key,
@@ -85,12 +86,7 @@ async fn of_the_store(
             };
             VoteOperation::Withdraw(release, Withdrawal::Over, None)
         }
-        ModelQuestion::SetAside(number) => VoteOperation::Reserve(Reserve {
-            key,
-            token,
-            register: 0,
-            number: number.into(),
-        }),
+        ModelQuestion::SetAside(number) => VoteOperation::Reserve(propose(number)),
     };
     let outcome = node.execute(Operation::Vote(operation), Lane::KEEPER).await;
     let Outcome::Vote(outcome) = outcome else {

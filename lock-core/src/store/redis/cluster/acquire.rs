@@ -1,14 +1,16 @@
 //! Acquiring a lock whose slot is moving. The high-water mark that the one node reported goes along to the
 //! other.
 
+use std::sync::Arc;
+
 use redis::Value;
 
 use crate::store::redis::connection::Connection;
 use crate::store::redis::native_acquire::{SetResult, ambiguous, another_owner, elsewhere};
 use crate::store::redis::reply::{owner, refusal_at_first, time_above};
 use crate::store::redis::send_error::{SendError, classify};
-use crate::store::redis::{RedisStore, millis, scripts};
-use crate::store::{AcquireCommand, Failure, Outcome};
+use crate::store::redis::{RedisStore, scripts};
+use crate::store::{AcquireCommand, Extension, Failure, Outcome};
 
 impl RedisStore {
     /// Acquires with commands about one key each. No waiter is queued.
@@ -17,7 +19,6 @@ impl RedisStore {
         acquire: &AcquireCommand,
         on: &Connection,
     ) -> Result<Outcome, SendError> {
-        let lock = self.names.lock(&acquire.key);
         let token = acquire.token.text();
         let commands = self.native_commands(acquire);
         let first = self.send_native(acquire, &commands, on).await?;
@@ -31,12 +32,13 @@ impl RedisStore {
                 }
                 if owner(&value).is_some_and(|owner| owner == token.as_bytes()) {
                     // The key is this token's by an earlier send, which may have been for a shorter ttl.
-                    let ttl = millis(acquire.ttl);
-                    let mut arguments = vec![token.as_str(), &ttl];
-                    if self.replicas.is_some() {
-                        arguments.push("write");
-                    }
-                    let answer = scripts::EXTEND.run(on, &[&lock], &arguments).await?;
+                    let lease = Extension {
+                        key: Arc::clone(&acquire.key),
+                        token: acquire.token,
+                        ttl: acquire.ttl,
+                    };
+                    let extend = self.extending(&[lease]);
+                    let answer = scripts::EXTEND.ask(on, &extend).await?;
                     matches!(answer, Value::Array(told) if told == [Value::Int(1)])
                 } else {
                     false

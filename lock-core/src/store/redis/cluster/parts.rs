@@ -173,7 +173,7 @@ impl RedisStore {
         match part {
             Part::Acquire(acquire) => self.acquire_one_key(acquire, on).await,
             Part::Raise(release) => {
-                let mark = self.names.mark(&self.names.lock(&release.key)).into_owned();
+                let mark = self.names.mark_for(&release.key);
                 let fence = fence_text(release);
                 scripts::RAISE.run(on, &[&mark], &[&fence]).await?;
                 Ok(Outcome::Released(Released::Yes))

@@ -2,8 +2,11 @@
 //!
 //! A node that does not answer holds up no other node's renewals.
 
+use std::slice;
+
 use redis::{Pipeline, Value};
 
+use crate::store::redis::RedisStore;
 use crate::store::redis::connection::Connection;
 use crate::store::redis::dispatch::{Command, Dispatch};
 use crate::store::redis::replicas::unless_extended;
@@ -11,7 +14,6 @@ use crate::store::redis::reply;
 use crate::store::redis::send_error::SendError;
 use crate::store::redis::slots::HashSlot;
 use crate::store::redis::topology::ServerId;
-use crate::store::redis::{RedisStore, millis, scripts};
 use crate::store::{Extended, Extension, Operation, Outcome};
 
 impl RedisStore {
@@ -73,14 +75,7 @@ impl RedisStore {
         };
         let mut commands = Pipeline::with_capacity(extensions.len());
         for extension in extensions {
-            let lock = self.names.lock(&extension.key);
-            let token = extension.token.text();
-            let ttl = millis(extension.ttl);
-            let mut arguments = vec![token.as_str(), &ttl];
-            if self.replicas.is_some() {
-                arguments.push("write");
-            }
-            commands.add_command(scripts::EXTEND.known(&[&lock], &arguments));
+            commands.add_command(self.extending(slice::from_ref(*extension)));
         }
         match connection.send_many(&commands, extensions.len()).await {
             Ok(told) if told.len() == extensions.len() => {
