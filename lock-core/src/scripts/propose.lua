@@ -1,10 +1,11 @@
 -- propose: takes a lock on one node of a quorum, and a number for its fencing tokens, or says why not.
 --
--- KEYS   1 lock   2 registers   3 queue
--- ARGV   1 token   2 ttl in ms   3 register   4 number, 16 digits, and the token behind it   5 the number
---        without its block, 16 digits: it is accepted if this is above the register   6 longest ttl in ms,
---        grant in ms as in the queue's entry, prefix of the managers' channels, with spaces between
---        7 "1": enter the queue if refused; "0": do not   8 the token of a lease to supersede, because its
+-- KEYS   1 lock   2 registers   3 queue, which is left out where ARGV[4] is
+-- ARGV   1 the vote in one text, because each argument costs as much as half a command: the number without its block,
+--        16 digits: it is accepted if this is above the register; a space; the number, 16 digits; the token; longest
+--        ttl in ms; a space; grant in ms as in the queue's entry; a space; prefix of the managers' channels
+--        2 ttl in ms   3 register
+--        4 "1": enter the queue if refused; "0": do not   5 the token of a lease to supersede, because its
 --        release is under way, or "". The last two are left out where they are "0" and ""
 -- Reply  1                        locked, and the number accepted
 --        {2, highest}             locked; the number is too low
@@ -18,8 +19,8 @@
 -- with its whole block, or is the same number of the same token.
 local highest = 0
 if register then highest = tonumber(string.sub(register, 1, 16)) end
-local max_ttl, grant, channels = string.match(ARGV[6], '^(%d+) (%d+) (.*)$')
-local entry = ARGV[1] .. ' ' .. grant
+local max_ttl, grant, channels = string.match(vote, '^(%d+) (%d+) (.*)$', 83)
+local entry = token .. ' ' .. grant
 if known[1] ~= '0' then
   local time = redis.call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -36,13 +37,12 @@ if not highest or highest >= 9e15 then
   return redis.error_reply('LOCKMARK no fencing token can be counted from a register')
 end
 
-local token = ARGV[1]
 if not redis.call('SET', KEYS[1], token, 'NX', 'PX', ARGV[2]) then
   local value = redis.call('GET', KEYS[1])
   if value == token then
     -- It asks again. The lease may have been extended to a longer ttl since, and its owner counts on that.
     if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
-  elseif value == ARGV[8] and value ~= '' then
+  elseif value == ARGV[5] and value ~= '' then
     redis.call('DEL', KEYS[1])
     redis.pcall('ZREM', KEYS[3], entry)
     if notify_next(KEYS[3], KEYS[1], channels, 0) > 0 then return {3} end
@@ -51,7 +51,7 @@ if not redis.call('SET', KEYS[1], token, 'NX', 'PX', ARGV[2]) then
     local left = redis.call('PTTL', KEYS[1])
     local stands = 0
     -- No caller waits beside a record, which is an answer.
-    if ARGV[7] == '1' and string.sub(value or '', 1, 5) ~= 'done/' then
+    if ARGV[4] == '1' and string.sub(value or '', 1, 5) ~= 'done/' then
       local time = redis.call('TIME')
       local now = time[1] * 1000000 + time[2]
       stands = enter_queue(KEYS[3], entry, now, left)
@@ -59,10 +59,10 @@ if not redis.call('SET', KEYS[1], token, 'NX', 'PX', ARGV[2]) then
     return {0, value, left, string.format('%.0f', highest), stands}
   end
 end
-if ARGV[7] == '1' then redis.pcall('ZREM', KEYS[3], entry) end
+if ARGV[4] == '1' then redis.pcall('ZREM', KEYS[3], entry) end
 
-if not register or tonumber(ARGV[5]) > highest or register == ARGV[4] then
-  redis.call('HSET', KEYS[2], ARGV[3], ARGV[4])
+if not register or tonumber(string.sub(vote, 1, 16)) > highest or register == accepted then
+  redis.call('HSET', KEYS[2], ARGV[3], accepted)
   return 1
 end
 return {2, string.format('%.0f', highest)}

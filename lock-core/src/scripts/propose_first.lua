@@ -1,11 +1,13 @@
 -- propose, where the key is free and the number is high enough. It stands before the rest, so that the usual case makes
 -- none of the functions of the rest. See propose.lua for the contract.
+local vote = ARGV[1]
+local token, accepted = string.sub(vote, 34, 82), string.sub(vote, 18, 82)
 local known = redis.call('HMGET', KEYS[2], 'opens', ARGV[3])
 local register = known[2]
--- A register and the argument begin with 16 digits. They are compared as texts, because reading a number costs half a
--- command.
-if known[1] == '0' and (not register or register < ARGV[5]) and not ARGV[7]
-  and redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
-  redis.call('HSET', KEYS[2], ARGV[3], ARGV[4])
+-- A register and the vote begin with 16 digits. They are compared as texts, because reading a number costs half a
+-- command. Equal digits are not below, because a token follows in the register, and a space in the vote.
+if known[1] == '0' and (not register or register < vote) and not ARGV[4]
+  and redis.call('SET', KEYS[1], token, 'NX', 'PX', ARGV[2]) then
+  redis.call('HSET', KEYS[2], ARGV[3], accepted)
   return 1
 end

@@ -109,21 +109,33 @@ impl RedisStore {
         let acquire = &propose.acquire;
         let (registers, channels) = (self.names.registers(), self.names.channels());
         let unusual = acquire.queues() || acquire.replaces.is_some();
-        let bytes = 2 * acquire.key.len() + 4 * channels.len() + 4 * Token::LENGTH + 64;
-        let arguments = if unusual { 8 } else { 6 };
-        let mut command = scripts::PROPOSE.command(3, arguments, bytes);
+        let bytes = 2 * acquire.key.len() + 4 * channels.len() + 3 * Token::LENGTH + 96;
+        let (keys, arguments) = if unusual { (3, 5) } else { (2, 3) };
+        let mut command = scripts::PROPOSE.command(keys, arguments, bytes);
         self.names.push_lock(&acquire.key, &mut command);
         command.arg(registers);
-        self.names.push_queue(&acquire.key, &mut command);
-        let token = acquire.token.text();
-        command.arg(token.as_bytes());
-        command.arg(in_millis(acquire.ttl)).arg(propose.register);
-        let number = sixteen_digits(propose.number);
-        push::<[u8]>(&mut command, &[&number, token.as_bytes()]);
+        if unusual {
+            self.names.push_queue(&acquire.key, &mut command);
+        }
         let without_block = sixteen_digits(propose.number.saturating_sub(BLOCK));
-        command.arg(&without_block[..]);
+        let number = sixteen_digits(propose.number);
+        let token = acquire.token.text();
         let (max_ttl, grant) = (millis(propose.max_ttl), grant(acquire.ttl));
-        push::<str>(&mut command, &[&max_ttl, " ", &grant, " ", channels]);
+        push::<[u8]>(
+            &mut command,
+            &[
+                &without_block,
+                b" ",
+                &number,
+                token.as_bytes(),
+                max_ttl.as_bytes(),
+                b" ",
+                grant.as_bytes(),
+                b" ",
+                channels.as_bytes(),
+            ],
+        );
+        command.arg(in_millis(acquire.ttl)).arg(propose.register);
         if unusual {
             let replaces = acquire.replaces.map(|lease| lease.token.to_string());
             command.arg(if acquire.queues() { "1" } else { "0" });
@@ -137,15 +149,18 @@ impl RedisStore {
         let usual = how.is_empty() && up_to.is_none();
         let bytes = 2 * release.key.len() + 4 * channels.len() + Token::LENGTH + 64;
         let keys = if up_to.is_some() { 3 } else { 2 };
-        let arguments = if usual { 2 } else { 5 };
+        let arguments = if usual { 1 } else { 4 };
         let mut command = scripts::WITHDRAW.command(keys, arguments, bytes);
         self.names.push_lock(&release.key, &mut command);
         self.names.push_queue(&release.key, &mut command);
         if up_to.is_some() {
             command.arg(registers);
         }
-        command.arg(release.token.text().as_bytes());
-        push::<str>(&mut command, &[&grant(release.ttl), " ", channels]);
+        let token = release.token.text();
+        push::<str>(
+            &mut command,
+            &[token.as_str(), " ", &grant(release.ttl), " ", channels],
+        );
         if !usual {
             command.arg(how);
             match up_to {
