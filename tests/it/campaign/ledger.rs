@@ -106,6 +106,14 @@ impl Account {
     fn is_faulty(&self, worker: usize, from: u64, until: u64) -> bool {
         let now = |span: &&Span| span.from <= until && from <= span.until + RECOVERY;
         let mut nodes = Vec::new();
+        if self.plan.topology == Topology::Redlock {
+            // Until its ttl ends, a repeated proposal of an old lease may take the vote of this node from every owner.
+            let twice = self.spans.iter().filter(|span| span.from <= until);
+            nodes.extend(twice.filter_map(|span| match span.fault {
+                Fault::Twice { node, .. } => Some(node),
+                _ => None,
+            }));
+        }
         for span in self.spans.iter().filter(now) {
             match span.fault.scope() {
                 Scope::Nobody => {}

@@ -230,7 +230,7 @@ impl Stage {
             Fault::StopServer { node } => self.node(node).cont(),
             // A clock that is set back meanwhile prolongs the pause. The server answers when the
             // pause is over.
-            Fault::Pause { node } => self.say(node, &["PING"]),
+            Fault::Pause { node } => self.node(node).wait_for_answer(),
             Fault::StopSentinel { index } => self.sentinels().servers()[index].cont(),
             Fault::Full { node } => self.set(node, "maxmemory", "0"),
             Fault::NoReplicas { node } => self.set(node, "min-replicas-to-write", "0"),

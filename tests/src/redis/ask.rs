@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-use crate::RedisServer;
 use crate::resp::{Connection, Reply};
+use crate::{RedisServer, wait};
 
 /// The longest time that an answer may take.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -37,6 +37,16 @@ impl RedisServer {
     pub fn try_cli(&self, arguments: &[&str]) -> Reply {
         self.ask(arguments)
             .unwrap_or_else(|error| panic!("{} is not answered: {error}", arguments[0]))
+    }
+
+    /// Waits until the server answers, also if it closes connections meanwhile.
+    ///
+    /// # Panics
+    ///
+    /// When the server does not answer.
+    #[track_caller]
+    pub fn wait_for_answer(&self) {
+        wait::until("the server answers", || self.ask(&["PING"]).is_ok());
     }
 
     /// Runs a command that changes nothing, and repeats it once if the connection closes on the way.

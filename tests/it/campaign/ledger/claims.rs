@@ -2,9 +2,10 @@
 //!
 //! There is one owner at a time, tokens rise, and no lock is lost without a cause.
 
-use super::{Account, MILLI, SLACK};
+use super::{Account, MILLI, RECOVERY, SLACK, Span};
 use crate::campaign::calls::{Call, Claim};
-use crate::campaign::fault::Fault;
+use crate::campaign::fault::{Fault, Scope};
+use crate::campaign::plan::Topology;
 
 impl Account {
     /// Returns the claims on a key, in the order of their beginnings.
@@ -71,15 +72,37 @@ impl Account {
 
     /// Returns whether a clock that stepped back may have given `later` a lower token.
     ///
-    /// A lock that ran out leaves no high-water mark, and a loss of data loses the mark.
+    /// A lock that ran out leaves no high-water mark, and a loss of data loses the mark. A server may also refuse
+    /// the mark of a release although it deletes the key: it is full, or its user lacks a right.
     fn is_undercut(&self, older: &Call, later: Claim) -> bool {
         let before = |which: fn(&Fault) -> bool| {
             let mut spans = self.spans.iter();
             spans.any(|it| which(&it.fault) && it.from <= later.from)
         };
         let without_a_mark = older.released.is_none()
-            || before(|it| matches!(it, Fault::Flush { .. } | Fault::Restart { .. }));
+            || before(|it| {
+                matches!(
+                    it,
+                    Fault::Flush { .. }
+                        | Fault::Restart { .. }
+                        | Fault::Full { .. }
+                        | Fault::NoRight { .. }
+                )
+            });
         before(|it| matches!(it, Fault::ClockBack { .. })) && without_a_mark
+    }
+
+    /// Returns whether a lock at a bare majority of independent servers may have been lost by the fault of one of them.
+    ///
+    /// The first renewal, after a third of the ttl, proposes the lease to the servers that other clients had taken.
+    fn was_barely_held(&self, call: &Call, end: u64) -> bool {
+        let renewed = |claim: &Claim| claim.from + (call.ttl / 3).min(10_000 * MILLI) + SLACK;
+        let early = call.claim.is_some_and(|claim| end <= renewed(&claim));
+        let at_a_node = |span: &Span| {
+            let at = matches!(span.fault.scope(), Scope::Node(_) | Scope::Link(..));
+            at && span.from <= end && call.asked <= span.until + RECOVERY
+        };
+        self.plan.topology == Topology::Redlock && early && self.spans.iter().any(at_a_node)
     }
 
     /// Finds locks that were lost, and releases that failed, although no fault disturbed their owners.
@@ -93,11 +116,8 @@ impl Account {
             let Some(end) = call.lost.or(failed) else {
                 continue;
             };
-            if !self.is_disturbed(
-                call.who.worker,
-                call.asked.max(end.saturating_sub(call.ttl + SLACK)),
-                end,
-            ) {
+            let from = call.asked.max(end.saturating_sub(call.ttl + SLACK));
+            if !self.is_disturbed(call.who.worker, from, end) && !self.was_barely_held(call, end) {
                 let why = call.release_failed.as_deref().unwrap_or("lost");
                 wrong.push(format!(
                     "lost, or not released, without a fault ({why}):\n    {}",

@@ -129,6 +129,9 @@ fn a_token_that_does_not_rise_is_seen() {
         "11 1 0 inside 8",
     ];
     sees("a token does not rise", &lines, &[]);
+    let back = (0, 5, Fault::ClockBack { node: 0, by: 100 });
+    sees("a token does not rise", &lines, &[back]);
+    sees_nothing(&lines, &[back, (0, 5, Fault::Full { node: 0 })]);
 }
 
 #[test]
