@@ -15,6 +15,7 @@ mod passing;
 mod records;
 mod reentry;
 mod reentry_ends;
+mod replay;
 mod running;
 mod several;
 mod storm;
@@ -104,6 +105,11 @@ on_every_store! {
         the_cooldown_of_a_request_does_not_count_for_a_dropped_guard,
         a_long_cooldown_has_an_exact_retry_after_while_a_waiter_waits_for_it,
         held_locks_are_listed_without_asking_the_store,
+    }
+    replay {
+        a_duplicate_gets_the_answer_of_another_process_until_it_is_forgotten,
+        waiting_duplicates_of_two_processes_get_the_answer_of_one_run,
+        a_failure_is_not_repeated_and_a_secret_answer_is_done,
     }
     fencing {
         tokens_rise_over_releases,

@@ -12,6 +12,7 @@ mod operations;
 mod outages;
 mod policies;
 mod processes;
+mod replay;
 mod server;
 mod soak;
 mod sources;

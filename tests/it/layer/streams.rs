@@ -17,10 +17,10 @@ use super::{Gate, Server, click, key, layer, nothing_is_left, server_on};
 use crate::shop::code;
 
 /// The channel by which the test writes into the answer under way.
-type Pieces = mpsc::UnboundedSender<Result<Bytes, Infallible>>;
+pub(super) type Pieces = mpsc::UnboundedSender<Result<Bytes, Infallible>>;
 
 /// A body that ends when its sender is dropped.
-struct FromChannel(mpsc::UnboundedReceiver<Result<Bytes, Infallible>>);
+pub(super) struct FromChannel(pub(super) mpsc::UnboundedReceiver<Result<Bytes, Infallible>>);
 
 impl http_body::Body for FromChannel {
     type Data = Bytes;
