@@ -100,6 +100,10 @@
 //! * `test-util`: an embedded store that fails on command, and a manual clock.
 //!
 //! [`LockManager`], [`LockRequest`] and [`LockGuard`] are the API without the attribute.
+#![cfg_attr(
+    all(doc, feature = "macros", feature = "redis", feature = "test-util"),
+    doc = "\nThe [guide] shows how to use locks in a service, from the first key to production."
+)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod active;
@@ -160,6 +164,10 @@ pub use lock_macros::lock_key;
 #[cfg(all(doc, feature = "macros"))]
 #[doc = include_str!("docs/attribute_errors.md")]
 pub mod _attribute_errors {}
+// Its examples use all three features.
+#[cfg(all(doc, feature = "macros", feature = "redis", feature = "test-util"))]
+#[path = "docs/guide.rs"]
+pub mod guide;
 pub use api::acquiring::{Acquire, TryAcquire};
 pub use api::manager::LockManager;
 pub use api::middleware;

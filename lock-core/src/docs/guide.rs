@@ -1,0 +1,49 @@
+#![doc = include_str!("guide/index.md")]
+
+pub mod choosing {
+    #![doc = include_str!("guide/choosing.md")]
+}
+
+pub mod failures {
+    #![doc = include_str!("guide/failures.md")]
+}
+
+pub mod fencing {
+    #![doc = include_str!("guide/fencing.md")]
+}
+
+pub mod testing {
+    #![doc = include_str!("guide/testing.md")]
+}
+
+pub mod production {
+    #![doc = include_str!("guide/production.md")]
+}
+
+pub mod managed {
+    #![doc = include_str!("guide/managed.md")]
+}
+
+pub mod shutdown {
+    #![doc = include_str!("guide/shutdown.md")]
+}
+
+pub mod migrating {
+    #![doc = include_str!("guide/migrating.md")]
+
+    pub mod go {
+        #![doc = include_str!("guide/migrating_go.md")]
+    }
+
+    pub mod java {
+        #![doc = include_str!("guide/migrating_java.md")]
+    }
+
+    pub mod python {
+        #![doc = include_str!("guide/migrating_python.md")]
+    }
+
+    pub mod rust {
+        #![doc = include_str!("guide/migrating_rust.md")]
+    }
+}
