@@ -13,6 +13,7 @@ mod covered;
 mod face;
 mod failover;
 mod faults;
+mod guide;
 mod harness;
 mod layer;
 mod layers;
