@@ -7,14 +7,12 @@
 //! simple in a batch (a clock behind the mark, a key of another type) is sent again alone. A task that is
 //! dropped before its batch is sent has sent nothing.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::sync::{Arc, Mutex, Weak};
 
 use redis::Value;
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
 use super::batch_flush::BatchFlush;
 use super::connection::Connection;
@@ -22,7 +20,7 @@ use super::keyspace::Keyspace;
 use super::send_error::SendError;
 use super::wait::NextWait;
 use crate::base::sync::lock;
-use crate::store::{AcquireCommand, Release};
+use crate::store::{AcquireCommand, Failure, Release};
 
 /// Few enough that client and server work at the same time, and no task waits long behind the others.
 const LARGEST: usize = 16;
@@ -44,7 +42,8 @@ pub(super) fn is_alone(answer: &Value) -> bool {
 /// The batches of one connection.
 #[derive(Default)]
 pub(super) struct Batch {
-    next: Mutex<Option<Arc<OpenBatch>>>,
+    /// Its task keeps it alive, so that no request joins a batch whose runtime has ended.
+    next: Mutex<Weak<OpenBatch>>,
     /// How many requests the last batch had.
     pub(super) last: AtomicUsize,
     pub(super) next_wait: NextWait,
@@ -57,106 +56,47 @@ impl Batch {
 }
 
 impl Connection {
-    /// Adds a request to the batch of this batch; `None` outside of a runtime.
+    /// Adds a request to the next batch; `None` outside of a runtime.
     pub(super) fn batched(&self, names: &Arc<Keyspace>, item: BatchItem) -> Option<BatchRequest> {
         let mut next = lock(&self.batch().next);
-        let item = match &*next {
-            None => item,
-            Some(batch) => match batch.join(item) {
-                Ok(request) => return Some(request),
-                Err(item) => item,
-            },
-        };
+        let (answer, request) = oneshot::channel();
+        let entry = BatchEntry { item, answer };
+        if let Some(batch) = next.upgrade()
+            && let Some(entries) = &mut *lock(&batch)
+            && entries.len() < LARGEST
+        {
+            entries.push(entry);
+            return Some(BatchRequest(request));
+        }
         let runtime = Handle::try_current().ok()?;
-        let batch = Arc::new(OpenBatch::default());
-        let request = batch.join(item).ok()?;
-        *next = Some(Arc::clone(&batch));
+        let mut entries = Vec::with_capacity(LARGEST);
+        entries.push(entry);
+        let batch = Arc::new(Mutex::new(Some(entries)));
+        *next = Arc::downgrade(&batch);
         drop(next);
         // Spawned behind the tasks that are ready by now, so that their requests join.
         runtime.spawn(BatchFlush::new(batch, self, names).flush());
-        Some(request)
+        Some(BatchRequest(request))
     }
 }
 
-/// One batch, from its first request until its last answer is taken, in one allocation.
-#[derive(Default)]
-pub(super) struct OpenBatch(pub(super) Mutex<BatchEntries>);
-
-#[derive(Default)]
-pub(super) struct BatchEntries {
-    pub(super) taken: Vec<BatchEntry>,
-    /// No further request can join.
-    pub(super) closed: bool,
-}
+/// The requests of a batch, until it is sent.
+pub(super) type OpenBatch = Mutex<Option<Vec<BatchEntry>>>;
 
 pub(super) struct BatchEntry {
     pub(super) item: BatchItem,
-    pub(super) state: EntryState,
-}
-
-pub(super) enum EntryState {
-    Waiting(Option<Waker>),
-    Answered(Result<Value, SendError>),
-    /// No task waits for the answer.
-    Abandoned,
-}
-
-impl OpenBatch {
-    /// Adds a request, if there is room.
-    fn join(self: &Arc<Self>, item: BatchItem) -> Result<BatchRequest, BatchItem> {
-        let mut entries = lock(&self.0);
-        if entries.closed || entries.taken.len() == LARGEST {
-            return Err(item);
-        }
-        if entries.taken.is_empty() {
-            entries.taken.reserve_exact(LARGEST);
-        }
-        entries.taken.push(BatchEntry {
-            item,
-            state: EntryState::Waiting(None),
-        });
-        Ok(BatchRequest {
-            batch: Arc::clone(self),
-            index: entries.taken.len() - 1,
-        })
-    }
+    pub(super) answer: oneshot::Sender<Result<Value, SendError>>,
 }
 
 /// A request in a batch, until it is answered. Dropped before the batch is sent, it is not sent.
-pub(super) struct BatchRequest {
-    batch: Arc<OpenBatch>,
-    index: usize,
-}
+pub(super) struct BatchRequest(oneshot::Receiver<Result<Value, SendError>>);
 
-impl Future for BatchRequest {
-    type Output = Result<Value, SendError>;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut entries = lock(&self.batch.0);
-        let state = &mut entries.taken[self.index].state;
-        match state {
-            EntryState::Waiting(Some(waker)) if waker.will_wake(context.waker()) => Poll::Pending,
-            EntryState::Waiting(waker) => {
-                let before = waker.replace(context.waker().clone());
-                drop(entries);
-                drop(before);
-                Poll::Pending
-            }
-            EntryState::Answered(_) | EntryState::Abandoned => {
-                match std::mem::replace(state, EntryState::Abandoned) {
-                    EntryState::Answered(answer) => Poll::Ready(answer),
-                    _ => panic!("a request was polled after its end"),
-                }
-            }
-        }
-    }
-}
-
-impl Drop for BatchRequest {
-    fn drop(&mut self) {
-        let mut entries = lock(&self.batch.0);
-        let state = std::mem::replace(&mut entries.taken[self.index].state, EntryState::Abandoned);
-        drop(entries);
-        drop(state);
+impl BatchRequest {
+    pub(super) async fn answer(&mut self) -> Result<Value, SendError> {
+        let answer = (&mut self.0).await;
+        answer.unwrap_or_else(|_| {
+            let failure = Failure::unanswered("the runtime that carried a question has ended");
+            Err(SendError::Failed(failure))
+        })
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use redis::{Cmd, Value};
 
-use super::batch::{BatchEntries, BatchEntry, BatchItem, EntryState, OpenBatch};
+use super::batch::{BatchEntry, BatchItem, OpenBatch};
 use super::connection::Connection;
 use super::fast_path::push_fence;
 use super::keyspace::Keyspace;
@@ -22,8 +22,6 @@ pub(super) struct BatchFlush {
     batch: Arc<OpenBatch>,
     connection: Connection,
     names: Arc<Keyspace>,
-    /// The requests that were sent, in the order of the script.
-    order: Vec<usize>,
 }
 
 impl BatchFlush {
@@ -36,33 +34,36 @@ impl BatchFlush {
             batch,
             connection: connection.clone(),
             names: Arc::clone(names),
-            order: Vec::new(),
         }
     }
 
-    pub(super) async fn flush(mut self) {
-        let Some(command) = self.close() else {
+    pub(super) async fn flush(self) {
+        let entries = self.close();
+        if entries.is_empty() {
             return;
-        };
+        }
+        let command = command(&self.names, &entries);
         let ownerless = match BATCH.ask(&self.connection, &command).await {
-            Ok(Value::Array(answers)) if answers.len() == self.order.len() => {
+            Ok(Value::Array(answers)) if answers.len() == entries.len() => {
                 let mut answers = answers.into_iter();
-                self.hand_out(|_| Ok(answers.next().unwrap_or(Value::Nil)))
+                hand_out(entries, |_| Ok(answers.next().unwrap_or(Value::Nil)))
             }
             Ok(answer) => match as_usual(&answer) {
-                Some(fence) => self.hand_out(|item| {
+                Some(fence) => hand_out(entries, |item| {
                     Ok(match item {
                         BatchItem::Release(_) => Value::Int(1),
                         BatchItem::Acquire(_) => Value::Int(fence),
                     })
                 }),
-                None => self.hand_out(|_| Err(SendError::Failed(Failure::not_understood()))),
+                None => hand_out(entries, |_| {
+                    Err(SendError::Failed(Failure::not_understood()))
+                }),
             },
             // One key that the server refuses must not affect the others, so each request is sent alone.
             Err(SendError::Failed(failure)) if !failure.ambiguous => {
-                self.hand_out(|_| Ok(Value::Array(vec![Value::Int(3)])))
+                hand_out(entries, |_| Ok(Value::Array(vec![Value::Int(3)])))
             }
-            Err(trouble) => self.hand_out(|_| Err(trouble.clone())),
+            Err(trouble) => hand_out(entries, |_| Err(trouble.clone())),
         };
         for acquire in ownerless {
             self.give_back(&acquire).await;
@@ -71,56 +72,13 @@ impl BatchFlush {
 
     /// Closes the batch. The releases come first, because a key may be released and taken in one batch.
     /// Requests of dropped tasks are left out.
-    fn close(&mut self) -> Option<Cmd> {
-        let mut entries = lock(&self.batch.0);
-        entries.closed = true;
-        let those = |releases: bool| {
-            let counts = move |entry: &BatchEntry| {
-                matches!(entry.item, BatchItem::Release(_)) == releases
-                    && !matches!(entry.state, EntryState::Abandoned)
-            };
-            let taken = entries.taken.iter().enumerate();
-            taken.filter_map(move |(index, entry)| counts(entry).then_some(index))
-        };
-        self.order.reserve_exact(entries.taken.len());
-        self.order.extend(those(true));
-        let releases = self.order.len();
-        self.order.extend(those(false));
+    fn close(&self) -> Vec<BatchEntry> {
+        let mut entries = lock(&self.batch).take().unwrap_or_default();
+        entries.retain(|entry| !entry.answer.is_closed());
+        entries.sort_by_key(|entry| matches!(entry.item, BatchItem::Acquire(_)));
         let last = &self.connection.batch().last;
-        last.store(self.order.len(), Ordering::Relaxed);
-        let (releases, acquires) = self.order.split_at(releases);
-        (!self.order.is_empty()).then(|| command(&self.names, &entries, releases, acquires))
-    }
-
-    /// Hands out the answers. Returns grants of tasks that were dropped meanwhile.
-    fn hand_out(
-        &self,
-        mut answer_to: impl FnMut(&BatchItem) -> Result<Value, SendError>,
-    ) -> Vec<AcquireCommand> {
-        let mut wakers = Vec::with_capacity(self.order.len());
-        let mut ownerless = Vec::new();
-        let mut entries = lock(&self.batch.0);
-        for &index in &self.order {
-            let BatchEntry { item, state } = &mut entries.taken[index];
-            let answer = answer_to(item);
-            match state {
-                EntryState::Waiting(waker) => {
-                    wakers.extend(waker.take());
-                    *state = EntryState::Answered(answer);
-                }
-                EntryState::Answered(_) => {}
-                EntryState::Abandoned => {
-                    if let (BatchItem::Acquire(acquire), Ok(Value::Int(_))) = (item, answer) {
-                        ownerless.push(acquire.clone());
-                    }
-                }
-            }
-        }
-        drop(entries);
-        for waker in wakers {
-            waker.wake();
-        }
-        ownerless
+        last.store(entries.len(), Ordering::Relaxed);
+        entries
     }
 
     /// Releases the grant of a dropped task. The task has undone its acquire behind this batch, unless the
@@ -138,45 +96,33 @@ impl BatchFlush {
     }
 }
 
-impl Drop for BatchFlush {
-    /// The runtime has ended before the answer: tasks elsewhere are told.
-    fn drop(&mut self) {
-        let mut entries = lock(&self.batch.0);
-        entries.closed = true;
-        let mut wakers = Vec::new();
-        for entry in &mut entries.taken {
-            if let EntryState::Waiting(waker) = &mut entry.state {
-                wakers.extend(waker.take());
-                let failure = Failure::unanswered("the runtime that carried a question has ended");
-                entry.state = EntryState::Answered(Err(SendError::Failed(failure)));
+/// Hands out the answers. Returns grants of tasks that were dropped meanwhile.
+fn hand_out(
+    entries: Vec<BatchEntry>,
+    mut answer_to: impl FnMut(&BatchItem) -> Result<Value, SendError>,
+) -> Vec<AcquireCommand> {
+    let ownerless = entries
+        .into_iter()
+        .filter_map(|BatchEntry { item, answer }| {
+            let unheard = answer.send(answer_to(&item)).err()?;
+            match (item, unheard) {
+                (BatchItem::Acquire(acquire), Ok(Value::Int(_))) => Some(acquire),
+                _ => None,
             }
-        }
-        drop(entries);
-        for waker in wakers {
-            waker.wake();
-        }
-    }
+        });
+    ownerless.collect()
 }
 
 /// See `batch.lua`.
-fn command(
-    names: &Keyspace,
-    entries: &BatchEntries,
-    releases: &[usize],
-    acquires: &[usize],
-) -> Cmd {
-    let releases = releases
-        .iter()
-        .filter_map(|&index| match &entries.taken[index].item {
-            BatchItem::Release(release) => Some(release),
-            BatchItem::Acquire(_) => None,
-        });
-    let acquires = acquires
-        .iter()
-        .filter_map(|&index| match &entries.taken[index].item {
-            BatchItem::Acquire(acquire) => Some(acquire),
-            BatchItem::Release(_) => None,
-        });
+fn command(names: &Keyspace, entries: &[BatchEntry]) -> Cmd {
+    let releases = entries.iter().filter_map(|entry| match &entry.item {
+        BatchItem::Release(release) => Some(release),
+        BatchItem::Acquire(_) => None,
+    });
+    let acquires = entries.iter().filter_map(|entry| match &entry.item {
+        BatchItem::Acquire(acquire) => Some(acquire),
+        BatchItem::Release(_) => None,
+    });
     let (many, more) = (releases.clone().count(), acquires.clone().count());
     let keys = 1 + 2 * many + more;
     let mut command = BATCH.command(keys, 5 + many + more, 64 * (keys + many + more));

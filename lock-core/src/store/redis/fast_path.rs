@@ -81,14 +81,14 @@ impl RedisStore {
                 return self.attempt(acquire, commands, on).await;
             }
             FastPath::BatchedAcquire(acquire, request) => {
-                let answer = request.await?;
+                let answer = request.answer().await?;
                 if is_alone(&answer) {
                     return Box::pin(self.acquire_by_script(acquire, on)).await;
                 }
                 return Ok(acquired_in_batch(&answer));
             }
             FastPath::BatchedRelease(release, request) => {
-                let answer = request.await?;
+                let answer = request.answer().await?;
                 if is_alone(&answer) {
                     return Box::pin(self.end_lease(release, ReleaseKind::Free, on)).await;
                 }
