@@ -54,25 +54,20 @@ impl Facts {
     /// Judges the facts, for locks that `replica_acks` replicas have to confirm.
     pub(crate) fn findings(&self, server: &Arc<str>, replica_acks: u16) -> Vec<Finding> {
         let judgements = [
-            self.rights(replica_acks),
-            vec![
-                self.memory(),
-                self.fullness(),
-                self.after_a_restart(),
-                self.clock_of_its_own(),
-                self.replicas_for(replica_acks),
-                self.writes(),
-            ],
+            self.memory(),
+            self.fullness(),
+            self.after_a_restart(),
+            self.clock_of_its_own(),
+            self.replicas_for(replica_acks),
+            self.writes(),
         ];
-        judgements
-            .into_iter()
-            .flatten()
-            .flatten()
+        self.rights(replica_acks)
+            .chain(judgements.into_iter().flatten())
             .map(|(kind, text)| Finding::new(kind, Some(Arc::clone(server)), text))
             .collect()
     }
 
-    fn rights(&self, replica_acks: u16) -> Vec<Judgement> {
+    fn rights(&self, replica_acks: u16) -> impl Iterator<Item = (FindingKind, String)> {
         let forbidden = [
             (
                 self.forbids_info,
@@ -100,9 +95,7 @@ impl Facts {
             ),
         ];
         let missing = forbidden.into_iter().filter(|(forbidden, ..)| *forbidden);
-        missing
-            .map(|(_, kind, text)| Some((kind, text.to_owned())))
-            .collect()
+        missing.map(|(_, kind, text)| (kind, text.to_owned()))
     }
 
     fn memory(&self) -> Judgement {

@@ -11,10 +11,10 @@ use redis::{Pipeline, Value, cmd};
 use tokio::time::timeout;
 
 use super::connection::Connection;
-use super::keyspace::Keyspace;
+use super::keeper_connection::KeeperConnection;
 use super::reply::{fields, micros, text};
 use super::send_error::SendError;
-use super::topology::{ServerId, Topology};
+use super::topology::ServerId;
 use crate::audit::{Facts, Finding, Persistence, Reading, Role, disagreements};
 use crate::base::clock::Clock;
 use crate::store::Failure;
@@ -22,24 +22,10 @@ use crate::store::Failure;
 /// A look at one server that takes longer is given up.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-pub(super) struct Auditor {
-    topology: Arc<Topology>,
-    names: Arc<Keyspace>,
-    replica_acks: u16,
-}
-
-impl Auditor {
-    pub(super) fn new(topology: &Arc<Topology>, names: &Arc<Keyspace>, replica_acks: u16) -> Self {
-        Self {
-            topology: Arc::clone(topology),
-            names: Arc::clone(names),
-            replica_acks,
-        }
-    }
-
-    /// Logs the findings. `listening`: whether the server lets this user subscribe.
-    pub(super) async fn tell(self: &Arc<Self>, home: ServerId, on: &Connection, listening: bool) {
-        match timeout(2 * PATIENCE, self.findings(home, on, listening)).await {
+impl KeeperConnection {
+    /// Logs the findings.
+    pub(super) async fn log_findings(self: &Arc<Self>, home: ServerId, on: &Connection) {
+        match timeout(2 * PATIENCE, self.findings(home, on)).await {
             Ok(Ok(findings)) => findings.iter().for_each(Finding::warn),
             _ => tracing::debug!("the server's settings could not be looked at"),
         }
@@ -51,11 +37,10 @@ impl Auditor {
         self: &Arc<Self>,
         home: ServerId,
         on: &Connection,
-        listening: bool,
     ) -> Result<Vec<Finding>, Failure> {
         let (facts, followers) = self.facts(on).await.map_err(SendError::into_failure)?;
         let facts = Facts {
-            forbids_subscribing: !listening,
+            forbids_subscribing: !on.is_listening(),
             ..facts
         };
         let mut seen = vec![(self.topology.address_of(home).into(), facts)];

@@ -8,17 +8,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use redis::{Value, cmd};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, SetOnce, watch};
 use tokio::time::{sleep, timeout};
 
-use super::audit::Auditor;
 use super::connection::Connection;
 use super::keyspace::Keyspace;
 use super::push::PushReceiver;
 use super::reply::field;
 use super::send_error::{SendError, failure};
 use super::topology::{ServerId, Topology};
-use crate::audit::Finding;
 use crate::base::sync::lock;
 use crate::lease::backoff::pause_after_failure;
 use crate::store::{Event, Events, Failure};
@@ -29,15 +27,18 @@ const ELSEWHERE: Duration = Duration::from_secs(1);
 const AUDIT: Duration = Duration::from_millis(250);
 
 pub(super) struct KeeperConnection {
+    pub(super) topology: Arc<Topology>,
+    pub(super) names: Arc<Keyspace>,
+    /// The number of replicas that have to confirm a lock, for the audit.
+    pub(super) replica_acks: u16,
     state: watch::Sender<ConnectionState>,
     /// Notified when a caller finds the connection silent.
     replace: Notify,
     /// The name that no other server has, if this user may read it.
     run_id: Mutex<Option<String>>,
     connect_timeout: Duration,
-    auditor: Arc<Auditor>,
-    /// Whether the audit has been logged, or will be without further waiting.
-    audited: watch::Sender<bool>,
+    /// Set when the audit has been logged, or will be without further waiting.
+    audited: SetOnce<()>,
 }
 
 #[derive(Clone)]
@@ -48,14 +49,21 @@ enum ConnectionState {
 }
 
 impl KeeperConnection {
-    pub(super) fn new(connect_timeout: Duration, auditor: Auditor) -> Self {
+    pub(super) fn new(
+        topology: &Arc<Topology>,
+        names: &Arc<Keyspace>,
+        connect_timeout: Duration,
+        replica_acks: u16,
+    ) -> Self {
         Self {
+            topology: Arc::clone(topology),
+            names: Arc::clone(names),
+            replica_acks,
             state: watch::Sender::new(ConnectionState::Connecting),
             replace: Notify::new(),
             run_id: Mutex::default(),
             connect_timeout,
-            auditor: Arc::new(auditor),
-            audited: watch::Sender::new(false),
+            audited: SetOnce::new(),
         }
     }
 
@@ -102,25 +110,16 @@ impl KeeperConnection {
         }
     }
 
-    /// Lists problems of the server's settings.
-    pub(super) async fn findings(&self) -> Result<Vec<Finding>, Failure> {
-        let (connection, home) = self.connection().await?;
-        let listening = self.is_listening();
-        self.auditor.findings(home, &connection, listening).await
-    }
-
     /// Waits until the audit has been logged, which is soon after connecting.
     pub(super) async fn audited(&self) {
-        let mut audited = self.audited.subscribe();
-        let _ = audited.wait_for(|audited| *audited).await;
+        self.audited.wait().await;
     }
 
     async fn audit(self: Arc<Self>, home: ServerId, on: Connection) {
-        let telling = self.auditor.tell(home, &on, self.is_listening());
-        let mut telling = pin!(telling);
+        let mut telling = pin!(self.log_findings(home, &on));
         let limit = AUDIT.min(self.connect_timeout / 4);
         let told = timeout(limit, telling.as_mut()).await.is_ok();
-        self.audited.send_replace(true);
+        let _ = self.audited.set(());
         if !told {
             telling.await;
         }
@@ -139,17 +138,13 @@ impl KeeperConnection {
     }
 
     /// Connects, listens, and reconnects, for as long as the keeper runs.
-    pub(super) async fn run(
-        self: Arc<Self>,
-        topology: Arc<Topology>,
-        names: Arc<Keyspace>,
-        events: Events,
-    ) {
+    pub(super) async fn run(self: &Arc<Self>, events: Events) {
+        let topology = &self.topology;
         let mut failures = 0;
         let mut audited = false;
         let mut begins = true;
         loop {
-            let receiver = PushReceiver::new(events.manager, &names, &events);
+            let receiver = PushReceiver::new(events.manager, &self.names, &events);
             let limit = if std::mem::take(&mut begins) || topology.is_one_server() {
                 // Shorter than the timeout of a caller that waits for it, because this error explains more.
                 // `connect` waits for the first attempt only, and learns of its failure at once.
@@ -158,7 +153,7 @@ impl KeeperConnection {
                 // Another server may answer.
                 self.connect_timeout.min(ELSEWHERE)
             };
-            let opened = timeout(limit, self.open(&topology, &names, &receiver)).await;
+            let opened = timeout(limit, self.open(&receiver)).await;
             let opened = opened.unwrap_or_else(|_| Err(Failure::refused(topology.silent())));
             match opened {
                 Ok((connection, home)) => {
@@ -167,7 +162,7 @@ impl KeeperConnection {
                         .send_replace(ConnectionState::Ready(connection.clone(), home));
                     if !audited {
                         audited = true;
-                        tokio::spawn(Arc::clone(&self).audit(home, connection.clone()));
+                        tokio::spawn(Arc::clone(self).audit(home, connection.clone()));
                     }
                     // Pushes were lost while no connection listened: every waiter asks again.
                     events.notify(Event::Interrupted);
@@ -198,15 +193,11 @@ impl KeeperConnection {
         }
     }
 
-    async fn open(
-        &self,
-        topology: &Topology,
-        names: &Keyspace,
-        receiver: &Arc<PushReceiver>,
-    ) -> Result<(Connection, ServerId), Failure> {
+    async fn open(&self, receiver: &Arc<PushReceiver>) -> Result<(Connection, ServerId), Failure> {
+        let topology = &self.topology;
         let home = topology.home(receiver.address()).await?;
         let connection = tokio::select! {
-            opened = topology.open(home, names, Some(receiver)) => opened?,
+            opened = topology.open(home, &self.names, Some(receiver)) => opened?,
             () = topology.move_out(home) => {
                 return Err(Failure::refused("another server has taken its place"));
             }

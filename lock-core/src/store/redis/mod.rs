@@ -44,7 +44,6 @@ use redis::Cmd;
 use tokio::runtime::Handle;
 use tokio::sync::SetOnce;
 
-use self::audit::Auditor;
 use self::connection::Connection;
 use self::connections::Connections;
 use self::handed_off::HandedOff;
@@ -102,10 +101,10 @@ impl RedisStore {
         };
         let names = Arc::new(names);
         let wanted = replica_acks.map_or(0, |acks| acks.wanted);
-        let auditor = Auditor::new(&topology, &names, wanted);
+        let keeper = KeeperConnection::new(&topology, &names, settings.connect_timeout, wanted);
         Ok(Arc::new(Self {
             connections: Connections::new(&topology, &names),
-            keeper: Arc::new(KeeperConnection::new(settings.connect_timeout, auditor)),
+            keeper: Arc::new(keeper),
             replicas: replica_acks.map(|acks| Replicas::new(acks, &topology, &names)),
             handed_off: HandedOff::default(),
             sets_and_gets: AtomicBool::new(true),
@@ -264,10 +263,8 @@ impl Store for RedisStore {
         }
         Box::pin(async move {
             let _ = self.keeper_runtime.set(Handle::current());
-            let keeper = Arc::clone(&self.keeper);
-            let names = Arc::clone(&self.names);
             tokio::join!(
-                keeper.run(Arc::clone(&self.topology), names, events),
+                self.keeper.run(events),
                 self.topology.watch(),
                 self.check_handed_off(),
             );
@@ -286,7 +283,10 @@ impl Store for RedisStore {
         let keeper = Arc::clone(&self.keeper);
         Box::pin(async move {
             let runtime = self.keeper_runtime.wait().await;
-            let findings = runtime.spawn(async move { keeper.findings().await });
+            let findings = runtime.spawn(async move {
+                let (connection, home) = keeper.connection().await?;
+                keeper.findings(home, &connection).await
+            });
             findings
                 .await
                 .unwrap_or_else(|_| Err(Failure::refused("the lock manager has ended")))

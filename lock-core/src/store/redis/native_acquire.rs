@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use redis::{Cmd, Pipeline, ServerError, Value};
 
 use super::connection::Connection;
-use super::reply::{owner, refusal_at_first, time_above};
+use super::reply::{number, owner, refusal_at_first, time_above};
 use super::send_error::{SendError, classify, failure};
 use super::{RedisStore, in_millis};
 use crate::base::token::Token;
@@ -203,13 +203,11 @@ pub(super) fn ambiguous(failure: Failure) -> Failure {
 }
 
 /// Adds the mark to a redirection, because the node that has the lock may not have the mark yet.
-pub(super) fn elsewhere(trouble: SendError, mark: &Value) -> SendError {
-    match trouble {
-        SendError::Elsewhere(elsewhere) => {
-            SendError::Elsewhere(elsewhere.with_mark(super::reply::number(mark)))
-        }
-        trouble => trouble,
+pub(super) fn elsewhere(mut trouble: SendError, mark: &Value) -> SendError {
+    if let SendError::Elsewhere(elsewhere) = &mut trouble {
+        elsewhere.mark = number(mark).unwrap_or(0);
     }
+    trouble
 }
 
 #[cfg(test)]

@@ -32,17 +32,6 @@ pub(super) struct Elsewhere {
 }
 
 impl Elsewhere {
-    fn new(error: RedisError) -> Self {
-        Self { error, mark: 0 }
-    }
-
-    pub(super) fn with_mark(self, mark: Option<u64>) -> Self {
-        Self {
-            mark: mark.unwrap_or(0),
-            ..self
-        }
-    }
-
     /// Whether the slot still belongs to the node that redirected.
     pub(super) fn is_for_now(&self) -> bool {
         self.error.kind() == RedisKind::Server(ServerErrorKind::Ask)
@@ -55,7 +44,7 @@ pub(super) fn classify(error: RedisError) -> SendError {
         RedisKind::Server(kind) => match kind {
             ServerErrorKind::NoScript => SendError::NoScript,
             ServerErrorKind::Moved | ServerErrorKind::Ask => {
-                SendError::Elsewhere(Elsewhere::new(error))
+                SendError::Elsewhere(Elsewhere { error, mark: 0 })
             }
             ServerErrorKind::TryAgain => SendError::Moving(error),
             ServerErrorKind::ReadOnly
