@@ -168,7 +168,7 @@ pub mod _attribute_errors {}
 #[cfg(all(doc, feature = "macros", feature = "redis", feature = "test-util"))]
 #[path = "docs/guide.rs"]
 pub mod guide;
-pub use api::acquiring::{Acquire, TryAcquire};
+pub use api::acquire::{Acquire, TryAcquire};
 pub use api::manager::LockManager;
 pub use api::middleware;
 pub use api::request::LockRequest;

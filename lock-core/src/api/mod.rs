@@ -1,7 +1,6 @@
 //! The public API: the manager, requests, guards and handles.
 
-mod acquire;
-pub(crate) mod acquiring;
+pub(crate) mod acquire;
 pub(crate) mod body;
 pub(crate) mod builder;
 mod connect;

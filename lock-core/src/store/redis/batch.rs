@@ -14,7 +14,7 @@ use redis::Value;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::batch_flush::BatchFlush;
+use super::batch_flush::flush;
 use super::connection::Connection;
 use super::keyspace::Keyspace;
 use super::send_error::SendError;
@@ -75,7 +75,7 @@ impl Connection {
         *next = Arc::downgrade(&batch);
         drop(next);
         // Spawned behind the tasks that are ready by now, so that their requests join.
-        runtime.spawn(BatchFlush::new(batch, self, names).flush());
+        runtime.spawn(flush(batch, self.clone(), Arc::clone(names)));
         Some(BatchRequest(request))
     }
 }

@@ -17,83 +17,62 @@ use crate::base::sync::lock;
 use crate::base::token::Token;
 use crate::store::{AcquireCommand, Failure};
 
-/// The task that sends a batch.
-pub(super) struct BatchFlush {
-    batch: Arc<OpenBatch>,
-    connection: Connection,
-    names: Arc<Keyspace>,
+/// Sends a batch, as a task of its own.
+pub(super) async fn flush(batch: Arc<OpenBatch>, connection: Connection, names: Arc<Keyspace>) {
+    let entries = close(&batch);
+    connection
+        .batch()
+        .last
+        .store(entries.len(), Ordering::Relaxed);
+    if entries.is_empty() {
+        return;
+    }
+    let command = command(&names, &entries);
+    let ownerless = match BATCH.ask(&connection, &command).await {
+        Ok(Value::Array(answers)) if answers.len() == entries.len() => {
+            let mut answers = answers.into_iter();
+            hand_out(entries, |_| Ok(answers.next().unwrap_or(Value::Nil)))
+        }
+        Ok(answer) => match as_usual(&answer) {
+            Some(fence) => hand_out(entries, |item| {
+                Ok(match item {
+                    BatchItem::Release(_) => Value::Int(1),
+                    BatchItem::Acquire(_) => Value::Int(fence),
+                })
+            }),
+            None => hand_out(entries, |_| {
+                Err(SendError::Failed(Failure::not_understood()))
+            }),
+        },
+        // One key that the server refuses must not affect the others, so each request is sent alone.
+        Err(SendError::Failed(failure)) if !failure.ambiguous => {
+            hand_out(entries, |_| Ok(Value::Array(vec![Value::Int(3)])))
+        }
+        Err(trouble) => hand_out(entries, |_| Err(trouble.clone())),
+    };
+    for acquire in ownerless {
+        give_back(&acquire, &connection, &names).await;
+    }
 }
 
-impl BatchFlush {
-    pub(super) fn new(
-        batch: Arc<OpenBatch>,
-        connection: &Connection,
-        names: &Arc<Keyspace>,
-    ) -> Self {
-        Self {
-            batch,
-            connection: connection.clone(),
-            names: Arc::clone(names),
-        }
-    }
+/// Closes the batch. The releases come first, because a key may be released and taken in one batch.
+/// Requests of dropped tasks are left out.
+fn close(batch: &OpenBatch) -> Vec<BatchEntry> {
+    let mut entries = lock(batch).take().unwrap_or_default();
+    entries.retain(|entry| !entry.answer.is_closed());
+    entries.sort_by_key(|entry| matches!(entry.item, BatchItem::Acquire(_)));
+    entries
+}
 
-    pub(super) async fn flush(self) {
-        let entries = self.close();
-        if entries.is_empty() {
-            return;
-        }
-        let command = command(&self.names, &entries);
-        let ownerless = match BATCH.ask(&self.connection, &command).await {
-            Ok(Value::Array(answers)) if answers.len() == entries.len() => {
-                let mut answers = answers.into_iter();
-                hand_out(entries, |_| Ok(answers.next().unwrap_or(Value::Nil)))
-            }
-            Ok(answer) => match as_usual(&answer) {
-                Some(fence) => hand_out(entries, |item| {
-                    Ok(match item {
-                        BatchItem::Release(_) => Value::Int(1),
-                        BatchItem::Acquire(_) => Value::Int(fence),
-                    })
-                }),
-                None => hand_out(entries, |_| {
-                    Err(SendError::Failed(Failure::not_understood()))
-                }),
-            },
-            // One key that the server refuses must not affect the others, so each request is sent alone.
-            Err(SendError::Failed(failure)) if !failure.ambiguous => {
-                hand_out(entries, |_| Ok(Value::Array(vec![Value::Int(3)])))
-            }
-            Err(trouble) => hand_out(entries, |_| Err(trouble.clone())),
-        };
-        for acquire in ownerless {
-            self.give_back(&acquire).await;
-        }
-    }
-
-    /// Closes the batch. The releases come first, because a key may be released and taken in one batch.
-    /// Requests of dropped tasks are left out.
-    fn close(&self) -> Vec<BatchEntry> {
-        let mut entries = lock(&self.batch).take().unwrap_or_default();
-        entries.retain(|entry| !entry.answer.is_closed());
-        entries.sort_by_key(|entry| matches!(entry.item, BatchItem::Acquire(_)));
-        let last = &self.connection.batch().last;
-        last.store(entries.len(), Ordering::Relaxed);
-        entries
-    }
-
-    /// Releases the grant of a dropped task. The task has undone its acquire behind this batch, unless the
-    /// batch was sent a second time after that, because the server did not know the script.
-    async fn give_back(&self, acquire: &AcquireCommand) {
-        let (lock, queue) = (
-            self.names.lock(&acquire.key),
-            self.names.queue(&acquire.key),
-        );
-        let keys = [lock.as_str(), self.names.only_mark(), queue.as_str()];
-        let token = acquire.token.text();
-        let arguments = [token.as_str(), "", self.names.channels(), ""];
-        // If it is not answered, the keeper undoes the acquire once more later.
-        let _ = RELEASE.run(&self.connection, &keys, &arguments).await;
-    }
+/// Releases the grant of a dropped task. The task has undone its acquire behind this batch, unless the
+/// batch was sent a second time after that, because the server did not know the script.
+async fn give_back(acquire: &AcquireCommand, on: &Connection, names: &Keyspace) {
+    let (lock, queue) = (names.lock(&acquire.key), names.queue(&acquire.key));
+    let keys = [lock.as_str(), names.only_mark(), queue.as_str()];
+    let token = acquire.token.text();
+    let arguments = [token.as_str(), "", names.channels(), ""];
+    // If it is not answered, the keeper undoes the acquire once more later.
+    let _ = RELEASE.run(on, &keys, &arguments).await;
 }
 
 /// Hands out the answers. Returns grants of tasks that were dropped meanwhile.

@@ -115,9 +115,11 @@ impl RedisStore {
                 Some(fence) => Ok(Outcome::Granted(fence)),
                 None => self.set_without_fence(acquire, mark, time, on).await,
             },
+            SetResult::Taken(Value::ServerError(error)) => Err(classify(error.clone().into())),
             SetResult::Taken(value) => match another_owner(value, acquire.token) {
                 Some(owner) => Ok(Outcome::Busy(refusal_at_first(owner, time, acquire.ttl))),
-                None => self.refused_without_owner(acquire, value, on).await,
+                // The key is this token's by an earlier send, or was released between two of the commands.
+                None => self.acquire_by_script(acquire, on).await,
             },
             SetResult::Failed(error) => Err(elsewhere(classify(error.clone().into()), mark)),
         }
@@ -142,20 +144,6 @@ impl RedisStore {
             }
             other => other,
         }
-    }
-
-    /// Completes an acquire that was refused, but not by another owner that can be named.
-    async fn refused_without_owner(
-        &self,
-        acquire: &AcquireCommand,
-        value: &Value,
-        on: &Connection,
-    ) -> Result<Outcome, SendError> {
-        if let Value::ServerError(error) = value {
-            return Err(classify(error.clone().into()));
-        }
-        // The key is this token's by an earlier send, or was released between two of the commands.
-        self.acquire_by_script(acquire, on).await
     }
 }
 

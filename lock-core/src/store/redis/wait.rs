@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use redis::{Value, cmd};
+use redis::cmd;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
@@ -58,12 +58,11 @@ impl Connection {
                 .arg(u64::try_from(patience.as_millis()).unwrap_or(u64::MAX))
                 .take();
             let replicas = connection.send(&wait).await;
-            tell.send_replace(Some(replicas.and_then(|count| counted(&count))));
+            let count = replicas.and_then(|count| {
+                number(&count).ok_or_else(|| SendError::Failed(Failure::not_understood()))
+            });
+            tell.send_replace(Some(count));
         });
         answer
     }
-}
-
-fn counted(answer: &Value) -> Result<u64, SendError> {
-    number(answer).ok_or_else(|| SendError::Failed(Failure::not_understood()))
 }
