@@ -13,7 +13,7 @@ use crate::base::error::Error;
 use crate::base::options::cooldown_millis;
 use crate::engine::Engine;
 use crate::engine::acquire::Acquired;
-use crate::engine::cleanup::Cleanup;
+use crate::engine::cleanup::{Cleanup, Step};
 use crate::engine::reentry::Level;
 use crate::engine::release::Ended;
 use crate::lease::Loss;
@@ -207,7 +207,7 @@ impl LockGuard {
                 let no_room = matches!(outcome, Outcome::Remembered(Remembered::NoRoom));
                 // Without room the token has to stay.
                 if lease.has_late_duplicate() && !no_room {
-                    Cleanup::late_duplicate(engine, lease).submit();
+                    Cleanup::of(engine, lease, Step::Nothing).submit();
                 }
                 Some(match outcome {
                     Outcome::Released(Released::Yes)

@@ -26,7 +26,7 @@ pub(crate) enum Acquired {
 impl Acquired {
     pub(crate) fn lease(&self) -> &Arc<ActiveLease> {
         match self {
-            Acquired::FromStore(attempt) => attempt.lease(),
+            Acquired::FromStore(attempt) => &attempt.lease,
             Acquired::FromTask(handoff) => handoff.lease(),
         }
     }
@@ -160,7 +160,7 @@ async fn contend(
             // It is too late to begin any work, so the grant is given back.
             Asked::Granted if spec.engine.queue.is_draining() => continue,
             Asked::Granted => {
-                let counts = contender.granted(attempt.lease());
+                let counts = contender.granted(&attempt.lease);
                 return Ok(counts.then_some(attempt));
             }
             Asked::Displaced => return Ok(None),
@@ -184,7 +184,7 @@ async fn contend(
                 continue;
             }
             Asked::Busy(refusal) => {
-                let again = ask_again_after(&refusal, attempt.token(), doubt.refusals);
+                let again = ask_again_after(&refusal, attempt.lease.token, doubt.refusals);
                 let until = engine.now() + again;
                 doubt.refused();
                 contender.refused(&refusal, until, give_up);
@@ -193,7 +193,7 @@ async fn contend(
                     && !spec.engine.queue.is_draining()
                     && attempt.take_over(grant)
                 {
-                    let counts = contender.granted(attempt.lease());
+                    let counts = contender.granted(&attempt.lease);
                     return Ok(counts.then_some(attempt));
                 }
                 continue;

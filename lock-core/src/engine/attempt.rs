@@ -6,11 +6,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 use super::Engine;
-use super::cleanup::Cleanup;
+use super::cleanup::{Cleanup, Step};
 use super::spec::LockSpec;
 use crate::active::ActiveLease;
 use crate::base::clock::Moment;
-use crate::base::token::Token;
 use crate::lease::Phase;
 use crate::lease::deadline::{Anchor, GRANT};
 use crate::queue::{Contender, Displaced};
@@ -29,7 +28,7 @@ pub(crate) enum Asked {
 /// dropped without being settled is undone, whatever may still be on its way.
 pub(crate) struct Attempt {
     engine: Arc<Engine>,
-    lease: Arc<ActiveLease>,
+    pub(super) lease: Arc<ActiveLease>,
     lane: Lane,
     /// Whether the store may know the lease: in its queue, or by a send that was not answered.
     known: bool,
@@ -63,10 +62,6 @@ impl Attempt {
             anchor: None,
             settled: false,
         }
-    }
-
-    pub(crate) fn token(&self) -> Token {
-        self.lease.token
     }
 
     pub(crate) async fn ask(
@@ -183,10 +178,6 @@ impl Attempt {
         counts
     }
 
-    pub(crate) fn lease(&self) -> &Arc<ActiveLease> {
-        &self.lease
-    }
-
     /// Ends the attempt, because a guard owns the lease from here on.
     pub(crate) fn settle(mut self) {
         self.settled = true;
@@ -218,6 +209,6 @@ impl Engine {
             // Only an answer proves that no more of it will arrive.
             lease.note_late_duplicate();
         }
-        Cleanup::undo(self, lease, lane).submit();
+        Cleanup::of(self, lease, Step::Undo(lane)).submit();
     }
 }

@@ -31,45 +31,18 @@ pub(crate) struct Cleanup {
 }
 
 /// The request that is sent at once.
-enum Step {
+pub(crate) enum Step {
+    /// The end of a lease. A lost one is released too, in case its key is still there.
     End(Ending),
     /// A release behind the acquire, on the lane that it took, so that it is undone in order.
     Undo(Lane),
-    /// The waiter leaves the store's queue, and no key is touched.
+    /// The waiter leaves the store's queue, and no key of its own is touched. A free key goes to the first waiter.
     Leave,
-    /// None, because the lease is released already.
+    /// None, because the lease is released already, but its acquire may still arrive.
     Nothing,
 }
 
 impl Cleanup {
-    /// Releases a lease that was held.
-    pub(super) fn release(engine: &Arc<Engine>, lease: &ActiveLease) -> Self {
-        Self::of(engine, lease, Step::End(lease.ending()))
-    }
-
-    /// Releases a lease that was lost, in case its key is still there.
-    pub(super) fn discard(engine: &Arc<Engine>, lease: &ActiveLease) -> Self {
-        Self::of(engine, lease, Step::End(Ending::Release))
-    }
-
-    /// Undoes an acquire that was given up and that was sent by `lane`.
-    pub(super) fn undo(engine: &Arc<Engine>, lease: &ActiveLease, lane: Lane) -> Self {
-        Self::of(engine, lease, Step::Undo(lane))
-    }
-
-    /// Looks after a released lease whose acquire may still arrive.
-    pub(crate) fn late_duplicate(engine: &Arc<Engine>, lease: &ActiveLease) -> Self {
-        Self::of(engine, lease, Step::Nothing)
-    }
-
-    /// Hands a free key to the first waiter, because the key has gone before the end of its lease.
-    pub(super) fn hand_on(engine: &Arc<Engine>, lease: &ActiveLease) -> Self {
-        Self {
-            late_duplicate: false,
-            ..Self::of(engine, lease, Step::Leave)
-        }
-    }
-
     /// Gives back what the store holds for a waiter that is gone: its place in the queue, or the key itself.
     pub(super) fn of_a_gone_waiter(
         engine: &Arc<Engine>,
@@ -96,7 +69,9 @@ impl Cleanup {
         }
     }
 
-    fn of(engine: &Arc<Engine>, lease: &ActiveLease, step: Step) -> Self {
+    pub(crate) fn of(engine: &Arc<Engine>, lease: &ActiveLease, step: Step) -> Self {
+        // A key that is gone before the end of its lease has been granted.
+        let is_gone = matches!(step, Step::Leave);
         Self {
             release: Release {
                 in_background: true,
@@ -104,7 +79,7 @@ impl Cleanup {
             },
             step,
             ttl: lease.ttl(),
-            late_duplicate: lease.has_late_duplicate(),
+            late_duplicate: lease.has_late_duplicate() && !is_gone,
             engine: Arc::clone(engine),
         }
     }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::Engine;
-use super::cleanup::Cleanup;
+use super::cleanup::{Cleanup, Step};
 use crate::active::ActiveLease;
 use crate::keeper::LeaseListener;
 use crate::lease::{Loss, Phase};
@@ -58,7 +58,7 @@ impl LeaseListener for Weak<Engine> {
         engine.queue.abandon(lease);
         if lease.noticed_phase() == Phase::Lost(Loss::NotOurs) {
             // A key that was deleted by hand is free, and its waiters do not know.
-            Cleanup::hand_on(&engine, lease).submit();
+            Cleanup::of(&engine, lease, Step::Leave).submit();
         }
     }
 

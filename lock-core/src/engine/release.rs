@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::Engine;
-use super::cleanup::Cleanup;
+use super::cleanup::{Cleanup, Step};
 use super::deferred_release::{DeferredRelease, Start};
-use crate::active::ActiveLease;
+use crate::active::{ActiveLease, Ending};
 use crate::lease::{Loss, Phase};
 use crate::queue::{ReleaseState, Successor};
 
@@ -48,7 +48,7 @@ impl Engine {
     /// Has the keeper release a lease that was held to its end.
     pub(crate) fn release_later(self: &Arc<Self>, lease: &Arc<ActiveLease>) {
         self.queue.leave(lease, left_by(lease));
-        Cleanup::release(self, lease).submit();
+        Cleanup::of(self, lease, Step::End(lease.ending())).submit();
     }
 
     /// Has the caller's runtime release a lease that was held to its end, if that runtime goes on.
@@ -57,7 +57,7 @@ impl Engine {
         let Some(route) = route.filter(|_| !lease.has_late_duplicate()) else {
             return self.release_later(lease);
         };
-        let deferred = DeferredRelease::new(Cleanup::release(self, lease));
+        let deferred = DeferredRelease::new(Cleanup::of(self, lease, Step::End(lease.ending())));
         match left_by(lease) {
             ReleaseState::Steppable => self.queue.leave_deferred(lease, deferred.clone()),
             left => self.queue.leave(lease, left),
@@ -82,7 +82,7 @@ impl Engine {
             Loss::Expired | Loss::MaxHold => ReleaseState::Steppable,
         };
         self.queue.leave(lease, left);
-        Cleanup::discard(self, lease).submit();
+        Cleanup::of(self, lease, Step::End(Ending::Release)).submit();
     }
 }
 
