@@ -119,13 +119,11 @@ async fn take_turn(level: &Level, spec: &LockSpec) -> Result<OwnedSemaphorePermi
             return Poll::Ready(Ok(taken));
         }
         let over = timer.as_mut().poll(context);
-        over.map(|()| Err(occupied(engine, &level.lease)))
+        // Another body is inside: a fact, because this process holds the lock.
+        over.map(|()| {
+            let held = held_fact(&level.lease, engine.now());
+            Err(held.map_or_else(|| Error::busy(false, None), |held| held.to_error()))
+        })
     })
     .await
-}
-
-/// Returns the refusal that another body inside amounts to: a fact, because this process holds the lock.
-fn occupied(engine: &Engine, lease: &ActiveLease) -> Error {
-    held_fact(lease, engine.now())
-        .map_or_else(|| Error::busy(false, None), |refusal| refusal.to_error())
 }

@@ -4,10 +4,8 @@
 //! all nodes at once. More than half of all nodes must agree. The ttl counts from before the first question. A
 //! refused or split attempt is undone on every node.
 //!
-//! Martin Kleppmann's critique ("How to do distributed locking", 2016) names what Redlock lacks: nothing stops
-//! an owner that was paused and writes late, because its lock has no rising number. These locks have one: see
-//! [`proposal_number`]. A node that restarted without its data could give a lock away twice: see
-//! [`node_monitor`].
+//! These locks also have a rising number, which stops an owner that was paused and writes late: see
+//! [`proposal_number`]. A node that restarted without its data could give a lock away twice: see [`node_monitor`].
 //!
 //! A node keeps the lock as a single server does, so that clients of other libraries exclude these locks node
 //! by node. It also keeps the queue of waiters, and one hash with the registers and its own name. A node never

@@ -129,7 +129,7 @@ impl Connection {
     /// Whether pushes for a waiter arrive here; `None`: they would arrive elsewhere.
     pub(super) fn tells(&self, waiter: Token) -> Option<bool> {
         let receiver = self.shared.receiver.as_ref();
-        let receiver = receiver.filter(|receiver| receiver.address() == waiter.address())?;
+        let receiver = receiver.filter(|receiver| receiver.address == waiter.address())?;
         Some(receiver.is_open())
     }
 

@@ -195,7 +195,7 @@ impl KeeperConnection {
 
     async fn open(&self, receiver: &Arc<PushReceiver>) -> Result<(Connection, ServerId), Failure> {
         let topology = &self.topology;
-        let home = topology.home(receiver.address()).await?;
+        let home = topology.home(receiver.address).await?;
         let connection = tokio::select! {
             opened = topology.open(home, &self.names, Some(receiver)) => opened?,
             () = topology.move_out(home) => {

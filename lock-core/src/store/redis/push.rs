@@ -25,7 +25,7 @@ use crate::store::{Event, Events, News};
 
 /// Receives the pushes of one connection for the waiters of an address.
 pub(super) struct PushReceiver {
-    address: Address,
+    pub(super) address: Address,
     names: Arc<Keyspace>,
     events: Events,
     listening: AtomicBool,
@@ -41,10 +41,6 @@ impl PushReceiver {
             listening: AtomicBool::new(false),
             ended: Notify::new(),
         })
-    }
-
-    pub(super) fn address(&self) -> Address {
-        self.address
     }
 
     pub(super) fn channel(&self) -> String {

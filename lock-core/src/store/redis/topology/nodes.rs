@@ -49,16 +49,12 @@ impl ServerList {
         Ok(ServerId(u32::try_from(index).unwrap_or(u32::MAX)))
     }
 
-    /// # Panics
-    ///
-    /// For a node of another topology.
+    // These two panic for a node of another topology.
+
     pub(super) fn client(&self, node: ServerId) -> Client {
         lock(&self.known)[node.0 as usize].1.clone()
     }
 
-    /// # Panics
-    ///
-    /// As [`ServerList::client`].
     pub(super) fn host(&self, node: ServerId) -> String {
         lock(&self.known)[node.0 as usize].0.0.clone()
     }
