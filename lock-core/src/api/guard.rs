@@ -49,7 +49,11 @@ impl LockGuard {
         let lease = Arc::clone(acquired.lease());
         acquired.settle();
         Self {
-            handle: LockHandle::of_owner(Arc::clone(engine), lease),
+            handle: LockHandle {
+                engine: Arc::clone(engine),
+                lease,
+                turn: None,
+            },
             cooldown_millis: cooldown_millis(cooldown),
             span: (!span.is_disabled()).then(|| Box::new(span)),
             ended: false,

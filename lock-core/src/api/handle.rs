@@ -23,7 +23,7 @@ pub struct LockHandle {
     pub(crate) engine: Arc<Engine>,
     pub(crate) lease: Arc<ActiveLease>,
     /// Admits one nested body at a time; `None` for the owner's handle.
-    turn: Option<Turn>,
+    pub(super) turn: Option<Turn>,
 }
 
 impl LockHandle {
@@ -176,14 +176,6 @@ impl LockHandle {
     /// ```
     pub fn scope<F: Future>(&self, future: F) -> LockScope<F> {
         LockScope::new(future, &self.engine, &self.lease, self.turn.as_ref())
-    }
-
-    pub(crate) fn of_owner(engine: Arc<Engine>, lease: Arc<ActiveLease>) -> Self {
-        Self {
-            engine,
-            lease,
-            turn: None,
-        }
     }
 
     /// Creates the handle of a body inside the lock.

@@ -16,7 +16,7 @@ use super::manual_clock::ManualClock;
 pub(crate) struct ServerTime(pub(crate) u64);
 
 /// A point in time on the manager's clock, in nanoseconds since an arbitrary start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(test, derive(Hash))]
 pub(crate) struct Moment(pub(crate) u64);
 

@@ -159,7 +159,7 @@ const PREFETCH_AGE: Duration = Duration::from_micros(100);
 /// The number of tokens for which bytes are drawn together.
 const PREFETCH_COUNT: usize = 16;
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Drawn {
     bytes: [[u8; 16]; PREFETCH_COUNT],
     left: usize,
@@ -168,14 +168,9 @@ struct Drawn {
 
 impl TokenSource {
     pub(crate) fn new(manager: Address) -> Self {
-        let drawn = Drawn {
-            bytes: [[0; 16]; PREFETCH_COUNT],
-            left: 0,
-            at: Moment(0),
-        };
         Self {
             manager,
-            drawn: Mutex::new(drawn),
+            drawn: Mutex::default(),
         }
     }
 

@@ -42,6 +42,7 @@ pub(crate) struct Keeper {
     idle: Notify,
 }
 
+#[derive(Default)]
 struct KeeperState {
     schedule: Schedule,
     guards: usize,
@@ -59,14 +60,7 @@ impl Keeper {
         Arc::new(Self {
             timers,
             operation_timeout,
-            state: Mutex::new(KeeperState {
-                schedule: Schedule::default(),
-                guards: 0,
-                tasks: Vec::new(),
-                open_tasks: 0,
-                closing: false,
-                draining: false,
-            }),
+            state: Mutex::default(),
             idle: Notify::new(),
         })
     }

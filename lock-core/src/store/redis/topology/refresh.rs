@@ -22,6 +22,7 @@ pub(super) const ANSWER: Duration = Duration::from_millis(250);
 /// Servers that were set up anew count their epochs anew.
 pub(super) const FORGOTTEN: Duration = Duration::from_secs(5);
 
+#[derive(Default)]
 pub(super) struct Refresh {
     /// The number of the newest request for a look.
     wanted: AtomicU64,
@@ -32,15 +33,6 @@ pub(super) struct Refresh {
 }
 
 impl Refresh {
-    pub(super) fn new() -> Self {
-        Self {
-            wanted: AtomicU64::new(0),
-            bell: Notify::new(),
-            done: watch::Sender::new(0),
-            last_alarm: Mutex::new(None),
-        }
-    }
-
     /// Asks for a look soon, because of trouble. Returns the number of the request.
     pub(super) fn ring(&self) -> u64 {
         self.alarm();
@@ -105,7 +97,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_look_that_had_begun_before_is_not_the_one_that_was_asked_for() {
-        let refresh = Refresh::new();
+        let refresh = Refresh::default();
         let begun = refresh.begin();
         let mut again = tokio_test_pin(refresh.look_again());
         assert!(is_pending(&mut again).await);

@@ -80,7 +80,7 @@ impl Cluster {
                 changes: 0,
                 failure: None,
             }),
-            refresh: Refresh::new(),
+            refresh: Refresh::default(),
             homes: AtomicUsize::new(0),
         })
     }

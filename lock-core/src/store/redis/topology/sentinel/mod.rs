@@ -62,7 +62,7 @@ impl Sentinel {
             service: url.service,
             nodes: ServerList::new(url.master),
             master: watch::Sender::new(Master::Unsought),
-            refresh: Refresh::new(),
+            refresh: Refresh::default(),
         })
     }
 
