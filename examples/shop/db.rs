@@ -212,4 +212,6 @@ impl fmt::Display for DbError {
 impl std::error::Error for DbError {}
 
 #[cfg(test)]
+mod guide_tests;
+#[cfg(test)]
 mod tests;
