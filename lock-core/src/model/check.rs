@@ -18,6 +18,7 @@ impl Message {
             | Message::Release(..)
             | Message::Vacate(..)
             | Message::Cool(..)
+            | Message::Remember(..)
             | Message::CheckQueue(_) => false,
         }
     }
@@ -28,6 +29,7 @@ impl Message {
             Message::Release(name, _)
             | Message::Vacate(name, _)
             | Message::Cool(name, _)
+            | Message::Remember(name, _)
             | Message::Push(Push::HandedOver(name, ..)) => Some(*name),
             _ => None,
         }
@@ -52,8 +54,12 @@ impl World {
         let key = &self.server.keys[0];
         let holder = key.entry.and_then(|entry| match entry.value {
             Value::Held(name) => Some(name),
-            Value::Cooling(_) | Value::ForeignOwner => None,
+            Value::Cooling(_) | Value::Done(_) | Value::ForeignOwner => None,
         });
+        let recorded = matches!(self.server.current(0), Some((Value::Done(_), _)));
+        if recorded && !key.queue.is_empty() {
+            return Err(Wrong::QueuedBehindRecord);
+        }
         let waiting = key.queue.iter().map(|waiting| waiting.token);
         let forgotten = holder
             .into_iter()
@@ -75,7 +81,8 @@ impl World {
             return Ok(());
         };
         let stands = self.server.keys[0].entry.filter(|entry| {
-            entry.ends == ends && [Value::Cooling(name), Value::Held(name)].contains(&entry.value)
+            let values = [Value::Cooling(name), Value::Held(name), Value::Done(name)];
+            entry.ends == ends && values.contains(&entry.value)
         });
         match stands {
             None if self.server.micros / 1_000 < ends => Err(Wrong::CooldownCut),

@@ -54,6 +54,14 @@ pub(super) enum ModelFault {
     GapHandedOver,
     /// A release that leaves a gap does not tell the waiters when the gap ends.
     GapNotAnnounced,
+    /// A record is stored where the key is absent.
+    RecordStoredIfAbsent,
+    /// A record is stored over the token of another owner.
+    RecordDoesNotCompare,
+    /// A record leaves the waiters in their queue, and tells them nothing.
+    RecordKeepsItsQueue,
+    /// A waiter enters the queue although a record stands.
+    QueuedBehindRecord,
     /// An acquire supersedes any owner of the key.
     SupersedeDoesNotCompare,
     // Faults of a process.
@@ -77,4 +85,10 @@ pub(super) enum ModelFault {
     PendingCooldownForgotten,
     /// The next task supersedes a lease whose key is to cool down.
     CooldownSuperseded,
+    /// A lease with a record passes to the next task.
+    RecordPassedOn,
+    /// The next task supersedes a lease whose record is on its way.
+    RecordSuperseded,
+    /// The second release of a lease is sent beside its record.
+    UndoBesideRecord,
 }

@@ -124,6 +124,25 @@ found! {
         Limits { leases: 2, ..COOLING };
 }
 
+const RECORDED: Limits = Limits {
+    records: true,
+    ..COOLING
+};
+
+found! {
+    a_record_that_is_passed_on: RecordPassedOn, RanAfterRecord,
+        Limits { line: 1, ..RECORDED };
+    a_record_that_is_superseded: RecordSuperseded, CooldownCut,
+        Limits { leases: 2, ..RECORDED };
+    a_record_over_another_owner: RecordDoesNotCompare, ForeignKeyTouched,
+        Limits { leases: 2, ..RECORDED };
+    a_record_that_is_stored_where_no_key_is: RecordStoredIfAbsent, RecordCameBack,
+        Limits { unanswered: false, disruptions: 2, ..RECORDED };
+    a_release_beside_the_record: UndoBesideRecord, CooldownCut, RECORDED;
+    a_record_that_keeps_its_queue: RecordKeepsItsQueue, QueuedBehindRecord, RECORDED;
+    a_waiter_behind_a_record: QueuedBehindRecord, QueuedBehindRecord, RECORDED;
+}
+
 /// Searches random paths, because there are too many steps to search all paths.
 fn found_in_random_runs(fault: ModelFault, world: impl Fn(u64) -> Limits) -> Option<Wrong> {
     (0..20_000).find_map(|seed| {

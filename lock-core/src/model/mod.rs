@@ -13,6 +13,8 @@
 //! * At most one owner believes that it holds the lock, and the server's key is that owner's.
 //! * Fencing tokens rise from owner to owner.
 //! * No command touches the key of another token, and no command shortens or lengthens a cooldown.
+//! * No lease passes on, or is superseded, whose record is on its way. A record comes back by no late message, and no
+//!   waiter stands behind it.
 //! * A release that leaves a gap hands the key to no waiter.
 //! * No lease stays in its process for more than a count while another process waits, and the next
 //!   lease of that process does not supersede it then.
@@ -30,6 +32,7 @@ mod explore;
 mod fault;
 mod process;
 mod queue;
+mod record;
 pub(crate) mod seen;
 mod server;
 mod simulate;

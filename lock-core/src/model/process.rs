@@ -103,6 +103,8 @@ pub(super) enum NextMove {
     Waits,
     Asks,
     Holds(OwnedLease),
+    /// The waiter has found a record.
+    Ends,
 }
 
 impl Process {
@@ -205,6 +207,10 @@ impl WaitingTask {
                     return NextMove::Asks;
                 }
                 NextMove::Holds(self.owned(fence, now))
+            }
+            AcquireReply::Busy(Value::Done(_), ..) => {
+                self.known = request.queue || request.known_before;
+                NextMove::Ends
             }
             AcquireReply::Busy(..) if !request.queue => {
                 self.known = request.known_before;

@@ -10,6 +10,8 @@ pub(super) enum Value<T> {
     Held(T),
     /// The key cools down after the lease of this token.
     Cooling(T),
+    /// The owner of this token has left its record.
+    Done(T),
     /// A client of another library.
     ForeignOwner,
 }
@@ -148,7 +150,9 @@ impl<T: Copy + Eq> ModelServer<T> {
         if let Some((value, left)) = found
             && value != ours
         {
-            let stands = ask.queue && self.enter_queue(key, ask, around);
+            let answered = matches!(value, Value::Done(_));
+            let waits = ask.queue && (!answered || around.has(ModelFault::QueuedBehindRecord));
+            let stands = waits && self.enter_queue(key, ask, around);
             return AcquireReply::Busy(value, left, self.micros, stands);
         }
         let mut fence = self.micros;
@@ -321,7 +325,7 @@ impl<T: Copy + Eq> ModelServer<T> {
         }
     }
 
-    fn raise(&mut self, fence: Option<u64>, around: &Around<'_, T>) {
+    pub(super) fn raise(&mut self, fence: Option<u64>, around: &Around<'_, T>) {
         if !around.has(ModelFault::HighWaterMarkNotRaised) {
             self.high_water_mark = self.high_water_mark.max(fence.unwrap_or(0));
         }

@@ -22,6 +22,7 @@ pub(super) const PLAIN: Limits = Limits {
     longer_millis: None,
     gaps: false,
     cooldown_millis: None,
+    records: false,
     step: None,
     rates: &[1_010_000],
     longest_wait: 8,
@@ -123,6 +124,33 @@ fn owners_leave_a_key_free_for_a_while() {
         ..PLAIN
     };
     holds("gaps", &limits, 0);
+}
+
+#[test]
+fn nothing_runs_beside_a_record_and_no_late_message_changes_it() {
+    let limits = Limits {
+        ticks: if is_large() { 4 } else { 2 },
+        cooldown_millis: Some(1_500),
+        records: true,
+        unanswered: true,
+        ..PLAIN
+    };
+    holds("record", &limits, 0);
+    let limits = Limits {
+        ticks: if is_large() { 2 } else { 0 },
+        disruptions: 2,
+        unanswered: false,
+        ..limits
+    };
+    holds("record that is sent twice and forgotten", &limits, 0);
+    let limits = Limits {
+        ticks: 1,
+        disruptions: 0,
+        line: 2,
+        timers: true,
+        ..limits
+    };
+    holds("record with waiters", &limits, 4);
 }
 
 #[test]
@@ -354,6 +382,7 @@ pub(super) fn random_world(seed: u64) -> Limits {
         longer_millis: seed.is_multiple_of(2).then_some(5_025),
         gaps: seed % 4 == 3,
         cooldown_millis: (seed % 4 == 1).then_some(1_500),
+        records: seed % 8 == 1,
         rates: &[990_000, 1_000_000, 1_010_000],
         step: goes_back.then_some(-100_000),
         // The key of a foreign owner then lasts as much longer.

@@ -2,6 +2,7 @@
 
 mod network;
 mod owners;
+mod records;
 mod steps;
 mod take;
 mod waiters;
@@ -55,6 +56,8 @@ pub(in crate::model) struct Limits {
     pub(in crate::model) gaps: bool,
     /// The length of a cooldown, if owners may request one.
     pub(in crate::model) cooldown_millis: Option<u64>,
+    /// Whether owners leave a record instead of a cooldown, for the same length.
+    pub(in crate::model) records: bool,
     /// Milliseconds by which the server's clock may be stepped, once.
     pub(in crate::model) step: Option<i64>,
     /// Microseconds of the server's clock in a tick of the processes'.
@@ -90,6 +93,8 @@ pub(in crate::model) enum Message {
     Vacate(Name, Option<u64>),
     /// A release with a cooldown.
     Cool(Name, Option<u64>),
+    /// A release with a record.
+    Remember(Name, Option<u64>),
     /// Hands a free key to the next waiter, after an earlier hand-over.
     CheckQueue(u8),
     Push(Push<Name>),
@@ -121,6 +126,8 @@ pub(in crate::model) enum Step {
     Vacate(u8),
     /// The owner ends, and its key is to cool down.
     Cool(u8),
+    /// The owner ends, and leaves a record.
+    Remember(u8),
     /// A nested body with a longer ttl enters the lease.
     Serve(u8),
     /// The keeper does what is due.
@@ -129,6 +136,8 @@ pub(in crate::model) enum Step {
     Kill(u8),
     ForeignOwner,
     QueueLost,
+    /// The record is deleted.
+    Forget,
     ClockJumps,
 }
 
@@ -143,6 +152,9 @@ pub(in crate::model) enum Wrong {
     HandedToDeadProcess,
     PassedOverTheQueue,
     CooldownCut,
+    RanAfterRecord,
+    RecordCameBack,
+    QueuedBehindRecord,
     GapFilled,
     WaitsForever,
 }
@@ -158,9 +170,11 @@ pub(in crate::model) struct World {
     /// The highest fencing token with which an owner has started.
     acted_on: u64,
     pub(in crate::model) cooling: Option<Cooling>,
+    /// The record that was deleted last.
+    forgotten: Option<Name>,
 }
 
-/// A cooldown that an owner has requested.
+/// A cooldown, or a record, that an owner has requested.
 ///
 /// `ends` is set when it has reached the server, in milliseconds of the server's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -180,6 +194,7 @@ impl World {
             stepped: false,
             acted_on: 0,
             cooling: None,
+            forgotten: None,
         }
     }
 

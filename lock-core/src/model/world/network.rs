@@ -71,6 +71,7 @@ impl World {
                 Ok(())
             }
             Message::Cool(name, fence) => self.cools(name, fence, limits),
+            Message::Remember(name, fence) => self.recorded(name, fence, limits),
             Message::CheckQueue(process) => {
                 let no_owner = Name { process, lease: 0 };
                 self.serve(limits, &[no_owner], |server, around| {
@@ -130,15 +131,7 @@ impl World {
         let released = self.serve(limits, &[name], |server, around| {
             server.cool(0, name, fence, millis, around)
         })?;
-        let now = self.now();
-        let process = &mut self.processes[usize::from(name.process)];
-        if process.alive && std::mem::take(&mut process.cools_with_late_duplicate) {
-            let at = now + LATE_DUPLICATE;
-            process
-                .late_duplicates
-                .push(LateDuplicate { name, fence, at });
-        }
-        self.release_arrived(name);
+        self.closed(name, fence);
         match cooling {
             Some(Cooling { ends: None, .. }) if released == ReleaseReply::Yes => {
                 let ends = Some(self.server.micros / 1_000 + millis);
@@ -149,6 +142,19 @@ impl World {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Notes that a cooldown or a record has arrived. The second release of its lease follows.
+    pub(super) fn closed(&mut self, name: Name, fence: Option<u64>) {
+        let now = self.now();
+        let process = &mut self.processes[usize::from(name.process)];
+        if process.alive && std::mem::take(&mut process.cools_with_late_duplicate) {
+            let at = now + LATE_DUPLICATE;
+            process
+                .late_duplicates
+                .push(LateDuplicate { name, fence, at });
+        }
+        self.release_arrived(name);
     }
 
     fn push(&mut self, push: Push<Name>, limits: &Limits) -> Result<(), Wrong> {
@@ -209,7 +215,7 @@ impl World {
         let reply = script(&mut self.server, &mut around);
         let theirs = |value: Value<Name>| match value {
             Value::Held(owner) => tokens.contains(&owner),
-            Value::Cooling(_) | Value::ForeignOwner => false,
+            Value::Cooling(_) | Value::Done(_) | Value::ForeignOwner => false,
         };
         let after = self.server.current(0);
         if before.is_some_and(|(value, _)| !theirs(value)) && after != before {

@@ -19,7 +19,11 @@ impl World {
             steps.push(Step::Deliver(index));
             let doubles = matches!(
                 message,
-                Message::Push(_) | Message::Release(..) | Message::Vacate(..) | Message::Cool(..)
+                Message::Push(_)
+                    | Message::Release(..)
+                    | Message::Vacate(..)
+                    | Message::Cool(..)
+                    | Message::Remember(..)
             );
             if disruptions && doubles {
                 steps.push(Step::Double(index));
@@ -45,6 +49,9 @@ impl World {
         }
         if disruptions && self.server.current(0).is_none() {
             steps.push(Step::ForeignOwner);
+        }
+        if disruptions && matches!(self.server.current(0), Some((Value::Done(_), _))) {
+            steps.push(Step::Forget);
         }
         if disruptions && !self.server.keys[0].queue.is_empty() {
             steps.push(Step::QueueLost);
@@ -111,7 +118,10 @@ impl World {
                 steps.push(Step::Vacate(index));
             }
             if limits.cooldown_millis.is_some() {
-                steps.push(Step::Cool(index));
+                steps.push(match limits.records {
+                    true => Step::Remember(index),
+                    false => Step::Cool(index),
+                });
             }
             if limits.unanswered && owned.extending.is_some() {
                 steps.push(Step::RenewalUnanswered(index));

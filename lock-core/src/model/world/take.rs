@@ -57,6 +57,7 @@ impl World {
             Step::End(index) => self.end(index, limits)?,
             Step::Vacate(index) => self.vacate(index, limits),
             Step::Cool(index) => self.cool(index, limits),
+            Step::Remember(index) => self.remember(index, limits)?,
             Step::Serve(index) => {
                 if let Some(owned) = &mut self.processes[usize::from(index)].owned {
                     owned.served = true;
@@ -83,6 +84,10 @@ impl World {
             Step::QueueLost => {
                 self.disruptions += 1;
                 self.server.keys[0].queue.clear();
+            }
+            Step::Forget => {
+                self.disruptions += 1;
+                self.forget();
             }
             Step::ClockJumps => {
                 self.stepped = true;

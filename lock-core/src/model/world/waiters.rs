@@ -72,6 +72,12 @@ impl World {
 
     /// Starts an owner.
     pub(super) fn holds(&mut self, index: u8, owned: OwnedLease) -> Result<(), Wrong> {
+        if self
+            .cooling
+            .is_some_and(|cooling| cooling.name == owned.name)
+        {
+            return Err(Wrong::RanAfterRecord);
+        }
         if owned.is_valid(self.now()) {
             if owned.fence <= self.acted_on {
                 return Err(Wrong::FenceNotHigher);
@@ -92,6 +98,12 @@ impl World {
             NextMove::Waits => Ok(()),
             NextMove::Asks => {
                 self.ask(index, true, limits);
+                Ok(())
+            }
+            NextMove::Ends => {
+                // All tasks behind it share the answer.
+                self.processes[usize::from(index)].line = 0;
+                self.cancel(index, limits);
                 Ok(())
             }
             NextMove::Holds(owned) => {
