@@ -123,14 +123,25 @@ pub(super) async fn no_task_steps_over_a_lease_whose_record_is_under_way(store: 
 
 pub(super) async fn a_lock_that_was_lost_by_its_owners_clock_leaves_its_record(store: &Fixture) {
     let locks = store.manager().await;
-    let request = locks.lock("k").ttl(long()).max_hold(short() / 4);
-    let guard = request.acquire().await.expect("free");
-    guard.remember(RECORD, long()).expect("in bounds");
-    guard.lost().await;
-    let handle = guard.handle();
-    assert_eq!(kind(guard.release().await), ErrorKind::Lost);
-    assert_eq!(handle.record_outcome(), Some(RecordOutcome::Stored));
-    assert_eq!(refused(&locks).await.record(), Some(RECORD));
+    for dropped in [false, true] {
+        let request = locks.lock("k").ttl(long()).max_hold(short() / 4);
+        let guard = request.acquire().await.expect("free");
+        guard.remember(RECORD, long()).expect("in bounds");
+        guard.lost().await;
+        let handle = guard.handle();
+        if dropped {
+            drop(guard);
+            wait::eventually("the store has answered", async || {
+                handle.record_outcome() != Some(RecordOutcome::Background)
+            })
+            .await;
+        } else {
+            assert_eq!(kind(guard.release().await), ErrorKind::Lost);
+        }
+        assert_eq!(handle.record_outcome(), Some(RecordOutcome::Stored));
+        assert_eq!(refused(&locks).await.record(), Some(RECORD));
+        assert_eq!(locks.forget("k").await.expect("no fault"), Forgotten::Yes);
+    }
 }
 
 pub(super) async fn a_lock_that_another_owner_has_leaves_no_record(store: &Fixture) {

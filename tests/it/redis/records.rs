@@ -12,6 +12,29 @@ use super::{asked, keys, kind, long, manager, taken, warm};
 
 const SERVER: &str = "LOCK_TESTS_SERVER_WITH_RECORDS";
 const RECORD: &str = "the answer";
+const OURS: &str = "0123456789abcdef/0123456789abcdef0123456789abcdef";
+const NEXT: &str = "0123456789abcdef/ffffffffffffffffffffffffffffffff";
+
+macro_rules! scripts {
+    ($($part:literal),+) => {
+        [$(include_str!(concat!("../../../lock-core/src/scripts/", $part))),+]
+    };
+}
+
+const ACQUIRE: [&str; 5] = scripts!(
+    "acquire_first.lua",
+    "one_server.lua",
+    "common.lua",
+    "stand_in_line.lua",
+    "acquire.lua"
+);
+const PROPOSE: [&str; 5] = scripts!(
+    "propose_first.lua",
+    "one_server.lua",
+    "common.lua",
+    "stand_in_line.lua",
+    "propose.lua"
+);
 
 /// Returns the record that stands in the key, according to the server.
 fn stored(server: &RedisServer) -> Option<String> {
@@ -31,6 +54,37 @@ fn scripts_run(server: &RedisServer) -> u64 {
     let calls = server.commandstats();
     let count = |name| calls.get(name).copied().unwrap_or(0);
     count("evalsha") + count("eval")
+}
+
+/// Runs a script of the kit, and returns its answer, a line for each part.
+fn run(server: &RedisServer, parts: &[&str], keys: [&str; 3], arguments: &[&str]) -> String {
+    let script = parts.concat();
+    server.cli(&[&["EVAL", &script, "3"], &keys[..], arguments].concat())
+}
+
+#[tokio::test]
+async fn no_acquire_queues_behind_a_record() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let record = format!("done/{OURS}/33000000000000/5/{RECORD}");
+    let (lock, queue) = ("lockkit:k", "lockkit:!q:{k}");
+    for value in [record.as_str(), OURS] {
+        server.cli(&["SET", lock, value, "PX", "60000"]);
+        let acquire = [NEXT, "9000", "2000", "1", "", "lockkit:!m:", ""];
+        let one = run(&server, &ACQUIRE, [lock, "lockkit:!f", queue], &acquire);
+        let last = |answer: &str| answer.lines().last().map(str::to_owned);
+        let queued = if value == OURS { "1" } else { "0" };
+        assert_eq!(last(&one).as_deref(), Some(queued), "{one}");
+        server.cli(&["DEL", queue]);
+        server.cli(&["HSET", "lockkit:!r", "opens", "0"]);
+        let number = format!("{:016}{NEXT}", 9);
+        let settings = "60000 2000 lockkit:!m:";
+        let low = format!("{:016}", 8);
+        let vote = [NEXT, "9000", "1", &number, &low, settings, "1", ""];
+        let vote = run(&server, &PROPOSE, [lock, "lockkit:!r", queue], &vote);
+        assert_eq!(last(&vote).as_deref(), Some(queued), "{vote}");
+        server.cli(&["DEL", queue]);
+    }
 }
 
 async fn until_another_script_has_run(server: &RedisServer, before: u64) {

@@ -4,6 +4,8 @@
 //! it behaves the same on Redis.
 
 mod records;
+#[cfg(test)]
+mod records_tests;
 mod state;
 #[cfg(test)]
 mod state_tests;

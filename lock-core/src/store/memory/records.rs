@@ -11,15 +11,15 @@ use crate::store::{Event, Events, Forgotten, News, Outcome, Release, Remembered}
 
 /// All records of a store together have at most so many bytes. Beyond that, the oldest keys keep their end and lose
 /// their record: they cool down, so that no work runs twice.
-const BUDGET: usize = 64 << 20;
+pub(super) const BUDGET: usize = 64 << 20;
 /// What a record costs beside its key and its bytes.
 const OVERHEAD: usize = 128;
 
 #[derive(Default)]
 pub(super) struct Records {
-    by_number: BTreeMap<u64, (Arc<str>, Arc<StoredRecord>)>,
+    pub(super) by_number: BTreeMap<u64, (Arc<str>, Arc<StoredRecord>)>,
     last: u64,
-    bytes: usize,
+    pub(super) bytes: usize,
 }
 
 impl Records {
@@ -124,7 +124,3 @@ impl MemoryState {
         told.collect()
     }
 }
-
-#[cfg(test)]
-#[path = "records_tests.rs"]
-mod tests;

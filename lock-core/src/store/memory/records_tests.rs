@@ -1,8 +1,14 @@
+//! The budget of the embedded store's records.
+
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::*;
+use super::records::BUDGET;
+use super::state::MemoryState;
+use crate::base::clock::Moment;
+use crate::base::record::Record;
 use crate::base::token::{Address, TokenSource};
-use crate::store::{AcquireCommand, Queueing};
+use crate::store::{AcquireCommand, Outcome, Queueing, Release, Remembered};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
