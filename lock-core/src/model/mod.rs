@@ -39,4 +39,5 @@ mod simulate;
 mod world;
 
 mod faults_are_found;
+mod record_worlds;
 mod worlds;

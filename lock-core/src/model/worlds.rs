@@ -29,12 +29,12 @@ pub(super) const PLAIN: Limits = Limits {
     fault: None,
 };
 
-fn is_large() -> bool {
+pub(super) fn is_large() -> bool {
     std::env::var("LOCK_MODEL").is_ok_and(|size| size == "large")
 }
 
 /// Searches all states of a world.
-fn holds(name: &str, limits: &Limits, calm: u64) -> Exploration {
+pub(super) fn holds(name: &str, limits: &Limits, calm: u64) -> Exploration {
     let found = explore(limits, usize::MAX, calm);
     assert_eq!(found.wrong, None, "after {} states", found.states);
     println!(
@@ -124,33 +124,6 @@ fn owners_leave_a_key_free_for_a_while() {
         ..PLAIN
     };
     holds("gaps", &limits, 0);
-}
-
-#[test]
-fn nothing_runs_beside_a_record_and_no_late_message_changes_it() {
-    let limits = Limits {
-        ticks: if is_large() { 4 } else { 2 },
-        cooldown_millis: Some(1_500),
-        records: true,
-        unanswered: true,
-        ..PLAIN
-    };
-    holds("record", &limits, 0);
-    let limits = Limits {
-        ticks: if is_large() { 2 } else { 0 },
-        disruptions: 2,
-        unanswered: false,
-        ..limits
-    };
-    holds("record that is sent twice and forgotten", &limits, 0);
-    let limits = Limits {
-        ticks: 1,
-        disruptions: 0,
-        line: 2,
-        timers: true,
-        ..limits
-    };
-    holds("record with waiters", &limits, 4);
 }
 
 #[test]
