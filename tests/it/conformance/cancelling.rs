@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
+use lock_core::middleware::{Forgotten, RecordOutcome};
 use lock_core::{LockManager, Wait};
 use lock_tests::wait;
 use tokio::time::timeout;
@@ -118,6 +119,26 @@ pub(super) async fn a_release_dropped_after_any_number_of_polls_goes_on(store: &
         let locks = store.manager().await;
         let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
         let done = polled(guard.release(), polls, dropped).await.is_some();
+        nothing_is_left(store, &locks).await;
+        done
+    })
+    .await;
+}
+
+pub(super) async fn a_release_dropped_after_any_number_of_polls_leaves_its_record(store: &Fixture) {
+    after_every_number_of_polls(20, async |polls, dropped| {
+        let locks = store.manager().await;
+        let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
+        guard.remember("done", long()).expect("in bounds");
+        let handle = guard.handle();
+        let done = polled(guard.release(), polls, dropped).await.is_some();
+        wait::eventually("the record is stored", async || {
+            handle.record_outcome() == Some(RecordOutcome::Stored)
+        })
+        .await;
+        let duplicate = locks.lock("k").acquire().await.expect_err("done");
+        assert_eq!(duplicate.record(), Some(&b"done"[..]));
+        assert_eq!(locks.forget("k").await.expect("no fault"), Forgotten::Yes);
         nothing_is_left(store, &locks).await;
         done
     })

@@ -246,6 +246,7 @@ on_every_store! {
         a_waiting_acquire_dropped_after_any_number_of_polls_leaves_nothing,
         a_run_dropped_after_any_number_of_polls_leaves_nothing,
         a_release_dropped_after_any_number_of_polls_goes_on,
+        a_release_dropped_after_any_number_of_polls_leaves_its_record,
         an_acquire_cancelled_in_flight_does_not_block_the_next_one_of_its_manager,
     }
     ending {
