@@ -79,7 +79,8 @@ async fn a_late_duplicate_of_a_withdrawal_does_not_remove_a_newer_vote_of_its_le
     let withdraw = |up_to: &str| {
         let script = format!("{WITHDRAW_FIRST}{ONE_SERVER}{COMMON}{WITHDRAW}");
         let keys = ["lockkit:k", "lockkit:!q:{k}", "lockkit:!r"];
-        let arguments = [OURS, "2000 lockkit:!m:", "", "7", up_to];
+        let waiters = format!("{OURS} 2000 lockkit:!m:");
+        let arguments = [waiters.as_str(), "", "7", up_to];
         server.cli(&[&["EVAL", &script, "3"], &keys[..], &arguments[..]].concat())
     };
     server.cli(&["SET", "lockkit:k", OURS, "PX", "60000"]);
