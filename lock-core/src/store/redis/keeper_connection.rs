@@ -37,8 +37,8 @@ pub(super) struct KeeperConnection {
     /// The name that no other server has, if this user may read it.
     run_id: Mutex<Option<String>>,
     connect_timeout: Duration,
-    /// Set when the audit has been logged, or will be without further waiting.
-    audited: SetOnce<()>,
+    /// Set when the audit has been logged, or will be without further waiting: soon after connecting.
+    pub(super) audited: SetOnce<()>,
 }
 
 #[derive(Clone)]
@@ -110,11 +110,6 @@ impl KeeperConnection {
         }
     }
 
-    /// Waits until the audit has been logged, which is soon after connecting.
-    pub(super) async fn audited(&self) {
-        self.audited.wait().await;
-    }
-
     async fn audit(self: Arc<Self>, home: ServerId, on: Connection) {
         let mut telling = pin!(self.log_findings(home, &on));
         let limit = AUDIT.min(self.connect_timeout / 4);
@@ -166,18 +161,12 @@ impl KeeperConnection {
                     }
                     // Pushes were lost while no connection listened: every waiter asks again.
                     events.notify(Event::Interrupted);
-                    let changes = async {
-                        loop {
-                            topology.change().await;
-                            events.notify(Event::Interrupted);
-                        }
-                    };
+                    let changed = || events.notify(Event::Interrupted);
                     tokio::select! {
                         () = receiver.ended() => {}
                         () = self.replace.notified() => {}
                         () = topology.move_out(home) => {}
-                        () = topology.silence(&connection) => {}
-                        () = changes => {}
+                        () = topology.silence(&connection, changed) => {}
                     }
                     topology.doubt();
                     self.state.send_replace(ConnectionState::Connecting);

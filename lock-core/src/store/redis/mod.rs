@@ -105,7 +105,10 @@ impl RedisStore {
         Ok(Arc::new(Self {
             connections: Connections::new(&topology, &names),
             keeper: Arc::new(keeper),
-            replicas: replica_acks.map(|acks| Replicas::new(acks, &topology, &names)),
+            replicas: replica_acks.map(|acks| Replicas {
+                acks,
+                connections: Connections::new(&topology, &names),
+            }),
             handed_off: HandedOff::default(),
             sets_and_gets: AtomicBool::new(true),
             names,
@@ -274,7 +277,7 @@ impl Store for RedisStore {
     fn ready(&self) -> BoxFuture<'_, Result<(), Failure>> {
         Box::pin(async move {
             self.keeper.connection().await?;
-            self.keeper.audited().await;
+            self.keeper.audited.wait().await;
             Ok(())
         })
     }

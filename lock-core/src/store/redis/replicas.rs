@@ -12,7 +12,6 @@
 //! broke before it was acknowledged. With too few acknowledgements an acquire is released behind itself, and a
 //! renewal counts as unanswered.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -20,9 +19,7 @@ use tokio::runtime::Handle;
 use super::RedisStore;
 use super::connection::Connection;
 use super::connections::Connections;
-use super::keyspace::Keyspace;
 use super::send_error::SendError;
-use super::topology::Topology;
 use crate::base::fence::FencingToken;
 use crate::store::{AcquireCommand, Extended, Failure, Operation, Outcome, Released, Remembered};
 
@@ -49,17 +46,8 @@ impl ReplicaAcks {
 }
 
 pub(super) struct Replicas {
-    acks: ReplicaAcks,
+    pub(super) acks: ReplicaAcks,
     pub(super) connections: Connections,
-}
-
-impl Replicas {
-    pub(super) fn new(acks: ReplicaAcks, topology: &Arc<Topology>, names: &Arc<Keyspace>) -> Self {
-        Self {
-            acks,
-            connections: Connections::new(topology, names),
-        }
-    }
 }
 
 impl RedisStore {

@@ -147,16 +147,6 @@ impl Lua {
         command
     }
 
-    pub(super) fn known(&self, keys: &[&str], arguments: &[&str]) -> Cmd {
-        let texts = keys.iter().chain(arguments);
-        let bytes = texts.map(|text| text.len()).sum();
-        let mut command = self.command(keys.len(), arguments.len(), bytes);
-        for text in keys.iter().chain(arguments) {
-            command.arg(text);
-        }
-        command
-    }
-
     /// The command that runs the script on any server.
     pub(super) fn whole(&self, keys: &[&str], arguments: &[&str]) -> Cmd {
         let mut command = redis::cmd("EVAL");
@@ -173,7 +163,13 @@ impl Lua {
         keys: &[&str],
         arguments: &[&str],
     ) -> Result<Value, SendError> {
-        self.ask(on, &self.known(keys, arguments)).await
+        let texts = keys.iter().chain(arguments);
+        let bytes = texts.clone().map(|text| text.len()).sum();
+        let mut command = self.command(keys.len(), arguments.len(), bytes);
+        for text in texts {
+            command.arg(text);
+        }
+        self.ask(on, &command).await
     }
 
     /// Sends a command of this script. One round trip, and a second one when a server sees the script for the

@@ -219,20 +219,16 @@ impl Topology {
         }
     }
 
-    /// Waits until waiters may have lost their entries although the connection on which they listen lives.
-    pub(super) async fn change(&self) {
-        match self {
-            Topology::Cluster(cluster) => cluster.change().await,
-            _ => pending().await,
-        }
-    }
-
     /// Waits until a server does not answer on this connection, or is cut off from the others. Where a lock's
-    /// commands go by another connection, nothing else would show that.
-    pub(super) async fn silence(&self, on: &Connection) {
-        match self {
-            Topology::Cluster(_) => cluster::silence(on).await,
-            _ => pending().await,
+    /// commands go by another connection, nothing else would show that. `changed` is called when waiters may have
+    /// lost their entries although the connection lives.
+    pub(super) async fn silence(&self, on: &Connection, changed: impl Fn()) {
+        let Topology::Cluster(cluster) = self else {
+            return pending().await;
+        };
+        tokio::select! {
+            () = cluster::silence(on) => {}
+            () = cluster.changes(changed) => {}
         }
     }
 

@@ -143,12 +143,15 @@ impl Cluster {
         self.refresh.ring();
     }
 
-    /// Waits until slots have changed hands, and with them the queues of waiters, if they were not lost.
-    pub(super) async fn change(&self) {
-        let mut state = self.state.subscribe();
-        let before = state.borrow_and_update().changes;
-        let _ = state.wait_for(|state| state.changes != before).await;
-        sleep(SETTLING).await;
+    /// Calls `changed` whenever slots have changed hands, and with them the queues of waiters, if they were not lost.
+    pub(super) async fn changes(&self, changed: impl Fn()) {
+        loop {
+            let mut state = self.state.subscribe();
+            let before = state.borrow_and_update().changes;
+            let _ = state.wait_for(|state| state.changes != before).await;
+            sleep(SETTLING).await;
+            changed();
+        }
     }
 
     /// The node that another one names in an answer. Without a host the host is the same.
