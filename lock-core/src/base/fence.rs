@@ -8,7 +8,8 @@ use std::num::NonZeroU64;
 /// A lock alone cannot stop an owner that was paused, still believes that it holds its lock, and
 /// writes late. A resource can stop it: the resource remembers the highest token that it has seen,
 /// and refuses a write with a lower one (`UPDATE … SET fence = ?new WHERE sku = ? AND fence <=
-/// ?new`).
+/// ?new`). An owner that reads before it writes runs this statement before it reads. Otherwise the
+/// late write of an earlier owner can fall between its read and its write.
 ///
 /// Tokens count from the server's clock in microseconds. So they keep rising over a restart that
 /// lost the data, as long as the new server's clock is not behind. If a clock is set back, a new

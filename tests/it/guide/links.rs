@@ -56,7 +56,7 @@ fn every_link_of_the_guide_leads_to_an_item_or_to_a_well_known_address() {
             let path = entry.expect("an entry").path();
             if path.extension().is_some_and(|extension| extension == "md") {
                 let text = fs::read_to_string(&path).expect("a page");
-                for target in broken_links(&text, |target| target.contains("::")) {
+                for target in broken_links(&text, leads_to_an_item) {
                     broken.push(format!("{}: {target}", path.display()));
                 }
             }
@@ -138,6 +138,10 @@ fn text_of(page: &str) -> String {
         }
     }
     text
+}
+
+fn leads_to_an_item(target: &str) -> bool {
+    target.contains("::") || target.starts_with("crate#")
 }
 
 fn leads_to_a_file(page: &str, target: &str) -> bool {
