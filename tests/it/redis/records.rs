@@ -77,10 +77,8 @@ async fn no_acquire_queues_behind_a_record() {
         assert_eq!(last(&one).as_deref(), Some(queued), "{one}");
         server.cli(&["DEL", queue]);
         server.cli(&["HSET", "lockkit:!r", "opens", "0"]);
-        let number = format!("{:016}{NEXT}", 9);
-        let settings = "60000 2000 lockkit:!m:";
-        let low = format!("{:016}", 8);
-        let vote = [NEXT, "9000", "1", &number, &low, settings, "1", ""];
+        let text = format!("{:016} {:016}{NEXT}60000 2000 lockkit:!m:", 8, 9);
+        let vote = [&text, "9000", "1", "1", ""];
         let vote = run(&server, &PROPOSE, [lock, "lockkit:!r", queue], &vote);
         assert_eq!(last(&vote).as_deref(), Some(queued), "{vote}");
         server.cli(&["DEL", queue]);

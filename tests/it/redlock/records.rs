@@ -52,7 +52,7 @@ async fn of_two_records_the_one_with_the_highest_fencing_token_counts() {
     let locks = nodes.acquainted().await;
     leave(&nodes.0[0], ONE, 900, "the first");
     leave(&nodes.0[1], OTHER, 1_000, "the second");
-    leave(&nodes.0[2], ONE, 900, "the first");
+    leave(&nodes.0[2], OTHER, 1_000, "the second");
     assert_eq!(recorded(&locks).await.as_deref(), Some("the second"));
     assert_eq!(locks.forget("k").await.expect("no fault"), Forgotten::Yes);
     assert_eq!(nodes.that_have("k"), Vec::<usize>::new());

@@ -50,11 +50,15 @@ pub(super) enum Decision {
 
 pub(super) fn decide(ballots: &[Ballot]) -> Decision {
     let quorum = quorum(ballots.len());
-    // The work is done, whatever the other nodes say.
-    if record(ballots).is_some() {
-        return Decision::Busy;
-    }
     let count = Count::of(ballots);
+    // The work is done, whatever the other nodes say. A majority of them shows the record that another one has.
+    if record(ballots).is_some() {
+        let answered = ballots.len() - count.open - count.out;
+        return match answered >= quorum || count.open == 0 {
+            true => Decision::Busy,
+            false => Decision::Wait,
+        };
+    }
     if count.accepted >= quorum {
         return Decision::Granted;
     }
