@@ -241,7 +241,8 @@
 // Modules in layers, from the top to the bottom: layer, service, replay, response, probe, policy, record,
 // lock, telemetry, rejection, key, options. A module imports only from those below it.
 #[cfg(feature = "replay")]
-pub mod idempotency;
+#[doc = include_str!("docs/idempotency.md")]
+pub mod idempotency {}
 pub mod key;
 mod layer;
 mod lock;
@@ -278,7 +279,7 @@ pub use service::Replaying;
 pub use telemetry::InFlight;
 
 /// Compiles and runs the examples of the README.
-#[cfg(all(doctest, feature = "axum"))]
+#[cfg(all(doctest, feature = "axum", feature = "replay"))]
 #[doc = include_str!("../../README.md")]
 #[derive(Debug)]
 struct Readme;

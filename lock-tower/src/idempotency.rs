@@ -1,1 +1,0 @@
-//! Idempotency: how a layer with [replay](crate::LockLayer::replay) answers duplicates.
