@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Runs all tests: ./test.sh [arguments for cargo test]
 #
-# First installs missing programs (redis-server, a browser and its driver) with apt, brew or dnf. After
+# First installs missing programs (redis-server, curl, a browser and its driver) with apt, brew or dnf. After
 # that, only this machine's loopback is used. A test that cannot run because a program is missing does
 # not pass. The last line then says NOT RUN, and the exit status is 3.
 #
 #   NO_INSTALL=1     install nothing
 #   ALLOW_MISSING=1  do not fail for tests that could not run
-#   REDIS_SERVER, CHROMIUM, CHROMEDRIVER  the programs to use, if not those on the search path
+#   REDIS_SERVER, CURL, CHROMIUM, CHROMEDRIVER  the programs to use, if not those on the search path
 #
 # The script is written for bash 3.2, the version of macOS.
 set -euo pipefail
@@ -67,6 +67,7 @@ reasons() {
 install_missing() {
     if ! have_compiler; then install "a C compiler" compiler have_compiler; fi
     if ! have_redis; then install "redis-server" redis have_redis; fi
+    if ! have_curl; then install "curl" curl have_curl; fi
     if ! have_browser; then install "Chromium and its driver" browser have_browser; fi
 }
 
@@ -90,17 +91,20 @@ packages() {
         case $1 in
             compiler) apt gcc libc6-dev ;;
             redis) apt redis-server ;;
+            curl) apt curl ;;
             browser) apt chromium chromium-driver || apt chromium-browser chromium-chromedriver ;;
         esac
     elif have brew; then
         case $1 in
             compiler) echo "run: xcode-select --install" && return 1 ;;
             redis) brew install redis ;;
+            curl) brew install curl ;;
             browser) brew install --cask google-chrome chromedriver ;;
         esac
     elif have dnf; then
         case $1 in
             compiler) dnf_ gcc ;;
+            curl) dnf_ curl ;;
             redis) dnf_ redis || dnf_ valkey-compat-redis ;;
             browser) dnf_ chromium chromedriver ;;
         esac
@@ -139,6 +143,10 @@ have_compiler() {
 
 have_redis() {
     [ -n "${REDIS_SERVER:-}" ] || have redis-server
+}
+
+have_curl() {
+    [ -n "${CURL:-}" ] || have curl
 }
 
 have_browser() {

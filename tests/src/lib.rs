@@ -34,6 +34,7 @@
 
 pub mod browser;
 mod child;
+mod example;
 mod fake;
 pub mod faults;
 mod folder;
@@ -52,6 +53,7 @@ mod watchdog;
 
 pub use browser::Browser;
 pub use child::ChildProcess;
+pub use example::example;
 pub use fake::{Answer, FakeServer};
 pub use port::Port;
 pub use proxy::{Direction, Flow, Proxy};

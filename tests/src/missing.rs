@@ -109,6 +109,15 @@ pub fn chromedriver() -> Result<PathBuf, String> {
     chosen_or_found("CHROMEDRIVER", &["chromedriver"])
 }
 
+/// Finds curl, which plays clients that know nothing of the kit.
+///
+/// # Errors
+///
+/// Names the missing part.
+pub fn curl() -> Result<PathBuf, String> {
+    chosen_or_found("CURL", &["curl"])
+}
+
 /// Records that the test which made `here` did not run. [`needs!`](crate::needs) calls it.
 ///
 /// # Panics

@@ -1,11 +1,8 @@
 //! Runs the example shop as a process, as `cargo run --example shop` does.
 
-use std::env;
-use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
-use crate::{ChildProcess, wait};
+use crate::{ChildProcess, example, wait};
 
 /// Options for the start of the shop; [`ShopProcess::options`] makes them.
 #[derive(Debug, Clone, Default)]
@@ -39,7 +36,7 @@ impl ShopOptions {
     /// When the example cannot be built.
     #[track_caller]
     pub fn spawn(self) -> ChildProcess {
-        let mut command = Command::new(binary());
+        let mut command = Command::new(example("shop"));
         command
             .env_remove("REDIS_URL")
             .env_remove("SHOP_DB")
@@ -124,53 +121,4 @@ fn ports_in(line: &str) -> Vec<u16> {
         digits[..end].parse().ok()
     };
     line.split("http://").skip(1).filter_map(port).collect()
-}
-
-/// Builds the example from the present source and returns its path.
-///
-/// Cargo builds examples only along with the tests of their own package, and a test here must not
-/// drive an outdated shop. The build uses the flags of the test command, so that after that
-/// command nothing is left to build.
-fn binary() -> &'static Path {
-    static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| {
-        let profile_folder = profile_folder();
-        // Cargo sets `CARGO` for the tests that it runs. Without it, the test uses the existing
-        // binary.
-        if let Some(cargo) = env::var_os("CARGO") {
-            build(Command::new(cargo), &profile_folder);
-        }
-        let binary = profile_folder.join("examples").join("shop");
-        assert!(binary.is_file(), "{} is not built", binary.display());
-        binary
-    })
-}
-
-/// Derives `target/debug` from the path of this test: `target/debug/deps/it-<hash>`.
-fn profile_folder() -> PathBuf {
-    let this = env::current_exe().expect("the test's own path");
-    let folder = this.ancestors().nth(2).expect("a folder above deps");
-    folder.to_owned()
-}
-
-fn build(mut cargo: Command, profile_folder: &Path) {
-    let target_folder = profile_folder.parent().expect("a target folder");
-    cargo
-        .args([
-            "build",
-            "--workspace",
-            "--all-features",
-            "--example",
-            "shop",
-            "--locked",
-        ])
-        .arg("--target-dir")
-        .arg(target_folder)
-        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
-    if profile_folder.ends_with("release") {
-        cargo.arg("--release");
-    }
-    let built = cargo.output().expect("cargo starts");
-    let errors = String::from_utf8_lossy(&built.stderr);
-    assert!(built.status.success(), "the shop does not build:\n{errors}");
 }

@@ -10,7 +10,6 @@
 //! `<seed>:<round>:<fault>,<fault>…` repeats the round with these faults only.
 
 mod calls;
-mod dice;
 mod fault;
 mod journal;
 mod ledger;

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::dice::Dice;
 use super::fault::Fault;
+use crate::dice::Dice;
 
 /// The time of a round within which faults begin and end.
 pub(super) const STORM: Duration = Duration::from_millis(4_500);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use lock_core::Wait;
 
-use super::dice::Dice;
 use super::plan::Plan;
+use crate::dice::Dice;
 
 /// The number of tasks of each worker.
 pub(super) const TASKS: usize = 3;

@@ -1,11 +1,11 @@
 //! Makes numbers that look random and are a pure function of a seed.
 
 /// The SplitMix64 generator, which is small and gives the same numbers on every machine.
-pub(super) struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
     /// Makes dice that always give the same numbers for the same seed.
-    pub(super) fn of(numbers: &[u64]) -> Dice {
+    pub(crate) fn of(numbers: &[u64]) -> Dice {
         let mut dice = Dice(0);
         for number in numbers {
             dice.0 ^= *number;
@@ -14,7 +14,7 @@ impl Dice {
         dice
     }
 
-    pub(super) fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -23,21 +23,21 @@ impl Dice {
     }
 
     /// Draws a number from `least` to `most`, both included.
-    pub(super) fn between(&mut self, least: u64, most: u64) -> u64 {
+    pub(crate) fn between(&mut self, least: u64, most: u64) -> u64 {
         least + self.next() % (most - least + 1)
     }
 
     /// Draws an index of a list that has `count` elements.
-    pub(super) fn index(&mut self, count: usize) -> usize {
+    pub(crate) fn index(&mut self, count: usize) -> usize {
         usize::try_from(self.next() % count as u64).expect("an index")
     }
 
-    pub(super) fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+    pub(crate) fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
         all[self.index(all.len())]
     }
 
     /// Draws true in this many cases of a hundred.
-    pub(super) fn percent(&mut self, percent: u64) -> bool {
+    pub(crate) fn percent(&mut self, percent: u64) -> bool {
         self.next() % 100 < percent
     }
 }
