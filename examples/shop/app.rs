@@ -9,11 +9,12 @@ use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 use lock_core::LockManager;
-use lock_tower::{InFlight, LockLayer};
+use lock_tower::{InFlight, KeyTemplate, LockLayer, Replay};
 
+use crate::auth::User;
 use crate::db::Db;
 use crate::error::PROBLEMS;
-use crate::{auth, cors, freeze, orders, page, plain, views};
+use crate::{auth, cors, freeze, lose, orders, page, plain, views};
 
 /// The limit for a request body. An order is two short fields.
 const BODY_LIMIT: usize = 4 * 1024;
@@ -28,12 +29,14 @@ pub(crate) struct Shop {
     pub(crate) peer: Arc<OnceLock<u16>>,
 }
 
-/// Builds the router, and the counter of orders under way, which end before the shop does.
-pub(crate) fn router(shop: Shop) -> Result<(Router, InFlight), Box<dyn Error>> {
+/// Builds the router, and the counters of orders under way, which end before the shop does.
+pub(crate) fn router(shop: Shop) -> Result<(Router, [InFlight; 2]), Box<dyn Error>> {
     let (orders, under_way) = locked_orders(&shop)?;
-    let orders = orders.route_layer(from_fn(auth::authenticate));
-    let plain = Router::new()
+    let (replayed, repeatable_under_way) = replayed_orders(&shop)?;
+    let orders = orders
+        .merge(replayed)
         .route("/plain/orders", post(plain::create))
+        .route_layer(from_fn(lose::lose))
         .route_layer(from_fn(auth::authenticate));
     let views = Router::new()
         .route("/stock", get(views::stock))
@@ -43,7 +46,6 @@ pub(crate) fn router(shop: Shop) -> Result<(Router, InFlight), Box<dyn Error>> {
         .route("/freeze", post(freeze::freeze));
     let router = Router::new()
         .merge(orders)
-        .merge(plain)
         .merge(views)
         .merge(page::routes())
         .fallback(views::no_such_page)
@@ -51,7 +53,7 @@ pub(crate) fn router(shop: Shop) -> Result<(Router, InFlight), Box<dyn Error>> {
         // Outermost, so that the page of the other process can read a refusal too.
         .layer(from_fn_with_state(shop.clone(), cors::allow_peer))
         .with_state(shop);
-    Ok((router, under_way))
+    Ok((router, [under_way, repeatable_under_way]))
 }
 
 #[rustfmt::skip]
@@ -65,4 +67,20 @@ fn locked_orders(shop: &Shop) -> Result<(Router<Shop>, InFlight), Box<dyn Error>
     let under_way = one_click.in_flight(); // drained before the shop ends
     Ok((Router::new().route("/orders", post(orders::create)).route_layer(one_click), under_way))
     // page: end layer
+}
+
+/// Serves orders that a client may send again when it has lost the answer.
+#[rustfmt::skip]
+fn replayed_orders(shop: &Shop) -> Result<(Router<Shop>, InFlight), Box<dyn Error>> {
+    // page: begin replay
+    let key = KeyTemplate::new("repeat:<ext.user>:<idempotency-key>")
+        .extension("user", |user: &User| user.0.clone());
+    let once = LockLayer::template(shop.locks.clone(), key)?
+        .ttl(Duration::from_secs(10))
+        .replay(Replay::default())?
+        .problem_types(PROBLEMS)
+        .checked()?;
+    let under_way = once.in_flight();
+    Ok((Router::new().route("/idempotent/orders", post(orders::create)).route_layer(once), under_way))
+    // page: end replay
 }

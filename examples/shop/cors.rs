@@ -26,7 +26,7 @@ pub(crate) async fn allow_peer(State(shop): State<Shop>, request: Request, next:
     headers.insert(header::VARY, HeaderValue::from_static("origin"));
     headers.insert(
         header::ACCESS_CONTROL_EXPOSE_HEADERS,
-        HeaderValue::from_static("retry-after"),
+        HeaderValue::from_static("retry-after, idempotency-replayed"),
     );
     if is_preflight {
         headers.insert(
@@ -35,7 +35,7 @@ pub(crate) async fn allow_peer(State(shop): State<Shop>, request: Request, next:
         );
         headers.insert(
             header::ACCESS_CONTROL_ALLOW_HEADERS,
-            HeaderValue::from_static("content-type, x-user-id"),
+            HeaderValue::from_static("content-type, x-user-id, idempotency-key, x-lose-answer"),
         );
         headers.insert(
             header::ACCESS_CONTROL_MAX_AGE,

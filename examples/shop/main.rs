@@ -15,6 +15,7 @@ mod db;
 mod error;
 mod freeze;
 mod lifeline;
+mod lose;
 mod orders;
 mod page;
 mod pair;

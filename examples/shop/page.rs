@@ -13,10 +13,11 @@ use crate::checkout;
 const HTML: &str = include_str!("page/index.html");
 
 /// The sources of the page's code samples, each a marked region of a compiled file.
-const SAMPLES: [(&str, &str); 4] = [
+const SAMPLES: [(&str, &str); 5] = [
     ("plain", include_str!("plain.rs")),
     ("attribute", include_str!("orders.rs")),
     ("layer", include_str!("app.rs")),
+    ("replay", include_str!("app.rs")),
     ("body", include_str!("checkout.rs")),
 ];
 
@@ -33,6 +34,7 @@ pub(crate) fn routes() -> Router<Shop> {
         .route("/page/app.js", script(include_str!("page/app.js")))
         .route("/page/answers.js", script(include_str!("page/answers.js")))
         .route("/page/servers.js", script(include_str!("page/servers.js")))
+        .route("/page/lost.js", script(include_str!("page/lost.js")))
         .route("/page/state.js", script(include_str!("page/state.js")))
         .route("/page/code.js", script(include_str!("page/code.js")))
         .route(

@@ -74,7 +74,9 @@ async fn run(config: Config, parent: Option<Lifeline>) -> Result<(), Box<dyn Err
         server.await?;
         // The server waits for its clients, but not for the orders of clients that have gone. Those
         // orders end before the locks are drained, because an order under way may still need locks.
-        orders.drain(LAST_REQUESTS).await;
+        for under_way in orders {
+            under_way.drain(LAST_REQUESTS).await;
+        }
         std::io::Result::Ok(())
     };
     tokio::select! {

@@ -39,13 +39,14 @@ export function spoken({ dataset, children }) {
   return `${dataset.status}: ${children[1].textContent}, for ${dataset.user}.`;
 }
 
-function fill(item, { status, ms, retryAfter, body }, user, server) {
+function fill(item, { status, ms, retryAfter, replayed, body }, user, server) {
   item.dataset.status = String(status);
   if (body.code) item.dataset.code = body.code;
   if (status === 201) item.dataset.order = body.id;
+  if (replayed) item.dataset.replayed = "true";
   item.querySelector(".status").textContent = status || "–";
   item.querySelector(".what").textContent = sentence(status, body);
-  const meta = [user, body.code, `${ms} ms`, server.name].filter(Boolean).join(" · ");
+  const meta = [user, body.code, replayed && "Idempotency-Replayed", `${ms} ms`, server.name].filter(Boolean).join(" · ");
   item.querySelector(".meta").textContent = meta;
   item.title = meta;
   if (retryAfter !== undefined) countDown(item, retryAfter);

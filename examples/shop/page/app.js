@@ -2,6 +2,7 @@
 
 import { card, markDuplicate, part, spoken } from "/page/answers.js";
 import { colour, copyButton, curl } from "/page/code.js";
+import { loseAnAnswer } from "/page/lost.js";
 import { nextServer, order, post, servers, settings } from "/page/servers.js";
 import { showLocks, showShelvesAndOrders } from "/page/state.js";
 
@@ -24,6 +25,7 @@ for (const button of document.querySelectorAll("[data-act]")) {
     const { lane, act } = button.dataset;
     if (act === "buy") return buy(lane);
     visits += 1;
+    if (act === "lose") return lose(lane, button);
     if (act === "other") return send(lane, `${others[visits % others.length]}-${tag}${visits}`);
     for (const name of others) send(lane, `${name}-${tag}${visits}`, { size: "small" });
   });
@@ -47,6 +49,16 @@ async function send(lane, user, { isSecond = false, size } = {}) {
   if (isSecond && result.status === 201) markDuplicate(item);
   tally(lane);
   byId(`said-${lane}`).textContent = size ? byId(`tally-${lane}`).textContent : spoken(item);
+  refreshSoon();
+}
+
+async function lose(lane, button) {
+  if (button.hasAttribute("aria-disabled")) return;
+  button.setAttribute("aria-disabled", "true");
+  underWay += 1;
+  await loseAnAnswer(lane, `zoe-${tag}${visits}`, byId(`lost-${lane}`), byId("slow-payment").checked);
+  underWay -= 1;
+  button.removeAttribute("aria-disabled");
   refreshSoon();
 }
 

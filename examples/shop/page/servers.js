@@ -20,18 +20,19 @@ export function nextServer() {
 }
 
 /** Sends an order as soon as the server has a free connection; `ms` counts from then. */
-export async function order(server, path, user) {
+export async function order(server, path, user, headers = {}) {
   await place(server);
   const sent = performance.now();
   try {
     const response = await fetch(server.base + path, {
       method: "POST",
-      headers: { "content-type": "application/json", "x-user-id": user },
+      headers: { "content-type": "application/json", "x-user-id": user, ...headers },
       body: JSON.stringify({ sku: "mug", quantity: 1 }),
     });
     const text = await response.text();
     const ms = Math.round(performance.now() - sent);
-    return { status: response.status, ms, retryAfter: seconds(response), body: json(text) };
+    const replayed = response.headers.get("idempotency-replayed") === "true";
+    return { status: response.status, ms, retryAfter: seconds(response), replayed, body: json(text) };
   } catch {
     return { status: 0, ms: Math.round(performance.now() - sent), body: {} };
   } finally {

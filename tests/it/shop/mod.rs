@@ -5,6 +5,7 @@ mod ending;
 mod input;
 mod outage;
 mod pair;
+mod repeated;
 mod starting;
 mod views;
 
