@@ -79,3 +79,56 @@ impl<S: fmt::Debug> fmt::Debug for Recorder<S> {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::time::Duration;
+
+    use bytes::Bytes;
+    use http::StatusCode;
+    use http_body_util::Full;
+    use lock_core::test_util::ManualClock;
+    use lock_core::{LockManager, Renew};
+    use tower::service_fn;
+
+    use super::*;
+    use crate::lock::{GrantedLocks, RequestLock};
+
+    #[tokio::test]
+    async fn a_handler_whose_lock_is_lost_before_its_first_poll_does_not_run() {
+        let clock = ManualClock::new();
+        let manager = LockManager::builder("memory:").clock(clock.clone());
+        let manager = manager.connect().await.unwrap();
+        let guard = manager.lock("k").ttl(Duration::from_secs(1));
+        let guard = guard.renew(Renew::Off).acquire().await.unwrap();
+        let policy = Arc::new(Policy::new(manager));
+        let locks = GrantedLocks {
+            guard,
+            fallback: None,
+            fell_back: false,
+        };
+        let mut request = Request::new(RequestBody::untouched(Full::<Bytes>::default()));
+        let lock = RequestLock::new(
+            locks,
+            &policy.locks,
+            policy.telemetry,
+            &policy.long_holds,
+            policy.in_flight.enter(policy.telemetry),
+            &request,
+            None,
+        );
+        let context = LockContext::locked(Arc::clone(lock.shared()));
+        request.extensions_mut().insert(context);
+        // The process is paused for longer than the ttl.
+        clock.advance(Duration::from_secs(2));
+        let handler = service_fn(
+            |_: Request<RequestBody<Full<Bytes>>>| -> std::future::Ready<Result<Response<Full<Bytes>>, Infallible>> {
+                panic!("another request may be recorded")
+            },
+        );
+        let response = Recorder::new(handler, policy).call(request).await.unwrap();
+        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert!(response.headers().contains_key("retry-after"));
+    }
+}
