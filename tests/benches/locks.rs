@@ -18,6 +18,7 @@ mod member;
 mod nap;
 mod record;
 mod redlock;
+mod replay;
 mod waiting;
 mod wakeup;
 
@@ -26,17 +27,18 @@ use lock_tests::RedisServer;
 use self::bars::Bars;
 use self::machine::Spinners;
 
-const NAMES: [&str; 7] = [
-    "pair", "held", "layer", "waiting", "wakeup", "idle", "redlock",
+const NAMES: [&str; 8] = [
+    "pair", "held", "layer", "replay", "waiting", "wakeup", "idle", "redlock",
 ];
 const USAGE: &str = "\
-cargo bench -p lock-tests [-- pair | held | layer | waiting | wakeup | idle | redlock] [--hot] [--short]
+cargo bench -p lock-tests [-- pair | held | layer | replay | waiting | wakeup | idle | redlock] [--hot] [--short]
 cargo bench -p lock-tests -- --instructions
 
   pair     acquire + release of a free key against raw SET NX PX + EVALSHA: with 1 and 64 tasks,
            released in the background, and with client and server on one core
   held     100 000 held locks: CPU of the process and memory per lock while they are renewed
   layer    a request through the layer: CPU beside the plain router, a timeout layer and raw commands
+  replay   a request whose answer is recorded, and a duplicate, against the layer with a cooldown
   waiting  one key, held for 1 ms, wanted by 16 tasks, by 2 and 8 processes, and by 2 × 8 tasks
   wakeup   the time from a release to the waiter's wake in another process, against a bare PUBLISH
   idle     1 000 waiters for one key and 5 000 keys with a waiter each, while the locks are held
@@ -89,6 +91,9 @@ fn main() {
     }
     if chosen("layer") {
         layer::run(&server);
+    }
+    if chosen("replay") {
+        replay::run(&server, &mut bars);
     }
     if chosen("waiting") {
         waiting::run(&server, short, &mut bars);
