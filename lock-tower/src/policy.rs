@@ -278,7 +278,8 @@ impl Policy {
 
 impl fmt::Debug for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Policy")
+        let mut debug = f.debug_struct("Policy");
+        debug
             .field("name", &self.telemetry.layer)
             .field("locks", &self.locks)
             .field("methods", &self.methods)
@@ -298,7 +299,9 @@ impl fmt::Debug for Policy {
             .field("retry_hint", &self.retry_hint)
             .field("types", &self.types)
             .field("body", &self.body)
-            .field("in_flight", &self.in_flight)
-            .finish_non_exhaustive()
+            .field("in_flight", &self.in_flight);
+        #[cfg(feature = "replay")]
+        debug.field("replay", &self.replay);
+        debug.finish_non_exhaustive()
     }
 }

@@ -11,6 +11,8 @@ use crate::options::Remember;
 /// What is remembered of a request, as far as it is known.
 #[derive(Default)]
 pub(super) struct Memory {
+    /// How long the layer remembers a request, if it does.
+    lifetime: Option<Duration>,
     /// The decision of the handler, which overrides that of the layer.
     decided: Option<Remember>,
     kept: Option<Kept>,
@@ -40,6 +42,9 @@ impl LockContext {
     /// without a lock, after the release, or behind a layer without
     /// [replay](crate::LockLayer::replay) has no effect.
     ///
+    /// [`Remember::Done`] counts however the request ends: with an error, with a panic, or after a
+    /// disconnect. Call it after an effect that must not happen twice.
+    ///
     /// A request that is remembered needs no cooldown. [`cool_down`](Self::cool_down) and
     /// [`skip_cooldown`](Self::skip_cooldown) count for requests that are not remembered. After
     /// [`release_now`](Self::release_now) nothing is remembered, because the next request may run.
@@ -60,12 +65,21 @@ impl LockContext {
     /// ```
     pub fn remember(&self, remember: Remember) {
         if let Some(lock) = self.own_lock() {
-            lock.state().memory.decided = Some(remember);
+            lock.decide(remember);
         }
     }
 }
 
 impl SharedLock {
+    /// Says that the layer will remember this request for so long.
+    pub(crate) fn will_be_recorded(&self, lifetime: Duration) {
+        self.state().memory.lifetime = Some(lifetime);
+    }
+
+    pub(crate) fn decide(&self, remember: Remember) {
+        self.state().memory.decided = Some(remember);
+    }
+
     /// Returns the decision of the handler.
     pub(crate) fn decided(&self) -> Option<Remember> {
         self.state().memory.decided
@@ -91,13 +105,22 @@ impl SharedLock {
 }
 
 impl Memory {
+    /// Forgets the answer, because it did not reach its client.
     pub(super) fn forget(&mut self) {
         self.kept = None;
     }
 
+    pub(super) fn forget_all(&mut self) {
+        *self = Self::default();
+    }
+
     /// Takes what is kept, when the release begins.
     pub(super) fn take(&mut self) -> Option<Kept> {
-        let kept = self.kept.take()?;
+        let done = || match self.decided {
+            Some(Remember::Done) => self.lifetime.map(Kept::Done),
+            _ => None,
+        };
+        let kept = self.kept.take().or_else(done)?;
         self.stored = Some(match &kept {
             Kept::Done(_) => Stored::Done,
             Kept::Answer(record, _) => Stored::Answer {

@@ -144,8 +144,11 @@ impl SharedLock {
         self.report_record(outcome);
     }
 
-    /// Releases the lock, unless it is released already.
+    /// Releases the lock for the handler, unless it is released already.
     pub(crate) async fn release(&self) -> Result<(), Error> {
+        // The next request may run, so nothing is remembered of this one.
+        #[cfg(feature = "replay")]
+        self.state().memory.forget_all();
         let Some(GrantedLocks {
             guard, fallback, ..
         }) = self.take()

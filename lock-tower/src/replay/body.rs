@@ -10,7 +10,7 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
 use super::collect::Collected;
-use super::recording::Recording;
+use super::recording::{Recording, TOO_LARGE};
 use crate::key::{Remainder, RequestBody};
 
 pin_project! {
@@ -82,8 +82,7 @@ impl BodyCopy {
         }
         let fits = self.data.len() <= self.limit;
         if !fits {
-            self.recording
-                .warn("the body is larger than `Replay::largest_body`");
+            self.recording.cannot_keep(TOO_LARGE);
         }
         fits
     }

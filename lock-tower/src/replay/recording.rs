@@ -38,6 +38,7 @@ impl Recording {
             Fingerprint::Request => body.tapped(Arc::clone(&tap)),
             Fingerprint::Head => body,
         };
+        lock.will_be_recorded(rules.lifetime);
         let recording = Self {
             policy: Arc::clone(policy),
             rules,
@@ -50,9 +51,14 @@ impl Recording {
     /// Tells the lock what its release leaves behind, and returns the response for the client.
     pub(super) async fn record<R: Body>(self, response: Response<R>) -> Response<RecordedBody<R>> {
         let (head, body) = response.into_parts();
-        let in_response: Option<&Remember> = head.extensions.get();
-        let decided = in_response.copied().or_else(|| self.lock.decided());
-        match decided.unwrap_or_else(|| self.rules.decide(&head)) {
+        if let Some(remember) = head.extensions.get() {
+            self.lock.decide(*remember);
+        }
+        match self
+            .lock
+            .decided()
+            .unwrap_or_else(|| self.rules.decide(&head))
+        {
             Remember::Nothing => {}
             Remember::Done => self.keep_done(),
             Remember::Answer => return self.record_answer(head, body).await,
@@ -65,8 +71,6 @@ impl Recording {
         head: response::Parts,
         body: R,
     ) -> Response<RecordedBody<R>> {
-        // Without the whole answer, it is known at least that the request is done.
-        self.keep_done();
         let limit = self.rules.largest_body;
         let body = match body.size_hint().exact() {
             Some(length) if length <= limit as u64 => {
@@ -78,21 +82,23 @@ impl Recording {
                     // The client gets a part of the answer, so the next attempt may run.
                     Remainder::Failed(_) => self.keep_nothing(),
                     Remainder::End(_) | Remainder::More(_) => {
-                        self.warn("the body has another length than it announced");
+                        self.cannot_keep("the body has another length than it announced");
                     }
                 }
                 RecordedBody::collected(collected)
             }
             Some(_) => {
-                self.warn("the body is larger than `Replay::largest_body`");
+                self.cannot_keep(TOO_LARGE);
                 RecordedBody::unrecorded(body)
             }
             None if self.policy.release_at == ReleaseAt::BodyEnd => {
+                // If the client leaves before the end, it is known at least that the request is done.
+                self.keep_done();
                 let copy = BodyCopy::new(self, &head, limit);
                 RecordedBody::copied(body, copy)
             }
             None => {
-                self.warn("the body has no known length");
+                self.cannot_keep("the body has no known length");
                 RecordedBody::unrecorded(body)
             }
         };
@@ -123,7 +129,7 @@ impl Recording {
                 let lifetime = self.rules.lifetime;
                 self.lock.keep(Some(Kept::Answer(record, lifetime)));
             }
-            None => self.warn("its headers are larger than 8 KiB, or the seal has failed"),
+            None => self.cannot_keep("its headers are larger than 8 KiB, or the seal has failed"),
         }
     }
 
@@ -135,11 +141,15 @@ impl Recording {
         self.lock.keep(Some(Kept::Done(self.rules.lifetime)));
     }
 
-    pub(super) fn warn(&self, reason: &'static str) {
-        self.rules
-            .warn_not_kept(self.policy.telemetry.layer, reason);
+    /// Keeps that the request is done, because a large answer is no reason to run it twice.
+    pub(super) fn cannot_keep(&self, reason: &'static str) {
+        self.keep_done();
+        let layer = self.policy.telemetry.layer;
+        self.rules.warn_not_kept(layer, reason);
     }
 }
+
+pub(super) const TOO_LARGE: &str = "the body is larger than `Replay::largest_body`";
 
 /// The head of an answer, whole or as far as it is recorded.
 pub(super) trait Head {

@@ -177,7 +177,9 @@ async fn a_duplicate_whose_body_is_slow_or_breaks_off_is_refused_and_may_be_sent
     }));
     let (feed, body) = mpsc::unbounded_channel();
     feed.send(data("ab")).unwrap();
-    let slow = send(&service, streamed(body)).await;
+    let slow = send(&service, streamed(body));
+    let slow = tokio::time::timeout(Duration::from_secs(20), slow).await;
+    let slow = slow.expect("it does not wait for the body");
     slow.is_refused(RejectionKind::BodyTimeout);
     assert_eq!(slow.status, StatusCode::REQUEST_TIMEOUT);
 

@@ -85,6 +85,28 @@ async fn a_handler_that_panics_or_fails_runs_again() {
 }
 
 #[tokio::test]
+async fn a_handler_that_says_done_and_then_panics_or_fails_does_not_run_again() {
+    for panics in [true, false] {
+        let (locks, _) = embedded();
+        let layer = paying(&locks, Replay::default());
+        let service = layer.layer(service_fn(move |request: Received| async move {
+            context(&request).remember(Remember::Done);
+            assert!(!panics, "behind the effect");
+            Err::<Response<crate::common::Body>, _>("declined")
+        }));
+        let first = tokio::spawn(service.clone().oneshot(pay("")));
+        assert_eq!(first.await.is_err(), panics);
+        loop {
+            let answer = read(service.clone().oneshot(pay("")).await.unwrap()).await;
+            if answer.kind != Some(RejectionKind::InFlight) {
+                break answer.is_refused(RejectionKind::CoolingDown);
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_handler_may_keep_a_402_or_hide_its_answer_or_keep_nothing() {
     for (status, remember, second) in [
         (402, Remember::Answer, Ok(402)),
@@ -167,7 +189,7 @@ async fn after_release_now_nothing_is_remembered() {
     let (locks, store) = embedded();
     let service =
         paying(&locks, Replay::default()).layer(service_fn(|request: Received| async move {
-            context(&request).remember(Remember::Answer);
+            context(&request).remember(Remember::Done);
             context(&request).release_now().await.unwrap();
             Ok::<_, Infallible>(created("paid"))
         }));
