@@ -100,7 +100,7 @@ impl LockManager {
     pub async fn forget(&self, key: impl Into<LockKey>) -> Result<Forgotten, Error> {
         let key = key.into().into_result()?;
         let forgotten = match self.answer_to(Operation::Forget(Arc::clone(&key))).await? {
-            Outcome::Forgotten(forgotten) => forgotten,
+            Outcome::Forgotten(forgotten, _) => forgotten,
             Outcome::Failed(failure) => return Err(failure.error.with_key(&key)),
             _ => return Err(Error::unavailable("the store's answer was not understood")),
         };

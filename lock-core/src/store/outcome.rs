@@ -3,6 +3,7 @@
 use super::vote::VoteOutcome;
 use crate::base::error::{Error, ErrorKind};
 use crate::base::fence::FencingToken;
+use crate::base::token::Token;
 use crate::lease::{Extended, Refusal};
 
 #[derive(Clone, Debug)]
@@ -15,7 +16,8 @@ pub(crate) enum Outcome {
     Extended(Vec<Extended>),
     Released(Released),
     Remembered(Remembered),
-    Forgotten(Forgotten),
+    /// With the token of the lease whose record or cooldown was deleted.
+    Forgotten(Forgotten, Option<Token>),
     /// The answer of one node of a quorum.
     Vote(VoteOutcome),
     /// Not done, or not known to be done.

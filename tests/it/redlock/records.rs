@@ -59,6 +59,31 @@ async fn of_two_records_the_one_with_the_highest_fencing_token_counts() {
 }
 
 #[tokio::test]
+async fn a_record_that_is_forgotten_while_it_is_on_its_way_to_a_server_does_not_come_back() {
+    needs!(redis);
+    let nodes = Nodes::start(3);
+    let locks = nodes.acquainted().await;
+    let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
+    let token = nodes.0[0].get("lockkit:k").expect("the lock");
+    wait::eventually("all servers have the lock", async || {
+        nodes.that_have("k").len() == 3
+    })
+    .await;
+    // The owner has ended, and its record has not reached the last server.
+    for node in &nodes.0[..2] {
+        leave(node, &token, 5, "the answer");
+    }
+    assert_eq!(locks.forget("k").await.expect("no fault"), Forgotten::Yes);
+    assert_eq!(nodes.that_have("k"), Vec::<usize>::new());
+    // It finds no token when it arrives.
+    guard.remember("the answer", long()).expect("in bounds");
+    let handle = guard.handle();
+    assert_eq!(kind(guard.release().await), ErrorKind::Lost);
+    assert_eq!(handle.record_outcome(), Some(RecordOutcome::Lost));
+    assert_eq!(nodes.that_have("k"), Vec::<usize>::new());
+}
+
+#[tokio::test]
 async fn a_record_on_all_servers_outlives_one_that_comes_back_empty() {
     needs!(redis);
     let nodes = Nodes::start(3);

@@ -1,7 +1,5 @@
 //! Tests records that replicas must acknowledge.
 
-use std::time::Duration;
-
 use lock_core::LockManager;
 use lock_core::middleware::RecordOutcome;
 use lock_tests::{Proxy, needs, wait};
@@ -76,9 +74,14 @@ async fn a_record_whose_connection_broke_before_the_replicas_answered_is_acknowl
         super::waiting(set.master()) == 1
     })
     .await;
+    let scripts = || set.master().commandstats().get("evalsha").copied();
+    let before = scripts();
     proxy.cut();
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    // The second copy writes nothing new, and is not acknowledged by that.
+    // The second copy finds the record, and waits for the replica like the first one.
+    wait::eventually("the second copy waits for the replica", async || {
+        scripts() > before && super::waiting(set.master()) == 1
+    })
+    .await;
     assert_eq!(handle.record_outcome(), Some(RecordOutcome::Background));
     replica.cont();
     release.await.expect("no panic").expect("held");

@@ -97,15 +97,15 @@ impl MemoryState {
     /// Deletes a record or a cooldown.
     pub(super) fn forget(&mut self, key: &Arc<str>, now: Moment) -> Outcome {
         self.forget_if_over(key, now);
-        Outcome::Forgotten(match self.live(key, now) {
-            Some((owner @ (Owner::Done(..) | Owner::Cooling(_)), _)) => {
+        match self.live(key, now) {
+            Some((owner @ (Owner::Done(token, _) | Owner::Cooling(token)), _)) => {
                 self.remove(key);
                 self.records.remove(owner);
-                Forgotten::Yes
+                Outcome::Forgotten(Forgotten::Yes, Some(token))
             }
-            None => Forgotten::Nothing,
-            Some(_) => Forgotten::Held,
-        })
+            None => Outcome::Forgotten(Forgotten::Nothing, None),
+            Some(_) => Outcome::Forgotten(Forgotten::Held, None),
+        }
     }
 
     /// Empties the queue of a key. Returns an event for each waiter whose manager still listens.

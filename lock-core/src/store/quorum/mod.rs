@@ -31,6 +31,8 @@ mod node_monitor;
 pub(crate) mod proposal_number;
 #[cfg(test)]
 mod ready_tests;
+#[cfg(test)]
+mod record_tests;
 mod rejoin;
 mod remember;
 #[cfg(all(test, feature = "test-util"))]

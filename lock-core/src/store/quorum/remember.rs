@@ -10,6 +10,8 @@ use super::Quorum;
 use super::fan_out::FanOut;
 use super::tally;
 use crate::base::record::Record;
+use crate::base::token::Token;
+use crate::store::vote::{VoteOperation, Withdrawal};
 use crate::store::{BoxFuture, Failure, Forgotten, Lane, Operation, Outcome, Release};
 
 impl Quorum {
@@ -30,6 +32,10 @@ impl Quorum {
         loop {
             let decided = tally::remembered(&answers, nodes.open());
             if let Some(remembered) = decided.filter(|_| !patient || nodes.open() == 0) {
+                if nodes.open() > 0 {
+                    // The other nodes get the record too, although the caller does not wait for them.
+                    self.leave_behind(async move { while nodes.next().await.is_some() {} });
+                }
                 return Outcome::Remembered(remembered);
             }
             match nodes.next().await {
@@ -48,39 +54,84 @@ impl Quorum {
 
     /// Deletes a record from every node. A node that does not answer may still have it, and its record is an answer.
     pub(super) async fn forget(self: &Arc<Self>, key: Arc<str>, lane: Lane) -> Outcome {
-        let asked = self.ask_up(&Operation::Forget(key), lane);
-        let overdue = self.timers.now() + self.settings.operation_timeout / 5 * 4;
-        let mut nodes = FanOut::new(asked).until(&self.timers, overdue);
-        let mut answers = Vec::with_capacity(self.nodes.len());
-        while let Some((_, outcome)) = nodes.next().await {
+        let forget = Operation::Forget(Arc::clone(&key));
+        let asked = self.ask_up(&forget, lane);
+        let mut answers = vec![None; self.nodes.len()];
+        let mut owners: Vec<Token> = Vec::new();
+        for (place, outcome) in self.all_answers(asked).await {
             match outcome {
-                Outcome::Forgotten(forgotten) => answers.push(forgotten),
+                Outcome::Forgotten(forgotten, owner) => {
+                    answers[place] = Some(forgotten);
+                    owners.extend(owner.filter(|owner| !owners.contains(owner)));
+                }
                 Outcome::Failed(failure) if failure.is_final() => return Outcome::Failed(failure),
                 _ => {}
             }
         }
-        if answers.len() < self.nodes.len() {
+        // An owner that has left a record has ended. Its record may still be on its way to the other nodes, and must
+        // not find the token there.
+        let mut again = Vec::new();
+        for (place, answer) in answers.iter_mut().enumerate() {
+            if *answer == Some(Forgotten::Held) && !owners.is_empty() {
+                *answer = None;
+                again.push(place);
+            }
+        }
+        for owner in &owners {
+            let release = Release {
+                key: Arc::clone(&key),
+                token: *owner,
+                ttl: self.settings.max_ttl,
+                fence: None,
+                in_background: true,
+            };
+            let withdraw = VoteOperation::Withdraw(release, Withdrawal::Over, None);
+            let withdraw = Operation::Vote(withdraw);
+            self.all_answers(self.ask_at(&again, &withdraw, lane)).await;
+        }
+        for (place, outcome) in self.all_answers(self.ask_at(&again, &forget, lane)).await {
+            if let Outcome::Forgotten(forgotten, _) = outcome {
+                answers[place] = Some(forgotten);
+            }
+        }
+        let answered = answers.iter().flatten().count();
+        if answered < self.nodes.len() {
             return Outcome::Failed(Failure::unanswered(format!(
-                "{} of the {} nodes have confirmed that the record is deleted; the others may have it",
-                answers.len(),
+                "{answered} of the {} nodes have confirmed that the record is deleted; the others may have it",
                 self.nodes.len()
             )));
         }
-        let first = [Forgotten::Yes, Forgotten::Held]
-            .into_iter()
-            .find(|wanted| answers.contains(wanted));
-        Outcome::Forgotten(first.unwrap_or(Forgotten::Nothing))
+        let has = |wanted| answers.contains(&Some(wanted));
+        let forgotten = match (owners.is_empty(), has(Forgotten::Held)) {
+            (false, _) => Forgotten::Yes,
+            (true, true) => Forgotten::Held,
+            (true, false) => Forgotten::Nothing,
+        };
+        Outcome::Forgotten(forgotten, None)
+    }
+
+    /// Waits for the answers of all nodes, as long as an operation may take.
+    async fn all_answers(&self, asked: Asked) -> Vec<(usize, Outcome)> {
+        let overdue = self.timers.now() + self.settings.operation_timeout / 5 * 2;
+        let mut nodes = FanOut::new(asked).until(&self.timers, overdue);
+        let mut answers = Vec::new();
+        while let Some(answer) = nodes.next().await {
+            answers.push(answer);
+        }
+        answers
     }
 
     /// Asks all nodes that are worth asking.
-    fn ask_up(
-        &self,
-        operation: &Operation,
-        lane: Lane,
-    ) -> Vec<(usize, BoxFuture<'static, Outcome>)> {
-        let asked = self
-            .up()
-            .map(|(place, node)| (place, node.ask(operation.clone(), lane)));
-        asked.collect()
+    fn ask_up(&self, operation: &Operation, lane: Lane) -> Asked {
+        let up: Vec<usize> = self.up().map(|(place, _)| place).collect();
+        self.ask_at(&up, operation, lane)
+    }
+
+    fn ask_at(&self, places: &[usize], operation: &Operation, lane: Lane) -> Asked {
+        let ask = |place: &usize| (*place, self.nodes[*place].ask(operation.clone(), lane));
+        places.iter().map(ask).collect()
     }
 }
+
+/// Questions to nodes, by their places.
+type Asked = Vec<(usize, BoxFuture<'static, Outcome>)>;

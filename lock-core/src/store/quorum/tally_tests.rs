@@ -1,5 +1,4 @@
 use super::*;
-use crate::base::record::StoredRecord;
 
 fn yes(accepted: bool) -> Ballot {
     Ballot::Answered(Vote::Yes {
@@ -344,48 +343,4 @@ fn a_renewal_takes_a_majority_and_so_does_a_loss() {
     );
     let even = [Some(Yes), Some(Yes), Some(NotOurs), Some(NotOurs)];
     assert_eq!(extended(&even, 0), Some(NotOurs), "half is no majority");
-}
-
-#[test]
-fn a_record_is_an_answer_as_soon_as_a_majority_has_answered() {
-    let recorded = |fence: u64| {
-        let mut ballot = taken_by("done", Some(5));
-        if let Ballot::Answered(Vote::Taken { refusal, .. }) = &mut ballot {
-            let bytes = Box::default();
-            refusal.record = Some(std::sync::Arc::new(StoredRecord { fence, bytes }));
-        }
-        ballot
-    };
-    let fence_of = |ballots: &[Ballot]| refusal(ballots).record.map(|record| record.fence);
-    let open = [recorded(7), Ballot::Open, Ballot::Open];
-    assert_eq!(decide(&open), Decision::Wait);
-    for mask in [
-        [recorded(7), yes(true), Ballot::Open],
-        [recorded(7), yes(true), yes(true)],
-        [recorded(7), Ballot::Dead, Ballot::Dead],
-        [taken_by("a", Some(9)), taken_by("a", Some(9)), recorded(7)],
-    ] {
-        assert_eq!(decide(&mask), Decision::Busy, "{mask:?}");
-        assert_eq!(fence_of(&mask), Some(7));
-    }
-    assert_eq!(fence_of(&[recorded(7), recorded(9), recorded(8)]), Some(9));
-}
-
-#[test]
-fn a_record_counts_when_a_majority_has_it_and_is_repeated_while_one_may_get_it() {
-    use Remembered::{Absent, NoRoom, Other, Unacknowledged, Yes};
-    let told = |answers: &[Option<Remembered>], open| remembered(answers, open);
-    assert_eq!(told(&[Some(Yes), Some(Yes), None], 1), Some(Yes));
-    assert_eq!(told(&[Some(Yes), None, None], 2), None);
-    assert_eq!(
-        told(&[Some(Yes), Some(Other), None], 0),
-        None,
-        "asked again"
-    );
-    let few = [Some(Yes), Some(Other), Some(Absent)];
-    assert_eq!(told(&few, 0), Some(Unacknowledged));
-    assert_eq!(told(&[Some(NoRoom), Some(Other), None], 0), Some(NoRoom));
-    assert_eq!(told(&[Some(Absent), Some(Other), None], 0), Some(Other));
-    assert_eq!(told(&[Some(Absent), Some(Absent), None], 0), Some(Absent));
-    assert_eq!(told(&[Some(Absent), None, None], 0), None, "asked again");
 }

@@ -206,10 +206,12 @@ pub(super) fn remembered(answer: &Value) -> Outcome {
 
 pub(super) fn forgotten(answer: &Value) -> Outcome {
     match answer {
-        Value::Int(1) => Outcome::Forgotten(Forgotten::Yes),
-        Value::Int(0) => Outcome::Forgotten(Forgotten::Nothing),
-        Value::Int(2) => Outcome::Forgotten(Forgotten::Held),
-        _ => not_understood(),
+        Value::Int(0) => Outcome::Forgotten(Forgotten::Nothing, None),
+        Value::Int(2) => Outcome::Forgotten(Forgotten::Held, None),
+        answer => match text(answer).and_then(Token::parse) {
+            Some(owner) => Outcome::Forgotten(Forgotten::Yes, Some(owner)),
+            None => not_understood(),
+        },
     }
 }
 

@@ -94,13 +94,7 @@ script!(FORGET, "forget.lua");
 // About one key each, for a lock whose slot is moving.
 script!(FREE, "delete_owned.lua");
 script!(RAISE, "raise.lua");
-script!(
-    TELL,
-    "cluster.lua",
-    "common.lua",
-    "tell_all.lua",
-    "notify.lua"
-);
+script!(TELL, "cluster.lua", "common.lua", "notify.lua");
 
 /// The scripts about one lock and its companion keys.
 pub(super) struct Scripts {

@@ -29,8 +29,6 @@ pub(in crate::store::redis) enum Part {
     Free(Release, Option<Duration>),
     /// Leaves a record in the lock.
     Remember(Release, Arc<Record>),
-    /// Tells all waiters that the lock has a record, and deletes their queue.
-    TellAll(Release),
     /// Leaves the queue, and tells the first waiters that the key is free after that long.
     Tell(Release, Duration),
 }
@@ -42,7 +40,6 @@ impl Part {
             Part::Raise(release)
             | Part::Free(release, _)
             | Part::Remember(release, _)
-            | Part::TellAll(release)
             | Part::Tell(release, _) => &release.key,
         }
     }
@@ -155,8 +152,9 @@ impl RedisStore {
         let remember = Part::Remember(release.clone(), record);
         let remembered = self.step(remember, dispatch).await?;
         if let Outcome::Remembered(Remembered::Yes | Remembered::Unacknowledged) = remembered {
-            // A waiter that is not told asks by itself.
-            let _ = self.step(Part::TellAll(release), dispatch).await;
+            // Each waiter that finds the record leaves the queue, and tells the next ones.
+            let told = Part::Tell(release, Duration::ZERO);
+            let _ = self.step(told, dispatch).await;
         }
         Ok(remembered)
     }
@@ -192,34 +190,24 @@ impl RedisStore {
                 let answer = self.scripts.remember.ask(on, &command).await?;
                 Ok(reply::remembered(&answer))
             }
-            Part::TellAll(release) => {
-                self.tell(release, "all", on).await?;
-                Ok(Outcome::Released(Released::Yes))
-            }
             Part::Tell(release, free_after) => {
-                let answer = self.tell(release, &millis(*free_after), on).await?;
+                let lock = self.names.lock(&release.key);
+                let queue = self.names.queue(&release.key);
+                let token = release.token.text();
+                let arguments = [
+                    token.as_str(),
+                    &grant(release.ttl),
+                    self.names.channels(),
+                    &lock,
+                    &millis(*free_after),
+                ];
+                let answer = scripts::TELL.run(on, &[&queue], &arguments).await?;
                 if answer != Value::Int(1) {
                     self.handed_off.note_unserved(release, *free_after);
                 }
                 Ok(Outcome::Released(Released::Yes))
             }
         }
-    }
-}
-
-impl RedisStore {
-    async fn tell(
-        &self,
-        release: &Release,
-        when: &str,
-        on: &Connection,
-    ) -> Result<Value, SendError> {
-        let lock = self.names.lock(&release.key);
-        let queue = self.names.queue(&release.key);
-        let (token, grant) = (release.token.text(), grant(release.ttl));
-        let channels = self.names.channels();
-        let arguments = [token.as_str(), &grant, channels, &lock, when];
-        scripts::TELL.run(on, &[&queue], &arguments).await
     }
 }
 
