@@ -31,7 +31,7 @@ impl Account {
                 let both = format!("{}\n    {}", self.show(older), self.show(later));
                 if !self.plan.loses_locks {
                     wrong.push(format!("two owners at once:\n    {both}"));
-                } else if claim.fence <= before.fence && !self.is_undercut(older, *claim) {
+                } else if claim.fence <= before.fence && !self.is_undercut(older, later, *claim) {
                     wrong.push(format!(
                         "two owners, and the newer one has no higher token:\n    {both}"
                     ));
@@ -61,7 +61,7 @@ impl Account {
     pub(super) fn tokens_that_fall(&self, key: usize) -> Vec<String> {
         let claims = self.claims(key);
         let pairs = claims.windows(2).filter(|pair| {
-            pair[1].1.fence <= pair[0].1.fence && !self.is_undercut(pair[0].0, pair[1].1)
+            pair[1].1.fence <= pair[0].1.fence && !self.is_undercut(pair[0].0, pair[1].0, pair[1].1)
         });
         let told = pairs.map(|pair| {
             let both = format!("{}\n    {}", self.show(pair[0].0), self.show(pair[1].0));
@@ -70,11 +70,19 @@ impl Account {
         told.collect()
     }
 
-    /// Returns whether a clock that stepped back may have given `later` a lower token.
+    /// Returns whether `later` may have a lower token, because of a clock that stepped back, or because it was granted
+    /// first and its owner heard of that after a fault that freed the key.
     ///
     /// A lock that ran out leaves no high-water mark, and a loss of data loses the mark. A server may also refuse
     /// the mark of a release although it deletes the key: it is full, or its user lacks a right.
-    fn is_undercut(&self, older: &Call, later: Claim) -> bool {
+    fn is_undercut(&self, older: &Call, newer: &Call, later: Claim) -> bool {
+        let heard_late = self
+            .spans
+            .iter()
+            .any(|it| it.fault.loses_locks() && newer.asked <= it.from && it.from <= later.from);
+        if heard_late {
+            return true;
+        }
         let before = |which: fn(&Fault) -> bool| {
             let mut spans = self.spans.iter();
             spans.any(|it| which(&it.fault) && it.from <= later.from)

@@ -135,6 +135,31 @@ fn a_token_that_does_not_rise_is_seen() {
 }
 
 #[test]
+fn a_grant_that_is_heard_of_after_a_flush_may_have_a_lower_token() {
+    let flush = [(4, 5, Fault::Flush { node: 0 })];
+    let lines = |asked| {
+        [
+            "6 1 0 asked 1 1000 0 0",
+            "8 1 0 inside 9",
+            asked,
+            "10 0 0 inside 7",
+            "11 1 0 out",
+            "12 1 0 released",
+            "13 0 0 out",
+            "14 0 0 released",
+        ]
+    };
+    sees_nothing(&lines("0 0 0 asked 1 1000 900 0"), &flush);
+    let wrong = verdict(&lines("7 0 0 asked 1 1000 900 0"), &flush);
+    assert!(
+        wrong
+            .iter()
+            .any(|it| it.starts_with("a token does not rise")),
+        "{wrong:?}"
+    );
+}
+
+#[test]
 fn a_busy_that_is_no_fact_is_seen() {
     let lines = ["0 0 0 asked 1 1000 900 0", "901 0 0 busy"];
     sees("busy, though the key was free", &lines, &[]);
