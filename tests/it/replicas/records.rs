@@ -1,7 +1,9 @@
 //! Tests records that replicas must acknowledge.
 
-use lock_core::LockManager;
+use std::time::Duration;
+
 use lock_core::middleware::RecordOutcome;
+use lock_core::{LockHandle, LockManager};
 use lock_tests::{Proxy, needs, wait};
 
 use super::{builder, hasty, long, manager, replica_set, taken, waits};
@@ -87,6 +89,36 @@ async fn a_record_whose_connection_broke_before_the_replicas_answered_is_acknowl
     release.await.expect("no panic").expect("held");
     assert_eq!(handle.record_outcome(), Some(RecordOutcome::Stored));
     assert!(replica.get("lockkit:k").is_some());
+}
+
+#[tokio::test]
+async fn a_record_that_the_keeper_repeats_is_not_acknowledged_by_an_older_write() {
+    needs!(redis);
+    let set = replica_set(1);
+    let locks = manager(set.master(), 1).await;
+    let answered = async |handle: &LockHandle| {
+        wait::eventually("the store has answered", async || {
+            handle.record_outcome() != Some(RecordOutcome::Background)
+        })
+        .await;
+        handle.record_outcome()
+    };
+    // The keeper's connection exists, and its last write is acknowledged.
+    let guard = taken(&locks, "first", long()).await;
+    guard.remember("the answer", long()).expect("in bounds");
+    let first = guard.handle();
+    drop(guard);
+    assert_eq!(answered(&first).await, Some(RecordOutcome::Stored));
+    let guard = taken(&locks, "k", long()).await;
+    guard.remember("the answer", long()).expect("in bounds");
+    let handle = guard.handle();
+    let replica = &set.servers()[1];
+    replica.stop();
+    let released = guard.release_within(Duration::from_millis(50)).await;
+    assert!(released.is_none(), "the replica is stopped");
+    let outcome = answered(&handle).await;
+    assert_eq!(outcome, Some(RecordOutcome::Unacknowledged));
+    replica.cont();
 }
 
 #[tokio::test]
