@@ -14,7 +14,8 @@ local value = redis.pcall('GET', KEYS[1])
 if is_refused(value) then return value end
 local done = 'done/' .. ARGV[1] .. '/'
 if type(value) == 'string' and string.sub(value, 1, #done) == done then
-  -- Written once more, because the first copy may have gone by a connection whose writes no replica has acknowledged.
+  -- Written once more, because WAIT promises something about the writes of its own connection only, and the first copy
+  -- may have gone by another one. (Redis 7.0 waits for the writes of all connections.)
   redis.pcall('PEXPIREAT', KEYS[1], string.match(value, '^%d+', #done + 1))
   return 1
 end
