@@ -126,7 +126,8 @@ async fn a_new_runtime_connects_while_all_sentinels_hang() {
         }
         wait::until(
             "the manager does not wait for sentinels known to hang",
-            || on_a_new_runtime(&hurried).is_ok(),
+            // Once is not enough: a look may have begun a moment before the request.
+            || (0..8).all(|_| on_a_new_runtime(&hurried).is_ok()),
         );
     });
 }
