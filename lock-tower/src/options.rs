@@ -105,17 +105,17 @@ pub enum RefusalFormat {
     ByAccept,
 }
 
-/// Decides what a layer with [replay](crate::LockLayer::replay) remembers of a request.
+/// Decides how much a layer with [replay](crate::LockLayer::replay) remembers of a request.
 #[cfg(feature = "replay")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Remember {
-    /// The answer, which every duplicate gets. It stands in the store for its lifetime.
+    /// Every duplicate gets the answer, which stands in the store for its lifetime.
     Answer,
-    /// That the request is done, but not its answer, because the answer is secret.
+    /// The request is done, and its answer is not kept, because it is secret or too large.
     ///
     /// Duplicates are refused with 409 `lock_cooling_down`.
     Done,
-    /// Nothing. The next request with this key runs.
+    /// Nothing is kept. The next request with this key runs.
     Nothing,
 }

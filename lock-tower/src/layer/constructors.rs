@@ -184,7 +184,7 @@ impl<K> LockLayer<K> {
     }
 }
 
-/// What a template names, besides the values of a key.
+/// The parts of a request that a template names and that matter beyond the key.
 struct Names {
     route: bool,
     caller: bool,

@@ -1,4 +1,4 @@
-//! What a request leaves behind for its duplicates, if its layer repeats answers.
+//! Keeps the memory of a request for its duplicates, if its layer repeats answers.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use lock_core::middleware::RecordOutcome;
 use super::{LockContext, SharedLock};
 use crate::options::Remember;
 
-/// What is remembered of a request, as far as it is known.
+/// The memory of a request, as far as it is known.
 #[derive(Default)]
 pub(super) struct Memory {
     /// How long the layer remembers a request, if it does.
@@ -16,13 +16,13 @@ pub(super) struct Memory {
     /// The decision of the handler, which overrides that of the layer.
     decided: Option<Remember>,
     kept: Option<Kept>,
-    /// What the release has passed on to the store.
+    /// The part that the release has passed on to the store.
     stored: Option<Stored>,
 }
 
-/// What the next request with this key finds.
+/// The state that the next request with this key finds.
 pub(crate) enum Kept {
-    /// That the request is done, for this long.
+    /// The request is done, for this long.
     Done(Duration),
     /// The encoded answer, and how long it counts.
     Answer(Vec<u8>, Duration),

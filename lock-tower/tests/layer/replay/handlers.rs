@@ -1,4 +1,4 @@
-//! What a handler decides about the memory of its request.
+//! Handlers that decide about the memory of their requests.
 
 use std::convert::Infallible;
 

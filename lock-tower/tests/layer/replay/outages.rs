@@ -50,7 +50,7 @@ async fn a_fallback_records_where_its_locks_are() {
     send(&service, pay("")).await.is_replay("payment 1");
     store.recover();
     send(&service, pay("")).await.is_replay("payment 1");
-    // What the store has recorded counts in this process when the store is away.
+    // A record of the store counts in this process when the store is away.
     send(&service, request("alice", "k2", ""))
         .await
         .is_first("payment 2");
