@@ -238,7 +238,7 @@ impl ActiveLease {
         lock(&self.state).fence
     }
 
-    /// Whether the key stays taken when the lease has ended.
+    /// Returns true if the key stays taken when the lease has ended.
     pub(crate) fn keeps_the_key(&self) -> bool {
         let state = lock(&self.state);
         state.cooldown_millis > 0 || state.record.is_some()

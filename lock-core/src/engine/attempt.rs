@@ -168,7 +168,7 @@ impl Attempt {
         let longest = self.lease.ttl().min(GRANT);
         let deadline = self
             .anchor
-            // A grant from before the refusal is over, whatever a clock that was set back says of its end.
+            // A grant from before the refusal is over. A clock that was set back may show a later end for it.
             .filter(|anchor| grant.given >= anchor.server)
             .and_then(|anchor| anchor.deadline(grant.ends, self.engine.now(), longest));
         let counts = deadline.is_some_and(|deadline| self.lease.take_over(deadline, grant.fence));

@@ -50,7 +50,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the store has answered to the end of a lease.
+    /// Returns true if this answers a request that ends a lease.
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self, Outcome::Released(_) | Outcome::Remembered(_))
     }

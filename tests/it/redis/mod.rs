@@ -21,6 +21,7 @@ mod peers;
 mod permissions;
 mod processes;
 mod pushes;
+mod record_processes;
 mod records;
 mod restarts;
 mod runtimes;

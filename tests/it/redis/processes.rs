@@ -13,20 +13,19 @@ use tokio::time::timeout;
 
 use super::{long, manager};
 
-const SERVER: &str = "LOCK_TESTS_SERVER";
+pub(super) const SERVER: &str = "LOCK_TESTS_SERVER";
 
-/// Starts this binary again, with one of the ignored tests below.
-fn process(role: &str, server: &RedisServer) -> ChildProcess {
+/// Starts this binary again, with one of its ignored tests.
+pub(super) fn process(test: &str, server: &RedisServer) -> ChildProcess {
     let mut command = Command::new(std::env::current_exe().expect("this binary"));
-    let name = format!("redis::processes::{role}");
     command
-        .args(["--exact", &name, "--ignored", "--nocapture"])
+        .args(["--exact", test, "--ignored", "--nocapture"])
         .env(SERVER, server.url());
     ChildProcess::spawn(command)
 }
 
 #[track_caller]
-fn says(process: &ChildProcess, words: &str) {
+pub(super) fn says(process: &ChildProcess, words: &str) {
     let line = process.line(wait::PATIENCE, |line| line == words);
     assert!(
         line.is_some(),
@@ -61,7 +60,7 @@ async fn a_lock_whose_process_was_killed_can_be_taken_when_it_has_run_out() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
-    let mut owner = process("holds_until_killed", &server);
+    let mut owner = process("redis::processes::holds_until_killed", &server);
     says(&owner, "holding");
     let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
     wait::eventually("the waiter is queued", async || {
@@ -135,7 +134,7 @@ async fn a_process_that_was_stopped_for_longer_than_its_ttl_does_nothing_more() 
     needs!(redis);
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
-    let owner = process("works_until_stopped", &server);
+    let owner = process("redis::processes::works_until_stopped", &server);
     says(&owner, "an effect under the lock");
     let next = timeout(
         wait::PATIENCE,
@@ -174,7 +173,7 @@ async fn guards_until_stopped() {
 async fn the_first_check_after_a_stop_says_lost() {
     needs!(redis);
     let server = RedisServer::start();
-    let owner = process("guards_until_stopped", &server);
+    let owner = process("redis::processes::guards_until_stopped", &server);
     says(&owner, "holding");
     wait::until("the lock has run out", || server.get("lockkit:k").is_none());
     owner.cont();
@@ -213,7 +212,12 @@ async fn four_processes_count_to_two_hundred_by_reading_and_writing() {
     needs!(redis);
     let server = RedisServer::start();
     let counting: Vec<_> = (0..4)
-        .map(|_| process("increments_a_counter_without_atomics", &server))
+        .map(|_| {
+            process(
+                "redis::processes::increments_a_counter_without_atomics",
+                &server,
+            )
+        })
         .collect();
     for process in &counting {
         says(process, "done");
@@ -263,7 +267,10 @@ async fn an_installed_manager_serves_every_later_runtime() {
     needs!(redis);
     let server = RedisServer::start();
     says(
-        &process("installs_in_one_runtime_and_locks_in_others", &server),
+        &process(
+            "redis::processes::installs_in_one_runtime_and_locks_in_others",
+            &server,
+        ),
         "done",
     );
     assert!(server.commandstats().get("evalsha") >= Some(&10));
@@ -300,7 +307,10 @@ async fn a_waiter_that_is_not_polled_blocks_neither_its_own_process_nor_another(
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
     let owner = locks.lock("k").ttl(long()).acquire().await.expect("free");
-    let other = process("leaves_a_waiter_alone_and_then_wants_the_lock", &server);
+    let other = process(
+        "redis::processes::leaves_a_waiter_alone_and_then_wants_the_lock",
+        &server,
+    );
     says(&other, "left alone");
     let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
     owner.release().await.expect("held");

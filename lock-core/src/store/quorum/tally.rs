@@ -51,7 +51,8 @@ pub(super) enum Decision {
 pub(super) fn decide(ballots: &[Ballot]) -> Decision {
     let quorum = quorum(ballots.len());
     let count = Count::of(ballots);
-    // The work is done, whatever the other nodes say. A majority of them shows the record that another one has.
+    // One node has a record, so the work is done. The vote waits for a majority, because
+    // another node may have a newer record.
     if record(ballots).is_some() {
         let answered = ballots.len() - count.open - count.out;
         return match answered >= quorum || count.open == 0 {

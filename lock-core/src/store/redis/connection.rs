@@ -24,7 +24,7 @@ pub(super) const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
 /// while the next is made ready, instead of all of them at once while the client waits.
 const FULL: usize = 1024;
 
-/// A client with the settings that a lock needs, whatever its own settings were.
+/// Returns a client of a server, with the connection settings that a lock needs.
 pub(super) fn prepared(info: ConnectionInfo) -> Result<Client, RedisError> {
     #[cfg(feature = "tls-rustls")]
     if super::tls::is_spoken(&info) {
@@ -50,8 +50,8 @@ pub(super) fn prepared(info: ConnectionInfo) -> Result<Client, RedisError> {
 pub(super) struct Connection {
     shared: Arc<SharedConnection>,
     batches: bool,
-    /// Whether each command says that the node which is giving up its slot redirected it here, and the mark of
-    /// that node.
+    /// Set if the node that gives up a slot has redirected a command here. Each command then begins with `ASKING`. The
+    /// value is the high-water mark of that node.
     asking: Option<u64>,
 }
 
