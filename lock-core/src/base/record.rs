@@ -24,7 +24,8 @@ pub enum RecordOutcome {
     Stored,
     /// The store has the record, and too few replicas or nodes have acknowledged it in time.
     Unacknowledged,
-    /// The lock had gone to another owner, or had ended. The record was not stored.
+    /// The lock had gone to another owner, or had ended. The record was not stored; of several servers, a minority may
+    /// have it.
     Lost,
     /// The store refused the record, and has no memory for it in most cases. The key stays taken for one more ttl.
     Failed,

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
@@ -17,6 +18,8 @@ use crate::store::{BoxFuture, Extended, Extension, Lane, Operation, Outcome, Sto
 const BATCH: usize = 100;
 /// Renewals under way at once.
 const BATCHES_AT_ONCE: usize = 4;
+/// How often the store is asked whether it still has votes to withdraw, when the last user is gone.
+const LINGER: Duration = Duration::from_millis(20);
 /// Leases looked at in one turn, so that tasks and timers get theirs.
 const LEASES_A_TURN: usize = 4_096;
 
@@ -81,14 +84,16 @@ impl Thread {
             }
             let full_turn = leases.len() == LEASES_A_TURN;
             self.look_at(leases, now);
-            if done {
+            let lingers = done && self.store.lingers();
+            if done && !lingers {
                 return;
             }
             if full_turn {
                 tokio::task::yield_now().await;
             } else {
                 let next = lock(&self.keeper.state).schedule.next();
-                timers.sleep(next).await;
+                let soon = if lingers { now + LINGER } else { Moment::FAR };
+                timers.sleep(next.min(soon)).await;
             }
         }
     }

@@ -108,6 +108,11 @@ pub(crate) trait Store: Debug + Send + Sync {
         StoreLimits::default()
     }
 
+    /// Whether the store still has votes to withdraw. The keeper's thread asks when the last user is gone.
+    fn lingers(&self) -> bool {
+        false
+    }
+
     /// Counts the servers that hold the lease.
     fn acks(&self, _: Token) -> Acks {
         Acks::ONE_OF_ONE

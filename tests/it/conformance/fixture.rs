@@ -208,6 +208,17 @@ impl Fixture {
         }
     }
 
+    /// Waits until all servers have the lock. A grant waits for a majority only, and a vote that arrives behind a DEL
+    /// would take the key again.
+    pub(crate) async fn is_everywhere(&self) {
+        if let Store::Several(several) = &self.store {
+            wait::eventually("all servers have the lock", async || {
+                several.is_everywhere()
+            })
+            .await;
+        }
+    }
+
     /// Counts the keys that are taken, according to the store.
     pub(crate) fn taken(&self) -> usize {
         match &self.store {

@@ -148,6 +148,7 @@ pub(super) async fn a_lock_that_another_owner_has_leaves_no_record(store: &Fixtu
     let locks = store.manager().await;
     for deleted in [true, false] {
         let guard = owner(&locks).await;
+        store.is_everywhere().await;
         match deleted {
             true => store.delete("k"),
             false => store.overwrite("k"),

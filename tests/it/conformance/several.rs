@@ -70,6 +70,17 @@ impl Several {
         }
     }
 
+    /// Returns whether every store has the one lock that is taken.
+    pub(super) fn is_everywhere(&self) -> bool {
+        match self {
+            Several::Stores(_, stores) => stores.iter().all(|store| store.taken() == 1),
+            Several::Servers(servers, _) => {
+                let holders = self.listed(HOLDERS);
+                holders.len() == 1 && holders.values().all(|count| *count == servers.len())
+            }
+        }
+    }
+
     /// Counts the waiters that are queued on more than half of the stores.
     pub(super) fn waiting(&self) -> usize {
         match self {
@@ -122,8 +133,9 @@ const HOLDERS: &str = "
     local holders = {}
     for _, key in ipairs(redis.call('KEYS', ARGV[1] .. '*')) do
       if string.sub(key, 1, #ARGV[1] + 1) ~= ARGV[1] .. '!' then
-        -- The end of a cooldown differs between servers.
-        holders[#holders + 1] = string.gsub(redis.call('GET', key), '^(cooling/.*)/%d+$', '%1')
+        -- The ends of cooldowns and records differ between servers.
+        local value = string.gsub(redis.call('GET', key), '^(cooling/.*)/%d+$', '%1')
+        holders[#holders + 1] = string.match(value, '^done/%x+/%x+/') or value
       end
     end
     return holders";

@@ -6,7 +6,7 @@ use lock_core::{ErrorKind, LockGuard};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{Nodes, at_last, kind, long};
+use super::{Nodes, at_last, held_by_all, kind, long};
 
 /// A ttl long enough for a renewal on a busy machine, and short enough to wait for.
 const TTL: Duration = Duration::from_secs(3);
@@ -101,11 +101,7 @@ async fn the_vote_of_a_stopped_server_for_a_released_lock_is_undone_when_it_cont
     needs!(redis);
     let nodes = Nodes::start(3);
     let locks = nodes.acquainted().await;
-    let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
-    wait::eventually("all servers have granted the lock", async || {
-        guard.acks().granted() == 3
-    })
-    .await;
+    let guard = held_by_all(&locks).await;
     nodes.0[0].stop();
     guard
         .release()

@@ -4,6 +4,7 @@ mod apart;
 mod contenders;
 mod copies;
 mod empty;
+mod ended;
 mod gone;
 mod killed;
 mod records;
@@ -106,4 +107,14 @@ async fn at_last(locks: &LockManager, key: &str, ttl: Duration) -> LockGuard {
     })
     .await;
     granted.expect("granted")
+}
+
+/// Takes the lock `k` for a long time, on each of three servers.
+async fn held_by_all(locks: &LockManager) -> LockGuard {
+    let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
+    wait::eventually("all servers have granted the lock", async || {
+        guard.acks().granted() == 3
+    })
+    .await;
+    guard
 }

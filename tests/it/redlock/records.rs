@@ -6,7 +6,7 @@ use lock_core::middleware::{Forgotten, RecordOutcome};
 use lock_core::{ErrorKind, LockManager};
 use lock_tests::{RedisServer, needs, wait};
 
-use super::{Nodes, kind, long};
+use super::{Nodes, held_by_all, kind, long};
 
 const ONE: &str = "0123456789abcdef/0123456789abcdef0123456789abcdef";
 const OTHER: &str = "0123456789abcdef/ffffffffffffffffffffffffffffffff";
@@ -55,11 +55,7 @@ async fn a_record_that_is_forgotten_while_it_is_on_its_way_to_a_server_does_not_
     needs!(redis);
     let nodes = Nodes::start(3);
     let locks = nodes.acquainted().await;
-    let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
-    wait::eventually("all servers have granted the lock", async || {
-        guard.acks().granted() == 3
-    })
-    .await;
+    let guard = held_by_all(&locks).await;
     let token = nodes.0[0].get("lockkit:k").expect("the lock");
     // The owner has ended, and its record has not reached the last server.
     for node in &nodes.0[..2] {
@@ -80,11 +76,7 @@ async fn a_record_on_all_servers_outlives_one_that_comes_back_empty() {
     needs!(redis);
     let nodes = Nodes::start(3);
     let locks = nodes.acquainted().await;
-    let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
-    wait::eventually("all servers have granted the lock", async || {
-        guard.acks().granted() == 3
-    })
-    .await;
+    let guard = held_by_all(&locks).await;
     guard.remember("the answer", long()).expect("in bounds");
     guard.release().await.expect("held");
     wait::eventually("all servers have the record", async || {

@@ -116,6 +116,11 @@ impl Hints {
         }
     }
 
+    /// Whether a lease may still stand on the node.
+    pub(super) fn any(&self, now: Moment) -> bool {
+        lock(&self.all).iter().any(|left| left.until > now)
+    }
+
     /// When the next hint is due.
     pub(super) fn due(&self) -> Option<Moment> {
         lock(&self.all).iter().map(|left| left.at).min()

@@ -20,6 +20,8 @@ mod extend;
 mod fan_out;
 mod give_back;
 mod hinted_handoff;
+#[cfg(all(test, feature = "test-util"))]
+mod late_record_tests;
 mod late_votes;
 mod leases;
 #[cfg(all(test, feature = "test-util"))]
@@ -50,7 +52,7 @@ mod undoing_tests;
 mod vote_ledger;
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -65,6 +67,7 @@ use super::{
 };
 use crate::audit::Finding;
 use crate::base::acks::Acks;
+use crate::base::clock::Moment;
 use crate::base::error::Error;
 use crate::base::settings::Settings;
 use crate::base::sync::lock;
@@ -101,6 +104,10 @@ struct Quorum {
     changed: Arc<changes::Sender<()>>,
     /// The runtime of the keeper's thread.
     keeper: SetOnce<Handle>,
+    /// Cloned by each piece of work that delivers hints, or may leave one.
+    unfinished: Arc<()>,
+    /// When the last user of the manager was found gone.
+    deserted: OnceLock<Moment>,
 }
 
 /// The facts that are known of the nodes.
@@ -142,6 +149,8 @@ impl QuorumStore {
                 }),
                 changed,
                 keeper: SetOnce::new(),
+                unfinished: Arc::default(),
+                deserted: OnceLock::new(),
             }),
         })
     }
@@ -219,6 +228,10 @@ impl Store for QuorumStore {
         })
     }
 
+    fn lingers(&self) -> bool {
+        self.quorum.lingers(self.limits().late_duplicate)
+    }
+
     fn acks(&self, token: Token) -> Acks {
         self.quorum.leases.acks(token, self.quorum.nodes.len())
     }
@@ -239,8 +252,21 @@ impl Quorum {
         // Work that is dropped, because there is no keeper either, leaves hints.
         let here = Handle::try_current().ok();
         if let Some(runtime) = here.as_ref().or(self.keeper.get()) {
-            runtime.spawn(work);
+            let unfinished = Arc::clone(&self.unfinished);
+            runtime.spawn(async move {
+                work.await;
+                drop(unfinished);
+            });
         }
+    }
+
+    /// Whether votes are still to be withdrawn. After the longest ttl there is none, even if a node never answers.
+    fn lingers(&self, late_duplicate: Duration) -> bool {
+        let now = self.timers.now();
+        let deserted = *self.deserted.get_or_init(|| now);
+        let open = Arc::strong_count(&self.unfinished) > 1
+            || self.nodes.iter().any(|node| node.hints.any(now));
+        open && now < deserted + self.settings.max_ttl + late_duplicate
     }
 
     /// The nodes that are worth asking.

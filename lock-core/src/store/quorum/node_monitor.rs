@@ -138,6 +138,8 @@ impl Quorum {
     /// Delivers the hints of a node. Answers when to look at it again.
     async fn catch_up(&self, place: usize) -> Duration {
         let node = &self.nodes[place];
+        // The hints are in no list until they are delivered.
+        let _delivering = Arc::clone(&self.unfinished);
         let due = node.hints.take(self.timers.now());
         let mut failed = false;
         for some in due.chunks(AT_ONCE) {

@@ -67,8 +67,10 @@ fn a_record_counts_when_a_majority_has_it_and_is_repeated_while_one_may_get_it()
         None,
         "asked again"
     );
-    let few = [Some(Yes), Some(Other), Some(Absent)];
+    let few = [Some(Yes), Some(NoRoom), Some(Absent)];
     assert_eq!(told(&few, 0), Some(Unacknowledged));
+    let lost = [Some(Yes), Some(Other), Some(Absent)];
+    assert_eq!(told(&lost, 0), Some(Other), "a majority was without it");
     assert_eq!(told(&[Some(NoRoom), Some(Other), None], 0), Some(NoRoom));
     assert_eq!(told(&[Some(Absent), Some(Other), None], 0), Some(Other));
     assert_eq!(told(&[Some(Absent), Some(Absent), None], 0), Some(Absent));

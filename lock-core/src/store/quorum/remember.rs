@@ -9,10 +9,11 @@ use std::sync::Arc;
 use super::Quorum;
 use super::fan_out::FanOut;
 use super::tally;
+use super::undo::Undoing;
 use crate::base::record::Record;
 use crate::base::token::Token;
 use crate::store::vote::{VoteOperation, Withdrawal};
-use crate::store::{BoxFuture, Failure, Forgotten, Lane, Operation, Outcome, Release};
+use crate::store::{BoxFuture, Failure, Forgotten, Lane, Operation, Outcome, Release, Remembered};
 
 impl Quorum {
     /// Leaves a record on every node.
@@ -23,10 +24,20 @@ impl Quorum {
         lane: Lane,
     ) -> Outcome {
         // From here on a vote that arrives late is undone by the task that receives it.
-        self.leases.end(release.token);
+        let undoing = Undoing {
+            release: release.clone(),
+            ledger: self.leases.end(release.token).unwrap_or_default(),
+            lane,
+            up_to: None,
+        };
         let patience = self.patience(release.ttl);
         let patient = release.in_background;
-        let asked = self.ask_up(&Operation::Remember(release, record), lane);
+        let remember = Operation::Remember(release, record);
+        // The record is sent behind the vote and takes its place, so no withdrawal may overtake it.
+        for (place, _) in self.up() {
+            undoing.ledger.ends_at(place);
+        }
+        let asked = self.ask_up(&remember, lane);
         let mut nodes = FanOut::new(asked).until(&self.timers, self.timers.now() + patience);
         let mut answers = vec![None; self.nodes.len()];
         loop {
@@ -34,13 +45,20 @@ impl Quorum {
             if let Some(remembered) = decided.filter(|_| !patient || nodes.open() == 0) {
                 if nodes.open() > 0 {
                     // The other nodes get the record too, although the caller does not wait for them.
-                    self.leave_behind(async move { while nodes.next().await.is_some() {} });
+                    let quorum = Arc::clone(self);
+                    self.leave_behind(async move {
+                        let came = |place, outcome| {
+                            quorum.record_came(place, &outcome, &undoing);
+                        };
+                        nodes.rest(&quorum, came).await;
+                    });
                 }
                 return Outcome::Remembered(remembered);
             }
             match nodes.next().await {
-                Some((place, Outcome::Remembered(answer))) => answers[place] = Some(answer),
-                Some(_) => {}
+                Some((place, outcome)) => {
+                    answers[place] = self.record_came(place, &outcome, &undoing);
+                }
                 None => break,
             }
         }
@@ -50,6 +68,23 @@ impl Quorum {
                 "less than a majority of the nodes confirmed the record",
             )),
         }
+    }
+
+    /// Notes the answer of a node to a record.
+    fn record_came(
+        &self,
+        place: usize,
+        outcome: &Outcome,
+        undoing: &Undoing,
+    ) -> Option<Remembered> {
+        let Outcome::Remembered(answer) = outcome else {
+            return None;
+        };
+        let found = !matches!(answer, Remembered::Absent | Remembered::Other);
+        if !undoing.ledger.has_ended_at(place, found) {
+            self.keep_hint(place, undoing);
+        }
+        Some(*answer)
     }
 
     /// Deletes a record from every node. A node that does not answer may still have it, and its record is an answer.

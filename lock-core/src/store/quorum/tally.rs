@@ -255,11 +255,17 @@ pub(super) fn remembered(answers: &[Option<Remembered>], open: usize) -> Option<
     if open > 0 || yes + silent >= quorum {
         return None;
     }
-    Some(if yes > 0 {
+    let (absent, other) = (
+        count(answers, &Remembered::Absent),
+        count(answers, &Remembered::Other),
+    );
+    // A majority was without the lock, so the owner had lost it, although one node may have the record.
+    let lost = absent + other >= quorum;
+    Some(if yes > 0 && !lost {
         Remembered::Unacknowledged
     } else if has(Remembered::NoRoom) {
         Remembered::NoRoom
-    } else if has(Remembered::Other) {
+    } else if other > 0 {
         Remembered::Other
     } else {
         Remembered::Absent
