@@ -40,7 +40,9 @@ async fn a_late_vote_is_undone(runtime: Option<Runtime>) {
     last.black_hole();
     drop(acquire().await);
     drop(locks);
-    runtime.map(Runtime::shutdown_background);
+    if let Some(runtime) = runtime {
+        runtime.shutdown_background();
+    }
     let has_it = |node: &RedisServer| node.get("lockkit:k").is_some();
     wait::eventually("the lock is released", async || {
         !nodes.0[..2].iter().any(has_it)
