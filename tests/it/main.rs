@@ -19,6 +19,7 @@ mod harness;
 mod layer;
 mod layers;
 mod ledger;
+mod nightly;
 mod payments;
 mod redis;
 mod redlock;

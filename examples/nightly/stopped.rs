@@ -1,0 +1,37 @@
+//! Waits for Ctrl-C or SIGTERM.
+
+/// Returns a future that ends with the number of the signal that asks this process to stop.
+///
+/// The handlers are installed at the call and not at the first poll.
+#[cfg(unix)]
+pub(crate) fn by_signal() -> impl Future<Output = u8> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let heard = |kind: SignalKind, number| {
+        let signals = signal(kind);
+        async move {
+            match signals {
+                Ok(mut signals) => signals.recv().await,
+                Err(_) => std::future::pending().await,
+            };
+            number
+        }
+    };
+    let interrupted = heard(SignalKind::interrupt(), 2);
+    let terminated = heard(SignalKind::terminate(), 15);
+    async {
+        tokio::select! {
+            number = interrupted => number,
+            number = terminated => number,
+        }
+    }
+}
+
+/// Returns when Ctrl-C asks this process to stop.
+#[cfg(not(unix))]
+pub(crate) async fn by_signal() -> u8 {
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+    2
+}
