@@ -42,6 +42,7 @@ pub(crate) fn router(shop: Shop) -> Result<(Router, [InFlight; 2]), Box<dyn Erro
         .route("/stock", get(views::stock))
         .route("/orders", get(views::orders))
         .route("/locks", get(views::locks))
+        .route("/readyz", get(views::ready))
         .route("/reset", post(views::reset))
         .route("/freeze", post(freeze::freeze));
     let router = Router::new()

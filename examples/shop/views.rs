@@ -48,6 +48,11 @@ pub(crate) async fn locks(State(shop): State<Shop>) -> Json<Vec<Held>> {
     )
 }
 
+/// Serves `GET /readyz`: 503 as long as this process cannot take locks.
+pub(crate) async fn ready(State(shop): State<Shop>) -> Result<(), lock_core::Error> {
+    shop.locks.ping().await
+}
+
 /// Serves `POST /reset`: full shelves, no orders.
 pub(crate) async fn reset(State(shop): State<Shop>) -> Result<StatusCode, ShopError> {
     for sku in ["mug", "lamp"] {

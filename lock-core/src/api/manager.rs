@@ -103,7 +103,57 @@ impl LockManager {
     /// Dropping the future loses nothing.
     pub async fn audit(&self) -> Result<Vec<Finding>, Error> {
         let answer = self.engine.store.audit();
-        self.answered(answer, "the store gave no answer").await
+        let patience = self.engine.connect_timeout;
+        self.answered(answer, patience, "the store gave no answer")
+            .await
+    }
+
+    /// Asks the store now whether this process can take locks, for a readiness probe.
+    ///
+    /// It is one round trip. A server must answer, be the one that has the locks, and let this user run every command of
+    /// a lock. Of several independent servers (`redlock://`), a majority must answer and vote; of a cluster, one master.
+    /// The embedded store always answers.
+    ///
+    /// A success says nothing about the memory of the server, which a lock needs and this question does not. Replicas
+    /// ([`replica_acks`](crate::ManagerBuilder::replica_acks)) are not asked.
+    ///
+    /// # Errors
+    ///
+    /// * `Unavailable`: no answer within the manager's
+    ///   [`operation_timeout`](crate::ManagerBuilder::operation_timeout), no connection, no majority, or the manager is
+    ///   draining.
+    /// * `Misconfigured`: the server refuses this user or its commands for good, or it is no Redis.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing.
+    ///
+    /// # Examples
+    ///
+    /// A route of axum for the load balancer. With the feature `axum` the error is the response: 503, or 500 for a
+    /// server that is set up wrongly.
+    ///
+    /// ```
+    /// # mod axum { pub mod extract { pub struct State<T>(pub T); } }
+    /// use axum::extract::State;
+    /// use lock_core::{Error, LockManager};
+    ///
+    /// // Router::new().route("/readyz", get(readyz)).with_state(locks)
+    /// async fn readyz(State(locks): State<LockManager>) -> Result<(), Error> {
+    ///     locks.ping().await
+    /// }
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// #     readyz(State(LockManager::in_memory())).await.expect("an embedded store answers");
+    /// # }
+    /// ```
+    pub async fn ping(&self) -> Result<(), Error> {
+        if self.engine.queue.is_draining() {
+            return Err(Error::draining());
+        }
+        let answer = self.engine.store.ping();
+        let patience = self.engine.operation_timeout;
+        self.answered(answer, patience, "the store gave no answer")
+            .await
     }
 
     pub(crate) fn engine(&self) -> &Arc<Engine> {
@@ -113,17 +163,18 @@ impl LockManager {
     /// Waits until the store can be used.
     pub(crate) async fn ready(&self) -> Result<(), Error> {
         let answer = self.engine.store.ready();
-        self.answered(answer, "the store could not be reached")
+        let patience = self.engine.connect_timeout;
+        self.answered(answer, patience, "the store could not be reached")
             .await
     }
 
-    /// Waits as long as connecting may take. `missing`: the message about no answer.
+    /// Waits for the store's answer. `missing`: the message about no answer.
     async fn answered<T>(
         &self,
         answer: BoxFuture<'_, Result<T, Failure>>,
+        patience: Duration,
         missing: &str,
     ) -> Result<T, Error> {
-        let patience = self.engine.connect_timeout;
         let end = self.engine.now() + patience;
         let answer = self.engine.timers.before(end, answer).await;
         let answer =

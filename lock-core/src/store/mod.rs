@@ -78,6 +78,9 @@ pub(crate) trait Store: Debug + Send + Sync {
     /// Resolves when the store can be used, or says why it cannot.
     fn ready(&self) -> BoxFuture<'_, Result<(), Failure>>;
 
+    /// Asks the store one question now: whether it answers, and lets this client take locks.
+    fn ping(&self) -> BoxFuture<'_, Result<(), Failure>>;
+
     /// Lists problems of the store's settings.
     fn audit(&self) -> BoxFuture<'_, Result<Vec<Finding>, Failure>> {
         Box::pin(std::future::ready(Ok(Vec::new())))

@@ -12,6 +12,7 @@ mod gaps;
 mod input;
 mod loss;
 mod passing;
+mod pinging;
 mod records;
 mod reentry;
 mod reentry_ends;
@@ -183,6 +184,10 @@ on_every_store! {
         a_lease_with_a_cooldown_is_not_passed_on,
         a_lease_of_another_length_is_not_passed_on,
         no_process_starves_behind_the_tasks_of_another,
+    }
+    pinging {
+        a_store_that_grants_locks_answers_a_ping,
+        a_drained_manager_answers_no_ping,
     }
     records {
         who_comes_after_a_record_gets_it_with_its_exact_end,

@@ -19,6 +19,7 @@ mod namespaces;
 mod passwords;
 mod peers;
 mod permissions;
+mod ping;
 mod processes;
 mod pushes;
 mod record_processes;

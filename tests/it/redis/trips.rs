@@ -306,3 +306,16 @@ async fn a_connect_dropped_after_any_number_of_polls_leaves_no_connection() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_ping_is_one_round_trip() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    server.reset_stats();
+    let ping = async move { locks.ping().await.expect("a server that answers") };
+    let sent = || asked(&server).contains_key("eval");
+    let (before, all) = bytes_before_and_after_the_first_answer(&proxy, ping, sent).await;
+    assert_eq!(before, all);
+}

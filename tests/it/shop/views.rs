@@ -1,6 +1,6 @@
 //! Tests the views of the shop: stock, orders, locks.
 
-use lock_tests::{ShopProcess, http, wait};
+use lock_tests::{RedisServer, ShopProcess, http, needs, wait};
 
 use super::{buy, buy_fast, code, orders, shelf, view};
 
@@ -69,4 +69,21 @@ async fn the_write_of_an_owner_that_froze_is_refused_by_its_token() {
     let newer = orders[0]["fencing_token"].as_i64().expect("a token");
     assert!(newer > told["fencing_token"].as_i64().expect("a token"));
     assert_eq!(shelf(port, "lamp").await["stock"], 9);
+}
+
+#[tokio::test]
+async fn a_shop_is_ready_as_long_as_its_redis_answers() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let shop = ShopProcess::options().env("REDIS_URL", &server.url());
+    let shop = shop.start();
+    let ready = async || {
+        let answer = http::get(shop.port(), "/readyz").await;
+        answer.expect("an answer").status
+    };
+    assert_eq!(ready().await, 200);
+    server.kill();
+    assert_eq!(ready().await, 503);
+    server.start_again();
+    wait::eventually("the shop is ready again", async || ready().await == 200).await;
 }

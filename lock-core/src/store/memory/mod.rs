@@ -117,6 +117,14 @@ impl Store for MemoryStore {
     fn ready(&self) -> BoxFuture<'_, Result<(), Failure>> {
         Box::pin(std::future::ready(Ok(())))
     }
+
+    fn ping(&self) -> BoxFuture<'_, Result<(), Failure>> {
+        Box::pin(async move {
+            #[cfg(feature = "test-util")]
+            self.answers_again().await;
+            lock(&self.state).fault.clone().map_or(Ok(()), Err)
+        })
+    }
 }
 
 /// A manager's entry among the listeners, for as long as its keeper runs.

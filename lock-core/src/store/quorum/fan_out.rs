@@ -12,17 +12,15 @@ use crate::store::{BoxFuture, Outcome};
 use crate::timer::{Timer, Timers};
 
 /// The questions and their answers. Dropping it forgets the answers of questions that were sent.
-pub(super) struct FanOut {
+pub(super) struct FanOut<T = Outcome> {
     /// Nodes by their index in the list.
-    asked: Vec<(usize, BoxFuture<'static, Outcome>)>,
-    answers: VecDeque<(usize, Outcome)>,
+    asked: Vec<(usize, BoxFuture<'static, T>)>,
+    answers: VecDeque<(usize, T)>,
     timer: Option<Timer>,
 }
 
-impl FanOut {
-    pub(super) fn new(
-        asked: impl IntoIterator<Item = (usize, BoxFuture<'static, Outcome>)>,
-    ) -> Self {
+impl<T> FanOut<T> {
+    pub(super) fn new(asked: impl IntoIterator<Item = (usize, BoxFuture<'static, T>)>) -> Self {
         Self {
             asked: asked.into_iter().collect(),
             answers: VecDeque::new(),
@@ -58,7 +56,7 @@ impl FanOut {
 
     /// Returns the next answer; `None`: no answer is left, or none arrived in time. Dropping the future loses
     /// nothing.
-    pub(super) async fn next(&mut self) -> Option<(usize, Outcome)> {
+    pub(super) async fn next(&mut self) -> Option<(usize, T)> {
         poll_fn(|context| {
             if self.answers.is_empty() {
                 self.look(context);
@@ -79,7 +77,7 @@ impl FanOut {
 
     /// Takes all answers that are left. Nodes that give none in time are out from then on, and their answers still
     /// count.
-    pub(super) async fn rest(&mut self, quorum: &Quorum, mut came: impl FnMut(usize, Outcome)) {
+    pub(super) async fn rest(&mut self, quorum: &Quorum, mut came: impl FnMut(usize, T)) {
         loop {
             match self.next().await {
                 Some((place, outcome)) => came(place, outcome),
@@ -99,7 +97,7 @@ impl FanOut {
     }
 
     /// Returns an answer that has arrived already.
-    pub(super) fn at_hand(&mut self) -> Option<(usize, Outcome)> {
+    pub(super) fn at_hand(&mut self) -> Option<(usize, T)> {
         self.answers.pop_front()
     }
 
@@ -108,8 +106,8 @@ impl FanOut {
         let answers = &mut self.answers;
         self.asked
             .retain_mut(|(node, asked)| match asked.as_mut().poll(context) {
-                Poll::Ready(outcome) => {
-                    answers.push_back((*node, outcome));
+                Poll::Ready(answer) => {
+                    answers.push_back((*node, answer));
                     false
                 }
                 Poll::Pending => true,

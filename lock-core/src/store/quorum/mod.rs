@@ -30,6 +30,7 @@ mod missed_tests;
 mod model;
 mod node;
 mod node_monitor;
+mod ping;
 pub(crate) mod proposal_number;
 #[cfg(test)]
 mod ready_tests;
@@ -196,6 +197,10 @@ impl Store for QuorumStore {
         Box::pin(self.quorum.ready())
     }
 
+    fn ping(&self) -> BoxFuture<'_, Result<(), Failure>> {
+        Box::pin(self.quorum.ping())
+    }
+
     /// Lists the problems of all nodes that answer.
     fn audit(&self) -> BoxFuture<'_, Result<Vec<Finding>, Failure>> {
         Box::pin(async move {
@@ -287,6 +292,12 @@ impl Quorum {
         }
     }
 
+    /// The failure of a quorum in which two nodes are one server.
+    fn same_server(&self) -> Option<Failure> {
+        let same_server = lock(&self.known).same_server.clone();
+        same_server.map(Failure::from)
+    }
+
     /// Waits until enough nodes answer. Fails if two of them are one server.
     async fn ready(&self) -> Result<(), Failure> {
         let mut changed = self.changed.subscribe();
@@ -296,8 +307,8 @@ impl Quorum {
             let Census { up, new } = Node::census(&self.nodes);
             let (enough, all_known) = (up >= self.quorum(), new == 0);
             let late = self.timers.now() >= start + STRAGGLERS;
-            if let Some(same_server) = &lock(&self.known).same_server {
-                return Err(Failure::from(same_server.clone()));
+            if let Some(same_server) = self.same_server() {
+                return Err(same_server);
             }
             if enough && (all_known || late) {
                 return Ok(());

@@ -34,6 +34,10 @@ impl<B: Between> Store for B {
     fn ready(&self) -> BoxFuture<'_, Result<(), Failure>> {
         self.node().ready()
     }
+
+    fn ping(&self) -> BoxFuture<'_, Result<(), Failure>> {
+        self.node().ping()
+    }
 }
 
 pub(super) async fn manager_on(stores: Vec<Arc<dyn Store>>, ttl: Duration) -> LockManager {

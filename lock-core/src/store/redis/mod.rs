@@ -282,6 +282,14 @@ impl Store for RedisStore {
         })
     }
 
+    /// Asks on the keeper's connection, which leads to the server that has the locks; in a cluster to one master.
+    fn ping(&self) -> BoxFuture<'_, Result<(), Failure>> {
+        Box::pin(async move {
+            let (connection, _) = self.keeper.connection().await?;
+            connection.probe(&self.names, self.topology.probe()).await
+        })
+    }
+
     fn audit(&self) -> BoxFuture<'_, Result<Vec<Finding>, Failure>> {
         let keeper = Arc::clone(&self.keeper);
         Box::pin(async move {

@@ -173,6 +173,15 @@ impl Topology {
         matches!(self, Topology::Single(_))
     }
 
+    /// The kind of server that each of them must be.
+    pub(super) fn probe(&self) -> Probe {
+        match self {
+            Topology::Single(_) => Probe::Server,
+            Topology::Sentinel(_) => Probe::Master,
+            Topology::Cluster(_) => Probe::Node,
+        }
+    }
+
     /// Whether several servers share the keys.
     pub(super) fn is_cluster(&self) -> bool {
         matches!(self, Topology::Cluster(_))
@@ -249,14 +258,9 @@ impl Topology {
         names: &Keyspace,
         receiver: Option<&Arc<PushReceiver>>,
     ) -> Result<Connection, Failure> {
-        let probe = match self {
-            Topology::Single(_) => Probe::Server,
-            Topology::Sentinel(_) => Probe::Master,
-            Topology::Cluster(_) => Probe::Node,
-        };
         let (client, batches) = (self.client(node), !self.is_cluster());
         let connection = Connection::open(&client, receiver, batches).await?;
-        connection.probe(names, probe).await?;
+        connection.probe(names, self.probe()).await?;
         connection.listen().await?;
         Ok(connection)
     }
