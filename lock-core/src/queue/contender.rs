@@ -65,6 +65,7 @@ impl Contender {
             if let Some(contender) = &mut slot.contender {
                 contender.asks_for = Some((Arc::clone(lease), lane));
                 contender.in_flight = true;
+                contender.rests = false;
                 contender.due = now;
                 contender.news = None;
                 let named = before.filter(|_| !behind);
@@ -87,9 +88,13 @@ impl Contender {
         self.has_stepped_over_nothing();
         let take_impatient = self.with_slot(|slot| {
             slot.answered(at, until.min(give_up));
-            // A push that overtook the answer makes it ask again at once.
-            let contender = slot.contender.as_ref();
-            if contender.is_none_or(|contender| contender.news.is_none()) {
+            // A push that overtook the answer says when to ask again, so the refusal may not stand any more.
+            let contender = slot.contender.as_mut();
+            let overtaken = contender.is_some_and(|contender| {
+                contender.rests = true;
+                contender.news.is_some()
+            });
+            if !overtaken {
                 let refusal = refusal.clone();
                 slot.known = KeyState::Refused { refusal, at, until };
             }

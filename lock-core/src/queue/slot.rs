@@ -95,6 +95,8 @@ pub(super) struct ContenderState {
     pub(super) asks_for: Option<(Arc<ActiveLease>, Lane)>,
     /// Whether a question waits for its answer.
     pub(super) in_flight: bool,
+    /// Whether it rests after a refusal, until a push comes or it is time to ask again.
+    pub(super) rests: bool,
     /// The time of its next action. For a question in flight, the time at which it was last seen to be
     /// polled.
     pub(super) due: Moment,
@@ -223,7 +225,7 @@ impl Slot {
     #[must_use]
     pub(super) fn asks_now(&mut self, now: Moment) -> Option<Waker> {
         let contender = self.contender.as_mut()?;
-        if !matches!(self.known, KeyState::Refused { .. }) {
+        if !contender.rests {
             return None;
         }
         self.known = KeyState::Unknown;
@@ -266,6 +268,7 @@ impl Slot {
             id,
             asks_for: None,
             in_flight: false,
+            rests: false,
             due: now,
             steps_over: None,
             news: None,

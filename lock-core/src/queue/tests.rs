@@ -2,6 +2,7 @@
 //! undone by whoever hears it.
 
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use super::{Admission, Contender, ReleaseState, Verdict};
@@ -11,7 +12,7 @@ use crate::base::clock::ServerTime;
 use crate::base::fence::FencingToken;
 use crate::engine::Engine;
 use crate::lease::LeaseOptions;
-use crate::store::{Grant, Lane, News, Replaced};
+use crate::store::{Grant, Lane, News, Refusal, Replaced};
 
 fn engine() -> Arc<Engine> {
     Arc::clone(LockManager::in_memory().engine())
@@ -104,6 +105,39 @@ fn each_release_under_way_is_known_until_it_is_answered() {
     engine.queue.confirm_release(&first.release());
     assert!(!is_known(&engine, &first));
     assert!(engine.queue.is_empty());
+}
+
+/// The push of a waiter behind the first one may overtake the refusal, and names a time that is seconds away.
+#[test]
+fn a_caller_that_does_not_wait_makes_a_contender_ask_that_a_push_has_told_to_rest() {
+    let engine = engine();
+    let contender = contender(&engine);
+    let lease = asked_for(&engine, &contender);
+    let a_while = Duration::from_secs(2);
+    let told = engine.queue.tell(&key(), lease.token, News::Next(a_while));
+    assert!(told, "the contender is known");
+    let refusal = Refusal {
+        cooling: false,
+        record: None,
+        remaining: Some(a_while),
+        queued: true,
+        pushed: true,
+        server_time: None,
+    };
+    let until = engine.now() + a_while;
+    contender.refused(&refusal, until, until);
+    let mut context = Context::from_waker(Waker::noop());
+    let news = contender.poll_news(&mut context);
+    assert!(matches!(news, Poll::Ready(News::Next(after)) if after == a_while));
+    contender.waits(until);
+    assert!(contender.poll_news(&mut context).is_pending(), "it rests");
+    let newcomer = engine.queue.enter(&key(), false, options(), &mut None);
+    assert!(matches!(newcomer, Admission::Queued(_)));
+    let news = contender.poll_news(&mut context);
+    assert!(
+        matches!(news, Poll::Ready(News::Ask)),
+        "the newcomer would get no answer before the contender asks"
+    );
 }
 
 #[test]
