@@ -4,6 +4,7 @@ mod failover;
 mod granting;
 mod handing_over;
 mod promoting;
+mod record_failover;
 mod records;
 mod renewing;
 mod waiting;
