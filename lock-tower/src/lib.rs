@@ -12,7 +12,7 @@
 //!     use std::time::Duration;
 //!     use lock_tower::LockLayer;
 //!
-//!     let layer = LockLayer::template(locks, "submit:<header.x-user-id>:<method>:<route>")?
+//!     let layer = LockLayer::template(locks, "submit:<bearer>:<method>:<route>")?
 //!         .cooldown(Duration::from_secs(2));
 //!     Ok(Router::new().route("/orders", post(create_order)).route_layer(layer))
 //! }
