@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Runs all tests: ./test.sh [arguments for cargo test]
 #
-# First installs missing programs (redis-server, curl, a browser and its driver) with apt, brew or dnf. After
+# First installs missing programs (redis-server, PostgreSQL, curl, a browser and its driver) with apt, brew or dnf. After
 # that, only this machine's loopback is used. A test that cannot run because a program is missing does
 # not pass. The last line then says NOT RUN, and the exit status is 3.
 #
 #   NO_INSTALL=1     install nothing
 #   ALLOW_MISSING=1  do not fail for tests that could not run
-#   REDIS_SERVER, CURL, CHROMIUM, CHROMEDRIVER  the programs to use, if not those on the search path
+#   REDIS_SERVER, POSTGRES, CURL, CHROMIUM, CHROMEDRIVER  the programs to use, if not those on the search path
 #
 # The script is written for bash 3.2, the version of macOS.
 set -euo pipefail
@@ -67,6 +67,7 @@ reasons() {
 install_missing() {
     if ! have_compiler; then install "a C compiler" compiler have_compiler; fi
     if ! have_redis; then install "redis-server" redis have_redis; fi
+    if ! have_postgres; then install "PostgreSQL" postgres have_postgres; fi
     if ! have_curl; then install "curl" curl have_curl; fi
     if ! have_browser; then install "Chromium and its driver" browser have_browser; fi
 }
@@ -91,6 +92,7 @@ packages() {
         case $1 in
             compiler) apt gcc libc6-dev ;;
             redis) apt redis-server ;;
+            postgres) apt postgresql ;;
             curl) apt curl ;;
             browser) apt chromium chromium-driver || apt chromium-browser chromium-chromedriver ;;
         esac
@@ -98,6 +100,7 @@ packages() {
         case $1 in
             compiler) echo "run: xcode-select --install" && return 1 ;;
             redis) brew install redis ;;
+            postgres) brew install postgresql@17 ;;
             curl) brew install curl ;;
             browser) brew install --cask google-chrome chromedriver ;;
         esac
@@ -106,6 +109,7 @@ packages() {
             compiler) dnf_ gcc ;;
             curl) dnf_ curl ;;
             redis) dnf_ redis || dnf_ valkey-compat-redis ;;
+            postgres) dnf_ postgresql-server ;;
             browser) dnf_ chromium chromedriver ;;
         esac
     else
@@ -143,6 +147,16 @@ have_compiler() {
 
 have_redis() {
     [ -n "${REDIS_SERVER:-}" ] || have redis-server
+}
+
+# Looks in the same places as the tests.
+have_postgres() {
+    local path
+    [ -n "${POSTGRES:-}" ] || have postgres && return
+    for path in {/usr/lib/postgresql,/opt/homebrew/opt,/usr/local/opt}/*/bin/postgres; do
+        [ -x "$path" ] && return
+    done
+    return 1
 }
 
 have_curl() {

@@ -16,6 +16,7 @@ mod failover;
 mod faults;
 mod guide;
 mod harness;
+mod inventory;
 mod layer;
 mod layers;
 mod ledger;

@@ -11,6 +11,7 @@
 //! - [`SplitCluster`]: a cluster that a test can part in two.
 //! - [`Proxy`]: a TCP proxy that holds, delays, replaces and cuts what passes through it.
 //! - [`FakeServer`]: a peer that speaks the protocol badly, or not at all.
+//! - [`SqlServer`]: a PostgreSQL or a MariaDB with an empty database.
 //! - [`ChildProcess`] and [`ShopProcess`]: processes that always end with the test.
 //! - [`Browser`]: a headless browser with real pointer events.
 //! - [`needs!`]: reports that a test could not run, and why.
@@ -47,6 +48,7 @@ mod proxy;
 mod redis;
 mod resp;
 mod shop;
+mod sql;
 mod thread;
 pub mod wait;
 mod watchdog;
@@ -61,3 +63,4 @@ pub use redis::ServerClock;
 pub use redis::{Authority, Certificate, Tls};
 pub use redis::{RedisCluster, RedisOptions, RedisServer, ReplicaSet, Sentinels, SplitCluster};
 pub use shop::{ShopOptions, ShopProcess};
+pub use sql::SqlServer;

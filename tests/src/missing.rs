@@ -2,6 +2,7 @@
 
 use std::any::type_name_of_val;
 use std::env;
+use std::fs;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -116,6 +117,37 @@ pub fn chromedriver() -> Result<PathBuf, String> {
 /// Names the missing part.
 pub fn curl() -> Result<PathBuf, String> {
     chosen_or_found("CURL", &["curl"])
+}
+
+/// Finds the server of PostgreSQL: `$POSTGRES`, else the one on the search path or in a usual folder.
+///
+/// # Errors
+///
+/// Names the missing part.
+pub fn postgres() -> Result<PathBuf, String> {
+    // Systems that can have several versions keep them off the search path.
+    const FOLDERS: [&str; 3] = ["/usr/lib/postgresql", "/opt/homebrew/opt", "/usr/local/opt"];
+    let versions = FOLDERS
+        .iter()
+        .filter_map(|folder| fs::read_dir(folder).ok());
+    let paths = versions.flatten().flatten().map(|entry| entry.path());
+    let newest = paths
+        .map(|path| path.join("bin/postgres"))
+        .filter(|path| path.is_file())
+        .max();
+    match (chosen_or_found("POSTGRES", &["postgres"]), newest) {
+        (Err(_), Some(newest)) if env::var_os("POSTGRES").is_none() => Ok(newest),
+        (found, _) => found,
+    }
+}
+
+/// Finds the server of MariaDB: `$MARIADB`, else the one on the search path or in its usual folder.
+///
+/// # Errors
+///
+/// Names the missing part.
+pub fn mariadb() -> Result<PathBuf, String> {
+    chosen_or_found("MARIADB", &["mariadbd", "/usr/sbin/mariadbd"])
 }
 
 /// Records that the test which made `here` did not run. [`needs!`](crate::needs) calls it.

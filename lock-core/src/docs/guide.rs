@@ -8,6 +8,10 @@ pub mod failures {
     #![doc = include_str!("guide/failures.md")]
 }
 
+pub mod database {
+    #![doc = include_str!("guide/database.md")]
+}
+
 pub mod fencing {
     #![doc = include_str!("guide/fencing.md")]
 }
