@@ -96,6 +96,8 @@
 //! * `redis` (default): `redis://`, `redis-sentinel://`, `redis-cluster://` and `redlock://`, and
 //!   the re-exported `redis` crate.
 //! * `axum`: [`Error`] as an axum response.
+//! * `metrics`: counters, histograms and gauges for the recorder of the `metrics` crate that the
+//!   application has installed. The guide's page "Observing" lists them, and the spans.
 //! * `tls-rustls`: TLS, as `rediss://`, `rediss-sentinel://`, `rediss-cluster://` and `redlocks://`.
 //! * `test-util`: an embedded store that fails on command, and a manual clock.
 //!

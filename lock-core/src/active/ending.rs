@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{ActiveLease, LeaseState};
+use super::{ActiveLease, LeaseState, count_loss};
 use crate::base::error::Error;
 use crate::base::record::{Record, RecordOutcome};
 use crate::base::sync::{lock, wake_all};
@@ -56,7 +56,7 @@ impl ActiveLease {
         let now = self.now();
         let mut state = lock(&self.state);
         let LeaseState { lease, bodies, .. } = &mut *state;
-        lease.observe(now);
+        let just_lost = lease.observe(now);
         if lease.phase() == Phase::Held
             && let Some(bodies) = bodies
             && bodies.abandon()
@@ -68,6 +68,9 @@ impl ActiveLease {
         let before = state.lease.close(now);
         let waiting = state.waiting.take();
         drop(state);
+        if just_lost {
+            count_loss(before);
+        }
         wake_all(waiting);
         Closed::Now { before, gap }
     }

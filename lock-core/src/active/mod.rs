@@ -20,6 +20,7 @@ use crate::base::fence::FencingToken;
 use crate::base::options::cooldown_millis;
 use crate::base::record::Record;
 use crate::base::sync::{WakerSet, lock, wake_all};
+use crate::base::telemetry;
 use crate::base::token::Token;
 use crate::lease::cohort::Cohort;
 use crate::lease::{Action, Extended, Lease, LeaseOptions, Phase};
@@ -196,6 +197,7 @@ impl ActiveLease {
         if lost {
             let waiting = state.waiting.take();
             drop(state);
+            count_loss(phase);
             wake_all(waiting);
         }
         (phase, lost)
@@ -288,7 +290,11 @@ impl ActiveLease {
             }
             _ => None,
         };
+        let phase = state.lease.phase();
         drop(state);
+        if action == Action::Lost {
+            count_loss(phase);
+        }
         wake_all(waiting);
         if action == Action::HeldLong {
             tell_held_long(watch, held_for);
@@ -310,7 +316,9 @@ impl ActiveLease {
         let lost = state.lease.renewed(sent, answer, now);
         if lost {
             let waiting = state.waiting.take();
+            let phase = state.lease.phase();
             drop(state);
+            count_loss(phase);
             wake_all(waiting);
         }
         lost
@@ -322,6 +330,13 @@ impl ActiveLease {
             token: self.token,
             ttl: lock(&self.state).lease.renewing_to(),
         }
+    }
+}
+
+/// Counts a loss that was noticed just now. The lease must not be locked, because the recorder is foreign code.
+fn count_loss(phase: Phase) {
+    if let Phase::Lost(loss) = phase {
+        telemetry::lost(loss.reason());
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
-use super::{ActiveLease, LeaseState};
+use super::{ActiveLease, LeaseState, count_loss};
 use crate::base::clock::Moment;
 use crate::base::sync::{lock, wake_all};
 use crate::lease::LeaseOptions;
@@ -18,6 +18,12 @@ impl ActiveLease {
         let fence = state.fence?.next()?;
         let cohort = state.cohort.passed(now)?;
         if bodies || state.leaves_a_gap(now) {
+            return None;
+        }
+        if state.lease.observe(now) {
+            let phase = state.lease.phase();
+            drop(state);
+            count_loss(phase);
             return None;
         }
         let lease = state.lease.pass(options, now)?;

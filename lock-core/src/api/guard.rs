@@ -11,6 +11,7 @@ use crate::active::ActiveLease;
 use crate::api::handle::LockHandle;
 use crate::base::error::Error;
 use crate::base::options::cooldown_millis;
+use crate::base::telemetry;
 use crate::engine::Engine;
 use crate::engine::acquire::Acquired;
 use crate::engine::cleanup::{Cleanup, Step};
@@ -48,6 +49,7 @@ impl LockGuard {
         engine.keeper.guard_made();
         let lease = Arc::clone(acquired.lease());
         acquired.settle();
+        telemetry::owner_begins();
         Self {
             handle: LockHandle {
                 engine: Arc::clone(engine),
@@ -234,6 +236,7 @@ impl LockGuard {
     /// Ends the ownership in this process; the caller tells the store.
     fn end(&mut self) -> Ended {
         self.ended = true;
+        telemetry::owner_ends(|| self.handle.lease.held_for());
         let ended = self.handle.engine.end(&self.handle.lease);
         if let Some(span) = &self.span {
             let held_for = self.handle.lease.held_for();

@@ -11,6 +11,7 @@ use crate::api::handle::LockHandle;
 use crate::base::BoxFuture;
 use crate::base::error::Error;
 use crate::base::options::{Reentrancy, ReleaseMode, Wait};
+use crate::base::telemetry::Acquisition;
 use crate::engine::acquire::acquire;
 use crate::engine::reentry::{Entry, Level, check_not_inside};
 use crate::engine::spec::LockSpec;
@@ -34,8 +35,11 @@ pub(crate) async fn take_guard(spec: LockSpec) -> Result<LockGuard, Error> {
 }
 
 async fn acquire_guard(spec: &LockSpec) -> Result<LockGuard, Error> {
-    let acquired = acquire(spec).await?;
-    Ok(LockGuard::new(&spec.engine, acquired, spec.cooldown))
+    let now = || spec.engine.now();
+    let acquisition = Acquisition::begins(now);
+    let acquired = acquire(spec).await;
+    acquisition.ends(&acquired, spec.wait != Wait::None, now);
+    Ok(LockGuard::new(&spec.engine, acquired?, spec.cooldown))
 }
 
 /// Enters the lock if the calling task is inside it, and acquires it otherwise.

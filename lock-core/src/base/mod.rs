@@ -11,6 +11,7 @@ pub(crate) mod options;
 pub(crate) mod record;
 pub(crate) mod settings;
 pub(crate) mod sync;
+pub(crate) mod telemetry;
 pub(crate) mod token;
 pub(crate) mod url_query;
 

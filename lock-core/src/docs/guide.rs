@@ -24,6 +24,10 @@ pub mod production {
     #![doc = include_str!("guide/production.md")]
 }
 
+pub mod observing {
+    #![doc = include_str!("guide/observing.md")]
+}
+
 pub mod managed {
     #![doc = include_str!("guide/managed.md")]
 }

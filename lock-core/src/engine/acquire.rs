@@ -13,6 +13,7 @@ use crate::active::ActiveLease;
 use crate::base::clock::Moment;
 use crate::base::error::Error;
 use crate::base::options::Wait;
+use crate::base::telemetry::WaitingTask;
 use crate::lease::backoff::{LONGEST, ask_again_after, pause_after_failure};
 use crate::queue::{Admission, Contender, Handoff, Ticket, Verdict};
 use crate::store::{Grant, News, Queueing};
@@ -106,6 +107,10 @@ async fn line_up(spec: &LockSpec, number: &mut Option<u64>, give_up: Moment) -> 
 
 async fn stand_in_line(spec: &LockSpec, mut ticket: Ticket, give_up: Moment) -> Verdict {
     let engine = &spec.engine;
+    let mut task = WaitingTask::default();
+    if spec.wait != Wait::None {
+        task.waits();
+    }
     if let Some(verdict) = verdict_until(&mut ticket, engine, give_up).await {
         return verdict;
     }
@@ -136,6 +141,7 @@ async fn contend(
     let engine = &spec.engine;
     let mut attempt = Attempt::new(spec);
     let mut doubt = Doubt::default();
+    let mut task = WaitingTask::default();
     let waits = spec.wait != Wait::None;
     let mut queueing = match waits {
         true => Queueing::IfContended,
@@ -180,12 +186,14 @@ async fn contend(
             Asked::Busy(refusal)
                 if queueing != Queueing::Always && (!refusal.queued || attempt.was_behind) =>
             {
+                task.waits();
                 queueing = Queueing::Always;
                 continue;
             }
             Asked::Busy(refusal) => {
                 let again = ask_again_after(&refusal, attempt.lease.token, doubt.refusals);
                 let until = engine.now() + again;
+                task.waits();
                 doubt.refused();
                 contender.refused(&refusal, until, give_up);
                 // Asks again unless the grant surely lasts. The question finds a key that was handed to it.
@@ -206,6 +214,7 @@ async fn contend(
             contender.failed(&failure.error);
             return Err(failure.error);
         }
+        task.waits();
         let until = (now + pause_after_failure(doubt.failures)).min(give_up);
         contender.unanswered(&failure.error, until);
         // Every further question queues, because its script knows its own token when it is repeated.

@@ -11,6 +11,7 @@ use super::{Keeper, LeaseListener};
 use crate::active::ActiveLease;
 use crate::base::clock::Moment;
 use crate::base::sync::lock;
+use crate::base::telemetry::Renewals;
 use crate::lease::Action;
 use crate::store::{BoxFuture, Extended, Extension, Lane, Operation, Outcome, Store};
 
@@ -166,7 +167,14 @@ impl Thread {
                 }
                 _ => vec![Extended::Unknown; part.len()],
             };
+            let mut counted = Renewals::default();
             for (lease, answer) in part.iter().zip(answers) {
+                match answer {
+                    Extended::Yes => counted.renewed(),
+                    Extended::Unknown => counted.failed(),
+                    // It is a loss, or the lease has ended meanwhile.
+                    Extended::NotOurs => {}
+                }
                 if lease.renewed(sent, answer) {
                     self.listener.lost(lease);
                 }

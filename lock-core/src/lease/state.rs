@@ -21,6 +21,17 @@ pub(crate) enum Loss {
     MaxHold,
 }
 
+impl Loss {
+    /// The word for the loss in metrics.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Loss::Expired => "expired",
+            Loss::NotOurs => "not_ours",
+            Loss::MaxHold => "max_hold",
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(test, derive(Hash))]
 pub(crate) enum Phase {
