@@ -95,10 +95,12 @@ impl Account {
 
     /// Returns whether a fault or the machine may have disturbed the worker between two times.
     fn is_disturbed(&self, worker: usize, from: u64, until: u64) -> bool {
+        // A worker that no fault has stopped was stopped by the machine, which may have stopped the servers too.
         let hiccup = self
             .hiccups
             .iter()
-            .any(|it| it.worker == worker && it.from <= until && from <= it.until + SLACK);
+            .filter(|it| it.from <= until && from <= it.until + SLACK)
+            .any(|it| it.worker == worker || !self.is_faulty(it.worker, it.from, it.until));
         hiccup || self.is_faulty(worker, from, until)
     }
 

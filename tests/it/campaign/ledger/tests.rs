@@ -187,6 +187,14 @@ fn a_refusal_and_a_loss_without_a_cause_are_seen() {
         &refused,
         &[(400, 450, Fault::StopSentinel { index: 0 })],
     );
+    // The machine has stopped another worker meanwhile, and maybe the server.
+    let stalled = [refused[0], "100 1 0 hiccup 350", refused[1]];
+    sees_nothing(&stalled, &[]);
+    sees(
+        "refused without a fault",
+        &stalled,
+        &[(90, 460, Fault::StopWorker { worker: 1 })],
+    );
     let lost = [
         "0 0 0 asked 1 1000 0 0",
         "1 0 0 inside 8",
