@@ -3,6 +3,7 @@
 mod clicks;
 mod lost;
 mod page;
+mod picture;
 mod watch;
 
 use std::time::Duration;
