@@ -22,6 +22,8 @@ end
 local mark = before
 local releases = tonumber(ARGV[2])
 local acquires = #KEYS - 1 - 2 * releases
+-- The unusual answers. The usual ones, 1 and the time, are filled in at the end if they are needed, because a table of
+-- all answers costs as much as several commands.
 local replies = {}
 -- How many had the usual answer.
 local usual = 0
@@ -35,27 +37,29 @@ end
 
 if releases > 0 then
   local values = call('MGET', unpack(KEYS, 2, 1 + releases))
-  local ours = {}
   for index = 1, releases do
     if values[index] == ARGV[5 + index] then
-      replies[index] = 1
       usual = usual + 1
-      ours[usual] = KEYS[1 + index]
     else
       replies[index] = values[index] and 2 or 0
     end
   end
-  if usual > 0 then
-    call('DEL', unpack(ours))
-    local used = tonumber(ARGV[3]) or 0
-    if used > mark then mark = used end
+  if usual == releases then
+    call('DEL', unpack(KEYS, 2, 1 + releases))
+  else
+    for index = 1, releases do
+      if not replies[index] then call('DEL', KEYS[1 + index]) end
+    end
   end
+  local used = tonumber(ARGV[3]) or 0
+  if usual > 0 and used > mark then mark = used end
   if pcall('EXISTS', unpack(KEYS, 2 + releases, 1 + 2 * releases)) ~= 0 then
     local grants = numbers(ARGV[4])
     for index = 1, releases do
       local queue = KEYS[1 + releases + index]
+      local reply = replies[index] or 1
       pcall('ZREM', queue, ARGV[5 + index] .. ' ' .. grants(index))
-      if replies[index] ~= 2 then
+      if reply ~= 2 then
         local more = 0
         failed, unnotified = nil, nil
         if hand_over(queue, KEYS[1 + index], KEYS[1], ARGV[1], time, now, mark + 1) then
@@ -66,8 +70,10 @@ if releases > 0 then
         elseif failed or unnotified then
           more = 7
         end
-        if more > 0 and replies[index] == 1 then usual = usual - 1 end
-        replies[index] = replies[index] + more
+        if more > 0 then
+          usual = usual - reply
+          replies[index] = reply + more
+        end
       end
     end
   end
@@ -88,7 +94,6 @@ if acquires > 0 then
       local set = pcall('SET', lock, token, 'NX', 'PXAT', expires)
       if set and set.ok then
         reply = now
-        usual = usual + 1
       elseif not set then
         local value = pcall('GET', lock)
         if type(value) == 'string' and value ~= token then
@@ -96,8 +101,15 @@ if acquires > 0 then
         end
       end
     end
-    replies[releases + index] = reply or {3}
+    if reply == now then
+      usual = usual + 1
+    else
+      replies[releases + index] = reply or {3}
+    end
   end
 end
 if usual == releases + acquires then return 'all ' .. time[1] .. ' ' .. time[2] end
+for index = 1, releases + acquires do
+  replies[index] = replies[index] or index <= releases and 1 or now
+end
 return replies
