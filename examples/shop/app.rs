@@ -10,11 +10,12 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 use lock_core::LockManager;
 use lock_tower::{InFlight, KeyTemplate, LockLayer, Replay};
+use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::auth::User;
 use crate::db::Db;
 use crate::error::PROBLEMS;
-use crate::{auth, cors, freeze, lose, orders, page, plain, views};
+use crate::{auth, cors, freeze, lose, metrics, orders, page, plain, views};
 
 /// The limit for a request body. An order is two short fields.
 const BODY_LIMIT: usize = 4 * 1024;
@@ -23,6 +24,7 @@ const BODY_LIMIT: usize = 4 * 1024;
 pub(crate) struct Shop {
     pub(crate) db: Db,
     pub(crate) locks: LockManager,
+    pub(crate) metrics: PrometheusHandle,
     /// The place of the locks, for the page.
     pub(crate) store: Arc<str>,
     /// The port of the other process of a pair, once it is known.
@@ -43,6 +45,7 @@ pub(crate) fn router(shop: Shop) -> Result<(Router, [InFlight; 2]), Box<dyn Erro
         .route("/orders", get(views::orders))
         .route("/locks", get(views::locks))
         .route("/readyz", get(views::ready))
+        .route("/metrics", get(metrics::serve))
         .route("/reset", post(views::reset))
         .route("/freeze", post(freeze::freeze));
     let router = Router::new()

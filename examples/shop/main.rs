@@ -16,6 +16,7 @@ mod error;
 mod freeze;
 mod lifeline;
 mod lose;
+mod metrics;
 mod orders;
 mod page;
 mod pair;

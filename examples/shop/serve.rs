@@ -13,6 +13,7 @@ use crate::app::{self, Shop};
 use crate::config::{Config, store_name};
 use crate::db::Db;
 use crate::lifeline::Lifeline;
+use crate::metrics;
 use crate::shutdown;
 use crate::temp::TempFile;
 
@@ -33,6 +34,7 @@ pub(crate) async fn as_child(config: Config) -> Result<(), Box<dyn Error>> {
 }
 
 async fn run(config: Config, parent: Option<Lifeline>) -> Result<(), Box<dyn Error>> {
+    let metrics = metrics::install()?;
     let url = config.redis_url.as_deref();
     let locks = LockManager::connect(url.unwrap_or("memory:"))
         .await
@@ -61,6 +63,7 @@ async fn run(config: Config, parent: Option<Lifeline>) -> Result<(), Box<dyn Err
     let shop = Shop {
         db,
         locks,
+        metrics,
         store: store_name(url).into(),
         peer: Arc::new(OnceLock::new()),
     };

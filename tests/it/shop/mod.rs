@@ -3,6 +3,7 @@
 mod clicks;
 mod ending;
 mod input;
+mod metrics;
 mod outage;
 mod pair;
 mod repeated;
