@@ -4,6 +4,7 @@
 
 mod fencing;
 mod links;
+mod metrics;
 mod rights;
 
 use std::fs;
