@@ -21,6 +21,7 @@ mod layer;
 mod layers;
 mod ledger;
 mod nightly;
+mod opentelemetry;
 mod payments;
 mod redis;
 mod redlock;
