@@ -221,3 +221,62 @@ async fn an_acquire_dropped_before_its_batch_is_sent_again_leaves_no_key() {
         guard.release().await.expect("held");
     }
 }
+
+#[tokio::test]
+async fn a_late_answer_to_a_batch_deletes_no_lock_that_was_granted_since() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_secs(1)).await;
+    let acquire = |key: &str| {
+        let request = locks.lock(key).ttl(long()).wait(Wait::Forever);
+        tokio::spawn(request.acquire())
+    };
+    let all = ["a", "b", "c", "d", "e"];
+    // Several at once, so that the server knows the script of the batch.
+    for guard in all.map(acquire) {
+        let guard = guard.await.expect("no panic").expect("free");
+        guard.release().await.expect("held");
+    }
+
+    proxy.set(Direction::Replies, Flow::Hold);
+    let locked = |keys: &[&str]| {
+        let has = |key: &&str| server.get(&format!("lockkit:{key}")).is_some();
+        keys.iter().all(has)
+    };
+    let mut asked = Vec::from(["a", "b"].map(acquire));
+    wait::eventually("two requests are under way", async || locked(&["a", "b"])).await;
+    let batches = || {
+        let calls = server.commandstats();
+        calls.get("evalsha").copied().unwrap_or(0)
+    };
+    let before = batches();
+    asked.extend(["c", "d", "e"].map(acquire));
+    wait::eventually("the batch is answered", async || locked(&all)).await;
+    assert_eq!(batches(), before + 1, "the later three went together");
+
+    // The answers stay on their way, and the tasks ask again by a connection of their own.
+    proxy.freeze();
+    proxy.set(Direction::Replies, Flow::Pass);
+    let mut guards = Vec::new();
+    for guard in asked {
+        guards.push(
+            guard
+                .await
+                .expect("no panic")
+                .expect("the token is its own"),
+        );
+    }
+    proxy.thaw();
+    wait::eventually("the late answers arrive", async || {
+        proxy.held(Direction::Replies) == 0
+    })
+    .await;
+    for _ in 0..100 {
+        assert!(locked(&all), "a lock that is held was deleted");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    for guard in guards {
+        guard.release().await.expect("held");
+    }
+}

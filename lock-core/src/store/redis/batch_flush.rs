@@ -10,16 +10,16 @@ use super::connection::Connection;
 use super::fast_path::push_fence;
 use super::keyspace::Keyspace;
 use super::reply::as_usual;
-use super::scripts::{BATCH, RELEASE};
+use super::scripts::BATCH;
 use super::send_error::SendError;
 use super::{grant_in_millis, in_millis};
 use crate::base::sync::lock;
 use crate::base::token::Token;
-use crate::store::{AcquireCommand, Failure};
+use crate::store::Failure;
 
 /// Sends a batch, as a task of its own.
 pub(super) async fn flush(batch: Arc<OpenBatch>, connection: Connection, names: Arc<Keyspace>) {
-    let entries = close(&batch);
+    let mut entries = close(&batch);
     connection
         .batch()
         .last
@@ -27,11 +27,19 @@ pub(super) async fn flush(batch: Arc<OpenBatch>, connection: Connection, names: 
     if entries.is_empty() {
         return;
     }
-    let command = command(&names, &entries);
-    let ownerless = match BATCH.ask(&connection, &command).await {
+    let mut answer = connection.send(&command(&names, &entries)).await;
+    if let Err(SendError::NoScript) = answer {
+        // A task that was dropped meanwhile has undone its acquire behind the first copy.
+        leave_out_dropped(&mut entries);
+        if entries.is_empty() {
+            return;
+        }
+        answer = Box::pin(BATCH.ask_whole(&connection, &command(&names, &entries))).await;
+    }
+    match answer {
         Ok(Value::Array(answers)) if answers.len() == entries.len() => {
             let mut answers = answers.into_iter();
-            hand_out(entries, |_| Ok(answers.next().unwrap_or(Value::Nil)))
+            hand_out(entries, |_| Ok(answers.next().unwrap_or(Value::Nil)));
         }
         Ok(answer) => match as_usual(&answer) {
             Some(fence) => hand_out(entries, |item| {
@@ -46,50 +54,36 @@ pub(super) async fn flush(batch: Arc<OpenBatch>, connection: Connection, names: 
         },
         // One key that the server refuses must not affect the others, so each request is sent alone.
         Err(SendError::Failed(failure)) if !failure.ambiguous => {
-            hand_out(entries, |_| Ok(Value::Array(vec![Value::Int(3)])))
+            hand_out(entries, |_| Ok(Value::Array(vec![Value::Int(3)])));
         }
         Err(trouble) => hand_out(entries, |_| Err(trouble.clone())),
-    };
-    for acquire in ownerless {
-        give_back(&acquire, &connection, &names).await;
     }
 }
 
 /// Closes the batch. The releases come first, because a key may be released and taken in one batch.
-/// Requests of dropped tasks are left out.
 fn close(batch: &OpenBatch) -> Vec<BatchEntry> {
     let mut entries = lock(batch).take().unwrap_or_default();
-    entries.retain(|entry| !entry.answer.is_closed());
+    leave_out_dropped(&mut entries);
     entries.sort_by_key(|entry| matches!(entry.item, BatchItem::Acquire(_)));
     entries
 }
 
-/// Releases the grant of a dropped task. The task has undone its acquire behind this batch, unless the
-/// batch was sent a second time after that, because the server did not know the script.
-async fn give_back(acquire: &AcquireCommand, on: &Connection, names: &Keyspace) {
-    let (lock, queue) = (names.lock(&acquire.key), names.queue(&acquire.key));
-    let keys = [lock.as_str(), names.only_mark(), queue.as_str()];
-    let token = acquire.token.text();
-    let arguments = [token.as_str(), "", names.channels(), ""];
-    // If it is not answered, the keeper undoes the acquire once more later.
-    let _ = RELEASE.run(on, &keys, &arguments).await;
+/// Leaves out the requests of dropped tasks.
+fn leave_out_dropped(entries: &mut Vec<BatchEntry>) {
+    entries.retain(|entry| !entry.answer.is_closed());
 }
 
-/// Hands out the answers. Returns grants of tasks that were dropped meanwhile.
+/// Hands out the answers.
+///
+/// A grant whose receiver is gone is not undone here. Its task was dropped, and has undone its acquire behind this
+/// batch, or has given up this answer and asked again: then the key may be its lock by now.
 fn hand_out(
     entries: Vec<BatchEntry>,
     mut answer_to: impl FnMut(&BatchItem) -> Result<Value, SendError>,
-) -> Vec<AcquireCommand> {
-    let ownerless = entries
-        .into_iter()
-        .filter_map(|BatchEntry { item, answer }| {
-            let unheard = answer.send(answer_to(&item)).err()?;
-            match (item, unheard) {
-                (BatchItem::Acquire(acquire), Ok(Value::Int(_))) => Some(acquire),
-                _ => None,
-            }
-        });
-    ownerless.collect()
+) {
+    for BatchEntry { item, answer } in entries {
+        let _unheard = answer.send(answer_to(&item));
+    }
 }
 
 /// See `batch.lua`.

@@ -182,7 +182,8 @@ impl Lua {
         on.send(&load).await.map(drop)
     }
 
-    async fn ask_whole(&self, on: &Connection, known: &Cmd) -> Result<Value, SendError> {
+    /// Sends a command of this script with the script itself, which the server then knows.
+    pub(super) async fn ask_whole(&self, on: &Connection, known: &Cmd) -> Result<Value, SendError> {
         let mut whole = redis::cmd("EVAL");
         whole.arg(self.source);
         for argument in known.args_iter().skip(2) {
