@@ -21,6 +21,8 @@ pub(crate) struct Client {
     /// Its name in the table.
     pub(crate) shown: &'static str,
     pub(crate) language: Language,
+    /// Whether the client can lock on a majority of servers.
+    pub(crate) several: bool,
     /// The prefix that the client puts before each key.
     pub(crate) namespace: &'static str,
     /// The differences that its users must know.
@@ -32,6 +34,7 @@ pub(crate) const CLIENTS: [Client; 9] = [
         name: "redis",
         shown: "redis-py (`Redis.lock`)",
         language: Language::Python,
+        several: false,
         namespace: "",
         remark: "without `timeout=`, its locks never expire",
     },
@@ -39,6 +42,7 @@ pub(crate) const CLIENTS: [Client; 9] = [
         name: "redlock-py",
         shown: "redlock-py",
         language: Language::Python,
+        several: true,
         namespace: "",
         remark: "gives up after three tries by default; `unlock` does not say that the lock was lost",
     },
@@ -46,6 +50,7 @@ pub(crate) const CLIENTS: [Client; 9] = [
         name: "python-redis-lock",
         shown: "python-redis-lock",
         language: Language::Python,
+        several: false,
         namespace: "lock:",
         remark: "without `expire`, its locks never expire, and it waits for ever; a wait fails if it is longer than the \
                  `socket_timeout` of redis-py, which is 5 s by default in version 8.1; `reset_all()` deletes `lock:*`, \
@@ -55,6 +60,7 @@ pub(crate) const CLIENTS: [Client; 9] = [
         name: "pottery",
         shown: "pottery (`Redlock`)",
         language: Language::Python,
+        several: true,
         namespace: "redlock:",
         remark: "extends a lock three times by default (`num_extensions`)",
     },
@@ -62,6 +68,7 @@ pub(crate) const CLIENTS: [Client; 9] = [
         name: "redlock-4",
         shown: "redlock of npm",
         language: Language::Node,
+        several: true,
         namespace: "",
         remark: "gives up after ten retries by default",
     },
@@ -69,13 +76,17 @@ pub(crate) const CLIENTS: [Client; 9] = [
         name: "redlock-5",
         shown: "redlock of npm",
         language: Language::Node,
+        several: true,
         namespace: "",
-        remark: "gives up after ten retries by default; only `using` renews",
+        remark: "gives up after ten retries by default; only `using` renews; over several servers it keeps the votes of a \
+                 minority between its tries, and they keep all clients out, itself too, until its ttl is over: set \
+                 `retryCount: 0` and ask again",
     },
     Client {
         name: "redis-semaphore",
         shown: "redis-semaphore of npm (`Mutex`)",
         language: Language::Node,
+        several: false,
         namespace: "mutex:",
         remark: "its semaphores are sorted sets, which this kit does not know",
     },
@@ -83,6 +94,7 @@ pub(crate) const CLIENTS: [Client; 9] = [
         name: "go-zero",
         shown: "go-zero (`RedisLock`), by its scripts",
         language: Language::Script,
+        several: false,
         namespace: "",
         remark: "without `SetExpire`, a lock lives for 500 ms",
     },
@@ -90,6 +102,7 @@ pub(crate) const CLIENTS: [Client; 9] = [
         name: "redsync",
         shown: "redsync, by its scripts",
         language: Language::Script,
+        several: true,
         namespace: "",
         remark: "`WithSetNXOnExtend` takes a key again that was lost in the meantime",
     },
@@ -111,7 +124,7 @@ impl Client {
     }
 
     /// Returns the command that runs the client for one lock.
-    pub(crate) fn command(&self, port: u16, lock: &str) -> Command {
+    pub(crate) fn command(&self, ports: &str, lock: &str) -> Command {
         let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/interop"));
         let mut command = match self.language {
             Language::Python => {
@@ -131,7 +144,7 @@ impl Client {
                 command
             }
         };
-        command.args([self.name, &port.to_string(), lock]);
+        command.args([self.name, ports, lock]);
         command
     }
 }

@@ -8,13 +8,14 @@ use std::time::Duration;
 use lock_core::redis::aio::MultiplexedConnection;
 use lock_core::redis::{Client, RedisError, cmd};
 use lock_core::{LockManager, Wait};
+use lock_tests::RedisServer;
 
 use crate::Failure;
 use crate::foreign::Foreign;
 use crate::stage::{Stage, ensure, request};
 
 /// The rounds of each side while one task of the kit asks, and keeps the key free for a moment.
-const ROUNDS: u64 = 1000;
+pub(crate) const ROUNDS: u64 = 1000;
 /// The rounds of the client while tasks of the kit queue, so that the key is free only in the gaps of `Interop::On`.
 const ROUNDS_IN_GAPS: u64 = 20;
 /// The rounds of the client for one request.
@@ -52,12 +53,18 @@ impl fmt::Display for Counted {
 }
 
 pub(crate) async fn counted(stage: &mut Stage) -> Result<Counted, Failure> {
-    let (client, kit, contended) = together(stage, 1, ROUNDS).await?;
+    let Stage {
+        server,
+        locks,
+        foreign,
+        ..
+    } = stage;
+    let (client, kit, contended) = together(server, locks, foreign, 1, ROUNDS).await?;
     ensure(
         contended > ROUNDS / 10,
         &format!("the two sides hardly meet: the kit waited in {contended} of {kit} rounds"),
     )?;
-    let (in_gaps, _, _) = together(stage, TASKS, ROUNDS_IN_GAPS).await?;
+    let (in_gaps, _, _) = together(server, locks, foreign, TASKS, ROUNDS_IN_GAPS).await?;
     Ok(Counted {
         client,
         kit,
@@ -69,16 +76,22 @@ pub(crate) async fn counted(stage: &mut Stage) -> Result<Counted, Failure> {
 /// Counts by tasks of the kit and by the client, until each side has done at least `rounds`.
 ///
 /// Returns the rounds of the client, those of the kit, and in how many of them the kit had to wait.
-async fn together(stage: &mut Stage, tasks: u64, rounds: u64) -> Result<(u64, u64, u64), Failure> {
-    stage.server.cli(&["DEL", "counter"]);
-    let client = Client::open(stage.server.url()).map_err(|error| error.to_string())?;
+pub(crate) async fn together(
+    server: &RedisServer,
+    locks: &LockManager,
+    foreign: &mut Foreign,
+    tasks: u64,
+    rounds: u64,
+) -> Result<(u64, u64, u64), Failure> {
+    server.cli(&["DEL", "counter"]);
+    let client = Client::open(server.url()).map_err(|error| error.to_string())?;
     let over = Arc::new(AtomicBool::new(false));
     let left = Arc::new(AtomicU64::new(rounds));
     let mut counting = Vec::new();
     for _ in 0..tasks {
         let connection = client.get_multiplexed_async_connection().await;
         let task = Task {
-            locks: stage.locks.clone(),
+            locks: locks.clone(),
             connection: connection.map_err(|error| error.to_string())?,
             over: Arc::clone(&over),
             left: Arc::clone(&left),
@@ -86,7 +99,7 @@ async fn together(stage: &mut Stage, tasks: u64, rounds: u64) -> Result<(u64, u6
         };
         counting.push(tokio::spawn(task.count()));
     }
-    let of_client = count_beside(&mut stage.foreign, rounds, &left).await;
+    let of_client = count_beside(foreign, rounds, &left).await;
     over.store(true, Ordering::SeqCst);
     let (mut kit, mut contended) = (0, 0);
     for task in counting {
@@ -96,7 +109,7 @@ async fn together(stage: &mut Stage, tasks: u64, rounds: u64) -> Result<(u64, u6
     }
     let of_client = of_client?;
     let wanted = kit + of_client;
-    let counter = stage.server.cli(&["GET", "counter"]);
+    let counter = server.cli(&["GET", "counter"]);
     ensure(
         counter == wanted.to_string(),
         &format!("updates are lost: the counter is {counter} after {wanted} rounds"),

@@ -32,9 +32,13 @@ pub(crate) struct Foreign {
 }
 
 impl Foreign {
-    pub(crate) async fn start(client: &Client, port: u16, lock: &str) -> Result<Foreign, Failure> {
+    pub(crate) async fn start(
+        client: &Client,
+        ports: &str,
+        lock: &str,
+    ) -> Result<Foreign, Failure> {
         let mut process = client
-            .command(port, lock)
+            .command(ports, lock)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

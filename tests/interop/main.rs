@@ -11,6 +11,7 @@ mod extension;
 mod foreign;
 mod holder;
 mod scripts;
+mod several;
 mod stage;
 mod table;
 mod waiting;
@@ -31,7 +32,7 @@ async fn main() -> ExitCode {
     match arguments[..] {
         // This program is also the process of a client, as the driver needs one.
         ["hold", url, namespace, ttl] => holder::hold(url, namespace, ttl).await,
-        ["script", client, port, lock] => scripts::work(client, port, lock),
+        ["script", client, ports, lock] => scripts::work(client, ports, lock),
         ref arguments => drive(arguments).await,
     }
 }
@@ -92,6 +93,10 @@ async fn row(client: &'static Client) -> Result<Row, Failure> {
     println!("{}: extension: {extension:?}", client.name);
     let contention = contention::counted(&mut stage).await?;
     println!("{}: {contention}", client.name);
+    if client.several {
+        let contention = several::over_three(client).await?;
+        println!("{}: over three servers, {contention}", client.name);
+    }
     Ok(Row {
         client,
         version: stage.foreign.version.clone(),

@@ -45,21 +45,25 @@ enum Kind {
 
 struct Worker {
     kind: Kind,
-    connection: Connection,
+    /// go-zero has one server, and redsync needs a majority.
+    servers: Vec<Connection>,
     key: String,
     token: String,
 }
 
 /// Answers requests until the input ends.
-pub(crate) fn work(client: &str, port: &str, lock: &str) -> ExitCode {
+pub(crate) fn work(client: &str, ports: &str, lock: &str) -> ExitCode {
     let (kind, version) = match client {
         "go-zero" => (Kind::GoZero, "1.10.3"),
         _ => (Kind::Redsync, "4.17.0"),
     };
-    let server = Client::open(format!("redis://127.0.0.1:{port}")).expect("a URL");
+    let connection = |port: &str| {
+        let server = Client::open(format!("redis://127.0.0.1:{port}")).expect("a URL");
+        server.get_connection().expect("a connection")
+    };
     let mut worker = Worker {
         kind,
-        connection: server.get_connection().expect("a connection"),
+        servers: ports.split(',').map(connection).collect(),
         key: lock.to_owned(),
         token: format!("{client} {}", std::process::id()),
     };
@@ -96,13 +100,14 @@ impl Worker {
             Kind::GoZero => self.script(GO_ZERO_ACQUIRE, Some(go_zero_ttl(ttl))),
             Kind::Redsync => {
                 let mut set = cmd("SET");
-                set.arg(&self.key)
-                    .arg(&self.token)
-                    .arg("PX")
-                    .arg(ttl)
-                    .arg("NX");
-                let set: Option<String> = set.query(&mut self.connection)?;
-                Ok(set.is_some())
+                set.arg(&self.key).arg(&self.token);
+                set.arg("PX").arg(ttl).arg("NX");
+                let taken =
+                    self.most(|server| Ok(set.query::<Option<String>>(server)?.is_some()))?;
+                if !taken {
+                    self.script(RELEASE, None)?;
+                }
+                Ok(taken)
             }
         }
     }
@@ -124,13 +129,11 @@ impl Worker {
     fn count(&mut self, rounds: u64) -> Result<(), RedisError> {
         for _ in 0..rounds {
             self.wait(TTL, PAUSE)?;
-            let counter: Option<u64> = cmd("GET").arg("counter").query(&mut self.connection)?;
+            let server = &mut self.servers[0];
+            let counter: Option<u64> = cmd("GET").arg("counter").query(server)?;
             let next = counter.unwrap_or(0) + 1;
             sleep(BETWEEN);
-            cmd("SET")
-                .arg("counter")
-                .arg(next)
-                .exec(&mut self.connection)?;
+            cmd("SET").arg("counter").arg(next).exec(server)?;
             self.script(RELEASE, None)?;
             sleep(PAUSE);
         }
@@ -144,8 +147,19 @@ impl Worker {
         if let Some(ttl) = ttl {
             eval.arg(ttl);
         }
-        let answer: u64 = eval.query(&mut self.connection)?;
-        Ok(answer == 1)
+        self.most(|server| Ok(eval.query::<u64>(server)? == 1))
+    }
+
+    /// Asks all servers, and returns whether most of them agree.
+    fn most(
+        &mut self,
+        ask: impl Fn(&mut Connection) -> Result<bool, RedisError>,
+    ) -> Result<bool, RedisError> {
+        let mut agreed = 0;
+        for server in &mut self.servers {
+            agreed += usize::from(ask(server)?);
+        }
+        Ok(agreed > self.servers.len() / 2)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::clients::Client;
 use crate::foreign::Foreign;
 
 /// The name of the lock, for the client and for the kit.
-const LOCK: &str = "order:42";
+pub(crate) const LOCK: &str = "order:42";
 
 pub(crate) struct Stage {
     pub(crate) client: &'static Client,
@@ -31,7 +31,7 @@ impl Stage {
             .connect()
             .await
             .map_err(|error| error.to_string())?;
-        let foreign = Foreign::start(client, server.port(), LOCK).await?;
+        let foreign = Foreign::start(client, &server.port().to_string(), LOCK).await?;
         Ok(Stage {
             client,
             server,
@@ -43,7 +43,7 @@ impl Stage {
 
     /// Starts the client again after its process was killed.
     pub(crate) async fn restart_client(&mut self) -> Result<(), Failure> {
-        self.foreign = Foreign::start(self.client, self.server.port(), LOCK).await?;
+        self.foreign = Foreign::start(self.client, &self.server.port().to_string(), LOCK).await?;
         Ok(())
     }
 

@@ -19,8 +19,8 @@ const BEGIN: &str = "<!-- This table is written by tests/interop/run. -->\n\n";
 const END: &str = "\n<!-- The end of the table. -->\n";
 
 const HEAD: &str = "\
-| client | version | `namespace(…)` | waits for a lock of this kit | its own extension | to be known |
-| --- | --- | --- | --- | --- | --- |
+| client | version | `namespace(…)` | several servers | waits for a lock of this kit | its own extension | to be known |
+| --- | --- | --- | --- | --- | --- | --- |
 ";
 
 /// Returns the table as Markdown.
@@ -34,6 +34,7 @@ impl Row {
         let Row {
             client, version, ..
         } = self;
+        let several = if client.several { "yes" } else { "no" };
         let waiting = match self.waiting {
             Waiting::AsksAgain => "yes, it asks again and again",
             Waiting::MissesTheRelease => {
@@ -49,7 +50,7 @@ impl Row {
             (false, false) => "none, so the ttl must cover the work",
         };
         format!(
-            "| {} | {version} | `\"{}\"` | {waiting} | {extension} | {} |\n",
+            "| {} | {version} | `\"{}\"` | {several} | {waiting} | {extension} | {} |\n",
             client.shown, client.namespace, client.remark
         )
     }

@@ -1,4 +1,4 @@
-// Runs one client of Node: worker.js <client> <port> <name of the lock>
+// Runs one client of Node: worker.js <client> <ports> <name of the lock>
 //
 // It speaks the protocol of worker.py, and finds the packages in the folder `node_modules` of $INTEROP_NODE.
 'use strict'
@@ -18,12 +18,12 @@ const TTL = 10_000
 const REFUSED = ['LockError', 'ExecutionError', 'ResourceLockedError', 'LostLockError']
 
 class Redlock4 {
-  constructor(server, name) {
-    Object.assign(this, { server, name, Redlock: install('redlock-4') })
+  constructor(servers, name) {
+    Object.assign(this, { servers, name, Redlock: install('redlock-4') })
   }
 
   async acquire(ttl, how) {
-    this.lock = await new this.Redlock([this.server], how).lock(this.name, ttl)
+    this.lock = await new this.Redlock(this.servers, how).lock(this.name, ttl)
     return true
   }
 
@@ -43,24 +43,33 @@ class Redlock4 {
 }
 
 class Redlock5 {
-  constructor(server, name) {
-    Object.assign(this, { server, name, Redlock: install('redlock-5').default })
+  constructor(servers, name) {
+    Object.assign(this, { servers, name, Redlock: install('redlock-5').default })
   }
 
   async acquire(ttl, how) {
-    this.lock = await new this.Redlock([this.server], how).acquire([this.name], ttl)
+    this.lock = await new this.Redlock(this.servers, how).acquire([this.name], ttl)
     return true
   }
 
   take = (ttl) => this.acquire(ttl, { retryCount: 0 })
   wait = (ttl) => this.acquire(ttl, { retryCount: -1 })
-  waitImpatiently = (ttl) =>
-    this.acquire(ttl, { retryCount: -1, retryDelay: PAUSE, retryJitter: 1 })
+  // Between its own tries, the client keeps the votes of a minority of servers, which then refuse the client itself.
+  waitImpatiently = async (ttl) => {
+    for (;;) {
+      try {
+        return await this.take(ttl)
+      } catch (error) {
+        if (!REFUSED.includes(error.name)) throw error
+        await sleep(PAUSE)
+      }
+    }
+  }
   // `using` renews, for the length of a routine.
   takeRenewed = async (ttl) => {
     const taken = resolvers()
     const until = resolvers()
-    const locks = new this.Redlock([this.server], { retryCount: 0 })
+    const locks = new this.Redlock(this.servers, { retryCount: 0 })
     this.routine = locks
       .using([this.name], ttl, { automaticExtensionThreshold: ttl / 2 }, async () => {
         taken.resolve(true)
@@ -86,12 +95,12 @@ class Redlock5 {
 }
 
 class RedisSemaphore {
-  constructor(server, name) {
-    Object.assign(this, { server, name, Mutex: install('redis-semaphore').Mutex })
+  constructor(servers, name) {
+    Object.assign(this, { servers, name, Mutex: install('redis-semaphore').Mutex })
   }
 
   async acquire(ttl, how) {
-    const lock = new this.Mutex(this.server, this.name, {
+    const lock = new this.Mutex(this.servers[0], this.name, {
       lockTimeout: ttl,
       refreshInterval: 0,
       acquireTimeout: 600_000,
@@ -147,17 +156,17 @@ async function answer(server, client, request) {
 }
 
 async function main() {
-  const [name, port, lock] = process.argv.slice(2)
+  const [name, ports, lock] = process.argv.slice(2)
   const Redis = install('ioredis')
-  const server = new Redis({ host: '127.0.0.1', port: Number(port) })
+  const servers = ports.split(',').map((port) => new Redis({ host: '127.0.0.1', port }))
   const kinds = { 'redlock-4': Redlock4, 'redlock-5': Redlock5, 'redis-semaphore': RedisSemaphore }
-  const client = new kinds[name](server, lock)
+  const client = new kinds[name](servers, lock)
   const manifest = readFileSync(path.join(folder, name, 'package.json'))
   console.log(JSON.parse(manifest).version.replace(/^v/, ''))
   for await (const request of readline.createInterface({ input: process.stdin })) {
-    console.log(await answer(server, client, request))
+    console.log(await answer(servers[0], client, request))
   }
-  server.disconnect()
+  for (const server of servers) server.disconnect()
 }
 
 main()

@@ -1,4 +1,6 @@
-"""Runs one Python client: worker.py <client> <port> <name of the lock>
+"""Runs one Python client: worker.py <client> <ports> <name of the lock>
+
+Several ports are separated by commas, for clients that lock on a majority of servers.
 
 The first line of output names the version. Then every line of input is a request, and every line of output is its
 answer. The process ends with its input.
@@ -25,11 +27,11 @@ TTL = 10_000
 class RedisPy:
     package = "redis"
 
-    def __init__(self, server, name):
-        self.server, self.name, self.lock = server, name, None
+    def __init__(self, servers, name):
+        self.servers, self.name, self.lock = servers, name, None
 
     def acquire(self, ttl, **how):
-        lock = self.server.lock(self.name, timeout=ttl / 1000, **how)
+        lock = self.servers[0].lock(self.name, timeout=ttl / 1000, **how)
         taken = lock.acquire()
         self.lock = lock if taken else self.lock
         return taken
@@ -57,13 +59,13 @@ class RedisPy:
 class RedlockPy:
     package = "redlock-py"
 
-    def __init__(self, server, name):
-        self.server, self.name, self.lock = server, name, None
+    def __init__(self, servers, name):
+        self.servers, self.name, self.lock = servers, name, None
 
     def acquire(self, ttl, **how):
         from redlock import Redlock
 
-        self.locks = Redlock([self.server], **how)
+        self.locks = Redlock(self.servers, **how)
         lock = self.locks.lock(self.name, ttl)
         self.lock = lock or self.lock
         return bool(lock)
@@ -92,13 +94,13 @@ class RedlockPy:
 class PythonRedisLock:
     package = "python-redis-lock"
 
-    def __init__(self, server, name):
-        self.server, self.name, self.lock = server, name, None
+    def __init__(self, servers, name):
+        self.servers, self.name, self.lock = servers, name, None
 
     def make(self, ttl, **how):
         import redis_lock
 
-        return redis_lock.Lock(self.server, self.name, expire=-(-ttl // 1000), **how)
+        return redis_lock.Lock(self.servers[0], self.name, expire=-(-ttl // 1000), **how)
 
     def keep(self, lock, taken):
         self.lock = lock if taken else self.lock
@@ -134,8 +136,8 @@ class PythonRedisLock:
 class Pottery:
     package = "pottery"
 
-    def __init__(self, server, name):
-        self.server, self.name, self.lock = server, name, None
+    def __init__(self, servers, name):
+        self.servers, self.name, self.lock = servers, name, None
 
     def acquire(self, ttl, pause=None, **how):
         from pottery import Redlock
@@ -144,7 +146,7 @@ class Pottery:
             _RETRY_DELAY = PAUSE
 
         kind = Impatient if pause else Redlock
-        lock = kind(key=self.name, masters={self.server}, auto_release_time=ttl / 1000)
+        lock = kind(key=self.name, masters=set(self.servers), auto_release_time=ttl / 1000)
         taken = lock.acquire(**how)
         self.lock = lock if taken else self.lock
         return taken
@@ -202,15 +204,18 @@ def answer(server, client, request):
 
 
 def main():
-    _, name, port, lock = sys.argv
+    _, name, ports, lock = sys.argv
     # python-redis-lock waits in one command of the server, for longer than the default timeout of redis-py 8.
-    server = redis.Redis(host="127.0.0.1", port=int(port), socket_timeout=None)
+    servers = [
+        redis.Redis(host="127.0.0.1", port=int(port), socket_timeout=None)
+        for port in ports.split(",")
+    ]
     logging.disable()
     kind = CLIENTS[name]
-    client = kind(server, lock)
+    client = kind(servers, lock)
     print(version(kind.package), flush=True)
     for request in sys.stdin:
-        print(answer(server, client, request).replace("\n", " "), flush=True)
+        print(answer(servers[0], client, request).replace("\n", " "), flush=True)
 
 
 if __name__ == "__main__":
