@@ -217,6 +217,10 @@ async fn contend(
         task.waits();
         let until = (now + pause_after_failure(doubt.failures)).min(give_up);
         contender.unanswered(&failure.error, until);
+        if engine.store.limits().releases_refused {
+            // The next question steps over the lease that is dropped here.
+            attempt = Attempt::new(spec);
+        }
         // Every further question queues, because its script knows its own token when it is repeated.
         queueing = Queueing::Always;
         engine.timers.at(until).await;

@@ -130,6 +130,9 @@ pub(crate) struct StoreLimits {
     pub(crate) late_duplicate: Duration,
     /// A waiter gives up when its questions have failed for this long.
     pub(crate) outage: Duration,
+    /// Whether the store itself releases an acquire that it cannot grant. The release may arrive late, so the waiter
+    /// asks for another lease then.
+    pub(crate) releases_refused: bool,
 }
 
 impl Default for StoreLimits {
@@ -137,6 +140,7 @@ impl Default for StoreLimits {
         Self {
             late_duplicate: Duration::from_secs(6),
             outage: OUTAGE,
+            releases_refused: false,
         }
     }
 }

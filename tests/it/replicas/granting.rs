@@ -1,9 +1,12 @@
 //! Tests that a lock counts when enough replicas have it, and is released otherwise.
 
-use lock_core::{ErrorKind, LockManager};
-use lock_tests::{RedisServer, needs, wait};
+use std::time::Duration;
 
-use super::{Apart, builder, hasty, keys, long, manager, replica_set, waits};
+use lock_core::{ErrorKind, LockManager, Wait};
+use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
+use tokio::time::timeout;
+
+use super::{Apart, builder, hasty, keys, long, manager, replica_set, taken, waiting, waits};
 
 #[tokio::test]
 async fn a_granted_lock_is_on_as_many_replicas_as_required() {
@@ -220,4 +223,51 @@ async fn a_cancelled_acquire_leaves_nothing_behind_while_replicas_are_away() {
     })
     .await;
     set.servers()[1].cont();
+}
+
+#[tokio::test]
+async fn a_late_release_of_a_refused_attempt_deletes_no_lock_that_was_granted_since() {
+    needs!(redis);
+    let set = replica_set(1);
+    let proxy = Proxy::to(set.master().address());
+    let locks = builder(&proxy.redis_url(), 1).operation_timeout(Duration::from_secs(2));
+    let locks = locks.connect().await.expect("a manager");
+    let first = taken(&locks, "first", long()).await;
+    first.release().await.expect("held");
+    let replica = &set.servers()[1];
+    replica.stop();
+    // The key is long, so that the number of bytes shows that the proxy keeps the release.
+    let key = "k".repeat(1_000);
+    let request = locks.lock(&*key).ttl(long()).wait(Wait::Forever);
+    let waiter = tokio::spawn(request.acquire());
+    wait::eventually("the lock waits for the replica", async || {
+        waiting(set.master()) == 1
+    })
+    .await;
+    // The replica is missing, so the lock is released. The network keeps that release.
+    proxy.set(Direction::Requests, Flow::Hold);
+    wait::eventually("the release is on its way", async || {
+        proxy.held(Direction::Requests) > 1_000
+    })
+    .await;
+    proxy.freeze();
+    proxy.set(Direction::Requests, Flow::Pass);
+    replica.cont();
+    let guard = timeout(wait::PATIENCE, waiter)
+        .await
+        .expect("the replica is back");
+    let guard = guard.expect("no panic").expect("granted");
+    proxy.thaw();
+    wait::eventually("the release arrives", async || {
+        proxy.held(Direction::Requests) == 0
+    })
+    .await;
+    for _ in 0..100 {
+        assert!(
+            set.master().get(&format!("lockkit:{key}")).is_some(),
+            "the held lock was deleted"
+        );
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    guard.release().await.expect("held");
 }

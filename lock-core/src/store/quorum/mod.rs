@@ -230,6 +230,7 @@ impl Store for QuorumStore {
         nodes.fold(StoreLimits::default(), |longest, node| StoreLimits {
             late_duplicate: longest.late_duplicate.max(node.late_duplicate),
             outage: longest.outage.max(node.outage),
+            releases_refused: false,
         })
     }
 

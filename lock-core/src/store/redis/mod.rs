@@ -342,6 +342,7 @@ impl Store for RedisStore {
         StoreLimits {
             // The sockets give up by then, and their unsent bytes are lost.
             late_duplicate: connection::UNACKNOWLEDGED + Duration::from_secs(1),
+            releases_refused: self.replicas.is_some(),
             ..StoreLimits::default()
         }
     }
