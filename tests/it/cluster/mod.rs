@@ -6,6 +6,7 @@ mod keys;
 mod mistakes;
 mod moving;
 mod parted;
+mod pinged;
 mod pushes;
 mod replicas;
 

@@ -5,6 +5,7 @@ mod failover;
 mod hanging;
 mod mistakes;
 mod partition;
+mod pinged;
 mod waiting;
 
 use crate::conformance::Watched;

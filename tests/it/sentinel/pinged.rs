@@ -1,0 +1,25 @@
+//! Tests the answers to a ping while the master is replaced.
+
+use lock_core::{ErrorKind, LockManager};
+use lock_tests::{needs, wait};
+
+use super::{long, taken};
+use crate::conformance::Watched;
+use crate::steps::kind;
+
+#[tokio::test]
+async fn a_killed_master_is_unavailable_until_another_server_has_its_place() {
+    needs!(redis);
+    let watched = Watched::start();
+    let locks = LockManager::connect(&watched.sentinels.url()).await;
+    let locks = locks.expect("a manager");
+    locks.ping().await.expect("a master that answers");
+    watched.master().kill();
+    assert_eq!(kind(locks.ping().await), ErrorKind::Unavailable);
+    wait::eventually("there is another master", async || {
+        locks.ping().await.is_ok()
+    })
+    .await;
+    let guard = taken(&locks, "k", long()).await;
+    guard.release().await.expect("held");
+}
