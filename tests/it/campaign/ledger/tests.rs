@@ -132,6 +132,10 @@ fn a_token_that_does_not_rise_is_seen() {
     let back = (0, 5, Fault::ClockBack { node: 0, by: 100 });
     sees("a token does not rise", &lines, &[back]);
     sees_nothing(&lines, &[back, (0, 5, Fault::Full { node: 0 })]);
+    sees_nothing(&lines, &[back, (0, 5, Fault::NoReplicas { node: 0 })]);
+    // The release was confirmed before the server refused any.
+    let later = (5_000, 5_005, Fault::NoReplicas { node: 0 });
+    sees("a token does not rise", &lines, &[back, later]);
 }
 
 #[test]
