@@ -142,13 +142,18 @@ impl Call {
     ///
     /// Only the call's own lines count.
     pub(super) fn may_be_taken_until(&self) -> u64 {
-        // A grant that its waiter did not take lasts two seconds; a lock that was not released
-        // lasts its ttl.
-        let runs_out = self.ttl.max(2_000 * MILLI) + 500 * MILLI;
         match (self.released, &self.answer) {
             (Some(released), _) => released + self.cooldown + 500 * MILLI,
             (None, Answer::Busy) => self.last + 500 * MILLI,
-            _ => self.last + self.cooldown + runs_out,
+            _ => self.runs_out_by(),
         }
+    }
+
+    /// Returns the time by which the key is free although it was not released.
+    pub(super) fn runs_out_by(&self) -> u64 {
+        // A grant that its waiter did not take lasts two seconds; a lock that was not released
+        // lasts its ttl.
+        let runs_out = self.ttl.max(2_000 * MILLI) + 500 * MILLI;
+        self.last + self.cooldown + runs_out
     }
 }

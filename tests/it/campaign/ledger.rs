@@ -104,6 +104,14 @@ impl Account {
         hiccup || self.is_faulty(worker, from, until)
     }
 
+    /// Returns whether the call's lock may have run out instead of being released.
+    ///
+    /// A call whose body has ended returns its result also if the server refuses the release.
+    fn may_run_out(&self, call: &Call) -> bool {
+        let disturbed = |at| self.is_disturbed(call.who.worker, at, at);
+        call.released.is_none_or(disturbed)
+    }
+
     /// Returns whether a fault may have disturbed the worker, including the time of recovery.
     fn is_faulty(&self, worker: usize, from: u64, until: u64) -> bool {
         let now = |span: &&Span| span.from <= until && from <= span.until + RECOVERY;

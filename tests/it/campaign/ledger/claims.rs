@@ -87,11 +87,7 @@ impl Account {
             let mut spans = self.spans.iter();
             spans.any(|it| which(&it.fault) && it.from <= later.from)
         };
-        // A call whose body has ended returns its result also if the server refuses the release, and the lock runs out.
-        let ran_out = older
-            .released
-            .is_none_or(|at| self.is_disturbed(older.who.worker, at, at));
-        let without_a_mark = ran_out
+        let without_a_mark = self.may_run_out(older)
             || before(|it| {
                 matches!(
                     it,

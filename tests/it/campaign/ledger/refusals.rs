@@ -66,7 +66,11 @@ impl Account {
             .iter()
             .enumerate()
             .filter(|(other, it)| *other != index && it.key == call.key);
-        if !others.any(|(_, it)| it.asked <= answered && call.asked <= it.may_be_taken_until()) {
+        let until = |it: &Call| match it.released.is_some() && self.may_run_out(it) {
+            true => it.runs_out_by(),
+            false => it.may_be_taken_until(),
+        };
+        if !others.any(|(_, it)| it.asked <= answered && call.asked <= until(it)) {
             return false;
         }
         let mut owners = self

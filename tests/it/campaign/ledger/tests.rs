@@ -176,6 +176,12 @@ fn a_busy_that_is_no_fact_is_seen() {
         "1001 1 0 busy",
     ];
     sees("busy, though the key was free", &after_another, &[]);
+    // The server may have refused the release, and the lock runs out.
+    let [.., released, _, _] = after_another;
+    let mut soon = after_another[..3].to_vec();
+    soon.extend([released, "600 1 0 asked 1 1000 0 0", "605 1 0 busy"]);
+    sees("busy, though the key was free", &soon, &[]);
+    sees_nothing(&soon, &[(0, 5, Fault::NoReplicas { node: 0 })]);
 }
 
 #[test]
