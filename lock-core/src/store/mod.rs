@@ -111,7 +111,7 @@ pub(crate) trait Store: Debug + Send + Sync {
         StoreLimits::default()
     }
 
-    /// Whether the store still has votes to withdraw. The keeper's thread asks when the last user is gone.
+    /// Returns whether the store still has votes to withdraw. The keeper asks when the last handle is dropped.
     fn lingers(&self) -> bool {
         false
     }

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use lock_tests::{ChildProcess, SqlServer, example, needs, wait};
 
-/// What the example has printed and drawn.
+/// The table and the plot of one run of the example.
 struct Run {
     output: String,
     picture: String,

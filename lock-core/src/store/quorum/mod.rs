@@ -266,7 +266,8 @@ impl Quorum {
         }
     }
 
-    /// Whether votes are still to be withdrawn. After the longest ttl there is none, even if a node never answers.
+    /// Returns whether the manager still has votes to withdraw. After the longest ttl every vote has ended, also on a
+    /// node that never answers.
     fn lingers(&self, late_duplicate: Duration) -> bool {
         let now = self.timers.now();
         let deserted = *self.deserted.get_or_init(|| now);
