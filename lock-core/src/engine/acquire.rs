@@ -15,7 +15,7 @@ use crate::base::error::Error;
 use crate::base::options::Wait;
 use crate::base::telemetry::WaitingTask;
 use crate::lease::backoff::{LONGEST, ask_again_after, pause_after_failure};
-use crate::queue::{Admission, Contender, Handoff, Ticket, Verdict};
+use crate::queue::{Admission, Contender, Handoff, Place, Verdict};
 use crate::store::{Grant, News, Queueing};
 
 /// A lock that was acquired. Dropped before it is settled, it is undone or goes to the next waiter.
@@ -101,33 +101,33 @@ async fn line_up(spec: &LockSpec, number: &mut Option<u64>, give_up: Moment) -> 
     let waits = spec.wait != Wait::None;
     match engine.queue.enter(&spec.key, waits, spec.options, number) {
         Admission::Decided(verdict) => verdict,
-        Admission::Queued(ticket) => stand_in_line(spec, ticket, give_up).await,
+        Admission::Queued(place) => stand_in_line(spec, place, give_up).await,
     }
 }
 
-async fn stand_in_line(spec: &LockSpec, mut ticket: Ticket, give_up: Moment) -> Verdict {
+async fn stand_in_line(spec: &LockSpec, mut place: Place, give_up: Moment) -> Verdict {
     let engine = &spec.engine;
     let mut task = WaitingTask::default();
     if spec.wait != Wait::None {
         task.waits();
     }
-    if let Some(verdict) = verdict_until(&mut ticket, engine, give_up).await {
+    if let Some(verdict) = verdict_until(&mut place, engine, give_up).await {
         return verdict;
     }
     // The wait is over. The last refusal may be old, so the contender asks once more, for all.
-    if let Some(held) = ticket.asks_at_last() {
+    if let Some(held) = place.asks_at_last() {
         return Verdict::Busy(held);
     }
     let patience = engine.now() + spec.acquire_timeout;
-    let verdict = verdict_until(&mut ticket, engine, patience).await;
+    let verdict = verdict_until(&mut place, engine, patience).await;
     verdict.unwrap_or_else(|| {
         let error = Error::unavailable("the wait ended before the store answered");
         Verdict::Failed(error)
     })
 }
 
-async fn verdict_until(ticket: &mut Ticket, engine: &Engine, until: Moment) -> Option<Verdict> {
-    let verdict = poll_fn(|context| ticket.poll_verdict(context));
+async fn verdict_until(place: &mut Place, engine: &Engine, until: Moment) -> Option<Verdict> {
+    let verdict = poll_fn(|context| place.poll_verdict(context));
     engine.timers.before(until, verdict).await
 }
 

@@ -1,4 +1,4 @@
-//! The contender, which asks the store, and the tickets of the waiters behind it.
+//! The contender, which asks the store, and the places of the waiters behind it.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -240,15 +240,15 @@ impl Drop for Contender {
     }
 }
 
-/// The ticket of a waiter in line. Dropping it leaves the queue.
-pub(crate) struct Ticket {
+/// The place of a waiter in line. Dropping it leaves the queue.
+pub(crate) struct Place {
     pub(super) queue: Arc<Queue>,
     pub(super) key: Arc<str>,
     pub(super) number: u64,
     pub(super) answer: oneshot::Receiver<Verdict>,
 }
 
-impl Ticket {
+impl Place {
     pub(crate) fn poll_verdict(&mut self, context: &mut Context<'_>) -> Poll<Verdict> {
         match Pin::new(&mut self.answer).poll(context) {
             // A slot never drops a waiter without an answer. If it did, nothing would be known.
@@ -261,7 +261,7 @@ impl Ticket {
         }
     }
 
-    /// Ends the wait of this ticket: it shares the next answer, and the contender asks now. Returns the
+    /// Ends the wait of this place: it shares the next answer, and the contender asks now. Returns the
     /// refusal if no question is needed because this process holds the key.
     pub(crate) fn asks_at_last(&self) -> Option<Refusal> {
         let now = self.queue.now();
@@ -284,7 +284,7 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for Place {
     fn drop(&mut self) {
         let mut slots = lock(&self.queue.slots);
         let slot = slots.active.get_mut(&self.key);

@@ -8,7 +8,7 @@
 //! hold), and one grant for each dead process.
 //!
 //! A lease is not handed on if it has a cooldown or a record, another ttl, no renewal or little time left, or if the
-//! manager drains. A task that gives up takes its ticket in the store's queue along: the next task of its
+//! manager drains. A task that gives up takes its place in the store's queue along: the next task of its
 //! process asks anew, behind the processes that wait by then.
 
 use std::sync::Arc;
@@ -83,7 +83,7 @@ fn first_in_line(slot: &mut Slot) -> Option<u64> {
     slot.queue.first_key_value().map(|(number, _)| *number)
 }
 
-/// Makes the lease of the waiter with this ticket, if it may go on.
+/// Makes the lease of the waiter with this place, if it may go on.
 pub(super) fn hand_over(
     slot: &mut Slot,
     lease: &Arc<ActiveLease>,

@@ -23,7 +23,7 @@ use std::task::Waker;
 
 use tokio::sync::oneshot;
 
-pub(crate) use self::contender::{Contender, Displaced, Ticket};
+pub(crate) use self::contender::{Contender, Displaced, Place};
 pub(crate) use self::handoff::{Handoff, Successor};
 use self::slot::{KeyState, Slot, Waiter};
 pub(crate) use self::slot::{ReleaseState, Supersede, held_fact};
@@ -62,15 +62,15 @@ struct Slots {
     active: ByKey<Slot>,
     /// Keys that are held and that no other task of this process has asked for. They are never in `active`.
     uncontended: ByKey<Arc<ActiveLease>>,
-    /// The number of the last ticket. No number is used twice, so a waiter that leaves takes no other
-    /// waiter's ticket along.
-    last_ticket: u64,
+    /// The number of the last place. No number is used twice, so a waiter that leaves takes no other
+    /// waiter's place along.
+    last_place: u64,
 }
 
 impl Slots {
     fn number(&mut self) -> u64 {
-        self.last_ticket += 1;
-        self.last_ticket
+        self.last_place += 1;
+        self.last_place
     }
 
     /// Returns the slot of a key, and makes one if there is none.
@@ -115,7 +115,7 @@ pub(crate) enum Verdict {
 
 /// The answer to a caller that wants a key.
 pub(crate) enum Admission {
-    Queued(Ticket),
+    Queued(Place),
     Decided(Verdict),
 }
 
@@ -138,7 +138,7 @@ impl Queue {
         self.draining.load(Ordering::SeqCst)
     }
 
-    /// Admits a caller that wants the key. `waits`: it waits when the answer is no. `number` is its ticket's
+    /// Admits a caller that wants the key. `waits`: it waits when the answer is no. `number` is its place's
     /// number, set here if it has none.
     pub(crate) fn enter(
         self: &Arc<Self>,
@@ -176,7 +176,7 @@ impl Queue {
         drop(slots);
         waker.into_iter().for_each(Waker::wake);
         self.check_at(key, look);
-        Admission::Queued(Ticket {
+        Admission::Queued(Place {
             queue: Arc::clone(self),
             key: Arc::clone(key),
             number,

@@ -1,10 +1,10 @@
 //! Waiters whose futures are not polled, and how the other waiters go on without them.
 //!
 //! A future may be polled once and then left alone, as in a `select!` whose other branch is running. By then
-//! it may be the contender, with a ticket in the store's queue, a question in flight, or the key itself; or
+//! it may be the contender, with a place in the store's queue, a question in flight, or the key itself; or
 //! another task may have handed it a lease. A waiter whose turn has come has a moment to act. After that the
 //! next waiter of its process that is polled takes its turn, and steps over its lease. A waiter that was only
-//! slow keeps its ticket and stands in line again where it stood.
+//! slow keeps its place and stands in line again where it stood.
 //!
 //! The keeper checks for stalled waiters. It wakes the waiters behind, and takes no turn away while they can
 //! do so. If all tasks of a runtime stand still, none of them loses its turn.
@@ -13,7 +13,7 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
-use super::contender::{Contender, Ticket};
+use super::contender::{Contender, Place};
 use super::handoff::{Handoff, hand_over};
 use super::slot::{ContenderState, KeyState, ReleaseState, Slot, Supersede};
 use super::{Queue, Verdict};
@@ -132,7 +132,7 @@ impl Queue {
     }
 }
 
-impl Ticket {
+impl Place {
     /// Takes the turn or the lease of a stalled waiter before this one, or sees to it that this one is woken
     /// when it may.
     pub(super) fn take_from_the_stalled(&self, context: &Context<'_>) -> Option<Verdict> {

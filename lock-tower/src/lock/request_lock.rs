@@ -10,7 +10,7 @@ use lock_core::{Error, LockGuard, LockHandle, LockKey, LockManager};
 #[cfg(feature = "replay")]
 use super::memory::Memory;
 use super::{GrantedLocks, OperationId};
-use crate::telemetry::{Endpoint, LongHolds, Telemetry, Ticket};
+use crate::telemetry::{Endpoint, LongHolds, OpenRequest, Telemetry};
 
 /// Owns the lock of a request, and releases it when it is dropped.
 ///
@@ -18,7 +18,7 @@ use crate::telemetry::{Endpoint, LongHolds, Telemetry, Ticket};
 pub(crate) struct RequestLock {
     shared: Arc<SharedLock>,
     /// Counts the request until the lock is released and the handler has ended.
-    _ticket: Ticket,
+    _open: OpenRequest,
 }
 
 /// The state that the owner, the handler's [`LockContext`](super::LockContext) and the request's future share.
@@ -52,7 +52,7 @@ impl RequestLock {
         manager: &LockManager,
         telemetry: Telemetry,
         long_holds: &Arc<LongHolds>,
-        ticket: Ticket,
+        open: OpenRequest,
         request: &Request<B>,
         outer: Option<Arc<SharedLock>>,
     ) -> Self {
@@ -80,7 +80,7 @@ impl RequestLock {
         }
         Self {
             shared,
-            _ticket: ticket,
+            _open: open,
         }
     }
 

@@ -88,11 +88,11 @@ impl InFlight {
         Self(Arc::default())
     }
 
-    /// Counts one more request until the ticket is dropped.
-    pub(crate) fn enter(&self, telemetry: Telemetry) -> Ticket {
+    /// Counts one more request until the value is dropped.
+    pub(crate) fn enter(&self, telemetry: Telemetry) -> OpenRequest {
         self.0.count.fetch_add(1, Ordering::Relaxed);
         telemetry.began();
-        Ticket {
+        OpenRequest {
             in_flight: self.clone(),
             telemetry,
         }
@@ -100,12 +100,12 @@ impl InFlight {
 }
 
 /// Represents one request in flight.
-pub(crate) struct Ticket {
+pub(crate) struct OpenRequest {
     in_flight: InFlight,
     telemetry: Telemetry,
 }
 
-impl Drop for Ticket {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         self.telemetry.ended();
         let counter = &self.in_flight.0;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::rejection::{Rejection, RejectionKind};
 
 pub use in_flight::InFlight;
-pub(crate) use in_flight::Ticket;
+pub(crate) use in_flight::OpenRequest;
 pub(crate) use long_holds::{Endpoint, LongHolds};
 pub(crate) use misplacement::MisplacementDetector;
 
