@@ -36,6 +36,10 @@ impl ActiveLease {
             return Phase::Closed;
         }
         state.lease.serve(options, now);
+        drop(state);
+        for other in self.followers() {
+            lock(&other.state).lease.serve(options, now);
+        }
         phase
     }
 
@@ -48,10 +52,18 @@ impl ActiveLease {
         let Some(bodies) = bodies else {
             return false;
         };
-        if bodies.leave(options) {
+        let stops = bodies.leave(options);
+        if stops {
             lease.stop_renewing();
         }
-        bodies.is_deserted()
+        let deserted = bodies.is_deserted();
+        drop(state);
+        if stops {
+            for other in self.followers() {
+                lock(&other.state).lease.stop_renewing();
+            }
+        }
+        deserted
     }
 }
 

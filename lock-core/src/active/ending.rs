@@ -116,6 +116,9 @@ impl ActiveLease {
             Loss::NotOurs => Error::lost(
                 "the lock was deleted or taken over in the store; the work may be half done",
             ),
+            Loss::OtherKey => Error::lost(
+                "one of the lock's keys was deleted or taken over in the store; the work may be half done",
+            ),
         };
         error.with_key(&self.key)
     }

@@ -5,13 +5,14 @@
 
 mod bodies;
 mod ending;
+mod group;
 mod held_long;
 mod successor;
 #[cfg(all(test, feature = "test-util"))]
 mod tests;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -29,6 +30,7 @@ use crate::store::{AcquireCommand, Extension, Queueing, Replaced};
 use bodies::Bodies;
 pub(crate) use bodies::{Turn, new_turn};
 pub(crate) use ending::{Closed, Ending};
+use group::Membership;
 pub use held_long::LongHoldObserver;
 use held_long::tell_held_long;
 
@@ -39,6 +41,8 @@ pub(crate) struct ActiveLease {
     state: Mutex<LeaseState>,
     /// The time at which the keeper's schedule has this lease. Only written under the schedule's lock.
     pub(crate) scheduled: AtomicU64,
+    /// Set if the lock has several keys.
+    group: OnceLock<Box<Membership>>,
 }
 
 struct LeaseState {
@@ -104,6 +108,7 @@ impl ActiveLease {
             clock: clock.clone(),
             state: Mutex::new(LeaseState::new(Lease::new(options))),
             scheduled: AtomicU64::new(Moment::FAR.0),
+            group: OnceLock::new(),
         })
     }
 

@@ -1,7 +1,7 @@
 //! Handing a lease from one owner to the next inside a process.
 
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::{ActiveLease, LeaseState, count_loss};
 use crate::base::clock::Moment;
@@ -40,6 +40,7 @@ impl ActiveLease {
                 ..LeaseState::new(lease)
             }),
             scheduled: AtomicU64::new(Moment::FAR.0),
+            group: OnceLock::new(),
         }))
     }
 

@@ -9,6 +9,7 @@ use tracing::{Instrument, Span};
 
 use crate::active::ActiveLease;
 use crate::api::handle::LockHandle;
+use crate::base::all::all;
 use crate::base::error::Error;
 use crate::base::options::cooldown_millis;
 use crate::base::telemetry;
@@ -86,7 +87,9 @@ impl LockGuard {
     /// Applies the request's cooldown, because the work is done.
     fn work_is_done(&self) {
         let cooldown = Duration::from_millis(u64::from(self.cooldown_millis));
-        self.handle.lease.set_cooldown(cooldown);
+        for lease in self.handle.lease.members() {
+            lease.set_cooldown(cooldown);
+        }
     }
 
     /// Releases the lock and waits for the store's answer.
@@ -163,15 +166,21 @@ impl LockGuard {
     /// means that the work is done, so the request's `cooldown` applies.
     pub fn release_in_background(mut self) {
         self.work_is_done();
-        match self.end() {
-            Ended::Held(lease) => self.handle.engine.release_deferred(&lease),
-            ended => self.handle.engine.tell_later(ended),
+        let (first, others) = self.end();
+        for ended in std::iter::once(first).chain(others) {
+            match ended {
+                Ended::Held(lease) => self.handle.engine.release_deferred(&lease),
+                ended => self.handle.engine.tell_later(ended),
+            }
         }
     }
 
     async fn give_back(mut self, patience: Duration) -> Option<Result<(), Error>> {
         self.work_is_done();
-        let ended = self.end();
+        let (ended, others) = self.end();
+        if !others.is_empty() {
+            return Box::pin(self.give_all_back(ended, others, patience)).await;
+        }
         let (lease, loss) = match ended {
             Ended::Held(lease) => (lease, None),
             // The token in the store decides about the record, and not the belief of this process.
@@ -187,6 +196,37 @@ impl LockGuard {
             Some(loss) => Some(Err(lease.loss_error(loss))),
             None => released,
         }
+    }
+
+    /// Gives back the leases of several keys, all at once.
+    async fn give_all_back(
+        &self,
+        first: Ended,
+        others: Vec<Ended>,
+        patience: Duration,
+    ) -> Option<Result<(), Error>> {
+        let engine = &self.handle.engine;
+        let mut lost = None;
+        let mut held = Vec::with_capacity(others.len() + 1);
+        for ended in std::iter::once(first).chain(others) {
+            match ended {
+                Ended::Held(lease) => held.push(lease),
+                Ended::Lost(lease, loss) => {
+                    engine.discard(&lease, loss);
+                    // The key that was lost says more than those that were lost with it.
+                    if lost.is_none() || loss != Loss::OtherKey {
+                        lost = Some(lease.loss_error(loss));
+                    }
+                }
+                Ended::Nothing => {}
+            }
+        }
+        let answers = all(held.iter().map(|lease| self.tell_store(lease, patience))).await;
+        if let Some(error) = lost {
+            return Some(Err(error));
+        }
+        let confirmed = answers.into_iter().collect::<Option<Vec<_>>>()?;
+        Some(confirmed.into_iter().collect())
     }
 
     /// Tells the store of the end of the lease, and waits for its answer.
@@ -234,14 +274,14 @@ impl LockGuard {
     }
 
     /// Ends the ownership in this process; the caller tells the store.
-    fn end(&mut self) -> Ended {
+    fn end(&mut self) -> (Ended, Vec<Ended>) {
         self.ended = true;
         telemetry::owner_ends(|| self.handle.lease.held_for());
         let ended = self.handle.engine.end(&self.handle.lease);
         if let Some(span) = &self.span {
             let held_for = self.handle.lease.held_for();
             span.record("held_ms", held_for.as_secs_f64() * 1e3);
-            let lost = matches!(ended, Ended::Lost(..));
+            let lost = matches!(ended.0, Ended::Lost(..));
             span.record("outcome", if lost { "lost" } else { "released" });
         }
         ended
@@ -273,8 +313,10 @@ impl Deref for LockGuard {
 impl Drop for LockGuard {
     fn drop(&mut self) {
         if !self.ended {
-            let ended = self.end();
-            self.handle.engine.tell_later(ended);
+            let (first, others) = self.end();
+            for ended in std::iter::once(first).chain(others) {
+                self.handle.engine.tell_later(ended);
+            }
         }
         // This comes last, because `drain` waits for it. By now, an awaited release that was
         // dropped is a cleanup, and an answered release is done.

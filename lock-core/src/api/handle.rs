@@ -37,10 +37,11 @@ impl LockHandle {
 
     /// Returns how long the lock stays valid without another renewal.
     ///
-    /// The result is zero once the lock is lost or released.
+    /// The result is zero once the lock is lost or released. Of a lock of several keys, the first key that would run out
+    /// counts.
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        self.lease.remaining()
+        self.lease.remaining_of_all()
     }
 
     /// Returns how long ago the lock was granted, by the manager's clock.
@@ -63,11 +64,16 @@ impl LockHandle {
     /// Returns how many servers hold the lock, by their last answers.
     ///
     /// Over several servers (`redlock://…`), the result shows how many of them may still forget the
-    /// lock. On a single server it is 1 of 1. Once the lock is lost or released, no server counts.
+    /// lock. On a single server it is 1 of 1. Of several keys, the one with the fewest servers counts. Once the lock is lost or released, no server counts.
     /// The method does no I/O.
     #[must_use]
     pub fn acks(&self) -> Acks {
-        let acks = self.engine.store.acks(self.lease.token);
+        let acks = self
+            .lease
+            .members()
+            .map(|lease| self.engine.store.acks(lease.token));
+        let fewest = acks.min_by_key(|acks| acks.granted());
+        let acks = fewest.unwrap_or(Acks::ONE_OF_ONE);
         if self.is_valid() {
             acks
         } else {
@@ -107,9 +113,27 @@ impl LockHandle {
     }
 
     /// Returns the key as it was requested.
+    ///
+    /// Of several keys it is the first in the order of their bytes; [`keys`](Self::keys) lists all.
     #[must_use]
     pub fn key(&self) -> &str {
         &self.lease.key
+    }
+
+    /// Lists the keys of the lock: one, or those of [`lock_all`](crate::LockManager::lock_all) in the order of their bytes,
+    /// each once.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), lock_core::Error> {
+    /// # let locks = lock_core::LockManager::in_memory();
+    /// let guard = locks.lock_all(["account:9", "account:7", "account:9"]).acquire().await?;
+    /// assert_eq!(guard.keys().collect::<Vec<_>>(), ["account:7", "account:9"]);
+    /// # guard.release().await }
+    /// ```
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.lease.members().map(|lease| &*lease.key)
     }
 
     /// Keeps the key taken for `cooldown` after the release.
@@ -126,7 +150,9 @@ impl LockHandle {
         if let Err(error) = checked_cooldown(cooldown, max_ttl) {
             tracing::warn!(%error, "a cooldown was cut to the longest that the store can keep");
         }
-        self.lease.set_cooldown(cooldown.min(max_ttl));
+        for lease in self.lease.members() {
+            lease.set_cooldown(cooldown.min(max_ttl));
+        }
     }
 
     /// Runs `future` inside this lock.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::api::held_lock::{Drained, HeldLock};
 use crate::api::request::LockRequest;
+use crate::api::requested_keys::RequestedKeys;
 use crate::audit::Finding;
 use crate::base::BoxFuture;
 use crate::base::error::Error;
@@ -43,7 +44,44 @@ impl LockManager {
     ///
     /// The built-in defaults are a ttl of 30 s and no wait.
     pub fn lock(&self, key: impl Into<LockKey>) -> LockRequest {
-        LockRequest::new(Ok(self), key.into())
+        LockRequest::new(Ok(self), RequestedKeys::One(key.into()))
+    }
+
+    /// Creates a request for one lock on several keys: all of them, or none.
+    ///
+    /// The order of the keys does not matter, and duplicates count once, because the kit acquires them in the order of
+    /// their bytes. So no two requests wait for each other for ever, whatever order their callers name. A lock has 1 to
+    /// 16 keys.
+    ///
+    /// The lock has one guard. It is lost as soon as one of its keys is lost, and its release releases all keys. Its
+    /// [fencing token](crate::LockHandle::fencing_token) is valid for each key: it is higher than the earlier tokens of all
+    /// keys, and lower than the later ones.
+    ///
+    /// The options of the request apply to all keys together. A wait is for all keys, and a `Busy` error is about
+    /// [the key](crate::Error::key) that was taken. A caller that waits holds no key at first. If it was refused twice, it
+    /// acquires the keys one by one, and holds the lower ones for the rest of its wait at most.
+    ///
+    /// If the keys are on one server, free keys cost one round trip. In a cluster, keys of different slots cost one round
+    /// trip each, and so do all keys of `redlock://`. Keys with a common hash tag, as in `account:{7}:a`, are in one slot.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), lock_core::Error> {
+    /// # let locks = lock_core::LockManager::in_memory();
+    /// # async fn transfer(_: u64, _: u64, _: lock_core::FencingToken) {}
+    /// use lock_core::lock_key;
+    /// use std::time::Duration;
+    ///
+    /// let (from, to) = (7, 3);
+    /// let accounts = [from, to].map(|id| lock_key!("account:<id>"));
+    /// let request = locks.lock_all(accounts).ttl(Duration::from_secs(10)).wait(Duration::from_secs(2));
+    /// request.run_with(|lock| async move { transfer(from, to, lock.fencing_token()).await }).await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn lock_all<K: Into<LockKey>>(&self, keys: impl IntoIterator<Item = K>) -> LockRequest {
+        let keys = keys.into_iter().map(Into::into).collect();
+        LockRequest::new(Ok(self), RequestedKeys::All(keys))
     }
 
     /// Lists the locks that this process holds through this manager, in no order.

@@ -64,7 +64,7 @@ pub use crate::base::record::{MAX_RECORD, RecordOutcome};
 pub use crate::store::Forgotten;
 
 impl LockHandle {
-    /// Returns whether this is the lock of `key` at `manager`, held or not.
+    /// Returns whether this is the lock of `key` at `manager`, alone or with other keys, held or not.
     ///
     /// A middleware that acquired the same lock again inside of an outer one would wait for its own
     /// request. Combine it with [`is_valid`](Self::is_valid) to find out whether the lock is held.
@@ -84,7 +84,8 @@ impl LockHandle {
     /// ```
     #[must_use]
     pub fn is_for(&self, manager: &LockManager, key: &LockKey) -> bool {
-        Arc::ptr_eq(&self.engine, manager.engine()) && key.as_str() == Some(self.key())
+        let here = Arc::ptr_eq(&self.engine, manager.engine());
+        here && key.as_str().is_some_and(|key| self.lease.covers(key))
     }
 
     /// Replaces the log line about a very long hold by a call of `observer`.

@@ -19,6 +19,7 @@ pub(crate) mod ownership;
 pub mod private;
 mod remember;
 pub(crate) mod request;
+pub(crate) mod requested_keys;
 pub(crate) mod run;
 #[cfg(feature = "test-util")]
 pub mod test_util;

@@ -13,7 +13,7 @@ use crate::base::error::Error;
 use crate::base::options::{Reentrancy, ReleaseMode, Wait};
 use crate::base::telemetry::Acquisition;
 use crate::engine::acquire::acquire;
-use crate::engine::reentry::{Entry, Level, check_not_inside};
+use crate::engine::reentry::{Entry, Level, check_ends_inside, check_not_inside};
 use crate::engine::spec::LockSpec;
 use crate::lease::Loss;
 
@@ -24,6 +24,7 @@ pub(crate) enum Ownership {
 
 /// Acquires a lock of its own, and never enters an outer one.
 pub(crate) async fn take_guard(spec: LockSpec) -> Result<LockGuard, Error> {
+    check_ends_inside(&spec)?;
     if spec.wait != Wait::None {
         check_not_inside(
             &spec,
@@ -56,6 +57,7 @@ pub(crate) async fn enter(spec: LockSpec, reentrancy: Reentrancy) -> Result<Owne
              re-entry is switched off here",
         )?,
     }
+    check_ends_inside(&spec)?;
     acquire_guard(&spec).await.map(Ownership::Own)
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::api::handle::LockHandle;
 use crate::api::manager::LockManager;
 use crate::api::request::LockRequest;
+use crate::api::requested_keys::RequestedKeys;
 use crate::api::run::Run;
 use crate::base::error::Error;
 use crate::base::key::LockKey;
@@ -16,7 +17,14 @@ pub use crate::base::key::KeyBuilder;
 
 pub fn installed_request(key: LockKey) -> LockRequest {
     let manager = LockManager::installed();
+    let key = RequestedKeys::One(key);
     LockRequest::new(manager.as_ref().map_err(Clone::clone), key)
+}
+
+pub fn installed_request_of_all(keys: Vec<LockKey>) -> LockRequest {
+    let manager = LockManager::installed();
+    let keys = RequestedKeys::All(keys);
+    LockRequest::new(manager.as_ref().map_err(Clone::clone), keys)
 }
 
 /// `Into<LockKey>`, with a compile error of its own.

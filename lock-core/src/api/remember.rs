@@ -27,7 +27,7 @@ impl LockHandle {
     /// # Errors
     ///
     /// `Invalid` if the record is larger than [`MAX_RECORD`](crate::middleware::MAX_RECORD), or if `lifetime` is zero
-    /// or longer than the manager's [`max_ttl`](crate::ManagerBuilder::max_ttl).
+    /// or longer than the manager's [`max_ttl`](crate::ManagerBuilder::max_ttl), and for a lock of several keys.
     ///
     /// # Examples
     ///
@@ -45,6 +45,11 @@ impl LockHandle {
     /// # Ok(()) }
     /// ```
     pub fn remember(&self, record: impl Into<Vec<u8>>, lifetime: Duration) -> Result<(), Error> {
+        if !self.lease.followers().is_empty() {
+            return Err(Error::invalid(
+                "a lock of several keys leaves no record, because a record is the answer of one key; lock one key for it",
+            ));
+        }
         let record = Record::checked(record.into(), lifetime, self.engine.max_ttl)?;
         self.lease.set_record(Some(record));
         Ok(())

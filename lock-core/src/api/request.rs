@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::api::installed::AsLockManager;
 use crate::api::manager::LockManager;
+use crate::api::requested_keys::RequestedKeys;
 use crate::base::error::Error;
 use crate::base::key::LockKey;
 use crate::base::options::{
@@ -43,7 +44,7 @@ use crate::lease::LeaseOptions;
 #[must_use = "a request does nothing until `acquire`, `try_acquire`, `run` or `run_with` is awaited"]
 pub struct LockRequest {
     engine: Result<Arc<Engine>, Error>,
-    key: LockKey,
+    keys: RequestedKeys,
     durations: RequestDurations,
     wait: Wait,
     renew: Renew,
@@ -62,7 +63,13 @@ impl LockRequest {
         manager.as_lock_manager().lock(key)
     }
 
-    pub(crate) fn new(manager: Result<&LockManager, Error>, key: LockKey) -> Self {
+    /// As [`by`](Self::by), for an attribute with `keys = …`.
+    #[doc(hidden)]
+    pub fn all_by<M: AsLockManager + ?Sized>(manager: &M, keys: Vec<LockKey>) -> Self {
+        manager.as_lock_manager().lock_all(keys)
+    }
+
+    pub(crate) fn new(manager: Result<&LockManager, Error>, keys: RequestedKeys) -> Self {
         let engine = manager.map(|manager| Arc::clone(manager.engine()));
         let (ttl, wait) = engine
             .as_ref()
@@ -71,7 +78,7 @@ impl LockRequest {
             });
         Self {
             engine,
-            key,
+            keys,
             durations: RequestDurations {
                 ttl,
                 cooldown: Duration::ZERO,
@@ -235,7 +242,7 @@ impl LockRequest {
     ///
     /// # Errors
     ///
-    /// `Invalid` if the key, the ttl, the cooldown or another duration is out of bounds for this
+    /// `Invalid` if a key, the number of keys, the ttl, the cooldown or another duration is out of bounds for this
     /// manager, or if no manager is installed.
     ///
     /// # Examples
@@ -249,7 +256,7 @@ impl LockRequest {
     /// ```
     pub fn check(&self) -> Result<(), Error> {
         let engine = self.engine.as_ref().map_err(Clone::clone)?;
-        let key = self.key.clone().into_result()?;
+        let (key, _) = self.keys.clone().in_order()?;
         let checked = self.durations.checked(engine.max_ttl);
         checked.map(drop).map_err(|error| error.with_key(&key))
     }
@@ -257,7 +264,7 @@ impl LockRequest {
     pub(super) fn spec(self) -> Result<LockSpec, Error> {
         let durations = self.durations;
         let engine = self.engine?;
-        let key = self.key.into_result()?;
+        let (key, others) = self.keys.in_order()?;
         let ttl = durations.checked(engine.max_ttl);
         let ttl = ttl.map_err(|error| error.with_key(&key))?;
         Ok(LockSpec {
@@ -270,6 +277,7 @@ impl LockRequest {
                 .unwrap_or(engine.operation_timeout),
             engine,
             key,
+            others,
         })
     }
 }

@@ -1,6 +1,7 @@
 //! Values and small tools that all other folders use.
 
 pub(crate) mod acks;
+pub(crate) mod all;
 pub(crate) mod clock;
 pub(crate) mod error;
 pub(crate) mod fence;

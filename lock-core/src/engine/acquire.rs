@@ -8,6 +8,7 @@ use tracing::{Instrument, Span};
 
 use super::Engine;
 use super::attempt::{Asked, Attempt};
+use super::several::{Collected, take_all};
 use super::spec::LockSpec;
 use crate::active::ActiveLease;
 use crate::base::clock::Moment;
@@ -22,6 +23,8 @@ use crate::store::{Grant, News, Queueing};
 pub(crate) enum Acquired {
     FromStore(Attempt),
     FromTask(Handoff),
+    /// The leases of several keys, the leader first.
+    Several(Vec<Collected>),
 }
 
 impl Acquired {
@@ -29,6 +32,7 @@ impl Acquired {
         match self {
             Acquired::FromStore(attempt) => &attempt.lease,
             Acquired::FromTask(handoff) => handoff.lease(),
+            Acquired::Several(leases) => leases[0].lease(),
         }
     }
 
@@ -37,6 +41,7 @@ impl Acquired {
         match self {
             Acquired::FromStore(attempt) => attempt.settle(),
             Acquired::FromTask(handoff) => handoff.has_a_guard(),
+            Acquired::Several(leases) => leases.into_iter().for_each(Collected::settle),
         }
     }
 }
@@ -65,6 +70,14 @@ async fn take_in_span(spec: &LockSpec, span: Span) -> Result<Acquired, Error> {
 }
 
 async fn take(spec: &LockSpec) -> Result<Acquired, Error> {
+    if !spec.others.is_empty() {
+        return Box::pin(take_all(spec)).await;
+    }
+    take_one(spec).await
+}
+
+/// Acquires the first key of the request.
+pub(super) async fn take_one(spec: &LockSpec) -> Result<Acquired, Error> {
     let now = spec.engine.now();
     let give_up = match spec.wait {
         Wait::None => now + spec.acquire_timeout,

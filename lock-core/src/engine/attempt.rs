@@ -10,8 +10,9 @@ use super::cleanup::{Cleanup, Step};
 use super::spec::LockSpec;
 use crate::active::ActiveLease;
 use crate::base::clock::Moment;
-use crate::lease::Phase;
+use crate::base::fence::FencingToken;
 use crate::lease::deadline::{Anchor, GRANT};
+use crate::lease::{LeaseOptions, Phase};
 use crate::queue::{Contender, Displaced};
 use crate::store::{AcquireRoute, Failure, Grant, Lane, Operation, Outcome, Queueing, Refusal};
 
@@ -45,12 +46,15 @@ pub(crate) struct Attempt {
 
 impl Attempt {
     pub(crate) fn new(spec: &LockSpec) -> Self {
-        let engine = &spec.engine;
+        Self::with(&spec.engine, &spec.key, spec.options)
+    }
+
+    pub(super) fn with(engine: &Arc<Engine>, key: &Arc<str>, options: LeaseOptions) -> Self {
         let route = engine.store.acquire_route(engine.tokens.manager());
         let AcquireRoute { lane, address } = route;
         let token = engine.tokens.fresh_at(address, engine.now());
         let clock = engine.timers.clock();
-        let lease = ActiveLease::new(&spec.key, token, spec.options, clock);
+        let lease = ActiveLease::new(key, token, options, clock);
         Self {
             engine: Arc::clone(engine),
             lease,
@@ -159,6 +163,54 @@ impl Attempt {
                     "the store gave no answer within {patience:?}"
                 )))
             }
+        }
+    }
+
+    /// Notes that a question about this key and others is about to be sent. `false`: it must not be, because it would have
+    /// to step over a lease of this process.
+    pub(super) fn asks_with_others(
+        &mut self,
+        contender: &Contender,
+        sent: Moment,
+        patience: Duration,
+    ) -> Result<bool, Displaced> {
+        let way = Some(self.lane);
+        let before = contender.asking(&self.lease, self.lane, way, sent)?;
+        if before.is_some_and(|before| !before.is_on(way)) {
+            return Ok(false);
+        }
+        self.was_behind = before.is_some();
+        self.asked = sent;
+        self.lease.ask(sent + patience);
+        self.engine.keeper.arm(&self.lease);
+        self.known = true;
+        self.in_flight = true;
+        Ok(true)
+    }
+
+    /// The way of the question.
+    pub(super) fn lane(&self) -> Lane {
+        self.lane
+    }
+
+    /// Notes the grant of all keys. `false`: it comes too late.
+    #[must_use]
+    pub(super) fn granted_with_others(&mut self, sent: Moment, fence: FencingToken) -> bool {
+        let counts = self.lease.grant(sent, fence);
+        // Another task has undone the question, and its answer may have come before that.
+        self.in_flight = !counts && self.lease.is_closed();
+        if counts {
+            self.engine.keeper.arm(&self.lease);
+        }
+        counts
+    }
+
+    /// Notes that the key was not taken. `maybe`: an earlier copy of the question may still take it.
+    pub(super) fn not_taken(&mut self, maybe: bool) {
+        self.in_flight = false;
+        self.known = maybe;
+        if maybe {
+            self.lease.note_late_duplicate();
         }
     }
 

@@ -56,6 +56,7 @@ impl LeaseListener for Weak<Engine> {
             return;
         };
         engine.queue.abandon(lease);
+        engine.lose_others(lease);
         if lease.noticed_phase() == Phase::Lost(Loss::NotOurs) {
             // A key that was deleted by hand is free, and its waiters do not know.
             Cleanup::of(&engine, lease, Step::Leave).submit();

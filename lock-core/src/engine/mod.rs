@@ -12,6 +12,7 @@ mod events;
 pub(crate) mod loss_watch;
 pub(crate) mod reentry;
 pub(crate) mod release;
+pub(crate) mod several;
 pub(crate) mod spec;
 
 use std::sync::{Arc, Weak};
@@ -121,6 +122,10 @@ impl Engine {
         let (phase, lost) = lease.observe();
         if lost {
             self.queue.abandon(lease);
+            self.lose_others(lease);
+        }
+        if phase == Phase::Held && !lease.followers().is_empty() {
+            return self.phase_of_all(lease);
         }
         phase
     }

@@ -19,21 +19,32 @@ pub(crate) enum Ended {
 }
 
 impl Engine {
-    /// Ends an ownership: hands the lease to another task of this process, or closes it.
-    pub(crate) fn end(self: &Arc<Self>, lease: &Arc<ActiveLease>) -> Ended {
+    /// Ends an ownership: hands the lease to another task of this process, or closes it. Returns the end of a lock's
+    /// first key, and those of its other keys.
+    pub(crate) fn end(self: &Arc<Self>, lease: &Arc<ActiveLease>) -> (Ended, Vec<Ended>) {
+        let (first, is_over) = self.end_one(lease);
+        // While bodies run under the lock, all of its keys stay.
+        let others = lease.followers().iter().filter(|_| is_over);
+        (first, others.map(|other| self.end_one(other).0).collect())
+    }
+
+    /// `false`: bodies still run under the lease, and the last of them ends it.
+    fn end_one(self: &Arc<Self>, lease: &Arc<ActiveLease>) -> (Ended, bool) {
         match self.queue.hand_on(lease) {
-            Successor::Waiter => Ended::Nothing,
+            Successor::Waiter => (Ended::Nothing, true),
             Successor::Store(lease) => match self.close(&lease) {
-                Phase::Held => Ended::Held(lease),
-                Phase::Lost(loss) => Ended::Lost(lease, loss),
-                Phase::Asking | Phase::Closed => Ended::Nothing,
+                Phase::Held => (Ended::Held(lease), true),
+                Phase::Lost(loss) => (Ended::Lost(lease, loss), true),
+                Phase::Asking | Phase::Closed => (Ended::Nothing, false),
             },
         }
     }
 
     /// Ends an ownership, and tells the store in the background.
     pub(crate) fn end_in_background(self: &Arc<Self>, lease: &Arc<ActiveLease>) {
-        self.tell_later(self.end(lease));
+        let (first, others) = self.end(lease);
+        self.tell_later(first);
+        others.into_iter().for_each(|other| self.tell_later(other));
     }
 
     /// Has the keeper tell the store.
@@ -79,7 +90,7 @@ impl Engine {
         let left = match loss {
             Loss::NotOurs => ReleaseState::Nothing,
             // The next owner need not wait for the key to run out.
-            Loss::Expired | Loss::MaxHold => ReleaseState::Steppable,
+            Loss::Expired | Loss::MaxHold | Loss::OtherKey => ReleaseState::Steppable,
         };
         self.queue.leave(lease, left);
         Cleanup::of(self, lease, Step::End(Ending::Release)).submit();

@@ -34,6 +34,17 @@ impl LeaseOptions {
         }
     }
 
+    /// Returns the options of a lease while the other keys of its lock are still collected.
+    ///
+    /// The lease is renewed, because the collecting may last longer than the ttl.
+    pub(crate) fn while_collecting(self) -> Self {
+        Self {
+            renew: true,
+            max_hold: Moment::FAR,
+            ..self
+        }
+    }
+
     /// Returns whether the key is left free at times, for clients of other libraries.
     pub(crate) fn leaves_gaps(&self) -> bool {
         self.interop

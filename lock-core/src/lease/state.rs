@@ -5,32 +5,10 @@
 
 use std::time::Duration;
 
+use super::loss::Loss;
 use super::options::LeaseOptions;
 use crate::base::clock::Moment;
 use crate::lease::deadline::{GRANT, deadline};
-
-/// Says why a lease was lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(test, derive(Hash))]
-pub(crate) enum Loss {
-    /// Its deadline passed before it was extended.
-    Expired,
-    /// The store answered that this lease does not own the key any more.
-    NotOurs,
-    /// The lease was held for its `max_hold`.
-    MaxHold,
-}
-
-impl Loss {
-    /// The word for the loss in metrics.
-    pub(crate) fn reason(self) -> &'static str {
-        match self {
-            Loss::Expired => "expired",
-            Loss::NotOurs => "not_ours",
-            Loss::MaxHold => "max_hold",
-        }
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(test, derive(Hash))]
@@ -126,6 +104,24 @@ impl Lease {
         match self.renewing {
             Renewing::Sent(millis) => Duration::from_millis(u64::from(millis)),
             Renewing::Off | Renewing::At(_) => self.options.ttl(),
+        }
+    }
+
+    /// Makes the lease one of several of a lock, whose options count from now on.
+    ///
+    /// While the others were collected it was renewed in any case. Without renewal it is lengthened once more if less
+    /// than two thirds of the ttl are left.
+    pub(crate) fn join(&mut self, options: LeaseOptions, now: Moment) {
+        self.options = options;
+        self.max_hold_at = now + options.max_hold();
+        if let Renewing::At(_) = self.renewing
+            && !options.renew
+        {
+            let enough = self.deadline >= deadline(now, options.ttl() / 3 * 2);
+            self.renewing = match enough {
+                true => Renewing::Off,
+                false => Renewing::At(now),
+            };
         }
     }
 
@@ -321,6 +317,15 @@ impl Lease {
         };
         self.lose(loss);
         true
+    }
+
+    /// Ends the lease by the loss of another key; returns `true` if it was held.
+    pub(crate) fn lose_with(&mut self, loss: Loss) -> bool {
+        let held = self.phase == Phase::Held;
+        if held {
+            self.lose(loss);
+        }
+        held
     }
 
     fn lose(&mut self, loss: Loss) {

@@ -11,6 +11,7 @@ mod contender;
 mod ended;
 mod handoff;
 mod pushes;
+mod several;
 mod slot;
 mod stalled;
 #[cfg(test)]
@@ -25,6 +26,7 @@ use tokio::sync::oneshot;
 
 pub(crate) use self::contender::{Contender, Displaced, Place};
 pub(crate) use self::handoff::{Handoff, Successor};
+pub(crate) use self::several::Occupied;
 use self::slot::{KeyState, Slot, Waiter};
 pub(crate) use self::slot::{ReleaseState, Supersede, held_fact};
 use crate::active::ActiveLease;

@@ -51,7 +51,7 @@ pub(crate) use self::event::{Event, Events, News};
 pub(crate) use self::lane::{AcquireRoute, Lane, ReleaseRoute};
 pub(crate) use self::memory::MemoryStore;
 pub(crate) use self::operation::{
-    AcquireCommand, Extension, Operation, Queueing, Release, Replaced,
+    AcquireAll, AcquireCommand, Extension, Operation, Queueing, Raise, Release, Replaced,
 };
 pub use self::outcome::Forgotten;
 pub(crate) use self::outcome::{Failure, Outcome, Released, Remembered};
@@ -91,6 +91,11 @@ pub(crate) trait Store: Debug + Send + Sync {
         0
     }
 
+    /// Says where several keys are.
+    fn place(&self, _keys: &[Arc<str>]) -> Place {
+        Place::Apart
+    }
+
     /// Chooses the lane of an acquire by the calling task, and the address of its pushes.
     fn acquire_route(&self, manager: Address) -> AcquireRoute {
         AcquireRoute {
@@ -120,6 +125,16 @@ pub(crate) trait Store: Debug + Send + Sync {
     fn acks(&self, _: Token) -> Acks {
         Acks::ONE_OF_ONE
     }
+}
+
+/// The place of several keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In one place with one clock and one high-water mark: [`Operation::AcquireAll`] takes them together.
+    Together,
+    /// In several places. Each key is taken by itself, and the marks are [raised](Operation::Raise) to the highest of
+    /// the fencing tokens.
+    Apart,
 }
 
 /// The times that depend on the kind of store.

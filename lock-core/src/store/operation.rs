@@ -12,6 +12,13 @@ use crate::base::token::Token;
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
     Acquire(AcquireCommand),
+    /// Takes all keys, each for its own token, or none of them. A key that its token has already counts as free.
+    ///
+    /// Only for keys of one [place](crate::store::Place). The one fencing token is above all earlier ones of each key.
+    AcquireAll(AcquireAll),
+    /// Sees to it that no later fencing token of a held key is lower than this one, nor than those of the tasks that
+    /// the lease passes to. For a key of several whose fencing token came from another server.
+    Raise(Raise),
     /// Lengthens leases to their ttl. Never creates one.
     Extend(Vec<Extension>),
     /// Deletes the key if it holds this lease's token, leaves the queue of waiters, and gives a free key
@@ -42,6 +49,8 @@ impl Operation {
     pub(crate) fn key(&self) -> &str {
         match self {
             Operation::Acquire(acquire) => &acquire.key,
+            Operation::AcquireAll(all) => all.leases.first().map_or("", |(first, _)| first),
+            Operation::Raise(raise) => &raise.key,
             Operation::Extend(extensions) => extensions.first().map_or("", |first| &first.key),
             Operation::Release(release)
             | Operation::Vacate(release)
@@ -88,6 +97,22 @@ impl AcquireCommand {
     pub(crate) fn is_first(&self) -> bool {
         !self.queues() && !self.repeated && self.replaces.is_none()
     }
+}
+
+/// Several keys to take at once.
+#[derive(Clone, Debug)]
+pub(crate) struct AcquireAll {
+    /// The keys with their tokens.
+    pub(crate) leases: Vec<(Arc<str>, Token)>,
+    pub(crate) ttl: Duration,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Raise {
+    pub(crate) key: Arc<str>,
+    pub(crate) token: Token,
+    pub(crate) ttl: Duration,
+    pub(crate) fence: FencingToken,
 }
 
 /// Says whether a refused acquire enters the store's queue of waiters.

@@ -9,9 +9,15 @@ use crate::lease::{Extended, Refusal};
 #[derive(Clone, Debug)]
 pub(crate) enum Outcome {
     /// The lease ends for its owner by [`deadline`](crate::lease::deadline::deadline), counted from before the
-    /// operation was handed to the store.
+    /// operation was handed to the store. Of several keys all are granted.
     Granted(FencingToken),
     Busy(Refusal),
+    /// None of several keys was taken, because the one with this index is another owner's.
+    BusyAt(usize, Refusal),
+    /// None of several keys was taken, because they are not in one place at the moment.
+    Apart,
+    /// The mark is high enough.
+    Raised,
     /// One answer for each extension, in order.
     Extended(Vec<Extended>),
     Released(Released),
@@ -36,9 +42,10 @@ impl Outcome {
     /// token of their own lease only. A late copy of an acquire takes the key.
     pub(crate) fn of_the_last_send(self) -> Self {
         match self {
-            granted_or_not @ (Outcome::Granted(_) | Outcome::Busy(_)) => {
-                Outcome::Repeated(Box::new(granted_or_not))
-            }
+            granted_or_not @ (Outcome::Granted(_)
+            | Outcome::Busy(_)
+            | Outcome::BusyAt(..)
+            | Outcome::Apart) => Outcome::Repeated(Box::new(granted_or_not)),
             // The first send may have released it.
             Outcome::Released(_) => Outcome::Released(Released::Yes),
             Outcome::Vote(vote) => Outcome::Vote(vote.of_the_last_send()),

@@ -119,8 +119,8 @@ pub(crate) enum VoteOutcome {
         /// a newer vote of the lease on this node.
         repeated: bool,
     },
-    /// Where the lease has the key, the register has at least the number.
-    Reserved,
+    /// Whether the lease has the key, so that the register has at least the number.
+    Reserved(bool),
     /// The question was not sent.
     NotAsked,
 }

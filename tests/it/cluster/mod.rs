@@ -3,6 +3,7 @@
 mod failover;
 mod hanging;
 mod keys;
+mod lock_all;
 mod mistakes;
 mod moving;
 mod parted;
@@ -15,7 +16,7 @@ use std::time::Duration;
 use lock_core::LockManager;
 use lock_tests::RedisCluster;
 
-use crate::steps::{self, Waiter, its_turn, long, refused, taken};
+use crate::steps::{self, Waiter, its_turn, kind, long, refused, taken};
 
 /// The node timeout for tests in which a node fails, so that it is soon taken for dead.
 const IMPATIENT: Duration = Duration::from_secs(1);

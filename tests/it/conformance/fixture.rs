@@ -81,6 +81,11 @@ fn next_namespace() -> String {
 }
 
 impl Fixture {
+    /// Whether several keys are taken in one step.
+    pub(crate) fn takes_several_at_once(&self) -> bool {
+        !matches!(self.store, Store::Several(_) | Store::Cluster(..))
+    }
+
     pub(crate) fn memory() -> Fixture {
         let (url, commands) = embedded();
         Fixture {

@@ -10,6 +10,7 @@ mod fencing;
 mod fixture;
 mod gaps;
 mod input;
+mod lock_all;
 mod loss;
 mod passing;
 mod pinging;
@@ -265,6 +266,29 @@ on_every_store! {
         draining_does_not_wait_for_waiters,
         releases_that_race_renewals_leave_nothing,
         a_drain_after_many_races_does_not_wait_for_closed_leases,
+    }
+    lock_all {
+        all_keys_are_taken_or_none,
+        one_key_of_several_times_is_an_ordinary_lock,
+        no_key_and_too_many_are_invalid,
+        keys_in_any_order_never_deadlock,
+        a_waiter_for_several_keys_holds_none_while_it_waits_for_the_first,
+        a_waiter_that_is_refused_again_acquires_the_keys_in_order,
+        a_waiter_that_gives_up_leaves_no_key,
+        an_acquire_of_several_keys_dropped_after_any_number_of_polls_leaves_nothing,
+        a_dropped_guard_of_several_keys_releases_all,
+        the_token_of_several_keys_is_above_all_earlier_ones_and_below_all_later_ones,
+        the_loss_of_one_key_is_the_loss_of_all,
+        a_body_under_several_keys_is_dropped_with_the_first_that_is_lost,
+        several_keys_are_renewed_and_outlive_their_ttl,
+        without_renewal_several_keys_are_lost_at_their_deadline,
+        several_keys_held_too_long_are_lost_together,
+        each_of_several_keys_cools_down,
+        a_nested_call_enters_the_lock_of_several_keys,
+        waiting_for_ever_for_several_keys_inside_another_lock_is_invalid,
+        several_keys_leave_no_record,
+        a_body_that_outlives_its_owner_keeps_all_keys,
+        tasks_of_one_process_pass_keys_of_several_on,
     }
     input {
         an_empty_key_is_invalid,

@@ -14,6 +14,8 @@ mod full;
 mod hand_over;
 mod late;
 mod link;
+mod lock_all;
+mod lock_all_processes;
 mod mistakes;
 mod namespaces;
 mod passwords;

@@ -7,6 +7,7 @@ mod empty;
 mod ended;
 mod gone;
 mod killed;
+mod lock_all;
 mod pinged;
 mod records;
 mod refused;

@@ -44,6 +44,17 @@ impl Entry {
         let Some(level) = Level::nearest(spec) else {
             return Ok(None);
         };
+        if !spec.keys().all(|key| level.lease.covers(key)) {
+            // Outside of its lock the task would wait for itself; a lock that has ended is none.
+            return match spec.engine.is_valid(&level.lease) {
+                true => Err(Error::invalid(
+                    "the calling code holds some of these keys and not all of them, so the call would wait for itself; \
+                     lock all keys in the outer call",
+                )
+                .with_key(&spec.key)),
+                false => Ok(None),
+            };
+        }
         let entered = enter(&level, spec).await;
         entered.map_err(|error| error.with_key(&spec.key))
     }
@@ -63,7 +74,9 @@ impl Entry {
 
     /// Notes that the body has done its work: the outermost applies its cooldown, or a longer one.
     pub(crate) fn work_is_done(&self) {
-        self.lease.set_cooldown(self.cooldown);
+        for lease in self.lease.members() {
+            lease.set_cooldown(self.cooldown);
+        }
     }
 }
 
@@ -86,7 +99,9 @@ async fn enter(level: &Level, spec: &LockSpec) -> Result<Option<Entry>, Error> {
         // The lock was given back before the scope's end, so it is acquired like any other.
         Phase::Asking | Phase::Closed => return Ok(None),
     }
-    engine.keeper.arm(&level.lease);
+    for lease in level.lease.members() {
+        engine.keeper.arm(lease);
+    }
     engine.keeper.guard_made();
     let limit = engine.now() + spec.options.max_hold();
     Ok(Some(Entry {

@@ -24,6 +24,7 @@ use tokio::task;
 
 use crate::active::{ActiveLease, Turn};
 use crate::base::error::Error;
+use crate::base::options::Wait;
 use crate::engine::Engine;
 use crate::engine::spec::LockSpec;
 
@@ -63,11 +64,15 @@ impl Level {
         Restored(outside.ok())
     }
 
-    /// Finds the nearest level of the lock, from the calling task's innermost outwards.
+    /// Finds the nearest level of a lock that has one of the keys, from the calling task's innermost outwards.
     fn nearest(spec: &LockSpec) -> Option<Arc<Self>> {
+        Self::find(spec, |lease| spec.keys().any(|key| lease.covers(key)))
+    }
+
+    fn find(spec: &LockSpec, is_it: impl Fn(&ActiveLease) -> bool) -> Option<Arc<Self>> {
         let mut level = innermost();
         while let Some(here) = level {
-            if Arc::ptr_eq(&here.engine, &spec.engine) && here.lease.key == spec.key {
+            if Arc::ptr_eq(&here.engine, &spec.engine) && is_it(&here.lease) {
                 return Some(here);
             }
             level = here.around.clone();
@@ -91,6 +96,26 @@ pub(crate) fn check_not_inside(spec: &LockSpec, advice: &'static str) -> Result<
             Err(Error::invalid(advice).with_key(&spec.key))
         }
         _ => Ok(()),
+    }
+}
+
+/// Refuses a wait without an end for several keys inside of another lock, because two such callers could wait for each
+/// other. Keys are acquired in an order within one request, and not across requests.
+///
+/// # Errors
+///
+/// `Invalid` if the calling task is inside a lock of the same manager.
+pub(crate) fn check_ends_inside(spec: &LockSpec) -> Result<(), Error> {
+    if spec.others.is_empty() || spec.wait != Wait::Forever {
+        return Ok(());
+    }
+    match Level::find(spec, |lease| spec.engine.is_valid(lease)) {
+        Some(_) => Err(Error::invalid(
+            "a lock of several keys cannot wait for ever inside another lock, because two such callers would wait for \
+             each other; give it a wait that ends, or lock all keys in one request",
+        )
+        .with_key(&spec.key)),
+        None => Ok(()),
     }
 }
 

@@ -6,6 +6,7 @@
 mod records;
 #[cfg(test)]
 mod records_tests;
+mod several;
 mod state;
 #[cfg(test)]
 mod state_tests;
@@ -20,7 +21,7 @@ use std::time::Duration;
 #[cfg(feature = "test-util")]
 use self::state::Owner;
 use self::state::{MemoryState, Wake};
-use super::{BoxFuture, Events, Failure, Lane, Operation, Outcome, Store};
+use super::{BoxFuture, Events, Failure, Lane, Operation, Outcome, Place, Store};
 use crate::base::clock::Clock;
 use crate::base::sync::lock;
 use crate::base::token::Address;
@@ -66,6 +67,14 @@ impl MemoryStore {
         }
         let (outcome, wake) = match operation {
             Operation::Acquire(acquire) => state.acquire(&acquire, now, self.clock.unix_micros()),
+            Operation::AcquireAll(all) => {
+                let outcome = state.acquire_all(&all, now, self.clock.unix_micros());
+                (outcome, None)
+            }
+            Operation::Raise(raise) => {
+                state.raise(Some(raise.fence));
+                (Outcome::Raised, None)
+            }
             Operation::Extend(extensions) => {
                 let extended = extensions.iter().map(|one| state.extend(one, now));
                 (Outcome::Extended(extended.collect()), None)
@@ -104,6 +113,10 @@ impl Store for MemoryStore {
             self.answers_again().await;
             self.run(operation)
         })
+    }
+
+    fn place(&self, _: &[Arc<str>]) -> Place {
+        Place::Together
     }
 
     fn background(self: Arc<Self>, events: Events) -> BoxFuture<'static, ()> {

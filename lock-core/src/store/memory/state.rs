@@ -111,17 +111,26 @@ impl MemoryState {
             }
         }
         self.sweep(now);
-        let next = (self.mark + 1).max(unix_micros);
-        // A clock that is corrected later leaves no mark behind that is too high.
-        let countable = next <= FencingToken::HIGH_WATER_LIMIT;
-        let Some(fence) = FencingToken::new(next).filter(|_| countable) else {
-            let message = "the clock is too far in the future for a fencing token";
-            return (Outcome::Failed(Failure::refused(message)), None);
+        let fence = match self.next_fence(unix_micros) {
+            Ok(fence) => fence,
+            Err(failure) => return (Outcome::Failed(failure), None),
         };
-        self.mark = next;
         self.leave_queue(key, *token);
         self.set(key, Owner::Lease(*token), now + acquire.ttl);
         (Outcome::Granted(fence), None)
+    }
+
+    /// Gives the next fencing token.
+    pub(super) fn next_fence(&mut self, unix_micros: u64) -> Result<FencingToken, Failure> {
+        let next = (self.mark + 1).max(unix_micros);
+        // A clock that is corrected later leaves no mark behind that is too high.
+        let countable = next <= FencingToken::HIGH_WATER_LIMIT;
+        let fence = FencingToken::new(next).filter(|_| countable);
+        let fence = fence.ok_or_else(|| {
+            Failure::refused("the clock is too far in the future for a fencing token")
+        })?;
+        self.mark = next;
+        Ok(fence)
     }
 
     pub(super) fn extend(&mut self, extension: &Extension, now: Moment) -> Extended {

@@ -44,8 +44,8 @@ impl MemoryState {
                 self.withdraw(&release, how, up_to, now)
             }
             VoteOperation::Reserve(reserve) => {
-                self.reserve(&reserve, now);
-                (VoteOutcome::Reserved, None)
+                let reserved = self.reserve(&reserve, now);
+                (VoteOutcome::Reserved(reserved), None)
             }
         };
         (Outcome::Vote(outcome), wake)
@@ -145,11 +145,12 @@ impl MemoryState {
         })
     }
 
-    fn reserve(&mut self, reserve: &Propose, now: Moment) {
+    /// `false`: the key is not the lease's.
+    fn reserve(&mut self, reserve: &Propose, now: Moment) -> bool {
         let AcquireCommand { key, token, .. } = &reserve.acquire;
         match self.live(key, now) {
             Some((Owner::Lease(owner), _)) if owner == *token => {}
-            _ => return,
+            _ => return false,
         }
         let accepted = &mut self.registers.accepted;
         let register = accepted
@@ -158,5 +159,6 @@ impl MemoryState {
         if register.0 < reserve.number {
             *register = (reserve.number, *token);
         }
+        true
     }
 }

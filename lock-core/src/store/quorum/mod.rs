@@ -32,6 +32,7 @@ mod node;
 mod node_monitor;
 mod ping;
 pub(crate) mod proposal_number;
+mod raise;
 #[cfg(test)]
 mod ready_tests;
 #[cfg(test)]
@@ -162,6 +163,9 @@ impl Store for QuorumStore {
         let quorum = &self.quorum;
         match operation {
             Operation::Acquire(acquire) => Box::pin(quorum.acquire(acquire, lane)),
+            // No two nodes would take the keys in one step.
+            Operation::AcquireAll(_) => Box::pin(std::future::ready(Outcome::Apart)),
+            Operation::Raise(raise) => Box::pin(quorum.raise(raise, lane)),
             Operation::Extend(extensions) => Box::pin(quorum.extend(extensions, lane)),
             Operation::Release(_)
             | Operation::Vacate(_)

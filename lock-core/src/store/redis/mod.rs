@@ -29,6 +29,7 @@ mod reply;
 mod script_acquire;
 mod scripts;
 mod send_error;
+mod several;
 mod slots;
 mod tls;
 mod topology;
@@ -58,7 +59,7 @@ use self::send_error::SendError;
 pub(crate) use self::topology::Servers;
 use self::topology::{ServerId, Topology};
 use super::{
-    AcquireRoute, BoxFuture, Events, Extension, Failure, Lane, Operation, Outcome, Queueing,
+    AcquireRoute, BoxFuture, Events, Extension, Failure, Lane, Operation, Outcome, Place, Queueing,
     ReleaseRoute, Store, StoreLimits,
 };
 use crate::audit::Finding;
@@ -173,6 +174,8 @@ impl RedisStore {
         }
         match operation {
             Operation::Acquire(acquire) => self.acquire_by_script(acquire, on).await,
+            Operation::AcquireAll(all) => self.acquire_all(all, on).await,
+            Operation::Raise(raise) => self.raise(raise, on).await,
             Operation::Extend(extensions) => self.extend(extensions, on).await,
             Operation::Release(release) => self.end_lease(release, ReleaseKind::Free, on).await,
             Operation::Vacate(release) => self.end_lease(release, ReleaseKind::Vacate, on).await,
@@ -309,6 +312,11 @@ impl Store for RedisStore {
             let slot = slots::HashSlot::of(&self.names.lock(key));
             cluster.known_owner(slot).map_or(u32::MAX, |node| node.0)
         })
+    }
+
+    /// One server has one mark; in a cluster the keys of one slot have one.
+    fn place(&self, keys: &[Arc<str>]) -> Place {
+        self.place_of(keys)
     }
 
     fn acquire_route(&self, manager: Address) -> AcquireRoute {

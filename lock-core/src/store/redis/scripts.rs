@@ -45,6 +45,7 @@ script!(
 );
 script!(VACATE, "one_server.lua", "common.lua", "vacate.lua");
 script!(EXTEND, "extend.lua");
+script!(ALL, "all.lua");
 script!(BATCH, "one_server.lua", "common.lua", "batch.lua");
 script!(JOIN, "register_node.lua");
 script!(
@@ -215,5 +216,7 @@ mod tests {
     fn the_scripts_know_how_often_a_lease_is_passed_on() {
         let common = include_str!("../../scripts/common.lua");
         assert!(common.contains(&format!("\nlocal passes = {MOST}\n")));
+        let all = include_str!("../../scripts/all.lua");
+        assert!(all.contains(&format!("string.format('%.0f', fence + {MOST})")));
     }
 }

@@ -185,7 +185,7 @@ impl RedisStore {
         let number = format!("{:016}", reserve.number);
         let arguments = [token.as_str(), &register, &number];
         Ok(match scripts::SET_ASIDE.run(on, &keys, &arguments).await? {
-            Value::Int(0 | 1) => Some(VoteOutcome::Reserved),
+            Value::Int(reserved @ (0 | 1)) => Some(VoteOutcome::Reserved(reserved == 1)),
             _ => None,
         })
     }

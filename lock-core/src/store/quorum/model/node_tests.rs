@@ -97,7 +97,7 @@ async fn of_the_store(
         VoteOutcome::Withdrawn { released, .. } => {
             format!("{}", released == crate::store::Released::Yes)
         }
-        VoteOutcome::Reserved => "set aside".to_owned(),
+        VoteOutcome::Reserved(_) => "set aside".to_owned(),
         other => panic!("{other:?}"),
     }
 }

@@ -64,6 +64,15 @@ impl RedisStore {
         if let Err(error) = self.names.check(operation.key()) {
             return Outcome::Failed(error.into());
         }
+        if let Operation::AcquireAll(all) = &operation {
+            let keys = all.leases.iter();
+            if let Some(Err(error)) = keys
+                .map(|(key, _)| self.names.check(key))
+                .find(Result::is_err)
+            {
+                return Outcome::Failed(error.into());
+            }
+        }
         let sent = self
             .send_until_answered(Command::Whole(operation.clone()), dispatch)
             .await;
@@ -96,10 +105,13 @@ impl RedisStore {
                     .await?;
                 Ok(Outcome::Released(Released::Absent))
             }
+            // Each key is taken by itself then.
+            Operation::AcquireAll(_) => Ok(Outcome::Apart),
             // About one key as they are.
-            Operation::Extend(_) | Operation::Forget(_) | Operation::Vote(_) => {
-                Ok(reply::not_understood())
-            }
+            Operation::Extend(_)
+            | Operation::Raise(_)
+            | Operation::Forget(_)
+            | Operation::Vote(_) => Ok(reply::not_understood()),
         }
     }
 
