@@ -66,7 +66,7 @@ impl ActiveLease {
     }
 
     /// All leases of the lock that this lease leads, itself first.
-    pub(crate) fn members<'a>(self: &'a Arc<Self>) -> impl Iterator<Item = &'a Arc<Self>> {
+    pub(crate) fn members(self: &Arc<Self>) -> impl Iterator<Item = &Arc<Self>> {
         std::iter::once(self).chain(self.followers())
     }
 
