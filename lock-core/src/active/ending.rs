@@ -8,7 +8,7 @@ use crate::base::error::Error;
 use crate::base::record::{Record, RecordOutcome};
 use crate::base::sync::{lock, wake_all};
 use crate::lease::{Loss, Phase};
-use crate::store::{Operation, Outcome, Release, Remembered, Replaced};
+use crate::store::{Cooldown, Operation, Outcome, Release, Remembered, Replaced};
 
 /// The result of [`ActiveLease::close`].
 pub(crate) enum Closed {
@@ -23,7 +23,7 @@ pub(crate) enum Closed {
 pub(crate) enum Ending {
     Release,
     Vacate,
-    Cool(Duration),
+    Cool(Cooldown),
     Remember(Arc<Record>),
 }
 
@@ -99,10 +99,14 @@ impl ActiveLease {
         if let Some(record) = &state.record {
             return Ending::Remember(Arc::clone(record));
         }
-        match (state.cooldown_millis, state.gap) {
-            (0, false) => Ending::Release,
-            (0, true) => Ending::Vacate,
-            (millis, _) => Ending::Cool(Duration::from_millis(u64::from(millis))),
+        let cooldown = Cooldown {
+            span: Duration::from_millis(u64::from(state.cooldown_millis)),
+            until_millis: state.cool_until_millis,
+        };
+        match (cooldown == Cooldown::default(), state.gap) {
+            (true, false) => Ending::Release,
+            (true, true) => Ending::Vacate,
+            (false, _) => Ending::Cool(cooldown),
         }
     }
 

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::task::Waker;
 use std::time::Duration;
 
-use crate::base::clock::{Clock, Moment};
+use crate::base::clock::{Clock, Moment, ServerTime};
 use crate::base::fence::FencingToken;
 use crate::base::options::cooldown_millis;
 use crate::base::record::Record;
@@ -53,6 +53,8 @@ struct LeaseState {
     /// Whether the release leaves the key free for a moment.
     gap: bool,
     cooldown_millis: u32,
+    /// Until when the key stays taken, by the store's clock; zero for no such end.
+    cool_until_millis: u64,
     /// The record that the end of the lease leaves in its key.
     record: Option<Arc<Record>>,
     /// Whether a send of its acquire was not answered, and may still arrive.
@@ -78,6 +80,7 @@ impl LeaseState {
             cohort: Cohort::new(Moment::FAR),
             gap: false,
             cooldown_millis: 0,
+            cool_until_millis: 0,
             record: None,
             late_duplicate: false,
             unpolled: false,
@@ -248,7 +251,7 @@ impl ActiveLease {
     /// Returns true if the key stays taken when the lease has ended.
     pub(crate) fn keeps_the_key(&self) -> bool {
         let state = lock(&self.state);
-        state.cooldown_millis > 0 || state.record.is_some()
+        state.cooldown_millis > 0 || state.cool_until_millis > 0 || state.record.is_some()
     }
 
     pub(crate) fn record(&self) -> Option<Arc<Record>> {
@@ -265,6 +268,12 @@ impl ActiveLease {
         let millis = cooldown_millis(cooldown);
         let mut state = lock(&self.state);
         state.cooldown_millis = state.cooldown_millis.max(millis);
+    }
+
+    /// Keeps the key taken after the release until this time, by the store's clock.
+    pub(crate) fn cool_until(&self, end: ServerTime) {
+        // A key ends in whole milliseconds, and must not end before the time is over.
+        lock(&self.state).cool_until_millis = end.0.div_ceil(1000);
     }
 
     pub(crate) fn watch(&self, watch: Weak<dyn LongHoldObserver>) {

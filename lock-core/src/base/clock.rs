@@ -56,12 +56,16 @@ impl Clock {
         }
     }
 
-    /// Returns Unix time in microseconds, from which the embedded store counts its fencing tokens.
+    /// Returns Unix time in microseconds, from which the embedded store counts fencing tokens and ticks.
     #[allow(
         clippy::disallowed_methods,
         reason = "this is the one place that reads the wall clock"
     )]
     pub(crate) fn unix_micros(&self) -> u64 {
+        #[cfg(feature = "test-util")]
+        if let Clock::Manual(clock) = self {
+            return clock.unix_micros();
+        }
         let since_epoch = SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
             .unwrap_or_default();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::clock::Moment;
+use super::clock::{Clock, Moment};
 use super::sync::lock;
 
 /// A clock that a test moves.
@@ -28,20 +28,25 @@ use super::sync::lock;
 /// assert!(!guard.is_valid());
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct ManualClock(Arc<Clocked>);
 
-#[derive(Default)]
 struct Clocked {
     nanos: AtomicU64,
+    /// The Unix time at which the clock was created.
+    created_micros: u64,
     bells: Mutex<Vec<Weak<Notify>>>,
 }
 
 impl ManualClock {
-    /// Creates a clock that stands still.
+    /// Creates a clock that stands still at the time of the machine.
     #[must_use]
     pub fn new() -> Self {
-        Self::default()
+        Self(Arc::new(Clocked {
+            nanos: AtomicU64::new(0),
+            created_micros: Clock::System.unix_micros(),
+            bells: Mutex::default(),
+        }))
     }
 
     /// Moves the clock forward and runs everything that becomes due.
@@ -60,8 +65,18 @@ impl ManualClock {
         Moment(self.0.nanos.load(Ordering::SeqCst)) + Duration::from_secs(3600)
     }
 
+    pub(crate) fn unix_micros(&self) -> u64 {
+        self.0.created_micros + self.0.nanos.load(Ordering::SeqCst) / 1000
+    }
+
     pub(crate) fn ring_on_change(&self, bell: &Arc<Notify>) {
         lock(&self.0.bells).push(Arc::downgrade(bell));
+    }
+}
+
+impl Default for ManualClock {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

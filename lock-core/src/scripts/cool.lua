@@ -2,14 +2,14 @@
 --
 -- KEYS   1 lock   2 high-water mark   3 queue
 -- ARGV   1 token   2 fencing token, or ""   3 prefix of the managers' channels   4 grant in ms, as in the
---        queue's entry   5 cooldown in ms
+--        queue's entry   5 cooldown in ms   6 end of the cooldown in ms of Unix time, if that is later; may be left out
 -- Reply  1 cooling down   0 there is no such key   2 the key is another owner's
 --        6 as 1, and dead waiters have left the queue, but not all: ask again, so that the others are notified
 --        8 as 1, and the server refused to notify the waiters: serve them when the cooldown is over
 -- Error  a missing right   the server refuses to read the key; nothing was done
 --
 -- Replaces the value, so that late commands of the old token find another value. The waiters are notified, because the
--- key becomes free at another time than they expect.
+-- key becomes free at another time than they expect. A cooldown whose end has passed frees the key.
 local time = redis.call('TIME')
 local value = redis.pcall('GET', KEYS[1])
 if is_refused(value) then return value end
@@ -21,16 +21,18 @@ if type(value) == 'string' and string.sub(value, 1, #closed) == closed then
 end
 if not value then return 0 end
 if value ~= ARGV[1] then return 2 end
-local until_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[5])
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local ends = math.max(now + ARGV[5], tonumber(ARGV[6] or 0))
+local until_ms = string.format('%.0f', ends)
 local mark = redis.pcall('GET', KEYS[2])
-local cooled = redis.pcall('SET', KEYS[1], closed .. until_ms, 'PXAT', until_ms)
+local cooled = ends > now and not redis.pcall('SET', KEYS[1], closed .. until_ms, 'PXAT', until_ms).err
 raise(KEYS[2], mark, ARGV[2])
 redis.pcall('ZREM', KEYS[3], ARGV[1] .. ' ' .. ARGV[4])
-if cooled.err then
+if not cooled then
   -- Out of memory: there is no cooldown, but no lock either. There is no room for a waiter's lock, so the waiters ask.
   redis.call('DEL', KEYS[1])
   notify_next(KEYS[3], KEYS[1], ARGV[3], 0)
 else
-  notify_next(KEYS[3], KEYS[1], ARGV[3], tonumber(ARGV[5]))
+  notify_next(KEYS[3], KEYS[1], ARGV[3], ends - now)
 end
 return entries == 0 and 6 or (failed or unnotified) and 8 or 1

@@ -2,7 +2,7 @@
 -- a cluster to another, where no script may touch more than one of its keys.
 --
 -- KEYS   1 lock
--- ARGV   1 token   2 cooldown in ms, or ""
+-- ARGV   1 token   2 cooldown in ms, or ""   3 end of the cooldown in ms of Unix time, if that is later; or 0
 -- Reply  1 released   0 there is no such key   2 the key is another owner's
 local value = redis.pcall('GET', KEYS[1])
 if type(value) == 'table' and value.err then
@@ -16,9 +16,13 @@ if not value then return 0 end
 if value ~= ARGV[1] then return 2 end
 if ARGV[2] ~= '' then
   local time = redis.call('TIME')
-  local until_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[2])
-  local cooled = redis.pcall('SET', KEYS[1], closed .. until_ms, 'PXAT', until_ms)
-  if not cooled.err then return 1 end
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  local ends = math.max(now + ARGV[2], tonumber(ARGV[3]))
+  if ends > now then
+    local until_ms = string.format('%.0f', ends)
+    local cooled = redis.pcall('SET', KEYS[1], closed .. until_ms, 'PXAT', until_ms)
+    if not cooled.err then return 1 end
+  end
 end
 redis.call('DEL', KEYS[1])
 return 1

@@ -51,7 +51,7 @@ pub(crate) use self::event::{Event, Events, News};
 pub(crate) use self::lane::{AcquireRoute, Lane, ReleaseRoute};
 pub(crate) use self::memory::MemoryStore;
 pub(crate) use self::operation::{
-    AcquireAll, AcquireCommand, Extension, Operation, Queueing, Raise, Release, Replaced,
+    AcquireAll, AcquireCommand, Cooldown, Extension, Operation, Queueing, Raise, Release, Replaced,
 };
 pub use self::outcome::Forgotten;
 pub(crate) use self::outcome::{Failure, Outcome, Released, Remembered};

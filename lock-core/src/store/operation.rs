@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::vote::VoteOperation;
+use crate::base::clock::ServerTime;
 use crate::base::fence::FencingToken;
 use crate::base::record::Record;
 use crate::base::token::Token;
@@ -30,8 +31,8 @@ pub(crate) enum Operation {
     /// Leaves the queue of waiters, and gives a free key to the first waiter. Never deletes the key.
     Leave(Release),
     /// Replaces the token by a closed value, which no client can extend or release, for the cooldown.
-    /// Otherwise as [`Release`](Operation::Release).
-    Cool(Release, Duration),
+    /// Otherwise as [`Release`](Operation::Release), and also if the end of the cooldown has passed.
+    Cool(Release, Cooldown),
     /// Replaces the token by a record for its lifetime, and tells all waiters. The key counts as cooling down.
     ///
     /// Where the token does not stand, nothing is written. Where the record cannot be written for want of memory,
@@ -39,6 +40,8 @@ pub(crate) enum Operation {
     Remember(Release, Arc<Record>),
     /// Deletes a record or a cooldown, and never a token.
     Forget(Arc<str>),
+    /// Reads the clock by which the keys of the server end that has this key. A quorum has no such clock.
+    Clock(Arc<str>),
     /// A question to one node of a quorum.
     Vote(VoteOperation),
 }
@@ -57,7 +60,7 @@ impl Operation {
             | Operation::Leave(release)
             | Operation::Cool(release, _)
             | Operation::Remember(release, _) => &release.key,
-            Operation::Forget(key) => key,
+            Operation::Forget(key) | Operation::Clock(key) => key,
             Operation::Vote(vote) => vote.key(),
         }
     }
@@ -154,6 +157,23 @@ impl Extension {
             replaces: None,
             repeated: false,
         }
+    }
+}
+
+/// For how long a key stays taken after its owner: until the later of two ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cooldown {
+    /// Counted from the moment at which the store does it.
+    pub(crate) span: Duration,
+    /// By the store's clock, in milliseconds of Unix time. Zero has always passed.
+    pub(crate) until_millis: u64,
+}
+
+impl Cooldown {
+    /// Returns how long the cooldown lasts from `now`. Zero: its end has passed.
+    pub(crate) fn left_at(self, now: ServerTime) -> Duration {
+        let micros = self.until_millis.saturating_mul(1000).saturating_sub(now.0);
+        self.span.max(Duration::from_micros(micros))
     }
 }
 

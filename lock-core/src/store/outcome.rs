@@ -1,6 +1,7 @@
 //! Answers of a store. *Busy*, *not ours* and *unknown* are three different answers.
 
 use super::vote::VoteOutcome;
+use crate::base::clock::ServerTime;
 use crate::base::error::{Error, ErrorKind};
 use crate::base::fence::FencingToken;
 use crate::base::token::Token;
@@ -24,6 +25,7 @@ pub(crate) enum Outcome {
     Remembered(Remembered),
     /// With the token of the lease whose record or cooldown was deleted.
     Forgotten(Forgotten, Option<Token>),
+    Clock(ServerTime),
     /// The answer of one node of a quorum.
     Vote(VoteOutcome),
     /// Not done, or not known to be done.

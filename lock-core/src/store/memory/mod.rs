@@ -22,7 +22,7 @@ use std::time::Duration;
 use self::state::Owner;
 use self::state::{MemoryState, Wake};
 use super::{BoxFuture, Events, Failure, Lane, Operation, Outcome, Place, Store};
-use crate::base::clock::Clock;
+use crate::base::clock::{Clock, ServerTime};
 use crate::base::sync::lock;
 use crate::base::token::Address;
 
@@ -82,7 +82,10 @@ impl MemoryStore {
             Operation::Release(release) => state.release(&release, now),
             Operation::Vacate(release) => state.vacate(&release, now),
             Operation::Leave(release) => state.leave(&release, now),
-            Operation::Cool(release, cooldown) => state.cool(&release, cooldown, now),
+            Operation::Cool(release, cooldown) => {
+                let left = cooldown.left_at(ServerTime(self.clock.unix_micros()));
+                state.cool(&release, left, now)
+            }
             Operation::Remember(release, record) => {
                 let (outcome, told) = state.remember(&release, &record, now);
                 drop(state);
@@ -90,6 +93,7 @@ impl MemoryStore {
                 return outcome;
             }
             Operation::Forget(key) => (state.forget(&key, now), None),
+            Operation::Clock(_) => (Outcome::Clock(ServerTime(self.clock.unix_micros())), None),
             Operation::Vote(vote) => state.vote(vote, now, self.clock.unix_micros()),
         };
         drop(state);

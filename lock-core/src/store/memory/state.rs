@@ -201,6 +201,9 @@ impl MemoryState {
         cooldown: Duration,
         now: Moment,
     ) -> (Outcome, Wake) {
+        if cooldown.is_zero() {
+            return self.release(release, now);
+        }
         let Release { key, token, .. } = release;
         self.forget_if_over(key, now);
         let (released, wake) = match self.live(key, now) {

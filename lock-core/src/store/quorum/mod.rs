@@ -175,6 +175,13 @@ impl Store for QuorumStore {
                 Box::pin(quorum.remember(release, record, lane))
             }
             Operation::Forget(key) => Box::pin(quorum.forget(key, lane)),
+            Operation::Clock(_) => {
+                Box::pin(std::future::ready(Outcome::Failed(Error::invalid(
+                    "a schedule counts its ticks by the clock of one server, and several independent servers have no \
+                     common clock; take a manager of one server, of sentinels or of a cluster for it, and let the work \
+                     check the fencing token",
+                ).into())))
+            }
             Operation::Vote(_) => Box::pin(std::future::ready(Outcome::Failed(Failure::refused(
                 "a quorum is no node of another one",
             )))),

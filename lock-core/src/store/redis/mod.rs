@@ -191,6 +191,12 @@ impl RedisStore {
                     .await?;
                 Ok(reply::forgotten(&answer))
             }
+            Operation::Clock(key) => {
+                let answer = scripts::CLOCK
+                    .run(on, &[&self.names.lock(key)], &[])
+                    .await?;
+                Ok(reply::clock(&answer))
+            }
             Operation::Vote(vote) => self.vote(vote, on).await,
         }
     }

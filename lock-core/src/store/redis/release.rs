@@ -11,7 +11,7 @@ use super::{RedisStore, grant_in_millis, in_millis, reply};
 use crate::base::record::Record;
 use crate::base::token::Token;
 use crate::lease::cohort::GAP;
-use crate::store::{Outcome, Release};
+use crate::store::{Cooldown, Outcome, Release};
 
 /// How a lease ends.
 #[derive(Clone, Copy)]
@@ -19,7 +19,7 @@ pub(super) enum ReleaseKind {
     Free,
     Vacate,
     Leave,
-    Cool(Duration),
+    Cool(Cooldown),
 }
 
 impl ReleaseKind {
@@ -28,7 +28,8 @@ impl ReleaseKind {
         match self {
             ReleaseKind::Free | ReleaseKind::Leave => Duration::ZERO,
             ReleaseKind::Vacate => GAP,
-            ReleaseKind::Cool(cooldown) => cooldown,
+            // The waiters of a key that cools until a time ask when they are told, and wait for the rest themselves.
+            ReleaseKind::Cool(cooldown) => cooldown.span,
         }
     }
 }
@@ -101,7 +102,12 @@ impl RedisStore {
             ReleaseKind::Free => {}
             ReleaseKind::Leave => drop(command.arg("leave")),
             ReleaseKind::Vacate => drop(command.arg(in_millis(GAP))),
-            ReleaseKind::Cool(cooldown) => drop(command.arg(in_millis(cooldown))),
+            ReleaseKind::Cool(cooldown) => {
+                command.arg(in_millis(cooldown.span));
+                if cooldown.until_millis > 0 {
+                    command.arg(cooldown.until_millis);
+                }
+            }
         }
         script.ask(on, &command).await
     }

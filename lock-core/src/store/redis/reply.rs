@@ -215,6 +215,10 @@ pub(super) fn forgotten(answer: &Value) -> Outcome {
     }
 }
 
+pub(super) fn clock(answer: &Value) -> Outcome {
+    micros(answer).map_or_else(not_understood, |time| Outcome::Clock(ServerTime(time)))
+}
+
 pub(super) fn extended(answer: &Value) -> Outcome {
     let Value::Array(parts) = answer else {
         return not_understood();

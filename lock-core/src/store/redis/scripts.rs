@@ -91,6 +91,7 @@ script!(
 script!(VACATE_ON_A_NODE, "cluster.lua", "common.lua", "vacate.lua");
 
 script!(FORGET, "forget.lua");
+script!(CLOCK, "clock.lua");
 
 // About one key each, for a lock whose slot is moving.
 script!(FREE, "delete_owned.lua");

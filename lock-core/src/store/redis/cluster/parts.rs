@@ -16,7 +16,7 @@ use crate::store::redis::dispatch::{Command, Dispatch};
 use crate::store::redis::reply;
 use crate::store::redis::send_error::SendError;
 use crate::store::redis::{RedisStore, grant, millis, scripts};
-use crate::store::{AcquireCommand, Operation, Outcome, Release, Released, Remembered};
+use crate::store::{AcquireCommand, Cooldown, Operation, Outcome, Release, Released, Remembered};
 
 /// One step of an operation.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub(in crate::store::redis) enum Part {
     /// Raises the high-water mark to the fencing token of a lease.
     Raise(Release),
     /// Deletes the lock, or begins its cooldown.
-    Free(Release, Option<Duration>),
+    Free(Release, Option<Cooldown>),
     /// Leaves a record in the lock.
     Remember(Release, Arc<Record>),
     /// Leaves the queue, and tells the first waiters that the key is free after that long.
@@ -111,6 +111,7 @@ impl RedisStore {
             Operation::Extend(_)
             | Operation::Raise(_)
             | Operation::Forget(_)
+            | Operation::Clock(_)
             | Operation::Vote(_) => Ok(reply::not_understood()),
         }
     }
@@ -135,7 +136,7 @@ impl RedisStore {
     async fn give_back_in_parts(
         &self,
         release: Release,
-        cooldown: Option<Duration>,
+        cooldown: Option<Cooldown>,
         dispatch: &mut Dispatch,
     ) -> Result<Outcome, SendError> {
         if release.fence.is_some() {
@@ -144,7 +145,7 @@ impl RedisStore {
         let freed = self
             .step(Part::Free(release.clone(), cooldown), dispatch)
             .await?;
-        let after = cooldown.unwrap_or_default();
+        let after = cooldown.unwrap_or_default().span;
         let told = Part::Tell(release.clone(), after);
         if self.step(told, dispatch).await.is_err() {
             self.handed_off.note_unserved(&release, after);
@@ -190,9 +191,10 @@ impl RedisStore {
             }
             Part::Free(release, cooldown) => {
                 let lock = self.names.lock(&release.key);
-                let cooldown = cooldown.map(millis).unwrap_or_default();
+                let span = cooldown.map(|cooldown| millis(cooldown.span));
+                let until = cooldown.unwrap_or_default().until_millis.to_string();
                 let token = release.token.text();
-                let arguments = [token.as_str(), &cooldown];
+                let arguments = [token.as_str(), &span.unwrap_or_default(), &until];
                 let answer = scripts::FREE.run(on, &[&lock], &arguments).await?;
                 Ok(reply::released(&answer))
             }
