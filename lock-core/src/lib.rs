@@ -146,16 +146,19 @@ pub use api::private as __private;
 pub use api::test_util;
 
 pub use api::builder::ManagerBuilder;
+pub use api::every::{Every, Tick};
 pub use api::from_error::FromLockError;
 pub use api::guard::LockGuard;
 pub use api::handle::LockHandle;
 pub use api::held_lock::{Drained, HeldLock};
 pub use api::installed::{AsLockManager, Scope};
+pub use api::leader::{Leader, LeaderView, Leadership};
 pub use audit::{Finding, FindingKind};
 pub use base::acks::Acks;
 pub use base::error::{Error, ErrorKind};
 pub use base::fence::FencingToken;
 pub use base::key::{KeyValue, LockKey};
+pub use base::schedule::{Interval, Schedule};
 #[cfg(feature = "macros")]
 #[doc = include_str!("docs/distributed_lock.md")]
 pub use lock_macros::distributed_lock;

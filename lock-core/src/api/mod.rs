@@ -5,6 +5,9 @@ pub(crate) mod body;
 pub(crate) mod builder;
 mod connect;
 mod constructors;
+pub(crate) mod every;
+#[cfg(all(test, feature = "test-util"))]
+mod every_tests;
 pub(crate) mod from_error;
 pub(crate) mod guard;
 pub(crate) mod handle;
@@ -12,6 +15,7 @@ pub(crate) mod held_lock;
 #[cfg(feature = "axum")]
 mod http;
 pub(crate) mod installed;
+pub(crate) mod leader;
 pub(crate) mod manager;
 pub mod middleware;
 pub(crate) mod ownership;

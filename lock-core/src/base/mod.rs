@@ -10,6 +10,7 @@ pub(crate) mod key;
 pub(crate) mod manual_clock;
 pub(crate) mod options;
 pub(crate) mod record;
+pub(crate) mod schedule;
 pub(crate) mod settings;
 pub(crate) mod sync;
 pub(crate) mod telemetry;

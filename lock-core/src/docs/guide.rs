@@ -20,6 +20,10 @@ pub mod fencing {
     #![doc = include_str!("guide/fencing.md")]
 }
 
+pub mod jobs {
+    #![doc = include_str!("guide/jobs.md")]
+}
+
 pub mod testing {
     #![doc = include_str!("guide/testing.md")]
 }

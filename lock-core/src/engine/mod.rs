@@ -12,6 +12,7 @@ mod events;
 pub(crate) mod loss_watch;
 pub(crate) mod reentry;
 pub(crate) mod release;
+pub(crate) mod server_clock;
 pub(crate) mod several;
 pub(crate) mod spec;
 

@@ -19,6 +19,8 @@ pub(crate) const LONGEST: Duration = Duration::from_secs(30);
 /// waited long. All waiters of a process poll together, 20 times a second.
 const SHORTEST_POLL: Duration = Duration::from_millis(25);
 const LONGEST_POLL: Duration = Duration::from_millis(75);
+/// The longest pause before a new campaign for a leadership.
+const LONGEST_CAMPAIGN_PAUSE: Duration = Duration::from_secs(10);
 /// The duration of failures after which a waiter gives up.
 ///
 /// It counts from the end of the first request that failed.
@@ -49,6 +51,15 @@ pub(crate) fn pause_after_refusal(refusals: u32) -> Duration {
     // The pause is short, because the key may be free while its waiters are not served. They then
     // wait less than two seconds beside a free key.
     doubled(refusals).min(Duration::from_secs(1))
+}
+
+/// Returns the pause before the `times`-th new campaign (from 1) of a process that has lost its leadership, or could
+/// not ask for it.
+///
+/// A leader whose lock is lost again and again would otherwise start and drop its work all the time.
+pub(crate) fn pause_before_campaign(times: u32) -> Duration {
+    let pause = doubled(times).saturating_mul(10);
+    pause.min(LONGEST_CAMPAIGN_PAUSE)
 }
 
 fn doubled(times: u32) -> Duration {

@@ -18,11 +18,12 @@ mod stalled;
 mod tests;
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 pub(crate) use self::contender::{Contender, Displaced, Place};
 pub(crate) use self::handoff::{Handoff, Successor};
@@ -51,6 +52,8 @@ pub(crate) struct Queue {
     keeper: Arc<Keeper>,
     returns: Box<dyn LeaseReturns>,
     draining: AtomicBool,
+    /// Notified when the manager begins to drain.
+    drains: Notify,
 }
 
 type ByKey<T> = HashMap<Arc<str>, T, foldhash::quality::RandomState>;
@@ -128,6 +131,7 @@ impl Queue {
             keeper,
             returns,
             draining: AtomicBool::new(false),
+            drains: Notify::new(),
         })
     }
 
@@ -138,6 +142,15 @@ impl Queue {
     /// Whether the manager gives out no more locks.
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::SeqCst)
+    }
+
+    /// Resolves when the manager drains.
+    pub(crate) async fn draining(&self) {
+        let mut drains = pin!(self.drains.notified());
+        drains.as_mut().enable();
+        if !self.is_draining() {
+            drains.await;
+        }
     }
 
     /// Admits a caller that wants the key. `waits`: it waits when the answer is no. `number` is its place's
@@ -190,6 +203,7 @@ impl Queue {
     /// contender is polled.
     pub(crate) fn drain(self: &Arc<Self>, error: &Error) {
         self.draining.store(true, Ordering::SeqCst);
+        self.drains.notify_waiters();
         let (mut waiting, mut displaced, mut in_handoff) = (Vec::new(), Vec::new(), Vec::new());
         let mut slots = lock(&self.slots);
         slots.active.retain(|_, slot| {

@@ -1,0 +1,66 @@
+//! Ticks by a clock that the test moves.
+
+use std::time::Duration;
+
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::task::yield_now;
+
+use super::every::Tick;
+use crate::LockManager;
+use crate::base::manual_clock::ManualClock;
+
+const TICK: Duration = Duration::from_secs(60);
+
+/// Starts a job whose first run lasts for `first` of the clock.
+async fn job(clock: &ManualClock, first: Duration) -> UnboundedReceiver<Tick> {
+    let builder = LockManager::builder("memory:").clock(clock.clone());
+    let locks = builder.connect().await.expect("a manager");
+    let (ran, runs) = unbounded_channel();
+    let (clock, mut lasts) = (clock.clone(), first);
+    tokio::spawn(locks.every("k", TICK).ttl(TICK * 60).run(move |tick| {
+        clock.advance(std::mem::take(&mut lasts));
+        ran.send(tick).expect("the test waits");
+        async {}
+    }));
+    runs
+}
+
+/// Lets the job do what it can do now.
+async fn settles() {
+    for _ in 0..100 {
+        yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn each_tick_has_one_run_and_the_next_one_begins_at_its_end() {
+    let clock = ManualClock::new();
+    let mut runs = job(&clock, Duration::ZERO).await;
+    let first = runs.recv().await.expect("a run");
+    for number in 1..4 {
+        settles().await;
+        clock.advance(TICK - Duration::from_millis(1));
+        settles().await;
+        clock.advance(Duration::from_millis(1));
+        let next = runs.recv().await.expect("a run");
+        assert_eq!(next.ends(), first.ends() + number * TICK);
+        assert!(next.began() >= next.ends() - TICK);
+    }
+    settles().await;
+    assert!(runs.try_recv().is_err(), "no tick has two runs");
+}
+
+#[tokio::test]
+async fn ticks_that_began_during_a_run_are_left_out() {
+    let clock = ManualClock::new();
+    let lasts = TICK * 5 / 2;
+    let mut runs = job(&clock, lasts).await;
+    let first = runs.recv().await.expect("a run");
+    settles().await;
+    assert!(runs.try_recv().is_err(), "the tick that runs is left out");
+    clock.advance(TICK);
+    let next = runs.recv().await.expect("a run");
+    let over = first.began() + lasts;
+    assert!(next.ends() > over + TICK, "a tick that began after the run");
+    assert!(next.ends() <= over + 2 * TICK, "the first such tick");
+}

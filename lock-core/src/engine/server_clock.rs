@@ -1,0 +1,74 @@
+//! The clock of the server that has a key, as this process knows it.
+//!
+//! A schedule counts its ticks by that clock, because the key of the schedule ends by it too. So no clock of a process
+//! decides which tick a run belongs to. Between two questions this process carries the last answer on by its own
+//! monotonic clock, and only to choose the moment of its next question.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Engine;
+use crate::base::clock::{Moment, ServerTime};
+use crate::base::error::Error;
+use crate::store::{Lane, Operation, Outcome};
+
+/// After this time an answer is not carried on any longer, because the two clocks may have come apart.
+pub(crate) const FRESH: Duration = Duration::from_secs(15 * 60);
+
+pub(crate) struct ServerClock {
+    engine: Arc<Engine>,
+    key: Arc<str>,
+    last: Option<Reading>,
+}
+
+#[derive(Clone, Copy)]
+struct Reading {
+    server: ServerTime,
+    /// The time after the answer. So an estimate is behind the server's clock and never ahead of it.
+    local: Moment,
+}
+
+impl ServerClock {
+    pub(crate) fn new(engine: &Arc<Engine>, key: &Arc<str>) -> Self {
+        Self {
+            engine: Arc::clone(engine),
+            key: Arc::clone(key),
+            last: None,
+        }
+    }
+
+    /// Asks the server. Its clock shows the answer, or more, when this returns.
+    pub(crate) async fn read(&mut self) -> Result<ServerTime, Error> {
+        let engine = &self.engine;
+        let overdue = engine.now() + engine.operation_timeout;
+        let operation = Operation::Clock(Arc::clone(&self.key));
+        let answer = engine.store.execute(operation, Lane::of_this_task());
+        let answer = engine.timers.before(overdue, answer).await;
+        let server = match answer {
+            Some(Outcome::Clock(server)) => server,
+            Some(Outcome::Failed(failure)) => return Err(failure.error.with_key(&self.key)),
+            Some(_) => return Err(Error::unavailable("the store's answer was not understood")),
+            None => return Err(Error::unavailable("the store gave no answer in time")),
+        };
+        let local = engine.now();
+        self.last = Some(Reading { server, local });
+        Ok(server)
+    }
+
+    /// Lets the next question be answered by the server.
+    pub(crate) fn forget(&mut self) {
+        self.last = None;
+    }
+
+    /// Returns the time of the server, and asks only if the last answer is old.
+    pub(crate) async fn now(&mut self) -> Result<ServerTime, Error> {
+        let now = self.engine.now();
+        match self.last {
+            Some(Reading { server, local }) if now.since(local) <= FRESH => {
+                let since = u64::try_from(now.since(local).as_micros()).unwrap_or(u64::MAX);
+                Ok(ServerTime(server.0.saturating_add(since)))
+            }
+            _ => self.read().await,
+        }
+    }
+}
