@@ -1,11 +1,12 @@
 //! Tests a slot on its way from one node to another.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 
 use lock_core::middleware::{Forgotten, RecordOutcome};
 use lock_core::{ErrorKind, FencingToken, LockManager, Wait};
 use lock_tests::{RedisCluster, RedisServer, needs, wait};
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::{its_turn, long, manager, taken};
@@ -174,6 +175,42 @@ async fn while_its_slot_moves_a_lock_is_taken_renewed_refused_and_released() {
     assert!(held.is_valid());
     held.release().await.expect("held");
     assert!(once(&other, "{moving}:held").await > last);
+}
+
+#[tokio::test]
+async fn while_its_slot_moves_the_key_of_a_completed_run_cools_down_until_its_tick_ends() {
+    needs!(redis);
+    let cluster = shared_cluster();
+    for key in ["{ticking}", "{tick-that-moved}"] {
+        let locks = manager(cluster).await;
+        let (begun, begins) = oneshot::channel();
+        let (ends, ended) = oneshot::channel::<()>();
+        let mut signals = Some((begun, ended));
+        let job = locks.every(key, Duration::from_secs(7200)).ttl(long());
+        let job = tokio::spawn(job.run(move |tick| {
+            let signals = signals.take();
+            async move {
+                if let Some((begun, ended)) = signals {
+                    begun.send(tick.ends()).expect("the test waits");
+                    let _ = ended.await;
+                }
+            }
+        }));
+        let tick = timeout(wait::PATIENCE, begins).await.expect("it runs");
+        let name = format!("lockkit:{key}");
+        let moving = Move::begin(cluster, &name);
+        if key == "{tick-that-moved}" {
+            moving.keys_move(&name);
+        }
+        ends.send(()).expect("the job waits");
+        assert!(locks.drain(wait::PATIENCE).await.is_complete());
+        job.await.expect("no panic").expect("no error");
+        moving.end();
+        let since = tick.expect("a tick").duration_since(SystemTime::UNIX_EPOCH);
+        let expected = since.expect("after 1970").as_millis().to_string();
+        assert_eq!(cluster.cli(&name, &["PEXPIRETIME", &name]), expected);
+        manager(cluster).await.forget(key).await.expect("no fault");
+    }
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ mod fencing;
 mod fixture;
 mod gaps;
 mod input;
+mod leaders;
 mod lock_all;
 mod loss;
 mod passing;
@@ -19,6 +20,7 @@ mod reentry;
 mod reentry_ends;
 mod replay;
 mod running;
+mod schedules;
 mod several;
 mod storm;
 mod unpolled;
@@ -201,6 +203,21 @@ on_every_store! {
         a_forgotten_cooldown_gives_the_key_to_its_waiter,
         the_last_record_counts_and_one_that_was_dropped_does_not,
         a_record_out_of_bounds_is_invalid_and_the_largest_is_kept,
+    }
+    leaders {
+        one_candidate_leads_and_resigns_when_its_body_returns,
+        a_leader_that_has_lost_its_key_is_dropped_and_stands_again,
+        a_leader_whose_manager_drains_leaves_its_key_to_the_next,
+        a_candidate_within_its_own_leadership_is_invalid,
+    }
+    schedules {
+        one_of_several_managers_runs_each_tick,
+        a_completed_tick_is_not_run_by_a_process_that_comes_later,
+        the_ticks_that_begin_during_a_run_are_left_out,
+        a_run_that_does_not_complete_is_repeated_by_a_process_that_comes_later,
+        a_run_that_has_begun_ends_before_its_manager_is_drained,
+        a_job_that_begins_with_the_next_tick_leaves_this_one_out,
+        settings_of_a_job_out_of_bounds_are_invalid,
     }
     reentry {
         a_nested_body_runs_under_the_same_lease,

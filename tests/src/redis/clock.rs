@@ -69,6 +69,13 @@ impl ServerClock {
         self.step(-i64::try_from(by.as_micros()).expect("a step of less than an age"));
     }
 
+    /// Makes the process that the command starts take its time of day from this clock.
+    pub fn applies_to(&self, command: &mut Command) {
+        command
+            .env("LD_PRELOAD", self.path("clock.so"))
+            .env("LOCK_TESTS_CLOCK", self.path("step"));
+    }
+
     fn step(&self, micros: i64) {
         let Clock { file, ahead, .. } = &*self.0;
         let ahead = ahead.fetch_add(micros, Ordering::SeqCst) + micros;
