@@ -11,6 +11,7 @@ mod successor;
 #[cfg(all(test, feature = "test-util"))]
 mod tests;
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::task::Waker;
@@ -33,6 +34,24 @@ pub(crate) use ending::{Closed, Ending};
 use group::Membership;
 pub use held_long::LongHoldObserver;
 use held_long::tell_held_long;
+
+/// The name of a slot in the queue of the process: the key of a lock, and a name of its own for each share, because
+/// shares do not wait for one another.
+pub(crate) type SlotName<'a> = Cow<'a, Arc<str>>;
+
+pub(crate) fn slot_name(key: &Arc<str>, token: Token) -> SlotName<'_> {
+    match token.share() {
+        None => Cow::Borrowed(key),
+        // No key begins so.
+        Some(_) => Cow::Owned(format!("!{token}/{key}").into()),
+    }
+}
+
+/// Returns the key of the lock, if this is the name of a share's slot.
+pub(crate) fn key_of_share(slot: &str) -> Option<&str> {
+    let (_, rest) = slot.strip_prefix('!')?.split_once('/')?;
+    rest.split_once('/').map(|(_, key)| key)
+}
 
 pub(crate) struct ActiveLease {
     pub(crate) key: Arc<str>,
@@ -117,6 +136,11 @@ impl ActiveLease {
 
     fn now(&self) -> Moment {
         self.clock.now()
+    }
+
+    /// Returns the name under which the queue of the process has the lease.
+    pub(crate) fn slot(&self) -> SlotName<'_> {
+        slot_name(&self.key, self.token)
     }
 
     // While a contender asks for it.

@@ -144,8 +144,13 @@ impl LockHandle {
     ///
     /// A request refuses a cooldown beyond the manager's
     /// [`max_ttl`](crate::ManagerBuilder::max_ttl). This method cannot refuse it any more, so it
-    /// cuts the cooldown to `max_ttl` and logs a warning.
+    /// cuts the cooldown to `max_ttl` and logs a warning. A reader or a permit has no cooldown; the method then only
+    /// logs a warning.
     pub fn cooldown(&self, cooldown: Duration) {
+        if self.lease.token.share().is_some() {
+            tracing::warn!("a reader or a permit has no cooldown; the call has no effect");
+            return;
+        }
         let max_ttl = self.engine.max_ttl;
         if let Err(error) = checked_cooldown(cooldown, max_ttl) {
             tracing::warn!(%error, "a cooldown was cut to the longest that the store can keep");

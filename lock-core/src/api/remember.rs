@@ -27,7 +27,8 @@ impl LockHandle {
     /// # Errors
     ///
     /// `Invalid` if the record is larger than [`MAX_RECORD`](crate::middleware::MAX_RECORD), or if `lifetime` is zero
-    /// or longer than the manager's [`max_ttl`](crate::ManagerBuilder::max_ttl), and for a lock of several keys.
+    /// or longer than the manager's [`max_ttl`](crate::ManagerBuilder::max_ttl), for a lock of several keys, and for a
+    /// reader or a permit.
     ///
     /// # Examples
     ///
@@ -48,6 +49,11 @@ impl LockHandle {
         if !self.lease.followers().is_empty() {
             return Err(Error::invalid(
                 "a lock of several keys leaves no record, because a record is the answer of one key; lock one key for it",
+            ));
+        }
+        if self.lease.token.share().is_some() {
+            return Err(Error::invalid(
+                "a reader or a permit leaves no record, because other owners have the key beside it",
             ));
         }
         let record = Record::checked(record.into(), lifetime, self.engine.max_ttl)?;

@@ -12,6 +12,7 @@ use crate::base::key::LockKey;
 use crate::base::options::{
     Interop, OnLost, Reentrancy, ReleaseMode, Renew, RequestDurations, Wait,
 };
+use crate::base::share::ShareLimit;
 use crate::engine::Engine;
 use crate::engine::spec::LockSpec;
 use crate::lease::LeaseOptions;
@@ -52,6 +53,7 @@ pub struct LockRequest {
     pub(super) release: ReleaseMode,
     pub(super) reentrancy: Reentrancy,
     interop: Interop,
+    share: Option<Result<ShareLimit, Error>>,
 }
 
 impl LockRequest {
@@ -91,6 +93,7 @@ impl LockRequest {
             release: ReleaseMode::default(),
             reentrancy: Reentrancy::default(),
             interop: Interop::default(),
+            share: None,
         }
     }
 
@@ -226,6 +229,69 @@ impl LockRequest {
         self
     }
 
+    /// Acquires the key as a reader: readers share it, and no writer is inside at the same time.
+    ///
+    /// A writer is a request without this option; it waits until all readers have left. Admission is first come,
+    /// first served: a reader that comes behind a waiting writer waits too. Each reader has a lease of its own. If its
+    /// process dies, its share alone ends with its ttl.
+    ///
+    /// The fencing token of a reader is above those of all earlier writers, and below those of all later ones.
+    /// Readers may have equal tokens.
+    ///
+    /// A reader has no [`cooldown`](Self::cooldown) and no [`interop`](Self::interop) gap. With
+    /// [`permits`](Self::permits) it is `Invalid`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), lock_core::Error> {
+    /// # let locks = lock_core::LockManager::in_memory();
+    /// let one = locks.lock("catalog").read().acquire().await?;
+    /// let other = locks.lock("catalog").read().acquire().await?;
+    /// let writer = locks.lock("catalog").try_acquire().await?;
+    /// assert!(writer.is_none());
+    /// # drop((one, other)); Ok(()) }
+    /// ```
+    pub fn read(mut self) -> Self {
+        self.share = Some(match self.share {
+            None => Ok(ShareLimit::READERS),
+            Some(_) => Err(two_kinds()),
+        });
+        self
+    }
+
+    /// Acquires one of `count` permits of the key, 1 to 10 000.
+    ///
+    /// The request enters while fewer than `count` owners are inside. If all permits are taken, it is refused with
+    /// `Busy`, and [`is_full`](Error::is_full) is true. Admission is first come, first served. Each owner has a lease of
+    /// its own. If its process dies, its permit alone comes back after its ttl.
+    ///
+    /// The store keeps no count: each request brings its own. If a new version of a program asks for 5 permits and the
+    /// old one asked for 8, its requests enter when fewer than 5 owners are inside. A request without this option
+    /// waits for all permits, and excludes them.
+    ///
+    /// A permit has no [`cooldown`](Self::cooldown) and no [`interop`](Self::interop) gap. With [`read`](Self::read) it
+    /// is `Invalid`. Permits are not offered over several servers (Redlock), because two majorities of servers can
+    /// admit more owners than the limit.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), lock_core::Error> {
+    /// # let locks = lock_core::LockManager::in_memory();
+    /// let exports = || locks.lock("exports:tenant-7").permits(2);
+    /// let _two = (exports().acquire().await?, exports().acquire().await?);
+    /// assert!(exports().acquire().await.unwrap_err().is_full());
+    /// # Ok(()) }
+    /// ```
+    pub fn permits(mut self, count: u32) -> Self {
+        self.share = Some(match self.share {
+            None => ShareLimit::permits(count),
+            Some(_) => Err(two_kinds()),
+        });
+        self
+    }
+
     /// Sets how long the store may take to answer one request.
     ///
     /// After that time the request fails with `Unavailable`. Zero is `Invalid`. Default: the
@@ -258,16 +324,49 @@ impl LockRequest {
         let engine = self.engine.as_ref().map_err(Clone::clone)?;
         let (key, _) = self.keys.clone().in_order()?;
         let checked = self.durations.checked(engine.max_ttl);
+        let checked = checked.and_then(|_| self.checked_share());
         checked.map(drop).map_err(|error| error.with_key(&key))
+    }
+
+    /// Returns the limit of a share, unless other options or the store rule it out.
+    fn checked_share(&self) -> Result<Option<ShareLimit>, Error> {
+        let (Some(share), Ok(engine)) = (&self.share, &self.engine) else {
+            return Ok(None);
+        };
+        let share = share.clone()?;
+        if matches!(self.keys, RequestedKeys::All(_)) {
+            return Err(Error::invalid(
+                "a lock of several keys has no readers and no permits; leave `read` and `permits` out, or lock one key",
+            ));
+        }
+        if self.durations.cooldown > Duration::ZERO {
+            return Err(Error::invalid(
+                "a reader or a permit has no cooldown, because other owners have the key beside it; leave `cooldown` \
+                 out, or acquire the key as a plain lock",
+            ));
+        }
+        if self.interop == Interop::On {
+            return Err(Error::invalid(
+                "a reader or a permit leaves no gaps to clients of other libraries; set `interop` on the plain \
+                 locks of the key only",
+            ));
+        }
+        match engine.store.refuses_share(share) {
+            Some(reason) => Err(Error::invalid(reason)),
+            None => Ok(Some(share)),
+        }
     }
 
     pub(super) fn spec(self) -> Result<LockSpec, Error> {
         let durations = self.durations;
+        let share = self.checked_share();
         let engine = self.engine?;
         let (key, others) = self.keys.in_order()?;
         let ttl = durations.checked(engine.max_ttl);
         let ttl = ttl.map_err(|error| error.with_key(&key))?;
+        let share = share.map_err(|error| error.with_key(&key))?;
         Ok(LockSpec {
+            share,
             options: LeaseOptions::new(ttl, self.renew == Renew::Auto, durations.max_hold)
                 .interop(self.interop),
             wait: self.wait.normal(),
@@ -280,6 +379,12 @@ impl LockRequest {
             others,
         })
     }
+}
+
+fn two_kinds() -> Error {
+    Error::invalid(
+        "the request sets `read` or `permits` twice; a share is either a reader or one of so many permits",
+    )
 }
 
 impl fmt::Debug for LockRequest {

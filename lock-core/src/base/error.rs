@@ -73,6 +73,7 @@ struct Inner {
 enum Detail {
     None,
     CoolingDown,
+    Full,
     MaxHold,
 }
 
@@ -106,6 +107,14 @@ impl Error {
         self.0.detail == Detail::CoolingDown
     }
 
+    /// Returns whether all [permits](crate::LockRequest::permits) of the key are taken.
+    ///
+    /// [`retry_after`](Error::retry_after) then is when the first of them runs out if its owner dies now.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.0.detail == Detail::Full
+    }
+
     /// Returns the record that the last owner has [left](crate::LockHandle::remember) in the key.
     ///
     /// A key with a record counts as [cooling down](Error::is_cooling_down), and
@@ -121,13 +130,16 @@ impl Error {
         self.0.detail == Detail::MaxHold
     }
 
-    /// Returns the HTTP status of this error: 409, 503 or 500.
+    /// Returns the HTTP status of this error: 409, 429, 503 or 500.
+    ///
+    /// 429 means that all permits are [taken](Self::is_full).
     #[must_use]
     pub fn http_status(&self) -> u16 {
-        match self.0.kind {
-            ErrorKind::Busy => 409,
-            ErrorKind::Unavailable => 503,
-            ErrorKind::Lost | ErrorKind::Misconfigured | ErrorKind::Invalid => 500,
+        match (self.0.kind, self.0.detail) {
+            (ErrorKind::Busy, Detail::Full) => 429,
+            (ErrorKind::Busy, _) => 409,
+            (ErrorKind::Unavailable, _) => 503,
+            (ErrorKind::Lost | ErrorKind::Misconfigured | ErrorKind::Invalid, _) => 500,
         }
     }
 
@@ -136,6 +148,7 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match (self.0.kind, self.0.detail) {
             (ErrorKind::Busy, Detail::CoolingDown) => "lock_cooling_down",
+            (ErrorKind::Busy, Detail::Full) => "lock_full",
             (ErrorKind::Busy, _) => "lock_busy",
             (ErrorKind::Unavailable, _) => "lock_unavailable",
             (ErrorKind::Lost, Detail::MaxHold) => "lock_max_hold",
@@ -200,6 +213,17 @@ impl Error {
         if cooling {
             error.0.detail = Detail::CoolingDown;
         }
+        error
+    }
+
+    /// All permits are taken. `remaining`: until the first of them runs out.
+    pub(crate) fn full(remaining: Option<Duration>) -> Self {
+        let mut error = Self::new(
+            ErrorKind::Busy,
+            "all permits of the lock are taken; try again later",
+        );
+        error.0.retry_after = remaining;
+        error.0.detail = Detail::Full;
         error
     }
 

@@ -12,6 +12,7 @@ pub(crate) mod options;
 pub(crate) mod record;
 pub(crate) mod schedule;
 pub(crate) mod settings;
+pub(crate) mod share;
 pub(crate) mod sync;
 pub(crate) mod telemetry;
 pub(crate) mod token;

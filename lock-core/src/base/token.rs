@@ -11,6 +11,7 @@ use data_encoding::HEXLOWER;
 use foldhash::quality::FixedState;
 
 use crate::base::clock::Moment;
+use crate::base::share::ShareLimit;
 use crate::base::sync::lock;
 
 /// The receiver of a store's pushes.
@@ -59,24 +60,39 @@ impl fmt::Debug for Address {
 
 /// The value of a held lock, fresh for every lease and compared whole.
 ///
-/// The text is `<address, 16 hex digits>/<128 random bits, 32 hex digits>`. It is ASCII, because
+/// The text is `<address, 16 hex digits>/<128 random bits, 32 hex digits>`. A share adds its limit as
+/// 8 hex digits, so that the store knows it wherever it meets the token. The text is ASCII, because
 /// clients handle values as UTF-8.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Token {
     address: Address,
     lease: [u64; 2],
+    share: Option<ShareLimit>,
 }
 
 impl Token {
-    /// The length of the text.
+    /// The length of the text of a lock that one owner has.
     pub(crate) const LENGTH: usize = 16 + 1 + 32;
+    /// The length of the text of a share.
+    const SHARE_LENGTH: usize = Self::LENGTH + 8;
 
     fn of(address: Address, bytes: [u8; 16]) -> Self {
         let number = u128::from_ne_bytes(bytes);
         Self {
             address,
             lease: [(number >> 64) as u64, number as u64],
+            share: None,
         }
+    }
+
+    /// Makes it the token of a share.
+    pub(crate) fn with_share(self, share: Option<ShareLimit>) -> Self {
+        Self { share, ..self }
+    }
+
+    /// Returns the limit of a share; `None`: the lock has one owner.
+    pub(crate) fn share(&self) -> Option<ShareLimit> {
+        self.share
     }
 
     pub(crate) fn address(&self) -> Address {
@@ -91,9 +107,14 @@ impl Token {
     /// Parses a token that a manager of this kit wrote. Returns `None` for a foreign value.
     pub(crate) fn parse(text: &str) -> Option<Token> {
         let (address, lease) = text.split_once('/')?;
-        if address.len() != 16 || lease.len() != 32 {
+        let (lease, share) = lease.split_at_checked(32)?;
+        if address.len() != 16 {
             return None;
         }
+        let share = match share {
+            "" => None,
+            limit => Some(ShareLimit::parse(limit)?),
+        };
         let (mut number, mut random) = ([0; 8], [[0; 8]; 2]);
         HEXLOWER.decode_mut(address.as_bytes(), &mut number).ok()?;
         HEXLOWER
@@ -102,29 +123,41 @@ impl Token {
         Some(Token {
             address: Address(u64::from_be_bytes(number)),
             lease: random.map(u64::from_be_bytes),
+            share,
         })
     }
 
     /// Returns the text without an allocation.
     pub(crate) fn text(&self) -> TokenText {
-        let mut text = TokenText([b'/'; Self::LENGTH]);
-        HEXLOWER.encode_mut(&self.address.0.to_be_bytes(), &mut text.0[..16]);
+        let mut text = TokenText {
+            bytes: [b'/'; Self::SHARE_LENGTH],
+            length: Self::LENGTH,
+        };
+        HEXLOWER.encode_mut(&self.address.0.to_be_bytes(), &mut text.bytes[..16]);
         let random = self.lease.map(u64::to_be_bytes);
-        HEXLOWER.encode_mut(random.as_flattened(), &mut text.0[17..]);
+        HEXLOWER.encode_mut(random.as_flattened(), &mut text.bytes[17..Self::LENGTH]);
+        if let Some(share) = self.share {
+            let limit = share.count().to_be_bytes();
+            HEXLOWER.encode_mut(&limit, &mut text.bytes[Self::LENGTH..]);
+            text.length = Self::SHARE_LENGTH;
+        }
         text
     }
 }
 
 /// The text of a [`Token`].
-pub(crate) struct TokenText([u8; Token::LENGTH]);
+pub(crate) struct TokenText {
+    bytes: [u8; Token::SHARE_LENGTH],
+    length: usize,
+}
 
 impl TokenText {
     pub(crate) fn as_bytes(&self) -> &[u8] {
-        &self.0
+        &self.bytes[..self.length]
     }
 
     pub(crate) fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.0).expect("hex digits and a slash are ASCII")
+        std::str::from_utf8(self.as_bytes()).expect("hex digits and a slash are ASCII")
     }
 }
 
@@ -222,6 +255,21 @@ mod tests {
         assert_eq!(text.len(), Token::LENGTH);
         assert!(text.starts_with(&manager.to_string()));
         assert_eq!(Token::parse(&text), Some(token));
+    }
+
+    #[test]
+    fn the_token_of_a_share_reads_back_with_its_limit() {
+        let token = TokenSource::new(Address::random()).fresh();
+        let permits = ShareLimit::permits(10_000).expect("in bounds");
+        for share in [ShareLimit::READERS, permits] {
+            let token = token.with_share(Some(share));
+            let text = token.to_string();
+            assert_eq!(Token::parse(&text), Some(token));
+            assert_eq!(text.len(), Token::SHARE_LENGTH);
+        }
+        for limit in ["00000000", "0000000", "0000000A", "+0000001"] {
+            assert_eq!(Token::parse(&format!("{token}{limit}")), None);
+        }
     }
 
     #[test]

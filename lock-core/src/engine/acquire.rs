@@ -9,6 +9,7 @@ use tracing::{Instrument, Span};
 use super::Engine;
 use super::attempt::{Asked, Attempt};
 use super::several::{Collected, take_all};
+use super::share::{meets_own_release, take_share};
 use super::spec::LockSpec;
 use crate::active::ActiveLease;
 use crate::base::clock::Moment;
@@ -84,6 +85,12 @@ pub(super) async fn take_one(spec: &LockSpec) -> Result<Acquired, Error> {
         Wait::For(span) => now + span,
         Wait::Forever => Moment::FAR,
     };
+    if spec.share.is_some() {
+        // Boxed, so that the future of a plain lock stays small.
+        let share = Box::pin(take_share(spec, give_up)).await;
+        let share = share.map(Acquired::FromStore);
+        return share.map_err(|error| error.with_key(&spec.key));
+    }
     let mut number = None;
     loop {
         let taken = match line_up(spec, &mut number, give_up).await {
@@ -156,6 +163,7 @@ async fn contend(
     let mut doubt = Doubt::default();
     let mut task = WaitingTask::default();
     let waits = spec.wait != Wait::None;
+    let mut met_own_release = false;
     let mut queueing = match waits {
         true => Queueing::IfContended,
         false => Queueing::Never,
@@ -172,6 +180,7 @@ async fn contend(
             contender.failed(&Error::draining());
             return Err(Error::draining());
         }
+        let confirmed = engine.queue.confirmed_releases();
         let failure = match attempt
             .ask(&contender, queueing, spec.acquire_timeout)
             .await
@@ -187,6 +196,15 @@ async fn contend(
             Asked::Busy(refusal) if refusal.record.is_some() => {
                 contender.finds_a_record(&refusal);
                 return Err(refusal.to_error());
+            }
+            // A share of this process may have ended a moment ago.
+            Asked::Busy(refusal)
+                if refusal.shared
+                    && !met_own_release
+                    && Box::pin(meets_own_release(spec, &attempt, confirmed)).await =>
+            {
+                met_own_release = true;
+                continue;
             }
             // The key may hold the previous lease, whose release has not arrived after all.
             Asked::Busy(_) if attempt.was_behind && spec.wait == Wait::None => continue,
@@ -241,7 +259,7 @@ async fn contend(
 }
 
 /// Waits for a push, or for the time to ask again. `None`: ask now.
-async fn given(
+pub(super) async fn given(
     contender: &Contender,
     engine: &Arc<Engine>,
     until: Moment,
@@ -264,16 +282,16 @@ async fn given(
 
 /// Doubts about the store while a contender waits.
 #[derive(Default)]
-struct Doubt {
+pub(super) struct Doubt {
     /// Refusals since the last failure.
-    refusals: u32,
+    pub(super) refusals: u32,
     /// Failures since the last answer.
-    failures: u32,
+    pub(super) failures: u32,
     out_since: Option<Moment>,
 }
 
 impl Doubt {
-    fn refused(&mut self) {
+    pub(super) fn refused(&mut self) {
         *self = Self {
             refusals: self.refusals.wrapping_add(1),
             ..Self::default()
@@ -282,7 +300,7 @@ impl Doubt {
 
     /// Notes a failure. `true`: the store is out for too long, counted from the first failure in a row,
     /// because that one may have been due to a single connection.
-    fn failed(&mut self, now: Moment, outage: Duration) -> bool {
+    pub(super) fn failed(&mut self, now: Moment, outage: Duration) -> bool {
         self.failures += 1;
         self.refusals = 0;
         let since = *self.out_since.get_or_insert(now);

@@ -11,6 +11,7 @@ use super::spec::LockSpec;
 use crate::active::ActiveLease;
 use crate::base::clock::Moment;
 use crate::base::fence::FencingToken;
+use crate::base::share::ShareLimit;
 use crate::lease::deadline::{Anchor, GRANT};
 use crate::lease::{LeaseOptions, Phase};
 use crate::queue::{Contender, Displaced};
@@ -46,13 +47,25 @@ pub(crate) struct Attempt {
 
 impl Attempt {
     pub(crate) fn new(spec: &LockSpec) -> Self {
-        Self::with(&spec.engine, &spec.key, spec.options)
+        Self::with_share(&spec.engine, &spec.key, spec.options, spec.share)
     }
 
     pub(super) fn with(engine: &Arc<Engine>, key: &Arc<str>, options: LeaseOptions) -> Self {
+        Self::with_share(engine, key, options, None)
+    }
+
+    fn with_share(
+        engine: &Arc<Engine>,
+        key: &Arc<str>,
+        options: LeaseOptions,
+        share: Option<ShareLimit>,
+    ) -> Self {
         let route = engine.store.acquire_route(engine.tokens.manager());
         let AcquireRoute { lane, address } = route;
-        let token = engine.tokens.fresh_at(address, engine.now());
+        let token = engine
+            .tokens
+            .fresh_at(address, engine.now())
+            .with_share(share);
         let clock = engine.timers.clock();
         let lease = ActiveLease::new(key, token, options, clock);
         Self {

@@ -14,6 +14,7 @@ pub(crate) mod reentry;
 pub(crate) mod release;
 pub(crate) mod server_clock;
 pub(crate) mod several;
+mod share;
 pub(crate) mod spec;
 
 use std::sync::{Arc, Weak};

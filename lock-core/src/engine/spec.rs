@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::Engine;
 use crate::base::options::Wait;
+use crate::base::share::ShareLimit;
 use crate::lease::LeaseOptions;
 
 /// A checked request.
@@ -14,6 +15,8 @@ pub(crate) struct LockSpec {
     pub(crate) key: Arc<str>,
     /// The other keys, in the order of their bytes, which is the order in which they are acquired.
     pub(crate) others: Vec<Arc<str>>,
+    /// The limit of a share; `None`: the lock has one owner.
+    pub(crate) share: Option<ShareLimit>,
     pub(crate) options: LeaseOptions,
     pub(crate) wait: Wait,
     pub(crate) cooldown: Duration,

@@ -93,6 +93,7 @@ mod tests {
             remaining: remaining.map(Duration::from_millis),
             queued: pushed,
             pushed,
+            shared: false,
             server_time: None,
         }
     }

@@ -18,6 +18,8 @@ pub(crate) struct Refusal {
     /// The time for which the key stays taken if its owner does not extend it. `None` means that
     /// the key never expires.
     pub(crate) remaining: Option<Duration>,
+    /// Shares have the key.
+    pub(crate) shared: bool,
     /// The refused waiter stands in the store's queue.
     pub(crate) queued: bool,
     /// The owner's release will be pushed to the refused waiter, which need not poll.

@@ -230,6 +230,7 @@ impl WaitingTask {
                     remaining: Some(Duration::from_millis(left)),
                     queued: stands,
                     pushed: stands && value != Value::ForeignOwner,
+                    shared: false,
                     server_time: Some(server),
                 };
                 // All waiters poll with the same jitter, because the model's tokens are no random

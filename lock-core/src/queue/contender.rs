@@ -170,6 +170,7 @@ impl Contender {
             remaining: Some(lease.remaining()),
             queued: false,
             pushed: true,
+            shared: false,
             server_time: None,
         };
         slot.known = KeyState::Held(Arc::clone(lease));

@@ -7,10 +7,11 @@
 //! another token and changes nothing.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::slot::{ReleaseState, Supersede};
 use super::{Queue, give_back};
-use crate::active::ActiveLease;
+use crate::active::{ActiveLease, slot_name};
 use crate::base::sync::lock;
 use crate::store::{Lane, Operation, Release};
 
@@ -36,25 +37,27 @@ impl Queue {
         left: ReleaseState,
         deferred: Option<Arc<dyn Supersede>>,
     ) {
+        let name = lease.slot();
+        let name = &*name;
         let mut slots = lock(&self.slots);
-        let uncontended = slots.uncontended.get(&lease.key);
+        let uncontended = slots.uncontended.get(name);
         if uncontended.is_some_and(|held| std::ptr::eq(&raw const **held, lease)) {
-            let over = slots.uncontended.remove(&lease.key);
+            let over = slots.uncontended.remove(name);
             give_back(&mut slots.uncontended);
             if left != ReleaseState::Nothing {
-                let slot = slots.open(&lease.key);
+                let slot = slots.open(name);
                 slot.note_ended_with(lease.replaced(), left, deferred);
             }
             drop(slots);
             drop(over);
             return;
         }
-        if let Some(slot) = slots.active.get_mut(&lease.key)
+        if let Some(slot) = slots.active.get_mut(name)
             && slot.is_held_by(lease)
         {
             let over = std::mem::take(&mut slot.known);
             slot.note_ended_with(lease.replaced(), left, deferred);
-            self.promote(slots, &lease.key);
+            self.promote(slots, name);
             drop(over);
             return;
         }
@@ -62,13 +65,13 @@ impl Queue {
         match left {
             ReleaseState::Known => {}
             ReleaseState::Steppable => {
-                let slot = slots.open(&lease.key);
+                let slot = slots.open(name);
                 slot.note_ended_with(lease.replaced(), left, deferred);
             }
             ReleaseState::Nothing => {
-                if let Some(slot) = slots.active.get_mut(&lease.key) {
+                if let Some(slot) = slots.active.get_mut(name) {
                     slot.forget(lease.token);
-                    slots.tidy(&lease.key);
+                    slots.tidy(name);
                 }
             }
         }
@@ -83,7 +86,7 @@ impl Queue {
     pub(crate) fn note_unreleased(self: &Arc<Self>, lease: &ActiveLease) {
         let mut slots = lock(&self.slots);
         slots
-            .open(&lease.key)
+            .open(&lease.slot())
             .note_ended(lease.replaced(), ReleaseState::Steppable);
     }
 
@@ -97,18 +100,24 @@ impl Queue {
             return false;
         };
         let mut slots = lock(&self.slots);
-        let slot = slots.active.get_mut(&release.key);
+        let slot = slots
+            .active
+            .get_mut(&**slot_name(&release.key, release.token));
         slot.is_some_and(|slot| slot.sends(release.token, lane))
     }
 
     /// Notes that the store has confirmed a release.
     pub(crate) fn confirm_release(&self, release: &Release) {
+        let name = slot_name(&release.key, release.token);
         let mut slots = lock(&self.slots);
-        if let Some(slot) = slots.active.get_mut(&release.key)
+        if let Some(slot) = slots.active.get_mut(&*name)
             && slot.is_releasing(release.token)
         {
             slot.forget(release.token);
-            slots.tidy(&release.key);
+            slots.tidy(&name);
+            drop(slots);
+            self.confirmed_count.fetch_add(1, Ordering::Relaxed);
+            self.confirmed.notify_waiters();
         }
     }
 }

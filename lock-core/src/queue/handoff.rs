@@ -55,7 +55,7 @@ impl Queue {
             return None;
         }
         let mut slots = lock(&self.slots);
-        let slot = slots.active.get_mut(&lease.key)?;
+        let slot = slots.active.get_mut(&*lease.slot())?;
         if !slot.is_held_by(lease) {
             return None;
         }
@@ -64,7 +64,7 @@ impl Queue {
         let stalled = slot.plan_check();
         drop(slots);
         self.track_successor(lease, &next);
-        self.check_at(&lease.key, stalled);
+        self.check_at(&lease.slot(), stalled);
         Some((waiter, next))
     }
 

@@ -12,6 +12,7 @@ mod ended;
 mod handoff;
 mod pushes;
 mod several;
+mod shares;
 mod slot;
 mod stalled;
 #[cfg(test)]
@@ -19,7 +20,7 @@ mod tests;
 
 use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 
@@ -28,6 +29,8 @@ use tokio::sync::{Notify, oneshot};
 pub(crate) use self::contender::{Contender, Displaced, Place};
 pub(crate) use self::handoff::{Handoff, Successor};
 pub(crate) use self::several::Occupied;
+use self::shares::Places;
+pub(crate) use self::shares::StorePlace;
 use self::slot::{KeyState, Slot, Waiter};
 pub(crate) use self::slot::{ReleaseState, Supersede, held_fact};
 use crate::active::ActiveLease;
@@ -54,6 +57,10 @@ pub(crate) struct Queue {
     draining: AtomicBool,
     /// Notified when the manager begins to drain.
     drains: Notify,
+    /// Notified when the store has confirmed a release, and the number of those releases.
+    confirmed: Notify,
+    confirmed_count: AtomicU64,
+    places: Places,
 }
 
 type ByKey<T> = HashMap<Arc<str>, T, foldhash::quality::RandomState>;
@@ -132,6 +139,9 @@ impl Queue {
             returns,
             draining: AtomicBool::new(false),
             drains: Notify::new(),
+            confirmed: Notify::new(),
+            confirmed_count: AtomicU64::new(0),
+            places: Places::default(),
         })
     }
 

@@ -5,6 +5,7 @@ use std::task::Waker;
 
 use super::Queue;
 use super::slot::KeyState;
+use crate::active::slot_name;
 use crate::base::sync::lock;
 use crate::base::token::Token;
 use crate::lease::backoff::LONGEST;
@@ -13,6 +14,7 @@ use crate::store::{News, Refusal};
 impl Queue {
     /// Delivers a push to the waiter with `token`. `false`: no such waiter is known here.
     pub(crate) fn tell(self: &Arc<Self>, key: &Arc<str>, token: Token, news: News) -> bool {
+        let key = &*slot_name(key, token);
         let mut slots = lock(&self.slots);
         let Some(slot) = slots.active.get_mut(key) else {
             let uncontended = slots.uncontended.get(key);

@@ -121,6 +121,11 @@ impl ContenderState {
 }
 
 impl Slot {
+    /// Whether a release is under way.
+    pub(super) fn is_unreleased(&self) -> bool {
+        !self.unreleased.is_empty()
+    }
+
     /// Whether the release of this token is under way.
     pub(super) fn is_releasing(&self, token: Token) -> bool {
         self.unreleased.iter().any(|one| one.lease.token == token)
@@ -312,6 +317,7 @@ pub(crate) fn held_fact(lease: &ActiveLease, now: Moment) -> Option<Refusal> {
         remaining: Some(remaining),
         queued: false,
         pushed: true,
+        shared: false,
         server_time: None,
     })
 }

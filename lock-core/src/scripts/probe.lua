@@ -13,7 +13,8 @@ for _, command in ipairs({
   {'TIME'}, {'GET', mark}, {'MGET', mark}, {'EXISTS', queue}, {'PTTL', queue},
   {'SET', queue, '', 'XX', 'PXAT', '1'}, {'PEXPIRE', queue, '1'}, {'PEXPIREAT', queue, '1'},
   {'DEL', queue}, {'ZADD', queue, 'XX', '1', 'none'}, {'ZREM', queue, 'none'},
-  {'ZRANGE', queue, '0', '0'}, {'ZPOPMIN', queue},
+  {'ZRANGE', queue, '0', '0'}, {'ZPOPMIN', queue}, {'ZSCORE', queue, 'none'}, {'ZCARD', queue},
+  {'ZREMRANGEBYSCORE', queue, '1', '0'},
 }) do
   local answer = redis.pcall(unpack(command))
   local why = type(answer) == 'table' and answer.err

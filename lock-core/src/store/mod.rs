@@ -44,6 +44,7 @@ use std::time::Duration;
 use crate::audit::Finding;
 pub(crate) use crate::base::BoxFuture;
 use crate::base::acks::Acks;
+use crate::base::share::ShareLimit;
 use crate::base::token::{Address, Token};
 use crate::lease::backoff::OUTAGE;
 
@@ -114,6 +115,11 @@ pub(crate) trait Store: Debug + Send + Sync {
     /// Says how late a duplicate may arrive and how long an outage is waited out.
     fn limits(&self) -> StoreLimits {
         StoreLimits::default()
+    }
+
+    /// Says why the store cannot offer such shares, if it cannot.
+    fn refuses_share(&self, _: ShareLimit) -> Option<&'static str> {
+        None
     }
 
     /// Returns whether the store still has votes to withdraw. The keeper asks when the last handle is dropped.

@@ -22,6 +22,7 @@ mod replay;
 mod running;
 mod schedules;
 mod several;
+mod shares;
 mod storm;
 mod unpolled;
 mod waiting;
@@ -91,6 +92,77 @@ macro_rules! on_every_store {
             )*)*
         }
     };
+}
+
+/// Makes a test of each `theme::case` on each store that has one server for a key.
+macro_rules! on_one_server_a_key {
+    ($($theme:ident { $($case:ident),* $(,)? })*) => {
+        mod one_server_a_key {
+            mod memory {
+                $($(
+                    #[tokio::test]
+                    async fn $case() {
+                        super::super::$theme::$case(&super::super::Fixture::memory()).await;
+                    }
+                )*)*
+            }
+
+            mod redis {
+                $($(
+                    #[tokio::test]
+                    async fn $case() {
+                        lock_tests::needs!(redis);
+                        super::super::$theme::$case(&super::super::Fixture::redis()).await;
+                    }
+                )*)*
+            }
+
+            mod sentinel {
+                $($(
+                    #[tokio::test]
+                    async fn $case() {
+                        lock_tests::needs!(redis);
+                        super::super::$theme::$case(&super::super::Fixture::sentinel()).await;
+                    }
+                )*)*
+            }
+
+            mod cluster {
+                $($(
+                    #[tokio::test]
+                    async fn $case() {
+                        lock_tests::needs!(redis);
+                        super::super::$theme::$case(&super::super::Fixture::cluster()).await;
+                    }
+                )*)*
+            }
+        }
+    };
+}
+
+on_one_server_a_key! {
+    shares {
+        readers_share_a_key_and_a_writer_waits_for_all,
+        a_writer_excludes_readers_and_permits,
+        a_reader_behind_a_waiting_writer_waits_too,
+        the_end_of_a_writer_lets_in_all_readers_up_to_the_next_writer,
+        a_writer_that_gives_up_lets_in_the_readers_behind_it,
+        there_are_never_more_owners_than_permits,
+        a_full_key_is_busy_and_says_that_it_is_full,
+        a_permit_that_comes_back_goes_to_the_first_waiter,
+        each_request_counts_to_its_own_limit,
+        a_share_that_is_not_renewed_ends_alone,
+        shares_are_renewed_beside_one_another,
+        all_shares_of_a_key_that_is_deleted_are_lost,
+        a_key_that_is_overwritten_is_lost_and_left_alone,
+        a_readers_token_is_between_those_of_the_writers_around_it,
+        a_waiting_share_that_is_cancelled_leaves_nothing_and_blocks_no_other,
+        a_share_that_was_given_back_is_not_in_the_way_of_its_process,
+        a_hundred_waiting_tasks_get_their_permits,
+        a_wait_for_a_share_ends_in_time,
+        a_share_may_be_entered_by_what_may_stand_beside_it,
+        options_that_a_share_cannot_have_are_invalid,
+    }
 }
 
 on_every_store! {

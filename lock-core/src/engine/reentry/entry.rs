@@ -55,6 +55,13 @@ impl Entry {
                 false => Ok(None),
             };
         }
+        if !level.admits(spec) && level.engine.is_valid(&level.lease) {
+            return Err(Error::invalid(
+                "the call would wait for itself, because the calling code is inside a share of this lock; a reader \
+                 admits readers only, and a permit admits readers and as many permits or more; release the share first",
+            )
+            .with_key(&spec.key));
+        }
         let entered = enter(&level, spec).await;
         entered.map_err(|error| error.with_key(&spec.key))
     }

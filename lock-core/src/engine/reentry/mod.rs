@@ -80,6 +80,15 @@ impl Level {
         None
     }
 
+    /// Whether a body of this kind may run inside the lock: an outer share admits only a share that may stand beside it.
+    fn admits(&self, spec: &LockSpec) -> bool {
+        match (self.lease.token.share(), spec.share) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(outer), Some(inner)) => outer <= inner,
+        }
+    }
+
     fn turn(&self) -> Turn {
         self.turn.clone().unwrap_or_else(|| self.lease.turn())
     }

@@ -160,6 +160,7 @@ impl GroupRequest<'_> {
             engine: Arc::clone(self.engine()),
             key: Arc::clone(&self.keys[index]),
             others: Vec::new(),
+            share: None,
             options: self.spec.options.while_collecting(),
             wait: match self.spec.wait {
                 Wait::For(_) => Wait::For(left()),

@@ -7,6 +7,7 @@ mod records;
 #[cfg(test)]
 mod records_tests;
 mod several;
+mod shares;
 mod state;
 #[cfg(test)]
 mod state_tests;
@@ -65,10 +66,26 @@ impl MemoryStore {
         if let Some(fault) = &state.fault {
             return Outcome::Failed(fault.clone());
         }
+        let unix = self.clock.unix_micros();
         let (outcome, wake) = match operation {
-            Operation::Acquire(acquire) => state.acquire(&acquire, now, self.clock.unix_micros()),
+            Operation::Acquire(acquire) if acquire.token.share().is_some() => {
+                let (outcome, told) = state.acquire_share(&acquire, now, unix);
+                drop(state);
+                told.into_iter().for_each(|wake| tell(Some(wake)));
+                return outcome;
+            }
+            Operation::Release(ref release) | Operation::Leave(ref release)
+                if state.is_beside_shares(release, now) =>
+            {
+                let leaves = matches!(operation, Operation::Leave(_));
+                let (outcome, told) = state.end_share(release, leaves, now, unix);
+                drop(state);
+                told.into_iter().for_each(|wake| tell(Some(wake)));
+                return outcome;
+            }
+            Operation::Acquire(acquire) => state.acquire(&acquire, now, unix),
             Operation::AcquireAll(all) => {
-                let outcome = state.acquire_all(&all, now, self.clock.unix_micros());
+                let outcome = state.acquire_all(&all, now, unix);
                 (outcome, None)
             }
             Operation::Raise(raise) => {
@@ -93,8 +110,8 @@ impl MemoryStore {
                 return outcome;
             }
             Operation::Forget(key) => (state.forget(&key, now), None),
-            Operation::Clock(_) => (Outcome::Clock(ServerTime(self.clock.unix_micros())), None),
-            Operation::Vote(vote) => state.vote(vote, now, self.clock.unix_micros()),
+            Operation::Clock(_) => (Outcome::Clock(ServerTime(unix)), None),
+            Operation::Vote(vote) => state.vote(vote, now, unix),
         };
         drop(state);
         tell(wake);

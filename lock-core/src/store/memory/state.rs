@@ -22,7 +22,7 @@ const TURN: Duration = Duration::from_millis(5);
 
 #[derive(Default)]
 pub(super) struct MemoryState {
-    keys: HashMap<Arc<str>, StoredKey>,
+    pub(super) keys: HashMap<Arc<str>, StoredKey>,
     /// Tokens of waiters by key, in the order of arrival.
     pub(super) queues: HashMap<Arc<str>, VecDeque<Token>>,
     pub(super) records: Records,
@@ -38,9 +38,11 @@ pub(super) struct MemoryState {
     pub(super) fault: Option<Failure>,
 }
 
-struct StoredKey {
+pub(super) struct StoredKey {
     owner: Owner,
-    expires: Moment,
+    pub(super) expires: Moment,
+    /// The shares of a key that has such, with their ends.
+    pub(super) shares: Vec<(Token, Moment)>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -51,6 +53,8 @@ pub(super) enum Owner {
     Done(Token, u64),
     /// Released, and kept for the waiter that was notified.
     Promised(Token),
+    /// Shares, of which there is at least one.
+    Shared,
     /// A client of another library, in a test.
     #[cfg_attr(
         not(feature = "test-util"),
@@ -66,6 +70,7 @@ impl Owner {
             Owner::Lease(token) | Owner::Promised(token) => token.to_string().into(),
             Owner::Cooling(token) => format!("cooling/{token}").into(),
             Owner::Done(token, _) => format!("done/{token}").into(),
+            Owner::Shared => "shared".into(),
             Owner::Stranger => "a stranger's".into(),
         }
     }
@@ -134,6 +139,9 @@ impl MemoryState {
     }
 
     pub(super) fn extend(&mut self, extension: &Extension, now: Moment) -> Extended {
+        if extension.token.share().is_some() {
+            return self.extend_share(extension, now);
+        }
         match self.keys.get_mut(&extension.key) {
             Some(entry) if entry.expires > now && entry.owner == Owner::Lease(extension.token) => {
                 entry.expires = entry.expires.max(now + extension.ttl);
@@ -222,7 +230,11 @@ impl MemoryState {
 
     /// Sets the key, whatever it holds.
     pub(super) fn set(&mut self, key: &Arc<str>, owner: Owner, expires: Moment) {
-        let stored = StoredKey { owner, expires };
+        let stored = StoredKey {
+            owner,
+            expires,
+            shares: Vec::new(),
+        };
         if let Some(before) = self.keys.insert(Arc::clone(key), stored) {
             self.records.remove(before.owner);
         }
@@ -278,6 +290,7 @@ impl MemoryState {
             remaining: Some(remaining),
             queued: queues,
             pushed: queues,
+            shared: owner == Owner::Shared,
             server_time: None,
         }
     }
@@ -313,7 +326,7 @@ impl MemoryState {
     }
 
     /// The first waiter whose manager still listens. Waiters before it are removed.
-    fn head(&mut self, key: &Arc<str>) -> Option<(Events, Token)> {
+    pub(super) fn head(&mut self, key: &Arc<str>) -> Option<(Events, Token)> {
         let waiting = self.queues.get_mut(key)?;
         while let Some(token) = waiting.front().copied() {
             if let Some(events) = self.listeners.get(&token.address()) {

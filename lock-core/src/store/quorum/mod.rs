@@ -72,6 +72,7 @@ use crate::base::acks::Acks;
 use crate::base::clock::Moment;
 use crate::base::error::Error;
 use crate::base::settings::Settings;
+use crate::base::share::ShareLimit;
 use crate::base::sync::lock;
 use crate::base::token::{Address, Token, TokenSource};
 use crate::lease::yield_turn::YieldedKeys;
@@ -242,6 +243,18 @@ impl Store for QuorumStore {
             late_duplicate: longest.late_duplicate.max(node.late_duplicate),
             outage: longest.outage.max(node.outage),
             releases_refused: false,
+        })
+    }
+
+    fn refuses_share(&self, limit: ShareLimit) -> Option<&'static str> {
+        Some(match limit.is_reader() {
+            true => {
+                "readers are not offered over several servers (Redlock); use one server, Sentinel or Cluster"
+            }
+            false => {
+                "permits are not offered over several servers (Redlock), because two majorities can admit more owners \
+                 than the limit; use one server, Sentinel or Cluster"
+            }
         })
     }
 

@@ -22,6 +22,7 @@ fn taken(fence: Option<u64>) -> Ballot {
             remaining: Some(Duration::from_secs(9)),
             queued: false,
             pushed: false,
+            shared: false,
             server_time: None,
         },
         highest: 7,

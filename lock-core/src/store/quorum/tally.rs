@@ -208,6 +208,7 @@ pub(super) fn refusal(ballots: &[Ballot]) -> Refusal {
         remaining: last,
         queued: taken().filter(|refusal| refusal.queued).count() >= quorum,
         pushed,
+        shared: false,
         server_time: None,
     }
 }

@@ -16,6 +16,7 @@ fn taken_by(owner: &str, remaining: Option<u64>) -> Ballot {
             remaining: remaining.map(Duration::from_millis),
             queued: true,
             pushed: true,
+            shared: false,
             server_time: None,
         },
         highest: 9,

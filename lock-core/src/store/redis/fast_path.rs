@@ -37,8 +37,11 @@ impl RedisStore {
         on: &Connection,
     ) -> Option<FastPath<'a>> {
         match operation {
-            Operation::Acquire(acquire) if acquire.is_first() => {
+            Operation::Acquire(acquire)
+                if acquire.is_first() && !self.shared.is_shared_by(acquire) =>
+            {
                 if on.is_busy()
+                    && acquire.token.share().is_none()
                     && let Some(request) =
                         on.batched(&self.names, BatchItem::Acquire(acquire.clone()))
                 {
@@ -49,7 +52,7 @@ impl RedisStore {
                     self.native_commands(acquire),
                 ))
             }
-            Operation::Release(release) => {
+            Operation::Release(release) if !self.ends_as_share(release) => {
                 if on.is_busy()
                     && let Some(request) =
                         on.batched(&self.names, BatchItem::Release(release.clone()))

@@ -17,6 +17,8 @@ use crate::base::token::Address;
 ///   in the lock's slot. It expires.
 /// * `<namespace>!qt:<key>`: the queue where the key or the namespace has a hash tag already, which decides the
 ///   slot. The prefix differs so that the keys `a` and `{a}` have different queues.
+/// * `<namespace>!s:{<key>}`, `<namespace>!st:<key>`: the shares of a key that several owners have, in the same
+///   way.
 /// * `<namespace>!f`: the high-water mark, the highest fencing token that the clock does not vouch for. In a
 ///   cluster one for each slot, `<namespace>!f:{<number>}`, of the smallest number that belongs to it, so that
 ///   there are never more of them than slots.
@@ -128,8 +130,30 @@ impl Keyspace {
     }
 
     fn queue_pieces<'a>(&'a self, key: &'a str) -> [&'a str; 5] {
+        self.companion_pieces(key, ["!q:{", "!qt:"])
+    }
+
+    pub(super) fn push_shares(&self, key: &str, command: &mut Cmd) {
+        push(command, &self.shares_pieces(key));
+    }
+
+    #[cfg(test)]
+    pub(super) fn shares(&self, key: &str) -> String {
+        self.shares_pieces(key).concat()
+    }
+
+    fn shares_pieces<'a>(&'a self, key: &'a str) -> [&'a str; 5] {
+        self.companion_pieces(key, ["!s:{", "!st:"])
+    }
+
+    /// The pieces of a key in the slot of the lock. `names`: its prefix, without and with a hash tag of the lock's.
+    fn companion_pieces<'a>(&'a self, key: &'a str, names: [&'a str; 2]) -> [&'a str; 5] {
         let tagged = self.tagged || has_hash_tag(key);
-        let (open, close) = if tagged { ("!qt:", "") } else { ("!q:{", "}") };
+        let (open, close) = if tagged {
+            (names[1], "")
+        } else {
+            (names[0], "}")
+        };
         // A cluster hashes the lock's whole name, where it has no tag.
         let hashed = if self.in_slots && !tagged {
             self.namespace.as_str()

@@ -30,6 +30,7 @@ mod script_acquire;
 mod scripts;
 mod send_error;
 mod several;
+mod shares;
 mod slots;
 mod tls;
 mod topology;
@@ -56,6 +57,7 @@ use self::replicas::{ACKNOWLEDGED, Replicas};
 use self::reply::Pushes;
 use self::scripts::Scripts;
 use self::send_error::SendError;
+use self::shares::{ShareEnd, SharedKeys};
 pub(crate) use self::topology::Servers;
 use self::topology::{ServerId, Topology};
 use super::{
@@ -81,6 +83,7 @@ pub(crate) struct RedisStore {
     /// How long an operation looks for a server that can serve it.
     patience: Duration,
     handed_off: HandedOff,
+    shared: SharedKeys,
     /// Whether all servers so far know `SET … NX GET`, which is new in Redis 7.0.
     sets_and_gets: AtomicBool,
 }
@@ -111,6 +114,7 @@ impl RedisStore {
                 connections: Connections::new(&topology, &names),
             }),
             handed_off: HandedOff::default(),
+            shared: SharedKeys::default(),
             sets_and_gets: AtomicBool::new(true),
             names,
             scripts,
@@ -177,6 +181,12 @@ impl RedisStore {
             Operation::AcquireAll(all) => self.acquire_all(all, on).await,
             Operation::Raise(raise) => self.raise(raise, on).await,
             Operation::Extend(extensions) => self.extend(extensions, on).await,
+            Operation::Release(release) if self.ends_as_share(release) => {
+                self.end_share(release, ShareEnd::Free, on).await
+            }
+            Operation::Leave(release) if self.leaves_as_share(release) => {
+                self.end_share(release, ShareEnd::Leave, on).await
+            }
             Operation::Release(release) => self.end_lease(release, ReleaseKind::Free, on).await,
             Operation::Vacate(release) => self.end_lease(release, ReleaseKind::Vacate, on).await,
             Operation::Leave(release) => self.end_lease(release, ReleaseKind::Leave, on).await,
@@ -206,17 +216,24 @@ impl RedisStore {
         extensions: &[Extension],
         on: &Connection,
     ) -> Result<Outcome, SendError> {
-        let answer = scripts::EXTEND.ask(on, &self.extending(extensions)).await?;
+        if extensions.iter().any(|one| one.token.share().is_some()) {
+            return Box::pin(self.extend_with_shares(extensions, on)).await;
+        }
+        let command = self.extending(extensions.iter());
+        let answer = scripts::EXTEND.ask(on, &command).await?;
         Ok(reply::extended(&answer))
     }
 
     /// The command that lengthens these leases. Where replicas acknowledge, it writes each key.
-    fn extending(&self, extensions: &[Extension]) -> Cmd {
+    fn extending<'a>(
+        &self,
+        extensions: impl ExactSizeIterator<Item = &'a Extension> + Clone,
+    ) -> Cmd {
         let count = extensions.len();
-        let keys = extensions.iter().map(|extension| extension.key.len() + 32);
+        let keys = extensions.clone().map(|extension| extension.key.len() + 32);
         let bytes = keys.sum::<usize>() + count * (Token::LENGTH + 8) + 8;
         let mut command = scripts::EXTEND.command(count, 2 * count + 1, bytes);
-        for extension in extensions {
+        for extension in extensions.clone() {
             self.names.push_lock(&extension.key, &mut command);
         }
         for extension in extensions {
@@ -257,7 +274,11 @@ impl Store for RedisStore {
             (Operation::Remember(..), Some(_)) => lane.on_channel(ACKNOWLEDGED),
             (Operation::Acquire(acquire), _) if acquire.queueing == Queueing::IfContended => {
                 // A key that went from waiter to waiter a moment ago is taken.
-                acquire.queueing = match self.handed_off.has(&acquire.key) {
+                let contended = match acquire.token.share() {
+                    Some(_) => self.shared.is_shared_by(acquire),
+                    None => self.handed_off.has(&acquire.key),
+                };
+                acquire.queueing = match contended {
                     true => Queueing::Always,
                     false => Queueing::Never,
                 };

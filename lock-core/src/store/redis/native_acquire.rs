@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use redis::{Cmd, Pipeline, ServerError, Value};
 
 use super::connection::Connection;
-use super::reply::{number, owner, refusal_at_first, time_above};
+use super::reply::{is_shared, number, owner, refusal_at_first, time_above};
 use super::send_error::{SendError, classify, failure};
 use super::{RedisStore, in_millis};
 use crate::base::token::Token;
@@ -117,6 +117,13 @@ impl RedisStore {
             },
             SetResult::Taken(Value::ServerError(error)) => Err(classify(error.clone().into())),
             SetResult::Taken(value) => match another_owner(value, acquire.token) {
+                Some(owner) if is_shared(owner) => {
+                    self.shared.note(&acquire.key);
+                    if acquire.token.share().is_some() {
+                        return Box::pin(self.acquire_share(acquire, on)).await;
+                    }
+                    Ok(Outcome::Busy(refusal_at_first(owner, time, acquire.ttl)))
+                }
                 Some(owner) => Ok(Outcome::Busy(refusal_at_first(owner, time, acquire.ttl))),
                 // The key is this token's by an earlier send, or was released between two of the commands.
                 None => self.acquire_by_script(acquire, on).await,

@@ -101,7 +101,7 @@ pub(super) fn refusal(value: &[u8], left: i64, pushed: bool) -> Refusal {
 }
 
 fn refused_by(closed: Option<ClosedKey>, value: &[u8], left: i64, pushed: bool) -> Refusal {
-    let ours = closed.is_some() || str::from_utf8(value).is_ok_and(|it| Token::parse(it).is_some());
+    let ours = closed.is_some() || value == SHARED || token_of(value).is_some();
     Refusal {
         cooling: closed.is_some(),
         record: closed.and_then(|closed| closed.record).map(Arc::new),
@@ -109,6 +109,7 @@ fn refused_by(closed: Option<ClosedKey>, value: &[u8], left: i64, pushed: bool) 
         queued: false,
         // Clients of other libraries push nothing when they release, and neither does a key without an end.
         pushed: pushed && left >= 0 && ours,
+        shared: is_shared(value),
         server_time: None,
     }
 }
@@ -124,6 +125,18 @@ pub(super) fn refusal_at_first(value: &[u8], time: &Value, ttl: Duration) -> Ref
         remaining: Some(left.unwrap_or(ttl)),
         ..refused_by(closed, value, 0, false)
     }
+}
+
+/// The value of a key that several shares have.
+const SHARED: &[u8] = b"shared";
+
+fn token_of(value: &[u8]) -> Option<Token> {
+    Token::parse(str::from_utf8(value).ok()?)
+}
+
+/// Whether one share or several have the key.
+pub(super) fn is_shared(value: &[u8]) -> bool {
+    value == SHARED || token_of(value).is_some_and(|token| token.share().is_some())
 }
 
 /// The value of a key whose owner has ended and which stays taken: `cooling/<token>/<end>`, or

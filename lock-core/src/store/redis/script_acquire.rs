@@ -15,6 +15,9 @@ impl RedisStore {
         acquire: &AcquireCommand,
         on: &Connection,
     ) -> Result<Outcome, SendError> {
+        if acquire.token.share().is_some() {
+            return Box::pin(self.acquire_share(acquire, on)).await;
+        }
         let mark = self.names.mark_for(&acquire.key);
         let channels = self.names.channels();
         let bytes = 3 * mark.len() + channels.len() + 2 * (acquire.key.len() + Token::LENGTH) + 48;
@@ -40,6 +43,7 @@ impl RedisStore {
         let outcome = acquired(&answer, self.pushes_to(acquire.token, on));
         if let Outcome::Busy(_) = outcome {
             self.handed_off.note_refused(acquire);
+            self.shared.note_answer(&acquire.key, &answer);
         }
         Ok(outcome)
     }

@@ -44,8 +44,17 @@ script!(
     "remember.lua"
 );
 script!(VACATE, "one_server.lua", "common.lua", "vacate.lua");
+script!(
+    SHARE,
+    "one_server.lua",
+    "share_first.lua",
+    "common.lua",
+    "stand_in_line.lua",
+    "share.lua"
+);
 script!(EXTEND, "extend.lua");
 script!(ALL, "all.lua");
+script!(EXTEND_SHARES, "extend_shares.lua");
 script!(BATCH, "one_server.lua", "common.lua", "batch.lua");
 script!(JOIN, "register_node.lua");
 script!(
@@ -90,6 +99,15 @@ script!(
 );
 script!(VACATE_ON_A_NODE, "cluster.lua", "common.lua", "vacate.lua");
 
+script!(
+    SHARE_ON_A_NODE,
+    "cluster.lua",
+    "share_first.lua",
+    "common.lua",
+    "stand_in_line.lua",
+    "share.lua"
+);
+
 script!(FORGET, "forget.lua");
 script!(CLOCK, "clock.lua");
 
@@ -105,6 +123,7 @@ pub(super) struct Scripts {
     pub(super) cool: &'static LazyLock<Lua>,
     pub(super) remember: &'static LazyLock<Lua>,
     pub(super) vacate: &'static LazyLock<Lua>,
+    pub(super) share: &'static LazyLock<Lua>,
 }
 
 pub(super) static ON_ONE_SERVER: Scripts = Scripts {
@@ -113,6 +132,7 @@ pub(super) static ON_ONE_SERVER: Scripts = Scripts {
     cool: &COOL,
     remember: &REMEMBER,
     vacate: &VACATE,
+    share: &SHARE,
 };
 
 pub(super) static ON_A_NODE: Scripts = Scripts {
@@ -121,6 +141,7 @@ pub(super) static ON_A_NODE: Scripts = Scripts {
     cool: &COOL_ON_A_NODE,
     remember: &REMEMBER_ON_A_NODE,
     vacate: &VACATE_ON_A_NODE,
+    share: &SHARE_ON_A_NODE,
 };
 
 pub(super) struct Lua {

@@ -279,6 +279,7 @@ fn vote(answer: NodeAnswer) -> Vote {
                 remaining: None,
                 queued: false,
                 pushed: false,
+                shared: false,
                 server_time: None,
             },
             highest: highest.into(),

@@ -37,7 +37,7 @@ impl RedisStore {
                         token: acquire.token,
                         ttl: acquire.ttl,
                     };
-                    let extend = self.extending(&[lease]);
+                    let extend = self.extending([&lease].into_iter());
                     let answer = scripts::EXTEND.ask(on, &extend).await?;
                     matches!(answer, Value::Array(told) if told == [Value::Int(1)])
                 } else {

@@ -16,7 +16,9 @@ use crate::store::redis::dispatch::{Command, Dispatch};
 use crate::store::redis::reply;
 use crate::store::redis::send_error::SendError;
 use crate::store::redis::{RedisStore, grant, millis, scripts};
-use crate::store::{AcquireCommand, Cooldown, Operation, Outcome, Release, Released, Remembered};
+use crate::store::{
+    AcquireCommand, Cooldown, Failure, Operation, Outcome, Queueing, Release, Released, Remembered,
+};
 
 /// One step of an operation.
 #[derive(Clone, Debug)]
@@ -29,6 +31,8 @@ pub(in crate::store::redis) enum Part {
     Free(Release, Option<Cooldown>),
     /// Leaves a record in the lock.
     Remember(Release, Arc<Record>),
+    /// Ends a share that stands beside others.
+    RemoveShare(Release),
     /// Leaves the queue, and tells the first waiters that the key is free after that long.
     Tell(Release, Duration),
 }
@@ -40,6 +44,7 @@ impl Part {
             Part::Raise(release)
             | Part::Free(release, _)
             | Part::Remember(release, _)
+            | Part::RemoveShare(release)
             | Part::Tell(release, _) => &release.key,
         }
     }
@@ -129,7 +134,19 @@ impl RedisStore {
             };
             self.give_back_in_parts(release, None, dispatch).await?;
         }
-        self.step(Part::Acquire(acquire), dispatch).await
+        let is_share = acquire.token.share().is_some();
+        let waits = acquire.queueing != Queueing::Never;
+        let outcome = self.step(Part::Acquire(acquire), dispatch).await?;
+        // Whether it fits beside other shares is known when the slot has moved. A waiter asks again until then.
+        if let Outcome::Busy(_) = outcome
+            && is_share
+            && !waits
+        {
+            return Ok(Outcome::Failed(Failure::refused(
+                "the key is on its way to another node of the cluster, and no share can join others meanwhile",
+            )));
+        }
+        Ok(outcome)
     }
 
     /// In the order in which a script would: the lock is free when no later fencing token can be lower.
@@ -145,6 +162,13 @@ impl RedisStore {
         let freed = self
             .step(Part::Free(release.clone(), cooldown), dispatch)
             .await?;
+        let freed = match (&freed, release.token.share()) {
+            (Outcome::Released(Released::Other), Some(_)) => {
+                let beside = Part::RemoveShare(release.clone());
+                self.step(beside, dispatch).await?
+            }
+            _ => freed,
+        };
         let after = cooldown.unwrap_or_default().span;
         let told = Part::Tell(release.clone(), after);
         if self.step(told, dispatch).await.is_err() {
@@ -203,6 +227,16 @@ impl RedisStore {
                 let command = self.remembering(release, record, &[&lock]);
                 let answer = self.scripts.remember.ask(on, &command).await?;
                 Ok(reply::remembered(&answer))
+            }
+            Part::RemoveShare(release) => {
+                let mut command = redis::cmd("ZREM");
+                self.names.push_shares(&release.key, &mut command);
+                command.arg(release.token.text().as_bytes());
+                let removed = on.send(&command).await?;
+                Ok(Outcome::Released(match removed {
+                    Value::Int(1) => Released::Yes,
+                    _ => Released::Other,
+                }))
             }
             Part::Tell(release, free_after) => {
                 let lock = self.names.lock(&release.key);

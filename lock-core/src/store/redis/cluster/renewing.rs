@@ -2,8 +2,6 @@
 //!
 //! A node that does not answer holds up no other node's renewals.
 
-use std::slice;
-
 use redis::{Pipeline, Value};
 
 use crate::store::redis::RedisStore;
@@ -75,7 +73,7 @@ impl RedisStore {
         };
         let mut commands = Pipeline::with_capacity(extensions.len());
         for extension in extensions {
-            commands.add_command(self.extending(slice::from_ref(*extension)));
+            commands.add_command(self.extending_one(extension));
         }
         match connection.send_many(&commands, extensions.len()).await {
             Ok(told) if told.len() == extensions.len() => {

@@ -1,0 +1,233 @@
+//! Shares of a key: readers beside readers, and permits beside permits.
+//!
+//! A first attempt on a free key is the native commands of any lock, and a lone share is renewed and released as cheaply.
+//! Only beside others `share.lua` decides. A key that was seen with shares a moment ago is asked for by that script at
+//! once, which saves the attempt that would be refused.
+//!
+//! A plain lock that waits behind shares leaves the queue by `share.lua` too, because the shares behind it may enter
+//! then.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use redis::{Cmd, Value};
+
+use super::connection::Connection;
+use super::fast_path::push_fence;
+use super::send_error::SendError;
+use super::{RedisStore, grant_in_millis, in_millis, reply, scripts};
+use crate::base::clock::{Clock, Moment};
+use crate::base::sync::lock;
+use crate::base::token::Token;
+use crate::lease::backoff::LONGEST;
+use crate::store::{AcquireCommand, Extended, Extension, Outcome, Release};
+
+/// For how long a share is asked for by the script, after the key was seen with shares.
+const ASKED_BY_SCRIPT: Duration = Duration::from_secs(2);
+/// For how long a waiter that leaves may have to let in shares behind it: it asks at least that often.
+const REMEMBERED: Duration = LONGEST.saturating_mul(2);
+/// The number of keys at which those that were seen long ago are forgotten.
+const MANY: usize = 1_024;
+
+/// How a share, or a waiter beside shares, ends.
+#[derive(Clone, Copy)]
+pub(super) enum ShareEnd {
+    Free,
+    Leave,
+}
+
+/// The keys that were seen with shares.
+#[derive(Default)]
+pub(super) struct SharedKeys {
+    clock: Clock,
+    seen: Mutex<HashMap<Arc<str>, Moment>>,
+    /// Whether there are any keys, to be read without the lock.
+    any: AtomicBool,
+}
+
+impl SharedKeys {
+    pub(super) fn note(&self, key: &Arc<str>) {
+        let now = self.clock.now();
+        let mut seen = lock(&self.seen);
+        if seen.len() >= MANY && seen.len() == seen.capacity() {
+            seen.retain(|_, at| now.since(*at) < REMEMBERED);
+        }
+        seen.insert(Arc::clone(key), now);
+        self.any.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes the key if the refusal of an acquire shows shares.
+    pub(super) fn note_answer(&self, key: &Arc<str>, answer: &Value) {
+        let Value::Array(parts) = answer else {
+            return;
+        };
+        let owner = parts.get(1).and_then(reply::owner);
+        if owner.is_some_and(reply::is_shared) {
+            self.note(key);
+        }
+    }
+
+    /// Whether the acquire is one of a share of a key that was seen with shares a moment ago.
+    pub(super) fn is_shared_by(&self, acquire: &AcquireCommand) -> bool {
+        acquire.token.share().is_some() && self.was_seen(&acquire.key, ASKED_BY_SCRIPT)
+    }
+
+    fn was_seen(&self, key: &str, within: Duration) -> bool {
+        if !self.any.load(Ordering::Relaxed) {
+            return false;
+        }
+        let seen = lock(&self.seen).get(key).copied();
+        seen.is_some_and(|at| self.clock.now().since(at) < within)
+    }
+}
+
+impl RedisStore {
+    /// Whether `share.lua` ends this lease: it is a share, or a lock that waited beside shares and was not granted.
+    pub(super) fn ends_as_share(&self, release: &Release) -> bool {
+        release.token.share().is_some()
+            || (release.fence.is_none() && self.leaves_as_share(release))
+    }
+
+    /// Whether a waiter leaves by `share.lua`: it is a share, or waited beside shares.
+    pub(super) fn leaves_as_share(&self, release: &Release) -> bool {
+        release.token.share().is_some() || self.shared.was_seen(&release.key, REMEMBERED)
+    }
+
+    pub(super) async fn acquire_share(
+        &self,
+        acquire: &AcquireCommand,
+        on: &Connection,
+    ) -> Result<Outcome, SendError> {
+        let verb = if acquire.queues() { "wait" } else { "ask" };
+        let mut command = self.share_command(verb, &acquire.undo());
+        command.arg("");
+        let answer = self.scripts.share.ask(on, &command).await?;
+        let outcome = reply::acquired(&answer, self.pushes_to(acquire.token, on));
+        self.shared.note_answer(&acquire.key, &answer);
+        Ok(outcome)
+    }
+
+    pub(super) async fn end_share(
+        &self,
+        release: &Release,
+        end: ShareEnd,
+        on: &Connection,
+    ) -> Result<Outcome, SendError> {
+        let answer = self.send_share_end(release, end, on).await?;
+        let outcome = reply::released(&answer);
+        let mut answer = answer;
+        while reply::has_more(&answer) {
+            match self.send_share_end(release, ShareEnd::Leave, on).await {
+                Ok(next) => answer = next,
+                Err(_) => {
+                    self.handed_off.note_unserved(release, Duration::ZERO);
+                    return Ok(outcome);
+                }
+            }
+        }
+        if reply::was_handed_off(&answer) {
+            self.handed_off.note(release);
+        } else if reply::left_waiters(&answer) {
+            self.handed_off.note_unserved(release, Duration::ZERO);
+        }
+        Ok(outcome)
+    }
+
+    async fn send_share_end(
+        &self,
+        release: &Release,
+        end: ShareEnd,
+        on: &Connection,
+    ) -> Result<Value, SendError> {
+        let verb = match end {
+            ShareEnd::Free => "free",
+            ShareEnd::Leave => "leave",
+        };
+        let mut command = self.share_command(verb, release);
+        push_fence(release.fence, &mut command);
+        self.scripts.share.ask(on, &command).await
+    }
+
+    /// The command of `share.lua` but for its last argument.
+    fn share_command(&self, verb: &str, release: &Release) -> Cmd {
+        let Release { key, token, .. } = release;
+        let mark = self.names.mark_for(key);
+        let channels = self.names.channels();
+        let bytes = 3 * (mark.len() + channels.len() + key.len()) + Token::LENGTH + 48;
+        let mut command = self.scripts.share.command(4, 6, bytes);
+        self.names.push_lock(key, &mut command);
+        command.arg(&*mark);
+        self.names.push_queue(key, &mut command);
+        self.names.push_shares(key, &mut command);
+        command
+            .arg(verb)
+            .arg(token.text().as_bytes())
+            .arg(in_millis(release.ttl))
+            .arg(grant_in_millis(release.ttl))
+            .arg(channels);
+        command
+    }
+
+    /// Lengthens leases of which some are shares: each kind by its script.
+    pub(super) async fn extend_with_shares(
+        &self,
+        extensions: &[Extension],
+        on: &Connection,
+    ) -> Result<Outcome, SendError> {
+        let is_share = |one: &&Extension| one.token.share().is_some();
+        let (shares, locks): (Vec<_>, Vec<_>) = extensions.iter().partition(is_share);
+        let mut of_locks = Vec::new();
+        if !locks.is_empty() {
+            let command = self.extending(locks.iter().copied());
+            let answer = scripts::EXTEND.ask(on, &command).await?;
+            of_locks = extended(&answer, locks.len());
+        }
+        let command = self.extending_shares(&shares);
+        let answer = scripts::EXTEND_SHARES.ask(on, &command).await?;
+        let mut of_shares = extended(&answer, shares.len()).into_iter();
+        let mut of_locks = of_locks.into_iter();
+        let each = extensions.iter().map(|one| match is_share(&one) {
+            true => of_shares.next().unwrap_or(Extended::Unknown),
+            false => of_locks.next().unwrap_or(Extended::Unknown),
+        });
+        Ok(Outcome::Extended(each.collect()))
+    }
+
+    fn extending_shares(&self, shares: &[&Extension]) -> Cmd {
+        let keys = shares.iter().map(|one| 2 * one.key.len() + 64);
+        let bytes = keys.sum::<usize>() + shares.len() * (Token::LENGTH + 16) + 8;
+        let mut command =
+            scripts::EXTEND_SHARES.command(2 * shares.len(), 2 * shares.len() + 1, bytes);
+        for share in shares {
+            self.names.push_lock(&share.key, &mut command);
+            self.names.push_shares(&share.key, &mut command);
+        }
+        for share in shares {
+            command
+                .arg(share.token.text().as_bytes())
+                .arg(in_millis(share.ttl));
+        }
+        if self.replicas.is_some() {
+            command.arg("write");
+        }
+        command
+    }
+
+    /// The command that lengthens one lease.
+    pub(super) fn extending_one(&self, lease: &Extension) -> Cmd {
+        match lease.token.share() {
+            Some(_) => self.extending_shares(&[lease]),
+            None => self.extending([lease].into_iter()),
+        }
+    }
+}
+
+/// The answers of a script, unless it gave another number of them.
+fn extended(answer: &Value, count: usize) -> Vec<Extended> {
+    match reply::extended(answer) {
+        Outcome::Extended(each) if each.len() == count => each,
+        _ => vec![Extended::Unknown; count],
+    }
+}
