@@ -21,20 +21,20 @@ local function extend_lone(lock, token, ttl)
   return not writes or redis.pcall('SET', lock, token, 'KEEPTTL').ok
 end
 
+-- The key is lengthened before the share. A server without memory allows that, and everything after a first write.
 local function extend_beside(lock, shares, token, ttl, ends)
   local latest = now + redis.call('PTTL', lock)
-  if ends < now + ttl or ends > now + longest then
+  local lengthens = ends < now + ttl or ends > now + longest
+  if lengthens then
     ends = now + ttl
-    if type(redis.pcall('ZADD', shares, 'XX', string.format('%.0f', ends), token)) ~= 'number' then return false end
   elseif not writes and latest >= ends then
     return true
   end
-  if latest > now + longest then
-    local last = redis.call('ZRANGE', shares, -1, -1, 'WITHSCORES')
-    latest = math.min(tonumber(last[2]), now + longest)
-  end
-  latest = math.max(latest, ends)
-  return lengthen(lock, latest) and lengthen(shares, latest + 1000)
+  latest = math.max(math.min(latest, now + longest), ends)
+  if not lengthen(lock, latest) then return false end
+  redis.call('PEXPIREAT', shares, string.format('%.0f', latest + 1000))
+  if lengthens then redis.call('ZADD', shares, 'XX', string.format('%.0f', ends), token) end
+  return true
 end
 
 local reply = {}

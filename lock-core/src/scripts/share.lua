@@ -28,7 +28,7 @@ local lock, shares = KEYS[1], KEYS[4]
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local now_ms = (now - now % 1000) / 1000
-local value = redis.call('GET', lock)
+if type(value) == 'table' then return value end
 local mark = redis.pcall('GET', KEYS[2])
 if mark and mark.err then
   if asks then return mark end
@@ -49,7 +49,11 @@ end
 -- The number of shares inside. Ended ones are removed, and a key without shares is free.
 local inside = 0
 if value == 'shared' then
-  redis.call('ZREMRANGEBYSCORE', shares, '-inf', '(' .. text(now_ms))
+  local earliest = redis.call('ZRANGE', shares, 0, 0, 'WITHSCORES')
+  -- Nothing is written where nothing has ended, so that a server without memory lets no share in.
+  if earliest[2] and tonumber(earliest[2]) < now_ms then
+    redis.call('ZREMRANGEBYSCORE', shares, '-inf', '(' .. text(now_ms))
+  end
   inside = redis.call('ZCARD', shares)
   if inside == 0 then
     redis.call('DEL', lock)
@@ -71,12 +75,6 @@ local function latest()
   return tonumber(last[2])
 end
 
--- Lengthens the key to the end of its latest share.
-local function follow(ends)
-  redis.call('PEXPIREAT', lock, text(ends))
-  redis.call('PEXPIREAT', shares, text(ends + 1000))
-end
-
 -- Lets a token in until `ends`, or lengthens it. Answers false, or the server's refusal.
 local function enter(who, ends)
   if not value then
@@ -88,17 +86,22 @@ local function enter(who, ends)
   if value ~= 'shared' then
     -- A set of earlier shares may be left of a key that was deleted by hand.
     local first = now_ms + redis.call('PTTL', lock) + 1
-    redis.call('DEL', shares)
+    if redis.call('EXISTS', shares) == 1 then redis.call('DEL', shares) end
     local added = redis.pcall('ZADD', shares, text(first), value, text(ends), who)
     if type(added) == 'table' then return false, added end
-    redis.call('SET', lock, 'shared', 'PXAT', text(math.max(first, ends)))
-    value = 'shared'
-  else
-    local added = redis.pcall('ZADD', shares, text(ends), who)
-    if type(added) == 'table' then return false, added end
+    local last = math.max(first, ends)
+    redis.call('SET', lock, 'shared', 'PXAT', text(last))
+    redis.call('PEXPIREAT', shares, text(last + 1000))
+    value, inside = 'shared', 2
+    return true
   end
-  inside = redis.call('ZCARD', shares)
-  follow(latest())
+  local added = redis.pcall('ZADD', shares, text(ends), who)
+  if type(added) == 'table' then return false, added end
+  inside = inside + added
+  if ends > now_ms + redis.call('PTTL', lock) then
+    redis.call('PEXPIREAT', lock, text(ends))
+    redis.call('PEXPIREAT', shares, text(ends + 1000))
+  end
   return true
 end
 
@@ -109,18 +112,17 @@ local function remove(who)
     value, inside = false, 0
     return true, 0
   end
-  if value ~= 'shared' then return false end
-  local before = latest()
-  if redis.call('ZREM', shares, who) == 0 then return false end
+  if value ~= 'shared' or redis.call('ZREM', shares, who) == 0 then return false end
   inside = inside - 1
   if inside == 0 then
     redis.call('DEL', lock)
     value = false
     return true, 0
   end
+  local sooner = redis.call('PTTL', lock)
   local ends = latest()
-  follow(ends)
-  return true, before - ends
+  redis.call('PEXPIREAT', lock, text(ends))
+  return true, now_ms + sooner - ends
 end
 
 -- The fencing token of a grant. Where the clock is behind the mark, the end of the lease will not prove that the clock
@@ -184,6 +186,12 @@ local function admit()
   end
 end
 
+-- A queue of another type has no waiters.
+local function is_awaited()
+  local count = redis.pcall('ZCARD', KEYS[3])
+  return type(count) == 'number' and count > 0
+end
+
 local waiting = token .. ' ' .. ARGV[4]
 if asks then
   local has = value == token or value == 'shared' and redis.call('ZSCORE', shares, token)
@@ -199,16 +207,16 @@ if asks then
     mine = fence()
     admit()
   else
-    -- A cooldown and a record have no owner whose end is pushed, but an end. No caller waits beside a record.
-    local stands = redis.pcall('EXISTS', KEYS[3]) ~= 0
-    if stands then admit() end
-    if not mine and fits(token) and (not stands or redis.pcall('EXISTS', KEYS[3]) == 0) then
+    local awaited = is_awaited()
+    if awaited then admit() end
+    if not mine and fits(token) and not (awaited and is_awaited()) then
       local entered, refused = enter(token, now_ms + ARGV[3])
       if not entered then return refused end
       mine = fence()
+    -- No caller waits beside a record, which is an answer.
     elseif not mine and op == 'wait' and string.sub(value or '', 1, 5) ~= 'done/' then
       queued = enter_queue(KEYS[3], waiting, now, redis.call('PTTL', lock))
-      if not stands or queued == 1 then admit() end
+      if queued == 1 then admit() end
     end
   end
   if mine then return {1, text(mine)} end

@@ -30,6 +30,7 @@ mod records;
 mod restarts;
 mod runtimes;
 mod schedules;
+mod shares;
 mod slow;
 mod stopped;
 mod trips;

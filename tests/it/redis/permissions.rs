@@ -93,6 +93,9 @@ async fn every_command_that_a_user_lacks_is_found_at_connect_and_named() {
         "ZREM",
         "ZRANGE",
         "ZPOPMIN",
+        "ZSCORE",
+        "ZCARD",
+        "ZREMRANGEBYSCORE",
     ] {
         server.cli(&["ACL", "SETUSER", "alice", &format!("-{command}")]);
         let connecting = LockManager::connect(&url(&server)).await;

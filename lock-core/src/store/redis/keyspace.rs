@@ -228,16 +228,10 @@ mod tests {
             for key in ["order:42", "order:{42}:x", "{a}b}", "x{y}{z}"] {
                 names.check(key).unwrap();
                 let lock = names.lock(key);
-                assert_eq!(
-                    HashSlot::of(&names.queue(key)),
-                    HashSlot::of(&lock),
-                    "{lock}"
-                );
-                assert_eq!(
-                    HashSlot::of(&names.mark_for(key)),
-                    HashSlot::of(&lock),
-                    "{lock}"
-                );
+                let mark = names.mark_for(key).into_owned();
+                for companion in [names.queue(key), names.shares(key), mark] {
+                    assert_eq!(HashSlot::of(&companion), HashSlot::of(&lock), "{lock}");
+                }
             }
         }
     }

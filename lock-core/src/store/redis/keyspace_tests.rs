@@ -21,7 +21,7 @@ const NAMESPACES: [&str; 10] = [
 
 /// All texts of up to four of these pieces, as far as they are keys.
 fn keys(namespace: &str) -> Vec<String> {
-    let pieces = ["a", "{", "}", ":", "!", "q:", "qt:", "f", namespace];
+    let pieces = ["a", "{", "}", ":", "!", "q:", "qt:", "s:", "f", namespace];
     let (mut keys, mut longest) = (vec![], vec![String::new()]);
     for _ in 0..4 {
         let longer = longest
@@ -30,7 +30,10 @@ fn keys(namespace: &str) -> Vec<String> {
         longest = longer.collect();
         keys.extend(longest.iter().cloned());
     }
-    keys.extend(["!f", "!r", "!q:{a}", "!qt:{a}"].map(|own| format!("{namespace}{own}")));
+    keys.extend(
+        ["!f", "!r", "!q:{a}", "!qt:{a}", "!s:{a}", "!st:{a}"]
+            .map(|own| format!("{namespace}{own}")),
+    );
     keys.retain(|key| LockKey::exact(key.as_str()).into_result().is_ok());
     keys.sort_unstable();
     keys.dedup();
@@ -66,7 +69,11 @@ fn no_two_keys_of_a_namespace_share_a_name() {
                 assert_eq!(owners.insert(name, ("all of them", String::new())), None);
             }
             for key in keys(namespace).into_iter().filter(|key| takes(&names, key)) {
-                for (what, name) in [("lock", names.lock(&key)), ("queue", names.queue(&key))] {
+                for (what, name) in [
+                    ("lock", names.lock(&key)),
+                    ("queue", names.queue(&key)),
+                    ("set of shares", names.shares(&key)),
+                ] {
                     let other = owners.insert(name.clone(), (what, key.clone()));
                     assert_eq!(
                         other, None,
@@ -88,8 +95,9 @@ fn companions_of_two_namespaces_share_no_name() {
     let mut owners = HashMap::new();
     for namespace in NAMESPACES {
         let names = Keyspace::new(namespace.to_owned());
-        let queues = keys(namespace).into_iter().map(|key| names.queue(&key));
-        for name in common(&names).into_iter().chain(queues) {
+        let of_keys = keys(namespace).into_iter();
+        let of_keys = of_keys.flat_map(|key| [names.queue(&key), names.shares(&key)]);
+        for name in common(&names).into_iter().chain(of_keys) {
             let other = owners.insert(name.clone(), namespace);
             assert_eq!(other, None, "{name} stands in {namespace} too");
         }

@@ -1,0 +1,137 @@
+//! Tests shares beside other clients: foreign ones, processes that die, and a writer among many readers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use lock_core::{LockManager, Wait};
+use lock_tests::{RedisServer, needs, wait};
+use tokio::time::timeout;
+
+use super::super::processes::{SERVER, process, says};
+use super::{LOCK, entered, keys, long, manager, permit, reader, taken};
+use crate::steps::its_turn;
+
+#[tokio::test]
+async fn foreign_clients_and_shares_exclude_each_other() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let takes = || server.cli(&["SET", LOCK, "stranger", "NX", "PX", "60000"]) == "OK";
+    let one = entered(reader(&locks)).await;
+    assert!(!takes(), "a lone share");
+    let other = entered(reader(&locks)).await;
+    assert!(!takes(), "two shares");
+    one.release().await.expect("held");
+    assert!(!takes(), "one of two is left");
+    other.release().await.expect("held");
+    assert!(takes());
+    let refused = reader(&locks).try_acquire().await.expect("an answer");
+    assert!(refused.is_none());
+    // A share that waits for a foreign client polls, as a plain lock does.
+    let waiter = tokio::spawn(permit(&locks, 5).wait(Wait::Forever).acquire());
+    wait::eventually("the waiter is queued", async || keys(&server).len() == 2).await;
+    server.cli(&["DEL", LOCK]);
+    drop(its_turn(waiter).await);
+}
+
+#[tokio::test]
+#[ignore = "a process that other tests start"]
+async fn reads_until_it_is_killed() {
+    let Ok(url) = std::env::var(SERVER) else {
+        return;
+    };
+    let locks = manager(&url).await;
+    let _guard = entered(locks.lock("k").ttl(Duration::from_secs(1)).read()).await;
+    println!("\nreading");
+    std::future::pending::<()>().await;
+}
+
+#[tokio::test]
+async fn the_share_of_a_killed_process_ends_alone() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let mut killed = process("redis::shares::clients::reads_until_it_is_killed", &server);
+    says(&killed, "reading");
+    let short = Duration::from_millis(600);
+    let alive = entered(locks.lock("k").ttl(short).read()).await;
+    let limited = permit(&locks, 2).wait(Wait::Forever).acquire();
+    let waiter = tokio::spawn(limited);
+    wait::eventually("two shares and a waiter", async || keys(&server).len() == 3).await;
+    killed.kill();
+    // The permit fits as soon as the share of the killed process has run out, and the other reader is renewed.
+    let permit = its_turn(waiter).await;
+    assert!(alive.is_valid() && permit.is_valid());
+    drop(permit);
+    let writer = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
+    wait::eventually("the writer is queued", async || keys(&server).len() == 3).await;
+    alive.release().await.expect("it was renewed");
+    drop(its_turn(writer).await);
+}
+
+#[tokio::test]
+async fn a_plain_lock_in_another_process_serves_all_shares_that_wait() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (old, new) = (manager(&server.url()).await, manager(&server.url()).await);
+    // A plain lock ends by the script that knows no shares, as in an earlier version.
+    let guard = taken(&old, "k", long()).await;
+    let waiters: Vec<_> = (0..8)
+        .map(|_| tokio::spawn(reader(&new).wait(Wait::Forever).acquire()))
+        .collect();
+    let queued = async || server.cli(&["ZCARD", "lockkit:!q:{k}"]) == "8";
+    wait::eventually("all readers are queued", queued).await;
+    guard.release().await.expect("held");
+    let mut readers = Vec::new();
+    for waiter in waiters {
+        readers.push(its_turn(waiter).await);
+    }
+    assert!(readers.iter().all(|reader| reader.is_valid()));
+}
+
+/// Enters again and again as a reader, without waiting.
+async fn keeps_reading(locks: LockManager, goes_on: Arc<AtomicBool>, read: Arc<AtomicUsize>) {
+    while goes_on.load(Ordering::SeqCst) {
+        if let Some(guard) = reader(&locks).try_acquire().await.expect("an answer") {
+            read.fetch_add(1, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_millis(3)).await;
+            guard.release().await.expect("held");
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_writer_enters_among_readers_that_never_stop() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (locks, others) = (manager(&server.url()).await, manager(&server.url()).await);
+    let goes_on = Arc::new(AtomicBool::new(true));
+    let read = Arc::new(AtomicUsize::new(0));
+    let readers: Vec<_> = (0..8)
+        .map(|number| {
+            let locks = [&locks, &others][number % 2].clone();
+            tokio::spawn(keeps_reading(
+                locks,
+                Arc::clone(&goes_on),
+                Arc::clone(&read),
+            ))
+        })
+        .collect();
+    for round in 0..5 {
+        let before = read.load(Ordering::SeqCst);
+        let reading = async || read.load(Ordering::SeqCst) > before + 20;
+        wait::eventually("the readers read", reading).await;
+        let locks = [&locks, &others][round % 2];
+        let writer = locks.lock("k").ttl(long()).wait(Wait::Forever).acquire();
+        let guard = timeout(wait::PATIENCE, writer).await;
+        let guard = guard.expect("the writer is not starved").expect("its turn");
+        guard.release().await.expect("held");
+    }
+    goes_on.store(false, Ordering::SeqCst);
+    for reader in readers {
+        reader.await.expect("no panic");
+    }
+    assert_eq!(keys(&server), Vec::<String>::new());
+}

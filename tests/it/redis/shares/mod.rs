@@ -1,0 +1,94 @@
+//! Tests shares on a real server: the script by itself, the number of commands, other clients, and failures.
+
+mod clients;
+mod failures;
+mod protocol;
+mod trips;
+
+use lock_core::{LockGuard, LockManager, LockRequest};
+use lock_tests::RedisServer;
+
+use super::{asked, keys, kind, long, manager, taken};
+
+macro_rules! scripts {
+    ($($part:literal),+) => {
+        [$(include_str!(concat!("../../../../lock-core/src/scripts/", $part))),+]
+    };
+}
+
+/// The script, for waiters whose pushes are not counted, so that none of them is dead.
+const SHARE: [&str; 5] = scripts!(
+    "cluster.lua",
+    "share_first.lua",
+    "common.lua",
+    "stand_in_line.lua",
+    "share.lua"
+);
+/// The script, for waiters of which none listens.
+const SHARE_AMONG_DEAD: [&str; 5] = scripts!(
+    "one_server.lua",
+    "share_first.lua",
+    "common.lua",
+    "stand_in_line.lua",
+    "share.lua"
+);
+const EXTEND: [&str; 1] = scripts!("extend_shares.lua");
+const RELEASE: [&str; 4] = scripts!(
+    "one_server.lua",
+    "release_first.lua",
+    "common.lua",
+    "release.lua"
+);
+
+const LOCK: &str = "lockkit:k";
+const MARK: &str = "lockkit:!f";
+const QUEUE: &str = "lockkit:!q:{k}";
+const SHARES: &str = "lockkit:!s:{k}";
+
+/// Runs a script, and returns its answer, a line for each part.
+fn run(server: &RedisServer, parts: &[&str], keys: &[&str], arguments: &[&str]) -> String {
+    let script = parts.concat();
+    let count = keys.len().to_string();
+    server.cli(&[&["EVAL", script.as_str(), &count], keys, arguments].concat())
+}
+
+/// Makes the token of a share; `limit`: its last digits.
+fn token(number: u32, limit: u32) -> String {
+    format!("0123456789abcdef/{number:032x}{limit:08x}")
+}
+
+const READER: u32 = u32::MAX;
+
+/// Runs the script of a share with a ttl in ms. Returns its answer.
+fn share(server: &RedisServer, verb: &str, token: &str, ttl: &str) -> String {
+    share_with(server, &SHARE, verb, token, ttl, "")
+}
+
+fn share_with(
+    server: &RedisServer,
+    script: &[&str],
+    verb: &str,
+    token: &str,
+    ttl: &str,
+    used: &str,
+) -> String {
+    let arguments = [verb, token, ttl, "2000", "lockkit:!m:", used];
+    run(server, script, &[LOCK, MARK, QUEUE, SHARES], &arguments)
+}
+
+fn is_granted(answer: &str) -> bool {
+    answer.lines().count() == 2 && answer.starts_with("1\n")
+}
+
+async fn entered(request: LockRequest) -> LockGuard {
+    let entered = request.try_acquire().await.expect("an answer");
+    entered.expect("there is room")
+}
+
+fn reader(locks: &LockManager) -> LockRequest {
+    locks.lock("k").ttl(long()).read()
+}
+
+fn permit(locks: &LockManager, count: u32) -> LockRequest {
+    locks.lock("k").ttl(long()).permits(count)
+}

@@ -1,0 +1,63 @@
+//! Tests how many commands shares cost, counted by the server itself.
+
+use lock_core::Wait;
+use lock_tests::{Proxy, RedisServer, needs};
+
+use super::super::{counts, warm};
+use super::{asked, entered, permit, reader};
+use crate::steps::long;
+
+#[tokio::test]
+async fn a_lone_reader_or_permit_costs_what_a_plain_lock_costs() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, std::time::Duration::from_secs(5)).await;
+    // The first release of a share loads its script.
+    entered(reader(&locks)).await.release().await.expect("held");
+    let mut costs = Vec::new();
+    for request in [
+        locks.lock("k").ttl(long()),
+        reader(&locks),
+        permit(&locks, 5),
+        reader(&locks).wait(Wait::Forever),
+    ] {
+        server.reset_stats();
+        let guard = request.acquire().await.expect("free");
+        let acquire = asked(&server);
+        assert_eq!(acquire, counts(&[("set", 1), ("get", 1), ("time", 1)]));
+        server.reset_stats();
+        guard.release().await.expect("held");
+        let release = asked(&server);
+        assert_eq!(release.get("evalsha"), Some(&1));
+        costs.push(release.values().sum::<u64>());
+    }
+    assert!(costs.iter().all(|cost| *cost == costs[0]), "{costs:?}");
+}
+
+#[tokio::test]
+async fn beside_others_a_reader_is_one_request_each_way() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, std::time::Duration::from_secs(5)).await;
+    let others = (entered(reader(&locks)).await, entered(reader(&locks)).await);
+    // Loads the script.
+    entered(reader(&locks)).await.release().await.expect("held");
+    for request in [reader(&locks), reader(&locks).wait(Wait::Forever)] {
+        server.reset_stats();
+        let guard = request.acquire().await.expect("room");
+        let acquire = asked(&server);
+        assert_eq!(acquire.get("evalsha"), Some(&1));
+        server.reset_stats();
+        guard.release().await.expect("held");
+        let release = asked(&server);
+        assert_eq!(release.get("evalsha"), Some(&1));
+        let all = |counts: &std::collections::BTreeMap<String, u64>| counts.values().sum::<u64>();
+        assert!(
+            all(&acquire) <= 13 && all(&release) <= 13,
+            "{acquire:?} {release:?}"
+        );
+    }
+    drop(others);
+}
