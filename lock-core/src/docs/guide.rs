@@ -4,6 +4,10 @@ pub mod choosing {
     #![doc = include_str!("guide/choosing.md")]
 }
 
+pub mod sharing {
+    #![doc = include_str!("guide/sharing.md")]
+}
+
 pub mod several {
     #![doc = include_str!("guide/several.md")]
 }
