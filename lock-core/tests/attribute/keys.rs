@@ -183,3 +183,48 @@ async fn an_empty_value_is_invalid_and_the_body_does_not_run() {
         .expect_err("an empty value is invalid");
     assert_eq!(error.kind(), ErrorKind::Invalid);
 }
+
+#[distributed_lock(keys = ["account:<to>", "account:<from>", LockKey::exact(audit)], ttl = "10s", wait = "2s", guard = lock)]
+async fn transfer(from: u64, to: u64, audit: &str) -> Result<Vec<String>, Error> {
+    Ok(lock.keys().map(str::to_owned).collect())
+}
+
+#[tokio::test]
+async fn a_list_locks_all_its_keys_in_their_order_and_each_once() {
+    let locks = LockManager::in_memory();
+    let keys = locks.scope(transfer(7, 3, "audit")).await.expect("free");
+    assert_eq!(keys, ["account:3", "account:7", "audit"]);
+    let keys = locks
+        .scope(transfer(3, 3, "account:3"))
+        .await
+        .expect("free");
+    assert_eq!(keys, ["account:3"]);
+    let taken = locks.lock("account:7").acquire().await.expect("free");
+    let refused = locks.scope(transfer_at_once(7, 3)).await;
+    assert_eq!(refused.expect_err("taken").key(), Some("account:7"));
+    taken.release().await.expect("held");
+}
+
+#[distributed_lock(keys = ["account:<from>", "account:<to>"], ttl = "10s")]
+async fn transfer_at_once(from: u64, to: u64) -> Result<(), Error> {
+    Ok(())
+}
+
+struct Bank {
+    locks: LockManager,
+}
+
+impl Bank {
+    #[distributed_lock(keys = ["account:<from>", "account:<to>"], ttl = "10s", manager = self.locks, guard = lock)]
+    async fn transfer(&self, from: u64, to: u64) -> Result<usize, Error> {
+        Ok(lock.keys().count())
+    }
+}
+
+#[tokio::test]
+async fn a_list_is_locked_by_the_manager_that_is_named() {
+    let bank = Bank {
+        locks: LockManager::in_memory(),
+    };
+    assert_eq!(bank.transfer(1, 2).await.expect("free"), 2);
+}

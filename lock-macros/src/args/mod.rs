@@ -8,6 +8,7 @@ mod value;
 use std::collections::BTreeSet;
 
 use proc_macro2::Span;
+use quote::ToTokens as _;
 use syn::{
     Error, Expr, Ident, LitStr, Path, Result,
     parse::{Parse, ParseStream},
@@ -23,7 +24,7 @@ use duration_value::{duration_value, wait};
 use names::{comma, equals, name};
 
 pub(crate) struct LockArgs {
-    pub(crate) key: Key,
+    pub(crate) key: Keys,
     pub(crate) ttl: DurationValue,
     pub(crate) wait: WaitValue,
     pub(crate) renew: Option<bool>,
@@ -41,9 +42,35 @@ pub(crate) struct LockArgs {
     pub(crate) krate: Path,
 }
 
+/// The value of `key`, or the list of `keys`.
+pub(crate) enum Keys {
+    One(Key),
+    All(Vec<Key>),
+}
+
+impl Keys {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Key> {
+        match self {
+            Keys::One(key) => std::slice::from_ref(key),
+            Keys::All(keys) => keys,
+        }
+        .iter()
+    }
+}
+
 pub(crate) enum Key {
     Template(LitStr, Template),
     Expr(Expr),
+}
+
+impl Key {
+    /// Returns the key as it is written.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Key::Template(literal, _) => literal.value(),
+            Key::Expr(expr) => expr.to_token_stream().to_string(),
+        }
+    }
 }
 
 pub(crate) fn default_crate() -> Path {
@@ -74,7 +101,7 @@ impl Parse for LockArgs {
 #[derive(Default)]
 struct ParsedArgs {
     seen: BTreeSet<String>,
-    key: Option<Key>,
+    key: Option<Keys>,
     ttl: Option<DurationValue>,
     wait: Option<WaitValue>,
     renew: Option<bool>,
@@ -93,7 +120,14 @@ struct ParsedArgs {
 impl ParsedArgs {
     fn read(&mut self, name: &Ident, input: ParseStream<'_>) -> Result<()> {
         match name.to_string().as_str() {
-            "key" => self.key = Some(value::key(input)?),
+            "key" | "keys" if self.key.is_some() => {
+                return Err(Error::new(
+                    name.span(),
+                    "`key` and `keys` are given; keep `keys`, and write all keys into its list",
+                ));
+            }
+            "key" => self.key = Some(Keys::One(value::key(input)?)),
+            "keys" => self.key = Some(Keys::All(value::keys(input)?)),
             "ttl" => self.ttl = Some(duration_value(input, Bound::Ttl)?),
             "wait" => self.wait = Some(wait(input)?),
             "renew" => self.renew = Some(value::flag(input, name)?),

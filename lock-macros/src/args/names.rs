@@ -5,8 +5,9 @@ use syn::{Error, Ident, LitStr, Result, Token, ext::IdentExt as _, parse::ParseS
 use crate::suggest;
 
 /// All arguments, in the order of the documentation.
-pub(crate) const NAMES: [&str; 14] = [
+pub(crate) const NAMES: [&str; 15] = [
     "key",
+    "keys",
     "ttl",
     "wait",
     "renew",
@@ -146,11 +147,7 @@ pub(crate) fn name(input: ParseStream<'_>) -> Result<Ident> {
     if NAMES.contains(&written.as_str()) {
         return Ok(name);
     }
-    let problem = match written.as_str() {
-        "keys" => "a list of keys is not available yet; lock one key with `key = …`".to_owned(),
-        _ => unknown(&written),
-    };
-    Err(Error::new(name.span(), problem))
+    Err(Error::new(name.span(), unknown(&written)))
 }
 
 fn unknown(written: &str) -> String {
@@ -206,6 +203,7 @@ pub(crate) fn comma(input: ParseStream<'_>, name: &Ident) -> Result<()> {
 fn example(name: &Ident) -> String {
     let value = match name.to_string().as_str() {
         "key" => "\"order:<id>\"",
+        "keys" => "[\"account:<from>\", \"account:<to>\"]",
         "ttl" => "\"10s\"",
         "wait" => "\"2s\"",
         "renew" | "reentrant" => "false",

@@ -14,6 +14,59 @@ use crate::template::Template;
 /// Parses a key: a string literal is a template, and any other expression is the key itself.
 pub(crate) fn key(input: ParseStream<'_>) -> Result<Key> {
     let expr: Expr = input.parse()?;
+    if let Expr::Array(_) | Expr::Tuple(_) = &expr {
+        return Err(Error::new_spanned(
+            &expr,
+            "a list of keys is written `keys = [\"…\", \"…\"]`; `key` is one key, for example `key = \"order:<id>\"`",
+        ));
+    }
+    one_key(expr)
+}
+
+/// The most keys of one lock, as lock-core has it.
+const MOST_KEYS: usize = 16;
+
+/// Parses a list of keys in brackets.
+pub(crate) fn keys(input: ParseStream<'_>) -> Result<Vec<Key>> {
+    const LIST: &str =
+        "`keys` is a list in brackets, for example `keys = [\"account:<from>\", \"account:<to>\"]`";
+    let expr: Expr = input.parse()?;
+    let Expr::Array(list) = expr else {
+        let hint = match literal(&expr) {
+            Some(_) => "; one key is `key = …`",
+            None => "; for keys whose number is not fixed call `LockManager::lock_all`",
+        };
+        return Err(Error::new_spanned(&expr, format!("{LIST}{hint}")));
+    };
+    if list.elems.is_empty() {
+        let problem = "`keys` is empty; name at least one thing that is to be locked";
+        return Err(Error::new_spanned(&list, problem));
+    }
+    let mut keys: Vec<Key> = Vec::new();
+    for expr in list.elems {
+        if keys.len() == MOST_KEYS {
+            let problem = format!(
+                "a lock has at most {MOST_KEYS} keys; lock what they have in common instead"
+            );
+            return Err(Error::new_spanned(expr, problem));
+        }
+        if let Expr::Array(_) | Expr::Tuple(_) = &expr {
+            return Err(Error::new_spanned(
+                &expr,
+                format!("{LIST}, without a list inside"),
+            ));
+        }
+        let key = one_key(expr.clone())?;
+        if keys.iter().any(|other| other.text() == key.text()) {
+            let problem = "this key is in the list already; remove one of the two";
+            return Err(Error::new_spanned(&expr, problem));
+        }
+        keys.push(key);
+    }
+    Ok(keys)
+}
+
+fn one_key(expr: Expr) -> Result<Key> {
     match literal(&expr) {
         Some(Lit::Str(text)) => return template(text.clone()),
         Some(other) => {
@@ -23,12 +76,6 @@ pub(crate) fn key(input: ParseStream<'_>) -> Result<Key> {
             ));
         }
         None => {}
-    }
-    if let Expr::Array(_) | Expr::Tuple(_) = &expr {
-        return Err(Error::new_spanned(
-            &expr,
-            "a list of keys is not available yet; lock one key, for example `key = \"order:<id>\"`",
-        ));
     }
     match unfilled(&expr) {
         Some(text) => Err(Error::new_spanned(

@@ -1,5 +1,7 @@
 //! Refuses two attributes with the same lock on one function.
 
+use std::collections::BTreeSet;
+
 use quote::ToTokens as _;
 use syn::{Attribute, Error, Expr, Result};
 
@@ -28,12 +30,9 @@ pub(crate) fn check(args: &LockArgs, below: &[Attribute]) -> Result<()> {
     })
 }
 
-/// Returns the key and the manager, which identify a lock.
-fn identity(args: &LockArgs) -> (String, Option<String>) {
-    let key = match &args.key {
-        Key::Template(literal, _) => literal.value(),
-        Key::Expr(expr) => expr.to_token_stream().to_string(),
-    };
+/// Returns the keys and the manager, which identify a lock.
+fn identity(args: &LockArgs) -> (BTreeSet<String>, Option<String>) {
+    let keys = args.key.iter().map(Key::text);
     let manager = args.manager.as_ref().map(Expr::to_token_stream);
-    (key, manager.map(|tokens| tokens.to_string()))
+    (keys.collect(), manager.map(|tokens| tokens.to_string()))
 }

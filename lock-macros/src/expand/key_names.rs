@@ -37,19 +37,19 @@ pub(crate) fn check(args: &LockArgs, sig: &Signature) -> Result<()> {
             ),
         ));
     }
-    match &args.key {
+    args.key.iter().try_for_each(|key| match key {
         Key::Template(literal, template) => KeyNames {
-            params,
+            params: &params,
             sig,
             literal,
         }
         .check(template),
         Key::Expr(_) => Ok(()),
-    }
+    })
 }
 
 struct KeyNames<'a> {
-    params: Vec<String>,
+    params: &'a [String],
     sig: &'a Signature,
     literal: &'a LitStr,
 }
@@ -60,7 +60,7 @@ impl KeyNames<'_> {
             .placeholders()
             .try_for_each(|placeholder| self.check_placeholder(placeholder))?;
         let constants = self.sig.generics.const_params();
-        let mut params = self.params.clone();
+        let mut params = self.params.to_vec();
         params.retain(|name| !name.starts_with("__"));
         params.extend(constants.map(|constant| constant.ident.to_string()));
         let names = KnownNames::Are {

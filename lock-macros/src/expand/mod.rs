@@ -32,7 +32,7 @@ use proc_macro2::{Group, Ident, Span, TokenStream};
 use quote::{ToTokens as _, quote, quote_spanned};
 use syn::{Error, Expr, Result, Type, spanned::Spanned as _};
 
-use crate::args::{DurationValue, Key, LockArgs, WaitValue};
+use crate::args::{DurationValue, Key, Keys, LockArgs, WaitValue};
 use crate::function::{self, Function, Params};
 use crate::template;
 use boxed::Boxed;
@@ -98,10 +98,14 @@ fn params(args: &LockArgs, function: &Function) -> Result<Params> {
 
 /// Refuses an argument that waits or fails; the compiler's error would mention a closure.
 fn evaluated_at_once(args: &LockArgs) -> Result<()> {
-    let key = match &args.key {
-        Key::Template(..) => None,
-        Key::Expr(expr) => Some(("key", expr)),
+    let name = match &args.key {
+        Keys::One(_) => "key",
+        Keys::All(_) => "keys",
     };
+    let keys = args.key.iter().filter_map(|key| match key {
+        Key::Template(..) => None,
+        Key::Expr(expr) => Some((name, expr)),
+    });
     let waited = match &args.wait {
         WaitValue::For(amount) => Some(amount),
         WaitValue::None | WaitValue::Forever => None,
@@ -119,7 +123,7 @@ fn evaluated_at_once(args: &LockArgs) -> Result<()> {
             _ => None,
         });
     let manager = args.manager.iter().map(|expr| ("manager", expr));
-    for (name, expr) in key.into_iter().chain(amounts).chain(manager) {
+    for (name, expr) in keys.chain(amounts).chain(manager) {
         if let Some((span, what)) = template::leaves(expr) {
             return Err(Error::new(
                 span,
@@ -279,12 +283,19 @@ fn blamed(args: &LockArgs) -> Span {
     let place = match (&args.guard, &args.on_error) {
         (Some(guard), _) => guard.span(),
         (None, Some(on_error)) => on_error.span(),
-        (None, None) => match &args.key {
-            Key::Expr(expr) => expr.span(),
-            Key::Template(..) => return Span::call_site(),
+        (None, None) => match args.key.iter().find_map(expression) {
+            Some(expr) => expr.span(),
+            None => return Span::call_site(),
         },
     };
     Span::mixed_site().located_at(place)
+}
+
+fn expression(key: &Key) -> Option<&Expr> {
+    match key {
+        Key::Expr(expr) => Some(expr),
+        Key::Template(..) => None,
+    }
 }
 
 /// Returns the body's own block, which keeps the scope of its items and `use`s.
@@ -331,15 +342,17 @@ fn local(name: &str) -> Ident {
 /// Returns every token that the arguments evaluate.
 fn mentioned(args: &LockArgs) -> TokenStream {
     let mut tokens = TokenStream::new();
-    match &args.key {
-        Key::Template(_, template) => {
-            tokens.extend(
-                template
-                    .placeholders()
-                    .map(|placeholder| placeholder.expr.to_token_stream()),
-            );
+    for key in args.key.iter() {
+        match key {
+            Key::Template(_, template) => {
+                tokens.extend(
+                    template
+                        .placeholders()
+                        .map(|placeholder| placeholder.expr.to_token_stream()),
+                );
+            }
+            Key::Expr(expr) => expr.to_tokens(&mut tokens),
         }
-        Key::Expr(expr) => expr.to_tokens(&mut tokens),
     }
     let waited = match &args.wait {
         WaitValue::For(amount) => Some(amount),

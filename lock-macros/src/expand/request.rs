@@ -2,30 +2,32 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens as _, quote, quote_spanned};
-use syn::spanned::Spanned as _;
+use syn::{Path, spanned::Spanned as _};
 
 use super::key;
-use crate::args::{DurationValue, Key, LockArgs, WaitValue};
+use crate::args::{DurationValue, Key, Keys, LockArgs, WaitValue};
 
 /// Returns the builder with one method for each given argument.
 ///
 /// `wait` is always set, because an attribute without it does not wait, whatever the manager's default.
 pub(crate) fn tokens(args: &LockArgs) -> TokenStream {
     let krate = &args.krate;
-    let key = match &args.key {
-        Key::Template(literal, template) => key::tokens(krate, literal, template),
-        // The path of the trait makes the compiler report a wrong value in the words of the trait,
-        // without a note about a generated function.
-        Key::Expr(expr) => {
-            quote_spanned!(expr.span()=> #krate::__private::IntoKey::into_key(#expr))
+    let request = match &args.key {
+        Keys::One(one) => {
+            let key = key(krate, one);
+            match manager(args) {
+                Some(manager) => quote!(#krate::LockRequest::by(#manager, #key)),
+                None => quote!(#krate::__private::installed_request(#key)),
+            }
         }
-    };
-    let request = match &args.manager {
-        Some(manager) => {
-            let manager = quote_spanned!(manager.span()=> &(#manager));
-            quote!(#krate::LockRequest::by(#manager, #key))
+        Keys::All(all) => {
+            let keys = all.iter().map(|one| key(krate, one));
+            let keys = quote!(::std::vec::Vec::from([#(#keys),*]));
+            match manager(args) {
+                Some(manager) => quote!(#krate::LockRequest::all_by(#manager, #keys)),
+                None => quote!(#krate::__private::installed_request_of_all(#keys)),
+            }
         }
-        None => quote!(#krate::__private::installed_request(#key)),
     };
     let ttl = duration(&args.ttl);
     let wait = match &args.wait {
@@ -64,6 +66,22 @@ pub(crate) fn tokens(args: &LockArgs) -> TokenStream {
         #request.ttl(#ttl).wait(#wait)
         #renew #max_hold #on_lost #release #reentrant #interop
     )
+}
+
+fn key(krate: &Path, key: &Key) -> TokenStream {
+    match key {
+        Key::Template(literal, template) => key::tokens(krate, literal, template),
+        // The path of the trait makes the compiler report a wrong value in the words of the trait,
+        // without a note about a generated function.
+        Key::Expr(expr) => {
+            quote_spanned!(expr.span()=> #krate::__private::IntoKey::into_key(#expr))
+        }
+    }
+}
+
+fn manager(args: &LockArgs) -> Option<TokenStream> {
+    let manager = args.manager.as_ref()?;
+    Some(quote_spanned!(manager.span()=> &(#manager)))
 }
 
 pub(crate) fn duration(value: &DurationValue) -> TokenStream {

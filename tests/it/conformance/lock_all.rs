@@ -165,6 +165,30 @@ pub(super) async fn a_waiter_that_is_refused_again_acquires_the_keys_in_order(st
     store.is_left_clean().await;
 }
 
+pub(super) async fn a_waiter_holds_no_higher_key_while_it_waits_for_a_lower_one(store: &Fixture) {
+    if !store.takes_several_at_once() {
+        // The keys are taken in order from the start.
+        return;
+    }
+    let (locks, other) = (store.manager().await, store.manager().await);
+    let last = one(&locks, "c").await;
+    let waiter = spawned(all(&other, &["a", "c"]));
+    wait::eventually("the waiter waits for the last key", async || {
+        store.waiting() == 1
+    })
+    .await;
+    let first = one(&locks, "a").await;
+    last.release().await.expect("held");
+    // This owner takes its keys in the wrong order, and must not meet a waiter that does so too.
+    let last = locks.lock("c").ttl(long()).wait(Wait::Forever).acquire();
+    let last = timeout(wait::PATIENCE, last).await;
+    let last = last.expect("the waiter has given it back").expect("free");
+    first.release().await.expect("held");
+    last.release().await.expect("held");
+    its_turn(waiter).await.release().await.expect("held");
+    store.is_left_clean().await;
+}
+
 pub(super) async fn a_waiter_that_gives_up_leaves_no_key(store: &Fixture) {
     let (locks, other) = (store.manager().await, store.manager().await);
     let taken = one(&locks, "b").await;

@@ -363,6 +363,7 @@ on_every_store! {
         keys_in_any_order_never_deadlock,
         a_waiter_for_several_keys_holds_none_while_it_waits_for_the_first,
         a_waiter_that_is_refused_again_acquires_the_keys_in_order,
+        a_waiter_holds_no_higher_key_while_it_waits_for_a_lower_one,
         a_waiter_that_gives_up_leaves_no_key,
         an_acquire_of_several_keys_dropped_after_any_number_of_polls_leaves_nothing,
         a_dropped_guard_of_several_keys_releases_all,

@@ -125,6 +125,35 @@ async fn a_user_who_may_not_set_the_last_of_several_keys_leaves_none_behind() {
     wait::eventually("no key is left", async || keys(&server).is_empty()).await;
 }
 
+/// Runs the script in a server whose second `SET` fails.
+#[test]
+fn a_key_that_the_server_refuses_to_set_leaves_none_of_those_before_it() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let script = include_str!("../../../lock-core/src/scripts/all.lua");
+    let failing = "
+        local sets = 0
+        local redis = setmetatable({
+          pcall = function(command, ...)
+            sets = sets + (command == 'SET' and 1 or 0)
+            if command == 'SET' and sets == 2 then return {err = 'ERR refused'} end
+            return redis.pcall(command, ...)
+          end
+        }, {__index = redis})";
+    let script = format!(
+        "{failing}\nlocal function all() {script} end\nlocal reply = all()\nreturn reply.err or reply"
+    );
+    let names = ["lockkit:!f", "lockkit:a", "lockkit:b", "lockkit:c"];
+    let arguments = ["60000", "one", "two", "three"];
+    let call = [&["EVAL", &script, "4"], &names[..], &arguments].concat();
+    assert!(server.cli(&call).contains("refused"));
+    assert!(keys(&server).is_empty());
+    // The lock of an earlier send stays, because its owner may count on it.
+    server.cli(&["SET", "lockkit:a", "one", "PX", "60000"]);
+    assert!(server.cli(&call).contains("refused"));
+    assert_eq!(keys(&server), ["lockkit:a"]);
+}
+
 #[tokio::test]
 async fn the_clock_of_a_server_that_went_back_gives_several_keys_a_higher_token() {
     needs!(redis);
