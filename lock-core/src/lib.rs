@@ -179,6 +179,7 @@ pub use api::middleware;
 pub use api::request::LockRequest;
 pub use api::run::Run;
 pub use base::options::{Interop, OnLost, Reentrancy, ReleaseMode, Renew, Wait};
+pub use base::ticket::Ticket;
 pub use engine::reentry::LockScope;
 #[cfg(feature = "redis")]
 pub use redis;

@@ -18,6 +18,14 @@ pub(crate) enum Closed {
     Now { before: Phase, gap: bool },
 }
 
+/// The result of [`ActiveLease::detach`].
+pub(crate) enum Detached {
+    /// Bodies that have entered the lease still run, so it goes on.
+    Inside,
+    /// The lease has ended in this process. It was in this phase before.
+    From(Phase),
+}
+
 /// The operation that ends a held lease in the store.
 #[derive(Clone, Debug)]
 pub(crate) enum Ending {
@@ -73,6 +81,25 @@ impl ActiveLease {
         }
         wake_all(waiting);
         Closed::Now { before, gap }
+    }
+
+    /// Ends the lease in this process, because another token takes its place in the store. The engine has to disarm it.
+    pub(crate) fn detach(&self) -> Detached {
+        let now = self.now();
+        let mut state = lock(&self.state);
+        let just_lost = state.lease.observe(now);
+        let inside = state.bodies.as_ref().is_some_and(|bodies| bodies.is_open());
+        if inside && state.lease.phase() == Phase::Held {
+            return Detached::Inside;
+        }
+        let before = state.lease.close(now);
+        let waiting = state.waiting.take();
+        drop(state);
+        if just_lost {
+            count_loss(before);
+        }
+        wake_all(waiting);
+        Detached::From(before)
     }
 
     /// Describes the lease to the next owner of this process, which may step over it.

@@ -30,7 +30,7 @@ use crate::store::{AcquireCommand, Extension, Queueing, Replaced};
 
 use bodies::Bodies;
 pub(crate) use bodies::{Turn, new_turn};
-pub(crate) use ending::{Closed, Ending};
+pub(crate) use ending::{Closed, Detached, Ending};
 use group::Membership;
 pub use held_long::LongHoldObserver;
 use held_long::tell_held_long;

@@ -27,4 +27,5 @@ pub(crate) mod requested_keys;
 pub(crate) mod run;
 #[cfg(feature = "test-util")]
 pub mod test_util;
+mod ticket;
 mod url;

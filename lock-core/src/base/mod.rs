@@ -15,6 +15,7 @@ pub(crate) mod settings;
 pub(crate) mod share;
 pub(crate) mod sync;
 pub(crate) mod telemetry;
+pub(crate) mod ticket;
 pub(crate) mod token;
 pub(crate) mod url_query;
 

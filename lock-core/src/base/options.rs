@@ -136,18 +136,27 @@ impl RequestDurations {
 
 /// Returns the ttl in whole milliseconds, rounded up, or an error that names the bound.
 pub(crate) fn checked_ttl(ttl: Duration, longest: Duration) -> Result<Duration, Error> {
-    if ttl < MIN_TTL {
+    within_bounds("ttl", ttl, longest)
+}
+
+/// As [`checked_ttl`], for the time within which a ticket is used.
+pub(crate) fn checked_pick_up_time(time: Duration, longest: Duration) -> Result<Duration, Error> {
+    within_bounds("pick_up_time", time, longest)
+}
+
+fn within_bounds(name: &str, span: Duration, longest: Duration) -> Result<Duration, Error> {
+    if span < MIN_TTL {
         return Err(Error::invalid(format!(
-            "a ttl of {ttl:?} is too short; the shortest is 10ms"
+            "a {name} of {span:?} is too short; the shortest is 10ms"
         )));
     }
-    if ttl > longest {
+    if span > longest {
         return Err(Error::invalid(format!(
-            "a ttl of {ttl:?} is too long; the longest is {}",
+            "a {name} of {span:?} is too long; the longest is {}",
             shown(longest)
         )));
     }
-    Ok(whole_millis(ttl))
+    Ok(whole_millis(span))
 }
 
 /// Checks that all servers of the manager can keep the cooldown.

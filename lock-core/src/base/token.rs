@@ -104,6 +104,29 @@ impl Token {
         self.lease[0]
     }
 
+    /// Returns the address and the random bits, for a ticket. A share has no ticket.
+    pub(crate) fn bytes(&self) -> [u8; 24] {
+        let [first, second] = self.lease;
+        let mut bytes = [0; 24];
+        let parts = [self.address.0, first, second].map(u64::to_be_bytes);
+        bytes.copy_from_slice(parts.as_flattened());
+        bytes
+    }
+
+    /// Reads what [`bytes`](Self::bytes) has written.
+    pub(crate) fn from_bytes(bytes: [u8; 24]) -> Self {
+        let number = |index: usize| {
+            let mut part = [0; 8];
+            part.copy_from_slice(&bytes[8 * index..8 * index + 8]);
+            u64::from_be_bytes(part)
+        };
+        Self {
+            address: Address(number(0)),
+            lease: [number(1), number(2)],
+            share: None,
+        }
+    }
+
     /// Parses a token that a manager of this kit wrote. Returns `None` for a foreign value.
     pub(crate) fn parse(text: &str) -> Option<Token> {
         let (address, lease) = text.split_once('/')?;

@@ -17,7 +17,7 @@ use crate::base::error::Error;
 use crate::base::options::Wait;
 use crate::base::telemetry::WaitingTask;
 use crate::lease::backoff::{LONGEST, ask_again_after, pause_after_failure};
-use crate::queue::{Admission, Contender, Handoff, Place, Verdict};
+use crate::queue::{Admission, Contender, Handoff, PlaceInLine, Verdict};
 use crate::store::{Grant, News, Queueing};
 
 /// A lock that was acquired. Dropped before it is settled, it is undone or goes to the next waiter.
@@ -26,6 +26,7 @@ pub(crate) enum Acquired {
     FromTask(Handoff),
     /// The leases of several keys, the leader first.
     Several(Vec<Collected>),
+    FromTicket(Arc<ActiveLease>),
 }
 
 impl Acquired {
@@ -34,6 +35,7 @@ impl Acquired {
             Acquired::FromStore(attempt) => &attempt.lease,
             Acquired::FromTask(handoff) => handoff.lease(),
             Acquired::Several(leases) => leases[0].lease(),
+            Acquired::FromTicket(lease) => lease,
         }
     }
 
@@ -43,6 +45,7 @@ impl Acquired {
             Acquired::FromStore(attempt) => attempt.settle(),
             Acquired::FromTask(handoff) => handoff.has_a_guard(),
             Acquired::Several(leases) => leases.into_iter().for_each(Collected::settle),
+            Acquired::FromTicket(_) => {}
         }
     }
 }
@@ -125,7 +128,7 @@ async fn line_up(spec: &LockSpec, number: &mut Option<u64>, give_up: Moment) -> 
     }
 }
 
-async fn stand_in_line(spec: &LockSpec, mut place: Place, give_up: Moment) -> Verdict {
+async fn stand_in_line(spec: &LockSpec, mut place: PlaceInLine, give_up: Moment) -> Verdict {
     let engine = &spec.engine;
     let mut task = WaitingTask::default();
     if spec.wait != Wait::None {
@@ -146,7 +149,7 @@ async fn stand_in_line(spec: &LockSpec, mut place: Place, give_up: Moment) -> Ve
     })
 }
 
-async fn verdict_until(place: &mut Place, engine: &Engine, until: Moment) -> Option<Verdict> {
+async fn verdict_until(place: &mut PlaceInLine, engine: &Engine, until: Moment) -> Option<Verdict> {
     let verdict = poll_fn(|context| place.poll_verdict(context));
     engine.timers.before(until, verdict).await
 }

@@ -15,13 +15,16 @@ use crate::active::{ActiveLease, Ending};
 use crate::base::token::Token;
 use crate::keeper::OpenTask;
 use crate::lease::backoff::{pause_after_failure, pause_after_refusal};
-use crate::store::{Lane, Operation, Outcome, Release, Remembered, Store};
+use crate::store::{Lane, Operation, Outcome, Release, Remembered, Store, Swap};
 use crate::timer::Timers;
 
 /// One lease to give back.
 pub(crate) struct Cleanup {
     release: Release,
     step: Step,
+    /// The token of a swap without an answer. It is given back behind the one that it replaces, because from then on no
+    /// late copy of the swap finds anything to replace.
+    then: Option<Release>,
     /// The longest time for which the store may keep the key, if no release arrives.
     ttl: Duration,
     /// Whether a send of its acquire may arrive after all other requests.
@@ -63,8 +66,33 @@ impl Cleanup {
                 true => Step::End(Ending::Release),
                 false => Step::Leave,
             },
+            then: None,
             ttl: Duration::from_secs(5),
             late_duplicate: false,
+            engine: Arc::clone(engine),
+        }
+    }
+
+    /// Gives both tokens of a swap back. `release`: of the first one.
+    pub(super) fn of_a_swap(
+        engine: &Arc<Engine>,
+        release: Release,
+        swap: &Swap,
+        late_duplicate: bool,
+    ) -> Self {
+        let release = Release {
+            in_background: true,
+            ..release
+        };
+        Self {
+            step: Step::End(Ending::Release),
+            then: Some(Release {
+                token: swap.to,
+                ..release.clone()
+            }),
+            ttl: release.ttl.max(swap.ttl),
+            release,
+            late_duplicate,
             engine: Arc::clone(engine),
         }
     }
@@ -78,6 +106,7 @@ impl Cleanup {
                 ..lease.release()
             },
             step,
+            then: None,
             ttl: lease.ttl(),
             late_duplicate: lease.has_late_duplicate() && !is_gone,
             engine: Arc::clone(engine),
@@ -131,6 +160,7 @@ impl Cleanup {
             operation_timeout: self.engine.operation_timeout,
         };
         let release = Operation::Release(self.release.clone());
+        let then = self.then.clone().map(Operation::Release);
         let ttl = self.ttl;
         let mut late_duplicate = self.late_duplicate;
         let operation = match &self.step {
@@ -151,11 +181,17 @@ impl Cleanup {
             late_duplicate &= !matches!(answer, Some(Outcome::Remembered(Remembered::NoRoom)));
             answer.iter().for_each(|answer| self.note(answer));
         }
+        if let Some(then) = &then {
+            sender.until_answered(then, ttl).await;
+        }
         self.complete(open);
         // Neither `drain` nor the end of the keeper waits for this, because there is most likely nothing.
         if late_duplicate {
             sleep(sender.store.limits().late_duplicate).await;
             sender.until_answered(&release, ttl).await;
+            if let Some(then) = &then {
+                sender.until_answered(then, ttl).await;
+            }
         }
     }
 }

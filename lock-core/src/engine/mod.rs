@@ -16,6 +16,7 @@ pub(crate) mod server_clock;
 pub(crate) mod several;
 mod share;
 pub(crate) mod spec;
+mod tickets;
 
 use std::sync::{Arc, Weak};
 use std::task::Context;

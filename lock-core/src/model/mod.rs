@@ -36,6 +36,7 @@ mod record;
 pub(crate) mod seen;
 mod server;
 mod simulate;
+mod ticket;
 mod world;
 
 mod faults_are_found;

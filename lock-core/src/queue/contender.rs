@@ -242,14 +242,14 @@ impl Drop for Contender {
 }
 
 /// The place of a waiter in line. Dropping it leaves the queue.
-pub(crate) struct Place {
+pub(crate) struct PlaceInLine {
     pub(super) queue: Arc<Queue>,
     pub(super) key: Arc<str>,
     pub(super) number: u64,
     pub(super) answer: oneshot::Receiver<Verdict>,
 }
 
-impl Place {
+impl PlaceInLine {
     pub(crate) fn poll_verdict(&mut self, context: &mut Context<'_>) -> Poll<Verdict> {
         match Pin::new(&mut self.answer).poll(context) {
             // A slot never drops a waiter without an answer. If it did, nothing would be known.
@@ -285,7 +285,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for PlaceInLine {
     fn drop(&mut self) {
         let mut slots = lock(&self.queue.slots);
         let slot = slots.active.get_mut(&self.key);

@@ -61,6 +61,7 @@ impl Queue {
             drop(over);
             return;
         }
+        let _over = slots.leave_beside(lease);
         // Another task is the contender since, and has noted the lease, or even holds the key.
         match left {
             ReleaseState::Known => {}

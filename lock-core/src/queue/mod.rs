@@ -11,6 +11,7 @@ mod contender;
 mod ended;
 mod handoff;
 mod pushes;
+mod resumed;
 mod several;
 mod shares;
 mod slot;
@@ -26,7 +27,7 @@ use std::task::Waker;
 
 use tokio::sync::{Notify, oneshot};
 
-pub(crate) use self::contender::{Contender, Displaced, Place};
+pub(crate) use self::contender::{Contender, Displaced, PlaceInLine};
 pub(crate) use self::handoff::{Handoff, Successor};
 pub(crate) use self::several::Occupied;
 use self::shares::Places;
@@ -74,6 +75,8 @@ struct Slots {
     active: ByKey<Slot>,
     /// Keys that are held and that no other task of this process has asked for. They are never in `active`.
     uncontended: ByKey<Arc<ActiveLease>>,
+    /// Leases that came by a ticket while another task of this process was the contender of the key.
+    beside: Vec<Arc<ActiveLease>>,
     /// The number of the last place. No number is used twice, so a waiter that leaves takes no other
     /// waiter's place along.
     last_place: u64,
@@ -127,7 +130,7 @@ pub(crate) enum Verdict {
 
 /// The answer to a caller that wants a key.
 pub(crate) enum Admission {
-    Queued(Place),
+    Queued(PlaceInLine),
     Decided(Verdict),
 }
 
@@ -201,7 +204,7 @@ impl Queue {
         drop(slots);
         waker.into_iter().for_each(Waker::wake);
         self.check_at(key, look);
-        Admission::Queued(Place {
+        Admission::Queued(PlaceInLine {
             queue: Arc::clone(self),
             key: Arc::clone(key),
             number,
@@ -246,7 +249,11 @@ impl Queue {
             KeyState::Held(lease) => Some(lease),
             _ => None,
         });
-        leases.chain(slots.uncontended.values()).cloned().collect()
+        leases
+            .chain(slots.uncontended.values())
+            .chain(&slots.beside)
+            .cloned()
+            .collect()
     }
 
     /// Whether nothing is known of any key.

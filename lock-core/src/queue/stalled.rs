@@ -13,7 +13,7 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
-use super::contender::{Contender, Place};
+use super::contender::{Contender, PlaceInLine};
 use super::handoff::{Handoff, hand_over};
 use super::slot::{ContenderState, KeyState, ReleaseState, Slot, Supersede};
 use super::{Queue, Verdict};
@@ -132,7 +132,7 @@ impl Queue {
     }
 }
 
-impl Place {
+impl PlaceInLine {
     /// Takes the turn or the lease of a stalled waiter before this one, or sees to it that this one is woken
     /// when it may.
     pub(super) fn take_from_the_stalled(&self, context: &Context<'_>) -> Option<Verdict> {

@@ -53,9 +53,10 @@ pub(crate) use self::lane::{AcquireRoute, Lane, ReleaseRoute};
 pub(crate) use self::memory::MemoryStore;
 pub(crate) use self::operation::{
     AcquireAll, AcquireCommand, Cooldown, Extension, Operation, Queueing, Raise, Release, Replaced,
+    Swap,
 };
 pub use self::outcome::Forgotten;
-pub(crate) use self::outcome::{Failure, Outcome, Released, Remembered};
+pub(crate) use self::outcome::{Failure, Outcome, Released, Remembered, Swapped};
 pub(crate) use self::quorum::{MOST_NODES, QuorumNode, QuorumStore};
 #[cfg(feature = "redis")]
 pub(crate) use self::redis::{RedisStore, ReplicaAcks, Servers};
@@ -154,6 +155,8 @@ pub(crate) struct StoreLimits {
     /// Whether the store itself releases an acquire that it cannot grant. The release may arrive late, so the waiter
     /// asks for another lease then.
     pub(crate) releases_refused: bool,
+    /// Whether the store runs [`Operation::Swap`].
+    pub(crate) swaps: bool,
 }
 
 impl Default for StoreLimits {
@@ -162,6 +165,7 @@ impl Default for StoreLimits {
             late_duplicate: Duration::from_secs(6),
             outage: OUTAGE,
             releases_refused: false,
+            swaps: true,
         }
     }
 }

@@ -42,6 +42,11 @@ pub(crate) enum Operation {
     Forget(Arc<str>),
     /// Reads the clock by which the keys of the server end that has this key. A quorum has no such clock.
     Clock(Arc<str>),
+    /// Replaces the token of a lease by another token with an end of its own. Where the second token stands already, it
+    /// is only lengthened.
+    ///
+    /// The key is never free in between, so the fencing token stays the same, and no waiter is notified.
+    Swap(Swap),
     /// A question to one node of a quorum.
     Vote(VoteOperation),
 }
@@ -61,6 +66,7 @@ impl Operation {
             | Operation::Cool(release, _)
             | Operation::Remember(release, _) => &release.key,
             Operation::Forget(key) | Operation::Clock(key) => key,
+            Operation::Swap(swap) => &swap.key,
             Operation::Vote(vote) => vote.key(),
         }
     }
@@ -175,6 +181,16 @@ impl Cooldown {
         let micros = self.until_millis.saturating_mul(1000).saturating_sub(now.0);
         self.span.max(Duration::from_micros(micros))
     }
+}
+
+/// The replacement of one token by another.
+#[derive(Clone, Debug)]
+pub(crate) struct Swap {
+    pub(crate) key: Arc<str>,
+    pub(crate) from: Token,
+    pub(crate) to: Token,
+    /// For how long the second token stands.
+    pub(crate) ttl: Duration,
 }
 
 #[derive(Clone, Debug)]

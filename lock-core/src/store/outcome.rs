@@ -26,6 +26,7 @@ pub(crate) enum Outcome {
     /// With the token of the lease whose record or cooldown was deleted.
     Forgotten(Forgotten, Option<Token>),
     Clock(ServerTime),
+    Swapped(Swapped),
     /// The answer of one node of a quorum.
     Vote(VoteOutcome),
     /// Not done, or not known to be done.
@@ -40,7 +41,7 @@ impl Outcome {
     /// The answer to a record does not change: a copy of it that was sent before finds its own record, and a key that
     /// is absent may have lost the record since.
     ///
-    /// Late copies of a renewal, a release or a cooldown change nothing, because they act on the stored
+    /// Late copies of a renewal, a release, a cooldown or a swap change nothing, because they act on the stored
     /// token of their own lease only. A late copy of an acquire takes the key.
     pub(crate) fn of_the_last_send(self) -> Self {
         match self {
@@ -93,6 +94,17 @@ pub enum Forgotten {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Released {
+    Yes,
+    /// There was no such key.
+    Absent,
+    /// The key is another owner's.
+    Other,
+}
+
+/// The answer to a swap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Swapped {
+    /// The second token has the key.
     Yes,
     /// There was no such key.
     Absent,

@@ -8,7 +8,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use http::Extensions;
-use lock_core::{Error, FencingToken};
+use lock_core::{Error, FencingToken, Ticket};
 
 use super::{OperationId, SharedLock};
 
@@ -233,6 +233,50 @@ impl LockContext {
         match &self.lock {
             Some(lock) => lock.release().await,
             None => Ok(()),
+        }
+    }
+
+    /// Passes the lock of the request on to another process, which goes on with it under the same fencing token.
+    ///
+    /// A handler that leaves the work to a worker answers 202, and puts the text of the ticket into the job. The worker
+    /// calls [`LockManager::resume`](lock_core::LockManager::resume) within `pick_up_time`. Until the worker has released
+    /// the lock, or the time is over, duplicates are refused with 409.
+    ///
+    /// The layer then releases nothing, and its cooldown does not apply. The worker sets one on its guard. With a layer
+    /// that replays answers, the answer of this request is not recorded, because the work is not done.
+    ///
+    /// It returns `None` if the request [has no lock](Self::is_locked).
+    ///
+    /// # Errors
+    ///
+    /// The errors are those of [`LockHandle::ticket`](lock_core::LockHandle::ticket). With `Invalid` the request holds
+    /// its lock as before, and otherwise no longer. A lock of the [fallback](crate::Outage::Fallback) belongs to this
+    /// process, so a ticket for it is `Invalid`.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, there is no ticket, and the background gives the lock back.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use http::StatusCode;
+    /// use lock_tower::LockContext;
+    ///
+    /// async fn order_report(lock: LockContext) -> Result<(StatusCode, String), lock_core::Error> {
+    ///     let ticket = lock.ticket(Duration::from_secs(300)).await?;
+    ///     let ticket = ticket.map(|ticket| ticket.to_string());
+    ///     // queue.push(Job { report: 7, ticket })
+    ///     # let _ = ticket;
+    ///     Ok((StatusCode::ACCEPTED, "the report is on its way".to_owned()))
+    /// }
+    /// # let _ = order_report;
+    /// ```
+    pub async fn ticket(&self, pick_up_time: Duration) -> Result<Option<Ticket>, Error> {
+        match &self.lock {
+            Some(lock) => lock.ticket(pick_up_time).await.map(Some),
+            None => Ok(None),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::Request;
 use lock_core::middleware::LongHoldObserver;
-use lock_core::{Error, LockGuard, LockHandle, LockKey, LockManager};
+use lock_core::{Error, LockGuard, LockHandle, LockKey, LockManager, Ticket};
 
 #[cfg(feature = "replay")]
 use super::memory::Memory;
@@ -142,6 +142,30 @@ impl SharedLock {
         self.telemetry.released(outcome);
         #[cfg(feature = "replay")]
         self.report_record(outcome);
+    }
+
+    /// Passes the lock on by a ticket. The release at the end of the request then has nothing to do.
+    pub(crate) async fn ticket(&self, pick_up_time: Duration) -> Result<Ticket, Error> {
+        if !self
+            .handle
+            .is_for(&self.locks, &LockKey::exact(self.handle.key()))
+        {
+            return Err(Error::invalid(
+                "the lock is one of the fallback, and no other process can go on with it; do the work in the request",
+            ));
+        }
+        let ticket = self.handle.ticket(pick_up_time).await?;
+        // The work is not done, so nothing is remembered of it.
+        #[cfg(feature = "replay")]
+        self.state().memory.forget_all();
+        if let Some(GrantedLocks {
+            guard, fallback, ..
+        }) = self.take()
+        {
+            drop(guard);
+            release_fallback(fallback).await;
+        }
+        Ok(ticket)
     }
 
     /// Releases the lock for the handler, unless it is released already.

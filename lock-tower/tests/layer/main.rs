@@ -50,6 +50,7 @@ mod sockets;
 mod stack;
 mod stacks;
 mod stored_keys;
+mod tickets;
 #[cfg(feature = "axum")]
 mod unlocked;
 #[cfg(feature = "axum")]

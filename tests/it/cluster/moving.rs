@@ -283,6 +283,48 @@ async fn while_its_slot_moves_a_lock_leaves_its_record_and_all_waiters_are_told(
 }
 
 #[tokio::test]
+async fn a_ticket_is_made_and_used_once_while_its_slot_moves() {
+    needs!(redis);
+    let cluster = shared_cluster();
+    let (locks, worker) = (manager(cluster).await, manager(cluster).await);
+    let name = "lockkit:{passed on}";
+    // The key moves before the ticket is made, before it is used, and behind both.
+    for moves in 0..3 {
+        let guard = taken(&locks, "{passed on}", long()).await;
+        let moving = Move::begin(cluster, name);
+        if moves == 0 {
+            moving.keys_move(name);
+        }
+        let ticket = guard.ticket(long()).await.expect("held");
+        if moves == 1 {
+            moving.keys_move(name);
+        }
+        let calls: Vec<_> = (0..8)
+            .map(|index| {
+                let user = [&locks, &worker][index % 2].clone();
+                let ticket = ticket.clone();
+                tokio::spawn(async move { user.resume(ticket).await })
+            })
+            .collect();
+        let mut owners = Vec::new();
+        for call in calls {
+            match call.await.expect("no panic") {
+                Ok(owner) => owners.push(owner),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Lost),
+            }
+        }
+        moving.end();
+        assert_eq!(owners.len(), 1);
+        let owner = owners.remove(0);
+        assert_eq!(owner.fencing_token(), guard.fencing_token());
+        let refused = locks.lock("{passed on}").acquire().await;
+        assert_eq!(refused.expect_err("held").kind(), ErrorKind::Busy);
+        owner.release().await.expect("held");
+        assert!(once(&worker, "{passed on}").await > guard.fencing_token());
+    }
+}
+
+#[tokio::test]
 async fn a_waiter_for_a_lock_whose_slot_moves_is_told_although_the_server_refused_the_push_at_the_release()
  {
     needs!(redis);

@@ -33,6 +33,7 @@ mod schedules;
 mod shares;
 mod slow;
 mod stopped;
+mod tickets;
 mod trips;
 mod types;
 mod undone;

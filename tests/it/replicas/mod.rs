@@ -7,6 +7,7 @@ mod promoting;
 mod record_failover;
 mod records;
 mod renewing;
+mod tickets;
 mod waiting;
 
 use std::time::Duration;

@@ -6,6 +6,7 @@ mod hanging;
 mod mistakes;
 mod partition;
 mod pinged;
+mod tickets;
 mod waiting;
 
 use crate::conformance::Watched;

@@ -111,6 +111,7 @@ impl MemoryStore {
             }
             Operation::Forget(key) => (state.forget(&key, now), None),
             Operation::Clock(_) => (Outcome::Clock(ServerTime(unix)), None),
+            Operation::Swap(swap) => (Outcome::Swapped(state.swap(&swap, now)), None),
             Operation::Vote(vote) => state.vote(vote, now, unix),
         };
         drop(state);

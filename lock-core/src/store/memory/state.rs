@@ -14,6 +14,7 @@ use crate::lease::cohort::{GAP, MOST};
 use crate::lease::deadline::GRANT;
 use crate::store::{
     AcquireCommand, Event, Events, Extended, Extension, Failure, News, Outcome, Release, Released,
+    Swap, Swapped,
 };
 
 /// For how long a released key is kept for the first waiter. Without it, an owner that takes the key again at
@@ -149,6 +150,21 @@ impl MemoryState {
             }
             _ => Extended::NotOurs,
         }
+    }
+
+    /// Replaces a token by another. No grant lies between them, so the mark stays.
+    pub(super) fn swap(&mut self, swap: &Swap, now: Moment) -> Swapped {
+        self.forget_if_over(&swap.key, now);
+        let ends = now + swap.ttl;
+        let ends = match self.live(&swap.key, now) {
+            Some((Owner::Lease(owner), _)) if owner == swap.from => ends,
+            // A second copy finds its work done, and only lengthens.
+            Some((Owner::Lease(owner), before)) if owner == swap.to => ends.max(before),
+            None | Some((Owner::Promised(_), _)) => return Swapped::Absent,
+            Some(_) => return Swapped::Other,
+        };
+        self.set(&swap.key, Owner::Lease(swap.to), ends);
+        Swapped::Yes
     }
 
     pub(super) fn release(&mut self, release: &Release, now: Moment) -> (Outcome, Wake) {

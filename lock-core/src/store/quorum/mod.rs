@@ -183,6 +183,10 @@ impl Store for QuorumStore {
                      check the fencing token",
                 ).into())))
             }
+            // The engine asks no such question, by the store's limits.
+            Operation::Swap(_) => Box::pin(std::future::ready(Outcome::Failed(Failure::refused(
+                "a quorum does not swap tokens",
+            )))),
             Operation::Vote(_) => Box::pin(std::future::ready(Outcome::Failed(Failure::refused(
                 "a quorum is no node of another one",
             )))),
@@ -243,6 +247,8 @@ impl Store for QuorumStore {
             late_duplicate: longest.late_duplicate.max(node.late_duplicate),
             outage: longest.outage.max(node.outage),
             releases_refused: false,
+            // One node cannot pass a lock on alone, and several would do so one after the other.
+            swaps: false,
         })
     }
 

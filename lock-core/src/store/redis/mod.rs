@@ -62,7 +62,7 @@ pub(crate) use self::topology::Servers;
 use self::topology::{ServerId, Topology};
 use super::{
     AcquireRoute, BoxFuture, Events, Extension, Failure, Lane, Operation, Outcome, Place, Queueing,
-    ReleaseRoute, Store, StoreLimits,
+    ReleaseRoute, Store, StoreLimits, Swap,
 };
 use crate::audit::Finding;
 use crate::base::error::Error;
@@ -207,8 +207,17 @@ impl RedisStore {
                     .await?;
                 Ok(reply::clock(&answer))
             }
+            Operation::Swap(swap) => self.swap(swap, on).await,
             Operation::Vote(vote) => self.vote(vote, on).await,
         }
+    }
+
+    async fn swap(&self, swap: &Swap, on: &Connection) -> Result<Outcome, SendError> {
+        let lock = self.names.lock(&swap.key);
+        let (from, to) = (swap.from.text(), swap.to.text());
+        let arguments = [from.as_str(), to.as_str(), &millis(swap.ttl)];
+        let answer = scripts::SWAP.run(on, &[&lock], &arguments).await?;
+        Ok(reply::swapped(&answer))
     }
 
     async fn extend(
@@ -271,7 +280,9 @@ impl Store for RedisStore {
         let mut operation = operation;
         let lane = match (&mut operation, &self.replicas) {
             (Operation::Extend(_), Some(_)) => Lane::KEEPER.on_channel(ACKNOWLEDGED),
-            (Operation::Remember(..), Some(_)) => lane.on_channel(ACKNOWLEDGED),
+            (Operation::Remember(..) | Operation::Swap(_), Some(_)) => {
+                lane.on_channel(ACKNOWLEDGED)
+            }
             (Operation::Acquire(acquire), _) if acquire.queueing == Queueing::IfContended => {
                 // A key that went from waiter to waiter a moment ago is taken.
                 let contended = match acquire.token.share() {

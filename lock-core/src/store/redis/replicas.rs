@@ -21,7 +21,9 @@ use super::connection::Connection;
 use super::connections::Connections;
 use super::send_error::SendError;
 use crate::base::fence::FencingToken;
-use crate::store::{AcquireCommand, Extended, Failure, Operation, Outcome, Released, Remembered};
+use crate::store::{
+    AcquireCommand, Extended, Failure, Operation, Outcome, Released, Remembered, Swapped,
+};
 
 /// The channel of a runtime's lane for operations that replicas acknowledge.
 pub(super) const ACKNOWLEDGED: u8 = 1;
@@ -106,6 +108,15 @@ impl RedisStore {
                     },
                 ))
             }
+            (_, Outcome::Swapped(Swapped::Yes)) => match self.acknowledge(replicas, on).await {
+                Ok(()) => Ok(Outcome::Swapped(Swapped::Yes)),
+                // Sent again, it finds the second token and writes its end once more.
+                Err(SendError::Broken(error)) => Err(SendError::Broken(error)),
+                Err(trouble) => Ok(Outcome::Failed(Failure {
+                    ambiguous: true,
+                    ..trouble.into_failure()
+                })),
+            },
             (_, outcome) => Ok(outcome),
         }
     }

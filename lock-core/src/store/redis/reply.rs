@@ -11,7 +11,7 @@ use crate::base::fence::FencingToken;
 use crate::base::record::StoredRecord;
 use crate::base::token::Token;
 use crate::lease::Refusal;
-use crate::store::{Extended, Failure, Forgotten, Outcome, Released, Remembered};
+use crate::store::{Extended, Failure, Forgotten, Outcome, Released, Remembered, Swapped};
 
 /// Reads the answer of a batch to one acquire. A grant is the fencing token alone.
 pub(super) fn acquired_in_batch(answer: &Value) -> Outcome {
@@ -230,6 +230,15 @@ pub(super) fn forgotten(answer: &Value) -> Outcome {
 
 pub(super) fn clock(answer: &Value) -> Outcome {
     micros(answer).map_or_else(not_understood, |time| Outcome::Clock(ServerTime(time)))
+}
+
+pub(super) fn swapped(answer: &Value) -> Outcome {
+    match answer {
+        Value::Int(1) => Outcome::Swapped(Swapped::Yes),
+        Value::Int(0) => Outcome::Swapped(Swapped::Absent),
+        Value::Int(2) => Outcome::Swapped(Swapped::Other),
+        _ => not_understood(),
+    }
 }
 
 pub(super) fn extended(answer: &Value) -> Outcome {

@@ -110,6 +110,7 @@ script!(
 
 script!(FORGET, "forget.lua");
 script!(CLOCK, "clock.lua");
+script!(SWAP, "swap.lua");
 
 // About one key each, for a lock whose slot is moving.
 script!(FREE, "delete_owned.lua");

@@ -15,5 +15,6 @@ mod metrics;
 mod outages;
 mod settings;
 mod steps;
+mod tickets;
 mod unreadable;
 mod waiting;

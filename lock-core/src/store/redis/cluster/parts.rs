@@ -117,6 +117,7 @@ impl RedisStore {
             | Operation::Raise(_)
             | Operation::Forget(_)
             | Operation::Clock(_)
+            | Operation::Swap(_)
             | Operation::Vote(_) => Ok(reply::not_understood()),
         }
     }

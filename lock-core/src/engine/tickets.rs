@@ -1,0 +1,231 @@
+//! Tickets: a held lock leaves its process, and another process goes on with it.
+//!
+//! # Why the ticket has a token of its own
+//!
+//! If the lease's own token were the ticket, two bearers would both find it in the store, and both would own the lock.
+//! So the store replaces tokens, which it can do once: the lease's token by that of the ticket, and that of the ticket
+//! by the token of the next lease. All late commands of the earlier token then find another one.
+//!
+//! # Why an unanswered swap is undone and not repeated for ever
+//!
+//! Its caller cannot know which of the two tokens stands. The keeper releases the first token, after which a late copy
+//! of the swap finds nothing to replace, and then the second one. The lock is free, and a bearer of the ticket gets
+//! `Lost`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Engine;
+use super::cleanup::{Cleanup, Step};
+use crate::active::{ActiveLease, Detached};
+use crate::base::error::Error;
+use crate::base::fence::FencingToken;
+use crate::base::ticket::Ticket;
+use crate::keeper::OpenTask;
+use crate::lease::{LeaseOptions, Loss, Phase};
+use crate::queue::ReleaseState;
+use crate::store::{AcquireRoute, Failure, Lane, Operation, Outcome, Release, Swap, Swapped};
+
+const INSIDE: &str = "a ticket cannot be made while a call that has entered the lock still runs; make it outside of \
+     that call, or when that call has ended";
+const SEVERAL_KEYS: &str = "a lock of several keys has no ticket, because its keys cannot be passed on in one step; \
+     pass on one key, under which the next process locks the others";
+const SHARE: &str = "a share (a reader or a permit) has no ticket, because the key is not its own; let the next process \
+     ask for a share itself";
+const SEVERAL_SERVERS: &str = "a lock over several servers (`redlock://`) has no ticket, because no server alone can \
+     pass it on exactly once; let the next process lock the key itself, or keep such locks on one server, with \
+     sentinels or in a cluster";
+
+impl Engine {
+    /// Replaces a held lease by a ticket for the time `pick_up`.
+    ///
+    /// # Errors
+    ///
+    /// After each error but `Invalid` the lease has ended.
+    pub(crate) async fn hand_out(
+        self: &Arc<Self>,
+        lease: &Arc<ActiveLease>,
+        pick_up: Duration,
+    ) -> Result<Ticket, Error> {
+        self.check_swaps()?;
+        if lease.token.share().is_some() {
+            return Err(Error::invalid(SHARE));
+        }
+        if !lease.followers().is_empty() {
+            return Err(Error::invalid(SEVERAL_KEYS));
+        }
+        let fence = self.detach(lease)?;
+        let ticket = Ticket {
+            key: Arc::clone(&lease.key),
+            token: self.tokens.fresh(),
+            fence,
+            ttl: lease.ttl(),
+        };
+        let swap = Swap {
+            key: Arc::clone(&lease.key),
+            from: lease.token,
+            to: ticket.token,
+            ttl: pick_up,
+        };
+        let mut open = OpenSwap::new(self, lease.release(), swap);
+        open.late_duplicate = lease.has_late_duplicate();
+        match open.answer(Lane::of_this_task()).await {
+            Ok(Swapped::Yes) => {
+                open.needs_no_undoing();
+                self.queue.leave(lease, ReleaseState::Nothing);
+                if lease.has_late_duplicate() {
+                    Cleanup::of(self, lease, Step::Nothing).submit();
+                }
+                Ok(ticket)
+            }
+            Ok(Swapped::Absent | Swapped::Other) => {
+                open.needs_no_undoing();
+                self.discard(lease, Loss::NotOurs);
+                Err(lease.loss_error(Loss::NotOurs))
+            }
+            // The lease has ended in this process, so its key is given back.
+            Err(failure) => Err(failure.error),
+        }
+    }
+
+    /// Ends the lease in this process, and returns its fencing token.
+    fn detach(self: &Arc<Self>, lease: &Arc<ActiveLease>) -> Result<FencingToken, Error> {
+        let before = match lease.detach() {
+            Detached::Inside => return Err(Error::invalid(INSIDE)),
+            Detached::From(phase) => phase,
+        };
+        let fence = match (before, lease.fence()) {
+            (Phase::Held, Some(fence)) => fence,
+            (Phase::Lost(loss), _) => {
+                self.queue.abandon(lease);
+                return Err(lease.loss_error(loss));
+            }
+            _ => {
+                return Err(Error::lost(
+                    "the lock was released, or passed on by another ticket, before",
+                ));
+            }
+        };
+        self.keeper.disarm(lease);
+        // The next task of this process asks the store, and does not step over the lease.
+        self.queue.leave(lease, ReleaseState::Known);
+        Ok(fence)
+    }
+
+    /// Replaces a ticket by a lease of this process, and returns the lease.
+    pub(crate) async fn resume(
+        self: &Arc<Self>,
+        ticket: &Ticket,
+    ) -> Result<Arc<ActiveLease>, Error> {
+        self.check_swaps()?;
+        if self.queue.is_draining() {
+            return Err(Error::draining());
+        }
+        let AcquireRoute { lane, address } = self.store.acquire_route(self.tokens.manager());
+        let sent = self.now();
+        let token = self.tokens.fresh_at(address, sent);
+        let options = LeaseOptions::new(ticket.ttl, true, None);
+        let lease = ActiveLease::new(&ticket.key, token, options, self.timers.clock());
+        let release = Release {
+            token: ticket.token,
+            fence: Some(ticket.fence),
+            ..lease.release()
+        };
+        let swap = Swap {
+            key: Arc::clone(&ticket.key),
+            from: ticket.token,
+            to: token,
+            ttl: ticket.ttl,
+        };
+        let mut open = OpenSwap::new(self, release, swap);
+        match open.answer(lane).await {
+            Ok(Swapped::Yes) if lease.grant(sent, ticket.fence) => {
+                open.needs_no_undoing();
+                self.queue.hold(&lease);
+                self.keeper.arm(&lease);
+                Ok(lease)
+            }
+            Ok(Swapped::Yes) => Err(Error::unavailable(
+                "the store's answer came after the ttl had run out; the lock is given back",
+            )),
+            Ok(Swapped::Absent | Swapped::Other) => {
+                open.needs_no_undoing();
+                Err(Error::lost(
+                    "the ticket was used before, or was not picked up in time; lock the key anew",
+                ))
+            }
+            Err(failure) => {
+                if !failure.ambiguous {
+                    // Nothing was done, so the ticket is as good as before.
+                    open.needs_no_undoing();
+                }
+                Err(failure.error)
+            }
+        }
+    }
+
+    fn check_swaps(&self) -> Result<(), Error> {
+        match self.store.limits().swaps {
+            true => Ok(()),
+            false => Err(Error::invalid(SEVERAL_SERVERS)),
+        }
+    }
+}
+
+/// A swap that is not answered yet. Dropped before, it is undone by the keeper.
+struct OpenSwap {
+    engine: Arc<Engine>,
+    swap: Swap,
+    /// Gives the token back that is replaced.
+    release: Release,
+    /// Whether an acquire of that token may still arrive.
+    late_duplicate: bool,
+    /// Its entry among the tasks that `drain` waits for; `None` once it needs no undoing.
+    open: Option<OpenTask>,
+}
+
+impl OpenSwap {
+    fn new(engine: &Arc<Engine>, release: Release, swap: Swap) -> Self {
+        Self {
+            engine: Arc::clone(engine),
+            open: Some(engine.keeper.open_task()),
+            late_duplicate: false,
+            release,
+            swap,
+        }
+    }
+
+    async fn answer(&self, lane: Lane) -> Result<Swapped, Failure> {
+        let engine = &self.engine;
+        let patience = engine.operation_timeout;
+        let overdue = engine.now() + patience;
+        let operation = Operation::Swap(self.swap.clone());
+        let answer = engine.store.execute(operation, lane);
+        match engine.timers.before(overdue, answer).await {
+            Some(Outcome::Swapped(swapped)) => Ok(swapped),
+            Some(Outcome::Failed(failure)) => Err(failure),
+            Some(_) => Err(Failure::not_understood()),
+            None => Err(Failure::unanswered(format!(
+                "the store gave no answer within {patience:?}"
+            ))),
+        }
+    }
+
+    fn needs_no_undoing(&mut self) {
+        self.open = None;
+    }
+}
+
+impl Drop for OpenSwap {
+    fn drop(&mut self) {
+        if let Some(open) = self.open.take() {
+            let undo = Cleanup::of_a_swap(
+                &self.engine,
+                self.release.clone(),
+                &self.swap,
+                self.late_duplicate,
+            );
+            undo.run_on_keeper(open);
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! A model of tickets: every order of messages between an owner, the users of its ticket, and another client.
+//!
+//! The server's steps are those of `swap.lua` and of a release. Messages arrive in any order, twice, late or never. Time
+//! does not pass by itself: a lease or a ticket may run out at any moment at which its owner does not believe in it.
+
+use std::collections::HashSet;
+use std::fmt::Debug;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TicketFault {
+    /// The ticket is the token of the first owner.
+    TokenAsTicket,
+    /// A swap replaces any token.
+    SwapDoesNotCompare,
+    /// A swap sets a key that is absent.
+    SwapCreates,
+    /// A second copy of a swap is refused, because the first token is gone.
+    SecondCopyRefused,
+    /// A swap without an answer is not undone.
+    SwapNotUndone,
+    /// The undoing begins with the second token.
+    SecondTokenFirst,
+}
+
+use TicketFault::*;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TicketWrong {
+    /// Two clients believe that they own the key.
+    TwoOwners,
+    /// An owner begins although the key is not its own.
+    OwnerWithoutKey,
+    /// Two callers have used one ticket.
+    UsedTwice,
+    /// A token stays in the key, and no client knows of it.
+    Orphan,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Value {
+    First,
+    Ticket,
+    /// The lease of the user with this number.
+    Next(usize),
+    Stranger,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Message {
+    Swap { from: Value, to: Value, by: usize },
+    Swapped { yes: bool, to: usize },
+    Release { token: Value, by: usize },
+    Released { token: Value, to: usize },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Client {
+    /// It has not asked yet.
+    Idle,
+    Owner,
+    Swapping,
+    /// It releases these tokens one after the other, each until it has the answer.
+    GivingBack(Vec<Value>),
+    Done,
+}
+
+use Client::*;
+
+/// Client 0 is the first owner, and the others use its ticket.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Tickets {
+    value: Option<Value>,
+    messages: Vec<Message>,
+    clients: Vec<Client>,
+    /// The ticket is out.
+    is_out: bool,
+    stranger: Client,
+    uses: usize,
+    /// How many messages may still be lost, and how many may still be sent twice.
+    losses: usize,
+    doubles: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Bounds {
+    users: usize,
+    losses: usize,
+    doubles: usize,
+    fault: Option<TicketFault>,
+}
+
+impl Tickets {
+    fn new(bounds: Bounds) -> Self {
+        let mut clients = vec![Idle; 1 + bounds.users];
+        clients[0] = Owner;
+        Self {
+            value: Some(Value::First),
+            messages: Vec::new(),
+            clients,
+            is_out: false,
+            stranger: Idle,
+            uses: 0,
+            losses: bounds.losses,
+            doubles: bounds.doubles,
+        }
+    }
+
+    /// The swap of a client.
+    fn swap(by: usize) -> (Value, Value) {
+        match by {
+            0 => (Value::First, Value::Ticket),
+            user => (Value::Ticket, Value::Next(user)),
+        }
+    }
+
+    fn send(&mut self, message: Message) {
+        self.messages.push(message);
+        self.messages.sort_unstable();
+    }
+
+    fn ask(&mut self, by: usize) {
+        self.clients[by] = Swapping;
+        let (from, to) = Self::swap(by);
+        self.send(Message::Swap { from, to, by });
+    }
+
+    /// The client gives these tokens back.
+    fn give_back(&mut self, by: usize, tokens: Vec<Value>) {
+        let Some(token) = tokens.first().copied() else {
+            self.clients[by] = Done;
+            return;
+        };
+        self.clients[by] = GivingBack(tokens);
+        self.send(Message::Release { token, by });
+    }
+
+    fn give_up(&mut self, by: usize, fault: Option<TicketFault>) {
+        let (from, to) = Self::swap(by);
+        self.give_back(
+            by,
+            match fault {
+                Some(SwapNotUndone) => Vec::new(),
+                Some(SecondTokenFirst) => vec![to, from],
+                _ => vec![from, to],
+            },
+        );
+    }
+
+    /// All states that may follow.
+    fn next(&self, bounds: Bounds) -> Result<Vec<Self>, TicketWrong> {
+        let mut all = Vec::new();
+        let mut step = |act: &dyn Fn(&mut Self)| {
+            let mut after = self.clone();
+            act(&mut after);
+            all.push(after);
+        };
+        let fault = bounds.fault;
+        for (by, client) in self.clients.iter().enumerate() {
+            match client {
+                Owner if by == 0 && fault == Some(TokenAsTicket) => step(&|world| {
+                    world.clients[0] = Done;
+                    world.is_out = true;
+                }),
+                Owner if by == 0 => step(&|world| world.ask(0)),
+                Owner => step(&|world| world.give_back(by, vec![Value::Next(by)])),
+                Idle if self.is_out => step(&|world| world.ask(by)),
+                Swapping => {
+                    step(&|world| world.give_up(by, fault));
+                    if self.doubles > 0 {
+                        step(&|world| {
+                            world.doubles -= 1;
+                            world.ask(by);
+                        });
+                    }
+                    // Its ttl is over before it has heard of the grant.
+                    if by > 0 && self.value == Some(Value::Next(by)) {
+                        step(&|world| {
+                            world.value = None;
+                            world.give_up(by, fault);
+                        });
+                    }
+                }
+                GivingBack(tokens) if !self.is_underway(by) => {
+                    step(&|world| world.give_back(by, tokens.clone()));
+                }
+                _ => {}
+            }
+        }
+        if self.value == Some(Value::Ticket) && self.is_out {
+            step(&|world| world.value = None);
+        }
+        match self.stranger {
+            Idle if self.value.is_none() => step(&|world| {
+                world.value = Some(Value::Stranger);
+                world.stranger = Owner;
+            }),
+            Owner => step(&|world| {
+                world.value = world.value.filter(|value| *value != Value::Stranger);
+                world.stranger = Done;
+            }),
+            _ => {}
+        }
+        for (index, message) in self.messages.iter().enumerate() {
+            let mut without = self.clone();
+            without.messages.remove(index);
+            if self.losses > 0 {
+                let losses = self.losses - 1;
+                all.push(Self {
+                    losses,
+                    ..without.clone()
+                });
+            }
+            without.arrives(*message, fault)?;
+            all.push(without);
+        }
+        Ok(all)
+    }
+
+    /// Whether an answer to the release of this client may still come.
+    fn is_underway(&self, client: usize) -> bool {
+        self.messages.iter().any(|message| {
+            matches!(message, Message::Release { by, .. } if *by == client)
+                || matches!(message, Message::Released { to, .. } if *to == client)
+        })
+    }
+
+    fn arrives(&mut self, message: Message, fault: Option<TicketFault>) -> Result<(), TicketWrong> {
+        match message {
+            Message::Swap { from, to, by } => {
+                let yes = self.server_swaps(from, to, fault);
+                self.send(Message::Swapped { yes, to: by });
+            }
+            Message::Release { token, by } => {
+                self.value = self.value.filter(|value| *value != token);
+                self.send(Message::Released { token, to: by });
+            }
+            Message::Swapped { yes, to } if self.clients[to] == Swapping => match (yes, to) {
+                (false, _) => self.clients[to] = Done,
+                (true, 0) => {
+                    self.clients[0] = Done;
+                    self.is_out = true;
+                }
+                (true, user) => {
+                    self.clients[user] = Owner;
+                    self.uses += 1;
+                    let token = match fault {
+                        Some(TokenAsTicket) => Value::First,
+                        _ => Value::Next(user),
+                    };
+                    if self.value != Some(token) {
+                        return Err(TicketWrong::OwnerWithoutKey);
+                    }
+                }
+            },
+            Message::Released { token, to } => {
+                if let GivingBack(tokens) = &self.clients[to]
+                    && tokens.first() == Some(&token)
+                {
+                    let rest = tokens[1..].to_vec();
+                    self.give_back(to, rest);
+                }
+            }
+            Message::Swapped { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// `swap.lua`.
+    fn server_swaps(&mut self, from: Value, to: Value, fault: Option<TicketFault>) -> bool {
+        match self.value {
+            Some(Value::First) if fault == Some(TokenAsTicket) => return true,
+            Some(value) if value == to => return fault != Some(SecondCopyRefused),
+            Some(value) if value == from || fault == Some(SwapDoesNotCompare) => {}
+            None if fault == Some(SwapCreates) => {}
+            _ => return false,
+        }
+        self.value = Some(to);
+        true
+    }
+
+    fn check(&self, fault: Option<TicketFault>) -> Result<(), TicketWrong> {
+        let owners = self.clients.iter().chain([&self.stranger]);
+        if owners.filter(|client| **client == Owner).count() > 1 {
+            return Err(TicketWrong::TwoOwners);
+        }
+        if self.uses > 1 {
+            return Err(TicketWrong::UsedTwice);
+        }
+        let rests = |client: &Client| matches!(client, Idle | Owner | Done);
+        let known = match self.value {
+            None | Some(Value::Stranger) => true,
+            Some(Value::First) if fault == Some(TokenAsTicket) => true,
+            Some(Value::First) => self.clients[0] == Owner,
+            Some(Value::Ticket) => self.is_out,
+            Some(Value::Next(user)) => self.clients[user] == Owner,
+        };
+        if self.messages.is_empty() && self.clients.iter().all(rests) && !known {
+            return Err(TicketWrong::Orphan);
+        }
+        Ok(())
+    }
+}
+
+/// Visits every state. Returns how many there are, or what is wrong, and after how many steps.
+fn visit(bounds: Bounds) -> Result<usize, (TicketWrong, usize)> {
+    let start = Tickets::new(bounds);
+    let mut seen = HashSet::from([start.clone()]);
+    let mut layer = vec![start];
+    let mut steps = 0;
+    while !layer.is_empty() {
+        steps += 1;
+        let mut next = Vec::new();
+        for world in layer {
+            for after in world.next(bounds).map_err(|wrong| (wrong, steps))? {
+                after.check(bounds.fault).map_err(|wrong| (wrong, steps))?;
+                if seen.insert(after.clone()) {
+                    next.push(after);
+                }
+            }
+        }
+        layer = next;
+    }
+    Ok(seen.len())
+}
+
+const SMALL: Bounds = Bounds {
+    users: 2,
+    losses: 1,
+    doubles: 1,
+    fault: None,
+};
+
+#[test]
+fn a_ticket_is_used_once_whatever_happens_to_its_messages() {
+    for bounds in [
+        SMALL,
+        Bounds { losses: 2, ..SMALL },
+        Bounds {
+            users: 3,
+            losses: 0,
+            doubles: 0,
+            ..SMALL
+        },
+    ] {
+        let states = visit(bounds).expect("nothing is wrong");
+        println!("{states} states");
+        assert!(states > 1_000, "{states}");
+    }
+}
+
+#[test]
+fn each_fault_of_a_ticket_is_found() {
+    for (fault, wrong) in [
+        (TokenAsTicket, TicketWrong::TwoOwners),
+        (SwapDoesNotCompare, TicketWrong::OwnerWithoutKey),
+        (SwapCreates, TicketWrong::Orphan),
+        (SecondCopyRefused, TicketWrong::Orphan),
+        (SwapNotUndone, TicketWrong::Orphan),
+        (SecondTokenFirst, TicketWrong::Orphan),
+    ] {
+        let fault = Some(fault);
+        let (found, steps) = visit(Bounds { fault, ..SMALL }).expect_err("the fault is found");
+        println!("{fault:?}: {found:?} after {steps} steps");
+        assert_eq!(found, wrong, "{fault:?}");
+    }
+}

@@ -1,0 +1,297 @@
+//! Tests tickets on a real server: their cost, answers that are lost or late, full memory, and several processes.
+
+use std::process::Command;
+use std::time::Duration;
+
+use lock_core::{Error, ErrorKind, LockGuard, LockManager, Ticket, Wait};
+use lock_tests::{ChildProcess, Direction, Flow, Proxy, RedisServer, needs, wait};
+
+use super::processes::{SERVER, says};
+use super::{asked, counts, keys, kind, long, manager, taken, warm};
+
+const TICKET: &str = "LOCK_TESTS_TICKET";
+
+async fn ticket(locks: &LockManager) -> (LockGuard, Ticket) {
+    let guard = taken(locks, "k", long()).await;
+    let ticket = guard.ticket(long()).await.expect("held");
+    (guard, ticket)
+}
+
+#[tokio::test]
+async fn a_ticket_and_its_use_are_one_trip_each() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let (_, first) = ticket(&locks).await;
+    let guard = locks.resume(first).await.expect("unused");
+    let swap = counts(&[("evalsha", 1), ("get", 1), ("set", 1), ("time", 1)]);
+    server.reset_stats();
+    let ticket = guard.ticket(long()).await.expect("held");
+    assert_eq!(asked(&server), swap);
+    server.reset_stats();
+    let next = locks.resume(ticket.clone()).await.expect("unused");
+    assert_eq!(asked(&server), swap);
+    server.reset_stats();
+    assert_eq!(kind(locks.resume(ticket).await), ErrorKind::Lost);
+    assert_eq!(asked(&server), counts(&[("evalsha", 1), ("get", 1)]));
+    drop(guard);
+    next.release().await.expect("held");
+    assert!(keys(&server).is_empty());
+}
+
+#[tokio::test]
+async fn a_swap_whose_answer_was_lost_is_repeated_and_found() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let (_, used) = ticket(&locks).await;
+    let guard = locks.resume(used).await.expect("unused");
+    let fence = guard.fencing_token();
+
+    let before = server.get("lockkit:k");
+    proxy.set(Direction::Replies, Flow::Hold);
+    let making = tokio::spawn(async move { guard.ticket(long()).await });
+    wait::eventually("the server has the ticket", async || {
+        server.get("lockkit:k") != before
+    })
+    .await;
+    proxy.set(Direction::Replies, Flow::Pass);
+    proxy.cut();
+    let ticket = making.await.expect("no panic").expect("made before");
+
+    let before = server.get("lockkit:k");
+    proxy.set(Direction::Replies, Flow::Hold);
+    let using = tokio::spawn({
+        let locks = locks.clone();
+        async move { locks.resume(ticket).await }
+    });
+    wait::eventually("the server has the next owner", async || {
+        server.get("lockkit:k") != before
+    })
+    .await;
+    proxy.set(Direction::Replies, Flow::Pass);
+    proxy.cut();
+    let guard = using.await.expect("no panic").expect("used by this call");
+    assert_eq!(guard.fencing_token(), fence);
+    guard.release().await.expect("held");
+    assert!(keys(&server).is_empty());
+}
+
+/// Begins a call while the network delivers its request and no answer, and gives up. Returns when the server has done
+/// it.
+async fn abandoned<T: Send + 'static>(
+    server: &RedisServer,
+    proxy: &Proxy,
+    call: impl Future<Output = T> + Send + 'static,
+) {
+    let before = server.get("lockkit:k");
+    proxy.set(Direction::Replies, Flow::Hold);
+    let call = tokio::spawn(call);
+    wait::eventually("the server has swapped the tokens", async || {
+        server.get("lockkit:k") != before
+    })
+    .await;
+    call.abort();
+    assert!(call.await.is_err_and(|error| error.is_cancelled()));
+    proxy.pass();
+}
+
+#[tokio::test]
+async fn a_swap_whose_caller_is_gone_leaves_no_key_behind() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let (locks, other) = (
+        warm(&proxy, Duration::from_secs(5)).await,
+        manager(&server.url()).await,
+    );
+    let (_, used) = ticket(&other).await;
+    abandoned(&server, &proxy, {
+        let (locks, used) = (locks.clone(), used.clone());
+        async move { locks.resume(used).await }
+    })
+    .await;
+    wait::eventually("the lock is given back", async || keys(&server).is_empty()).await;
+    assert_eq!(kind(other.resume(used).await), ErrorKind::Lost);
+
+    let guard = taken(&locks, "k", long()).await;
+    let waiter = tokio::spawn(other.lock("k").wait(Wait::Forever).acquire());
+    wait::eventually("the waiter waits", async || keys(&server).len() > 1).await;
+    abandoned(&server, &proxy, async move { guard.ticket(long()).await }).await;
+    // The key goes to the waiter.
+    let next = super::its_turn(waiter).await;
+    next.release().await.expect("held");
+    assert!(locks.drain(wait::PATIENCE).await.is_complete());
+    assert!(keys(&server).is_empty());
+}
+
+#[tokio::test]
+async fn a_swap_that_arrives_late_finds_nothing_to_replace() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let (locks, other) = (
+        warm(&proxy, Duration::from_millis(400)).await,
+        manager(&server.url()).await,
+    );
+    // The server knows the script.
+    let (_, used) = ticket(&other).await;
+    let next = other.resume(used).await.expect("unused");
+    next.release().await.expect("held");
+    for uses in [false, true] {
+        let guard = taken(&locks, "k", long()).await;
+        let ticket = match uses {
+            true => Some(guard.ticket(long()).await.expect("held")),
+            false => None,
+        };
+        // The request stays on the old connection, and newer connections pass.
+        proxy.freeze();
+        let answer = match ticket {
+            Some(ticket) => locks.resume(ticket).await.map(drop),
+            None => guard.ticket(long()).await.map(drop),
+        };
+        assert_eq!(kind(answer), ErrorKind::Unavailable);
+        wait::eventually("the keeper has given the lock back", async || {
+            keys(&server).is_empty()
+        })
+        .await;
+        let next = taken(&other, "k", long()).await;
+        let (owner, before) = (server.get("lockkit:k"), scripts(&server));
+        proxy.thaw();
+        wait::eventually("the late request has arrived", async || {
+            scripts(&server) > before
+        })
+        .await;
+        assert_eq!(server.get("lockkit:k"), owner);
+        next.release().await.expect("held");
+        wait::eventually("the manager is connected again", async || {
+            let again = locks.lock("k").acquire().await;
+            again.is_ok()
+        })
+        .await;
+        wait::eventually("nothing is left", async || keys(&server).is_empty()).await;
+    }
+}
+
+fn scripts(server: &RedisServer) -> u64 {
+    super::records::scripts_run(server)
+}
+
+#[tokio::test]
+async fn without_memory_a_lock_is_given_back_and_a_ticket_stays_good() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let (_, good) = ticket(&locks).await;
+    let guard = locks.lock("other").ttl(long()).acquire().await;
+    let guard = guard.expect("free");
+    server.cli(&["CONFIG", "SET", "maxmemory", "1"]);
+    for _ in 0..3 {
+        let refused = locks.resume(good.clone()).await;
+        assert_eq!(kind(refused), ErrorKind::Unavailable);
+    }
+    assert_eq!(kind(guard.ticket(long()).await), ErrorKind::Unavailable);
+    assert!(!guard.is_valid());
+    wait::eventually("the lock is given back", async || {
+        server.get("lockkit:other").is_none()
+    })
+    .await;
+    server.cli(&["CONFIG", "SET", "maxmemory", "0"]);
+    let next = locks.resume(good).await.expect("unused");
+    next.release().await.expect("held");
+    assert!(keys(&server).is_empty());
+}
+
+#[tokio::test]
+async fn a_key_of_another_type_is_another_owners() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let (_, ticket) = ticket(&locks).await;
+    server.cli(&["DEL", "lockkit:k"]);
+    server.cli(&["HSET", "lockkit:k", "a", "b"]);
+    assert_eq!(kind(locks.resume(ticket).await), ErrorKind::Lost);
+    assert_eq!(server.cli(&["HGET", "lockkit:k", "a"]), "b");
+}
+
+/// Uses the ticket of the test that started this process in two tasks, when the key `go` is there.
+#[tokio::test]
+#[ignore = "a process that other tests start"]
+async fn uses_a_ticket() {
+    let (Ok(url), Ok(text)) = (std::env::var(SERVER), std::env::var(TICKET)) else {
+        return;
+    };
+    let locks = manager(&url).await;
+    println!("\nready");
+    let go = locks.lock("go").wait(Wait::Forever).ttl(long());
+    drop(go.acquire().await.expect("free"));
+    let calls = [(); 2].map(|()| {
+        let (locks, ticket) = (locks.clone(), text.parse::<Ticket>());
+        tokio::spawn(async move { locks.resume(ticket?).await })
+    });
+    for call in calls {
+        match call.await.expect("no panic") {
+            Ok(guard) => {
+                println!("\nhas the lock {}", guard.fencing_token());
+                // It ends with its process.
+                std::mem::forget(guard);
+            }
+            Err(error) => println!("\n{:?}", error.kind()),
+        }
+    }
+    println!("\nended");
+}
+
+#[tokio::test]
+async fn of_four_processes_with_two_tasks_each_one_task_uses_the_ticket() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let begin = taken(&locks, "go", long()).await;
+    let (guard, ticket) = ticket(&locks).await;
+    let processes = [(); 4].map(|()| {
+        let mut command = Command::new(std::env::current_exe().expect("this binary"));
+        command
+            .args(["--exact", "redis::tickets::uses_a_ticket", "--ignored"])
+            .arg("--nocapture")
+            .env(SERVER, server.url())
+            .env(TICKET, ticket.to_string());
+        ChildProcess::spawn(command)
+    });
+    for process in &processes {
+        says(process, "ready");
+    }
+    begin.release().await.expect("held");
+    let winner = format!("has the lock {}", guard.fencing_token());
+    let count = |words: &str| {
+        let outputs = processes.iter().map(ChildProcess::output);
+        let lines = outputs.map(|output| output.lines().filter(|line| *line == words).count());
+        lines.sum::<usize>()
+    };
+    for process in &processes {
+        says(process, "ended");
+    }
+    assert_eq!((count(&winner), count("Lost")), (1, 7));
+}
+
+#[tokio::test]
+async fn a_ticket_of_another_namespace_is_lost_and_an_error_shows_neither_key_nor_ticket() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let guard = taken(&locks, "account:alice", long()).await;
+    let ticket = guard.ticket(long()).await.expect("held");
+    let other = LockManager::builder(&server.url()).namespace("other:");
+    let other = other.connect().await.expect("a manager");
+    let error: Error = other.resume(ticket.clone()).await.expect_err("not there");
+    assert_eq!(error.kind(), ErrorKind::Lost);
+    let text = ticket.to_string();
+    let shown = format!("{error} {error:?} {ticket:?}");
+    assert!(
+        !shown.contains("alice") && !shown.contains(&text[..8]),
+        "{shown}"
+    );
+    let next = locks.resume(ticket).await.expect("unused");
+    next.release().await.expect("held");
+}
