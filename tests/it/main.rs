@@ -29,5 +29,6 @@ mod replicas;
 mod sentinel;
 mod shop;
 mod steps;
+mod tickets;
 mod tls;
 mod waiting;

@@ -48,6 +48,10 @@ pub mod shutdown {
     #![doc = include_str!("guide/shutdown.md")]
 }
 
+pub mod tickets {
+    #![doc = include_str!("guide/tickets.md")]
+}
+
 pub mod migrating {
     #![doc = include_str!("guide/migrating.md")]
 

@@ -1,0 +1,76 @@
+//! A queue of jobs: a list in Redis, or a channel of this process.
+
+use std::sync::Arc;
+
+use lock_core::redis::aio::MultiplexedConnection;
+use lock_core::redis::{Client, RedisError, cmd};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Mutex, mpsc};
+
+/// The list in Redis.
+const LIST: &str = "reports:jobs";
+
+/// One report to write.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Job {
+    pub(crate) report: String,
+    /// The text of the ticket. Its bearer can go on with the lock, so it is as secret as a password.
+    pub(crate) ticket: String,
+}
+
+#[derive(Clone)]
+pub(crate) enum Jobs {
+    Here(
+        mpsc::UnboundedSender<String>,
+        Arc<Mutex<mpsc::UnboundedReceiver<String>>>,
+    ),
+    Redis(MultiplexedConnection),
+}
+
+impl Jobs {
+    pub(crate) async fn connect(url: &str) -> Result<Self, RedisError> {
+        if url.starts_with("memory:") {
+            let (push, pop) = mpsc::unbounded_channel();
+            return Ok(Self::Here(push, Arc::new(Mutex::new(pop))));
+        }
+        let client = Client::open(url)?;
+        // Without a limit for an answer, because a worker waits for its next job.
+        let config = lock_core::redis::AsyncConnectionConfig::new().set_response_timeout(None);
+        let connection = client.get_multiplexed_async_connection_with_config(&config);
+        Ok(Self::Redis(connection.await?))
+    }
+
+    /// Whether only this process sees the jobs.
+    pub(crate) fn are_here(&self) -> bool {
+        matches!(self, Self::Here(..))
+    }
+
+    pub(crate) async fn push(&self, job: &Job) -> Result<(), RedisError> {
+        let job = serde_json::to_string(job).expect("two strings");
+        match self {
+            Self::Here(push, _) => {
+                let _the_worker_has_ended = push.send(job);
+                Ok(())
+            }
+            Self::Redis(redis) => {
+                let mut redis = redis.clone();
+                cmd("LPUSH").arg(LIST).arg(job).exec_async(&mut redis).await
+            }
+        }
+    }
+
+    /// Waits for the next job. `None`: there will be none.
+    pub(crate) async fn pop(&self) -> Result<Option<Job>, RedisError> {
+        let job = match self {
+            Self::Here(_, pop) => pop.lock().await.recv().await,
+            Self::Redis(redis) => {
+                let mut redis = redis.clone();
+                let mut brpop = cmd("BRPOP");
+                brpop.arg(LIST).arg(0);
+                let (_list, job): (String, String) = brpop.query_async(&mut redis).await?;
+                Some(job)
+            }
+        };
+        Ok(job.and_then(|job| serde_json::from_str(&job).ok()))
+    }
+}
