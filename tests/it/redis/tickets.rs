@@ -56,8 +56,9 @@ async fn a_swap_whose_answer_was_lost_is_repeated_and_found() {
         server.get("lockkit:k") != before
     })
     .await;
-    proxy.set(Direction::Replies, Flow::Pass);
+    // The answer goes with its connection.
     proxy.cut();
+    proxy.pass();
     let ticket = making.await.expect("no panic").expect("made before");
 
     let before = server.get("lockkit:k");
@@ -70,8 +71,8 @@ async fn a_swap_whose_answer_was_lost_is_repeated_and_found() {
         server.get("lockkit:k") != before
     })
     .await;
-    proxy.set(Direction::Replies, Flow::Pass);
     proxy.cut();
+    proxy.pass();
     let guard = using.await.expect("no panic").expect("used by this call");
     assert_eq!(guard.fencing_token(), fence);
     guard.release().await.expect("held");
