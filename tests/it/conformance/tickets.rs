@@ -234,6 +234,26 @@ pub(super) async fn a_call_that_has_entered_the_lock_forbids_a_ticket(store: &Fi
     store.is_left_clean().await;
 }
 
+pub(super) async fn a_lock_of_several_keys_has_no_ticket(store: &Fixture) {
+    if store.is_of_several() {
+        return;
+    }
+    let locks = store.manager().await;
+    let several = locks.lock_all(["k", "other"]).ttl(long()).acquire().await;
+    let several = several.expect("free");
+    let error = several.ticket(long()).await.expect_err("several keys");
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert!(error.to_string().contains("several keys"), "{error}");
+    assert!(several.is_valid(), "held as before");
+    // One key given twice is one key.
+    several.release().await.expect("held");
+    let one = locks.lock_all(["k", "k"]).ttl(long()).acquire().await;
+    let ticket = one.expect("free").ticket(long()).await.expect("held");
+    let next = locks.resume(ticket).await.expect("unused");
+    next.release().await.expect("held");
+    store.is_left_clean().await;
+}
+
 /// Polls a future once, and drops it.
 fn begun(future: impl Future) -> bool {
     let mut future = pin!(future);
