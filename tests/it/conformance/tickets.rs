@@ -228,7 +228,7 @@ pub(super) async fn a_call_that_has_entered_the_lock_forbids_a_ticket(store: &Fi
         assert!(!lock.is_valid());
         ticket
     };
-    let ticket = request.run_with(|lock| body(lock)).await.expect("free");
+    let ticket = request.run_with(body).await.expect("free");
     let next = locks.resume(ticket).await.expect("unused");
     next.release().await.expect("held");
     store.is_left_clean().await;

@@ -231,17 +231,18 @@ async fn uses_a_ticket() {
         let (locks, ticket) = (locks.clone(), text.parse::<Ticket>());
         tokio::spawn(async move { locks.resume(ticket?).await })
     });
+    let mut owners = Vec::new();
     for call in calls {
         match call.await.expect("no panic") {
             Ok(guard) => {
                 println!("\nhas the lock {}", guard.fencing_token());
-                // It ends with its process.
-                std::mem::forget(guard);
+                owners.push(guard);
             }
             Err(error) => println!("\n{:?}", error.kind()),
         }
     }
     println!("\nended");
+    drop(owners);
 }
 
 #[tokio::test]
