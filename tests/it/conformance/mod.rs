@@ -273,7 +273,7 @@ on_every_store! {
         waiters_get_the_lock_from_the_owner_that_used_the_ticket,
         a_lock_that_is_not_held_has_no_ticket,
         a_call_that_has_entered_the_lock_forbids_a_ticket,
-        a_lock_of_several_keys_has_no_ticket,
+        a_share_and_a_lock_of_several_keys_have_no_ticket,
         a_ticket_and_its_use_that_are_dropped_on_the_way_are_undone,
         a_manager_that_drains_uses_no_ticket_and_makes_tickets,
         over_several_servers_a_ticket_is_invalid_and_says_why,

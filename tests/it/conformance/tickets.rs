@@ -234,7 +234,7 @@ pub(super) async fn a_call_that_has_entered_the_lock_forbids_a_ticket(store: &Fi
     store.is_left_clean().await;
 }
 
-pub(super) async fn a_lock_of_several_keys_has_no_ticket(store: &Fixture) {
+pub(super) async fn a_share_and_a_lock_of_several_keys_have_no_ticket(store: &Fixture) {
     if store.is_of_several() {
         return;
     }
@@ -245,6 +245,14 @@ pub(super) async fn a_lock_of_several_keys_has_no_ticket(store: &Fixture) {
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(error.to_string().contains("several keys"), "{error}");
     assert!(several.is_valid(), "held as before");
+    for request in [locks.lock("read").read(), locks.lock("exports").permits(2)] {
+        let share = request.ttl(long()).acquire().await.expect("free");
+        let error = share.ticket(long()).await.expect_err("a share");
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert!(error.to_string().contains("share"), "{error}");
+        assert!(share.is_valid(), "held as before");
+        share.release().await.expect("held");
+    }
     // One key given twice is one key.
     several.release().await.expect("held");
     let one = locks.lock_all(["k", "k"]).ttl(long()).acquire().await;
