@@ -5,7 +5,7 @@ mod duration_value;
 mod names;
 mod value;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use proc_macro2::Span;
 use quote::ToTokens as _;
@@ -39,7 +39,14 @@ pub(crate) struct LockArgs {
     pub(crate) release: Option<Ident>,
     pub(crate) reentrant: Option<bool>,
     pub(crate) interop: Option<bool>,
+    pub(crate) share: Option<Share>,
     pub(crate) krate: Path,
+}
+
+/// A lock that several owners have at a time.
+pub(crate) enum Share {
+    Reader,
+    Permits(Expr),
 }
 
 /// The value of `key`, or the list of `keys`.
@@ -82,7 +89,7 @@ impl Parse for LockArgs {
         let mut found = ParsedArgs::default();
         while !input.is_empty() {
             let name = name(input)?;
-            if !found.seen.insert(name.to_string()) {
+            if found.seen.insert(name.to_string(), name.span()).is_some() {
                 return Err(Error::new(
                     name.span(),
                     format!("`{name}` is given twice; keep one of them"),
@@ -100,7 +107,7 @@ impl Parse for LockArgs {
 
 #[derive(Default)]
 struct ParsedArgs {
-    seen: BTreeSet<String>,
+    seen: BTreeMap<String, Span>,
     key: Option<Keys>,
     ttl: Option<DurationValue>,
     wait: Option<WaitValue>,
@@ -114,6 +121,8 @@ struct ParsedArgs {
     release: Option<Ident>,
     reentrant: Option<bool>,
     interop: Option<bool>,
+    reads: bool,
+    permits: Option<Expr>,
     krate: Option<Path>,
 }
 
@@ -146,12 +155,62 @@ impl ParsedArgs {
             }
             "reentrant" => self.reentrant = Some(value::flag(input, name)?),
             "interop" => self.interop = Some(value::flag(input, name)?),
+            "mode" => {
+                let words = [("read", "Read"), ("write", "Write")];
+                self.reads = value::word(input, name, &words)? == "Read";
+            }
+            "permits" => self.permits = Some(value::permits(input)?),
             _ => self.krate = Some(value::path(input)?),
         }
         Ok(())
     }
 
-    fn finish(self) -> Result<LockArgs> {
+    /// Returns the share, unless another argument rules it out.
+    fn share(&mut self) -> Result<Option<Share>> {
+        let permits = self.permits.take();
+        let conflicts: &[(&str, &str)] = match (&permits, self.reads) {
+            (None, false) => return Ok(None),
+            (Some(_), _) => &[
+                (
+                    "mode",
+                    "`mode` does not go with `permits`; a reader has no limit, and a function without `mode` and \
+                     `permits` waits for all permits",
+                ),
+                (
+                    "keys",
+                    "`keys` does not go with `permits`; a lock of several keys has one owner",
+                ),
+                (
+                    "cooldown",
+                    "`cooldown` does not go with `permits`, because other owners have the key beside this one",
+                ),
+            ],
+            (None, true) => &[
+                (
+                    "keys",
+                    "`keys` does not go with `mode = read`; a lock of several keys has one owner",
+                ),
+                (
+                    "cooldown",
+                    "`cooldown` does not go with `mode = read`, because other readers have the key beside this one",
+                ),
+            ],
+        };
+        for (name, problem) in conflicts {
+            if let Some(span) = self.seen.get(*name) {
+                return Err(Error::new(*span, problem));
+            }
+        }
+        if self.interop == Some(true) {
+            let problem =
+                "`interop` goes with locks that one owner has; a reader or a permit leaves no gaps";
+            return Err(Error::new(self.seen["interop"], problem));
+        }
+        Ok(Some(permits.map_or(Share::Reader, Share::Permits)))
+    }
+
+    fn finish(mut self) -> Result<LockArgs> {
+        let share = self.share()?;
         let missing = |what: &str| Error::new(Span::call_site(), what);
         let (key, ttl) = match (self.key, self.ttl) {
             (Some(key), Some(ttl)) => (key, ttl),
@@ -185,6 +244,7 @@ impl ParsedArgs {
             release: self.release,
             reentrant: self.reentrant,
             interop: self.interop,
+            share,
             krate: self.krate.unwrap_or_else(default_crate),
         })
     }

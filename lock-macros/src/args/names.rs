@@ -5,7 +5,7 @@ use syn::{Error, Ident, LitStr, Result, Token, ext::IdentExt as _, parse::ParseS
 use crate::suggest;
 
 /// All arguments, in the order of the documentation.
-pub(crate) const NAMES: [&str; 15] = [
+pub(crate) const NAMES: [&str; 17] = [
     "key",
     "keys",
     "ttl",
@@ -20,11 +20,13 @@ pub(crate) const NAMES: [&str; 15] = [
     "release",
     "reentrant",
     "interop",
+    "mode",
+    "permits",
     "crate",
 ];
 
 /// Names of other lock libraries for the same arguments.
-const SYNONYMS: [(&str, &str); 39] = [
+const SYNONYMS: [(&str, &str); 45] = [
     ("name", "key"),
     ("id", "key"),
     ("resource", "key"),
@@ -63,6 +65,12 @@ const SYNONYMS: [(&str, &str); 39] = [
     ("lock", "guard"),
     ("token", "guard"),
     ("reentry", "reentrant"),
+    ("shared", "mode"),
+    ("kind", "mode"),
+    ("limit", "permits"),
+    ("concurrency", "permits"),
+    ("max_concurrent", "permits"),
+    ("semaphore", "permits"),
     ("path", "crate"),
 ];
 
@@ -215,6 +223,8 @@ fn example(name: &Ident) -> String {
         "manager" => "self.locks",
         "guard" => "lock",
         "release" => "background",
+        "mode" => "read",
+        "permits" => "5",
         _ => "::lock_core",
     };
     format!("write for example `{name} = {value}`")

@@ -130,6 +130,26 @@ fn template(text: LitStr) -> Result<Key> {
     }
 }
 
+/// The most permits of a lock, as lock-core has it.
+const MOST_PERMITS: u32 = 10_000;
+
+/// Parses a number of permits: a literal is checked, and any other expression is the number itself.
+pub(crate) fn permits(input: ParseStream<'_>) -> Result<Expr> {
+    let expr: Expr = input.parse()?;
+    let problem = match literal(&expr) {
+        None => return Ok(expr),
+        Some(Lit::Int(count)) => match count.base10_parse::<u32>() {
+            Ok(0) => "`permits` is at least 1; a lock without permits would admit no caller".to_owned(),
+            Ok(count) if count <= MOST_PERMITS => return Ok(expr),
+            _ => format!("`permits` is at most {MOST_PERMITS}"),
+        },
+        Some(_) => {
+            "`permits` is a number from 1 to 10000 or an expression; write for example `permits = 5`".to_owned()
+        }
+    };
+    Err(Error::new_spanned(expr, problem))
+}
+
 /// Parses `true` or `false`.
 pub(crate) fn flag(input: ParseStream<'_>, name: &Ident) -> Result<bool> {
     if input.peek(LitBool) {

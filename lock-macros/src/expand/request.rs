@@ -5,7 +5,7 @@ use quote::{ToTokens as _, quote, quote_spanned};
 use syn::{Path, spanned::Spanned as _};
 
 use super::key;
-use crate::args::{DurationValue, Key, Keys, LockArgs, WaitValue};
+use crate::args::{DurationValue, Key, Keys, LockArgs, Share, WaitValue};
 
 /// Returns the builder with one method for each given argument.
 ///
@@ -62,9 +62,13 @@ pub(crate) fn tokens(args: &LockArgs) -> TokenStream {
         true => quote!(.interop(#krate::Interop::On)),
         false => quote!(.interop(#krate::Interop::Off)),
     });
+    let share = args.share.as_ref().map(|share| match share {
+        Share::Reader => quote!(.read()),
+        Share::Permits(count) => quote_spanned!(count.span()=> .permits(#count)),
+    });
     quote!(
         #request.ttl(#ttl).wait(#wait)
-        #renew #max_hold #on_lost #release #reentrant #interop
+        #renew #max_hold #on_lost #release #reentrant #interop #share
     )
 }
 

@@ -115,6 +115,17 @@ fn every_argument_is_a_method_of_the_request() {
 }
 
 #[test]
+fn a_share_is_a_method_of_the_request() {
+    let read = quote!(key = "k", ttl = "10s", mode = read);
+    has(&function(read, plain()), &quote!(.read()));
+    let permits = quote!(key = "k", ttl = "10s", permits = self.limit);
+    has(&function(permits, plain()), &quote!(.permits(self.limit)));
+    let write = function(quote!(key = "k", ttl = "10s", mode = write), plain());
+    lacks(&write, &quote!(.read));
+    lacks(&write, &quote!(.permits));
+}
+
+#[test]
 fn an_omitted_argument_calls_no_method() {
     let expansion = function(quote!(key = "k", ttl = "10s"), plain());
     for method in [
@@ -124,6 +135,8 @@ fn an_omitted_argument_calls_no_method() {
         quote!(.release),
         quote!(.reentrant),
         quote!(.interop),
+        quote!(.read),
+        quote!(.permits),
         quote!(.cooldown),
     ] {
         lacks(&expansion, &method);

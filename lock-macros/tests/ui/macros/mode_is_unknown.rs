@@ -1,0 +1,13 @@
+//! A mode that does not exist.
+//! Write `read` or `write`.
+use lock_core::{Error, distributed_lock};
+
+// instead: #[distributed_lock(key = "catalogue", ttl = "10s", mode = read)]
+#[distributed_lock(key = "catalogue", ttl = "10s", mode = shared)]
+async fn prices() -> Result<u64, Error> {
+    Ok(1)
+}
+
+fn main() {
+    let _ = prices();
+}

@@ -1,0 +1,13 @@
+//! A cooldown of a permit.
+//! Remove the cooldown.
+use lock_core::{Error, distributed_lock};
+
+// instead: #[distributed_lock(key = "exports", ttl = "10s", permits = 5)]
+#[distributed_lock(key = "exports", ttl = "10s", permits = 5, cooldown = "2s")]
+async fn prices() -> Result<u64, Error> {
+    Ok(1)
+}
+
+fn main() {
+    let _ = prices();
+}
