@@ -35,6 +35,7 @@
 //!    [other codes](LockLayer#layers-that-read-the-body).
 //! 3. The layer tries to acquire the lock once ([or waits for it](LockLayer::wait)):
 //!    * If another request holds the lock, the layer refuses with **409** `lock_busy`.
+//!    * If the layer has [permits](LockLayer::permits) and all of them are taken, it refuses with **429** `lock_full`.
 //!    * If another request succeeded [a moment ago](LockLayer::cooldown), it refuses with **409**
 //!      `lock_cooling_down`.
 //!    * If the store does not answer within 250 ms, it refuses with **503** `lock_unavailable`, never

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderValue, Method, Response};
+use http::{HeaderValue, Method, Response, StatusCode};
 use lock_core::{Error, LockKey, LockManager, LockRequest, Renew, Wait};
 use tracing::Span;
 
@@ -34,6 +34,11 @@ pub(crate) struct Policy {
     pub(crate) replay: Option<Arc<ReplayRules>>,
     pub(crate) body: BodyLimits,
     pub(crate) methods: Vec<Method>,
+    /// Requests with these methods share the key as readers.
+    pub(crate) read_methods: Vec<Method>,
+    /// The number of requests that have a key at a time; `None`: one.
+    pub(crate) permits: Option<u32>,
+    pub(crate) full_status: StatusCode,
     pub(crate) missing_key: MissingKey,
     pub(crate) ttl: Duration,
     pub(crate) renew: Renew,
@@ -70,6 +75,9 @@ impl Policy {
             replay: None,
             body: BodyLimits::default(),
             methods: vec![Method::POST, Method::PUT, Method::PATCH, Method::DELETE],
+            read_methods: Vec::new(),
+            permits: None,
+            full_status: StatusCode::TOO_MANY_REQUESTS,
             missing_key: MissingKey::default(),
             ttl: Duration::from_secs(30),
             renew: Renew::default(),
@@ -99,8 +107,12 @@ impl Policy {
     ///
     /// HEAD is locked where GET is, because the same handler serves both.
     pub(crate) fn locks_method(&self, method: &Method) -> bool {
-        self.methods.contains(method)
-            || *method == Method::HEAD && self.methods.contains(&Method::GET)
+        has_method(&self.methods, method) || self.reads(method)
+    }
+
+    /// Returns whether requests of this method share the key as readers.
+    fn reads(&self, method: &Method) -> bool {
+        has_method(&self.read_methods, method)
     }
 
     /// Returns the error in the settings, and logs it at the first call.
@@ -120,6 +132,19 @@ impl Policy {
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.permits.is_some() && !self.read_methods.is_empty() {
+            return Err(Error::invalid(
+                "the layer has `permits` and `read_methods`; a key has either a number of permits, or readers and \
+                 writers",
+            ));
+        }
+        #[cfg(feature = "replay")]
+        if self.replay.is_some() && (self.permits.is_some() || !self.read_methods.is_empty()) {
+            return Err(Error::invalid(
+                "the layer has `replay` beside `permits` or `read_methods`; an answer that is repeated has one request \
+                 that made it, so leave one of them out",
+            ));
+        }
         let fallback = match &self.outage {
             Outage::Fallback(local) => Some(local),
             Outage::Reject | Outage::Pass => None,
@@ -135,10 +160,12 @@ impl Policy {
             None => cooldown,
         };
         for locks in std::iter::once(&self.locks).chain(fallback) {
-            let request = self
-                .request(locks, LockKey::exact("any"))
-                .cooldown(cooldown);
-            request.check()?;
+            let request = self.request(locks, LockKey::exact("any"), None);
+            request.cooldown(cooldown).check()?;
+            for method in &self.read_methods {
+                let request = self.request(locks, LockKey::exact("any"), Some(method));
+                request.check()?;
+            }
         }
         let in_uri = |c: char| c.is_ascii_graphic() && !"\"\\<>^`{|}".contains(c);
         if self.types.is_empty() || !self.types.chars().all(in_uri) {
@@ -172,15 +199,16 @@ impl Policy {
         })
     }
 
-    pub(crate) fn acquire(&self, key: LockKey) -> Acquiring {
+    pub(crate) fn acquire(&self, key: LockKey, method: &Method) -> Acquiring {
+        let method = Some(method);
         match &self.outage {
             Outage::Fallback(local) => {
-                let fallback = self.request(local, key.clone());
-                let store = self.request(&self.locks, key);
+                let fallback = self.request(local, key.clone(), method);
+                let store = self.request(&self.locks, key, method);
                 Acquiring::Both(Box::pin(acquire_both(fallback, store, self.locks.clone())))
             }
             Outage::Reject | Outage::Pass => {
-                Acquiring::Store(self.request(&self.locks, key).acquire())
+                Acquiring::Store(self.request(&self.locks, key, method).acquire())
             }
         }
     }
@@ -213,6 +241,10 @@ impl Policy {
             self.documentation.clone(),
             self.retry_hint,
         );
+        let rejection = match rejection.kind() {
+            RejectionKind::Full => rejection.with_status(self.full_status),
+            _ => rejection,
+        };
         self.telemetry.refused(&rejection);
         let mut response = match &self.on_reject {
             Some(function) => function(&rejection, request),
@@ -260,7 +292,7 @@ impl Policy {
     /// Makes a request with all of the layer's settings, which override the manager's defaults.
     ///
     /// Only the cooldown is set later, because it depends on the response.
-    fn request(&self, locks: &LockManager, key: LockKey) -> LockRequest {
+    fn request(&self, locks: &LockManager, key: LockKey, method: Option<&Method>) -> LockRequest {
         // In shadow mode the layer delays no request.
         let wait = if self.shadow { Wait::None } else { self.wait };
         let request = locks
@@ -269,11 +301,21 @@ impl Policy {
             .renew(self.renew)
             .wait(wait)
             .acquire_timeout(self.acquire_timeout);
+        let request = match self.permits {
+            Some(count) => request.permits(count),
+            None if method.is_some_and(|method| self.reads(method)) => request.read(),
+            None => request,
+        };
         match self.max_hold {
             Some(longest) => request.max_hold(longest),
             None => request,
         }
     }
+}
+
+/// Returns whether a method is in the list. The handler of GET serves HEAD too.
+fn has_method(methods: &[Method], method: &Method) -> bool {
+    methods.contains(method) || *method == Method::HEAD && methods.contains(&Method::GET)
 }
 
 impl fmt::Debug for Policy {
@@ -283,6 +325,8 @@ impl fmt::Debug for Policy {
             .field("name", &self.telemetry.layer)
             .field("locks", &self.locks)
             .field("methods", &self.methods)
+            .field("read_methods", &self.read_methods)
+            .field("permits", &self.permits)
             .field("missing_key", &self.missing_key)
             .field("ttl", &self.ttl)
             .field("renew", &self.renew)

@@ -136,6 +136,14 @@ impl LockHandle {
         self.lease.members().map(|lease| &*lease.key)
     }
 
+    /// Returns whether other owners may have the key beside this one.
+    ///
+    /// That is so for a [reader](crate::LockRequest::read) and for a [permit](crate::LockRequest::permits).
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.lease.token.share().is_some()
+    }
+
     /// Keeps the key taken for `cooldown` after the release.
     ///
     /// So a click that follows a fast answer is refused too. The longest of several calls counts,
@@ -147,8 +155,10 @@ impl LockHandle {
     /// cuts the cooldown to `max_ttl` and logs a warning. A reader or a permit has no cooldown; the method then only
     /// logs a warning.
     pub fn cooldown(&self, cooldown: Duration) {
-        if self.lease.token.share().is_some() {
-            tracing::warn!("a reader or a permit has no cooldown; the call has no effect");
+        if self.is_shared() {
+            if !cooldown.is_zero() {
+                tracing::warn!("a reader or a permit has no cooldown; the call has no effect");
+            }
             return;
         }
         let max_ttl = self.engine.max_ttl;

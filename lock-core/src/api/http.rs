@@ -113,6 +113,11 @@ fn words(error: &Error) -> (&'static str, &'static str) {
             "Already done",
             "The first request succeeded a moment ago. There is no need to send it again.",
         ),
+        ErrorKind::Busy if error.is_full() => (
+            "Too many in progress",
+            "As many of these requests are in progress as are allowed at a time. Nothing was done. \
+             Please try again in a moment.",
+        ),
         ErrorKind::Busy => (
             "Already in progress",
             "The first request is still in progress. There is no need to send it again.",

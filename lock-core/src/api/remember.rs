@@ -51,7 +51,7 @@ impl LockHandle {
                 "a lock of several keys leaves no record, because a record is the answer of one key; lock one key for it",
             ));
         }
-        if self.lease.token.share().is_some() {
+        if self.is_shared() {
             return Err(Error::invalid(
                 "a reader or a permit leaves no record, because other owners have the key beside it",
             ));

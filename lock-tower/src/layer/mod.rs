@@ -29,6 +29,8 @@ use crate::service::LockService;
 /// | requests | default |
 /// | --- | --- |
 /// | [`methods`](Self::methods) | POST, PUT, PATCH, DELETE |
+/// | [`read_methods`](Self::read_methods) | none; every locked request has its key alone |
+/// | [`permits`](Self::permits), [`full_status`](Self::full_status) | one request at a time; 429 beyond the permits |
 /// | [`on_missing_key`](Self::on_missing_key) | 400 |
 /// | [`shadow`](Self::shadow) | off |
 ///

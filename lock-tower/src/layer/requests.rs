@@ -1,6 +1,6 @@
 //! Settings that choose which requests a layer locks.
 
-use http::Method;
+use http::{Method, StatusCode};
 
 use super::LockLayer;
 use crate::options::MissingKey;
@@ -19,6 +19,69 @@ impl<K> LockLayer<K> {
     /// Default: POST, PUT, PATCH and DELETE.
     pub fn methods(self, methods: impl IntoIterator<Item = Method>) -> Self {
         self.with(|policy| policy.methods = methods.into_iter().collect())
+    }
+
+    /// Sets the methods whose requests share the key as readers, besides the [methods](Self::methods) that are locked.
+    ///
+    /// Readers run beside one another, and no other locked request of the key runs at the same time. A reader that
+    /// comes behind a waiting writer waits too, as far as [`wait`](Self::wait) allows, or is refused with 409. A reader has
+    /// no [cooldown](Self::cooldown).
+    ///
+    /// If GET is in the list, HEAD is too. With [`permits`](Self::permits) or `replay` the layer is
+    /// [`Invalid`](Self::checked).
+    ///
+    /// Default: none.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> Result<(), lock_tower::TemplateError> {
+    /// # let locks = lock_core::LockManager::in_memory();
+    /// use std::time::Duration;
+    /// use http::Method;
+    /// use lock_tower::LockLayer;
+    ///
+    /// // Many clients read a document, and one at a time changes it.
+    /// let layer = LockLayer::template(locks, "doc:<param.id>")?
+    ///     .read_methods([Method::GET])
+    ///     .wait(Duration::from_secs(2));
+    /// # let _ = layer; Ok(()) }
+    /// ```
+    pub fn read_methods(self, methods: impl IntoIterator<Item = Method>) -> Self {
+        self.with(|policy| policy.read_methods = methods.into_iter().collect())
+    }
+
+    /// Lets `count` requests with one key run at a time, 1 to 10 000.
+    ///
+    /// A request beyond that is refused with 429 `lock_full` ([`full_status`](Self::full_status)), or waits in the order
+    /// of arrival if [`wait`](Self::wait) is set. If a process dies, its requests alone give their permits back, after the
+    /// [`ttl`](Self::ttl).
+    ///
+    /// With a [cooldown](Self::cooldown), [`read_methods`](Self::read_methods) or `replay`, and over several servers
+    /// (`redlock://`), the layer is [`Invalid`](Self::checked).
+    ///
+    /// Default: one request at a time, and 409 for another one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> Result<(), lock_tower::TemplateError> {
+    /// # let locks = lock_core::LockManager::in_memory();
+    /// use lock_tower::LockLayer;
+    ///
+    /// // Each tenant has five exports at a time.
+    /// let layer = LockLayer::template(locks, "exports:<header.x-tenant>")?.permits(5);
+    /// # let _ = layer; Ok(()) }
+    /// ```
+    pub fn permits(self, count: u32) -> Self {
+        self.with(|policy| policy.permits = Some(count))
+    }
+
+    /// Sets the status of a request that finds all [permits](Self::permits) taken.
+    ///
+    /// Default: 429.
+    pub fn full_status(self, status: StatusCode) -> Self {
+        self.with(|policy| policy.full_status = status)
     }
 
     /// Decides what happens to a request that lacks a value of its key.

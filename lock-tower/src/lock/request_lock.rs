@@ -224,7 +224,9 @@ impl SharedLock {
         drop(state);
         self.telemetry.held(self.handle.held_for());
         for guard in std::iter::once(&locks.guard).chain(&locks.fallback) {
-            guard.cooldown(cooldown);
+            if !guard.is_shared() {
+                guard.cooldown(cooldown);
+            }
             #[cfg(feature = "replay")]
             if let Some(kept) = &kept {
                 kept.leave_at(guard);

@@ -15,6 +15,8 @@ use http::{HeaderValue, StatusCode};
 pub enum RejectionKind {
     /// 409 `lock_busy`: another request with this key is in flight.
     InFlight,
+    /// 429 `lock_full`: as many requests with this key are in flight as the layer permits.
+    Full,
     /// 409 `lock_cooling_down`: another request with this key succeeded a moment ago.
     CoolingDown,
     /// 503 `lock_unavailable`: the store did not answer in time, so the lock's state is unknown.
@@ -95,6 +97,7 @@ impl Rejection {
     pub fn code(&self) -> &'static str {
         match self.kind {
             RejectionKind::InFlight => "lock_busy",
+            RejectionKind::Full => "lock_full",
             RejectionKind::CoolingDown => "lock_cooling_down",
             RejectionKind::Unavailable => "lock_unavailable",
             RejectionKind::KeyMissing => "lock_key_missing",
@@ -211,8 +214,8 @@ impl Rejection {
     ) -> Self {
         self.types = types;
         self.documentation = documentation;
-        if self.kind == RejectionKind::InFlight {
-            // The rest of the owner's lease does not say when its handler will end.
+        if matches!(self.kind, RejectionKind::InFlight | RejectionKind::Full) {
+            // The rest of a lease does not say when its handler will end.
             self.retry_after = Some(hint);
         }
         self
@@ -222,6 +225,7 @@ impl Rejection {
 fn status_of(kind: RejectionKind) -> StatusCode {
     match kind {
         RejectionKind::InFlight | RejectionKind::CoolingDown => StatusCode::CONFLICT,
+        RejectionKind::Full => StatusCode::TOO_MANY_REQUESTS,
         RejectionKind::Unavailable | RejectionKind::KeyUnavailable => {
             StatusCode::SERVICE_UNAVAILABLE
         }

@@ -14,6 +14,7 @@ impl From<&Error> for Rejection {
     fn from(error: &Error) -> Self {
         let kind = match error.kind() {
             ErrorKind::Busy if error.is_cooling_down() => RejectionKind::CoolingDown,
+            ErrorKind::Busy if error.is_full() => RejectionKind::Full,
             ErrorKind::Busy => RejectionKind::InFlight,
             ErrorKind::Unavailable => RejectionKind::Unavailable,
             ErrorKind::Misconfigured => RejectionKind::Misconfigured,

@@ -10,6 +10,7 @@ impl Rejection {
     pub(super) fn title(&self) -> &'static str {
         match self.kind {
             RejectionKind::InFlight => "Already in progress",
+            RejectionKind::Full => "Too many in progress",
             RejectionKind::CoolingDown => "Already done",
             RejectionKind::Unavailable => "Lock service unavailable",
             RejectionKind::KeyMissing => "Request not identified",
@@ -30,6 +31,10 @@ impl Rejection {
         match self.kind {
             RejectionKind::InFlight => {
                 "The first request is still in progress. There is no need to send it again."
+            }
+            RejectionKind::Full => {
+                "As many of these requests are in progress as are allowed at a time. Nothing was done. \
+                 Please try again in a moment."
             }
             RejectionKind::CoolingDown => {
                 "The first request succeeded a moment ago. There is no need to send it again."

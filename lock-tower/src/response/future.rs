@@ -239,7 +239,7 @@ where
             (None, Ok(key)) if policy.held_by_outer_layer(&parts, &key) => {
                 Err(policy.telemetry.held_by_outer_layer())
             }
-            (None, Ok(key)) => Ok(policy.acquire(key)),
+            (None, Ok(key)) => Ok(policy.acquire(key, &parts.method)),
             (None, Err(failure)) => Err(Rejection::from(failure)),
         };
         let call = PendingCall {

@@ -45,6 +45,7 @@ mod routes;
 mod script;
 mod settings;
 mod shadow;
+mod shares;
 mod shutdown;
 mod sockets;
 mod stack;
