@@ -176,6 +176,7 @@ pub mod guide;
 pub use api::acquire::{Acquire, TryAcquire};
 pub use api::manager::LockManager;
 pub use api::middleware;
+pub use api::operator;
 pub use api::request::LockRequest;
 pub use api::run::Run;
 pub use base::options::{Interop, OnLost, Reentrancy, ReleaseMode, Renew, Wait};

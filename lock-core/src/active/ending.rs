@@ -59,6 +59,12 @@ impl Ending {
 }
 
 impl ActiveLease {
+    /// Notes that an operator has freed the key. `true`: the lease is lost just now, and the engine has to be told.
+    #[must_use]
+    pub(crate) fn force(&self) -> bool {
+        self.is_lost_by(|lease, _| lease.lose_with(Loss::Forced))
+    }
+
     /// Ends the lease in this process, so that it is not renewed any more. The engine has to disarm it.
     pub(crate) fn close(&self) -> Closed {
         let now = self.now();
@@ -144,6 +150,7 @@ impl ActiveLease {
             Loss::Expired => Error::lost(
                 "the lock ran out before it could be renewed; the work may be half done",
             ),
+            Loss::Forced => Error::lost("an operator freed the lock; the work may be half done"),
             Loss::NotOurs => Error::lost(
                 "the lock was deleted or taken over in the store; the work may be half done",
             ),

@@ -349,9 +349,14 @@ impl ActiveLease {
     /// Notes the answer to a renewal. `true`: the lease is lost, and the engine has to be told.
     #[must_use]
     pub(crate) fn renewed(&self, sent: Moment, answer: Extended) -> bool {
+        self.is_lost_by(|lease, now| lease.renewed(sent, answer, now))
+    }
+
+    /// Changes the lease, and wakes its tasks if it is lost.
+    pub(super) fn is_lost_by(&self, change: impl FnOnce(&mut Lease, Moment) -> bool) -> bool {
         let now = self.now();
         let mut state = lock(&self.state);
-        let lost = state.lease.renewed(sent, answer, now);
+        let lost = change(&mut state.lease, now);
         if lost {
             let waiting = state.waiting.take();
             let phase = state.lease.phase();

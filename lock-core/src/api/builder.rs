@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::api::url::redlock;
 use crate::api::url::store_url::StoreUrl;
 use crate::base::error::Error;
+use crate::base::identity::Naming;
 use crate::base::options::Wait;
 use crate::base::settings::Settings;
 use crate::base::url_query;
@@ -246,6 +247,38 @@ impl ManagerBuilder {
     /// still hold locks. It has no effect if at least one server has data, nor on any other store.
     pub fn assume_fresh(mut self) -> Self {
         self.settings.assume_fresh = true;
+        self
+    }
+
+    /// Sets the label by which an operator recognises this manager, such as the name of the service.
+    ///
+    /// A manager leaves its host, its process number and this label in the store, so that an
+    /// [`Operator`](crate::operator::Operator) sees who holds a lock. A label has at most 128 characters, none of them
+    /// a control character; otherwise the connecting method returns `Invalid`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), lock_core::Error> {
+    /// use lock_core::LockManager;
+    ///
+    /// let locks = LockManager::builder("memory:").label("checkout").connect().await?;
+    /// let _guard = locks.lock("order:42").acquire().await?;
+    /// let seen = locks.operator("ops@example").inspect("order:42").await?;
+    /// let holder = seen.holders()[0].identity().expect("not anonymous");
+    /// assert_eq!(holder.label(), Some("checkout"));
+    /// # Ok(()) }
+    /// ```
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.settings.naming = Naming::Named(Some(label.into().into()));
+        self
+    }
+
+    /// Leaves no identity of this manager in the store, neither host nor process nor label.
+    ///
+    /// An operator still sees that a lock is held, for how long and with which fencing token.
+    pub fn anonymous(mut self) -> Self {
+        self.settings.naming = Naming::Anonymous;
         self
     }
 

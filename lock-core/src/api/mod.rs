@@ -18,6 +18,7 @@ pub(crate) mod installed;
 pub(crate) mod leader;
 pub(crate) mod manager;
 pub mod middleware;
+pub mod operator;
 pub(crate) mod ownership;
 #[doc(hidden)]
 pub mod private;

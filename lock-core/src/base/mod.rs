@@ -5,6 +5,9 @@ pub(crate) mod all;
 pub(crate) mod clock;
 pub(crate) mod error;
 pub(crate) mod fence;
+pub(crate) mod holder_token;
+pub(crate) mod identity;
+pub(crate) mod join;
 pub(crate) mod key;
 #[cfg(feature = "test-util")]
 pub(crate) mod manual_clock;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::clock::Clock;
+use super::identity::Naming;
 use super::options::{MAX_TTL, Wait};
 
 /// The settings of a manager, without its store.
@@ -17,6 +18,8 @@ pub(crate) struct Settings {
     pub(crate) max_ttl: Duration,
     /// Treats the nodes of a quorum as new if all of them are without data.
     pub(crate) assume_fresh: bool,
+    /// The identity that the manager leaves in its store.
+    pub(crate) naming: Naming,
 }
 
 impl Default for Settings {
@@ -29,6 +32,7 @@ impl Default for Settings {
             defaults: (Duration::from_secs(30), Wait::None),
             max_ttl: MAX_TTL,
             assume_fresh: false,
+            naming: Naming::Named(None),
         }
     }
 }

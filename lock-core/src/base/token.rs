@@ -20,7 +20,7 @@ use crate::base::sync::lock;
 ///
 /// It names the push channel. It does not name the process, because two managers of one process
 /// must not take each other's pushes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Address(u64);
 
 impl Address {
@@ -28,6 +28,17 @@ impl Address {
         let mut bytes = [0; 8];
         fill(&mut bytes);
         Self(u64::from_be_bytes(bytes))
+    }
+
+    /// Reads an address that [`Display`](fmt::Display) wrote.
+    #[cfg(feature = "redis")]
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let mut number = [0; 8];
+        if text.len() != 16 {
+            return None;
+        }
+        HEXLOWER.decode_mut(text.as_bytes(), &mut number).ok()?;
+        Some(Self(u64::from_be_bytes(number)))
     }
 
     /// Returns the address of the same manager on one application runtime.

@@ -40,6 +40,10 @@ pub mod observing {
     #![doc = include_str!("guide/observing.md")]
 }
 
+pub mod operator {
+    #![doc = include_str!("guide/operator.md")]
+}
+
 pub mod managed {
     #![doc = include_str!("guide/managed.md")]
 }

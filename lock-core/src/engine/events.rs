@@ -15,6 +15,7 @@ use std::time::Duration;
 use super::Engine;
 use super::cleanup::{Cleanup, Step};
 use crate::active::ActiveLease;
+use crate::base::holder_token::HolderToken;
 use crate::keeper::LeaseListener;
 use crate::lease::{Loss, Phase};
 use crate::queue::LeaseReturns;
@@ -46,6 +47,22 @@ impl Engine {
                 }
                 self.queue.tell_all(News::Next(OWNERS_FIRST));
             }
+            Event::Forced { key, holder } => self.is_forced(&key, &holder),
+            Event::Asked(question) => self.answer(question),
+            Event::Answered { number, held } => self.inquiries.answered(number, held),
+        }
+    }
+}
+
+impl Engine {
+    /// Ends a lease whose key an operator has freed. The key may be another owner's soon, so the lease is not renewed
+    /// first to find out.
+    fn is_forced(&self, key: &Arc<str>, holder: &HolderToken) {
+        if let Some(lease) = self.queue.force(key, holder)
+            && lease.force()
+        {
+            self.queue.abandon(&lease);
+            self.lose_others(&lease);
         }
     }
 }

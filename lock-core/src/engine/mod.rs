@@ -9,6 +9,7 @@ pub(crate) mod attempt;
 pub(crate) mod cleanup;
 mod deferred_release;
 mod events;
+pub(crate) mod inquiry;
 pub(crate) mod loss_watch;
 pub(crate) mod reentry;
 pub(crate) mod release;
@@ -22,6 +23,7 @@ use std::sync::{Arc, Weak};
 use std::task::Context;
 use std::time::Duration;
 
+use self::inquiry::Inquiries;
 use crate::active::{ActiveLease, Closed};
 use crate::base::clock::Moment;
 use crate::base::error::Error;
@@ -45,6 +47,8 @@ pub(crate) struct Engine {
     pub(crate) queue: Arc<Queue>,
     /// Keys that are left to clients of other libraries for a moment.
     pub(crate) yielded: YieldedKeys,
+    /// Questions to the holders of locks.
+    pub(crate) inquiries: Inquiries,
     pub(crate) namespace: String,
     pub(crate) operation_timeout: Duration,
     pub(crate) connect_timeout: Duration,
@@ -80,6 +84,7 @@ impl Engine {
         store: impl FnOnce(&Arc<Timers>, Address) -> Arc<dyn Store>,
     ) -> Result<Arc<Self>, Error> {
         let manager = Address::random();
+        let identity = settings.naming.identity()?;
         let timers = Timers::new(settings.clock);
         let keeper = Keeper::new(Arc::clone(&timers), settings.operation_timeout);
         let store = store(&timers, manager);
@@ -90,6 +95,7 @@ impl Engine {
             keeper: Arc::clone(&keeper),
             store: Arc::clone(&store),
             yielded: YieldedKeys::default(),
+            inquiries: Inquiries::default(),
             namespace: settings.namespace,
             operation_timeout: settings.operation_timeout,
             connect_timeout: settings.connect_timeout,
@@ -100,7 +106,7 @@ impl Engine {
         });
         // The store and the keeper keep no engine alive, because they report to one that may be gone.
         let listener = Arc::downgrade(&engine);
-        let events = Events::new(manager, move |event| {
+        let events = Events::new(manager, identity, move |event| {
             if let Some(engine) = listener.upgrade() {
                 engine.hear(event);
             }

@@ -88,7 +88,7 @@ impl Engine {
             return self.release_later(lease);
         }
         let left = match loss {
-            Loss::NotOurs => ReleaseState::Nothing,
+            Loss::NotOurs | Loss::Forced => ReleaseState::Nothing,
             // The next owner need not wait for the key to run out.
             Loss::Expired | Loss::MaxHold | Loss::OtherKey => ReleaseState::Steppable,
         };

@@ -12,6 +12,8 @@ pub(crate) enum Loss {
     MaxHold,
     /// The lease of another key of the same lock was lost.
     OtherKey,
+    /// An operator has freed the key.
+    Forced,
 }
 
 impl Loss {
@@ -22,6 +24,7 @@ impl Loss {
             // A lock of several keys counts one loss, that of the key.
             Loss::NotOurs | Loss::OtherKey => "not_ours",
             Loss::MaxHold => "max_hold",
+            Loss::Forced => "forced",
         }
     }
 
@@ -30,7 +33,7 @@ impl Loss {
         match self {
             Loss::Expired | Loss::MaxHold => self,
             // Their keys are still in the store.
-            Loss::NotOurs | Loss::OtherKey => Loss::OtherKey,
+            Loss::NotOurs | Loss::OtherKey | Loss::Forced => Loss::OtherKey,
         }
     }
 }

@@ -319,7 +319,7 @@ impl Lease {
         true
     }
 
-    /// Ends the lease by the loss of another key; returns `true` if it was held.
+    /// Ends the lease by the loss of another key, or by an operator; returns `true` if it was held.
     pub(crate) fn lose_with(&mut self, loss: Loss) -> bool {
         let held = self.phase == Phase::Held;
         if held {

@@ -5,7 +5,8 @@ use std::task::Waker;
 
 use super::Queue;
 use super::slot::KeyState;
-use crate::active::slot_name;
+use crate::active::{ActiveLease, slot_name};
+use crate::base::holder_token::HolderToken;
 use crate::base::sync::lock;
 use crate::base::token::Token;
 use crate::lease::backoff::LONGEST;
@@ -57,6 +58,43 @@ impl Queue {
         waker.into_iter().for_each(Waker::wake);
         self.check_at(key, look);
         true
+    }
+
+    /// Returns the lease of a key whose token this is, if this process holds it.
+    pub(crate) fn held_by(&self, key: &Arc<str>, holder: &HolderToken) -> Option<Arc<ActiveLease>> {
+        let token = holder.token()?;
+        let key = &*slot_name(key, token);
+        let slots = lock(&self.slots);
+        let active = slots.active.get(key).and_then(|slot| match &slot.known {
+            KeyState::Held(lease) => Some(lease),
+            _ => None,
+        });
+        let lease = active.or_else(|| slots.uncontended.get(key))?;
+        (lease.token == token).then(|| Arc::clone(lease))
+    }
+
+    /// As [`held_by`](Self::held_by), because an operator has freed the key. A waiter that was given the key and has
+    /// not taken it up asks first.
+    pub(crate) fn force(
+        self: &Arc<Self>,
+        key: &Arc<str>,
+        holder: &HolderToken,
+    ) -> Option<Arc<ActiveLease>> {
+        if let Some(lease) = self.held_by(key, holder) {
+            return Some(lease);
+        }
+        let token = holder.token()?;
+        let now = self.now();
+        let mut slots = lock(&self.slots);
+        let slot = slots.active.get_mut(&*slot_name(key, token))?;
+        let contender = slot.contender.as_mut();
+        let contender = contender.filter(|contender| contender.token() == Some(token))?;
+        contender.news = Some(News::Ask);
+        contender.due = contender.due.min(now);
+        let waker = contender.waker.take();
+        drop(slots);
+        waker.into_iter().for_each(Waker::wake);
+        None
     }
 
     /// Has every contender ask again, at once or after a while. Earlier refusals are no facts any more.

@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::operator::{Held, Question};
+use crate::base::holder_token::HolderToken;
+use crate::base::identity::Identity;
 use crate::base::token::{Address, Token};
 use crate::lease::Grant;
 
@@ -21,6 +24,12 @@ pub(crate) enum Event {
     Interrupted,
     /// All data was deleted (`FLUSHALL`): the leases and the queues are gone.
     Flushed,
+    /// An operator has freed the key of this holder.
+    Forced { key: Arc<str>, holder: HolderToken },
+    /// An operator asks what this process holds.
+    Asked(Question),
+    /// A holder has answered a question of this process.
+    Answered { number: u64, held: Option<Held> },
 }
 
 /// A message to one waiter.
@@ -38,13 +47,20 @@ pub(crate) enum News {
 #[derive(Clone)]
 pub(crate) struct Events {
     pub(crate) manager: Address,
+    /// The identity that the manager leaves in the store, unless it is anonymous.
+    pub(crate) identity: Option<Arc<Identity>>,
     listener: Arc<dyn Fn(Event) + Send + Sync>,
 }
 
 impl Events {
-    pub(crate) fn new(manager: Address, listener: impl Fn(Event) + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(
+        manager: Address,
+        identity: Option<Arc<Identity>>,
+        listener: impl Fn(Event) + Send + Sync + 'static,
+    ) -> Self {
         Self {
             manager,
+            identity,
             listener: Arc::new(listener),
         }
     }

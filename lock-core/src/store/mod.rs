@@ -31,6 +31,7 @@ mod event;
 mod lane;
 mod memory;
 mod operation;
+mod operator;
 mod outcome;
 mod quorum;
 #[cfg(feature = "redis")]
@@ -54,6 +55,10 @@ pub(crate) use self::memory::MemoryStore;
 pub(crate) use self::operation::{
     AcquireAll, AcquireCommand, Cooldown, Extension, Operation, Queueing, Raise, Release, Replaced,
     Swap,
+};
+pub(crate) use self::operator::{
+    Answer, CardName, ClosedFor, Force, Forced, Held, Inspect, Inspected, OperatorOperation,
+    OperatorOutcome, Pattern, Question, Scan, ScanCursor, Scanned, StoredHolder, Told,
 };
 pub use self::outcome::Forgotten;
 pub(crate) use self::outcome::{Failure, Outcome, Released, Remembered, Swapped};

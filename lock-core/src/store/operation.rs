@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::operator::OperatorOperation;
 use super::vote::VoteOperation;
 use crate::base::clock::ServerTime;
 use crate::base::fence::FencingToken;
@@ -49,6 +50,8 @@ pub(crate) enum Operation {
     Swap(Swap),
     /// A question to one node of a quorum.
     Vote(VoteOperation),
+    /// A question or an order of an operator.
+    Operator(OperatorOperation),
 }
 
 impl Operation {
@@ -68,6 +71,7 @@ impl Operation {
             Operation::Forget(key) | Operation::Clock(key) => key,
             Operation::Swap(swap) => &swap.key,
             Operation::Vote(vote) => vote.key(),
+            Operation::Operator(operator) => operator.key(),
         }
     }
 }

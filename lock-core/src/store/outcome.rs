@@ -1,5 +1,6 @@
 //! Answers of a store. *Busy*, *not ours* and *unknown* are three different answers.
 
+use super::operator::{Forced, OperatorOutcome};
 use super::vote::VoteOutcome;
 use crate::base::clock::ServerTime;
 use crate::base::error::{Error, ErrorKind};
@@ -29,6 +30,7 @@ pub(crate) enum Outcome {
     Swapped(Swapped),
     /// The answer of one node of a quorum.
     Vote(VoteOutcome),
+    Operator(OperatorOutcome),
     /// Not done, or not known to be done.
     Failed(Failure),
     /// The answer to the last of several sends of an acquire. An earlier send may still arrive.
@@ -52,6 +54,10 @@ impl Outcome {
             // The first send may have released it.
             Outcome::Released(_) => Outcome::Released(Released::Yes),
             Outcome::Vote(vote) => Outcome::Vote(vote.of_the_last_send()),
+            // The first send may have freed the key.
+            Outcome::Operator(OperatorOutcome::Forced(_)) => {
+                Outcome::Operator(OperatorOutcome::Forced(Forced::Yes))
+            }
             Outcome::Failed(failure) => Outcome::Failed(Failure {
                 ambiguous: true,
                 ..failure

@@ -134,6 +134,14 @@ impl Fixture {
         self.connected(self.builder().clock(clock.clone())).await
     }
 
+    /// Makes another manager with settings of its own.
+    pub(crate) async fn manager_with(
+        &self,
+        settings: impl FnOnce(ManagerBuilder) -> ManagerBuilder,
+    ) -> LockManager {
+        self.connected(settings(self.builder())).await
+    }
+
     fn builder(&self) -> ManagerBuilder {
         match &self.store {
             Store::Memory { url, .. } => LockManager::builder(url),
@@ -211,6 +219,25 @@ impl Fixture {
                 self.cli(key, &["SET", &name, "stranger", "PX", "60000"]);
             }
         }
+    }
+
+    /// Leaves a lock whose process has crashed, for a minute, if the store outlives a process.
+    pub(crate) fn has_a_dead_holder(&self, key: &str) -> bool {
+        const DEAD: &str = "0123456789abcdef/0123456789abcdef0123456789abcdef";
+        match &self.store {
+            Store::Memory { .. } => false,
+            Store::Several(several) => several.has_the_holder(key, DEAD),
+            _ => {
+                let name = self.name(key);
+                self.cli(key, &["SET", &name, DEAD, "PX", "60000"]);
+                true
+            }
+        }
+    }
+
+    /// Returns whether the store knows that no process receives a message.
+    pub(crate) fn counts_receivers(&self) -> bool {
+        !matches!(&self.store, Store::Cluster(..))
     }
 
     /// Waits until all servers have the lock. A grant waits for a majority only, and a vote that arrives behind a DEL

@@ -13,6 +13,8 @@ mod input;
 mod leaders;
 mod lock_all;
 mod loss;
+mod operator;
+mod operator_frees;
 mod passing;
 mod pinging;
 mod records;
@@ -260,6 +262,30 @@ on_every_store! {
         a_lease_with_a_cooldown_is_not_passed_on,
         a_lease_of_another_length_is_not_passed_on,
         no_process_starves_behind_the_tasks_of_another,
+    }
+    operator {
+        a_holder_is_seen_with_its_process_its_label_its_time_and_its_fencing_token,
+        a_key_without_a_holder_says_why_it_is_taken,
+        the_processes_that_wait_are_counted_and_named,
+        an_anonymous_manager_is_seen_without_a_name,
+        a_process_that_has_given_up_its_lock_says_so,
+        a_process_that_has_crashed_is_gone,
+        a_client_of_another_library_is_seen,
+        a_list_names_the_locks_of_a_pattern_and_no_others,
+        a_list_names_no_lock_twice_and_comes_to_its_end,
+    }
+    operator_frees {
+        a_lock_that_is_freed_is_lost_at_once_and_the_next_token_is_above,
+        the_body_under_a_lock_that_is_freed_is_dropped,
+        waiters_of_both_processes_get_a_freed_lock,
+        an_order_frees_the_holder_that_was_seen_and_no_successor,
+        an_order_for_a_lock_that_has_ended_changes_nothing,
+        the_late_commands_of_a_holder_leave_the_next_owner_alone,
+        the_key_of_a_process_that_has_crashed_is_free_at_once,
+        the_key_of_another_librarys_client_is_free_at_once,
+        an_order_without_a_name_or_a_reason_is_invalid_and_frees_nothing,
+        one_of_several_readers_is_freed_alone,
+        a_freed_permit_is_not_given_out_again_before_its_grace_is_over,
     }
     pinging {
         a_store_that_grants_locks_answers_a_ping,

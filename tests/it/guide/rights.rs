@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
 
+use lock_core::operator::Forced;
 use lock_core::{ErrorKind, LockManager, ManagerBuilder, Wait};
 use lock_tests::{RedisCluster, RedisServer, ReplicaSet, Sentinels, needs, wait};
 use tokio::time::timeout;
@@ -165,6 +166,23 @@ async fn the_user_of_the_guide_may_do_all_that_locks_need_on_one_server() {
 }
 
 #[tokio::test]
+async fn the_user_of_the_guide_may_do_all_that_operators_need() {
+    needs!(redis);
+    let server = RedisServer::start();
+    admit(&server, &added_for("[operators]"));
+    let locks = builder(&server.url()).connect().await.expect("a manager");
+    let guard = taken(&locks, "k", long()).await;
+    let operator = locks.operator("ops@example");
+    let page = operator.list("*").next_page().await.expect("an answer");
+    assert_eq!(page.expect("one page").len(), 1);
+    let seen = operator.inspect("k").await.expect("an answer");
+    let order = operator.force(&seen.holders()[0]).because("it hangs");
+    assert_eq!(order.await.expect("an answer"), Forced::Told);
+    guard.lost().await;
+    refused_nothing(&server);
+}
+
+#[tokio::test]
 async fn the_user_of_the_guide_may_do_all_that_locks_need_with_replicas() {
     needs!(redis);
     let set = ReplicaSet::start(1);
@@ -234,9 +252,27 @@ fn the_rule_of_the_guide_has_the_commands_of_the_scripts_and_of_the_client_and_n
     let mut used = commands_of_scripts();
     // The client sends these itself; it may not see `HMGET` and `HSET` but on a node of a quorum.
     used.extend(["eval", "evalsha", "info", "subscribe", "client"].map(str::to_owned));
-    let on_nodes = granted(added_for("`redlock://`"));
-    used.retain(|command| !on_nodes.contains(command));
+    let mut added = granted(added_for("`redlock://`"));
+    let of_operators = granted(added_for("[operators]"));
+    assert_eq!(of_operators, commands_of_operators(&used));
+    added.extend(of_operators);
+    used.retain(|command| !added.contains(command));
     assert_eq!(granted(rule()), used);
+}
+
+/// Returns the commands that only an operator's calls have: some of the scripts, and the search for keys.
+fn commands_of_operators(used: &BTreeSet<String>) -> BTreeSet<String> {
+    let of_locks = rule().join(" ");
+    let on_nodes = added_for("`redlock://`").join(" ");
+    let is_of_locks = |command: &String| {
+        let words = format!("{of_locks} {on_nodes}");
+        words
+            .split([' ', '|'])
+            .any(|word| word.strip_prefix('+') == Some(command))
+    };
+    let mut rest: BTreeSet<_> = used.iter().filter(|it| !is_of_locks(it)).cloned().collect();
+    rest.insert("scan".to_owned());
+    rest
 }
 
 /// Returns the names of the commands that the scripts call.

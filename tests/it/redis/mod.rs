@@ -19,6 +19,7 @@ mod lock_all;
 mod lock_all_processes;
 mod mistakes;
 mod namespaces;
+mod operator;
 mod passwords;
 mod peers;
 mod permissions;

@@ -73,9 +73,17 @@ impl RedisServer {
         Some(self.cli(&["GET", key])).filter(|value| value != "(nil)")
     }
 
-    /// Returns all keys, sorted.
+    /// Returns all keys, sorted, without the identities that each manager leaves when it connects.
     #[track_caller]
     pub fn keys(&self) -> Vec<String> {
+        let mut keys = self.all_keys();
+        keys.retain(|key| !key.contains("!h:"));
+        keys
+    }
+
+    /// Returns all keys, sorted.
+    #[track_caller]
+    pub fn all_keys(&self) -> Vec<String> {
         let mut keys: Vec<_> = self
             .cli(&["KEYS", "*"])
             .lines()

@@ -3,6 +3,9 @@
 //! It has leases that run out, fencing tokens, cooldowns and a queue of waiters, so that code that is tested on
 //! it behaves the same on Redis.
 
+mod operator;
+#[cfg(test)]
+mod operator_tests;
 mod records;
 #[cfg(test)]
 mod records_tests;
@@ -113,6 +116,12 @@ impl MemoryStore {
             Operation::Clock(_) => (Outcome::Clock(ServerTime(unix)), None),
             Operation::Swap(swap) => (Outcome::Swapped(state.swap(&swap, now)), None),
             Operation::Vote(vote) => state.vote(vote, now, unix),
+            Operation::Operator(operation) => {
+                let (outcome, told) = state.operate(operation, now, unix);
+                drop(state);
+                told.into_iter().for_each(|wake| tell(Some(wake)));
+                return outcome;
+            }
         };
         drop(state);
         tell(wake);

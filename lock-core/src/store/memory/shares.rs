@@ -106,7 +106,7 @@ impl MemoryState {
     }
 
     /// Lets in the waiters at the head of the queue that fit, each for its grant.
-    fn admit(&mut self, key: &Arc<str>, now: Moment, unix_micros: u64) -> Told {
+    pub(super) fn admit(&mut self, key: &Arc<str>, now: Moment, unix_micros: u64) -> Told {
         let mut told = Vec::new();
         while let Some((events, token)) = self.head(key) {
             let is_free = self.live(key, now).is_none();
@@ -155,7 +155,7 @@ impl MemoryState {
     }
 
     /// Lets a share in until `ends`, or lengthens it.
-    fn enter(&mut self, key: &Arc<str>, token: Token, ends: Moment, now: Moment) {
+    pub(super) fn enter(&mut self, key: &Arc<str>, token: Token, ends: Moment, now: Moment) {
         if !matches!(self.live(key, now), Some((Owner::Shared, _))) {
             self.set(key, Owner::Shared, ends);
         }
@@ -173,7 +173,7 @@ impl MemoryState {
         stored.expires = stored.expires.max(ends);
     }
 
-    fn remove_share(&mut self, key: &Arc<str>, token: Token) -> bool {
+    pub(super) fn remove_share(&mut self, key: &Arc<str>, token: Token) -> bool {
         let Some(stored) = self.keys.get_mut(key) else {
             return false;
         };

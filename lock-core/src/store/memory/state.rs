@@ -28,7 +28,7 @@ pub(super) struct MemoryState {
     pub(super) queues: HashMap<Arc<str>, VecDeque<Token>>,
     pub(super) records: Records,
     /// The highest fencing token given.
-    mark: u64,
+    pub(super) mark: u64,
     /// Used where the store is a node of a quorum.
     pub(super) registers: Registers,
     /// The managers that use this store.
@@ -40,7 +40,7 @@ pub(super) struct MemoryState {
 }
 
 pub(super) struct StoredKey {
-    owner: Owner,
+    pub(super) owner: Owner,
     pub(super) expires: Moment,
     /// The shares of a key that has such, with their ends.
     pub(super) shares: Vec<(Token, Moment)>,

@@ -18,6 +18,21 @@ pub(super) struct Registers {
     name: Option<Token>,
 }
 
+impl Registers {
+    /// The highest number that a register has accepted, or 0.
+    pub(super) fn highest(&self, register: u16) -> u64 {
+        let accepted = self.accepted.get(&register);
+        accepted.map_or(0, |(number, _)| *number)
+    }
+
+    /// Raises a register to a number of this lease.
+    pub(super) fn raise(&mut self, register: u16, number: u64, lease: Token) {
+        if self.highest(register) < number {
+            self.accepted.insert(register, (number, lease));
+        }
+    }
+}
+
 impl MemoryState {
     pub(super) fn vote(
         &mut self,

@@ -98,7 +98,7 @@ async fn a_node_that_is_out_gets_the_release_of_a_lease_whose_votes_are_forgotte
         &Timers::new(Clock::default()),
         TokenSource::new(manager),
     );
-    let background = Arc::clone(&store).background(Events::new(manager, drop));
+    let background = Arc::clone(&store).background(Events::new(manager, None, drop));
     tokio::spawn(background);
     store.ready().await.expect("nodes that answer");
     let token = TokenSource::new(Address::random()).fresh();

@@ -30,6 +30,7 @@ mod missed_tests;
 mod model;
 mod node;
 mod node_monitor;
+mod operator;
 mod ping;
 pub(crate) mod proposal_number;
 mod raise;
@@ -187,6 +188,7 @@ impl Store for QuorumStore {
             Operation::Swap(_) => Box::pin(std::future::ready(Outcome::Failed(Failure::refused(
                 "a quorum does not swap tokens",
             )))),
+            Operation::Operator(operator) => Box::pin(quorum.operate(operator, lane)),
             Operation::Vote(_) => Box::pin(std::future::ready(Outcome::Failed(Failure::refused(
                 "a quorum is no node of another one",
             )))),

@@ -146,7 +146,7 @@ impl Quorum {
     }
 
     /// Waits for the answers of all nodes, as long as an operation may take.
-    async fn all_answers(&self, asked: Asked) -> Vec<(usize, Outcome)> {
+    pub(super) async fn all_answers(&self, asked: Asked) -> Vec<(usize, Outcome)> {
         let overdue = self.timers.now() + self.settings.operation_timeout / 5 * 2;
         let mut nodes = FanOut::new(asked).until(&self.timers, overdue);
         let mut answers = Vec::new();
@@ -157,7 +157,7 @@ impl Quorum {
     }
 
     /// Asks all nodes that are worth asking.
-    fn ask_up(&self, operation: &Operation, lane: Lane) -> Asked {
+    pub(super) fn ask_up(&self, operation: &Operation, lane: Lane) -> Asked {
         let up: Vec<usize> = self.up().map(|(place, _)| place).collect();
         self.ask_at(&up, operation, lane)
     }
@@ -169,4 +169,4 @@ impl Quorum {
 }
 
 /// Questions to nodes, by their places.
-type Asked = Vec<(usize, BoxFuture<'static, Outcome>)>;
+pub(super) type Asked = Vec<(usize, BoxFuture<'static, Outcome>)>;

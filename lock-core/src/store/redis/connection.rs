@@ -113,10 +113,22 @@ impl Connection {
             }
             (Ok(_), _) => {
                 receiver.open();
-                Ok(())
+                self.leave_card(receiver).await
             }
             // Without pushes waiters poll: slower, not wrong. The audit reports it.
-            (Err(_), _) => Ok(()),
+            (Err(_), _) => self.leave_card(receiver).await,
+        }
+    }
+
+    /// Writes who listens here, for operators. A server that refuses it serves locks all the same.
+    async fn leave_card(&self, receiver: &PushReceiver) -> Result<(), Failure> {
+        // In a cluster another node may have the card's slot, and the keeper writes it.
+        let Some(card) = receiver.card().filter(|_| self.batches) else {
+            return Ok(());
+        };
+        match self.send(&card).await {
+            Err(SendError::Broken(error)) => Err(failure(error)),
+            _ => Ok(()),
         }
     }
 

@@ -18,6 +18,7 @@ use super::push::PushReceiver;
 use super::topology::{ServerId, Topology};
 use crate::base::clock::{Clock, Moment};
 use crate::base::sync::lock;
+use crate::base::token::Address;
 use crate::store::{Event, Events, Failure};
 
 /// An attempt to connect that takes longer is given up for a new one.
@@ -73,6 +74,17 @@ impl Connections {
     /// Has every later connection listen at its runtime's address.
     pub(super) fn listen(&self, events: Events) {
         let _ = self.events.set(events);
+    }
+
+    /// Returns the addresses at which the runtimes of a manager listen.
+    pub(super) fn addresses(&self, manager: Address) -> Vec<Address> {
+        let connections = lock(&self.connections);
+        let open = connections
+            .iter()
+            .filter(|(_, it)| it.connection().is_some());
+        let mut addresses: Vec<_> = open.map(|((id, _), _)| manager.on(*id)).collect();
+        addresses.retain(|_| self.events.get().is_some());
+        addresses
     }
 
     /// Returns the connection of a runtime to a server, if it is open.

@@ -83,6 +83,18 @@ impl HandedOff {
         self.watch(release, after.max(AGAIN));
     }
 
+    /// Notes that an operator has freed the key, and that its waiters may take it after a while.
+    pub(super) fn note_forced(&self, key: &Arc<str>, after: Duration) {
+        let release = Release {
+            key: Arc::clone(key),
+            token: self.token,
+            ttl: GRANT,
+            fence: None,
+            in_background: true,
+        };
+        self.watch(&release, after.max(GRANT) + Duration::from_millis(1));
+    }
+
     fn watch(&self, release: &Release, after: Duration) {
         let over = self.clock.now() + after;
         let until = over + LONGEST;

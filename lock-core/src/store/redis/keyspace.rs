@@ -8,6 +8,7 @@ use super::scripts::push;
 use super::slots::{HashSlot, hash_tag};
 use crate::base::error::Error;
 use crate::base::token::Address;
+use crate::store::CardName;
 
 /// A namespace and its names:
 ///
@@ -19,6 +20,7 @@ use crate::base::token::Address;
 ///   slot. The prefix differs so that the keys `a` and `{a}` have different queues.
 /// * `<namespace>!s:{<key>}`, `<namespace>!st:<key>`: the shares of a key that several owners have, in the same
 ///   way.
+/// * `<namespace>!h:<address>`: the identity of a manager, or of one of its runtimes, for operators. It expires.
 /// * `<namespace>!f`: the high-water mark, the highest fencing token that the clock does not vouch for. In a
 ///   cluster one for each slot, `<namespace>!f:{<number>}`, of the smallest number that belongs to it, so that
 ///   there are never more of them than slots.
@@ -116,6 +118,15 @@ impl Keyspace {
         [&self.namespace, key]
     }
 
+    pub(super) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// The full name of an identity.
+    pub(super) fn card(&self, name: &CardName) -> String {
+        self.lock(&name.text)
+    }
+
     /// Returns the user's key of a lock's full name.
     pub(super) fn key<'a>(&self, lock: &'a str) -> Option<&'a str> {
         lock.strip_prefix(self.namespace.as_str())
@@ -137,7 +148,6 @@ impl Keyspace {
         push(command, &self.shares_pieces(key));
     }
 
-    #[cfg(test)]
     pub(super) fn shares(&self, key: &str) -> String {
         self.shares_pieces(key).concat()
     }

@@ -57,7 +57,8 @@ fn takes(names: &Keyspace, key: &str) -> bool {
 fn common(names: &Keyspace) -> Vec<String> {
     let address = Address::random();
     let registers = names.registers().to_owned();
-    vec![names.mark.clone(), registers, names.channel(address)]
+    let card = names.card(&address.into());
+    vec![names.mark.clone(), registers, names.channel(address), card]
 }
 
 #[test]

@@ -21,6 +21,8 @@ mod health;
 mod keeper_connection;
 mod keyspace;
 mod native_acquire;
+mod operator;
+mod operator_reply;
 mod probe;
 mod push;
 mod release;
@@ -32,6 +34,7 @@ mod send_error;
 mod several;
 mod shares;
 mod slots;
+mod spans;
 mod tls;
 mod topology;
 mod vote;
@@ -57,6 +60,7 @@ use self::replicas::{ACKNOWLEDGED, Replicas};
 use self::reply::Pushes;
 use self::scripts::Scripts;
 use self::send_error::SendError;
+use self::spans::{grant, grant_in_millis, in_millis, millis};
 use self::shares::{ShareEnd, SharedKeys};
 pub(crate) use self::topology::Servers;
 use self::topology::{ServerId, Topology};
@@ -209,6 +213,7 @@ impl RedisStore {
             }
             Operation::Swap(swap) => self.swap(swap, on).await,
             Operation::Vote(vote) => self.vote(vote, on).await,
+            Operation::Operator(operator) => Box::pin(self.operate(operator, on)).await,
         }
     }
 
@@ -256,25 +261,6 @@ impl RedisStore {
     }
 }
 
-/// The grant in milliseconds, as in the queue's entry: for how long a waiter gets a key before it answers. A
-/// stopped or dead waiter costs the others that long.
-fn grant(ttl: Duration) -> String {
-    grant_in_millis(ttl).to_string()
-}
-
-fn grant_in_millis(ttl: Duration) -> u64 {
-    in_millis(ttl.min(GRANT))
-}
-
-/// A span in whole milliseconds, as Redis takes it.
-fn millis(span: Duration) -> String {
-    in_millis(span).to_string()
-}
-
-fn in_millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
-}
-
 impl Store for RedisStore {
     fn execute(&self, operation: Operation, lane: Lane) -> BoxFuture<'_, Outcome> {
         let mut operation = operation;
@@ -305,12 +291,14 @@ impl Store for RedisStore {
         if !self.topology.is_cluster() {
             self.connections.listen(events.clone());
         }
+        let (manager, identity) = (events.manager, events.identity.clone());
         Box::pin(async move {
             let _ = self.keeper_runtime.set(Handle::current());
             tokio::join!(
                 self.keeper.run(events),
                 self.topology.watch(),
                 self.check_handed_off(),
+                self.keep_cards(manager, identity),
             );
         })
     }

@@ -180,6 +180,10 @@ mod tests {
         let probe = include_str!("../../scripts/probe.lua");
         for file in std::fs::read_dir(folder).expect("the scripts") {
             let path = file.expect("a script").path();
+            // An operator's call says by itself what is forbidden. Locks do without.
+            if path.ends_with("inspect.lua") || path.ends_with("force.lua") {
+                continue;
+            }
             let script = std::fs::read_to_string(&path).expect("a script");
             for call in script.split("call('").skip(1) {
                 let (command, _) = call.split_once('\'').expect("a command");

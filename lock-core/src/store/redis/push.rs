@@ -12,10 +12,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use redis::{PushInfo, PushKind, Value};
+use redis::{Cmd, PushInfo, PushKind, Value};
 use tokio::sync::Notify;
 
 use super::keyspace::Keyspace;
+use super::operator::card;
+use super::operator_reply::order;
 use super::reply::text;
 use crate::base::clock::ServerTime;
 use crate::base::fence::FencingToken;
@@ -47,6 +49,12 @@ impl PushReceiver {
         self.names.channel(self.address)
     }
 
+    /// The command that writes the identity of the manager, unless it is anonymous.
+    pub(super) fn card(&self) -> Option<Cmd> {
+        let identity = self.events.identity.as_ref()?;
+        Some(card(&self.names, &self.address.into(), identity))
+    }
+
     /// Notes that the server has accepted the subscription. From here on no push is missed until the connection
     /// ends.
     pub(super) fn open(&self) {
@@ -66,7 +74,8 @@ impl PushReceiver {
     pub(super) fn take(&self, push: &PushInfo) {
         match push.kind {
             PushKind::Message => {
-                if let Some(event) = told(&self.names, push) {
+                let event = told(&self.names, push).or_else(|| order(&self.names, push));
+                if let Some(event) = event {
                     self.events.notify(event);
                 }
             }

@@ -142,13 +142,17 @@ pub(super) fn is_shared(value: &[u8]) -> bool {
 /// The value of a key whose owner has ended and which stays taken: `cooling/<token>/<end>`, or
 /// `done/<token>/<end>/<fencing token>/<record>`, with the end in milliseconds of Unix time. Earlier versions left the
 /// end of a cooldown out.
-struct ClosedKey {
+pub(super) struct ClosedKey {
     ends: Option<Duration>,
     record: Option<StoredRecord>,
 }
 
 impl ClosedKey {
-    fn of(value: &[u8]) -> Option<Self> {
+    pub(super) fn has_record(&self) -> bool {
+        self.record.is_some()
+    }
+
+    pub(super) fn of(value: &[u8]) -> Option<Self> {
         let (ends, record) = match value.strip_prefix(b"done/") {
             Some(value) => {
                 let mut parts = behind_token(value)?

@@ -112,6 +112,11 @@ script!(FORGET, "forget.lua");
 script!(CLOCK, "clock.lua");
 script!(SWAP, "swap.lua");
 
+// For operators.
+script!(INSPECT, "inspect.lua");
+script!(FORCE, "one_server.lua", "common.lua", "force.lua");
+script!(FORCE_ON_A_NODE, "cluster.lua", "common.lua", "force.lua");
+
 // About one key each, for a lock whose slot is moving.
 script!(FREE, "delete_owned.lua");
 script!(RAISE, "raise.lua");
@@ -125,6 +130,7 @@ pub(super) struct Scripts {
     pub(super) remember: &'static LazyLock<Lua>,
     pub(super) vacate: &'static LazyLock<Lua>,
     pub(super) share: &'static LazyLock<Lua>,
+    pub(super) force: &'static LazyLock<Lua>,
 }
 
 pub(super) static ON_ONE_SERVER: Scripts = Scripts {
@@ -134,6 +140,7 @@ pub(super) static ON_ONE_SERVER: Scripts = Scripts {
     remember: &REMEMBER,
     vacate: &VACATE,
     share: &SHARE,
+    force: &FORCE,
 };
 
 pub(super) static ON_A_NODE: Scripts = Scripts {
@@ -143,6 +150,7 @@ pub(super) static ON_A_NODE: Scripts = Scripts {
     remember: &REMEMBER_ON_A_NODE,
     vacate: &VACATE_ON_A_NODE,
     share: &SHARE_ON_A_NODE,
+    force: &FORCE_ON_A_NODE,
 };
 
 pub(super) struct Lua {

@@ -17,7 +17,8 @@ use crate::store::redis::reply;
 use crate::store::redis::send_error::SendError;
 use crate::store::redis::{RedisStore, grant, millis, scripts};
 use crate::store::{
-    AcquireCommand, Cooldown, Failure, Operation, Outcome, Queueing, Release, Released, Remembered,
+    AcquireCommand, Cooldown, Failure, Operation, OperatorOperation, Outcome, Queueing, Release,
+    Released, Remembered,
 };
 
 /// One step of an operation.
@@ -66,6 +67,9 @@ impl RedisStore {
         if let Operation::Extend(extensions) = operation {
             return self.extend_each(extensions, dispatch).await;
         }
+        if let Operation::Operator(OperatorOperation::Scan(scan)) = &operation {
+            return self.scan_cluster(scan, dispatch.lane).await;
+        }
         if let Err(error) = self.names.check(operation.key()) {
             return Outcome::Failed(error.into());
         }
@@ -112,6 +116,9 @@ impl RedisStore {
             }
             // Each key is taken by itself then.
             Operation::AcquireAll(_) => Ok(Outcome::Apart),
+            Operation::Operator(_) => Ok(Outcome::Failed(Failure::refused(
+                "the slot of the key is moving from one node of the cluster to another; try again when it has moved",
+            ))),
             // About one key as they are.
             Operation::Extend(_)
             | Operation::Raise(_)

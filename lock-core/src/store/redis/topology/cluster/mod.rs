@@ -183,6 +183,21 @@ impl Cluster {
         self.state.borrow().map.masters.contains(&node)
     }
 
+    /// The master that follows `after` in the order of their numbers; `None`: the first one.
+    pub(in crate::store::redis) async fn next_master(
+        &self,
+        after: Option<ServerId>,
+    ) -> Result<Option<ServerId>, Failure> {
+        self.seen().await;
+        let state = self.state.borrow();
+        let masters = state.map.masters.iter().copied();
+        if masters.len() == 0 {
+            return Err(state.failure.clone().unwrap_or_else(unreachable));
+        }
+        let later = masters.filter(|master| after.is_none_or(|after| master.0 > after.0));
+        Ok(later.min_by_key(|master| master.0))
+    }
+
     /// The nodes that answered last.
     pub(super) fn live(&self) -> Vec<ServerId> {
         self.state.borrow().map.live.clone()

@@ -1,0 +1,123 @@
+//! Tests holders that are separate processes, which are killed or stopped.
+
+use std::io::Write;
+use std::time::Duration;
+
+use lock_core::Wait;
+use lock_core::operator::{Forced, HolderProcess};
+use lock_tests::{RedisServer, needs, wait};
+use tokio::time::timeout;
+
+use super::super::processes::{SERVER, process, says};
+use super::{clock, forced, holder, long, manager, mark, operator, seen, taken};
+
+/// Holds the lock for a long ttl, and prints when it is lost.
+#[tokio::test]
+#[ignore = "a process that other tests start"]
+async fn holds_long() {
+    let Ok(url) = std::env::var(SERVER) else {
+        return;
+    };
+    let locks = lock_core::LockManager::builder(&url).label("a worker");
+    let locks = locks.connect().await.expect("a manager");
+    let guard = taken(&locks, "k", long()).await;
+    println!("\nholding");
+    guard.lost().await;
+    println!("\nlost with {}", guard.fencing_token());
+    std::io::stdout().flush().expect("a pipe");
+    std::future::pending::<()>().await;
+}
+
+const HOLDS: &str = "redis::operator::holders::holds_long";
+
+#[tokio::test]
+async fn a_killed_holder_is_still_named_and_its_key_goes_to_the_first_waiter_at_once() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let operator = operator(&server).await;
+    let mut owner = process(HOLDS, &server);
+    says(&owner, "holding");
+    let waiter = tokio::spawn(locks.lock("k").ttl(long()).wait(Wait::Forever).acquire());
+    wait::eventually("the waiter is seen", async || {
+        seen(&operator).await.waiter_count() == 1
+    })
+    .await;
+    let pid = owner.pid();
+    owner.kill();
+    wait::eventually("the server knows that it is gone", async || {
+        holder(&operator).await.process() == HolderProcess::Gone
+    })
+    .await;
+    let gone = holder(&operator).await;
+    let identity = gone.identity().expect("its card outlives it");
+    assert_eq!((identity.pid(), identity.label()), (pid, Some("a worker")));
+    assert_eq!((gone.held_for(), gone.fencing_token()), (None, None));
+    let answer = forced(&operator, &gone).await.expect("an answer");
+    assert_eq!(answer, Forced::Freed);
+    let next = timeout(wait::PATIENCE, waiter).await;
+    let next = next.expect("half of the ttl is longer");
+    next.expect("no panic")
+        .expect("its turn")
+        .release()
+        .await
+        .expect("held");
+}
+
+#[tokio::test]
+async fn a_stopped_holder_is_silent_and_its_token_is_below_that_of_the_next_owner() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let operator = operator(&server).await;
+    let owner = process(HOLDS, &server);
+    says(&owner, "holding");
+    wait::eventually("the holder answers", async || {
+        holder(&operator).await.process() == HolderProcess::Holds
+    })
+    .await;
+    let token = holder(&operator)
+        .await
+        .fencing_token()
+        .expect("it answered");
+    owner.stop();
+    let stopped = holder(&operator).await;
+    assert_eq!(stopped.process(), HolderProcess::Silent);
+    assert_eq!(stopped.identity().map(|it| it.pid()), Some(owner.pid()));
+    assert_eq!(stopped.fencing_token(), None);
+    let before = clock(&server);
+    let answer = forced(&operator, &stopped).await.expect("an answer");
+    assert_eq!(answer, Forced::Told, "its connection is still open");
+    assert!(mark(&server) > before, "above each token that it may use");
+    let request = locks.lock("k").ttl(long()).wait(long());
+    let next = request.acquire().await.expect("after the grace");
+    assert!(u64::from(next.fencing_token()) >= u64::from(token) + 32);
+    owner.cont();
+    let lost = format!("lost with {token}");
+    let line = owner.line(wait::PATIENCE, |line| line == lost);
+    assert!(line.is_some(), "{}", owner.output());
+    assert!(
+        next.is_valid(),
+        "the late commands of the holder find another token"
+    );
+    next.release().await.expect("still held");
+}
+
+#[tokio::test]
+async fn a_lock_of_two_keys_is_lost_whole_when_one_of_them_is_freed() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let operator = operator(&server).await;
+    let both = locks.lock_all(["k", "l"]).ttl(long()).acquire().await;
+    let both = both.expect("free");
+    let seen = holder(&operator).await;
+    let answer = forced(&operator, &seen).await.expect("an answer");
+    assert_eq!(answer, Forced::Told);
+    let lost = timeout(Duration::from_secs(8), both.lost()).await;
+    lost.expect("long before the first renewal");
+    assert!(both.release().await.is_err());
+    // The other key is given back.
+    let other = locks.lock("l").ttl(long()).wait(long()).acquire().await;
+    other.expect("free").release().await.expect("held");
+}
