@@ -9,6 +9,7 @@ mod browser;
 mod campaign;
 mod cluster;
 mod conformance;
+mod console;
 mod covered;
 mod dice;
 mod face;

@@ -1,6 +1,7 @@
 //! Tests the shop's page in a real browser, with real clicks, by its visible text.
 
 mod clicks;
+mod console;
 mod lost;
 mod page;
 mod picture;

@@ -60,8 +60,8 @@ use self::replicas::{ACKNOWLEDGED, Replicas};
 use self::reply::Pushes;
 use self::scripts::Scripts;
 use self::send_error::SendError;
-use self::spans::{grant, grant_in_millis, in_millis, millis};
 use self::shares::{ShareEnd, SharedKeys};
+use self::spans::{grant, grant_in_millis, in_millis, millis};
 pub(crate) use self::topology::Servers;
 use self::topology::{ServerId, Topology};
 use super::{
@@ -72,7 +72,6 @@ use crate::audit::Finding;
 use crate::base::error::Error;
 use crate::base::settings::Settings;
 use crate::base::token::{Address, Token};
-use crate::lease::deadline::GRANT;
 
 pub(crate) struct RedisStore {
     topology: Arc<Topology>,
