@@ -11,7 +11,7 @@ use http::{HeaderValue, Method, Response, StatusCode};
 use lock_core::{Error, LockKey, LockManager, LockRequest, Renew, Wait};
 use tracing::Span;
 
-use crate::key::{BodyLimits, KeyFailure};
+use crate::key::{BodyLimits, KeyFailure, RequestKeys};
 use crate::lock::{Acquiring, CooldownRule, LockContext, acquire_both};
 use crate::options::{Disconnect, MissingKey, Outage, RefusalFormat, ReleaseAt};
 #[cfg(feature = "replay")]
@@ -25,6 +25,8 @@ pub(crate) type OnReject = dyn Fn(&Rejection, &Parts) -> Response<Bytes> + Send 
 #[derive(Clone)]
 pub(crate) struct Policy {
     pub(crate) locks: LockManager,
+    /// How many keys each request has.
+    pub(crate) keys: usize,
     /// The key contains the route that axum matched.
     pub(crate) names_route: bool,
     /// The key contains a caller that the service knows, by the layer's template.
@@ -69,6 +71,7 @@ impl Policy {
     pub(crate) fn new(locks: LockManager) -> Self {
         Self {
             locks,
+            keys: 1,
             names_route: false,
             names_caller: false,
             #[cfg(feature = "replay")]
@@ -160,10 +163,10 @@ impl Policy {
             None => cooldown,
         };
         for locks in std::iter::once(&self.locks).chain(fallback) {
-            let request = self.request(locks, LockKey::exact("any"), None);
+            let request = self.request(locks, self.any_keys(), None);
             request.cooldown(cooldown).check()?;
             for method in &self.read_methods {
-                let request = self.request(locks, LockKey::exact("any"), Some(method));
+                let request = self.request(locks, self.any_keys(), Some(method));
                 request.check()?;
             }
         }
@@ -189,26 +192,39 @@ impl Policy {
     /// Returns whether an outer layer already holds the lock of this request.
     ///
     /// The inner layer would then treat each request as a duplicate of itself.
-    pub(crate) fn held_by_outer_layer(&self, request: &Parts, key: &LockKey) -> bool {
+    pub(crate) fn held_by_outer_layer(&self, request: &Parts, keys: &RequestKeys) -> bool {
         LockContext::innermost_lock(&request.extensions).is_some_and(|outer| {
-            let fallback = match &self.outage {
-                Outage::Fallback(local) => outer.holds(local, key),
-                Outage::Reject | Outage::Pass => false,
-            };
-            fallback || outer.holds(&self.locks, key)
+            keys.iter().any(|key| {
+                let fallback = match &self.outage {
+                    Outage::Fallback(local) => outer.holds(local, key),
+                    Outage::Reject | Outage::Pass => false,
+                };
+                fallback || outer.holds(&self.locks, key)
+            })
         })
     }
 
-    pub(crate) fn acquire(&self, key: LockKey, method: &Method) -> Acquiring {
+    /// Returns keys for a request that is only checked, because the settings are the same for all keys.
+    fn any_keys(&self) -> RequestKeys {
+        match self.keys {
+            1 => RequestKeys::One(LockKey::exact("any")),
+            keys => {
+                let keys = (0..keys).map(|number| LockKey::exact(number.to_string()));
+                RequestKeys::All(keys.collect())
+            }
+        }
+    }
+
+    pub(crate) fn acquire(&self, keys: RequestKeys, method: &Method) -> Acquiring {
         let method = Some(method);
         match &self.outage {
             Outage::Fallback(local) => {
-                let fallback = self.request(local, key.clone(), method);
-                let store = self.request(&self.locks, key, method);
+                let fallback = self.request(local, keys.clone(), method);
+                let store = self.request(&self.locks, keys, method);
                 Acquiring::Both(Box::pin(acquire_both(fallback, store, self.locks.clone())))
             }
             Outage::Reject | Outage::Pass => {
-                Acquiring::Store(self.request(&self.locks, key, method).acquire())
+                Acquiring::Store(self.request(&self.locks, keys, method).acquire())
             }
         }
     }
@@ -255,7 +271,7 @@ impl Policy {
     }
 
     /// Records whether the layer stands where its keys can be made.
-    pub(crate) fn check_placement(&self, request: &Parts, key: &Result<LockKey, KeyFailure>) {
+    pub(crate) fn check_placement(&self, request: &Parts, key: &Result<RequestKeys, KeyFailure>) {
         if let Some(known) = self.route_known(request) {
             self.misplacement.route(self.telemetry.layer, known);
         }
@@ -292,11 +308,16 @@ impl Policy {
     /// Makes a request with all of the layer's settings, which override the manager's defaults.
     ///
     /// Only the cooldown is set later, because it depends on the response.
-    fn request(&self, locks: &LockManager, key: LockKey, method: Option<&Method>) -> LockRequest {
+    fn request(
+        &self,
+        locks: &LockManager,
+        keys: RequestKeys,
+        method: Option<&Method>,
+    ) -> LockRequest {
         // In shadow mode the layer delays no request.
         let wait = if self.shadow { Wait::None } else { self.wait };
-        let request = locks
-            .lock(key)
+        let request = keys
+            .request(locks)
             .ttl(self.ttl)
             .renew(self.renew)
             .wait(wait)

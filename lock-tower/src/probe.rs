@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
-use lock_core::LockKey;
 use tower_service::Service;
 
-use crate::key::KeyFailure;
+use crate::key::{KeyFailure, RequestKeys};
 use crate::policy::Policy;
 use crate::rejection::Rejection;
 
@@ -144,7 +143,7 @@ impl Probing {
         &self,
         policy: &Policy,
         sample: &Parts,
-        key: Result<LockKey, KeyFailure>,
+        key: Result<RequestKeys, KeyFailure>,
     ) -> Response<Bytes> {
         if let Some(error) = policy.invalid_settings() {
             let reason = error.to_string();

@@ -11,13 +11,19 @@ use http_body::Body;
 use lock_core::LockKey;
 
 use super::body::{BodyLimits, BodyReader, RequestBody};
-use super::{KeyFailure, KeyRequest};
+use super::{KeyFailure, KeyRequest, RequestKeys, Template};
 
 /// Marks a layer whose keys are made from the head of a request.
 ///
 /// The head consists of method, URI, headers and extensions. The body may have any type.
 #[derive(Clone)]
-pub struct HeadOnly(HeadKey);
+pub struct HeadOnly {
+    key: HeadKey,
+    others: OtherTemplates,
+}
+
+/// The templates of the other keys, of a layer that locks several keys.
+type OtherTemplates = Option<Arc<[Arc<Template>]>>;
 
 #[derive(Clone)]
 enum HeadKey {
@@ -31,10 +37,11 @@ enum HeadKey {
 #[derive(Clone)]
 pub struct WithBody {
     extractor: Arc<dyn AsyncKey>,
+    others: OtherTemplates,
 }
 
-/// A request and its key.
-type RequestAndKey<B> = (Request<B>, Result<LockKey, KeyFailure>);
+/// A request and its keys.
+type RequestAndKey<B> = (Request<B>, Result<RequestKeys, KeyFailure>);
 
 /// Makes the key of a request.
 pub(crate) type KeyFuture<B> = Pin<Box<dyn Future<Output = RequestAndKey<B>> + Send>>;
@@ -51,25 +58,43 @@ pub(crate) enum KeyLookup<B> {
 
 impl HeadOnly {
     pub(crate) fn sync(key: impl SyncKey) -> Self {
-        Self(HeadKey::Sync(Arc::new(key)))
+        Self {
+            key: HeadKey::Sync(Arc::new(key)),
+            others: None,
+        }
     }
 
     pub(crate) fn waiting(extractor: impl AsyncKey) -> Self {
-        Self(HeadKey::Async(Arc::new(extractor)))
+        Self {
+            key: HeadKey::Async(Arc::new(extractor)),
+            others: None,
+        }
+    }
+
+    /// Adds the template of another key.
+    pub(crate) fn and(&mut self, template: Template) {
+        and(&mut self.others, template);
     }
 
     pub(crate) fn lookup<B: Send + 'static>(&self, request: Request<B>) -> KeyLookup<B> {
         let (mut parts, body) = request.into_parts();
-        match &self.0 {
+        match &self.key {
             HeadKey::Sync(source) => {
-                let key = source.key(&mut parts);
-                KeyLookup::Done((Request::from_parts(parts, body), key))
+                let first = source.key(&mut parts);
+                let keys = first.and_then(|first| {
+                    let others = self.others.iter().flat_map(|others| others.iter());
+                    let others = others.map(|template| SyncKey::key(&**template, &mut parts));
+                    Ok(RequestKeys::with(first, others.collect::<Result<_, _>>()?))
+                });
+                KeyLookup::Done((Request::from_parts(parts, body), keys))
             }
             HeadKey::Async(extractor) => {
                 let extractor = Arc::clone(extractor);
+                let others = self.others.clone();
                 KeyLookup::Pending(Box::pin(async move {
-                    let key = extractor.key(&mut KeyRequest::new(&mut parts, None)).await;
-                    (Request::from_parts(parts, body), key)
+                    let mut request = KeyRequest::new(&mut parts, None);
+                    let keys = keys(&*extractor, others, &mut request).await;
+                    (Request::from_parts(parts, body), keys)
                 }))
             }
         }
@@ -80,7 +105,13 @@ impl WithBody {
     pub(crate) fn new(extractor: impl AsyncKey) -> Self {
         Self {
             extractor: Arc::new(extractor),
+            others: None,
         }
+    }
+
+    /// Adds the template of another key.
+    pub(crate) fn and(&mut self, template: Template) {
+        and(&mut self.others, template);
     }
 
     pub(crate) fn lookup<B>(
@@ -94,12 +125,32 @@ impl WithBody {
         let (mut parts, body) = request.into_parts();
         let mut body = BodyReader::new(body, limits);
         let extractor = Arc::clone(&self.extractor);
+        let others = self.others.clone();
         KeyLookup::Pending(Box::pin(async move {
             let mut request = KeyRequest::new(&mut parts, Some(&mut body));
-            let key = extractor.key(&mut request).await;
-            (Request::from_parts(parts, body.into_body()), key)
+            let keys = keys(&*extractor, others, &mut request).await;
+            (Request::from_parts(parts, body.into_body()), keys)
         }))
     }
+}
+
+fn and(others: &mut OtherTemplates, template: Template) {
+    let before = others.iter().flat_map(|others| others.iter()).cloned();
+    *others = Some(before.chain([Arc::new(template)]).collect());
+}
+
+/// Makes the keys in the order of their templates.
+async fn keys(
+    first: &dyn AsyncKey,
+    others: OtherTemplates,
+    request: &mut KeyRequest<'_>,
+) -> Result<RequestKeys, KeyFailure> {
+    let first = first.key(request).await?;
+    let mut more = Vec::new();
+    for template in others.iter().flat_map(|others| others.iter()) {
+        more.push(AsyncKey::key(&**template, request).await?);
+    }
+    Ok(RequestKeys::with(first, more))
 }
 
 /// Makes a key without waiting.

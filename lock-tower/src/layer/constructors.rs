@@ -174,7 +174,79 @@ impl LockLayer<WithBody> {
     }
 }
 
+/// # Several keys
+impl LockLayer {
+    /// Locks the key of another template, too: all keys or none.
+    ///
+    /// A request gets all its keys together, as by [`LockManager::lock_all`]. It is refused if one of them is taken or cools
+    /// down. The order of the templates does not matter, and equal keys count once. A request without one of its keys has
+    /// no key. A layer has at most 16 keys; more are [`Invalid`](Self::checked).
+    ///
+    /// A cooldown applies to each key. Handlers get one fencing token for all of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`template`](Self::template).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> Result<(), lock_tower::TemplateError> {
+    /// # let locks = lock_core::LockManager::in_memory();
+    /// use std::time::Duration;
+    /// use lock_tower::LockLayer;
+    ///
+    /// let layer = LockLayer::template(locks, "account:<query.from>")?
+    ///     .and("account:<query.to>")?
+    ///     .wait(Duration::from_secs(2));
+    /// # let _ = layer; Ok(()) }
+    /// ```
+    pub fn and(mut self, template: impl Into<KeyTemplate>) -> Result<Self, TemplateError> {
+        let written = template.into();
+        let template = parse_template(&written, AllowedSources::Head)?;
+        let names = Names::of(&template);
+        self.key.and(template);
+        Ok(self.with_another(&names))
+    }
+}
+
+/// # Several keys
+impl LockLayer<WithBody> {
+    /// Locks the key of another template, too: all keys or none.
+    ///
+    /// As `and` of a layer that reads the head alone, and the template may have sources in the body.
+    ///
+    /// # Errors
+    ///
+    /// As [`body_template`](Self::body_template).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> Result<(), lock_tower::TemplateError> {
+    /// # let locks = lock_core::LockManager::in_memory();
+    /// use lock_tower::LockLayer;
+    ///
+    /// let layer = LockLayer::body_template(locks, "account:<form.from>", 65_536)?.and("account:<form.to>")?;
+    /// # let _ = layer; Ok(()) }
+    /// ```
+    pub fn and(mut self, template: impl Into<KeyTemplate>) -> Result<Self, TemplateError> {
+        let written = template.into();
+        let template = parse_template(&written, AllowedSources::HeadAndBody)?;
+        let names = Names::of(&template);
+        self.key.and(template);
+        Ok(self.with_another(&names))
+    }
+}
+
 impl<K> LockLayer<K> {
+    fn with_another(self, names: &Names) -> Self {
+        self.with(|policy| {
+            policy.keys += 1;
+            policy.names_route |= names.route;
+        })
+    }
+
     fn with_template(self, written: &KeyTemplate, names: Names) -> Self {
         self.with(|policy| {
             policy.long_holds = Arc::new(LongHolds::of_template(written.text()));

@@ -5,7 +5,7 @@ use http_body::Body;
 use lock_core::LockKey;
 
 use super::LockLayer;
-use crate::key::{HeadOnly, KeyError, KeyLookup, WithBody};
+use crate::key::{HeadOnly, KeyError, KeyLookup, RequestKeys, WithBody};
 #[cfg(feature = "replay")]
 use crate::service::Replaying;
 
@@ -14,7 +14,7 @@ impl LockLayer<HeadOnly> {
     ///
     /// With it, an operator can release a key that cools down, by
     /// [`LockManager::forget`](lock_core::LockManager::forget). The request needs all parts that the key
-    /// is made from. The store is not asked.
+    /// is made from. The store is not asked. Of a layer with [several keys](Self::and), it is the key of the first template.
     ///
     /// # Errors
     ///
@@ -88,5 +88,5 @@ async fn key<B>(lookup: KeyLookup<B>) -> Result<LockKey, KeyError> {
         KeyLookup::Done(made) => made,
         KeyLookup::Pending(making) => making.await,
     };
-    key.map_err(KeyError::from)
+    key.map(RequestKeys::into_first).map_err(KeyError::from)
 }

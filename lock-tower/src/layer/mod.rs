@@ -33,6 +33,7 @@ use crate::service::LockService;
 /// | [`permits`](Self::permits), [`full_status`](Self::full_status) | one request at a time; 429 beyond the permits |
 /// | [`on_missing_key`](Self::on_missing_key) | 400 |
 /// | [`shadow`](Self::shadow) | off |
+/// | [`and`](Self::and) locks another key, too | one key |
 ///
 /// | the lock | default |
 /// | --- | --- |

@@ -35,6 +35,7 @@ impl<K: Into<Replaying>> LockLayer<K> {
     /// * The key contains no authenticated caller: the template lacks `<ext.…>`, `<bearer>` and
     ///   `<session.…>`, or they are optional, or the key is made by a closure or an extractor.
     ///   [`Replay::caller_is_in_key`] states that the key contains it nevertheless.
+    /// * The layer has [several keys](LockLayer::and).
     /// * The lifetime exceeds the manager's [`max_ttl`](lock_core::ManagerBuilder::max_ttl).
     /// * A named header must not be replayed, or the largest body exceeds what a store keeps.
     ///
@@ -60,6 +61,12 @@ impl<K: Into<Replaying>> LockLayer<K> {
             rules,
             caller_is_in_key,
         } = replay;
+        if self.policy.keys > 1 {
+            return Err(Error::invalid(
+                "a layer with several keys replays no answer, because an answer is recorded under one key; make one key \
+                 of the parts, or lock the other keys in the handler",
+            ));
+        }
         if !(caller_is_in_key || self.policy.names_caller) {
             return Err(Error::invalid(
                 "the key of a replay must contain the caller, or two callers with one key would get each \

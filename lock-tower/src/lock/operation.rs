@@ -1,9 +1,12 @@
 //! The number of an operation, which is the same in every run of it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
-use lock_core::LockManager;
+use lock_core::{LockKey, LockManager};
 use sha2::{Digest, Sha256};
+
+use crate::key::RequestKeys;
 
 /// Identifies the operation that a request asks for, however often it runs.
 ///
@@ -17,16 +20,32 @@ use sha2::{Digest, Sha256};
 pub struct OperationId(u128);
 
 impl OperationId {
-    pub(crate) fn new(locks: &LockManager, key: &str) -> Self {
+    /// Makes the number of the operation with these keys, which are in the order of their bytes and different.
+    pub(crate) fn new<'a>(locks: &LockManager, keys: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut keys = keys.into_iter().peekable();
         let mut digest = Sha256::new();
         // The length separates the namespace from the key.
         digest.update((locks.namespace().len() as u64).to_be_bytes());
         digest.update(locks.namespace());
-        digest.update(key);
+        // A key never begins with `!`, so one key and several have different digests.
+        while let Some(key) = keys.next() {
+            if keys.peek().is_some() {
+                digest.update([b'!']);
+                digest.update((key.len() as u64).to_be_bytes());
+            }
+            digest.update(key);
+        }
         let digest: [u8; 32] = digest.finalize().into();
         Self(u128::from_be_bytes(std::array::from_fn(|index| {
             digest[index]
         })))
+    }
+
+    /// Makes the number of a request with several keys; `None` if one of them is invalid.
+    pub(crate) fn of_request(locks: &LockManager, keys: &RequestKeys) -> Option<Self> {
+        let keys = keys.iter().map(LockKey::as_str);
+        let keys = keys.collect::<Option<BTreeSet<&str>>>()?;
+        Some(Self::new(locks, keys))
     }
 }
 

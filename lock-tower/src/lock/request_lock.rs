@@ -135,7 +135,7 @@ impl SharedLock {
     }
 
     pub(super) fn operation_id(&self) -> OperationId {
-        OperationId::new(&self.locks, self.handle.key())
+        OperationId::new(&self.locks, self.handle.keys())
     }
 
     fn report(&self, outcome: &'static str) {

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::{Request, Response};
-use lock_core::{Error, LockKey};
+use lock_core::Error;
 use pin_project_lite::pin_project;
 use tokio::runtime::Handle;
 use tower_service::Service;
@@ -16,7 +16,7 @@ use tower_service::Service;
 use super::body::{ReadyBody, ResponseBody};
 use super::body_lock::BodyLock;
 use super::handler::{Handled, PendingCall};
-use crate::key::{KeyFailure, KeyFuture};
+use crate::key::{KeyFailure, KeyFuture, RequestKeys};
 use crate::lock::{
     Acquiring, BoxFuture, GrantedLocks, LockContext, OperationId, RequestLock, SharedLock,
 };
@@ -113,10 +113,10 @@ where
     pub(crate) fn with_key(
         ready: ReadyService<S, B>,
         request: Request<B>,
-        key: Result<LockKey, KeyFailure>,
+        keys: Result<RequestKeys, KeyFailure>,
     ) -> Self {
         Self {
-            state: FutureState::with_key(ready, request, key),
+            state: FutureState::with_key(ready, request, keys),
         }
     }
 
@@ -221,7 +221,7 @@ where
     fn with_key(
         ready: ReadyService<S, B>,
         request: Request<B>,
-        key: Result<LockKey, KeyFailure>,
+        keys: Result<RequestKeys, KeyFailure>,
     ) -> Self {
         let ReadyService {
             inner,
@@ -230,16 +230,21 @@ where
         } = ready;
         let (parts, body) = request.into_parts();
         if let Some(probing) = parts.extensions.get::<Probing>() {
-            let response = Some(Box::new(probing.answer(&policy, &parts, key)));
+            let response = Some(Box::new(probing.answer(&policy, &parts, keys)));
             return Self::Refused { response };
         }
-        policy.check_placement(&parts, &key);
-        let acquiring = match (policy.invalid_settings(), key) {
+        policy.check_placement(&parts, &keys);
+        let operation = match &keys {
+            // The error of a refused acquire names one of the keys.
+            Ok(keys @ RequestKeys::All(_)) => OperationId::of_request(&policy.locks, keys),
+            _ => None,
+        };
+        let acquiring = match (policy.invalid_settings(), keys) {
             (Some(error), _) => Err(Rejection::from(error)),
-            (None, Ok(key)) if policy.held_by_outer_layer(&parts, &key) => {
+            (None, Ok(keys)) if policy.held_by_outer_layer(&parts, &keys) => {
                 Err(policy.telemetry.held_by_outer_layer())
             }
-            (None, Ok(key)) => Ok(policy.acquire(key, &parts.method)),
+            (None, Ok(keys)) => Ok(policy.acquire(keys, &parts.method)),
             (None, Err(failure)) => Err(Rejection::from(failure)),
         };
         let call = PendingCall {
@@ -248,6 +253,7 @@ where
             inner,
             request: Request::from_parts(parts, body),
             answer_duplicate,
+            operation,
         };
         match acquiring {
             Ok(acquiring) => Self::Acquiring {
@@ -282,7 +288,9 @@ where
             let response = Some(Box::new(response));
             return FutureState::Refused { response };
         }
-        let operation = key.map(|key| OperationId::new(&self.policy.locks, key));
+        let one_key = key.map(|key| OperationId::new(&self.policy.locks, [key]));
+        // Without a key there is no error of the store.
+        let operation = one_key.map(|one| self.operation.unwrap_or(one));
         let context = LockContext::unlocked(&parts.extensions, operation);
         parts.extensions.insert(context);
         let future = Box::pin(self.inner.call(Request::from_parts(parts, body)));

@@ -19,7 +19,7 @@ use tower_service::Service;
 use tracing::{Instrument, Span};
 
 use super::future::AnswerDuplicate;
-use crate::lock::{BoxFuture, LockContext, RequestLock};
+use crate::lock::{BoxFuture, LockContext, OperationId, RequestLock};
 use crate::options::ReleaseAt;
 use crate::policy::Policy;
 
@@ -30,6 +30,8 @@ pub(crate) struct PendingCall<S, B> {
     pub(crate) policy: Arc<Policy>,
     pub(crate) span: Span,
     pub(crate) answer_duplicate: Option<AnswerDuplicate<B>>,
+    /// The number of a request with several keys.
+    pub(crate) operation: Option<OperationId>,
 }
 
 /// The handler's result, and the lock if it is held until the end of the body.

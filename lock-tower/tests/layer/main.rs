@@ -44,6 +44,7 @@ mod responses;
 mod routes;
 mod script;
 mod settings;
+mod several_keys;
 mod shadow;
 mod shares;
 mod shutdown;

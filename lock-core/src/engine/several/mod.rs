@@ -106,7 +106,7 @@ impl GroupRequest<'_> {
                 return Err(refusal.to_error().with_key(&self.keys[at]));
             }
             AtOnce::Failed(failure) if failure.is_final() || !self.waits() => {
-                return Err(failure.error);
+                return Err(failure.error.with_key(&self.spec.key));
             }
             AtOnce::Busy(at, _) | AtOnce::Occupied(at) if self.waits() => at,
             // In order, each key learns from the tasks of this process, and steps over their leases.
@@ -120,7 +120,9 @@ impl GroupRequest<'_> {
                 leases.insert(refused, first);
                 return Ok(Some(leases));
             }
-            AtOnce::Failed(failure) if failure.is_final() => return Err(failure.error),
+            AtOnce::Failed(failure) if failure.is_final() => {
+                return Err(failure.error.with_key(&self.spec.key));
+            }
             _ => drop(first),
         }
         self.collect_in_order().await
