@@ -35,6 +35,7 @@ mod queue;
 mod record;
 pub(crate) mod seen;
 mod server;
+mod several;
 mod simulate;
 mod ticket;
 mod world;
