@@ -199,15 +199,13 @@ impl RedisStore {
             }
             Operation::Remember(release, record) => self.remember(release, record, on).await,
             Operation::Forget(key) => {
-                let answer = scripts::FORGET
-                    .run(on, &[&self.names.lock(key)], &[])
-                    .await?;
+                let lock = self.names.lock(key);
+                let answer = scripts::FORGET.run(on, &[&lock], &[]).await?;
                 Ok(reply::forgotten(&answer))
             }
             Operation::Clock(key) => {
-                let answer = scripts::CLOCK
-                    .run(on, &[&self.names.lock(key)], &[])
-                    .await?;
+                let lock = self.names.lock(key);
+                let answer = scripts::CLOCK.run(on, &[&lock], &[]).await?;
                 Ok(reply::clock(&answer))
             }
             Operation::Swap(swap) => self.swap(swap, on).await,
@@ -339,7 +337,6 @@ impl Store for RedisStore {
         })
     }
 
-    /// One server has one mark; in a cluster the keys of one slot have one.
     fn place(&self, keys: &[Arc<str>]) -> Place {
         self.place_of(keys)
     }
