@@ -15,7 +15,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use crate::auth::User;
 use crate::db::Db;
 use crate::error::PROBLEMS;
-use crate::{auth, cors, freeze, lose, metrics, orders, page, plain, views};
+use crate::{auth, cors, freeze, lose, metrics, orders, page, plain, transfers, views};
 
 /// The limit for a request body. An order is two short fields.
 const BODY_LIMIT: usize = 4 * 1024;
@@ -42,6 +42,8 @@ pub(crate) fn router(shop: Shop) -> Result<(Router, [InFlight; 2]), Box<dyn Erro
         .route_layer(from_fn(auth::authenticate));
     let views = Router::new()
         .route("/stock", get(views::stock))
+        .route("/cards", get(transfers::cards))
+        .route("/transfers", post(transfers::create))
         .route("/orders", get(views::orders))
         .route("/locks", get(views::locks))
         .route("/readyz", get(views::ready))

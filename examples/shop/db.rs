@@ -1,6 +1,7 @@
 //! Stores products, stock and orders in SQLite. [`WRITE_BACK`] is the statement that checks the
 //! fence.
 
+mod cards;
 mod rows;
 
 use std::fmt;
@@ -10,6 +11,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 
 use crate::pool::Pool;
 
+pub(crate) use self::cards::{Card, Movement};
 pub(crate) use self::rows::{Lane, Order, Product, Sale, Shelf};
 use self::rows::{order, product, shelf};
 

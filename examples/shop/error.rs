@@ -20,6 +20,12 @@ pub(crate) enum ShopError {
         left: i64,
     },
     Quantity,
+    UnknownCard,
+    NotCovered {
+        left: i64,
+    },
+    /// A transfer of nothing, or to the same card.
+    Transfer,
     /// A body or query that axum rejects, with axum's own status and text.
     Malformed(StatusCode, String),
     NoSuchPage,
@@ -50,6 +56,21 @@ impl IntoResponse for ShopError {
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "invalid_quantity",
                 "quantity must be from 1 to 100",
+            ),
+            Self::UnknownCard => problem(
+                StatusCode::NOT_FOUND,
+                "unknown_card",
+                "the shop has no gift card of this name",
+            ),
+            Self::NotCovered { left } => problem(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "not_covered",
+                &format!("{left} cents are left; nothing was moved"),
+            ),
+            Self::Transfer => problem(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "invalid_transfer",
+                "a transfer moves at least one cent to another card",
             ),
             Self::Malformed(status, detail) => problem(status, "malformed_request", &detail),
             Self::NoSuchPage => problem(StatusCode::NOT_FOUND, "no_such_page", "the page is at /"),

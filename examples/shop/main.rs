@@ -4,7 +4,7 @@
 //! shop`; `-- --help` lists the options.
 //!
 //! Where to look: `app` has the routes and the lock layer, `orders` the two functions under the
-//! attribute, `checkout` the code of both lanes, and `db` the statement that checks the fence.
+//! attribute, `transfers` one under a lock of two keys, `checkout` the code of both lanes, and `db` the statement that checks the fence.
 
 mod app;
 mod auth;
@@ -26,6 +26,7 @@ mod redis_server;
 mod serve;
 mod shutdown;
 mod temp;
+mod transfers;
 mod views;
 
 use std::error::Error;

@@ -33,3 +33,13 @@ INSERT OR IGNORE INTO products (lane, sku, name, cents, initial, stock) VALUES
     ('locked', 'mug',  'Enamel mug', 1800, 10, 10),
     ('plain',  'lamp', 'Desk lamp',  6400, 10, 10),
     ('locked', 'lamp', 'Desk lamp',  6400, 10, 10);
+
+-- Gift cards, between which money moves.
+CREATE TABLE IF NOT EXISTS cards (
+    name  TEXT    PRIMARY KEY,
+    cents INTEGER NOT NULL CHECK (cents >= 0),
+    -- The fencing token of the last write, as in `products`.
+    fence INTEGER NOT NULL DEFAULT 0
+) STRICT;
+
+INSERT OR IGNORE INTO cards (name, cents) VALUES ('red', 10000), ('green', 10000), ('blue', 10000);

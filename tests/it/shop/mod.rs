@@ -8,6 +8,7 @@ mod outage;
 mod pair;
 mod repeated;
 mod starting;
+mod transfers;
 mod views;
 
 pub(crate) use pair::on;
