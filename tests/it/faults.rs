@@ -35,7 +35,10 @@ fn every_seeded_fault_applies_exactly_once() {
 fn every_test_that_must_notice_a_fault_exists() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let case = |case: &str| case.rsplit("::").next().map(str::to_owned);
-    let conformance: BTreeSet<_> = cases().iter().filter_map(|name| case(name)).collect();
+    let mut conformance: BTreeSet<_> = cases().iter().filter_map(|name| case(name)).collect();
+    // Cases of some stores only stand in lists of their own.
+    let lists = include_str!("conformance/mod.rs").lines();
+    conformance.extend(lists.filter_map(|line| line.trim().strip_suffix(',').map(str::to_owned)));
     let mut missing = Vec::new();
     for fault in faults::read(&workspace).expect("rows") {
         let (package, binary) = fault.suite().expect("two words");
