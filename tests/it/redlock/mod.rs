@@ -8,6 +8,7 @@ mod ended;
 mod gone;
 mod killed;
 mod lock_all;
+mod operator;
 mod pinged;
 mod records;
 mod refused;

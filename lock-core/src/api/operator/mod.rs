@@ -134,7 +134,7 @@ impl Operator {
     ///
     /// * The next fencing token is above all tokens of the holder. If the store cannot note that, nothing is done.
     /// * The holder's process is told. Its lock is [`Lost`](crate::ErrorKind::Lost) at once: a body is dropped, and
-    ///   [`lost`](crate::LockGuard::lost) resolves.
+    ///   [`lost`](crate::LockHandle::lost) resolves.
     /// * If a process listens there, the key cools down for one second, so that the work can stop. Then the first
     ///   waiter gets it. If no process listens, the first waiter gets the key at once.
     ///

@@ -1,0 +1,48 @@
+//! Tests an operator while some of the servers are down.
+
+use std::time::Duration;
+
+use lock_core::operator::Forced;
+use lock_core::{ErrorKind, LockManager};
+use lock_tests::{needs, wait};
+use tokio::time::timeout;
+
+use super::{Nodes, kind, long};
+use crate::steps::taken;
+
+#[tokio::test]
+async fn a_majority_is_enough_to_free_a_lock_and_less_is_no_answer() {
+    needs!(redis);
+    let nodes = Nodes::start(3);
+    let locks = nodes.acquainted().await;
+    let operators: LockManager = nodes.acquainted().await;
+    let operator = operators.operator("ops@example");
+    let guard = taken(&locks, "k", long()).await;
+    wait::eventually("all servers have the lock", async || {
+        nodes.that_have("k").len() == 3
+    })
+    .await;
+    nodes.0[0].kill();
+    let seen = operator.inspect("k").await.expect("a majority answers");
+    let [holder] = seen.holders() else {
+        panic!("{seen:?}");
+    };
+    let forced = operator.force(holder).because("it hangs").await;
+    assert_eq!(forced.expect("a majority answers"), Forced::Told);
+    let lost = timeout(Duration::from_secs(8), guard.lost()).await;
+    lost.expect("long before the first renewal");
+    let next = operators.lock("k").ttl(long()).wait(long()).acquire().await;
+    let next = next.expect("after the grace");
+    assert!(next.fencing_token() > guard.fencing_token());
+    let seen = operator.inspect("k").await.expect("a majority answers");
+    nodes.0[1].kill();
+    let order = operator.force(&seen.holders()[0]).because("it hangs");
+    assert_eq!(kind(order.await), ErrorKind::Unavailable);
+    assert_eq!(kind(operator.inspect("k").await), ErrorKind::Unavailable);
+    let mut list = operator.list("*");
+    let listed = async {
+        while list.next_page().await?.is_some() {}
+        Ok::<_, lock_core::Error>(())
+    };
+    assert_eq!(kind(listed.await), ErrorKind::Unavailable);
+}
