@@ -18,6 +18,7 @@ mod faults;
 mod guide;
 mod harness;
 mod inventory;
+mod kinds;
 mod layer;
 mod layers;
 mod ledger;

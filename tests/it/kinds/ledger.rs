@@ -1,0 +1,227 @@
+//! Records outside the store who claims a key and when, and judges the claims. It knows nothing of locks.
+//!
+//! A claim is a span of time. At its beginning the lock had been granted, and its end was read before a check that
+//! found the lock valid. So the claim is true for the whole span, also if its process was stopped or killed.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lock_core::LockGuard;
+
+use crate::ledger::now;
+
+/// A file with a line for each part of a claim. A line is written at once, behind the lines of other processes.
+pub(super) struct Ledger {
+    file: File,
+    path: PathBuf,
+    last: AtomicU64,
+}
+
+impl Ledger {
+    pub(super) fn open(folder: &Path) -> Ledger {
+        let path = folder.join("claims");
+        let file = OpenOptions::new().create(true).append(true).open(&path);
+        Ledger {
+            file: file.expect("a ledger"),
+            path,
+            last: AtomicU64::new(0),
+        }
+    }
+
+    /// Begins a claim of these keys; `limit`: how many may have each of them, 0 for one alone.
+    pub(super) fn claim<'a>(
+        &'a self,
+        keys: &[String],
+        limit: u32,
+        guard: &'a LockGuard,
+    ) -> Claim<'a> {
+        let from = now();
+        let number = self.last.fetch_add(1, Ordering::Relaxed);
+        let claim = Claim {
+            ledger: self,
+            guard,
+            name: format!("{}-{number}", std::process::id()),
+            rest: format!(
+                "{from} {} {limit} {}",
+                guard.fencing_token(),
+                keys.join(",")
+            ),
+        };
+        claim.goes_on();
+        claim
+    }
+
+    /// Judges all claims. Returns how many there were, and what was wrong.
+    pub(super) fn judged(&self) -> (usize, Vec<String>) {
+        let text = std::fs::read_to_string(&self.path).expect("the ledger");
+        judge(&text)
+    }
+}
+
+/// A claim, which its owner extends again and again.
+pub(super) struct Claim<'a> {
+    ledger: &'a Ledger,
+    guard: &'a LockGuard,
+    name: String,
+    rest: String,
+}
+
+impl Claim<'_> {
+    /// Extends the claim to now. `false`: the lock is lost.
+    pub(super) fn goes_on(&self) -> bool {
+        let until = now();
+        let valid = self.guard.is_valid();
+        if valid {
+            let line = format!("{} {until} {}\n", self.name, self.rest);
+            let mut file = &self.ledger.file;
+            file.write_all(line.as_bytes()).expect("a line is written");
+        }
+        valid
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Span {
+    from: u64,
+    until: u64,
+    fence: u64,
+    limit: u32,
+}
+
+impl Span {
+    fn is_alone(self) -> bool {
+        self.limit == 0
+    }
+}
+
+fn judge(text: &str) -> (usize, Vec<String>) {
+    let mut claims: HashMap<(&str, &str), Span> = HashMap::new();
+    // The last line of a process that was killed may be incomplete.
+    for line in text.lines() {
+        let parts: Vec<_> = line.split(' ').collect();
+        let [name, until, from, fence, limit, keys] = parts[..] else {
+            continue;
+        };
+        let number = |text: &str| text.parse::<u64>().expect("a number");
+        let (from, until, fence) = (number(from), number(until), number(fence));
+        let limit = u32::try_from(number(limit)).expect("a limit");
+        for key in keys.split(',') {
+            let span = claims.entry((key, name)).or_insert(Span {
+                from,
+                until,
+                fence,
+                limit,
+            });
+            span.until = span.until.max(until);
+        }
+    }
+    let mut by_key: HashMap<&str, Vec<Span>> = HashMap::new();
+    for ((key, _), span) in &claims {
+        by_key.entry(key).or_default().push(*span);
+    }
+    let mut wrong = Vec::new();
+    for (key, mut spans) in by_key {
+        spans.sort_by_key(|span| span.from);
+        beside_one_another(key, &spans, &mut wrong);
+        tokens(key, &spans, &mut wrong);
+    }
+    (claims.len(), wrong)
+}
+
+/// No claim stands beside one that is alone, and never more than the limit stand beside each other.
+fn beside_one_another(key: &str, spans: &[Span], wrong: &mut Vec<String>) {
+    let mut inside: Vec<Span> = Vec::new();
+    for span in spans {
+        inside.retain(|other| other.until > span.from);
+        if let Some(other) = inside
+            .iter()
+            .find(|other| other.is_alone() || span.is_alone())
+        {
+            wrong.push(format!(
+                "{key}: {span:?} is beside {other:?}, of which one is alone"
+            ));
+        }
+        inside.push(*span);
+        // A key has one limit, or each claim its own. The highest of those inside then bounds them all.
+        let limit = inside.iter().map(|span| span.limit).max().unwrap_or(0);
+        if inside.len() > 1 && inside.len() > limit as usize {
+            wrong.push(format!(
+                "{key}: {} are inside, and {limit} may be: {inside:?}",
+                inside.len()
+            ));
+        }
+    }
+}
+
+/// Of two claims of which one is alone, the later has the higher token.
+fn tokens(key: &str, spans: &[Span], wrong: &mut Vec<String>) {
+    let (mut highest, mut highest_alone): (Option<Span>, Option<Span>) = (None, None);
+    let mut ended = spans.to_vec();
+    ended.sort_by_key(|span| span.until);
+    let mut ended = ended.into_iter().peekable();
+    for span in spans {
+        while let Some(before) = ended.next_if(|before| before.until <= span.from) {
+            let higher = |than: Option<Span>| than.is_none_or(|it| it.fence < before.fence);
+            if higher(highest) {
+                highest = Some(before);
+            }
+            if before.is_alone() && higher(highest_alone) {
+                highest_alone = Some(before);
+            }
+        }
+        let before = if span.is_alone() {
+            highest
+        } else {
+            highest_alone
+        };
+        if let Some(before) = before.filter(|before| before.fence >= span.fence) {
+            wrong.push(format!(
+                "{key}: the token of {span:?} is not above that of {before:?}"
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Judges claims of one key: from, until, fencing token, limit.
+    fn wrong(claims: &[(u64, u64, u64, u32)]) -> usize {
+        let lines = claims.iter().enumerate();
+        let lines = lines.map(|(name, (from, until, fence, limit))| {
+            format!("{name} {until} {from} {fence} {limit} k\n")
+        });
+        judge(&lines.collect::<String>()).1.len()
+    }
+
+    #[test]
+    fn claims_that_may_stand_beside_one_another_are_right() {
+        assert_eq!(wrong(&[(0, 10, 1, 0), (10, 20, 2, 0)]), 0);
+        assert_eq!(wrong(&[(0, 10, 5, 2), (1, 9, 5, 2), (10, 20, 6, 0)]), 0);
+        assert_eq!(wrong(&[(0, 10, 9, 2), (1, 9, 5, 2), (12, 13, 4, 2)]), 0);
+    }
+
+    #[test]
+    fn a_claim_beside_one_that_is_alone_is_wrong() {
+        assert_eq!(wrong(&[(0, 10, 1, 0), (9, 20, 2, 0)]), 1);
+        assert_eq!(wrong(&[(0, 10, 1, 9), (9, 20, 2, 0)]), 1);
+        assert_eq!(wrong(&[(0, 10, 1, 0), (9, 20, 2, 9)]), 1);
+    }
+
+    #[test]
+    fn more_claims_than_the_limit_are_wrong() {
+        assert_eq!(wrong(&[(0, 10, 1, 2), (1, 10, 2, 2), (9, 20, 3, 2)]), 1);
+        assert_eq!(wrong(&[(0, 10, 1, 2), (1, 9, 2, 2), (9, 20, 3, 2)]), 0);
+    }
+
+    #[test]
+    fn a_token_that_does_not_rise_where_one_is_alone_is_wrong() {
+        assert_eq!(wrong(&[(0, 10, 2, 0), (10, 20, 2, 0)]), 1);
+        assert_eq!(wrong(&[(0, 10, 2, 5), (10, 20, 1, 0)]), 1);
+        assert_eq!(wrong(&[(0, 10, 2, 0), (10, 20, 1, 5)]), 1);
+    }
+}

@@ -1,0 +1,124 @@
+//! Tests all kinds of locks together: processes that take them at random, are killed, and lose locks by force.
+//!
+//! `LOCK_TESTS_STORM` sets the seconds.
+
+mod ledger;
+mod worker;
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use lock_core::LockManager;
+use lock_core::operator::Forced;
+use lock_tests::{ChildProcess, RedisServer, needs, wait};
+
+use self::ledger::Ledger;
+use crate::dice::Dice;
+use crate::steps::{keys, long, manager};
+
+const SERVER: &str = "LOCK_TESTS_STORM_SERVER";
+const FOLDER: &str = "LOCK_TESTS_STORM_FOLDER";
+const SEED: &str = "LOCK_TESTS_STORM_SEED";
+
+const PROCESSES: u64 = 8;
+
+fn span() -> Duration {
+    let seconds = std::env::var("LOCK_TESTS_STORM");
+    Duration::from_secs(seconds.map_or(6, |seconds| seconds.parse().expect("seconds")))
+}
+
+fn start(server: &RedisServer, folder: &tempfile::TempDir, seed: u64) -> ChildProcess {
+    let mut command = Command::new(std::env::current_exe().expect("this binary"));
+    command
+        .args([
+            "--exact",
+            "kinds::worker::works_until_it_is_killed_or_told_to_stop",
+        ])
+        .args(["--ignored", "--nocapture"])
+        .env(SERVER, server.url())
+        .env(FOLDER, folder.path())
+        .env(SEED, seed.to_string());
+    ChildProcess::spawn(command)
+}
+
+#[tokio::test]
+async fn processes_that_take_locks_of_all_kinds_and_are_killed_keep_every_promise() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let seed = std::env::var("LOCK_TESTS_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or(7);
+    let mut dice = Dice::of(&[seed]);
+    let locks = manager(&server.url()).await;
+    let mut processes: Vec<_> = (0..PROCESSES)
+        .map(|number| start(&server, &folder, seed * 1_000 + number))
+        .collect();
+    let end = Instant::now() + span();
+    let (mut killed, mut forced) = (0, 0);
+    while Instant::now() < end {
+        tokio::time::sleep(Duration::from_millis(dice.between(50, 250))).await;
+        if dice.percent(30) {
+            let victim = dice.index(processes.len());
+            assert!(
+                processes[victim].is_running(),
+                "{}",
+                processes[victim].output()
+            );
+            processes[victim].kill();
+            killed += 1;
+            processes[victim] = start(&server, &folder, seed * 1_000 + PROCESSES + killed);
+        } else {
+            forced += frees_one(&locks, &mut dice).await;
+        }
+    }
+    std::fs::write(folder.path().join("stop"), "").expect("a file");
+    let mut granted = 0;
+    for mut process in processes {
+        let line = process.line(wait::PATIENCE * 2, |line| line.ends_with(" granted"));
+        let line = line.unwrap_or_else(|| panic!("a process failed:\n{}", process.output()));
+        granted += line
+            .trim_end_matches(" granted")
+            .parse::<usize>()
+            .expect("a number");
+        process.wait(wait::PATIENCE);
+    }
+    let (claims, wrong) = Ledger::open(folder.path()).judged();
+    println!(
+        "seed {seed}: {claims} claims, {granted} grants, {killed} killed, {forced} freed by force"
+    );
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(claims > 100 && killed > 0, "the storm was none");
+    // The leases of killed processes run out, and no key, queue or set is left.
+    wait::eventually("no key is left", async || left(&server).is_empty()).await;
+    for key in ["k0", "k1", "k2", "k3", "p0", "p1", "p2"] {
+        let guard = locks
+            .lock(key)
+            .ttl(long())
+            .try_acquire()
+            .await
+            .expect("an answer");
+        assert!(guard.is_some(), "{key} is free");
+    }
+}
+
+/// Frees one holder of some key, if it has one. Returns how many were freed.
+async fn frees_one(locks: &LockManager, dice: &mut Dice) -> u64 {
+    let key = dice.one_of(&["k0", "k1", "k2", "k3", "p0", "p1", "p2"]);
+    let operator = locks.operator("the storm");
+    let seen = operator.inspect(key).await.expect("an answer");
+    if seen.holders().is_empty() {
+        return 0;
+    }
+    let holder = &seen.holders()[dice.index(seen.holders().len())];
+    let forced = operator.force(holder).because("the storm").await;
+    u64::from(forced.expect("an answer") != Forced::Changed)
+}
+
+/// Returns the keys of locks, queues and shares.
+fn left(server: &RedisServer) -> Vec<String> {
+    let mut keys = keys(server);
+    keys.retain(|key| !key.starts_with("lockkit:!h:"));
+    keys
+}

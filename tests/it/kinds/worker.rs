@@ -1,0 +1,154 @@
+//! One process of the storm: tasks that take locks of every kind, hold them for a moment, and let go.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use lock_core::{ErrorKind, LockGuard, LockManager, LockRequest, Wait};
+use tokio::time::sleep;
+
+use super::ledger::Ledger;
+use super::{FOLDER, SEED, SERVER};
+use crate::dice::Dice;
+use crate::steps::manager;
+
+const TASKS: u64 = 6;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "a process that the storm starts"]
+async fn works_until_it_is_killed_or_told_to_stop() {
+    let (Ok(url), Ok(folder)) = (std::env::var(SERVER), std::env::var(FOLDER)) else {
+        return;
+    };
+    let seed: u64 = std::env::var(SEED)
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .expect("a seed");
+    let folder = PathBuf::from(folder);
+    let ledger = Arc::new(Ledger::open(&folder));
+    let locks = manager(&url).await;
+    let goes_on = Arc::new(AtomicBool::new(true));
+    let granted = Arc::new(AtomicUsize::new(0));
+    let tasks: Vec<_> = (0..TASKS)
+        .map(|task| {
+            let (locks, ledger) = (locks.clone(), Arc::clone(&ledger));
+            let (goes_on, granted) = (Arc::clone(&goes_on), Arc::clone(&granted));
+            tokio::spawn(async move {
+                let mut dice = Dice::of(&[seed, task]);
+                while goes_on.load(Ordering::SeqCst) {
+                    if once(&locks, &ledger, &mut dice).await {
+                        granted.fetch_add(1, Ordering::SeqCst);
+                    }
+                }
+            })
+        })
+        .collect();
+    while !folder.join("stop").exists() {
+        sleep(Duration::from_millis(10)).await;
+    }
+    goes_on.store(false, Ordering::SeqCst);
+    for task in tasks {
+        task.await.expect("no panic");
+    }
+    locks.drain(Duration::from_secs(20)).await;
+    println!("\n{} granted", granted.load(Ordering::SeqCst));
+}
+
+/// Takes a lock of some kind. `false`: it was not granted.
+async fn once(locks: &LockManager, ledger: &Ledger, dice: &mut Dice) -> bool {
+    let (keys, limit, request) = request(locks, dice);
+    let wait = match dice.index(4) {
+        0 => Wait::None,
+        1 => Wait::For(Duration::from_millis(dice.between(1, 40))),
+        _ => Wait::For(Duration::from_secs(10)),
+    };
+    let request = request.ttl(Duration::from_millis(dice.between(400, 1_500)));
+    let acquiring = request.wait(wait).acquire();
+    let acquired = if dice.percent(10) {
+        // A caller that gives up.
+        let patience = Duration::from_millis(dice.between(0, 20));
+        match tokio::time::timeout(patience, acquiring).await {
+            Ok(acquired) => acquired,
+            Err(_) => return false,
+        }
+    } else {
+        acquiring.await
+    };
+    match acquired {
+        Ok(guard) => {
+            works(ledger, &keys, limit, &guard, dice).await;
+            ends(guard, dice).await;
+            true
+        }
+        Err(error) => {
+            let patient = matches!(wait, Wait::For(span) if span >= Duration::from_secs(10));
+            assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+            assert!(
+                !patient,
+                "a waiter was starved, or two callers wait for each other: {error}"
+            );
+            sleep(Duration::from_millis(1)).await;
+            false
+        }
+    }
+}
+
+fn request(locks: &LockManager, dice: &mut Dice) -> (Vec<String>, u32, LockRequest) {
+    let plain = |number: usize| format!("k{number}");
+    match dice.index(8) {
+        0 => {
+            let key = plain(dice.index(4));
+            (vec![key.clone()], 0, locks.lock(key))
+        }
+        1..=3 => {
+            let key = plain(dice.index(4));
+            (vec![key.clone()], u32::MAX, locks.lock(key).read())
+        }
+        4 => {
+            let key = format!("p{}", dice.index(3));
+            (vec![key.clone()], 0, locks.lock(key))
+        }
+        5 | 6 => {
+            let number = dice.index(3);
+            // The last key has mixed limits.
+            let limit = match number {
+                0 => 2,
+                1 => 5,
+                _ => dice.one_of(&[2, 3, 5]),
+            };
+            let key = format!("p{number}");
+            (vec![key.clone()], limit, locks.lock(key).permits(limit))
+        }
+        _ => {
+            let first = dice.index(4);
+            let mut keys = vec![plain(first), plain((first + 1 + dice.index(3)) % 4)];
+            if dice.percent(30) {
+                keys.push(format!("p{}", dice.index(3)));
+            }
+            (keys.clone(), 0, locks.lock_all(keys))
+        }
+    }
+}
+
+async fn works(ledger: &Ledger, keys: &[String], limit: u32, guard: &LockGuard, dice: &mut Dice) {
+    let claim = ledger.claim(keys, limit, guard);
+    for _ in 0..dice.between(0, 4) {
+        sleep(Duration::from_millis(1)).await;
+        if !claim.goes_on() {
+            return;
+        }
+    }
+}
+
+async fn ends(guard: LockGuard, dice: &mut Dice) {
+    match dice.index(3) {
+        0 => drop(guard),
+        1 => guard.release_in_background(),
+        _ => {
+            if let Err(error) = guard.release().await {
+                assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
+            }
+        }
+    }
+}
