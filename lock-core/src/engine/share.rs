@@ -97,8 +97,16 @@ pub(super) async fn take_share(spec: &LockSpec, give_up: Moment) -> Result<Attem
                 let until = engine.now() + again;
                 doubt.refused();
                 contender.refused(&refusal, until, give_up);
-                // A share that was let in asks, because its question lets in those behind it.
-                given(&contender, engine, until, give_up).await;
+                if let Some(grant) = given(&contender, engine, until, give_up).await
+                    && !grant.asks
+                    && !engine.queue.is_draining()
+                    && attempt.take_over(grant)
+                {
+                    if contender.granted(&attempt.lease) {
+                        return Ok(attempt);
+                    }
+                    (attempt, contender) = begin(spec);
+                }
                 continue;
             }
             Asked::Failed(failure) => failure,

@@ -49,4 +49,6 @@ pub(crate) struct Grant {
     pub(crate) given: ServerTime,
     /// The end of the grant by the server's clock.
     pub(crate) ends: ServerTime,
+    /// The waiter asks before it uses the key, because its question lets in the shares behind it.
+    pub(crate) asks: bool,
 }

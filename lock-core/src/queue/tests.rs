@@ -74,6 +74,7 @@ fn is_known(engine: &Arc<Engine>, lease: &ActiveLease) -> bool {
     let fence = FencingToken::new(9).expect("a token");
     let ends = ServerTime(9);
     let late = News::Given(Grant {
+        asks: false,
         fence,
         given: ends,
         ends,

@@ -18,8 +18,9 @@
 --        READONLY, NOREPLICAS, MISCONF, OOM, a missing right   nothing was done
 --
 -- Admission is strictly first come, first served. Every call lets in the waiters at the head of the queue that fit, as
--- many as it may: a waiter gets the lock for its grant, and a push "g <token> <s> <us> <grant in ms> <fence> <lock>".
--- It then asks, which lengthens its lease to the ttl. A newcomer enters beside others only if no client waits.
+-- many as it may: a waiter gets the lock for its grant, and a push "s <token> <s> <us> <grant in ms> <fence> <lock>", or
+-- "g …" if it waits for the whole lock. A share that was given the key by release.lua ("g") asks, which lets in those
+-- behind it. A newcomer enters beside others only if no client waits.
 --
 -- A token that is inside already is granted again, and only lengthened. A second "free" ends nothing.
 local op, token = ARGV[1], ARGV[2]
@@ -167,7 +168,8 @@ local function admit()
         return put_back(KEYS[3], head, lock, ARGV[5])
       end
       local fenced = fence()
-      local receivers = is_caller or publish(ARGV[5], who, 'g ' .. who .. ' ' .. time[1] .. ' ' .. time[2] .. ' '
+      local kind = limit_of(who) and 's ' or 'g '
+      local receivers = is_caller or publish(ARGV[5], who, kind .. who .. ' ' .. time[1] .. ' ' .. time[2] .. ' '
         .. grant .. ' ' .. text(fenced) .. ' ' .. lock)
       if is_caller then
         mine = fenced

@@ -145,9 +145,12 @@ fn beside_one_another(key: &str, spans: &[Span], wrong: &mut Vec<String>) {
             ));
         }
         inside.push(*span);
+        if inside.iter().any(|span| span.is_alone()) {
+            continue;
+        }
         // A key has one limit, or each claim its own. The highest of those inside then bounds them all.
         let limit = inside.iter().map(|span| span.limit).max().unwrap_or(0);
-        if inside.len() > 1 && inside.len() > limit as usize {
+        if inside.len() > limit as usize {
             wrong.push(format!(
                 "{key}: {} are inside, and {limit} may be: {inside:?}",
                 inside.len()

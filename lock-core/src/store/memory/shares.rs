@@ -134,6 +134,7 @@ impl MemoryState {
                     fence,
                     given,
                     ends: given,
+                    asks: false,
                 }),
             };
             told.push((events, event));

@@ -187,7 +187,7 @@ impl RedisStore {
             Operation::Release(release) if self.ends_as_share(release) => {
                 self.end_share(release, ShareEnd::Free, on).await
             }
-            Operation::Leave(release) if self.leaves_as_share(release) => {
+            Operation::Leave(release) if self.ends_as_share(release) => {
                 self.end_share(release, ShareEnd::Leave, on).await
             }
             Operation::Release(release) => self.end_lease(release, ReleaseKind::Free, on).await,

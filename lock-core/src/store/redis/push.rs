@@ -96,7 +96,7 @@ impl PushReceiver {
 }
 
 /// Reads a message of the scripts: `g <token> <s> <us> <grant in ms> <fence> <lock>`, or `n <token> <grant in
-/// ms> <ms> <lock>`.
+/// ms> <ms> <lock>`. With `s` in place of `g`, all shares that may enter have entered.
 fn told(names: &Keyspace, push: &PushInfo) -> Option<Event> {
     let [_channel, message] = push.data.as_slice() else {
         return None;
@@ -104,8 +104,10 @@ fn told(names: &Keyspace, push: &PushInfo) -> Option<Event> {
     let (kind, rest) = text(message)?.split_once(' ')?;
     let (token, rest) = rest.split_once(' ')?;
     let (news, lasts, lock) = match kind {
-        "g" => {
-            let (grant, lasts, lock) = given(rest)?;
+        "g" | "s" => {
+            let (mut grant, lasts, lock) = given(rest)?;
+            // A release that knows no shares gives the key to the first waiter only.
+            grant.asks = kind == "g" && Token::parse(token)?.share().is_some();
             (News::Given(grant), lasts, lock)
         }
         "n" => {
@@ -141,6 +143,7 @@ fn given(rest: &str) -> Option<(Grant, u64, &str)> {
         fence: FencingToken::new(fence)?,
         given: ServerTime(now),
         ends: ServerTime(ends),
+        asks: false,
     };
     Some((grant, lasts, words.next()?))
 }

@@ -4,8 +4,8 @@
 //! Only beside others `share.lua` decides. A key that was seen with shares a moment ago is asked for by that script at
 //! once, which saves the attempt that would be refused.
 //!
-//! A plain lock that waits behind shares leaves the queue by `share.lua` too, because the shares behind it may enter
-//! then.
+//! A plain lock of a key that was seen with shares ends by `share.lua` too, and so does its wait, because the shares
+//! behind it may enter together then.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -84,14 +84,9 @@ impl SharedKeys {
 }
 
 impl RedisStore {
-    /// Whether `share.lua` ends this lease: it is a share, or a lock that waited beside shares and was not granted.
+    /// Whether `share.lua` ends this lease or wait: it is a share, or the lock of a key that was seen with shares, of
+    /// which several may enter then.
     pub(super) fn ends_as_share(&self, release: &Release) -> bool {
-        release.token.share().is_some()
-            || (release.fence.is_none() && self.leaves_as_share(release))
-    }
-
-    /// Whether a waiter leaves by `share.lua`: it is a share, or waited beside shares.
-    pub(super) fn leaves_as_share(&self, release: &Release) -> bool {
         release.token.share().is_some() || self.shared.was_seen(&release.key, REMEMBERED)
     }
 

@@ -1,0 +1,85 @@
+//! Compares shares and locks of several keys with two packages of npm. `tests/peers/run` starts it.
+
+mod kit;
+mod npm;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use lock_tests::RedisServer;
+
+/// The work of a part, for the kit and for the peer alike.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    /// 64 tasks share 5 permits.
+    Semaphore,
+    /// 16 readers and 2 writers share a key.
+    Readers,
+    /// 16 tasks lock one of 4 keys and one of 3.
+    Pairs,
+}
+
+/// The result of a part.
+struct Taken {
+    acquisitions: u64,
+    longest: Duration,
+}
+
+const KILLED: usize = 20;
+
+fn span() -> Duration {
+    let seconds = std::env::var("PEERS_SECONDS");
+    Duration::from_secs(seconds.map_or(5, |seconds| seconds.parse().expect("seconds")))
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [verb, url] = &arguments[..]
+        && verb == "hold"
+    {
+        kit::hold(url).await;
+        return ExitCode::SUCCESS;
+    }
+    if let Err(missing) = lock_tests::missing::redis() {
+        eprintln!("peers: {missing}");
+        return ExitCode::from(3);
+    }
+    let mut worse = Vec::new();
+    println!(
+        "| part | peer | acquisitions a second, peer | kit | ratio | longest wait, peer | kit |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- |");
+    for (part, name, peer) in [
+        (Part::Semaphore, "64 tasks, 5 permits", "redis-semaphore"),
+        (Part::Readers, "16 readers, 2 writers", "redis-semaphore"),
+        (Part::Pairs, "16 tasks, two keys", "redlock"),
+    ] {
+        let theirs = npm::work(part, &RedisServer::start(), span());
+        let ours = kit::work(part, &RedisServer::start(), span()).await;
+        let a_second = |taken: &Taken| taken.acquisitions as f64 / span().as_secs_f64();
+        let ratio = a_second(&ours) / a_second(&theirs);
+        println!(
+            "| {name} | {peer} | {:.0} | {:.0} | {ratio:.1} | {:.0?} | {:.0?} |",
+            a_second(&theirs),
+            a_second(&ours),
+            theirs.longest,
+            ours.longest
+        );
+        if ratio < 1.0 || ours.longest > theirs.longest {
+            worse.push(format!("{name}: the kit is not better than {peer}"));
+        }
+    }
+    let theirs = npm::missing_permits(&RedisServer::start());
+    let ours = kit::missing_permits(&RedisServer::start()).await;
+    println!(
+        "\nOf 5 permits, {theirs} (redis-semaphore) and {ours} (kit) are missing after {KILLED} kills."
+    );
+    if ours > 0 {
+        worse.push("a permit of the kit is missing".to_owned());
+    }
+    for line in &worse {
+        eprintln!("peers: {line}");
+    }
+    ExitCode::from(u8::from(!worse.is_empty()))
+}
