@@ -60,7 +60,7 @@ pub(crate) async fn work(part: Part, server: &RedisServer, span: Duration) -> Ta
                     let waited = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
                     longest.fetch_max(waited, Ordering::Relaxed);
                     acquisitions.fetch_add(1, Ordering::Relaxed);
-                    hold().await;
+                    holds().await;
                     guard.release().await.expect("held");
                 }
             })
@@ -76,7 +76,7 @@ pub(crate) async fn work(part: Part, server: &RedisServer, span: Duration) -> Ta
 }
 
 /// Holds for as long as the peer does. A timer of tokio may be late by a millisecond, and one of Node is not.
-async fn hold() {
+async fn holds() {
     let end = Instant::now() + HOLD;
     tokio::time::sleep(HOLD - Duration::from_millis(1)).await;
     while Instant::now() < end {
