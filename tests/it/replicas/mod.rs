@@ -3,6 +3,7 @@
 mod failover;
 mod granting;
 mod handing_over;
+mod lock_all;
 mod promoting;
 mod record_failover;
 mod records;
