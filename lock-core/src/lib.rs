@@ -41,13 +41,15 @@
 //!   asked at the same time have split the votes. A store that does not answer is
 //!   [`Unavailable`](ErrorKind::Unavailable), never "busy", and so is a manager that is draining.
 //! * A loss is final, and the owner notices it before the server may grant the key to another
-//!   client. The exceptions are a key deleted from outside, a `FLUSHALL` and a failover, because
-//!   they free the key at once:
+//!   client. The exceptions are a key deleted from outside or freed by an [operator](operator), a
+//!   `FLUSHALL` and a failover, because they free the key at once:
 //!   * The owner then notices the loss at its next renewal, after the lesser of ttl/3 and 10 s. If
 //!     the lease is not renewed, or no renewal is answered, the owner notices the loss at its
 //!     deadline.
 //!   * An owner that notices a free key hands it to the first waiter.
 //!   * After a `FLUSHALL` on one server, owners and waiters are told at once.
+//!   * An owner whose key an operator frees is told at once, and the key stays taken for a second.
+//!     An owner that cannot hear it, because it is stopped, may work beside the next one.
 //!   * If only the queue was deleted, or the owner is dead, waiters ask when the lease would have
 //!     ended, after 30 s at the latest.
 //! * Fencing tokens rise with every grant of a key. In two cases a token can be lower than an
