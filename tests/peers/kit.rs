@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use lock_core::{LockManager, LockRequest, Wait};
+use lock_core::{ErrorKind, LockManager, LockRequest, Wait};
 use lock_tests::{ChildProcess, RedisServer, wait};
 
-use crate::{KILLED, Part, Taken};
+use crate::{KILLED, Part, Taken, rounds};
 
 /// For how long a task holds its lock, as in `peer.js`.
-const HOLD: Duration = Duration::from_millis(5);
+const HOLD: Duration = Duration::from_millis(10);
 const LEASE: Duration = Duration::from_secs(2);
 const PERMITS: u32 = 5;
 
@@ -38,30 +38,25 @@ fn request(part: Part, locks: &LockManager, number: usize) -> LockRequest {
     }
 }
 
-pub(crate) async fn work(part: Part, server: &RedisServer, span: Duration) -> Taken {
-    let tasks = match part {
-        Part::Semaphore => 64,
-        Part::Readers => 18,
-        Part::Pairs => 16,
-    };
+pub(crate) async fn work(part: Part, server: &RedisServer) -> Taken {
     let locks = manager(&server.url()).await;
-    let acquisitions = Arc::new(AtomicU64::new(0));
     let longest = Arc::new(AtomicU64::new(0));
-    let end = Instant::now() + span;
-    let tasks: Vec<_> = (0..tasks)
+    let start = Instant::now();
+    let tasks: Vec<_> = (0..part.tasks())
         .map(|number| {
             let locks = locks.clone();
-            let (acquisitions, longest) = (Arc::clone(&acquisitions), Arc::clone(&longest));
+            let longest = Arc::clone(&longest);
             tokio::spawn(async move {
-                while Instant::now() < end {
+                for _ in 0..rounds() {
                     let start = Instant::now();
                     let request = request(part, &locks, number).wait(Wait::Forever);
                     let guard = request.acquire().await.expect("a turn");
                     let waited = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
                     longest.fetch_max(waited, Ordering::Relaxed);
-                    acquisitions.fetch_add(1, Ordering::Relaxed);
-                    holds().await;
-                    guard.release().await.expect("held");
+                    tokio::time::sleep(HOLD).await;
+                    if let Err(error) = guard.release().await {
+                        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+                    }
                 }
             })
         })
@@ -70,17 +65,8 @@ pub(crate) async fn work(part: Part, server: &RedisServer, span: Duration) -> Ta
         task.await.expect("no panic");
     }
     Taken {
-        acquisitions: acquisitions.load(Ordering::Relaxed),
+        took: start.elapsed(),
         longest: Duration::from_micros(longest.load(Ordering::Relaxed)),
-    }
-}
-
-/// Holds for as long as the peer does. A timer of tokio may be late by a millisecond, and one of Node is not.
-async fn holds() {
-    let end = Instant::now() + HOLD;
-    tokio::time::sleep(HOLD - Duration::from_millis(1)).await;
-    while Instant::now() < end {
-        tokio::task::yield_now().await;
     }
 }
 

@@ -21,15 +21,26 @@ enum Part {
 
 /// The result of a part.
 struct Taken {
-    acquisitions: u64,
+    took: Duration,
     longest: Duration,
+}
+
+impl Part {
+    fn tasks(self) -> usize {
+        match self {
+            Part::Semaphore => 64,
+            Part::Readers => 18,
+            Part::Pairs => 16,
+        }
+    }
 }
 
 const KILLED: usize = 20;
 
-fn span() -> Duration {
-    let seconds = std::env::var("PEERS_SECONDS");
-    Duration::from_secs(seconds.map_or(5, |seconds| seconds.parse().expect("seconds")))
+/// How often each task acquires its lock.
+fn rounds() -> usize {
+    let rounds = std::env::var("PEERS_ROUNDS");
+    rounds.map_or(100, |rounds| rounds.parse().expect("a number"))
 }
 
 #[tokio::main]
@@ -55,9 +66,10 @@ async fn main() -> ExitCode {
         (Part::Readers, "16 readers, 2 writers", "redis-semaphore"),
         (Part::Pairs, "16 tasks, two keys", "redlock"),
     ] {
-        let theirs = npm::work(part, &RedisServer::start(), span());
-        let ours = kit::work(part, &RedisServer::start(), span()).await;
-        let a_second = |taken: &Taken| taken.acquisitions as f64 / span().as_secs_f64();
+        let theirs = npm::work(part, &RedisServer::start());
+        let ours = kit::work(part, &RedisServer::start()).await;
+        let acquisitions = (part.tasks() * rounds()) as f64;
+        let a_second = |taken: &Taken| acquisitions / taken.took.as_secs_f64();
         let ratio = a_second(&ours) / a_second(&theirs);
         println!(
             "| {name} | {peer} | {:.0} | {:.0} | {ratio:.1} | {:.0?} | {:.0?} |",

@@ -254,6 +254,10 @@ impl ActiveLease {
         lock(&self.state).lease.ttl()
     }
 
+    pub(crate) fn options(&self) -> LeaseOptions {
+        lock(&self.state).lease.options()
+    }
+
     pub(crate) fn remaining(&self) -> Duration {
         self.remaining_at(self.now())
     }

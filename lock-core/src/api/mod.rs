@@ -5,6 +5,7 @@ pub(crate) mod body;
 pub(crate) mod builder;
 mod connect;
 mod constructors;
+pub(crate) mod downgrade;
 pub(crate) mod every;
 #[cfg(all(test, feature = "test-util"))]
 mod every_tests;

@@ -8,6 +8,7 @@ pub(crate) mod acquire;
 pub(crate) mod attempt;
 pub(crate) mod cleanup;
 mod deferred_release;
+mod downgrade;
 mod events;
 pub(crate) mod inquiry;
 pub(crate) mod loss_watch;

@@ -89,7 +89,10 @@ impl Engine {
     }
 
     /// Ends the lease in this process, and returns its fencing token.
-    fn detach(self: &Arc<Self>, lease: &Arc<ActiveLease>) -> Result<FencingToken, Error> {
+    pub(super) fn detach(
+        self: &Arc<Self>,
+        lease: &Arc<ActiveLease>,
+    ) -> Result<FencingToken, Error> {
         let before = match lease.detach() {
             Detached::Inside => return Err(Error::invalid(INSIDE)),
             Detached::From(phase) => phase,
@@ -173,19 +176,19 @@ impl Engine {
 }
 
 /// A swap that is not answered yet. Dropped before, it is undone by the keeper.
-struct OpenSwap {
+pub(super) struct OpenSwap {
     engine: Arc<Engine>,
     swap: Swap,
     /// Gives the token back that is replaced.
     release: Release,
     /// Whether an acquire of that token may still arrive.
-    late_duplicate: bool,
+    pub(super) late_duplicate: bool,
     /// Its entry among the tasks that `drain` waits for; `None` once it needs no undoing.
     open: Option<OpenTask>,
 }
 
 impl OpenSwap {
-    fn new(engine: &Arc<Engine>, release: Release, swap: Swap) -> Self {
+    pub(super) fn new(engine: &Arc<Engine>, release: Release, swap: Swap) -> Self {
         Self {
             engine: Arc::clone(engine),
             open: Some(engine.keeper.open_task()),
@@ -195,7 +198,7 @@ impl OpenSwap {
         }
     }
 
-    async fn answer(&self, lane: Lane) -> Result<Swapped, Failure> {
+    pub(super) async fn answer(&self, lane: Lane) -> Result<Swapped, Failure> {
         let engine = &self.engine;
         let patience = engine.operation_timeout;
         let overdue = engine.now() + patience;
@@ -211,7 +214,7 @@ impl OpenSwap {
         }
     }
 
-    fn needs_no_undoing(&mut self) {
+    pub(super) fn needs_no_undoing(&mut self) {
         self.open = None;
     }
 }

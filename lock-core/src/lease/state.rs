@@ -89,6 +89,10 @@ impl Lease {
         self.options.ttl()
     }
 
+    pub(crate) fn options(&self) -> LeaseOptions {
+        self.options
+    }
+
     pub(crate) fn renews(&self) -> bool {
         self.options.renew
     }

@@ -12,8 +12,9 @@ impl Queue {
     ///
     /// A task that is the contender at this moment goes on: the store refuses it, and serves it when the lease has ended.
     pub(crate) fn hold(self: &Arc<Self>, lease: &Arc<ActiveLease>) {
+        let name = lease.slot();
         let mut slots = lock(&self.slots);
-        let slot = slots.open(&lease.key);
+        let slot = slots.open(&name);
         if slot.contender.is_some() {
             slots.beside.push(Arc::clone(lease));
             return;
@@ -24,10 +25,10 @@ impl Queue {
             slot.note_ended(before.replaced(), ReleaseState::Known);
         }
         if slot.is_uncontended() {
-            slots.forget(&lease.key);
+            slots.forget(&name);
             slots
                 .uncontended
-                .insert(Arc::clone(&lease.key), Arc::clone(lease));
+                .insert(name.into_owned(), Arc::clone(lease));
         }
         drop(slots);
         drop(before);

@@ -165,6 +165,8 @@ on_one_server_a_key! {
         a_wait_for_a_share_ends_in_time,
         a_share_may_be_entered_by_what_may_stand_beside_it,
         options_that_a_share_cannot_have_are_invalid,
+        a_writer_goes_on_as_a_reader_with_its_token_and_lets_readers_in,
+        a_share_or_a_lost_lock_is_not_downgraded,
     }
 }
 

@@ -433,3 +433,44 @@ pub(super) async fn options_that_a_share_cannot_have_are_invalid(store: &Fixture
     guard.release().await.expect("held");
     store.is_left_clean().await;
 }
+
+pub(super) async fn a_writer_goes_on_as_a_reader_with_its_token_and_lets_readers_in(
+    store: &Fixture,
+) {
+    let (locks, others) = (store.manager().await, store.manager().await);
+    let ttl = store.renewable();
+    let guard = entered(writer(&locks).ttl(ttl)).await;
+    let (fence, before) = (guard.fencing_token(), guard.handle());
+    let waiters = [
+        waits(store, reader(&others), 1).await,
+        waits(store, reader(&locks), 2).await,
+    ];
+    let next = waits(store, writer(&others), 3).await;
+    let guard = guard.downgrade().await.expect("held");
+    assert_eq!(guard.fencing_token(), fence);
+    assert!(guard.is_valid() && guard.is_shared() && !before.is_valid());
+    let mut readers = Vec::new();
+    for waiter in waiters {
+        readers.push(its_turn(waiter).await);
+    }
+    tokio::time::sleep(ttl * 3 / 2).await;
+    assert!(guard.is_valid(), "it is renewed");
+    assert!(!next.is_finished());
+    guard.release().await.expect("held");
+    drop(readers);
+    let next = its_turn(next).await;
+    assert!(next.fencing_token() > fence);
+    drop(next);
+    store.is_left_clean().await;
+}
+
+pub(super) async fn a_share_or_a_lost_lock_is_not_downgraded(store: &Fixture) {
+    let locks = store.manager().await;
+    let guard = entered(reader(&locks)).await;
+    assert_eq!(kind(guard.downgrade().await), ErrorKind::Invalid);
+    let guard = entered(writer(&locks)).await;
+    store.delete("k");
+    assert_eq!(kind(guard.downgrade().await), ErrorKind::Lost);
+    drop(entered(writer(&locks)).await);
+    store.is_left_clean().await;
+}

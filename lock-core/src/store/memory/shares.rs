@@ -150,7 +150,7 @@ impl MemoryState {
         shared && u32::try_from(inside).is_ok_and(|inside| inside < limit)
     }
 
-    fn is_inside(&self, key: &str, token: Token) -> bool {
+    pub(super) fn is_inside(&self, key: &str, token: Token) -> bool {
         let stored = self.keys.get(key);
         stored.is_some_and(|stored| stored.shares.iter().any(|(inside, _)| *inside == token))
     }

@@ -160,10 +160,17 @@ impl MemoryState {
             Some((Owner::Lease(owner), _)) if owner == swap.from => ends,
             // A second copy finds its work done, and only lengthens.
             Some((Owner::Lease(owner), before)) if owner == swap.to => ends.max(before),
+            Some((Owner::Shared, _)) if self.is_inside(&swap.key, swap.to) => {
+                self.enter(&swap.key, swap.to, ends, now);
+                return Swapped::Yes;
+            }
             None | Some((Owner::Promised(_), _)) => return Swapped::Absent,
             Some(_) => return Swapped::Other,
         };
-        self.set(&swap.key, Owner::Lease(swap.to), ends);
+        match swap.to.share() {
+            Some(_) => self.enter(&swap.key, swap.to, ends, now),
+            None => self.set(&swap.key, Owner::Lease(swap.to), ends),
+        }
         Swapped::Yes
     }
 

@@ -1,0 +1,87 @@
+//! Downgrading a lock: its owner goes on as a reader, with the same fencing token.
+//!
+//! The store replaces the token of the lock by that of a share, in one step, so that no other owner comes between. The
+//! question of the share that follows lets in the readers that wait.
+
+use std::sync::Arc;
+
+use super::Engine;
+use super::tickets::OpenSwap;
+use crate::active::ActiveLease;
+use crate::base::error::Error;
+use crate::base::options::Interop;
+use crate::base::share::ShareLimit;
+use crate::lease::Loss;
+use crate::queue::ReleaseState;
+use crate::store::{AcquireRoute, Lane, Operation, Queueing, Swap, Swapped};
+
+const SEVERAL_SERVERS: &str = "a lock over several servers (`redlock://`) cannot be downgraded, because readers are not \
+     offered there; release it, or keep such locks on one server, with sentinels or in a cluster";
+const SEVERAL_KEYS: &str =
+    "a lock of several keys cannot be downgraded, because it has no readers; release it";
+const SHARE: &str =
+    "the lock is a share already (a reader or a permit), so there is nothing to downgrade";
+
+impl Engine {
+    /// Replaces a held lock by a reader's share.
+    ///
+    /// # Errors
+    ///
+    /// After each error but `Invalid` the lease has ended.
+    pub(crate) async fn downgrade(
+        self: &Arc<Self>,
+        lease: &Arc<ActiveLease>,
+    ) -> Result<Arc<ActiveLease>, Error> {
+        if !self.store.limits().swaps {
+            return Err(Error::invalid(SEVERAL_SERVERS));
+        }
+        if lease.token.share().is_some() {
+            return Err(Error::invalid(SHARE));
+        }
+        if !lease.followers().is_empty() {
+            return Err(Error::invalid(SEVERAL_KEYS));
+        }
+        let AcquireRoute { lane, address } = self.store.acquire_route(self.tokens.manager());
+        let fence = self.detach(lease)?;
+        let sent = self.now();
+        let token = self.tokens.fresh_at(address, sent);
+        let token = token.with_share(Some(ShareLimit::READERS));
+        let options = lease.options().interop(Interop::Off);
+        let share = ActiveLease::new(&lease.key, token, options, self.timers.clock());
+        let swap = Swap {
+            key: Arc::clone(&lease.key),
+            from: lease.token,
+            to: token,
+            ttl: lease.ttl(),
+        };
+        let mut open = OpenSwap::new(self, lease.release(), swap);
+        open.late_duplicate = lease.has_late_duplicate();
+        match open.answer(lane).await {
+            Ok(Swapped::Yes) if share.grant(sent, fence) => {
+                open.needs_no_undoing();
+                self.queue.leave(lease, ReleaseState::Nothing);
+                self.queue.hold(&share);
+                self.keeper.arm(&share);
+                Ok(share)
+            }
+            Ok(Swapped::Yes) => Err(Error::unavailable(
+                "the store's answer came after the ttl had run out; the lock is given back",
+            )),
+            Ok(Swapped::Absent | Swapped::Other) => {
+                open.needs_no_undoing();
+                self.discard(lease, Loss::NotOurs);
+                Err(lease.loss_error(Loss::NotOurs))
+            }
+            Err(failure) => Err(failure.error),
+        }
+    }
+
+    /// Asks for a reader's share once more, which lets in those that wait. If no answer comes, they ask by themselves.
+    pub(crate) async fn let_in_readers(&self, share: &ActiveLease) {
+        let question = share.acquire(Queueing::Never, None, true);
+        let operation = Operation::Acquire(question);
+        let answer = self.store.execute(operation, Lane::of_this_task());
+        let overdue = self.now() + self.operation_timeout;
+        self.timers.before(overdue, answer).await;
+    }
+}
