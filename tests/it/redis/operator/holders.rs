@@ -109,7 +109,8 @@ async fn a_lock_of_two_keys_is_lost_whole_when_one_of_them_is_freed() {
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
     let operator = operator(&server).await;
-    let both = locks.lock_all(["k", "l"]).ttl(long()).acquire().await;
+    // The guard waits for the loss of the first key, and the second one is freed.
+    let both = locks.lock_all(["a", "k"]).ttl(long()).acquire().await;
     let both = both.expect("free");
     let seen = holder(&operator).await;
     let answer = forced(&operator, &seen).await.expect("an answer");
@@ -118,6 +119,6 @@ async fn a_lock_of_two_keys_is_lost_whole_when_one_of_them_is_freed() {
     lost.expect("long before the first renewal");
     assert!(both.release().await.is_err());
     // The other key is given back.
-    let other = locks.lock("l").ttl(long()).wait(long()).acquire().await;
+    let other = locks.lock("a").ttl(long()).wait(long()).acquire().await;
     other.expect("free").release().await.expect("held");
 }
