@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Engine;
-use crate::base::clock::{Moment, ServerTime};
+use crate::base::clock::{Clock, Moment, ServerTime};
 use crate::base::error::Error;
 use crate::store::{Lane, Operation, Outcome};
 
@@ -55,6 +55,20 @@ impl ServerClock {
         Ok(server)
     }
 
+    /// Returns how far the estimate stays behind, so that no question comes too early, is refused, and is asked again.
+    /// One that comes a little late costs nothing.
+    ///
+    /// The server's clock may lose half a thousandth while it is slewed. A key still exists in the millisecond of its
+    /// end.
+    fn margin(&self, since: u64) -> u64 {
+        match self.engine.timers.clock() {
+            Clock::System => (since / 1000 + 2_000).min(since),
+            // The embedded store has the same clock.
+            #[cfg(feature = "test-util")]
+            Clock::Manual(_) => 0,
+        }
+    }
+
     /// Lets the next question be answered by the server.
     pub(crate) fn forget(&mut self) {
         self.last = None;
@@ -66,7 +80,8 @@ impl ServerClock {
         match self.last {
             Some(Reading { server, local }) if now.since(local) <= FRESH => {
                 let since = u64::try_from(now.since(local).as_micros()).unwrap_or(u64::MAX);
-                Ok(ServerTime(server.0.saturating_add(since)))
+                let behind = self.margin(since);
+                Ok(ServerTime(server.0.saturating_add(since - behind)))
             }
             _ => self.read().await,
         }
