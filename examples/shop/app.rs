@@ -25,6 +25,8 @@ pub(crate) struct Shop {
     pub(crate) db: Db,
     pub(crate) locks: LockManager,
     pub(crate) metrics: PrometheusHandle,
+    /// The length of the shop's day, for the page.
+    pub(crate) day: Duration,
     /// The place of the locks, for the page.
     pub(crate) store: Arc<str>,
     /// The port of the other process of a pair, once it is known.
@@ -45,6 +47,7 @@ pub(crate) fn router(shop: Shop) -> Result<(Router, [InFlight; 2]), Box<dyn Erro
         .route("/cards", get(transfers::cards))
         .route("/transfers", post(transfers::create))
         .route("/orders", get(views::orders))
+        .route("/nights", get(views::nights))
         .route("/locks", get(views::locks))
         .route("/readyz", get(views::ready))
         .route("/metrics", get(metrics::serve))

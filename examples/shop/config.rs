@@ -3,6 +3,7 @@
 use std::env;
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 pub(crate) const HELP: &str = "\
 A small shop that takes one order for a double click, with a web page to try it.
@@ -16,6 +17,8 @@ environment:
   PORT         where to listen on 127.0.0.1: default 3000, 0 picks a free port and prints it
   REDIS_URL    redis://[user:password@]host:port[/db]; without it the locks live in this process
                (with --pair and no REDIS_URL the shop starts a redis-server of its own)
+  SHOP_DAY     the length of the shop's day in seconds: default 30. One of all processes writes a
+               report at its end
   SHOP_DB      the SQLite file of products and orders; default: a temporary one, gone at the end";
 
 #[derive(Debug, PartialEq, Eq)]
@@ -34,6 +37,8 @@ pub(crate) struct Config {
     pub(crate) port: u16,
     pub(crate) redis_url: Option<String>,
     pub(crate) db: Option<PathBuf>,
+    /// The time from one nightly report to the next.
+    pub(crate) day: Duration,
 }
 
 /// Names the mistake and the correct form.
@@ -100,7 +105,16 @@ fn parse(
             ))
         })
     })?;
+    let day = set("SHOP_DAY").map_or(Ok(30), |value| {
+        let seconds = value.parse().ok().filter(|seconds| *seconds > 0);
+        seconds.ok_or_else(|| {
+            ConfigError(format!(
+                "SHOP_DAY must be a number of seconds from 1, not {value:?}"
+            ))
+        })
+    })?;
     Ok(kind(Config {
+        day: Duration::from_secs(day),
         port,
         redis_url: set("REDIS_URL"),
         db: set("SHOP_DB").map(PathBuf::from),
@@ -117,6 +131,8 @@ impl fmt::Display for ConfigError {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::{Command, Config, parse, store_name};
 
     fn with(args: &[&str], env: &[(&str, &str)]) -> Result<Command, super::ConfigError> {
@@ -135,6 +151,7 @@ mod tests {
             port: 3000,
             redis_url: None,
             db: None,
+            day: Duration::from_secs(30),
         };
         assert_eq!(with(&[], &[]), Ok(Command::Serve(plain.clone())));
         assert_eq!(
@@ -150,6 +167,10 @@ mod tests {
                 .expect_err("refused")
                 .to_string();
             assert!(error.contains("from 0 to 65535"), "{error}");
+        }
+        for day in ["0", "night", "-1"] {
+            let error = with(&[], &[("SHOP_DAY", day)]).expect_err("refused");
+            assert!(error.to_string().contains("seconds from 1"), "{error}");
         }
         let error = with(&["--pairs"], &[]).expect_err("refused").to_string();
         assert!(

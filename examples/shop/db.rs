@@ -12,8 +12,8 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 use crate::pool::Pool;
 
 pub(crate) use self::cards::{Card, Movement};
-pub(crate) use self::rows::{Lane, Order, Product, Sale, Shelf};
-use self::rows::{order, product, shelf};
+pub(crate) use self::rows::{Lane, Night, Order, Product, Sale, Shelf};
+use self::rows::{night, order, product, shelf};
 
 /// Writes back a stock that was read before.
 ///
@@ -127,6 +127,37 @@ impl Db {
                      GROUP BY p.lane, p.sku ORDER BY p.sku DESC, p.lane DESC",
                 )?;
                 let rows = all.query_map([], shelf)?;
+                Ok(rows.collect::<Result<_, _>>()?)
+            })
+            .await
+    }
+
+    /// Writes the report of a day: the orders with the kit since the last report.
+    pub(crate) async fn report(&self, ends: i64, port: u16) -> Result<(), DbError> {
+        self.pool
+            .run(move |c| {
+                c.execute(
+                    "INSERT INTO nights (ends, orders, cents, last_order, port)
+                     SELECT ?1, count(id), coalesce(sum(cents), 0), coalesce(max(id), before), ?2
+                     FROM (SELECT coalesce(max(last_order), 0) AS before FROM nights)
+                     LEFT JOIN orders ON lane = 'locked' AND id > before",
+                    params![ends, port],
+                )?;
+                // A day of the shop is short, and the page shows the last ones.
+                c.execute("DELETE FROM nights WHERE ends NOT IN (SELECT ends FROM nights ORDER BY ends DESC LIMIT 100)", [])?;
+                Ok(())
+            })
+            .await
+    }
+
+    /// Returns the newest reports first.
+    pub(crate) async fn nights(&self, at_most: u32) -> Result<Vec<Night>, DbError> {
+        self.pool
+            .run(move |c| {
+                let mut newest = c.prepare(
+                    "SELECT ends, orders, cents, port FROM nights ORDER BY ends DESC LIMIT ?1",
+                )?;
+                let rows = newest.query_map([at_most], night)?;
                 Ok(rows.collect::<Result<_, _>>()?)
             })
             .await

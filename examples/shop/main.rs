@@ -4,7 +4,8 @@
 //! shop`; `-- --help` lists the options.
 //!
 //! Where to look: `app` has the routes and the lock layer, `orders` the two functions under the
-//! attribute, `transfers` one under a lock of two keys, `checkout` the code of both lanes, and `db` the statement that checks the fence.
+//! attribute, `transfers` one under a lock of two keys, `checkout` the code of both lanes, `db` the
+//! statement that checks the fence, and `nights` the job that one of all processes runs at the end of a day.
 
 mod app;
 mod auth;
@@ -17,6 +18,7 @@ mod freeze;
 mod lifeline;
 mod lose;
 mod metrics;
+mod nights;
 mod orders;
 mod page;
 mod pair;

@@ -13,11 +13,12 @@ use crate::checkout;
 const HTML: &str = include_str!("page/index.html");
 
 /// The sources of the page's code samples, each a marked region of a compiled file.
-const SAMPLES: [(&str, &str); 5] = [
+const SAMPLES: [(&str, &str); 6] = [
     ("plain", include_str!("plain.rs")),
     ("attribute", include_str!("orders.rs")),
     ("layer", include_str!("app.rs")),
     ("replay", include_str!("app.rs")),
+    ("night", include_str!("nights.rs")),
     ("body", include_str!("checkout.rs")),
 ];
 
@@ -48,6 +49,7 @@ async fn index(State(shop): State<Shop>) -> impl IntoResponse {
         "store": &*shop.store,
         "peer": shop.peer.get(),
         "slow_ms": checkout::AUTHORISE.as_millis(),
+        "day_s": shop.day.as_secs(),
     });
     // The escape keeps a `<` inside a JSON string from ending the script element.
     let mut html = HTML.replace(

@@ -27,6 +27,17 @@ CREATE TABLE IF NOT EXISTS orders (
 
 CREATE INDEX IF NOT EXISTS orders_by_product ON orders (lane, sku);
 
+-- One report for each day of the shop. It covers the orders since the report before.
+CREATE TABLE IF NOT EXISTS nights (
+    -- The end of the tick that the report belongs to, in ms of Unix time.
+    ends       INTEGER PRIMARY KEY,
+    orders     INTEGER NOT NULL,
+    cents      INTEGER NOT NULL,
+    last_order INTEGER NOT NULL,
+    -- The process that has written it.
+    port       INTEGER NOT NULL
+) STRICT;
+
 -- Every lane has a shelf of its own, so that one lane does not change the stock of the other.
 INSERT OR IGNORE INTO products (lane, sku, name, cents, initial, stock) VALUES
     ('plain',  'mug',  'Enamel mug', 1800, 10, 10),

@@ -14,6 +14,7 @@ use crate::config::{Config, store_name};
 use crate::db::Db;
 use crate::lifeline::Lifeline;
 use crate::metrics;
+use crate::nights;
 use crate::shutdown;
 use crate::temp::TempFile;
 
@@ -64,10 +65,12 @@ async fn run(config: Config, parent: Option<Lifeline>) -> Result<(), Box<dyn Err
         db,
         locks,
         metrics,
+        day: config.day,
         store: store_name(url).into(),
         peer: Arc::new(OnceLock::new()),
     };
     let (router, orders) = app::router(shop.clone())?;
+    tokio::spawn(nights::take_part(shop.clone(), port, config.day));
     let parented = parent.is_some();
     let stop = stop_signal(parent, &shop);
     say_where(port, parented, &config)?;

@@ -8,10 +8,11 @@ use axum::http::StatusCode;
 use serde::Serialize;
 
 use crate::app::Shop;
-use crate::db::{Lane, Order, Shelf};
+use crate::db::{Lane, Night, Order, Shelf};
 use crate::error::ShopError;
 
 const ORDERS_SHOWN: u32 = 1_000;
+const NIGHTS_SHOWN: u32 = 10;
 
 /// A lock that this process holds now. The key is data of the demo; a real service would not
 /// show it to every user.
@@ -31,6 +32,11 @@ pub(crate) async fn stock(State(shop): State<Shop>) -> Result<Json<Vec<Shelf>>, 
 /// Serves `GET /orders`, newest first.
 pub(crate) async fn orders(State(shop): State<Shop>) -> Result<Json<Vec<Order>>, ShopError> {
     Ok(Json(shop.db.orders(ORDERS_SHOWN).await?))
+}
+
+/// Serves `GET /nights`: the reports of the last days, newest first.
+pub(crate) async fn nights(State(shop): State<Shop>) -> Result<Json<Vec<Night>>, ShopError> {
+    Ok(Json(shop.db.nights(NIGHTS_SHOWN).await?))
 }
 
 /// Serves `GET /locks` without a round trip to the store.

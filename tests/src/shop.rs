@@ -41,6 +41,8 @@ impl ShopOptions {
             .env_remove("REDIS_URL")
             .env_remove("SHOP_DB")
             .env("PORT", "0")
+            // No test but those of the nights sees one.
+            .env("SHOP_DAY", "100000000")
             .args(&self.arguments)
             .envs(self.environment.iter().map(|(name, value)| (name, value)));
         ChildProcess::spawn(command)

@@ -58,6 +58,17 @@ pub(crate) struct Shelf {
     pub(crate) oversold: i64,
 }
 
+/// The report of one day.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Night {
+    /// The end of the tick in which it was written, in ms of Unix time.
+    ends: i64,
+    orders: i64,
+    cents: i64,
+    /// The port of the process that has written it.
+    port: u16,
+}
+
 impl Lane {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
@@ -65,6 +76,15 @@ impl Lane {
             Self::Locked => "locked",
         }
     }
+}
+
+pub(super) fn night(row: &Row<'_>) -> rusqlite::Result<Night> {
+    Ok(Night {
+        ends: row.get(0)?,
+        orders: row.get(1)?,
+        cents: row.get(2)?,
+        port: row.get(3)?,
+    })
 }
 
 pub(super) fn product(row: &Row<'_>) -> rusqlite::Result<Product> {

@@ -4,7 +4,7 @@ import { card, markDuplicate, part, spoken } from "/page/answers.js";
 import { colour, copyButton, curl } from "/page/code.js";
 import { loseAnAnswer } from "/page/lost.js";
 import { nextServer, order, post, servers, settings } from "/page/servers.js";
-import { showLocks, showShelvesAndOrders } from "/page/state.js";
+import { showLocks, showNights, showShelvesAndOrders } from "/page/state.js";
 
 const PATHS = { plain: "/plain/orders", locked: "/orders" };
 // One double click is two clicks within this time.
@@ -123,7 +123,7 @@ async function watchLocks() {
 }
 
 async function watchShelves() {
-  if (!document.hidden) await showShelvesAndOrders().catch(() => {});
+  if (!document.hidden) await Promise.allSettled([showShelvesAndOrders(), showNights()]);
   setTimeout(watchShelves, 2000);
 }
 
@@ -132,6 +132,7 @@ function showCurl() {
   byId("curl").textContent = curl(origins, byId("slow-payment").checked);
 }
 
+byId("day").textContent = settings.day_s;
 byId("slow-ms").textContent = `${settings.slow_ms} ms`;
 byId("where").textContent = `Locks ${settings.store}. ` +
   (servers.length > 1 ? `Two processes, ${servers.map((s) => s.name).join(" and ")}, take the clicks in turn.` : "One process serves the page; start the shop with --pair to see two.");

@@ -18,6 +18,16 @@ export async function showShelvesAndOrders() {
   }
 }
 
+/** Shows the reports of the last days. */
+export async function showNights() {
+  const nights = await anywhere("/nights");
+  byId("nights").replaceChildren(...(nights ?? []).map(({ ends, orders, cents, port }) => {
+    const night = part("li", "step", `${new Date(ends).toLocaleTimeString()}: ${orders} ${orders === 1 ? "order" : "orders"}, ${euros(cents)}, written by :${port}`);
+    night.dataset.ends = ends;
+    return night;
+  }));
+}
+
 /** Returns the ids of the orders beyond the initial stock, oldest first. */
 function beyond(orders, initial) {
   let total = 0;

@@ -44,6 +44,27 @@ async fn the_write_of_a_frozen_owner_is_refused_for_its_stale_token() {
 }
 
 #[tokio::test]
+async fn the_page_shows_a_report_for_each_night() {
+    needs!(browser);
+    let shop = ShopProcess::options().env("SHOP_DAY", "1").start();
+    on_the_page(&shop, async |browser| {
+        without_slow_payment(browser).await;
+        browser.click(&id("buy-locked", "")).await;
+        let nights = id("nights", " > li");
+        let reported = |texts: &[String]| texts.iter().any(|text| text.contains("1 order, €18.00"));
+        let texts = browser.texts_until(&nights, reported).await;
+        let writer = format!("written by :{}", shop.port());
+        assert!(texts.iter().all(|text| text.contains(&writer)), "{texts:?}");
+        let code = browser.text(&id("code-night", "")).await;
+        assert!(
+            code.contains("self.locks.every(\"job:report\", day)"),
+            "{code}"
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn the_shelves_can_be_filled_again() {
     needs!(browser);
     let shop = ShopProcess::start();

@@ -4,6 +4,7 @@ mod clicks;
 mod ending;
 mod input;
 mod metrics;
+mod nights;
 mod outage;
 mod pair;
 mod repeated;

@@ -1,0 +1,37 @@
+//! Writes a report at the end of each day of the shop, in one of all processes.
+
+use std::time::{Duration, SystemTime};
+
+use lock_core::Tick;
+
+use crate::app::Shop;
+
+/// Takes part in the reports until the locks are drained.
+pub(crate) async fn take_part(shop: Shop, port: u16, day: Duration) {
+    if let Err(error) = shop.write_reports(port, day).await {
+        eprintln!("shop: no more nightly reports from this process: {error}");
+    }
+}
+
+impl Shop {
+    // page: begin night
+    async fn write_reports(&self, port: u16, day: Duration) -> Result<(), lock_core::Error> {
+        let nightly = self.locks.every("job:report", day).from_next_tick();
+        let nightly = nightly.ttl(Duration::from_secs(10)).max_hold(day);
+        nightly.run(|tick| self.report(tick, port)).await
+    }
+
+    async fn report(&self, tick: Tick, port: u16) {
+        // The end of the tick is the primary key, so that a repeated run writes no second report.
+        if let Err(error) = self.db.report(millis(tick.ends()), port).await {
+            eprintln!("shop: the nightly report failed: {error}");
+        }
+    }
+    // page: end night
+}
+
+/// Returns Unix time in milliseconds.
+fn millis(time: SystemTime) -> i64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH);
+    i64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
+}
