@@ -36,6 +36,7 @@ mod record;
 pub(crate) mod seen;
 mod server;
 mod several;
+mod shares;
 mod simulate;
 mod ticket;
 mod world;

@@ -1,0 +1,134 @@
+//! The invariants of every state, and the check that every waiter gets in.
+
+use super::steps::ShareStep;
+use super::world::{
+    ClientPhase, Id, KeyValue, Question, ShareClient, ShareLimits, ShareWorld, ShareWrong, Time,
+    Wanted,
+};
+
+impl ShareWorld {
+    pub(super) fn check(&self, limits: &ShareLimits) -> Result<(), ShareWrong> {
+        // Owners learn of a deletion at their next renewal.
+        if self.deletions < limits.deletions {
+            return Ok(());
+        }
+        let owners = limits.ids().filter(|id| {
+            let client = self.clients[usize::from(*id)];
+            client.phase == ClientPhase::Holding && self.now < client.until
+        });
+        let live = self.key.filter(|(_, end)| self.now < *end);
+        let (mut count, mut exclusive, mut most) = (0, false, 0);
+        for id in owners {
+            let until = self.clients[usize::from(id)].until;
+            match live {
+                Some((KeyValue::Token(owner), end)) if owner == id => {
+                    if end < until {
+                        return Err(ShareWrong::OwnerWithoutKey);
+                    }
+                }
+                Some((KeyValue::Shared, end)) if self.shares[usize::from(id)] > 0 => {
+                    if self.shares[usize::from(id)] < until || end < until {
+                        return Err(ShareWrong::OwnerOutlivesItsShare);
+                    }
+                }
+                _ => return Err(ShareWrong::OwnerWithoutKey),
+            }
+            count += 1;
+            match limits.wanted(id) {
+                Wanted::Exclusive => exclusive = true,
+                Wanted::Share(limit) => most = most.max(limit),
+            }
+        }
+        if exclusive && count > 1 {
+            return Err(ShareWrong::ExclusiveBesideAnother);
+        }
+        if !exclusive && count > most {
+            return Err(ShareWrong::TooManyOwners);
+        }
+        Ok(())
+    }
+
+    /// Returns the ticks until no client waits any more, with all clients and with each one standing still.
+    pub(super) fn longest_wait(&self, limits: &ShareLimits) -> Result<Time, ShareWrong> {
+        let mut longest = self.ticks_to_rest(None, limits)?;
+        for id in limits.ids() {
+            longest = longest.max(self.ticks_to_rest(Some(id), limits)?);
+        }
+        Ok(longest)
+    }
+
+    /// Nothing fails any more, every owner releases its lock, and `stopped` does nothing.
+    fn ticks_to_rest(&self, stopped: Option<Id>, limits: &ShareLimits) -> Result<Time, ShareWrong> {
+        let mut world = self.clone();
+        world.losses = 0;
+        world.doubles = 0;
+        loop {
+            if let Some(id) = stopped {
+                world.forget_answers(id);
+            }
+            let waits = |id: Id| match world.phase(id) {
+                ClientPhase::Idle | ClientPhase::Done | ClientPhase::Dead => false,
+                _ => stopped != Some(id),
+            };
+            if !limits.ids().any(waits) {
+                return Ok(world.now - self.now);
+            }
+            if let Some(step) = world.calm_step(stopped, limits) {
+                world = world.after(step, limits)?;
+            } else if !world.repeats_what_was_lost(stopped, limits) {
+                if world.now - self.now > 40 {
+                    return Err(ShareWrong::WaitsForever);
+                }
+                world.now += 1;
+                world.check(limits)?;
+            }
+        }
+    }
+
+    fn calm_step(&self, stopped: Option<Id>, limits: &ShareLimits) -> Option<ShareStep> {
+        if let Some(message) = self.net.first() {
+            return Some(ShareStep::Deliver(*message));
+        }
+        let runs = |id: &Id| stopped != Some(*id);
+        limits
+            .ids()
+            .filter(runs)
+            .find_map(|id| match self.phase(id) {
+                ClientPhase::Holding => Some(ShareStep::Release(id)),
+                _ if self.may_ask(id) => Some(ShareStep::AskAgain(id)),
+                _ => None,
+            })
+    }
+
+    /// All messages have arrived, so a question without an answer was lost. Returns whether there was one.
+    fn repeats_what_was_lost(&mut self, stopped: Option<Id>, limits: &ShareLimits) -> bool {
+        for id in limits.ids().filter(|id| stopped != Some(*id)) {
+            let now = self.now;
+            let client = self.client(id);
+            let asked = client.phase == ClientPhase::First
+                || (client.phase == ClientPhase::Waiting && client.question == Question::Asked);
+            if asked {
+                *client = ShareClient {
+                    until: now.max(1),
+                    ..ShareClient::new(ClientPhase::Waiting)
+                };
+                // At the time zero it asks in the next tick.
+                return now > 0;
+            }
+            if client.phase == ClientPhase::Releasing {
+                let fence = client.fence;
+                self.sends_release(id, fence, limits);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Delivers all messages.
+    pub(super) fn settled(mut self, limits: &ShareLimits) -> Result<Self, ShareWrong> {
+        while let Some(message) = self.net.first().copied() {
+            self = self.after(ShareStep::Deliver(message), limits)?;
+        }
+        Ok(self)
+    }
+}

@@ -1,0 +1,35 @@
+//! A model of shares: readers and permits beside exclusive owners, on one server.
+//!
+//! A world is a server with one key, up to five clients that want it once, and messages between them. Messages arrive
+//! in any order; some are lost, or arrive twice. Clients crash, give up, or do nothing for a while. A client from
+//! outside deletes the key. The server transcribes the scripts, which are atomic. Exclusive owners release by the
+//! script of a plain lock, which knows of no shares, as older clients do.
+//!
+//! Time is a small number. A lease that was granted to a question of the time `t` counts for its client before
+//! `t + ttl`, and for the server before the time of the grant + ttl.
+//!
+//! In every state:
+//!
+//! * An exclusive owner is alone, and there are never more owners than the highest limit among them.
+//! * The server keeps the key, and each share, at least as long as its owner believes in it.
+//! * A fencing token of an exclusive owner is above all earlier ones. That of a share is above all earlier ones of
+//!   exclusive owners.
+//! * After each script that admits waiters, no first waiter is left that would fit.
+//! * No newcomer stands beside others while an exclusive waiter is before it.
+//! * No share is renewed that an exclusive owner has overtaken, also after a deletion.
+//! * From sampled states, every waiter gets in within a ttl and a grant once nothing fails any more, also beside one
+//!   client that stands still.
+//!
+//! The model leaves out the drift of clocks and the queues within a process, which the model of the plain lock covers.
+//! `LOCK_MODEL=large` explores the large worlds, in release mode.
+
+mod check;
+mod client;
+mod explore;
+mod fault;
+mod server;
+mod steps;
+mod world;
+
+mod faults_are_found;
+mod worlds;
