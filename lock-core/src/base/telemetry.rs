@@ -53,7 +53,7 @@ impl Acquisition {
             }
             count_acquisition(match answer.as_ref().map_err(Error::code) {
                 Ok(_) => "granted",
-                Err("lock_busy") if waits => "timeout",
+                Err("lock_busy" | "lock_full") if waits => "timeout",
                 Err(code) => code,
             });
         }
