@@ -15,7 +15,7 @@ const Redlock = install('redlock-5').default
 
 const [part, port, rounds] = process.argv.slice(2)
 const client = new Redis(Number(port))
-const HOLD = 10
+const HOLD = 5
 const LEASE = 2_000
 // Waits as long as it takes. The other settings are the package's own.
 const patient = { acquireTimeout: 600_000, lockTimeout: LEASE }
