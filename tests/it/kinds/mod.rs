@@ -76,7 +76,7 @@ async fn processes_that_take_locks_of_all_kinds_and_are_killed_keep_every_promis
     std::fs::write(folder.path().join("stop"), "").expect("a file");
     let mut granted = 0;
     for mut process in processes {
-        let line = process.line(wait::PATIENCE * 2, |line| line.ends_with(" granted"));
+        let line = process.line(wait::PATIENCE * 4, |line| line.ends_with(" granted"));
         let line = line.unwrap_or_else(|| panic!("a process failed:\n{}", process.output()));
         granted += line
             .trim_end_matches(" granted")
