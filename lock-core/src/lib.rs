@@ -46,6 +46,9 @@
 //!   * The owner then notices the loss at its next renewal, after the lesser of ttl/3 and 10 s. If
 //!     the lease is not renewed, or no renewal is answered, the owner notices the loss at its
 //!     deadline.
+//!   * A Redis server of version 7.0.5 or later tells an owner that its key was deleted or
+//!     overwritten, and the owner renews at once. This begins with the first renewal, or
+//!     [right after the grant](LockRequest::watch). It does not hold for a reader and a permit.
 //!   * An owner that notices a free key hands it to the first waiter.
 //!   * After a `FLUSHALL` on one server, owners and waiters are told at once.
 //!   * An owner whose key an operator frees is told at once, and the key stays taken for a second.
@@ -181,7 +184,7 @@ pub use api::middleware;
 pub use api::operator;
 pub use api::request::LockRequest;
 pub use api::run::Run;
-pub use base::options::{Interop, OnLost, Reentrancy, ReleaseMode, Renew, Wait};
+pub use base::options::{Interop, OnLost, Reentrancy, ReleaseMode, Renew, Wait, Watch};
 pub use base::ticket::Ticket;
 pub use engine::reentry::LockScope;
 #[cfg(feature = "redis")]

@@ -7,6 +7,7 @@ mod bodies;
 mod ending;
 mod group;
 mod held_long;
+mod hints;
 mod successor;
 #[cfg(all(test, feature = "test-util"))]
 mod tests;

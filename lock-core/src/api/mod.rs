@@ -27,6 +27,7 @@ mod remember;
 pub(crate) mod request;
 pub(crate) mod requested_keys;
 pub(crate) mod run;
+mod settings;
 #[cfg(feature = "test-util")]
 pub mod test_util;
 mod ticket;

@@ -7,10 +7,11 @@ use std::time::Duration;
 use crate::api::installed::AsLockManager;
 use crate::api::manager::LockManager;
 use crate::api::requested_keys::RequestedKeys;
+use crate::api::settings::check_watch;
 use crate::base::error::Error;
 use crate::base::key::LockKey;
 use crate::base::options::{
-    Interop, OnLost, Reentrancy, ReleaseMode, Renew, RequestDurations, Wait,
+    Interop, OnLost, Reentrancy, ReleaseMode, Renew, RequestDurations, Wait, Watch,
 };
 use crate::base::share::ShareLimit;
 use crate::engine::Engine;
@@ -52,7 +53,8 @@ pub struct LockRequest {
     pub(super) on_lost: OnLost,
     pub(super) release: ReleaseMode,
     pub(super) reentrancy: Reentrancy,
-    interop: Interop,
+    pub(super) interop: Interop,
+    pub(super) watch: Watch,
     share: Option<Result<ShareLimit, Error>>,
 }
 
@@ -92,6 +94,7 @@ impl LockRequest {
             on_lost: OnLost::default(),
             release: ReleaseMode::default(),
             reentrancy: Reentrancy::default(),
+            watch: Watch::default(),
             interop: Interop::default(),
             share: None,
         }
@@ -203,29 +206,6 @@ impl LockRequest {
     /// ```
     pub fn reentrant(mut self, reentrancy: Reentrancy) -> Self {
         self.reentrancy = reentrancy;
-        self
-    }
-
-    /// Sets whether clients of other libraries lock the same key. Default: [`Interop::Off`].
-    ///
-    /// Such clients stand in no queue, and ask again and again. While processes of this kit wait
-    /// for one another, such a client never finds the key free. With [`Interop::On`] the key is
-    /// free for 50 ms about once a second. Set it in every request for the key.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), lock_core::Error> {
-    /// # let locks = lock_core::LockManager::in_memory();
-    /// use lock_core::{Interop, Wait};
-    ///
-    /// // A Python worker takes "stock" by redis-py, in the same Redis.
-    /// let stock = locks.lock("stock").wait(Wait::Forever).interop(Interop::On);
-    /// stock.run(async { /* count it */ }).await?;
-    /// # Ok(()) }
-    /// ```
-    pub fn interop(mut self, interop: Interop) -> Self {
-        self.interop = interop;
         self
     }
 
@@ -365,10 +345,13 @@ impl LockRequest {
         let ttl = durations.checked(engine.max_ttl);
         let ttl = ttl.map_err(|error| error.with_key(&key))?;
         let share = share.map_err(|error| error.with_key(&key))?;
+        check_watch(self.watch, self.renew, share.is_some())
+            .map_err(|error| error.with_key(&key))?;
         Ok(LockSpec {
             share,
             options: LeaseOptions::new(ttl, self.renew == Renew::Auto, durations.max_hold)
-                .interop(self.interop),
+                .interop(self.interop)
+                .watch(self.watch),
             wait: self.wait.normal(),
             cooldown: durations.cooldown,
             acquire_timeout: durations

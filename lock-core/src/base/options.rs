@@ -62,6 +62,20 @@ pub enum Interop {
     On,
 }
 
+/// Says from when on the store watches the key of a lock, and tells the owner at once of a change.
+///
+/// See [`LockRequest::watch`](crate::LockRequest::watch).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Watch {
+    /// From the first renewal on, which comes after a third of the ttl, at most 10 s. A lock that is released before
+    /// costs nothing more.
+    #[default]
+    AfterRenewal,
+    /// From right after the grant, by one more renewal.
+    AtOnce,
+}
+
 /// Decides what happens to a running body when its lock is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -40,6 +40,18 @@ impl Engine {
                 }
             }
             Event::Interrupted => self.queue.tell_all(News::Ask),
+            Event::Changed(key) => {
+                for lease in self.queue.held_at(&key) {
+                    lease.hint();
+                    self.keeper.arm(&lease);
+                }
+            }
+            Event::Unwatched => {
+                for lease in self.queue.held() {
+                    lease.watch_again();
+                    self.keeper.arm(&lease);
+                }
+            }
             Event::Flushed => {
                 for lease in self.queue.held() {
                     lease.renew_now();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::base::clock::Moment;
-use crate::base::options::Interop;
+use crate::base::options::{Interop, Watch};
 
 /// The owner's options, kept small because a process may hold many leases.
 #[derive(Clone, Copy, Debug)]
@@ -12,6 +12,8 @@ pub(crate) struct LeaseOptions {
     pub(super) ttl_millis: u32,
     pub(super) renew: bool,
     interop: bool,
+    /// Whether the lease is renewed right after its grant, so that the store watches its key.
+    pub(super) watch: bool,
     /// The longest hold, stored as a moment after zero. `Moment::FAR` means no limit.
     pub(super) max_hold: Moment,
 }
@@ -23,6 +25,7 @@ impl LeaseOptions {
             ttl_millis: u32::try_from(ttl.as_millis()).unwrap_or(u32::MAX),
             renew,
             interop: false,
+            watch: false,
             max_hold: max_hold.map_or(Moment::FAR, |longest| Moment(0) + longest),
         }
     }
@@ -30,6 +33,13 @@ impl LeaseOptions {
     pub(crate) fn interop(self, interop: Interop) -> Self {
         Self {
             interop: interop == Interop::On,
+            ..self
+        }
+    }
+
+    pub(crate) fn watch(self, watch: Watch) -> Self {
+        Self {
+            watch: watch == Watch::AtOnce,
             ..self
         }
     }

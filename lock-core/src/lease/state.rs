@@ -52,8 +52,11 @@ pub(crate) enum Extended {
 enum Renewing {
     Off,
     At(Moment),
-    /// A renewal is in flight, with this ttl in milliseconds.
-    Sent(u32),
+    /// A renewal is in flight, with this ttl. `hinted`: the key was changed since, as far as is known.
+    Sent {
+        millis: u32,
+        hinted: bool,
+    },
 }
 
 #[derive(Debug)]
@@ -67,6 +70,9 @@ pub(crate) struct Lease {
     renewing: Renewing,
     max_hold_at: Moment,
     warn_at: Moment,
+    /// The next renewal by a hint comes no earlier. Far until a renewal was sent, because no hint is about this lease
+    /// before.
+    hints_from: Moment,
 }
 
 impl Lease {
@@ -78,6 +84,7 @@ impl Lease {
             renewing: Renewing::Off,
             max_hold_at: Moment::FAR,
             warn_at: Moment::FAR,
+            hints_from: Moment::FAR,
         }
     }
 
@@ -106,26 +113,8 @@ impl Lease {
     /// The options may have changed since the renewal was sent.
     pub(crate) fn renewing_to(&self) -> Duration {
         match self.renewing {
-            Renewing::Sent(millis) => Duration::from_millis(u64::from(millis)),
+            Renewing::Sent { millis, .. } => Duration::from_millis(u64::from(millis)),
             Renewing::Off | Renewing::At(_) => self.options.ttl(),
-        }
-    }
-
-    /// Makes the lease one of several of a lock, whose options count from now on.
-    ///
-    /// While the others were collected it was renewed in any case. Without renewal it is lengthened once more if less
-    /// than two thirds of the ttl are left.
-    pub(crate) fn join(&mut self, options: LeaseOptions, now: Moment) {
-        self.options = options;
-        self.max_hold_at = now + options.max_hold();
-        if let Renewing::At(_) = self.renewing
-            && !options.renew
-        {
-            let enough = self.deadline >= deadline(now, options.ttl() / 3 * 2);
-            self.renewing = match enough {
-                true => Renewing::Off,
-                false => Renewing::At(now),
-            };
         }
     }
 
@@ -144,54 +133,21 @@ impl Lease {
             return None;
         }
         self.phase = Phase::Closed;
+        let renewal = match std::mem::replace(&mut self.renewing, Renewing::Off) {
+            Renewing::At(at) => at,
+            // The answer arrives for an owner that is gone.
+            Renewing::Sent { .. } | Renewing::Off => now + self.retry_interval(now),
+        };
+        let unwatched = options.watch && self.hints_from == Moment::FAR;
         Some(Self {
             phase: Phase::Held,
             options,
             deadline: self.deadline,
-            renewing: match std::mem::replace(&mut self.renewing, Renewing::Off) {
-                Renewing::At(at) => Renewing::At(at),
-                // The answer arrives for an owner that is gone.
-                Renewing::Sent(_) | Renewing::Off => Renewing::At(now + self.retry_interval(now)),
-            },
+            renewing: Renewing::At(if unwatched { now } else { renewal }),
             max_hold_at: now + options.max_hold(),
             warn_at: now + options.ttl() * 10,
+            hints_from: self.hints_from,
         })
-    }
-
-    /// Adds a nested body, with its own options, to this lease.
-    ///
-    /// The ttl only grows, because the store would cut the lease down to a shorter ttl. If the
-    /// lease is too short for the body, a renewal is due at once.
-    pub(crate) fn serve(&mut self, nested: LeaseOptions, now: Moment) {
-        let longer = nested.ttl_millis > self.options.ttl_millis;
-        let unattended = !self.options.renew;
-        let short = self.deadline < deadline(now, nested.ttl());
-        self.options.ttl_millis = self.options.ttl_millis.max(nested.ttl_millis);
-        self.options.renew |= nested.renew;
-        match self.renewing {
-            // The answer to this renewal requests the rest.
-            Renewing::Sent(_) => {}
-            _ if longer || (unattended && short) => self.renewing = Renewing::At(now),
-            Renewing::Off if nested.renew => {
-                self.renewing = Renewing::At(now + self.renewal_interval());
-            }
-            Renewing::Off | Renewing::At(_) => {}
-        }
-    }
-
-    /// Makes the next renewal due now, because the key may be gone.
-    pub(crate) fn renew_now(&mut self, now: Moment) {
-        if let Renewing::At(at) = &mut self.renewing {
-            *at = now.min(*at);
-        }
-    }
-
-    /// Stops renewing, because the last body that needed it has left.
-    pub(crate) fn stop_renewing(&mut self) {
-        self.options.renew = false;
-        if let Renewing::At(_) = self.renewing {
-            self.renewing = Renewing::Off;
-        }
     }
 
     /// Sets the moment at which the store's answer is overdue, before the request is sent.
@@ -212,7 +168,11 @@ impl Lease {
             return false;
         }
         if self.options.renew {
-            self.renewing = Renewing::At(sent + self.renewal_interval());
+            let first = match self.options.watch {
+                true => now,
+                false => sent + self.renewal_interval(),
+            };
+            self.renewing = Renewing::At(first);
         }
         self.hold(deadline, now);
         true
@@ -237,6 +197,9 @@ impl Lease {
         }
         // The grant is extended to the full ttl early, even if it is not renewed afterwards.
         self.renewing = Renewing::At(now + left / 3);
+        if self.options.watch {
+            self.renew_now(now);
+        }
         self.hold(deadline, now);
         true
     }
@@ -263,7 +226,7 @@ impl Lease {
             Phase::Held => {
                 let renewal = match self.renewing {
                     Renewing::At(at) => at,
-                    Renewing::Off | Renewing::Sent(_) => Moment::FAR,
+                    Renewing::Off | Renewing::Sent { .. } => Moment::FAR,
                 };
                 Some(
                     self.deadline
@@ -289,7 +252,11 @@ impl Lease {
             }
             Phase::Held => match self.renewing {
                 Renewing::At(at) if now >= at => {
-                    self.renewing = Renewing::Sent(self.options.ttl_millis);
+                    self.renewing = Renewing::Sent {
+                        millis: self.options.ttl_millis,
+                        hinted: false,
+                    };
+                    self.is_watched();
                     Action::Renew
                 }
                 _ if now >= self.warn_at => {
@@ -353,6 +320,7 @@ impl Lease {
         match answer {
             Extended::Yes => {
                 let extended_to = self.renewing_to();
+                let hinted = matches!(self.renewing, Renewing::Sent { hinted: true, .. });
                 // The deadline only moves later, so an overtaken answer changes nothing.
                 self.deadline = self.deadline.max(deadline(sent, extended_to));
                 self.renewing = if extended_to < self.options.ttl() {
@@ -362,6 +330,9 @@ impl Lease {
                 } else {
                     Renewing::Off
                 };
+                if hinted {
+                    self.hint(now);
+                }
                 false
             }
             Extended::NotOurs => {
@@ -394,6 +365,9 @@ impl Lease {
         before
     }
 }
+
+#[path = "renewals.rs"]
+mod renewals;
 
 #[cfg(test)]
 #[path = "state_tests.rs"]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::base::options::Watch;
 
 const SECOND: Duration = Duration::from_secs(1);
 const START: Moment = Moment(1_000_000_000_000);
@@ -52,6 +53,78 @@ fn one_failed_renewal_does_not_end_the_lease_and_is_repeated_soon() {
         lease.remaining(after(5 * SECOND)),
         Duration::from_millis(8_908)
     );
+}
+
+#[test]
+fn a_hint_is_about_an_earlier_lease_until_the_first_renewal() {
+    let mut lease = renewing(30 * SECOND);
+    lease.hint(after(SECOND));
+    assert_eq!(lease.due(), Some(after(10 * SECOND)));
+    assert_eq!(lease.poll(after(10 * SECOND)), Action::Renew);
+    assert!(!lease.renewed(after(10 * SECOND), Extended::Yes, after(10 * SECOND)));
+    lease.hint(after(11 * SECOND));
+    assert_eq!(lease.due(), Some(after(11 * SECOND)));
+    assert_eq!(lease.poll(after(11 * SECOND)), Action::Renew);
+    assert!(lease.renewed(after(11 * SECOND), Extended::NotOurs, after(11 * SECOND)));
+    assert_eq!(lease.phase(), Phase::Lost(Loss::NotOurs));
+    lease.hint(after(12 * SECOND));
+    assert_eq!(lease.due(), None);
+}
+
+fn watched_at_once() -> Lease {
+    let options = LeaseOptions::new(30 * SECOND, true, None).watch(Watch::AtOnce);
+    let mut lease = held(options);
+    assert_eq!(lease.poll(START), Action::Renew, "right after the grant");
+    lease
+}
+
+#[test]
+fn two_renewals_by_hints_are_a_quarter_of_a_second_apart() {
+    let mut lease = watched_at_once();
+    let millis = |count| after(Duration::from_millis(count));
+    assert!(!lease.renewed(START, Extended::Yes, START));
+    for (hint, due) in [
+        (100, 100),
+        (110, 350),
+        (349, 350),
+        (360, 600),
+        (2_000, 2_000),
+    ] {
+        lease.hint(millis(hint));
+        assert_eq!(lease.due(), Some(millis(due)), "{hint}");
+        if due <= hint + 1 {
+            assert_eq!(lease.poll(millis(due)), Action::Renew);
+            assert!(!lease.renewed(millis(due), Extended::Yes, millis(due)));
+        }
+        if due == 600 {
+            assert_eq!(lease.poll(millis(600)), Action::Renew);
+            assert!(!lease.renewed(millis(600), Extended::Yes, millis(600)));
+        }
+    }
+}
+
+#[test]
+fn a_hint_during_a_renewal_is_followed_by_another_one() {
+    let mut lease = watched_at_once();
+    lease.hint(START);
+    assert!(!lease.renewed(START, Extended::Yes, after(SECOND)));
+    assert_eq!(lease.due(), Some(after(SECOND)));
+}
+
+#[test]
+fn a_lease_that_is_watched_again_is_renewed_earlier_and_an_unwatched_one_is_not() {
+    let mut lease = renewing(30 * SECOND);
+    lease.watch_again(after(SECOND));
+    assert_eq!(lease.due(), Some(after(10 * SECOND)));
+    let mut lease = watched_at_once();
+    assert!(!lease.renewed(START, Extended::Yes, START));
+    lease.watch_again(after(SECOND));
+    assert_eq!(lease.due(), Some(after(SECOND)));
+    // Its next owner inside the process is watched already.
+    let next = lease.pass(LeaseOptions::new(30 * SECOND, true, None), START);
+    let mut next = next.expect("alike");
+    next.hint(after(Duration::from_millis(500)));
+    assert_eq!(next.due(), Some(after(Duration::from_millis(500))));
 }
 
 #[test]

@@ -256,6 +256,18 @@ impl Queue {
             .collect()
     }
 
+    /// Returns the leases that this process holds of a key. A share is none of them.
+    pub(crate) fn held_at(&self, key: &str) -> Vec<Arc<ActiveLease>> {
+        let slots = lock(&self.slots);
+        let known = slots.active.get(key).and_then(|slot| match &slot.known {
+            KeyState::Held(lease) => Some(lease),
+            _ => None,
+        });
+        let beside = slots.beside.iter().filter(|lease| &*lease.key == key);
+        let leases = known.into_iter().chain(slots.uncontended.get(key));
+        leases.chain(beside).cloned().collect()
+    }
+
     /// Whether nothing is known of any key.
     #[cfg(test)]
     fn is_empty(&self) -> bool {

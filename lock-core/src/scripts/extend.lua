@@ -33,4 +33,3 @@ for index, lock in ipairs(KEYS) do
     reply[index] = 2
   end
 end
-return reply

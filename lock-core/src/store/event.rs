@@ -22,6 +22,11 @@ pub(crate) enum Event {
     },
     /// Pushes may have been missed, or none arrive for now: every waiter asks again.
     Interrupted,
+    /// The key was changed, and not by a renewal: by a `DEL`, another value or its end. The event says nothing about the
+    /// lease that the key belongs to, if there is one.
+    Changed(Arc<str>),
+    /// Changes of keys may have been missed, and none are reported until a key is renewed.
+    Unwatched,
     /// All data was deleted (`FLUSHALL`): the leases and the queues are gone.
     Flushed,
     /// An operator has freed the key of this holder.

@@ -30,6 +30,7 @@ mod tickets;
 mod unpolled;
 mod waiting;
 mod waiting_for_time;
+mod watching;
 
 pub(crate) use crate::steps::{kind, long};
 pub(crate) use fixture::{Fixture, Watched, shared_cluster, shared_watched, short};
@@ -292,6 +293,11 @@ on_every_store! {
     pinging {
         a_store_that_grants_locks_answers_a_ping,
         a_drained_manager_answers_no_ping,
+    }
+    watching {
+        an_owner_is_told_of_a_deleted_key,
+        an_owner_is_told_of_an_overwritten_key,
+        a_lock_without_renewals_and_a_share_cannot_be_watched,
     }
     tickets {
         a_ticket_passes_the_lock_on_with_its_fencing_token,

@@ -7,7 +7,10 @@ const COMMON: &str = include_str!("../../../lock-core/src/scripts/common.lua");
 const ACQUIRE: &str = include_str!("../../../lock-core/src/scripts/acquire.lua");
 const WITHDRAW_FIRST: &str = include_str!("../../../lock-core/src/scripts/withdraw_first.lua");
 const WITHDRAW: &str = include_str!("../../../lock-core/src/scripts/withdraw.lua");
-const EXTEND: &str = include_str!("../../../lock-core/src/scripts/extend.lua");
+const EXTEND: &str = concat!(
+    include_str!("../../../lock-core/src/scripts/extend.lua"),
+    include_str!("../../../lock-core/src/scripts/extend_reply.lua")
+);
 
 const OURS: &str = "0123456789abcdef/0123456789abcdef0123456789abcdef";
 const NEXT: &str = "0123456789abcdef/ffffffffffffffffffffffffffffffff";

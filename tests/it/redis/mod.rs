@@ -38,6 +38,7 @@ mod tickets;
 mod trips;
 mod types;
 mod undone;
+mod watching;
 
 pub(crate) use trips::{asked, counts};
 

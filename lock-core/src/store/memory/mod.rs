@@ -195,13 +195,23 @@ impl Drop for Listening {
 #[cfg(feature = "test-util")]
 impl MemoryStore {
     pub(crate) fn seize(&self, key: &str, ttl: Duration) {
-        let expires = self.clock.now() + ttl;
-        lock(&self.state).set(&key.into(), Owner::Stranger, expires);
+        let now = self.clock.now();
+        let key = key.into();
+        let mut state = lock(&self.state);
+        let change = change(&state, &key, now);
+        state.set(&key, Owner::Stranger, now + ttl);
+        drop(state);
+        tell(change);
     }
 
     pub(crate) fn delete(&self, key: &str) -> bool {
         let now = self.clock.now();
-        let (existed, wake) = lock(&self.state).delete(&key.into(), now);
+        let key = key.into();
+        let mut state = lock(&self.state);
+        let change = change(&state, &key, now);
+        let (existed, wake) = state.delete(&key, now);
+        drop(state);
+        tell(change);
         tell(wake);
         existed
     }
@@ -225,6 +235,16 @@ impl MemoryStore {
     pub(crate) fn counts(&self) -> (usize, usize) {
         lock(&self.state).counts(self.clock.now())
     }
+}
+
+/// The event that tells the owner of a key that another client changes it.
+#[cfg(feature = "test-util")]
+fn change(state: &MemoryState, key: &Arc<str>, now: crate::base::clock::Moment) -> Wake {
+    let (Owner::Lease(token), _) = state.live(key, now)? else {
+        return None;
+    };
+    let events = state.listeners.get(&token.address())?;
+    Some((events.clone(), super::Event::Changed(Arc::clone(key))))
 }
 
 impl fmt::Debug for MemoryStore {

@@ -1,6 +1,7 @@
 //! One multiplexed connection.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use redis::aio::{AsyncPushSender, MultiplexedConnection};
@@ -15,6 +16,7 @@ use super::health::{Health, PendingRequest};
 use super::push::PushReceiver;
 use super::reply::text;
 use super::send_error::{SendError, classify, failure, not_connected};
+use super::version::version;
 use crate::base::token::Token;
 use crate::store::Failure;
 
@@ -23,6 +25,9 @@ pub(super) const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
 /// With so many bytes to write the connection writes before it takes more. The server then works on one batch
 /// while the next is made ready, instead of all of them at once while the client waits.
 const FULL: usize = 1024;
+
+/// The first version of Redis that tracks the keys of scripts as it should.
+const WATCHES: (u32, u32, u32) = (7, 0, 5);
 
 /// Returns a client of a server, with the connection settings that a lock needs.
 pub(super) fn prepared(info: ConnectionInfo) -> Result<Client, RedisError> {
@@ -60,6 +65,16 @@ struct SharedConnection {
     health: Arc<Health>,
     receiver: Option<Arc<PushReceiver>>,
     batch: Batch,
+    watch: Watching,
+}
+
+/// Whether the server reports changes of keys on a connection.
+#[derive(Default)]
+struct Watching {
+    /// The server has turned tracking on.
+    tracks: AtomicBool,
+    /// Each renewal asks for it.
+    asks: AtomicBool,
 }
 
 impl Connection {
@@ -91,6 +106,7 @@ impl Connection {
             health,
             receiver: receiver.cloned(),
             batch: Batch::default(),
+            watch: Watching::default(),
         });
         Ok(Self {
             shared,
@@ -99,18 +115,28 @@ impl Connection {
         })
     }
 
-    /// Subscribes to the receiver's address, if this user may.
+    /// Subscribes to the receiver's address, if it has one and this user may.
     pub(super) async fn listen(&self) -> Result<(), Failure> {
         let Some(receiver) = &self.shared.receiver else {
             return Ok(());
         };
-        let subscribe = cmd("SUBSCRIBE").arg(receiver.channel()).take();
-        // No key is tracked. A server reports the deletion of all its data to each client that tracks any.
-        let track = cmd("CLIENT").arg("TRACKING").arg("ON").arg("OPTIN").take();
-        match tokio::join!(self.send(&subscribe), self.send(&track)) {
-            (Err(SendError::Broken(error)), _) | (_, Err(SendError::Broken(error))) => {
-                Err(failure(error))
-            }
+        // No key is tracked before a renewal asks for it. A server reports the deletion of all its data to each client
+        // that tracks any. NOLOOP: the connection's own renewals are no news.
+        let track = cmd("CLIENT")
+            .arg("TRACKING")
+            .arg("ON")
+            .arg("OPTIN")
+            .arg("NOLOOP")
+            .take();
+        let Some(channel) = receiver.channel() else {
+            let tracked = self.send(&track).await;
+            return self.note_tracking(tracked);
+        };
+        let subscribe = cmd("SUBSCRIBE").arg(channel).take();
+        let (subscribed, tracked) = tokio::join!(self.send(&subscribe), self.send(&track));
+        match (subscribed, self.note_tracking(tracked)) {
+            (Err(SendError::Broken(error)), _) => Err(failure(error)),
+            (_, Err(failure)) => Err(failure),
             (Ok(_), _) => {
                 receiver.open();
                 self.leave_card(receiver).await
@@ -132,6 +158,38 @@ impl Connection {
         }
     }
 
+    fn note_tracking(&self, tracked: Result<Value, SendError>) -> Result<(), Failure> {
+        match tracked {
+            Ok(_) => self.shared.watch.tracks.store(true, Ordering::Relaxed),
+            Err(SendError::Broken(error)) => return Err(failure(error)),
+            // The owners notice changes at their next renewals.
+            Err(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Has each renewal ask the server to report changes of its keys, if this server does that as it should.
+    pub(super) fn watch_if_possible(&self, info: Option<&Value>) {
+        let can = info
+            .and_then(version)
+            .is_some_and(|version| version >= WATCHES);
+        let tracks = self.shared.watch.tracks.load(Ordering::Relaxed);
+        self.shared
+            .watch
+            .asks
+            .store(can && tracks, Ordering::Relaxed);
+    }
+
+    /// Notes that the server refuses to report changes.
+    pub(super) fn watches_nothing(&self) {
+        self.shared.watch.asks.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether a renewal has to ask the server to report changes of its keys. A command behind `ASKING` cannot.
+    pub(super) fn is_watching(&self) -> bool {
+        self.asking.is_none() && self.shared.watch.asks.load(Ordering::Relaxed)
+    }
+
     /// Whether pushes to the receiver's address arrive here at the moment.
     pub(super) fn is_listening(&self) -> bool {
         let receiver = self.shared.receiver.as_ref();
@@ -141,7 +199,7 @@ impl Connection {
     /// Whether pushes for a waiter arrive here; `None`: they would arrive elsewhere.
     pub(super) fn tells(&self, waiter: Token) -> Option<bool> {
         let receiver = self.shared.receiver.as_ref();
-        let receiver = receiver.filter(|receiver| receiver.address == waiter.address())?;
+        let receiver = receiver.filter(|receiver| receiver.tells(waiter))?;
         Some(receiver.is_open())
     }
 

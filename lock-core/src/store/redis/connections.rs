@@ -16,6 +16,7 @@ use super::connection::Connection;
 use super::keyspace::Keyspace;
 use super::push::PushReceiver;
 use super::topology::{ServerId, Topology};
+use super::version::ask_info;
 use crate::base::clock::{Clock, Moment};
 use crate::base::sync::lock;
 use crate::base::token::Address;
@@ -29,6 +30,8 @@ pub(super) struct Connections {
     names: Arc<Keyspace>,
     /// The receiver of pushes, if the connections listen.
     events: OnceLock<Events>,
+    /// The receiver of changes of keys, and the runtime whose connections report them.
+    changes: OnceLock<(Id, Events)>,
     connections: Mutex<HashMap<(Id, ServerId), RuntimeConnection, foldhash::quality::RandomState>>,
 }
 
@@ -67,6 +70,7 @@ impl Connections {
             topology: Arc::clone(topology),
             names: Arc::clone(names),
             events: OnceLock::new(),
+            changes: OnceLock::new(),
             connections: Mutex::default(),
         }
     }
@@ -85,6 +89,11 @@ impl Connections {
         let mut addresses: Vec<_> = open.map(|((id, _), _)| manager.on(*id)).collect();
         addresses.retain(|_| self.events.get().is_some());
         addresses
+    }
+
+    /// Has every later connection of a runtime report changes of keys.
+    pub(super) fn watch(&self, runtime: Id, events: Events) {
+        let _ = self.changes.set((runtime, events));
     }
 
     /// Returns the connection of a runtime to a server, if it is open.
@@ -120,11 +129,24 @@ impl Connections {
         let (topology, names) = (Arc::clone(&self.topology), Arc::clone(&self.names));
         let events = self.events.get().cloned();
         let id = runtime.id();
+        let changes = self.changes.get().filter(|(renews, _)| *renews == id);
+        let changes = changes.map(|(_, events)| events.clone());
         runtime.spawn(async move {
             let receiver = events
                 .as_ref()
                 .map(|events| PushReceiver::new(events.manager.on(id), &names, events));
-            let opened = topology.open(node, &names, receiver.as_ref()).await;
+            let receiver =
+                receiver.or_else(|| Some(PushReceiver::of_changes(&names, changes.as_ref()?)));
+            let mut opened = topology.open(node, &names, receiver.as_ref()).await;
+            if let (Some(changes), Ok(connection)) = (&changes, &opened) {
+                match ask_info(connection).await {
+                    Ok(info) => connection.watch_if_possible(info.as_ref()),
+                    Err(failure) => opened = Err(failure),
+                }
+                if again && opened.is_ok() {
+                    changes.notify(Event::Unwatched);
+                }
+            }
             let is_open = opened.is_ok();
             tell.send_replace(Some(opened));
             if let Some(events) = events.filter(|_| again && is_open) {

@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use redis::{Value, cmd};
+use redis::Value;
 use tokio::sync::{Notify, SetOnce, watch};
 use tokio::time::{sleep, timeout};
 
@@ -15,8 +15,8 @@ use super::connection::Connection;
 use super::keyspace::Keyspace;
 use super::push::PushReceiver;
 use super::reply::field;
-use super::send_error::{SendError, failure};
 use super::topology::{ServerId, Topology};
+use super::version::{ask_info, version};
 use crate::base::sync::lock;
 use crate::lease::backoff::pause_after_failure;
 use crate::store::{Event, Events, Failure};
@@ -161,6 +161,9 @@ impl KeeperConnection {
                     }
                     // Pushes were lost while no connection listened: every waiter asks again.
                     events.notify(Event::Interrupted);
+                    if connection.is_watching() {
+                        events.notify(Event::Unwatched);
+                    }
                     let changed = || events.notify(Event::Interrupted);
                     tokio::select! {
                         () = receiver.ended() => {}
@@ -193,18 +196,10 @@ impl KeeperConnection {
         };
         let info = ask_info(&connection).await?;
         check_version(info.as_ref())?;
+        connection.watch_if_possible(info.as_ref());
         let run_id = info.as_ref().and_then(|info| field(info, "run_id"));
         *lock(&self.run_id) = run_id.map(str::to_owned);
         Ok((connection, home))
-    }
-}
-
-/// Reads `INFO`; `None` for a user that may not.
-async fn ask_info(connection: &Connection) -> Result<Option<Value>, Failure> {
-    match connection.send(&cmd("INFO").arg("server").take()).await {
-        Ok(info) => Ok(Some(info)),
-        Err(SendError::Broken(error)) => Err(failure(error)),
-        Err(_) => Ok(None),
     }
 }
 
@@ -212,33 +207,10 @@ async fn ask_info(connection: &Connection) -> Result<Option<Value>, Failure> {
 /// assumed.
 fn check_version(info: Option<&Value>) -> Result<(), Failure> {
     match info.and_then(version) {
-        Some(version) if version < (6, 2) => Err(Failure::misconfigured(format!(
+        Some(version) if version < (6, 2, 0) => Err(Failure::misconfigured(format!(
             "the server is Redis {}.{}; use 6.2 or later, or Valkey",
             version.0, version.1
         ))),
         _ => Ok(()),
-    }
-}
-
-fn version(info: &Value) -> Option<(u32, u32)> {
-    let version = field(info, "redis_version")?;
-    let mut numbers = version.split('.').map_while(|number| number.parse().ok());
-    Some((numbers.next()?, numbers.next()?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_version_is_read_from_info() {
-        let info = Value::BulkString(
-            b"# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n".to_vec(),
-        );
-        assert_eq!(version(&info), Some((7, 0)));
-        assert_eq!(
-            version(&Value::BulkString(b"redis_version:unstable".to_vec())),
-            None
-        );
     }
 }

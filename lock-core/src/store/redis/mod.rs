@@ -26,6 +26,7 @@ mod operator_reply;
 mod probe;
 mod push;
 mod release;
+mod renewal;
 mod replicas;
 mod reply;
 mod script_acquire;
@@ -37,6 +38,7 @@ mod slots;
 mod spans;
 mod tls;
 mod topology;
+mod version;
 mod vote;
 mod wait;
 
@@ -45,7 +47,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use redis::Cmd;
 use tokio::runtime::Handle;
 use tokio::sync::SetOnce;
 
@@ -65,7 +66,7 @@ use self::spans::{grant, grant_in_millis, in_millis, millis};
 pub(crate) use self::topology::Servers;
 use self::topology::{ServerId, Topology};
 use super::{
-    AcquireRoute, BoxFuture, Events, Extension, Failure, Lane, Operation, Outcome, Place, Queueing,
+    AcquireRoute, BoxFuture, Events, Failure, Lane, Operation, Outcome, Place, Queueing,
     ReleaseRoute, Store, StoreLimits, Swap,
 };
 use crate::audit::Finding;
@@ -221,41 +222,6 @@ impl RedisStore {
         let answer = scripts::SWAP.run(on, &[&lock], &arguments).await?;
         Ok(reply::swapped(&answer))
     }
-
-    async fn extend(
-        &self,
-        extensions: &[Extension],
-        on: &Connection,
-    ) -> Result<Outcome, SendError> {
-        if extensions.iter().any(|one| one.token.share().is_some()) {
-            return Box::pin(self.extend_with_shares(extensions, on)).await;
-        }
-        let command = self.extending(extensions.iter());
-        let answer = scripts::EXTEND.ask(on, &command).await?;
-        Ok(reply::extended(&answer))
-    }
-
-    /// The command that lengthens these leases. Where replicas acknowledge, it writes each key.
-    fn extending<'a>(
-        &self,
-        extensions: impl ExactSizeIterator<Item = &'a Extension> + Clone,
-    ) -> Cmd {
-        let count = extensions.len();
-        let keys = extensions.clone().map(|extension| extension.key.len() + 32);
-        let bytes = keys.sum::<usize>() + count * (Token::LENGTH + 8) + 8;
-        let mut command = scripts::EXTEND.command(count, 2 * count + 1, bytes);
-        for extension in extensions.clone() {
-            self.names.push_lock(&extension.key, &mut command);
-        }
-        for extension in extensions {
-            command.arg(extension.token.text().as_bytes());
-            command.arg(in_millis(extension.ttl));
-        }
-        if self.replicas.is_some() {
-            command.arg("write");
-        }
-        command
-    }
 }
 
 impl Store for RedisStore {
@@ -290,7 +256,16 @@ impl Store for RedisStore {
         }
         let (manager, identity) = (events.manager, events.identity.clone());
         Box::pin(async move {
-            let _ = self.keeper_runtime.set(Handle::current());
+            let runtime = Handle::current();
+            // The connections that renew leases, where it is not the keeper's own.
+            match &self.replicas {
+                Some(replicas) => replicas.connections.watch(runtime.id(), events.clone()),
+                None if self.topology.is_cluster() => {
+                    self.connections.watch(runtime.id(), events.clone());
+                }
+                None => {}
+            }
+            let _ = self.keeper_runtime.set(runtime);
             tokio::join!(
                 self.keeper.run(events),
                 self.topology.watch(),

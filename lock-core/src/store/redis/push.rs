@@ -5,8 +5,9 @@
 //! its own. The tokens of its waiters begin with that address, and its connection listens there. In a cluster,
 //! where a runtime has a connection to each node, pushes go to the connection on which the manager listens.
 //!
-//! A `FLUSHALL` is pushed too: a server reports it to each client that has turned on tracking, although no key
-//! is tracked. In a cluster only one node is listened to.
+//! A `FLUSHALL` is pushed too: a server reports it to each client that has turned on tracking, even if no key
+//! is tracked. The changes of keys arrive where the keeper renews leases, see [`renewal`](super::renewal). In a cluster
+//! that is a connection to each node that has leases.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,6 +29,8 @@ use crate::store::{Event, Events, News};
 /// Receives the pushes of one connection for the waiters of an address.
 pub(super) struct PushReceiver {
     pub(super) address: Address,
+    /// Whether the connection receives changes of keys only, and no messages for waiters.
+    is_deaf: bool,
     names: Arc<Keyspace>,
     events: Events,
     listening: AtomicBool,
@@ -38,6 +41,7 @@ impl PushReceiver {
     pub(super) fn new(address: Address, names: &Arc<Keyspace>, events: &Events) -> Arc<Self> {
         Arc::new(Self {
             address,
+            is_deaf: false,
             names: Arc::clone(names),
             events: events.clone(),
             listening: AtomicBool::new(false),
@@ -45,8 +49,26 @@ impl PushReceiver {
         })
     }
 
-    pub(super) fn channel(&self) -> String {
-        self.names.channel(self.address)
+    /// A receiver of changes of keys, for a connection that only renews leases.
+    pub(super) fn of_changes(names: &Arc<Keyspace>, events: &Events) -> Arc<Self> {
+        Arc::new(Self {
+            address: events.manager,
+            is_deaf: true,
+            names: Arc::clone(names),
+            events: events.clone(),
+            listening: AtomicBool::new(false),
+            ended: Notify::new(),
+        })
+    }
+
+    /// The channel of the waiters' messages, if they arrive here.
+    pub(super) fn channel(&self) -> Option<String> {
+        (!self.is_deaf).then(|| self.names.channel(self.address))
+    }
+
+    /// Whether pushes for a waiter would arrive here.
+    pub(super) fn tells(&self, waiter: Token) -> bool {
+        !self.is_deaf && self.address == waiter.address()
     }
 
     /// The command that writes the identity of the manager, unless it is anonymous.
@@ -79,9 +101,14 @@ impl PushReceiver {
                     self.events.notify(event);
                 }
             }
-            PushKind::Invalidate if push.data.first() == Some(&Value::Nil) => {
-                self.events.notify(Event::Flushed);
-            }
+            PushKind::Invalidate => match push.data.first() {
+                Some(Value::Nil) => self.events.notify(Event::Flushed),
+                Some(Value::Array(locks)) => {
+                    let keys = locks.iter().filter_map(|lock| self.names.key(text(lock)?));
+                    keys.for_each(|key| self.events.notify(Event::Changed(key.into())));
+                }
+                _ => {}
+            },
             PushKind::Disconnection => {
                 let listened = self.listening.swap(false, Ordering::Relaxed);
                 self.ended.notify_one();

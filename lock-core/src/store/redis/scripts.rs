@@ -52,7 +52,14 @@ script!(
     "stand_in_line.lua",
     "share.lua"
 );
-script!(EXTEND, "extend.lua");
+script!(EXTEND, "extend.lua", "extend_reply.lua");
+// Where the server reports changes of the keys.
+script!(
+    EXTEND_AND_WATCH,
+    "extend.lua",
+    "extend_watch.lua",
+    "extend_reply.lua"
+);
 script!(ALL, "all.lua");
 script!(EXTEND_SHARES, "extend_shares.lua");
 script!(BATCH, "one_server.lua", "common.lua", "batch.lua");
@@ -214,8 +221,8 @@ impl Lua {
         on.send(&load).await.map(drop)
     }
 
-    /// Sends a command of this script with the script itself, which the server then knows.
-    pub(super) async fn ask_whole(&self, on: &Connection, known: &Cmd) -> Result<Value, SendError> {
+    /// A command of this script with the script itself, which the server then knows.
+    pub(super) fn whole_of(&self, known: &Cmd) -> Cmd {
         let mut whole = redis::cmd("EVAL");
         whole.arg(self.source);
         for argument in known.args_iter().skip(2) {
@@ -223,7 +230,12 @@ impl Lua {
                 whole.arg(argument);
             }
         }
-        match on.send(&whole).await {
+        whole
+    }
+
+    /// Sends a command of this script with the script itself.
+    pub(super) async fn ask_whole(&self, on: &Connection, known: &Cmd) -> Result<Value, SendError> {
+        match on.send(&self.whole_of(known)).await {
             Err(SendError::NoScript) => Err(SendError::Failed(Failure::not_understood())),
             answer => answer,
         }

@@ -175,8 +175,7 @@ impl RedisStore {
         let (shares, locks): (Vec<_>, Vec<_>) = extensions.iter().partition(is_share);
         let mut of_locks = Vec::new();
         if !locks.is_empty() {
-            let command = self.extending(locks.iter().copied());
-            let answer = scripts::EXTEND.ask(on, &command).await?;
+            let answer = self.extend_locks(locks.iter().copied(), on).await?;
             of_locks = extended(&answer, locks.len());
         }
         let command = self.extending_shares(&shares);
@@ -211,10 +210,10 @@ impl RedisStore {
     }
 
     /// The command that lengthens one lease.
-    pub(super) fn extending_one(&self, lease: &Extension) -> Cmd {
+    pub(super) fn extending_one(&self, lease: &Extension, on: &Connection) -> Cmd {
         match lease.token.share() {
             Some(_) => self.extending_shares(&[lease]),
-            None => self.extending([lease].into_iter()),
+            None => self.extending([lease].into_iter(), on),
         }
     }
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use redis::Value;
 
+use crate::store::redis::RedisStore;
 use crate::store::redis::connection::Connection;
 use crate::store::redis::native_acquire::{SetResult, ambiguous, another_owner, elsewhere};
 use crate::store::redis::reply::{owner, refusal_at_first, time_above};
 use crate::store::redis::send_error::{SendError, classify};
-use crate::store::redis::{RedisStore, scripts};
 use crate::store::{AcquireCommand, Extension, Failure, Outcome};
 
 impl RedisStore {
@@ -37,8 +37,7 @@ impl RedisStore {
                         token: acquire.token,
                         ttl: acquire.ttl,
                     };
-                    let extend = self.extending([&lease].into_iter());
-                    let answer = scripts::EXTEND.ask(on, &extend).await?;
+                    let answer = self.extend_locks([&lease].into_iter(), on).await?;
                     matches!(answer, Value::Array(told) if told == [Value::Int(1)])
                 } else {
                     false

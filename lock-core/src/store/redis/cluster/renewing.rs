@@ -7,6 +7,7 @@ use redis::{Pipeline, Value};
 use crate::store::redis::RedisStore;
 use crate::store::redis::connection::Connection;
 use crate::store::redis::dispatch::{Command, Dispatch};
+use crate::store::redis::renewal::caching;
 use crate::store::redis::replicas::unless_extended;
 use crate::store::redis::reply;
 use crate::store::redis::send_error::SendError;
@@ -71,11 +72,7 @@ impl RedisStore {
         let Ok(Some((_, connection))) = self.find_connection(&first, dispatch).await else {
             return unknown();
         };
-        let mut commands = Pipeline::with_capacity(extensions.len());
-        for extension in extensions {
-            commands.add_command(self.extending_one(extension));
-        }
-        match connection.send_many(&commands, extensions.len()).await {
+        match self.send_each(extensions, &connection).await {
             Ok(told) if told.len() == extensions.len() => {
                 if told.iter().any(is_unfit) {
                     connection.retire();
@@ -89,6 +86,32 @@ impl RedisStore {
                 unknown()
             }
         }
+    }
+
+    /// Sends a script for each lease in one write, and has the server watch its key where it can.
+    async fn send_each(
+        &self,
+        extensions: &[&Extension],
+        on: &Connection,
+    ) -> Result<Vec<Value>, SendError> {
+        let watches = on.is_watching();
+        let mut commands = Pipeline::with_capacity(2 * extensions.len());
+        let mut watched = Vec::new();
+        for extension in extensions {
+            // A share's key is changed by each owner beside it.
+            if watches && extension.token.share().is_none() {
+                watched.push(commands.len());
+                commands.add_command(caching());
+            }
+            commands.add_command(self.extending_one(extension, on));
+        }
+        let mut told = on.send_many(&commands, commands.len()).await?;
+        for index in watched.into_iter().rev() {
+            if index < told.len() && SendError::of(&told.remove(index)).is_some() {
+                on.watches_nothing();
+            }
+        }
+        Ok(told)
     }
 
     /// Confirms lengthened leases once replicas have them, where replicas acknowledge.

@@ -1,0 +1,200 @@
+//! Tests a server that tells owners of changes of their keys.
+//!
+//! Where the owner's clock stands still, no regular renewal is ever due. So a loss is one that the server has told of.
+
+use std::time::Duration;
+
+use lock_core::test_util::ManualClock;
+use lock_core::{LockGuard, LockManager, Watch};
+use lock_tests::{Proxy, RedisServer, needs, wait};
+use tokio::time::timeout;
+
+use super::{keys, long, manager, taken};
+
+const KEY: &str = "lockkit:k";
+
+/// Makes a manager whose clock stands still.
+async fn timeless(url: &str) -> (LockManager, ManualClock) {
+    let clock = ManualClock::new();
+    let locks = LockManager::builder(url).clock(clock.clone()).connect();
+    (locks.await.expect("a manager"), clock)
+}
+
+/// Counts the renewals that have asked the server to watch their keys.
+fn watches(server: &RedisServer) -> u64 {
+    let calls = server.commandstats();
+    calls.get("client|caching").copied().unwrap_or(0)
+}
+
+async fn until_watched(server: &RedisServer, renewals: u64) {
+    wait::eventually("the server watches the key", async || {
+        watches(server) >= renewals
+    })
+    .await;
+}
+
+async fn watched(locks: &LockManager, server: &RedisServer, ttl: Duration) -> LockGuard {
+    let before = watches(server);
+    let request = locks.lock("k").ttl(ttl).watch(Watch::AtOnce);
+    let guard = request.acquire().await.expect("free");
+    until_watched(server, before + 1).await;
+    guard
+}
+
+async fn told(guard: &LockGuard) {
+    let told = timeout(wait::PATIENCE, guard.lost()).await;
+    told.expect("the owner is told");
+}
+
+#[tokio::test]
+async fn an_owner_is_told_of_a_deletion_another_value_an_expiry_and_a_flush() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (locks, clock) = timeless(&server.url()).await;
+    // The server knows the script of renewals. It watches no key of a renewal that it answers by asking for the script.
+    let guard = watched(&locks, &server, long()).await;
+    guard.release().await.expect("held");
+    for command in [
+        &["DEL", KEY][..],
+        &["SET", KEY, "stranger", "PX", "50"],
+        &["UNLINK", KEY],
+        &["FLUSHALL"],
+    ] {
+        let guard = locks.lock("k").ttl(long()).watch(Watch::AtOnce);
+        let before = watches(&server);
+        let guard = guard.wait(wait::PATIENCE).acquire().await.expect("free");
+        until_watched(&server, before + 1).await;
+        assert!(guard.is_valid());
+        server.cli(command);
+        // A hint that the key was taken may have been the first one. The next comes a quarter of a second later.
+        clock.advance(Duration::from_millis(300));
+        told(&guard).await;
+        // A stranger's key is left alone, and ends by itself.
+        wait::eventually("the key is free", async || server.get(KEY).is_none()).await;
+    }
+    // By the owner's clock the lease has hardly begun.
+    let guard = watched(&locks, &server, Duration::from_secs(1)).await;
+    assert!(guard.remaining() > Duration::from_millis(900));
+    wait::eventually("the key has expired", async || server.get(KEY).is_none()).await;
+    clock.advance(Duration::from_millis(300));
+    told(&guard).await;
+}
+
+#[tokio::test]
+async fn a_hint_is_followed_by_one_renewal_and_not_by_another_hint() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let guard = watched(&locks, &server, long()).await;
+    let before = watches(&server);
+    // The key is changed, and is still the owner's.
+    server.cli(&["PEXPIRE", KEY, "50000"]);
+    until_watched(&server, before + 1).await;
+    let ends = server.time_to_live(KEY).expect("held");
+    assert!(ends > Duration::from_secs(50), "the hint was a renewal");
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    assert_eq!(watches(&server), before + 1);
+    assert!(guard.is_valid());
+    // Of many changes at once, the server tells the first one after each renewal.
+    for _ in 0..50 {
+        server.cli(&["PERSIST", KEY]);
+    }
+    until_watched(&server, before + 2).await;
+    assert!(guard.is_valid());
+    guard.release().await.expect("held");
+}
+
+#[tokio::test]
+async fn the_locks_behind_a_watched_one_cost_what_they_cost_before() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let other = manager(&server.url()).await;
+    let guard = watched(&locks, &server, long()).await;
+    guard.release().await.expect("held");
+    let guard = taken(&other, "k", long()).await;
+    guard.release().await.expect("held");
+    server.reset_stats();
+    for _ in 0..50 {
+        for locks in [&locks, &other] {
+            let guard = taken(locks, "k", long()).await;
+            guard.release().await.expect("held");
+        }
+    }
+    // The push of the first release may arrive while a later lock is held.
+    let guard = taken(&locks, "k", long()).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    guard.release().await.expect("held");
+    assert_eq!(watches(&server), 0);
+    assert_eq!(server.commandstats().get("pexpireat"), None);
+}
+
+#[tokio::test]
+async fn without_a_right_an_owner_notices_a_deletion_at_its_next_renewal() {
+    needs!(redis);
+    for right in ["-client|tracking", "-client|caching"] {
+        let server = RedisServer::start();
+        server.cli(&[
+            "ACL", "SETUSER", "u", "on", ">u", "~*", "&*", "+@all", right,
+        ]);
+        let url = server.url().replacen("://", "://u:u@", 1);
+        let (locks, clock) = timeless(&url).await;
+        server.cli(&["ACL", "LOG", "RESET"]);
+        let guard = locks.lock("k").ttl(long()).watch(Watch::AtOnce);
+        let guard = guard.acquire().await.expect("free");
+        let renewed = || server.commandstats().get("pttl").copied().unwrap_or(0);
+        let before = renewed();
+        wait::eventually("the lock is renewed", async || {
+            clock.advance(Duration::from_millis(100));
+            renewed() > before + 2
+        })
+        .await;
+        assert_eq!(watches(&server), 0, "{right}");
+        let refusals = server.cli(&["ACL", "LOG"]);
+        let refusals = refusals.lines().filter(|line| *line == "client|caching");
+        let refusals = refusals.count();
+        assert!(refusals <= 1, "the command is tried once: {refusals}");
+        server.cli(&["DEL", KEY]);
+        clock.advance(Duration::from_secs(11));
+        told(&guard).await;
+        assert!(keys(&server).is_empty());
+    }
+}
+
+#[tokio::test]
+async fn after_reconnecting_all_locks_are_renewed_and_watched_long_before_their_next_renewal() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let (locks, clock) = timeless(&proxy.redis_url()).await;
+    let mut guards = Vec::new();
+    for key in 0..20 {
+        let request = locks.lock(format!("k{key}")).ttl(long());
+        let guard = request.watch(Watch::AtOnce).acquire().await;
+        guards.push(guard.expect("free"));
+    }
+    until_watched(&server, 1).await;
+    // A pause between two looks lets the renewals of all locks be sent.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    server.reset_stats();
+    proxy.cut();
+    // The regular renewals are due after ten seconds.
+    let mut passed = Duration::ZERO;
+    let most = Duration::from_secs(6);
+    let pexpires = || server.commandstats().get("pttl").copied().unwrap_or(0);
+    wait::eventually("the manager listens again", async || {
+        server.commandstats().contains_key("subscribe")
+    })
+    .await;
+    wait::eventually("all locks are renewed", async || {
+        if passed < most {
+            passed += Duration::from_millis(50);
+            clock.advance(Duration::from_millis(50));
+        }
+        pexpires() >= 20 && watches(&server) > 0
+    })
+    .await;
+    server.cli(&["DEL", "lockkit:k7"]);
+    told(&guards[7]).await;
+    assert!(guards[8].is_valid());
+}
