@@ -15,7 +15,9 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use crate::auth::User;
 use crate::db::Db;
 use crate::error::PROBLEMS;
-use crate::{auth, cors, freeze, lose, metrics, orders, page, plain, transfers, views};
+use crate::{
+    auth, catalogue, cors, exports, freeze, lose, metrics, orders, page, plain, transfers, views,
+};
 
 /// The limit for a request body. An order is two short fields.
 const BODY_LIMIT: usize = 4 * 1024;
@@ -33,10 +35,11 @@ pub(crate) struct Shop {
     pub(crate) peer: Arc<OnceLock<u16>>,
 }
 
-/// Builds the router, and the counters of orders under way, which end before the shop does.
-pub(crate) fn router(shop: Shop) -> Result<(Router, [InFlight; 2]), Box<dyn Error>> {
+/// Builds the router, and the counters of requests under way, which end before the shop does.
+pub(crate) fn router(shop: Shop) -> Result<(Router, [InFlight; 3]), Box<dyn Error>> {
     let (orders, under_way) = locked_orders(&shop)?;
     let (replayed, repeatable_under_way) = replayed_orders(&shop)?;
+    let (exports, exports_under_way) = limited_exports(&shop)?;
     let orders = orders
         .merge(replayed)
         .route("/plain/orders", post(plain::create))
@@ -46,6 +49,7 @@ pub(crate) fn router(shop: Shop) -> Result<(Router, [InFlight; 2]), Box<dyn Erro
         .route("/stock", get(views::stock))
         .route("/cards", get(transfers::cards))
         .route("/transfers", post(transfers::create))
+        .route("/catalogue", get(catalogue::read).put(catalogue::write))
         .route("/orders", get(views::orders))
         .route("/nights", get(views::nights))
         .route("/locks", get(views::locks))
@@ -55,6 +59,7 @@ pub(crate) fn router(shop: Shop) -> Result<(Router, [InFlight; 2]), Box<dyn Erro
         .route("/freeze", post(freeze::freeze));
     let router = Router::new()
         .merge(orders)
+        .merge(exports)
         .merge(views)
         .merge(page::routes())
         .fallback(views::no_such_page)
@@ -62,7 +67,7 @@ pub(crate) fn router(shop: Shop) -> Result<(Router, [InFlight; 2]), Box<dyn Erro
         // Outermost, so that the page of the other process can read a refusal too.
         .layer(from_fn_with_state(shop.clone(), cors::allow_peer))
         .with_state(shop);
-    Ok((router, [under_way, repeatable_under_way]))
+    Ok((router, [under_way, repeatable_under_way, exports_under_way]))
 }
 
 #[rustfmt::skip]
@@ -92,4 +97,18 @@ fn replayed_orders(shop: &Shop) -> Result<(Router<Shop>, InFlight), Box<dyn Erro
     let under_way = once.in_flight();
     Ok((Router::new().route("/idempotent/orders", post(orders::create)).route_layer(once), under_way))
     // page: end replay
+}
+
+/// Serves the exports. The header stands in for the tenant that a login would tell.
+#[rustfmt::skip]
+fn limited_exports(shop: &Shop) -> Result<(Router<Shop>, InFlight), Box<dyn Error>> {
+    // page: begin permits
+    let five_each = LockLayer::template(shop.locks.clone(), "exports:<header.x-tenant>")?
+        .permits(5) // the sixth is answered with 429
+        .ttl(Duration::from_secs(10))
+        .problem_types(PROBLEMS)
+        .checked()?;
+    let under_way = five_each.in_flight();
+    Ok((Router::new().route("/exports", post(exports::create)).route_layer(five_each), under_way))
+    // page: end permits
 }

@@ -31,11 +31,13 @@ pub(crate) async fn allow_peer(State(shop): State<Shop>, request: Request, next:
     if is_preflight {
         headers.insert(
             header::ACCESS_CONTROL_ALLOW_METHODS,
-            HeaderValue::from_static("GET, POST"),
+            HeaderValue::from_static("GET, POST, PUT"),
         );
         headers.insert(
             header::ACCESS_CONTROL_ALLOW_HEADERS,
-            HeaderValue::from_static("content-type, x-user-id, idempotency-key, x-lose-answer"),
+            HeaderValue::from_static(
+                "content-type, x-user-id, x-tenant, idempotency-key, x-lose-answer",
+            ),
         );
         headers.insert(
             header::ACCESS_CONTROL_MAX_AGE,

@@ -2,6 +2,7 @@
 //! fence.
 
 mod cards;
+mod prices;
 mod rows;
 
 use std::fmt;

@@ -26,6 +26,7 @@ pub(crate) enum ShopError {
     },
     /// A transfer of nothing, or to the same card.
     Transfer,
+    Price,
     /// A body or query that axum rejects, with axum's own status and text.
     Malformed(StatusCode, String),
     NoSuchPage,
@@ -71,6 +72,11 @@ impl IntoResponse for ShopError {
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "invalid_transfer",
                 "a transfer moves at least one cent to another card",
+            ),
+            Self::Price => problem(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "invalid_price",
+                "a price is from 1 to 1000000 cents",
             ),
             Self::Malformed(status, detail) => problem(status, "malformed_request", &detail),
             Self::NoSuchPage => problem(StatusCode::NOT_FOUND, "no_such_page", "the page is at /"),

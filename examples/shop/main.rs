@@ -4,16 +4,19 @@
 //! shop`; `-- --help` lists the options.
 //!
 //! Where to look: `app` has the routes and the lock layer, `orders` the two functions under the
-//! attribute, `transfers` one under a lock of two keys, `checkout` the code of both lanes, `db` the
-//! statement that checks the fence, and `nights` the job that one of all processes runs at the end of a day.
+//! attribute, `transfers` one under a lock of two keys, `catalogue` a reader and its writer, `exports`
+//! the work behind five permits, `checkout` the code of both lanes, `db` the statement that checks the fence, and
+//! `nights` the job that one of all processes runs at the end of a day.
 
 mod app;
 mod auth;
+mod catalogue;
 mod checkout;
 mod config;
 mod cors;
 mod db;
 mod error;
+mod exports;
 mod freeze;
 mod lifeline;
 mod lose;

@@ -31,7 +31,7 @@ impl Shop {
 }
 
 /// Returns Unix time in milliseconds.
-fn millis(time: SystemTime) -> i64 {
+pub(crate) fn millis(time: SystemTime) -> i64 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH);
     i64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
 }

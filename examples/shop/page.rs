@@ -13,12 +13,15 @@ use crate::checkout;
 const HTML: &str = include_str!("page/index.html");
 
 /// The sources of the page's code samples, each a marked region of a compiled file.
-const SAMPLES: [(&str, &str); 6] = [
+const SAMPLES: [(&str, &str); 9] = [
     ("plain", include_str!("plain.rs")),
     ("attribute", include_str!("orders.rs")),
     ("layer", include_str!("app.rs")),
     ("replay", include_str!("app.rs")),
     ("night", include_str!("nights.rs")),
+    ("transfer", include_str!("transfers.rs")),
+    ("permits", include_str!("app.rs")),
+    ("catalogue", include_str!("catalogue.rs")),
     ("body", include_str!("checkout.rs")),
 ];
 
@@ -35,6 +38,7 @@ pub(crate) fn routes() -> Router<Shop> {
         .route("/page/app.js", script(include_str!("page/app.js")))
         .route("/page/answers.js", script(include_str!("page/answers.js")))
         .route("/page/servers.js", script(include_str!("page/servers.js")))
+        .route("/page/kinds.js", script(include_str!("page/kinds.js")))
         .route("/page/lost.js", script(include_str!("page/lost.js")))
         .route("/page/state.js", script(include_str!("page/state.js")))
         .route("/page/code.js", script(include_str!("page/code.js")))

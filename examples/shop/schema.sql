@@ -10,6 +10,8 @@ CREATE TABLE IF NOT EXISTS products (
     stock   INTEGER NOT NULL CHECK (stock >= 0),
     -- The fencing token of the last write; a write with a lower one is refused.
     fence   INTEGER NOT NULL DEFAULT 0,
+    -- The same for the last change of the price, under another lock.
+    price_fence INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (lane, sku)
 ) STRICT;
 

@@ -69,7 +69,7 @@ async fn run(config: Config, parent: Option<Lifeline>) -> Result<(), Box<dyn Err
         store: store_name(url).into(),
         peer: Arc::new(OnceLock::new()),
     };
-    let (router, orders) = app::router(shop.clone())?;
+    let (router, in_flight) = app::router(shop.clone())?;
     tokio::spawn(nights::take_part(shop.clone(), port, config.day));
     let parented = parent.is_some();
     let stop = stop_signal(parent, &shop);
@@ -78,9 +78,9 @@ async fn run(config: Config, parent: Option<Lifeline>) -> Result<(), Box<dyn Err
     let server = axum::serve(listener, router).with_graceful_shutdown(stopped(stop.clone()));
     let served = async {
         server.await?;
-        // The server waits for its clients, but not for the orders of clients that have gone. Those
-        // orders end before the locks are drained, because an order under way may still need locks.
-        for under_way in orders {
+        // The server waits for its clients, but not for the requests of clients that have gone. Those
+        // end before the locks are drained, because an order under way may still need locks.
+        for under_way in in_flight {
             under_way.drain(LAST_REQUESTS).await;
         }
         std::io::Result::Ok(())

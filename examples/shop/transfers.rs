@@ -40,6 +40,7 @@ pub(crate) async fn cards(State(shop): State<Shop>) -> Result<Json<Vec<Card>>, S
 
 #[rustfmt::skip]
 impl Shop {
+    // page: begin transfer
     #[distributed_lock(keys = ["card:<transfer.from>", "card:<transfer.to>"], ttl = "2s", wait = "5s", manager = self.locks, guard = lock)]
     async fn transfer(&self, transfer: &Transfer) -> Result<[Card; 2], ShopError> {
         let from = self.db.card(&transfer.from).await?.ok_or(ShopError::UnknownCard)?;
@@ -51,4 +52,5 @@ impl Shop {
         let movement = Movement { from, to, cents: transfer.cents, fence: lock.fencing_token().into() };
         Ok(self.db.transfer(movement).await?)
     }
+    // page: end transfer
 }

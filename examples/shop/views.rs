@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use serde::Serialize;
 
 use crate::app::Shop;
+use crate::catalogue::SKUS;
 use crate::db::{Lane, Night, Order, Shelf};
 use crate::error::ShopError;
 
@@ -61,7 +62,7 @@ pub(crate) async fn ready(State(shop): State<Shop>) -> Result<(), lock_core::Err
 
 /// Serves `POST /reset`: full shelves, no orders.
 pub(crate) async fn reset(State(shop): State<Shop>) -> Result<StatusCode, ShopError> {
-    for sku in ["mug", "lamp"] {
+    for sku in SKUS {
         shop.restock(sku).await?;
         shop.db.restock(Lane::Plain, sku, None).await?;
     }

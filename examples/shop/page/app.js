@@ -2,6 +2,7 @@
 
 import { card, markDuplicate, part, spoken } from "/page/answers.js";
 import { colour, copyButton, curl } from "/page/code.js";
+import { use } from "/page/kinds.js";
 import { loseAnAnswer } from "/page/lost.js";
 import { nextServer, order, post, servers, settings } from "/page/servers.js";
 import { showLocks, showNights, showShelvesAndOrders } from "/page/state.js";
@@ -60,6 +61,17 @@ async function lose(lane, button) {
   underWay -= 1;
   button.removeAttribute("aria-disabled");
   refreshSoon();
+}
+
+for (const button of document.querySelectorAll("[data-use]")) {
+  button.addEventListener("click", async () => {
+    if (button.hasAttribute("aria-disabled")) return;
+    button.setAttribute("aria-disabled", "true");
+    underWay += 1;
+    await use(button.dataset.use, byId(`use-${button.dataset.use}`));
+    underWay -= 1;
+    button.removeAttribute("aria-disabled");
+  });
 }
 
 function tally(lane) {

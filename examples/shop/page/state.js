@@ -4,7 +4,7 @@ import { anywhere, everywhere } from "/page/servers.js";
 import { markOversold, part } from "/page/answers.js";
 
 const SHOWN = 40;
-const euros = (cents) => `€${(cents / 100).toFixed(2)}`;
+export const euros = (cents) => `€${(cents / 100).toFixed(2)}`;
 const byId = (id) => document.getElementById(id);
 
 export async function showShelvesAndOrders() {

@@ -2,6 +2,7 @@
 
 mod clicks;
 mod console;
+mod kinds;
 mod lost;
 mod page;
 mod picture;

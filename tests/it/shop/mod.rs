@@ -1,7 +1,9 @@
 //! Tests the example shop from outside: processes, ports and HTTP.
 
+mod catalogue;
 mod clicks;
 mod ending;
+mod exports;
 mod input;
 mod metrics;
 mod nights;
