@@ -1,5 +1,8 @@
 //! The invariants of every state, and the check that every waiter gets in.
 
+use std::iter;
+
+use super::fault::ShareFault;
 use super::steps::ShareStep;
 use super::world::{
     ClientPhase, Id, KeyValue, Question, ShareClient, ShareLimits, ShareWorld, ShareWrong, Time,
@@ -45,37 +48,54 @@ impl ShareWorld {
         if !exclusive && count > most {
             return Err(ShareWrong::TooManyOwners);
         }
+        // At the time zero nothing has ended, so a waiter that fits has been let in once all messages have arrived.
+        let looks = !limits.has_failures() && !limits.has(ShareFault::NewcomersFirst);
+        if looks && self.now == 0 && self.net.is_empty() && self.leaves_room(limits) {
+            return Err(ShareWrong::RoomIsLeft);
+        }
         Ok(())
     }
 
     /// Returns the ticks until no client waits any more, with all clients and with each one standing still.
     pub(super) fn longest_wait(&self, limits: &ShareLimits) -> Result<Time, ShareWrong> {
-        let mut longest = self.ticks_to_rest(None, limits)?;
-        for id in limits.ids() {
-            longest = longest.max(self.ticks_to_rest(Some(id), limits)?);
+        let mut longest = self.ticks_to_rest(None, false, limits)?;
+        for stopped in iter::once(None).chain(limits.ids().map(Some)) {
+            longest = longest.max(self.ticks_to_rest(stopped, true, limits)?);
         }
         Ok(longest)
     }
 
-    /// Nothing fails any more, every owner releases its lock, and `stopped` does nothing.
-    fn ticks_to_rest(&self, stopped: Option<Id>, limits: &ShareLimits) -> Result<Time, ShareWrong> {
+    /// Nothing fails any more, every owner releases its lock, and the process `stopped` does nothing. `plainly`: as
+    /// [`ShareStep::ReleasePlainly`].
+    fn ticks_to_rest(
+        &self,
+        stopped: Option<Id>,
+        plainly: bool,
+        limits: &ShareLimits,
+    ) -> Result<Time, ShareWrong> {
+        // A client that stands still leaves room, as one that gives up.
+        let limits = &ShareLimits {
+            gives_up: true,
+            ..limits.clone()
+        };
+        let runs = |id: &Id| stopped.is_none_or(|stopped| !limits.is_one_process(stopped, *id));
         let mut world = self.clone();
         world.losses = 0;
         world.doubles = 0;
         loop {
-            if let Some(id) = stopped {
+            for id in limits.ids().filter(|id| !runs(id)) {
                 world.forget_answers(id);
             }
             let waits = |id: Id| match world.phase(id) {
                 ClientPhase::Idle | ClientPhase::Done | ClientPhase::Dead => false,
-                _ => stopped != Some(id),
+                _ => runs(&id),
             };
             if !limits.ids().any(waits) {
                 return Ok(world.now - self.now);
             }
-            if let Some(step) = world.calm_step(stopped, limits) {
+            if let Some(step) = world.calm_step(runs, plainly, limits) {
                 world = world.after(step, limits)?;
-            } else if !world.repeats_what_was_lost(stopped, limits) {
+            } else if !world.repeats_what_was_lost(runs, limits) {
                 if world.now - self.now > 40 {
                     return Err(ShareWrong::WaitsForever);
                 }
@@ -85,15 +105,22 @@ impl ShareWorld {
         }
     }
 
-    fn calm_step(&self, stopped: Option<Id>, limits: &ShareLimits) -> Option<ShareStep> {
+    fn calm_step(
+        &self,
+        runs: impl Fn(&Id) -> bool,
+        plainly: bool,
+        limits: &ShareLimits,
+    ) -> Option<ShareStep> {
         if let Some(message) = self.net.first() {
             return Some(ShareStep::Deliver(*message));
         }
-        let runs = |id: &Id| stopped != Some(*id);
         limits
             .ids()
             .filter(runs)
             .find_map(|id| match self.phase(id) {
+                ClientPhase::Holding if plainly && limits.is_exclusive(id) => {
+                    Some(ShareStep::ReleasePlainly(id))
+                }
                 ClientPhase::Holding => Some(ShareStep::Release(id)),
                 _ if self.may_ask(id) => Some(ShareStep::AskAgain(id)),
                 _ => None,
@@ -101,8 +128,8 @@ impl ShareWorld {
     }
 
     /// All messages have arrived, so a question without an answer was lost. Returns whether there was one.
-    fn repeats_what_was_lost(&mut self, stopped: Option<Id>, limits: &ShareLimits) -> bool {
-        for id in limits.ids().filter(|id| stopped != Some(*id)) {
+    fn repeats_what_was_lost(&mut self, runs: impl Fn(&Id) -> bool, limits: &ShareLimits) -> bool {
+        for id in limits.ids().filter(runs) {
             let now = self.now;
             let client = self.client(id);
             let asked = client.phase == ClientPhase::First
@@ -118,6 +145,10 @@ impl ShareWorld {
             if client.phase == ClientPhase::Releasing {
                 let fence = client.fence;
                 self.sends_release(id, fence, limits);
+                return true;
+            }
+            if self.awaits_swap(id, limits) {
+                self.undoes_swap(id, limits);
                 return true;
             }
         }

@@ -1,5 +1,6 @@
 //! The clients: what an answer or a push means to them.
 
+use super::fault::ShareFault;
 use super::world::{
     ClientPhase, Id, Message, Question, ShareClient, ShareLimits, ShareWorld, ShareWrong, Time,
 };
@@ -32,12 +33,18 @@ impl ShareWorld {
             Message::Refused(_, at) if asks => {
                 self.waits(id, at.max(self.now + 1), Question::None);
             }
-            // A share that was let in asks, because its question lets in those behind it.
-            Message::Given(..) if phase == ClientPhase::Waiting && !limits.is_exclusive(id) => {
+            // The release of a plain lock gave the key to one share, whose question lets in those behind it.
+            Message::Given(..)
+                if phase == ClientPhase::Waiting
+                    && !limits.is_exclusive(id)
+                    && !limits.has(ShareFault::GivenShareNeverAsks) =>
+            {
                 self.waits(id, 0, Question::Asked);
                 self.net.push(Message::Ask(id, self.now));
             }
-            Message::Given(_, until, fence) if phase == ClientPhase::Waiting => {
+            Message::Given(_, until, fence) | Message::LetIn(_, until, fence)
+                if phase == ClientPhase::Waiting =>
+            {
                 if self.now < until {
                     self.holds(id, until, fence, limits)?;
                 } else {
@@ -51,6 +58,10 @@ impl ShareWorld {
             }
             Message::Released(_) if phase == ClientPhase::Releasing => {
                 *self.client(id) = ShareClient::new(ClientPhase::Done);
+                self.goes_on_undoing(id, limits);
+            }
+            Message::Swapped(_, sent, swapped) if self.awaits_swap(id, limits) => {
+                self.is_swapped(id, sent, swapped, limits)?;
             }
             Message::Renewed(_, sent, renewed) if phase == ClientPhase::Holding => {
                 let now = self.now;

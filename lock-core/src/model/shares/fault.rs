@@ -26,4 +26,12 @@ pub(super) enum ShareFault {
     SetOutlivesItsKey,
     /// The repeated question of a share that is inside admits no waiter behind it.
     RepeatedQuestionAdmitsNone,
+    /// A share that was given the key by the release of a plain lock asks no question.
+    GivenShareNeverAsks,
+    /// The end of an exclusive owner lets in the first waiter only.
+    EndAdmitsOne,
+    /// The reader that took the place of an owner asks no question.
+    DowngradeNeverAsks,
+    /// The swap of a downgrade leaves the owner's token.
+    TokenOfBeforeIsKept,
 }

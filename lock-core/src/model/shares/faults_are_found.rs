@@ -4,7 +4,7 @@ use super::explore::explore;
 use super::fault::ShareFault;
 use super::steps::ShareStep;
 use super::world::{READ, ShareLimits, ShareWorld, ShareWrong, Wanted};
-use super::worlds::{ONE, PLAIN, TWO, WRITE};
+use super::worlds::{DOWNGRADE, ONE, PLAIN, TWO, WRITE};
 
 /// Searches until a check fails.
 fn found(fault: ShareFault, world: ShareLimits) -> ShareWrong {
@@ -56,6 +56,10 @@ found! {
     a_permit_that_has_ended_and_is_counted: EndedSharesCount, RoomIsLeft,
         ShareLimits { clients: &[(TWO, 2), (TWO, 4), (TWO, 3)], ..PLAIN };
     a_mark_that_no_reader_raises: MarkNotRaised, ExclusiveFenceNotHigher, PLAIN;
+    a_given_share_that_never_asks: GivenShareNeverAsks, RoomIsLeft, ShareLimits { ticks: 0, ..PLAIN };
+    an_end_of_a_writer_that_lets_in_one_reader: EndAdmitsOne, RoomIsLeft, ShareLimits { ticks: 0, ..PLAIN };
+    a_downgrade_that_never_asks: DowngradeNeverAsks, RoomIsLeft, ShareLimits { ticks: 0, ..DOWNGRADE };
+    a_downgrade_that_keeps_the_token_of_before: TokenOfBeforeIsKept, OwnerWithoutKey, ShareLimits { ticks: 0, ..DOWNGRADE };
     a_repeated_question_that_admits_none: RepeatedQuestionAdmitsNone, RoomIsLeft, PLAIN;
 }
 

@@ -2,8 +2,12 @@
 //!
 //! A world is a server with one key, up to five clients that want it once, and messages between them. Messages arrive
 //! in any order; some are lost, or arrive twice. Clients crash, give up, or do nothing for a while. A client from
-//! outside deletes the key. The server transcribes the scripts, which are atomic. Exclusive owners release by the
-//! script of a plain lock, which knows of no shares, as older clients do.
+//! outside deletes the key. The server transcribes the scripts, which are atomic.
+//!
+//! Exclusive owners release by the script of shares, which lets in all readers behind them, or by that of a plain lock,
+//! which knows no shares, as owners of older versions and owners that have seen no shares of the key do. A share that
+//! the script of shares lets in counts at once. A share that was given the key by the other script asks first, which
+//! lets in those behind it. An owner goes on as a reader.
 //!
 //! Time is a small number. A lease that was granted to a question of the time `t` counts for its client before
 //! `t + ttl`, and for the server before the time of the grant + ttl.
@@ -15,6 +19,8 @@
 //! * A fencing token of an exclusive owner is above all earlier ones. That of a share is above all earlier ones of
 //!   exclusive owners.
 //! * After each script that admits waiters, no first waiter is left that would fit.
+//! * Before any lease could end, no first waiter is left that would fit once all messages have arrived. This is
+//!   checked where nothing fails.
 //! * No newcomer stands beside others while an exclusive waiter is before it.
 //! * No share is renewed that an exclusive owner has overtaken, also after a deletion.
 //! * From sampled states, every waiter gets in within a ttl and a grant once nothing fails any more, also beside one
@@ -25,6 +31,7 @@
 
 mod check;
 mod client;
+mod downgrade;
 mod explore;
 mod fault;
 mod server;

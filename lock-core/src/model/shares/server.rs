@@ -157,7 +157,10 @@ impl ShareWorld {
             self.put(head, end, limits)?;
             if self.listens(head) {
                 let fence = self.fence();
-                self.push(Message::Given(head, end, fence));
+                self.push(match limits.is_exclusive(head) {
+                    true => Message::Given(head, end, fence),
+                    false => Message::LetIn(head, end, fence),
+                });
             } else if limits.has(ShareFault::UndoneByDeletion) {
                 self.key = None;
             } else {
@@ -262,13 +265,17 @@ impl ShareWorld {
         }
     }
 
-    /// The release of a share, or of a waiter.
+    /// The release by the script of shares: of a share, an exclusive owner, or a waiter.
     pub(super) fn release(
         &mut self,
         id: Id,
         fence: u16,
         limits: &ShareLimits,
     ) -> Result<(), ShareWrong> {
+        if limits.has(ShareFault::EndAdmitsOne) && limits.is_exclusive(id) {
+            self.plain_release(id, fence, limits);
+            return Ok(());
+        }
         self.purge(limits);
         let had = self.take(id, limits);
         let mut limit = None;

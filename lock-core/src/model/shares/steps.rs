@@ -11,7 +11,14 @@ pub(super) enum ShareStep {
     Lose(Message),
     Double(Message),
     Begin(Id),
+    /// The release by the script of shares.
     Release(Id),
+    /// The release of an exclusive owner that has seen no shares of the key, or is of an older version.
+    ReleasePlainly(Id),
+    /// An owner goes on as a reader.
+    Downgrade(Id),
+    /// A reader does not wait any longer for the answer to its swap.
+    UndoSwap(Id),
     Renew(Id),
     AskAgain(Id),
     GiveUp(Id),
@@ -54,9 +61,16 @@ impl ShareWorld {
     fn steps_of(&self, id: Id, limits: &ShareLimits, steps: &mut Vec<ShareStep>) {
         let client = self.clients[usize::from(id)];
         match client.phase {
-            ClientPhase::Idle => steps.push(ShareStep::Begin(id)),
+            ClientPhase::Idle if limits.owner_of(id).is_none() => steps.push(ShareStep::Begin(id)),
+            ClientPhase::Holding if self.lets_in_readers(id, limits) => {}
             ClientPhase::Holding => {
                 steps.push(ShareStep::Release(id));
+                if limits.is_exclusive(id) {
+                    steps.push(ShareStep::ReleasePlainly(id));
+                }
+                if self.next_reader(id, limits).is_some() {
+                    steps.push(ShareStep::Downgrade(id));
+                }
                 let renews = limits.renews && client.question == Question::None;
                 if renews && self.now < client.until {
                     steps.push(ShareStep::Renew(id));
@@ -72,6 +86,9 @@ impl ShareWorld {
                         steps.push(ShareStep::GiveUpPlainly(id));
                     }
                 }
+            }
+            ClientPhase::Swapping if limits.gives_up && self.awaits_swap(id, limits) => {
+                steps.push(ShareStep::UndoSwap(id));
             }
             _ => {}
         }
@@ -126,8 +143,19 @@ impl ShareWorld {
             ShareStep::Release(id) => {
                 let fence = self.client(id).fence;
                 self.releases(id, fence);
-                self.sends_release(id, fence, limits);
+                self.net.push(Message::Release(id, fence));
             }
+            ShareStep::ReleasePlainly(id) => {
+                let fence = self.client(id).fence;
+                self.releases(id, fence);
+                self.net.push(Message::PlainRelease(id, fence));
+            }
+            ShareStep::Downgrade(id) => {
+                if let Some(reader) = self.next_reader(id, limits) {
+                    self.downgrades(id, reader);
+                }
+            }
+            ShareStep::UndoSwap(id) => self.undoes_swap(id, limits),
             ShareStep::Renew(id) => {
                 self.client(id).question = Question::Asked;
                 self.net.push(Message::Renew(id, self.now));
@@ -148,8 +176,15 @@ impl ShareWorld {
                 self.net.push(Message::PlainRelease(id, 0));
             }
             ShareStep::Crash(id) => {
-                *self.client(id) = ShareClient::new(ClientPhase::Dead);
-                self.forget_answers(id);
+                for id in limits
+                    .ids()
+                    .filter(|other| limits.is_one_process(id, *other))
+                {
+                    if !matches!(self.phase(id), ClientPhase::Idle | ClientPhase::Done) {
+                        *self.client(id) = ShareClient::new(ClientPhase::Dead);
+                        self.forget_answers(id);
+                    }
+                }
                 self.crashes -= 1;
             }
             ShareStep::Delete => {
@@ -163,7 +198,7 @@ impl ShareWorld {
         Ok(())
     }
 
-    fn releases(&mut self, id: Id, fence: u16) {
+    pub(super) fn releases(&mut self, id: Id, fence: u16) {
         *self.client(id) = ShareClient {
             fence,
             ..ShareClient::new(ClientPhase::Releasing)
@@ -205,6 +240,10 @@ impl ShareWorld {
             Message::Renew(_, sent) => {
                 admits = false;
                 Message::Renewed(id, sent, self.renew(id, limits)?)
+            }
+            Message::Swap(_, sent) => {
+                admits = false;
+                Message::Swapped(id, sent, self.swap(id, limits))
             }
             _ => unreachable!("a message for a client"),
         };

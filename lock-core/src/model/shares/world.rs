@@ -37,10 +37,12 @@ pub(super) struct ShareLimits {
     pub(super) crashes: u8,
     /// Deletions of the key by a client from outside.
     pub(super) deletions: u8,
-    /// Whether waiters give up.
+    /// Whether waiters and downgrades are given up.
     pub(super) gives_up: bool,
     /// Whether owners renew, once.
     pub(super) renews: bool,
+    /// An owner that may go on as a reader, and this reader, which does not come by itself.
+    pub(super) downgrade: Option<(Id, Id)>,
     pub(super) fault: Option<ShareFault>,
 }
 
@@ -59,6 +61,12 @@ impl ShareLimits {
 
     pub(super) fn is_exclusive(&self, id: Id) -> bool {
         self.wanted(id) == Wanted::Exclusive
+    }
+
+    /// Returns whether anything can fail.
+    pub(super) fn has_failures(&self) -> bool {
+        let failures = [self.losses, self.doubles, self.crashes, self.deletions];
+        self.gives_up || failures != [0; 4]
     }
 
     pub(super) fn ids(&self) -> impl Iterator<Item = Id> + use<> {
@@ -81,6 +89,8 @@ pub(super) enum ClientPhase {
     First,
     Waiting,
     Holding,
+    /// It is to take the place of an owner.
+    Swapping,
     Releasing,
     Done,
     Dead,
@@ -126,11 +136,13 @@ pub(super) enum Message {
     First(Id, Time),
     /// A question that queues.
     Ask(Id, Time),
-    /// The release of a share, or a waiter that gives up.
+    /// The release by the script of shares, or a waiter that gives up.
     Release(Id, u16),
-    /// The release of a plain lock, which knows of no shares.
+    /// The release by the script of a plain lock, which knows no shares.
     PlainRelease(Id, u16),
     Renew(Id, Time),
+    /// Replaces the token of an owner by that of this reader.
+    Swap(Id, Time),
     // To a client.
     /// A grant of the question of that time.
     Granted(Id, Time, u16),
@@ -140,6 +152,9 @@ pub(super) enum Message {
     Released(Id),
     /// The server has given the lock to a waiter, until then.
     Given(Id, Time, u16),
+    /// As `Given`, for a share; all others that may enter have entered.
+    LetIn(Id, Time, u16),
+    Swapped(Id, Time, bool),
     /// The first waiter is told when to ask.
     Next(Id, Time),
 }
@@ -152,11 +167,14 @@ impl Message {
             | Message::Release(id, _)
             | Message::PlainRelease(id, _)
             | Message::Renew(id, _)
+            | Message::Swap(id, _)
             | Message::Granted(id, ..)
             | Message::Refused(id, _)
             | Message::Renewed(id, ..)
             | Message::Released(id)
             | Message::Given(id, ..)
+            | Message::LetIn(id, ..)
+            | Message::Swapped(id, ..)
             | Message::Next(id, _) => id,
         }
     }
@@ -169,6 +187,7 @@ impl Message {
                 | Message::Release(..)
                 | Message::PlainRelease(..)
                 | Message::Renew(..)
+                | Message::Swap(..)
         )
     }
 }

@@ -18,7 +18,15 @@ pub(super) const PLAIN: ShareLimits = ShareLimits {
     deletions: 0,
     gives_up: false,
     renews: false,
+    downgrade: None,
     fault: None,
+};
+
+/// A writer that may go on as a reader, beside a reader and another writer.
+pub(super) const DOWNGRADE: ShareLimits = ShareLimits {
+    clients: &[(WRITE, 3), (READ, 3), (READ, 3), (WRITE, 3)],
+    downgrade: Some((0, 1)),
+    ..PLAIN
 };
 
 /// Searches all states of a world.
@@ -107,6 +115,30 @@ holds! {
         doubles: large(2, 1),
         renews: true,
         ..PLAIN
+    };
+    a_writer_that_goes_on_as_a_reader: ShareLimits {
+        clients: &[(WRITE, 3), (READ, 3), (READ, 3), (READ, 3)],
+        ticks: large(3, 0),
+        renews: is_large(),
+        ..DOWNGRADE
+    };
+    a_downgrade_between_two_writers: ShareLimits {
+        ticks: large(4, 1),
+        renews: is_large(),
+        ..DOWNGRADE
+    };
+    a_downgrade_that_crashes: ShareLimits {
+        clients: &[(WRITE, 3), (READ, 3), (READ, 3)],
+        ticks: large(6, 3),
+        crashes: 1,
+        ..DOWNGRADE
+    };
+    a_downgrade_that_is_given_up_and_arrives_late: ShareLimits {
+        clients: &[(WRITE, 3), (READ, 3), (READ, 3)],
+        ticks: large(6, 2),
+        losses: 1,
+        gives_up: true,
+        ..DOWNGRADE
     };
     a_key_that_is_deleted: ShareLimits {
         ticks: large(5, 1),

@@ -1,0 +1,134 @@
+//! Downgrading: an owner's token is replaced by that of a reader, which then asks, to let in the readers that wait.
+//!
+//! The owner and the reader are two clients of the model, because they have two tokens. They run and stop together.
+
+use super::fault::ShareFault;
+use super::world::{
+    ClientPhase, Id, KeyValue, Message, ShareClient, ShareLimits, ShareWorld, ShareWrong, Time,
+};
+
+impl ShareLimits {
+    /// Returns the reader that takes the place of an owner.
+    fn reader_of(&self, owner: Id) -> Option<Id> {
+        let (from, to) = self.downgrade?;
+        (from == owner).then_some(to)
+    }
+
+    /// Returns the owner whose place a reader takes.
+    pub(super) fn owner_of(&self, reader: Id) -> Option<Id> {
+        let (from, to) = self.downgrade?;
+        (to == reader).then_some(from)
+    }
+
+    /// Returns whether two clients are the same process.
+    pub(super) fn is_one_process(&self, one: Id, other: Id) -> bool {
+        let process = |id| self.owner_of(id).unwrap_or(id);
+        process(one) == process(other)
+    }
+}
+
+impl ShareWorld {
+    /// Returns the reader that may take the place of an owner now.
+    pub(super) fn next_reader(&self, owner: Id, limits: &ShareLimits) -> Option<Id> {
+        let client = self.clients[usize::from(owner)];
+        let holds = client.phase == ClientPhase::Holding && self.now < client.until;
+        let reader = limits.reader_of(owner)?;
+        (holds && self.phase(reader) == ClientPhase::Idle).then_some(reader)
+    }
+
+    /// The owner stops, and its token is to be replaced.
+    pub(super) fn downgrades(&mut self, owner: Id, reader: Id) {
+        let fence = self.client(owner).fence;
+        *self.client(owner) = ShareClient::new(ClientPhase::Done);
+        self.forget_answers(owner);
+        *self.client(reader) = ShareClient {
+            fence,
+            ..ShareClient::new(ClientPhase::Swapping)
+        };
+        self.net.push(Message::Swap(reader, self.now));
+    }
+
+    /// The script. Returns whether the reader has the key.
+    pub(super) fn swap(&mut self, reader: Id, limits: &ShareLimits) -> bool {
+        let end = self.now + limits.ttl(reader);
+        match self.key {
+            Some((KeyValue::Token(token), ends)) if token == reader => {
+                self.key = Some((KeyValue::Token(token), ends.max(end)));
+            }
+            Some((KeyValue::Token(token), _)) if limits.owner_of(reader) == Some(token) => {
+                let after = match limits.has(ShareFault::TokenOfBeforeIsKept) {
+                    true => token,
+                    false => reader,
+                };
+                self.key = Some((KeyValue::Token(after), end));
+                // Stands for the clock, which goes on between the owner's grant and the next one.
+                self.mark = self.mark.max(self.exclusive_fence);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Whether the reader waits for the answer to its swap, and is not undoing it.
+    pub(super) fn awaits_swap(&self, reader: Id, limits: &ShareLimits) -> bool {
+        let owner = limits.owner_of(reader).map(|owner| self.phase(owner));
+        self.phase(reader) == ClientPhase::Swapping && owner == Some(ClientPhase::Done)
+    }
+
+    /// The answer to the reader.
+    pub(super) fn is_swapped(
+        &mut self,
+        reader: Id,
+        sent: Time,
+        swapped: bool,
+        limits: &ShareLimits,
+    ) -> Result<(), ShareWrong> {
+        let until = sent + limits.ttl(reader);
+        if !swapped {
+            *self.client(reader) = ShareClient::new(ClientPhase::Done);
+        } else if self.now >= until {
+            self.undoes_swap(reader, limits);
+        } else {
+            let fence = self.client(reader).fence;
+            if self.deletions == limits.deletions && fence < self.exclusive_fence {
+                return Err(ShareWrong::ShareFenceNotHigher);
+            }
+            self.share_fence = self.share_fence.max(fence);
+            *self.client(reader) = ShareClient {
+                until,
+                fence,
+                ..ShareClient::new(ClientPhase::Holding)
+            };
+            if !limits.has(ShareFault::DowngradeNeverAsks) {
+                self.net.push(Message::Ask(reader, self.now));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the question after the swap is not answered. The caller of the downgrade has no guard before.
+    pub(super) fn lets_in_readers(&self, reader: Id, limits: &ShareLimits) -> bool {
+        let asks = |message: &Message| matches!(message, Message::Ask(id, _) | Message::Granted(id, ..) if *id == reader);
+        limits.owner_of(reader).is_some() && self.net.iter().any(asks)
+    }
+
+    /// Releases the token of before first, so that a late swap finds nothing to replace.
+    pub(super) fn undoes_swap(&mut self, reader: Id, limits: &ShareLimits) {
+        let fence = self.client(reader).fence;
+        if let Some(owner) = limits.owner_of(reader) {
+            self.releases(owner, fence);
+            self.sends_release(owner, fence, limits);
+        }
+    }
+
+    /// Releases the reader's token, once that of before is released.
+    pub(super) fn goes_on_undoing(&mut self, owner: Id, limits: &ShareLimits) {
+        if let Some(reader) = limits.reader_of(owner)
+            && self.phase(reader) == ClientPhase::Swapping
+        {
+            let fence = self.client(reader).fence;
+            self.releases(reader, fence);
+            self.sends_release(reader, fence, limits);
+        }
+    }
+}
