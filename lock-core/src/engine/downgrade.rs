@@ -13,7 +13,7 @@ use crate::base::options::Interop;
 use crate::base::share::ShareLimit;
 use crate::lease::Loss;
 use crate::queue::ReleaseState;
-use crate::store::{AcquireRoute, Lane, Operation, Queueing, Swap, Swapped};
+use crate::store::{AcquireRoute, Lane, Operation, Outcome, Queueing, Swap, Swapped};
 
 const SEVERAL_SERVERS: &str = "a lock over several servers (`redlock://`) cannot be downgraded, because readers are not \
      offered there; release it, or keep such locks on one server, with sentinels or in a cluster";
@@ -77,11 +77,33 @@ impl Engine {
     }
 
     /// Asks for a reader's share once more, which lets in those that wait. If no answer comes, they ask by themselves.
+    ///
+    /// It reports the fencing token of the lock, above which all tokens of readers have to be also where the server's
+    /// clock was set back.
     pub(crate) async fn let_in_readers(&self, share: &ActiveLease) {
-        let question = share.acquire(Queueing::Never, None, true);
+        let question = share.acquire(Queueing::Never, Some(share.replaced()), true);
         let operation = Operation::Acquire(question);
+        let mut asking = Asking {
+            share,
+            is_answered: false,
+        };
         let answer = self.store.execute(operation, Lane::of_this_task());
         let overdue = self.now() + self.operation_timeout;
-        self.timers.before(overdue, answer).await;
+        let answer = self.timers.before(overdue, answer).await;
+        asking.is_answered = matches!(answer, Some(Outcome::Granted(_) | Outcome::Busy(_)));
+    }
+}
+
+/// A question without an answer so far. It may arrive when the share has ended, and is then undone by its release.
+struct Asking<'a> {
+    share: &'a ActiveLease,
+    is_answered: bool,
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.share.note_late_duplicate();
+        }
     }
 }

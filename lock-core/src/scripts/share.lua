@@ -7,7 +7,7 @@
 -- KEYS   1 lock   2 high-water mark   3 queue   4 shares
 -- ARGV   1 "ask", "wait" (as ask, and enters the queue if refused), "free" (ends a share or a lock), or "leave" (leaves
 --        only the queue)   2 token   3 ttl in ms   4 grant in ms   5 prefix of the managers' channels
---        6 fencing token of the lease that ends, or ""
+--        6 fencing token of the lease that ends, or with ask that the lease has used, or ""
 -- Reply  to ask and wait:
 --        {1, fence}                      granted; fence is the fencing token, as a decimal string
 --        {0, value, ms, time, queued}    refused: the value of the key, in how many ms it may change (the end of the
@@ -196,6 +196,11 @@ end
 
 local waiting = token .. ' ' .. ARGV[4]
 if asks then
+  local used = tonumber(ARGV[6])
+  if used and used > highest then
+    raise(KEYS[2], mark, ARGV[6])
+    highest = used
+  end
   local has = value == token or value == 'shared' and redis.call('ZSCORE', shares, token)
   local queued = 0
   if has then

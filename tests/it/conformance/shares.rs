@@ -230,11 +230,11 @@ pub(super) async fn a_share_that_is_not_renewed_ends_alone(store: &Fixture) {
 pub(super) async fn shares_are_renewed_beside_one_another(store: &Fixture) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let ttl = store.renewable();
-    let lone = entered(reader(&locks).ttl(ttl)).await;
-    tokio::time::sleep(ttl * 3 / 2).await;
+    let lone = entered(reader(&locks).ttl(ttl * 2)).await;
+    tokio::time::sleep(ttl * 5 / 2).await;
     assert!(lone.is_valid(), "a lone share is renewed");
-    let beside = entered(reader(&others).ttl(ttl / 2)).await;
-    tokio::time::sleep(ttl * 3 / 2).await;
+    let beside = entered(reader(&others).ttl(ttl)).await;
+    tokio::time::sleep(ttl * 5 / 2).await;
     assert!(lone.is_valid() && beside.is_valid());
     lone.release().await.expect("held");
     tokio::time::sleep(ttl * 3 / 2).await;

@@ -97,7 +97,8 @@ impl RedisStore {
     ) -> Result<Outcome, SendError> {
         let verb = if acquire.queues() { "wait" } else { "ask" };
         let mut command = self.share_command(verb, &acquire.undo());
-        command.arg("");
+        let used = acquire.replaces.and_then(|before| before.fence);
+        push_fence(used, &mut command);
         let answer = self.scripts.share.ask(on, &command).await?;
         let outcome = reply::acquired(&answer, self.pushes_to(acquire.token, on));
         self.shared.note_answer(&acquire.key, &answer);

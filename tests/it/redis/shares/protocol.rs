@@ -242,3 +242,23 @@ async fn the_release_of_a_plain_lock_serves_a_waiting_share() {
     assert_eq!((released.as_str(), waiting(&server)), ("1", 0));
     assert_eq!(server.get(LOCK), None);
 }
+
+#[tokio::test]
+async fn readers_beside_an_owner_that_was_downgraded_have_higher_tokens_on_a_clock_that_went_back()
+{
+    needs!(redis);
+    let server = RedisServer::start();
+    let [first, second] = [1, 2].map(|number| token(number, READER));
+    // The share of an owner whose token is ahead of the clock.
+    server.cli(&["SET", LOCK, &first, "PX", "60000"]);
+    let used = "4000000000000000";
+    assert!(is_granted(&share_with(
+        &server, &SHARE, "ask", &first, "60000", used
+    )));
+    let granted = share(&server, "ask", &second, "60000");
+    let fence = granted
+        .lines()
+        .last()
+        .and_then(|fence| fence.parse::<u64>().ok());
+    assert!(fence > Some(4_000_000_000_000_000), "{granted}");
+}
