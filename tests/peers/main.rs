@@ -1,5 +1,10 @@
 //! Compares shares and locks of several keys with two packages of npm. `tests/peers/run` starts it.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "it compares the times of two programs by the clock of the machine"
+)]
+
 mod kit;
 mod npm;
 
