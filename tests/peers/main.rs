@@ -77,7 +77,7 @@ async fn main() -> ExitCode {
         let a_second = |taken: &Taken| acquisitions / taken.took.as_secs_f64();
         let ratio = a_second(&ours) / a_second(&theirs);
         println!(
-            "| {name} | {peer} | {:.0} | {:.0} | {ratio:.1} | {:.0?} | {:.0?} |",
+            "| {name} | {peer} | {:.0} | {:.0} | {ratio:.2} | {:.0?} | {:.0?} |",
             a_second(&theirs),
             a_second(&ours),
             theirs.longest,
