@@ -168,7 +168,9 @@ pub(super) async fn a_full_key_is_busy_and_says_that_it_is_full(store: &Fixture)
         assert_eq!((error.http_status(), error.code()), (429, "lock_full"));
         assert_eq!(error.key(), Some("k"));
         let hint = error.retry_after().expect("a hint");
-        assert!(hint > long() / 2 && hint <= long(), "{hint:?}");
+        // The end of a share that others join is rounded up.
+        let longest = long() + Duration::from_millis(2);
+        assert!(hint > long() / 2 && hint <= longest, "{hint:?}");
     }
     drop(guards);
     store.is_left_clean().await;
