@@ -45,7 +45,7 @@ pub(crate) async fn locks(operator: &Operator, pattern: &str) -> Result<Found, E
     Ok(found)
 }
 
-/// Looks at one key, whatever characters it has.
+/// Looks at one key, which may have any characters.
 pub(crate) async fn lock(operator: &Operator, key: &str) -> Result<Inspection, Error> {
     operator.inspect(LockKey::exact(key)).await
 }

@@ -1,7 +1,7 @@
 //! Moves money between two gift cards, under one lock of both.
 //!
 //! Two locks, one after the other, would deadlock when two customers send each other money at the same moment. A lock of
-//! both keys takes them in an order of its own, whatever order the function names.
+//! both keys acquires them in the order of their bytes, and not in the order of the arguments.
 
 use axum::Json;
 use axum::extract::State;

@@ -40,7 +40,7 @@ impl Jobs {
         Ok(Self::Redis(connection.await?))
     }
 
-    /// Whether only this process sees the jobs.
+    /// Returns whether only this process sees the jobs.
     pub(crate) fn are_here(&self) -> bool {
         matches!(self, Self::Here(..))
     }

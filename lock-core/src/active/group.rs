@@ -70,7 +70,7 @@ impl ActiveLease {
         std::iter::once(self).chain(self.followers())
     }
 
-    /// Whether the lock that this lease leads has the key.
+    /// Returns whether the lock that this lease leads has the key.
     pub(crate) fn covers(&self, key: &str) -> bool {
         *self.key == *key || self.followers().iter().any(|other| *other.key == *key)
     }

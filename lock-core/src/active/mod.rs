@@ -111,7 +111,7 @@ impl LeaseState {
         }
     }
 
-    /// Whether a gap is due, in which clients of other libraries find the key free.
+    /// Returns whether a gap is due, in which clients of other libraries find the key free.
     fn leaves_a_gap(&self, now: Moment) -> bool {
         let due = |fence| self.cohort.leaves_a_gap(fence, now);
         self.lease.leaves_gaps() && self.fence.is_some_and(due)
@@ -192,7 +192,7 @@ impl ActiveLease {
         }
     }
 
-    /// Whether another task has ended the lease.
+    /// Returns whether another task has ended the lease.
     pub(crate) fn is_closed(&self) -> bool {
         self.noticed_phase() == Phase::Closed
     }
@@ -205,7 +205,7 @@ impl ActiveLease {
         (!asked_before).then(|| state.waiting.take())
     }
 
-    /// Whether the future was not polled since [`probe`](Self::probe).
+    /// Returns whether the future was not polled since [`probe`](Self::probe).
     pub(crate) fn is_unpolled(&self) -> bool {
         lock(&self.state).unpolled
     }

@@ -105,8 +105,8 @@ impl Every {
     /// At the begin of a tick each process asks once for the lock. One of them gets it and runs the body; the others are
     /// refused and wait for the next tick. When the body has ended, the key stays taken until the end of the tick.
     ///
-    /// * **At most one run of a tick is completed**, whatever the clocks of the processes show, because ticks are counted
-    ///   by the clock of the server that has the key. If that clock steps, or another server with another clock takes
+    /// * **At most one run of a tick is completed**, also where the clocks of the processes differ, because ticks are
+    ///   counted by the clock of the server that has the key. If that clock steps, or another server with another clock takes
     ///   its place, a tick may be left out or repeated. A tick may also be repeated if a server loses the key.
     /// * **A run that lasts longer than its tick** goes on. The ticks that have begun by its end are left out.
     /// * **A run that does not complete** (its process crashes, it reaches `max_hold`, or its lock is lost) is repeated
@@ -288,7 +288,7 @@ impl fmt::Debug for Every {
 struct Turn {
     /// Its begin, or an earlier time.
     due: ServerTime,
-    /// Whether a tick that has begun is left out.
+    /// Set if a tick that has begun is left out.
     passes: bool,
 }
 

@@ -173,7 +173,7 @@ impl LongHoldObserver for NoReport {
     fn on_long_hold(&self, _: Duration) {}
 }
 
-/// Whether the cause of the error may be over soon.
+/// Returns whether the cause of the error may be over soon.
 pub(super) fn is_passing(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Lost | ErrorKind::Unavailable)
 }

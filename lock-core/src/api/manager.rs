@@ -50,8 +50,8 @@ impl LockManager {
     /// Creates a request for one lock on several keys: all of them, or none.
     ///
     /// The order of the keys does not matter, and duplicates count once, because the kit acquires them in the order of
-    /// their bytes. So no two requests wait for each other for ever, whatever order their callers name. A lock has 1 to
-    /// 16 keys.
+    /// their bytes. So no two requests wait for each other for ever, also where their callers name the keys in different
+    /// orders. A lock has 1 to 16 keys.
     ///
     /// The lock has one guard. It is lost as soon as one of its keys is lost, and its release releases all keys. Its
     /// [fencing token](crate::LockHandle::fencing_token) is valid for each key: it is higher than the earlier tokens of all

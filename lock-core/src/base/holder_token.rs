@@ -20,7 +20,7 @@ impl HolderToken {
         &self.0
     }
 
-    /// Whether this kit wrote it.
+    /// Returns whether this kit wrote it.
     pub(crate) fn is_of_the_kit(&self) -> bool {
         self.token().is_some()
     }

@@ -216,7 +216,7 @@ impl Tickets {
         Ok(all)
     }
 
-    /// Whether an answer to the release of this client may still come.
+    /// Returns whether an answer to the release of this client may still come.
     fn is_underway(&self, client: usize) -> bool {
         self.messages.iter().any(|message| {
             matches!(message, Message::Release { by, .. } if *by == client)

@@ -152,7 +152,7 @@ impl Queue {
         self.keeper.timers.now()
     }
 
-    /// Whether the manager gives out no more locks.
+    /// Returns whether the manager gives out no more locks.
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::SeqCst)
     }
@@ -268,7 +268,7 @@ impl Queue {
         leases.chain(beside).cloned().collect()
     }
 
-    /// Whether nothing is known of any key.
+    /// Returns whether nothing is known of any key.
     #[cfg(test)]
     fn is_empty(&self) -> bool {
         let slots = lock(&self.slots);

@@ -43,7 +43,7 @@ impl Queue {
 }
 
 impl Slots {
-    /// Whether a task of this process has to do with the key; inside, the refusal that this amounts to.
+    /// Returns whether a task of this process has to do with the key; inside, the refusal that this amounts to.
     fn occupied(&self, key: &Arc<str>, now: Moment) -> Option<Option<Refusal>> {
         if let Some(lease) = self.uncontended.get(key) {
             return held_fact(lease, now).map(Some);

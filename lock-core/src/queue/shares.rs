@@ -64,8 +64,10 @@ impl Queue {
         }
     }
 
-    /// Whether a share of the key has ended, or for a share that asks a plain lock too, and the store has not confirmed
-    /// that. A plain lock steps over another one, and need not wait for it.
+    /// Returns whether the end of an earlier lease of the key is not confirmed yet, so that it may stand in the way.
+    ///
+    /// A share waits for the end of each lease. A plain lock waits for the end of shares only, because it steps over
+    /// another plain lock.
     pub(crate) fn is_releasing_before(&self, asking: &ActiveLease) -> bool {
         let key = &*asking.key;
         let for_share = asking.token.share().is_some();

@@ -36,7 +36,7 @@ pub(crate) struct Predecessor {
 }
 
 impl Predecessor {
-    /// Whether its release was sent on this lane, before any later request.
+    /// Returns whether its release was sent on this lane, before any later request.
     pub(crate) fn is_on(self, lane: Option<Lane>) -> bool {
         self.sent.is_some() && self.sent == lane
     }
@@ -121,12 +121,12 @@ impl ContenderState {
 }
 
 impl Slot {
-    /// Whether a release is under way.
+    /// Returns whether a release is under way.
     pub(super) fn is_unreleased(&self) -> bool {
         !self.unreleased.is_empty()
     }
 
-    /// Whether the release of this token is under way.
+    /// Returns whether the release of this token is under way.
     pub(super) fn is_releasing(&self, token: Token) -> bool {
         self.unreleased.iter().any(|one| one.lease.token == token)
     }
@@ -281,12 +281,12 @@ impl Slot {
         });
     }
 
-    /// Whether nothing is known of the key.
+    /// Returns whether nothing is known of the key.
     pub(super) fn is_idle(&self) -> bool {
         self.is_uncontended() && !matches!(self.known, KeyState::Held(_))
     }
 
-    /// Whether no task but an owner has to do with the key.
+    /// Returns whether no task but an owner has to do with the key.
     pub(super) fn is_uncontended(&self) -> bool {
         self.contender.is_none() && self.queue.is_empty() && self.unreleased.is_empty()
     }

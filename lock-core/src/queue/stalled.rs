@@ -28,7 +28,7 @@ use crate::store::Lane;
 const PATIENCE_WITH_UNPOLLED: Duration = Duration::from_millis(50);
 
 impl ContenderState {
-    /// Whether another waiter may take its turn.
+    /// Returns whether another waiter may take its turn.
     fn is_stalled(&self, now: Moment) -> bool {
         now >= self.due + PATIENCE_WITH_UNPOLLED
             && self.in_flight().is_none_or(|lease| lease.is_unpolled())
@@ -69,7 +69,7 @@ impl Slot {
         self.plan_check_at(at)
     }
 
-    /// Whether a lease was handed to a waiter that does not pick it up.
+    /// Returns whether a lease was handed to a waiter that does not pick it up.
     pub(super) fn is_not_picked_up(&self, now: Moment) -> bool {
         match &self.known {
             KeyState::Held(lease) => {

@@ -46,7 +46,7 @@ impl Lane {
         self.channel
     }
 
-    /// Whether the calling task may make the lane's connection.
+    /// Returns whether the calling task may make the lane's connection.
     pub(crate) fn is_here(self) -> bool {
         self.runtime.is_none() || self.runtime == Self::of_this_task().runtime
     }

@@ -100,12 +100,12 @@ impl AcquireCommand {
         }
     }
 
-    /// Whether a refusal puts it into the queue of waiters.
+    /// Returns whether a refusal puts it into the queue of waiters.
     pub(crate) fn queues(&self) -> bool {
         self.queueing == Queueing::Always
     }
 
-    /// Whether it is a first attempt, which supersedes no lease and enters no queue.
+    /// Returns whether it is a first attempt, which supersedes no lease and enters no queue.
     #[cfg(feature = "redis")]
     pub(crate) fn is_first(&self) -> bool {
         !self.queues() && !self.repeated && self.replaces.is_none()

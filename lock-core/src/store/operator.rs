@@ -126,7 +126,7 @@ impl Pattern {
         glob
     }
 
-    /// Whether the pattern stands for the key.
+    /// Returns whether the pattern stands for the key.
     pub(crate) fn matches(&self, key: &str) -> bool {
         let mut pieces = self.0.split('*');
         let Some(mut rest) = pieces.next().and_then(|first| key.strip_prefix(first)) else {

@@ -161,7 +161,7 @@ impl Failure {
         Self::unanswered("the store's answer was not understood")
     }
 
-    /// Whether trying again cannot help.
+    /// Returns whether trying again cannot help.
     pub(crate) fn is_final(&self) -> bool {
         self.error.kind() != ErrorKind::Unavailable
     }

@@ -12,7 +12,7 @@ use crate::lease::{Refusal, cohort};
 /// process gives each task one of them without asking the nodes.
 pub(crate) const BLOCK: u64 = cohort::MOST as u64;
 
-/// Whether a node accepts a number for a lease. `register`: the highest number that the register has
+/// Returns whether a node accepts a number for a lease. `register`: the highest number that the register has
 /// accepted, and whether that was for this lease.
 ///
 /// The number must be above all that the register has accepted, together with its block, or be the very
@@ -141,7 +141,7 @@ impl VoteOutcome {
         }
     }
 
-    /// Whether the key is withdrawn and no copy of that can arrive later.
+    /// Returns whether the key is withdrawn and no copy of that can arrive later.
     pub(crate) fn is_withdrawn(&self) -> bool {
         matches!(self, VoteOutcome::Withdrawn { repeated, .. } if !repeated)
     }

@@ -4,6 +4,7 @@ mod failover;
 mod hanging;
 mod keys;
 mod lock_all;
+mod migration;
 mod mistakes;
 mod moving;
 mod parted;

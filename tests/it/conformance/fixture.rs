@@ -81,7 +81,7 @@ fn next_namespace() -> String {
 }
 
 impl Fixture {
-    /// Whether several keys are taken in one step.
+    /// Returns whether several keys are taken in one step.
     pub(crate) fn takes_several_at_once(&self) -> bool {
         !matches!(self.store, Store::Several(_) | Store::Cluster(..))
     }

@@ -3,6 +3,9 @@
 //! A case is an async function that takes a [`Fixture`]: managers on one store, and the means to
 //! take a lock away without them. Each case is one test for each store.
 
+#[macro_use]
+mod stores;
+
 mod cancelling;
 mod ending;
 mod exclusion;
@@ -12,11 +15,14 @@ mod gaps;
 mod input;
 mod leaders;
 mod lock_all;
+mod lock_all_held;
 mod loss;
 mod operator;
 mod operator_frees;
 mod passing;
+mod permits;
 mod pinging;
+mod readers;
 mod records;
 mod reentry;
 mod reentry_ends;
@@ -24,6 +30,8 @@ mod replay;
 mod running;
 mod schedules;
 mod several;
+mod share_ends;
+mod share_rules;
 mod shares;
 mod storm;
 mod tickets;
@@ -35,139 +43,36 @@ mod watching;
 pub(crate) use crate::steps::{kind, long};
 pub(crate) use fixture::{Fixture, Watched, shared_cluster, shared_watched, short};
 
-/// Makes a test of each `theme::case` on each store.
-macro_rules! on_every_store {
-    ($($theme:ident { $($case:ident),* $(,)? })*) => {
-        mod memory {
-            $($(
-                #[tokio::test]
-                async fn $case() {
-                    super::$theme::$case(&super::Fixture::memory()).await;
-                }
-            )*)*
-        }
-
-        mod redis {
-            $($(
-                #[tokio::test]
-                async fn $case() {
-                    lock_tests::needs!(redis);
-                    super::$theme::$case(&super::Fixture::redis()).await;
-                }
-            )*)*
-        }
-
-        mod quorum {
-            $($(
-                #[tokio::test]
-                async fn $case() {
-                    super::$theme::$case(&super::Fixture::quorum()).await;
-                }
-            )*)*
-        }
-
-        mod redlock {
-            $($(
-                #[tokio::test]
-                async fn $case() {
-                    lock_tests::needs!(redis);
-                    super::$theme::$case(&super::Fixture::redlock()).await;
-                }
-            )*)*
-        }
-
-        mod sentinel {
-            $($(
-                #[tokio::test]
-                async fn $case() {
-                    lock_tests::needs!(redis);
-                    super::$theme::$case(&super::Fixture::sentinel()).await;
-                }
-            )*)*
-        }
-
-        mod cluster {
-            $($(
-                #[tokio::test]
-                async fn $case() {
-                    lock_tests::needs!(redis);
-                    super::$theme::$case(&super::Fixture::cluster()).await;
-                }
-            )*)*
-        }
-    };
-}
-
-/// Makes a test of each `theme::case` on each store that has one server for a key.
-macro_rules! on_one_server_a_key {
-    ($($theme:ident { $($case:ident),* $(,)? })*) => {
-        mod one_server_a_key {
-            mod memory {
-                $($(
-                    #[tokio::test]
-                    async fn $case() {
-                        super::super::$theme::$case(&super::super::Fixture::memory()).await;
-                    }
-                )*)*
-            }
-
-            mod redis {
-                $($(
-                    #[tokio::test]
-                    async fn $case() {
-                        lock_tests::needs!(redis);
-                        super::super::$theme::$case(&super::super::Fixture::redis()).await;
-                    }
-                )*)*
-            }
-
-            mod sentinel {
-                $($(
-                    #[tokio::test]
-                    async fn $case() {
-                        lock_tests::needs!(redis);
-                        super::super::$theme::$case(&super::super::Fixture::sentinel()).await;
-                    }
-                )*)*
-            }
-
-            mod cluster {
-                $($(
-                    #[tokio::test]
-                    async fn $case() {
-                        lock_tests::needs!(redis);
-                        super::super::$theme::$case(&super::super::Fixture::cluster()).await;
-                    }
-                )*)*
-            }
-        }
-    };
-}
-
 on_one_server_a_key! {
-    shares {
+    readers {
         readers_share_a_key_and_a_writer_waits_for_all,
         a_writer_excludes_readers_and_permits,
         a_reader_behind_a_waiting_writer_waits_too,
         the_end_of_a_writer_lets_in_all_readers_up_to_the_next_writer,
         a_writer_that_gives_up_lets_in_the_readers_behind_it,
+        a_readers_token_is_between_those_of_the_writers_around_it,
+        a_writer_goes_on_as_a_reader_with_its_token_and_lets_readers_in,
+        a_share_or_a_lost_lock_is_not_downgraded,
+    }
+    permits {
         there_are_never_more_owners_than_permits,
         a_full_key_is_busy_and_says_that_it_is_full,
         a_permit_that_comes_back_goes_to_the_first_waiter,
         each_request_counts_to_its_own_limit,
+        a_hundred_waiting_tasks_get_their_permits,
+    }
+    share_ends {
         a_share_that_is_not_renewed_ends_alone,
         shares_are_renewed_beside_one_another,
         all_shares_of_a_key_that_is_deleted_are_lost,
         a_key_that_is_overwritten_is_lost_and_left_alone,
-        a_readers_token_is_between_those_of_the_writers_around_it,
         a_waiting_share_that_is_cancelled_leaves_nothing_and_blocks_no_other,
         a_share_that_was_given_back_is_not_in_the_way_of_its_process,
-        a_hundred_waiting_tasks_get_their_permits,
         a_wait_for_a_share_ends_in_time,
+    }
+    share_rules {
         a_share_may_be_entered_by_what_may_stand_beside_it,
         options_that_a_share_cannot_have_are_invalid,
-        a_writer_goes_on_as_a_reader_with_its_token_and_lets_readers_in,
-        a_share_or_a_lost_lock_is_not_downgraded,
     }
 }
 
@@ -415,6 +320,8 @@ on_every_store! {
         a_waiter_that_gives_up_leaves_no_key,
         an_acquire_of_several_keys_dropped_after_any_number_of_polls_leaves_nothing,
         a_dropped_guard_of_several_keys_releases_all,
+    }
+    lock_all_held {
         the_token_of_several_keys_is_above_all_earlier_ones_and_below_all_later_ones,
         the_loss_of_one_key_is_the_loss_of_all,
         a_body_under_several_keys_is_dropped_with_the_first_that_is_lost,

@@ -66,7 +66,7 @@ impl Entry {
         entered.map_err(|error| error.with_key(&spec.key))
     }
 
-    /// Whether the body has to end, by its own limit or by the lock's loss.
+    /// Returns whether the body has to end, by its own limit or by the lock's loss.
     pub(crate) fn poll_lost(
         &mut self,
         waker_id: &mut Option<u32>,

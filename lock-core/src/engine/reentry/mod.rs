@@ -80,7 +80,8 @@ impl Level {
         None
     }
 
-    /// Whether a body of this kind may run inside the lock: an outer share admits only a share that may stand beside it.
+    /// Returns whether a body of this kind may run inside the lock. An outer share admits only a share that may stand
+    /// beside it.
     fn admits(&self, spec: &LockSpec) -> bool {
         match (self.lease.token.share(), spec.share) {
             (None, _) => true,

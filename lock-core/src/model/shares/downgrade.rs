@@ -69,7 +69,7 @@ impl ShareWorld {
         true
     }
 
-    /// Whether the reader waits for the answer to its swap, and is not undoing it.
+    /// Returns whether the reader waits for the answer to its swap, and is not undoing it.
     pub(super) fn awaits_swap(&self, reader: Id, limits: &ShareLimits) -> bool {
         let owner = limits.owner_of(reader).map(|owner| self.phase(owner));
         self.phase(reader) == ClientPhase::Swapping && owner == Some(ClientPhase::Done)
@@ -106,7 +106,7 @@ impl ShareWorld {
         Ok(())
     }
 
-    /// Whether the question after the swap is not answered. The caller of the downgrade has no guard before.
+    /// Returns whether the question after the swap is not answered. The caller of the downgrade has no guard before.
     pub(super) fn lets_in_readers(&self, reader: Id, limits: &ShareLimits) -> bool {
         let asks = |message: &Message| matches!(message, Message::Ask(id, _) | Message::Granted(id, ..) if *id == reader);
         limits.owner_of(reader).is_some() && self.net.iter().any(asks)

@@ -35,7 +35,7 @@ impl ShareWorld {
         }
     }
 
-    /// Whether the client may have the lock beside those that have it. `limit`: in place of its own.
+    /// Returns whether the client may have the lock beside those that have it. `limit`: in place of its own.
     fn fits(&self, id: Id, limits: &ShareLimits, limit: Option<u8>) -> bool {
         match (self.key, limits.wanted(id)) {
             (None, _) => true,
@@ -355,7 +355,7 @@ impl ShareWorld {
         Ok(renewed)
     }
 
-    /// Whether the first waiter would fit, if shares that have ended are not counted.
+    /// Returns whether the first waiter would fit, if shares that have ended are not counted.
     pub(super) fn leaves_room(&self, limits: &ShareLimits) -> bool {
         let Some(head) = self
             .queue

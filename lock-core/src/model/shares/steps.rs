@@ -98,7 +98,7 @@ impl ShareWorld {
         }
     }
 
-    /// Whether it is time for a waiter to ask.
+    /// Returns whether it is time for a waiter to ask.
     pub(super) fn may_ask(&self, id: Id) -> bool {
         let client = self.clients[usize::from(id)];
         client.phase == ClientPhase::Waiting

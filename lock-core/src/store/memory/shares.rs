@@ -59,7 +59,7 @@ impl MemoryState {
         }
     }
 
-    /// Whether `share.lua` would end this lease or wait.
+    /// Returns whether `share.lua` would end this lease or wait.
     pub(super) fn is_beside_shares(&mut self, release: &Release, now: Moment) -> bool {
         release.token.share().is_some()
             || matches!(self.live(&release.key, now), Some((Owner::Shared, _)))
@@ -142,7 +142,7 @@ impl MemoryState {
         told
     }
 
-    /// Whether a share may stand beside those that are inside.
+    /// Returns whether a share may stand beside those that are inside.
     fn fits(&self, key: &str, token: Token, now: Moment) -> bool {
         let shared = matches!(self.live(key, now), Some((Owner::Shared, _)));
         let inside = self.keys.get(key).map_or(0, |stored| stored.shares.len());

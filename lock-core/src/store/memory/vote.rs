@@ -152,7 +152,7 @@ impl MemoryState {
         (VoteOutcome::withdrawn(released, told), wake)
     }
 
-    /// Whether the lease has had a higher number accepted since.
+    /// Returns whether the lease has had a higher number accepted since.
     fn has_newer_vote(&self, token: Token, up_to: Option<UpTo>) -> bool {
         up_to.is_some_and(|up_to| {
             let accepted = self.registers.accepted.get(&up_to.register);

@@ -116,7 +116,7 @@ impl Hints {
         }
     }
 
-    /// Whether a lease may still stand on the node.
+    /// Returns whether a lease may still stand on the node.
     pub(super) fn any(&self, now: Moment) -> bool {
         lock(&self.all).iter().any(|left| left.until > now)
     }

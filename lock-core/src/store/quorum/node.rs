@@ -68,7 +68,7 @@ impl Node {
         census
     }
 
-    /// Whether the node voted when it was last looked at. Only the node decides that.
+    /// Returns whether the node voted when it was last looked at. Only the node decides that.
     pub(super) fn votes(&self) -> bool {
         !self.kept_out.load(Ordering::Relaxed)
     }

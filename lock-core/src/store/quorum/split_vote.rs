@@ -37,7 +37,7 @@ pub(super) struct Rival {
 }
 
 impl Rival {
-    /// Whether this owner has been found for so many rounds that it seems to have the lock.
+    /// Returns whether this owner has been found for so many rounds that it seems to have the lock.
     pub(super) fn stays(&mut self, owner: Option<&str>) -> bool {
         let owner = owner.unwrap_or_default();
         if *self.owner != *owner {

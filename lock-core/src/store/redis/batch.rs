@@ -34,7 +34,7 @@ pub(super) enum BatchItem {
     Acquire(AcquireCommand),
 }
 
-/// Whether the answer says that the request must be sent alone.
+/// Returns whether the answer says that the request must be sent alone.
 pub(super) fn is_alone(answer: &Value) -> bool {
     matches!(answer, Value::Array(parts) if parts.as_slice() == [Value::Int(3)])
 }

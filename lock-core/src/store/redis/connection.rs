@@ -185,18 +185,18 @@ impl Connection {
         self.shared.watch.asks.store(false, Ordering::Relaxed);
     }
 
-    /// Whether a renewal has to ask the server to report changes of its keys. A command behind `ASKING` cannot.
+    /// Returns whether a renewal has to ask the server to report changes of its keys. A command behind `ASKING` cannot.
     pub(super) fn is_watching(&self) -> bool {
         self.asking.is_none() && self.shared.watch.asks.load(Ordering::Relaxed)
     }
 
-    /// Whether pushes to the receiver's address arrive here at the moment.
+    /// Returns whether pushes to the receiver's address arrive here at the moment.
     pub(super) fn is_listening(&self) -> bool {
         let receiver = self.shared.receiver.as_ref();
         receiver.is_some_and(|receiver| receiver.is_open())
     }
 
-    /// Whether pushes for a waiter arrive here; `None`: they would arrive elsewhere.
+    /// Returns whether pushes for a waiter arrive here; `None`: they would arrive elsewhere.
     pub(super) fn tells(&self, waiter: Token) -> Option<bool> {
         let receiver = self.shared.receiver.as_ref();
         let receiver = receiver.filter(|receiver| receiver.tells(waiter))?;
@@ -222,12 +222,12 @@ impl Connection {
         self.shared.health.end();
     }
 
-    /// Whether sending a request makes sense.
+    /// Returns whether sending a request makes sense.
     pub(super) fn is_usable(&self) -> bool {
         self.shared.health.is_good()
     }
 
-    /// Whether so many requests are open that batching pays.
+    /// Returns whether so many requests are open that batching pays.
     pub(super) fn is_busy(&self) -> bool {
         self.batches && (self.shared.health.in_flight() >= 2 || self.shared.batch.was_a_crowd())
     }
@@ -301,7 +301,7 @@ impl Connection {
     }
 }
 
-/// Whether the answer to `ROLE` is that of a master.
+/// Returns whether the answer to `ROLE` is that of a master.
 pub(super) fn is_master(role: Option<&Value>) -> Result<(), Failure> {
     let role = match role {
         Some(Value::Array(role)) => role.first().and_then(text),

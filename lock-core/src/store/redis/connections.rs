@@ -58,7 +58,7 @@ impl RuntimeConnection {
         }
     }
 
-    /// Whether other callers wait for the connection.
+    /// Returns whether other callers wait for the connection.
     fn is_connecting(&self, now: Moment) -> bool {
         self.outcome.borrow().is_none() && self.runtime_lives() && now.since(self.since) < PATIENCE
     }

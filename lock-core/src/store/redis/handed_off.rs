@@ -121,7 +121,7 @@ impl HandedOff {
         }
     }
 
-    /// Whether the key was handed off a moment ago.
+    /// Returns whether the key was handed off a moment ago.
     pub(super) fn has(&self, key: &str) -> bool {
         self.any.load(Ordering::Relaxed) && lock(&self.keys).contains_key(key)
     }

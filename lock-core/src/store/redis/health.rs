@@ -26,7 +26,7 @@ impl Health {
         self.closed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether sending a request makes sense.
+    /// Returns whether sending a request makes sense.
     pub(super) fn is_good(&self) -> bool {
         let silent_since = self.silent_since.load(Ordering::Relaxed);
         !self.closed.load(Ordering::Relaxed)

@@ -120,7 +120,7 @@ impl KeeperConnection {
         }
     }
 
-    /// Whether pushes to the manager's own address arrive at the moment.
+    /// Returns whether pushes to the manager's own address arrive at the moment.
     pub(super) fn is_listening(&self) -> bool {
         match &*self.state.borrow() {
             ConnectionState::Ready(connection, _) => connection.is_listening(),

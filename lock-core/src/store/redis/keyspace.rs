@@ -201,7 +201,7 @@ impl Keyspace {
     }
 }
 
-/// Whether a cluster hashes only a part of the key.
+/// Returns whether a cluster hashes only a part of the key.
 fn has_hash_tag(key: &str) -> bool {
     hash_tag(key).is_some()
 }

@@ -66,7 +66,7 @@ impl PushReceiver {
         (!self.is_deaf).then(|| self.names.channel(self.address))
     }
 
-    /// Whether pushes for a waiter would arrive here.
+    /// Returns whether pushes for a waiter would arrive here.
     pub(super) fn tells(&self, waiter: Token) -> bool {
         !self.is_deaf && self.address == waiter.address()
     }
@@ -83,7 +83,7 @@ impl PushReceiver {
         self.listening.store(true, Ordering::Relaxed);
     }
 
-    /// Whether pushes arrive at the moment.
+    /// Returns whether pushes arrive at the moment.
     pub(super) fn is_open(&self) -> bool {
         self.listening.load(Ordering::Relaxed)
     }

@@ -134,7 +134,7 @@ fn token_of(value: &[u8]) -> Option<Token> {
     Token::parse(str::from_utf8(value).ok()?)
 }
 
-/// Whether one share or several have the key.
+/// Returns whether one share or several have the key.
 pub(super) fn is_shared(value: &[u8]) -> bool {
     value == SHARED || token_of(value).is_some_and(|token| token.share().is_some())
 }
@@ -187,17 +187,17 @@ fn millis(left: i64) -> Option<Duration> {
     u64::try_from(left).ok().map(Duration::from_millis)
 }
 
-/// Whether a release has handed the key off to a waiter.
+/// Returns whether a release has handed the key off to a waiter.
 pub(super) fn was_handed_off(answer: &Value) -> bool {
     matches!(answer, Value::Int(3 | 4))
 }
 
-/// Whether a release or a cooldown has found more dead waiters than one call removes.
+/// Returns whether a release or a cooldown has found more dead waiters than one call removes.
 pub(super) fn has_more(answer: &Value) -> bool {
     matches!(answer, Value::Int(5 | 6))
 }
 
-/// Whether the server refused to serve or to notify the waiters of a lease that has ended.
+/// Returns whether the server refused to serve or to notify the waiters of a lease that has ended.
 pub(super) fn left_waiters(answer: &Value) -> bool {
     matches!(answer, Value::Int(7 | 8))
 }

@@ -32,7 +32,7 @@ pub(super) struct Elsewhere {
 }
 
 impl Elsewhere {
-    /// Whether the slot still belongs to the node that redirected.
+    /// Returns whether the slot still belongs to the node that redirected.
     pub(super) fn is_for_now(&self) -> bool {
         self.error.kind() == RedisKind::Server(ServerErrorKind::Ask)
     }

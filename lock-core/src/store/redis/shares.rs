@@ -69,7 +69,7 @@ impl SharedKeys {
         }
     }
 
-    /// Whether the acquire is one of a share of a key that was seen with shares a moment ago.
+    /// Returns whether the acquire is one of a share of a key that was seen with shares a moment ago.
     pub(super) fn is_shared_by(&self, acquire: &AcquireCommand) -> bool {
         acquire.token.share().is_some() && self.was_seen(&acquire.key, ASKED_BY_SCRIPT)
     }
@@ -84,8 +84,9 @@ impl SharedKeys {
 }
 
 impl RedisStore {
-    /// Whether `share.lua` ends this lease or wait: it is a share, or the lock of a key that was seen with shares, of
-    /// which several may enter then.
+    /// Returns whether `share.lua` ends this lease or wait.
+    ///
+    /// It ends a share, and the lock of a key that was seen with shares, because several shares may enter then.
     pub(super) fn ends_as_share(&self, release: &Release) -> bool {
         release.token.share().is_some() || self.shared.was_seen(&release.key, REMEMBERED)
     }

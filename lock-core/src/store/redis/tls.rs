@@ -20,7 +20,7 @@ pub(super) fn refusal(error: &RedisError) -> Option<&'static str> {
     }
 }
 
-/// Whether a connection failed because of TLS.
+/// Returns whether a connection failed because of TLS.
 pub(super) fn is_refusal(failure: &crate::store::Failure) -> bool {
     let source = std::error::Error::source(&failure.error);
     let source = source.and_then(|source| source.downcast_ref::<RedisError>());

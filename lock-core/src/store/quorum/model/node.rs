@@ -111,7 +111,7 @@ impl ModelNode {
         self.lock.is_some_and(|lock| lock.token == token)
     }
 
-    /// Whether the token has the key, and keeps it at least until the attempt's deadline.
+    /// Returns whether the token has the key, and keeps it at least until the attempt's deadline.
     pub(super) fn keeps(&self, token: ModelToken) -> bool {
         self.lock
             .is_some_and(|lock| lock.token == token && !lock.stale)

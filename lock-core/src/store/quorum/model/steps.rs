@@ -214,7 +214,7 @@ impl QuorumWorld {
         }
     }
 
-    /// Whether the key may expire, or get lost within the promises: not while a client counts on it, unless a
+    /// Returns whether the key may expire, or get lost within the promises: not while a client counts on it, unless a
     /// majority of other nodes has it.
     fn may_expire(&self, node: usize, limits: &QuorumBounds) -> bool {
         let Some(lock) = self.nodes[node].lock else {
@@ -231,7 +231,7 @@ impl QuorumWorld {
         !asks && self.stands_without(client, node, limits)
     }
 
-    /// Whether the longest ttl may have passed since the node came back. Every client that asked before that
+    /// Returns whether the longest ttl may have passed since the node came back. Every client that asked before that
     /// has been granted the lock or not by then, and a lock on this node and one other is not renewed. An
     /// attempt is much shorter than that, so one that is under way began after the clocks went on.
     fn may_reopen(&self, node: usize, limits: &QuorumBounds) -> bool {

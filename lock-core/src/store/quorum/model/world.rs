@@ -154,7 +154,7 @@ impl QuorumWorld {
         })
     }
 
-    /// Whether a majority has a client's lease for certain without this node, so that it is renewed without it.
+    /// Returns whether a majority has a client's lease for certain without this node, so that it is renewed without it.
     /// A vote that is being undone does not count.
     pub(super) fn stands_without(
         &self,

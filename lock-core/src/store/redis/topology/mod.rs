@@ -147,7 +147,7 @@ impl Topology {
         }
     }
 
-    /// Whether the server keeps any lock, as far as is known.
+    /// Returns whether the server keeps any lock, as far as is known.
     pub(super) fn uses(&self, node: ServerId) -> bool {
         match self {
             Topology::Single(_) => true,
@@ -168,7 +168,7 @@ impl Topology {
         }
     }
 
-    /// Whether the server is never replaced, so that its clock counts and there is no other server to ask.
+    /// Returns whether the server is never replaced, so that its clock counts and there is no other server to ask.
     pub(super) fn is_one_server(&self) -> bool {
         matches!(self, Topology::Single(_))
     }
@@ -182,7 +182,7 @@ impl Topology {
         }
     }
 
-    /// Whether several servers share the keys.
+    /// Returns whether several servers share the keys.
     pub(super) fn is_cluster(&self) -> bool {
         matches!(self, Topology::Cluster(_))
     }

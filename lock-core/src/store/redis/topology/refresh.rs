@@ -74,7 +74,7 @@ impl Refresh {
         self.done.send_replace(begun);
     }
 
-    /// Whether there was trouble a short while ago.
+    /// Returns whether there was trouble a short while ago.
     pub(super) fn is_alert(&self) -> bool {
         lock(&self.last_alarm).is_some_and(|alarm| Clock::System.now().since(alarm) < ALERT)
     }

@@ -76,7 +76,7 @@ impl Newest {
         told: Moment(0),
     };
 
-    /// Whether the map of a configuration is to be believed. An older one is when the newest was not reported
+    /// Returns whether the map of a configuration is to be believed. An older one is when the newest was not reported
     /// for a while.
     pub(super) fn gives_way_to(&mut self, rank: (bool, u64), now: Moment) -> bool {
         let gives_way = rank >= self.rank || now.since(self.told) >= FORGOTTEN;
@@ -138,7 +138,7 @@ pub(super) fn said(answers: &[Value]) -> Result<ClusterReport, Failure> {
     })
 }
 
-/// Whether the node takes the cluster for one that serves, by its answer to `CLUSTER INFO`.
+/// Returns whether the node takes the cluster for one that serves, by its answer to `CLUSTER INFO`.
 pub(super) fn serves(info: &Value) -> bool {
     field(info, "cluster_state") == Some("ok")
 }

@@ -226,7 +226,7 @@ impl Belief {
         self.absent_since = None;
     }
 
-    /// Whether the believed configuration may be forgotten for an older one. `leads`: whether its master
+    /// Returns whether the believed configuration may be forgotten for an older one. `leads`: whether its master
     /// answers as one.
     fn is_over(&mut self, leads: bool) -> bool {
         if leads {

@@ -1,0 +1,124 @@
+//! Tests how a share, or the wait for one, ends.
+
+use std::time::Duration;
+
+use lock_core::{ErrorKind, Renew, Wait};
+use lock_tests::wait;
+use tokio::time::timeout;
+
+use super::shares::{entered, permit, reader, refused, waits, writer};
+use super::{Fixture, kind};
+use crate::steps::its_turn;
+
+pub(super) async fn a_share_that_is_not_renewed_ends_alone(store: &Fixture) {
+    let (locks, others) = (store.manager().await, store.manager().await);
+    let soon = store.soon_over();
+    let dead = entered(permit(&locks, 2).ttl(soon).renew(Renew::Off)).await;
+    let alive = entered(permit(&others, 2).ttl(store.renewable())).await;
+    refused(permit(&locks, 2)).await;
+    // It is let in when the dead owner's lease has run out.
+    let next = permit(&locks, 2).wait(Wait::Forever).acquire();
+    let next = timeout(wait::PATIENCE, next).await;
+    let next = next.expect("in time").expect("room");
+    assert!(!dead.is_valid() && alive.is_valid());
+    refused(permit(&others, 2)).await;
+    drop((dead, alive, next));
+    store.is_left_clean().await;
+}
+
+pub(super) async fn shares_are_renewed_beside_one_another(store: &Fixture) {
+    let (locks, others) = (store.manager().await, store.manager().await);
+    let ttl = store.renewable();
+    let lone = entered(reader(&locks).ttl(ttl * 2)).await;
+    tokio::time::sleep(ttl * 5 / 2).await;
+    assert!(lone.is_valid(), "a lone share is renewed");
+    let beside = entered(reader(&others).ttl(ttl)).await;
+    tokio::time::sleep(ttl * 5 / 2).await;
+    assert!(lone.is_valid() && beside.is_valid());
+    lone.release().await.expect("held");
+    tokio::time::sleep(ttl * 3 / 2).await;
+    assert!(beside.is_valid(), "the other one goes on");
+    refused(writer(&locks)).await;
+    beside.release().await.expect("held");
+    store.is_left_clean().await;
+}
+
+pub(super) async fn all_shares_of_a_key_that_is_deleted_are_lost(store: &Fixture) {
+    let (locks, others) = (store.manager().await, store.manager().await);
+    let ttl = store.renewable();
+    let one = entered(reader(&locks).ttl(ttl)).await;
+    let other = entered(reader(&others).ttl(ttl)).await;
+    store.delete("k");
+    let next = entered(reader(&others)).await;
+    for guard in [one, other] {
+        let lost = timeout(wait::PATIENCE, guard.lost()).await;
+        lost.expect("the next renewal notices");
+        assert_eq!(kind(guard.release().await), ErrorKind::Lost);
+    }
+    assert!(next.is_valid());
+    drop(next);
+    store.is_left_clean().await;
+}
+
+pub(super) async fn a_key_that_is_overwritten_is_lost_and_left_alone(store: &Fixture) {
+    let (locks, others) = (store.manager().await, store.manager().await);
+    let ttl = store.renewable();
+    let one = entered(reader(&locks).ttl(ttl)).await;
+    let other = entered(reader(&others).ttl(ttl)).await;
+    store.overwrite("k");
+    for guard in [one, other] {
+        let lost = timeout(wait::PATIENCE, guard.lost()).await;
+        lost.expect("the next renewal notices");
+        assert_eq!(kind(guard.release().await), ErrorKind::Lost);
+    }
+    assert_eq!(store.taken(), 1);
+    refused(reader(&locks)).await;
+}
+
+pub(super) async fn a_waiting_share_that_is_cancelled_leaves_nothing_and_blocks_no_other(
+    store: &Fixture,
+) {
+    let (locks, others) = (store.manager().await, store.manager().await);
+    let guard = entered(writer(&locks)).await;
+    let mut waiters = Vec::new();
+    for place in 1..=12 {
+        let of = [&locks, &others][place % 2];
+        waiters.push(waits(store, permit(of, 2), place).await);
+    }
+    for waiter in waiters.iter().step_by(2) {
+        waiter.abort();
+    }
+    guard.release().await.expect("held");
+    for waiter in waiters.into_iter().skip(1).step_by(2) {
+        drop(its_turn(waiter).await);
+    }
+    store.is_left_clean().await;
+}
+
+pub(super) async fn a_share_that_was_given_back_is_not_in_the_way_of_its_process(store: &Fixture) {
+    let locks = store.manager().await;
+    for _ in 0..30 {
+        drop(entered(permit(&locks, 1)).await);
+        entered(permit(&locks, 1)).await.release_in_background();
+        drop(entered(writer(&locks)).await);
+        drop(entered(reader(&locks)).await);
+    }
+    store.is_left_clean().await;
+}
+
+pub(super) async fn a_wait_for_a_share_ends_in_time(store: &Fixture) {
+    let (locks, others) = (store.manager().await, store.manager().await);
+    let guard = entered(writer(&locks)).await;
+    let span = Duration::from_millis(80);
+    let ended = [
+        reader(&others).wait(span).acquire().await,
+        permit(&others, 5).wait(span).acquire().await,
+        permit(&locks, 5).wait(span).acquire().await,
+    ];
+    for ended in ended {
+        assert_eq!(kind(ended), ErrorKind::Busy);
+    }
+    assert!(guard.is_valid());
+    drop(guard);
+    store.is_left_clean().await;
+}
