@@ -16,6 +16,13 @@ use crate::store::Queueing;
 /// Asks the store until it lets the share in, the wait is over, or the store is out for too long.
 pub(super) async fn take_share(spec: &LockSpec, give_up: Moment) -> Result<Attempt, Error> {
     let engine = &spec.engine;
+    // A caller that waits asks all the same, for its place in the store's queue.
+    if let (Wait::None, Some(limit)) = (spec.wait, spec.share)
+        && !engine.queue.is_draining()
+        && let Some(first) = engine.queue.holds_all_permits(&spec.key, limit)
+    {
+        return Err(Error::full(Some(first)));
+    }
     let places = engine.queue.places(&spec.key);
     let mut place: Option<StorePlace> = None;
     let mut waits = match spec.wait {

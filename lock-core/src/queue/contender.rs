@@ -159,6 +159,7 @@ impl Contender {
             slots
                 .uncontended
                 .insert(Arc::clone(&self.key), Arc::clone(lease));
+            slots.permits.add(lease);
             drop(slots);
             drop(contender);
             supersede(&superseded);

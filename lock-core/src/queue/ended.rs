@@ -40,6 +40,7 @@ impl Queue {
         let name = lease.slot();
         let name = &*name;
         let mut slots = lock(&self.slots);
+        slots.permits.remove(lease);
         let uncontended = slots.uncontended.get(name);
         if uncontended.is_some_and(|held| std::ptr::eq(&raw const **held, lease)) {
             let over = slots.uncontended.remove(name);

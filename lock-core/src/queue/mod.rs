@@ -10,6 +10,7 @@
 mod contender;
 mod ended;
 mod handoff;
+mod permits;
 mod pushes;
 mod resumed;
 mod several;
@@ -29,6 +30,7 @@ use tokio::sync::{Notify, oneshot};
 
 pub(crate) use self::contender::{Contender, Displaced, PlaceInLine};
 pub(crate) use self::handoff::{Handoff, Successor};
+use self::permits::HeldPermits;
 pub(crate) use self::several::Occupied;
 use self::shares::Places;
 pub(crate) use self::shares::StorePlace;
@@ -77,6 +79,7 @@ struct Slots {
     uncontended: ByKey<Arc<ActiveLease>>,
     /// Leases that came by a ticket while another task of this process was the contender of the key.
     beside: Vec<Arc<ActiveLease>>,
+    permits: HeldPermits,
     /// The number of the last place. No number is used twice, so a waiter that leaves takes no other
     /// waiter's place along.
     last_place: u64,
@@ -272,7 +275,7 @@ impl Queue {
     #[cfg(test)]
     fn is_empty(&self) -> bool {
         let slots = lock(&self.slots);
-        slots.active.is_empty() && slots.uncontended.is_empty()
+        slots.active.is_empty() && slots.uncontended.is_empty() && slots.permits.is_empty()
     }
 
     /// Makes the next living waiter the contender, or forgets the key. Consumes the lock, because the waiter

@@ -60,6 +60,8 @@ on_one_server_a_key! {
         a_permit_that_comes_back_goes_to_the_first_waiter,
         each_request_counts_to_its_own_limit,
         a_hundred_waiting_tasks_get_their_permits,
+        a_process_that_has_all_permits_enters_as_soon_as_one_comes_back,
+        a_process_that_has_all_permits_enters_when_it_has_lost_one,
     }
     share_ends {
         a_share_that_is_not_renewed_ends_alone,

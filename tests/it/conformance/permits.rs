@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lock_core::{ErrorKind, Wait};
+use lock_core::{ErrorKind, Renew, Wait};
 use lock_tests::wait;
 use tokio::time::timeout;
 
@@ -108,5 +108,59 @@ pub(super) async fn a_hundred_waiting_tasks_get_their_permits(store: &Fixture) {
         let run = timeout(wait::PATIENCE, task).await;
         run.expect("in time").expect("no panic").expect("a permit");
     }
+    store.is_left_clean().await;
+}
+
+pub(super) async fn a_process_that_has_all_permits_enters_as_soon_as_one_comes_back(
+    store: &Fixture,
+) {
+    let locks = store.manager().await;
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        held.push(entered(permit(&locks, 3)).await);
+    }
+    for end in [None, Some(0), Some(1)] {
+        for limit in [1, 2, 3] {
+            let error = permit(&locks, limit).acquire().await.expect_err("full");
+            assert_eq!((error.is_full(), error.key()), (true, Some("k")));
+            let hint = error.retry_after().expect("a hint");
+            assert!(hint > long() / 2 && hint <= long(), "{hint:?}");
+        }
+        entered(permit(&locks, 4))
+            .await
+            .release()
+            .await
+            .expect("held");
+        let over = held.pop().expect("three");
+        match end {
+            None => drop(over),
+            Some(0) => over.release_in_background(),
+            Some(_) => over.release().await.expect("held"),
+        }
+        held.push(entered(permit(&locks, 3)).await);
+    }
+    drop(held);
+    store.is_left_clean().await;
+}
+
+pub(super) async fn a_process_that_has_all_permits_enters_when_it_has_lost_one(store: &Fixture) {
+    let locks = store.manager().await;
+    let deleted = entered(permit(&locks, 1).ttl(store.renewable())).await;
+    refused(permit(&locks, 1)).await;
+    store.delete("k");
+    let lost = timeout(wait::PATIENCE, deleted.lost()).await;
+    lost.expect("the next renewal notices");
+    let soon = permit(&locks, 1).ttl(store.soon_over());
+    let ended = entered(soon.renew(Renew::Off)).await;
+    timeout(wait::PATIENCE, ended.lost())
+        .await
+        .expect("its end");
+    // The process counts until shortly before the store does.
+    wait::eventually("the key is free", async || {
+        let next = permit(&locks, 1).try_acquire().await;
+        next.expect("an answer").is_some()
+    })
+    .await;
+    drop((deleted, ended));
     store.is_left_clean().await;
 }

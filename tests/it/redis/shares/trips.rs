@@ -1,11 +1,11 @@
 //! Tests how many commands shares cost, counted by the server itself.
 
 use lock_core::Wait;
-use lock_tests::{Proxy, RedisServer, needs};
+use lock_tests::{Proxy, RedisServer, needs, wait};
 
 use super::super::{counts, warm};
-use super::{asked, entered, permit, reader};
-use crate::steps::long;
+use super::{QUEUE, asked, entered, manager, permit, reader};
+use crate::steps::{its_turn, long};
 
 #[tokio::test]
 async fn a_lone_reader_or_permit_costs_what_a_plain_lock_costs() {
@@ -60,4 +60,32 @@ async fn beside_others_a_reader_is_one_request_each_way() {
         );
     }
     drop(others);
+}
+
+#[tokio::test]
+async fn a_process_that_has_all_permits_refuses_the_next_caller_without_a_command() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (locks, others) = (manager(&server.url()).await, manager(&server.url()).await);
+    let first = entered(permit(&locks, 2)).await;
+    let second = entered(permit(&locks, 2)).await;
+    server.reset_stats();
+    for limit in [1, 2] {
+        let refused = permit(&locks, limit).try_acquire().await;
+        assert!(refused.expect("an answer").is_none());
+        let error = permit(&locks, limit).acquire().await.expect_err("full");
+        assert!(error.is_full() && error.retry_after().is_some());
+    }
+    assert_eq!(asked(&server), counts(&[]));
+    // Another process has to ask, and so has a caller that waits, for its place in the queue.
+    let refused = permit(&others, 2).try_acquire().await;
+    assert!(refused.expect("an answer").is_none());
+    assert!(!asked(&server).is_empty());
+    let waiter = tokio::spawn(permit(&locks, 2).wait(Wait::Forever).acquire());
+    let stands = async || server.cli(&["ZCARD", QUEUE]) == "1";
+    wait::eventually("the waiter stands in the queue", stands).await;
+    first.release().await.expect("held");
+    its_turn(waiter).await.release().await.expect("held");
+    let third = entered(permit(&locks, 2)).await;
+    drop((second, third));
 }
