@@ -24,10 +24,13 @@ use crate::base::sync::lock;
 pub(crate) struct Address(u64);
 
 impl Address {
+    /// The bits that name a runtime of the manager. They are 0 in the manager's own address.
+    const RUNTIME: u64 = 0xfff;
+
     pub(crate) fn random() -> Self {
         let mut bytes = [0; 8];
         fill(&mut bytes);
-        Self(u64::from_be_bytes(bytes))
+        Self(u64::from_be_bytes(bytes) & !Self::RUNTIME)
     }
 
     /// Reads an address that [`Display`](fmt::Display) wrote.
@@ -44,8 +47,15 @@ impl Address {
     /// Returns the address of the same manager on one application runtime.
     #[cfg(feature = "redis")]
     pub(crate) fn on(self, runtime: tokio::runtime::Id) -> Self {
-        // Two addresses are as unlikely to be equal as two random ones.
-        Self(self.0.wrapping_add(FixedState::default().hash_one(runtime)))
+        // Two runtimes that have one address only receive each other's pushes, which their manager understands.
+        let number = FixedState::default().hash_one(runtime) % Self::RUNTIME;
+        Self(self.0 | (number + 1))
+    }
+
+    /// Returns the address of the manager itself, which listens there whatever its runtimes do.
+    #[cfg(feature = "redis")]
+    pub(crate) fn manager(self) -> Self {
+        Self(self.0 & !Self::RUNTIME)
     }
 
     /// Returns a number that spreads managers over servers.
@@ -289,6 +299,16 @@ mod tests {
         assert_eq!(text.len(), Token::LENGTH);
         assert!(text.starts_with(&manager.to_string()));
         assert_eq!(Token::parse(&text), Some(token));
+    }
+
+    #[cfg(feature = "redis")]
+    #[tokio::test]
+    async fn the_address_of_a_runtime_leads_to_its_manager() {
+        let manager = Address::random();
+        let runtime = manager.on(tokio::runtime::Handle::current().id());
+        assert_ne!(runtime, manager);
+        assert_eq!((runtime.manager(), manager.manager()), (manager, manager));
+        assert_ne!(Address::random().manager(), manager);
     }
 
     #[test]

@@ -49,8 +49,8 @@ impl Force {
 ///
 /// # Errors
 ///
-/// * `Unavailable`: the store gave no answer, or has no memory to note the fencing token. In the first case the key may
-///   be free: inspect it again.
+/// * `Unavailable`: the store gave no answer, has no memory to note the fencing token, or moves the key from one node
+///   of a cluster to another. In the first case the key may be free: inspect it again.
 /// * `Misconfigured`: the store refuses the order for good.
 /// * `Invalid`: the name of the operator or the reason is empty, too long (128 and 512 characters), or has control
 ///   characters.

@@ -147,6 +147,9 @@ impl Operator {
     /// token refuses its writes. Without such a check, end that process first.
     ///
     /// A client of another library hears nothing, and its key is freed at once.
+    ///
+    /// A failover can lose an order, also with [`replica_acks`](crate::ManagerBuilder::replica_acks), because it waits for
+    /// no replica. The key is the holder's again on the new master, so inspect it after a failover.
     pub fn force(&self, holder: &Holder) -> Force {
         Force::new(&self.engine, &self.name, holder)
     }

@@ -11,6 +11,7 @@
 mod audit;
 mod batch;
 mod batch_flush;
+mod cards;
 mod cluster;
 mod connection;
 mod connections;

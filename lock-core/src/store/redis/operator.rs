@@ -1,46 +1,31 @@
 //! What an operator sees and does on a server.
 //!
-//! A manager leaves its identity in a key of its own when it connects, and again every 20 minutes, because a lock's
-//! value is compared whole and has no room for it. So a lock costs nothing more.
+//! A holder's process listens at the address in its token, which is that of one of its runtimes. A runtime whose
+//! connection has ended connects again with its next request only, and a holder may have none for a long time. So a
+//! message that no connection receives there goes to the address of the manager, which always connects again.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{Cmd, Value, cmd};
-use tokio::time::sleep;
+use redis::{Value, cmd};
 
+use super::cards::card;
 use super::connection::Connection;
-use super::keyspace::Keyspace;
 use super::send_error::SendError;
 use super::topology::ServerId;
 use super::{RedisStore, in_millis, millis, operator_reply, reply, scripts};
 use crate::base::identity::Identity;
 use crate::base::token::Address;
 use crate::store::{
-    Answer, CardName, Failure, Force, Forced, Inspect, Lane, Operation, OperatorOperation,
-    OperatorOutcome, Outcome, Question, Scan, ScanCursor, Scanned, Told,
+    Answer, CardName, Force, Forced, Inspect, Lane, OperatorOperation, OperatorOutcome, Outcome,
+    Question, Scan, ScanCursor, Scanned, Told,
 };
 
-/// How long an identity stays in the store: long enough to be read after a crash.
-const CARD: Duration = Duration::from_secs(60 * 60);
-/// How often it is written.
-const REFRESH: Duration = Duration::from_secs(20 * 60);
-/// The pause after an identity could not be written.
-const AGAIN: Duration = Duration::from_secs(5);
 /// How many waiters and shares an inspection names.
 const NAMED_WAITERS: usize = 100;
 const NAMED_SHARES: usize = 1_000;
 /// How many keys a server looks at before it answers others.
 const SCANNED: usize = 1_000;
-
-/// The command that writes an identity.
-pub(super) fn card(names: &Keyspace, name: &CardName, identity: &Identity) -> Cmd {
-    let mut command = cmd("SET");
-    let text = identity.text();
-    command.arg(names.card(name)).arg(text);
-    command.arg("PX").arg(in_millis(CARD));
-    command
-}
 
 impl RedisStore {
     pub(super) async fn operate(
@@ -53,9 +38,11 @@ impl RedisStore {
             OperatorOperation::Force(force) => self.force(force, on).await?,
             OperatorOperation::Scan(scan) => self.scan(scan, on).await?.map(Scanned::into_outcome),
             OperatorOperation::ReadCard(name) => {
-                let mut get = cmd("GET");
-                let answer = on.send(get.arg(self.names.card(name))).await?;
-                let identity = reply::text(&answer).and_then(Identity::parse);
+                let manager = CardName::from(name.address.manager());
+                let mut identity = self.read_card(name, on).await?;
+                if identity.is_none() && manager.address != name.address {
+                    identity = self.read_card(&manager, on).await?;
+                }
                 Some(OperatorOutcome::Card(identity))
             }
             OperatorOperation::WriteCard(name, identity) => {
@@ -67,11 +54,13 @@ impl RedisStore {
                     return Ok(Outcome::Operator(OperatorOutcome::Told(Told::NoReceiver)));
                 };
                 let lock = self.names.lock(&question.key);
-                self.tell(to, question_text(question, &lock), on).await?
+                self.tell_holder(to, &question_text(question, &lock), on)
+                    .await?
             }
             OperatorOperation::Answer(answer) => {
                 let lock = self.names.lock(&answer.key);
-                self.tell(answer.to, answer_text(answer, &lock), on).await?
+                self.tell(answer.to, &answer_text(answer, &lock), on)
+                    .await?
             }
         };
         Ok(outcome.map_or_else(reply::not_understood, Outcome::Operator))
@@ -124,6 +113,13 @@ impl RedisStore {
             .arg(number);
         let answer = self.scripts.force.ask(on, &command).await?;
         let forced = operator_reply::forced(&answer);
+        if let (Some(Forced::Yes), Some(holder)) = (&forced, force.holder.token())
+            && holder.address().manager() != holder.address()
+        {
+            // No connection has received the message of the script.
+            let message = format!("l {holder} {}", keys[0]);
+            let _ = self.tell(holder.address().manager(), &message, on).await;
+        }
         if force.register.is_none() {
             match forced {
                 Some(Forced::Yes) => self.handed_off.note_forced(&force.key, Duration::ZERO),
@@ -151,7 +147,7 @@ impl RedisStore {
     async fn tell(
         &self,
         to: Address,
-        message: String,
+        message: &str,
         on: &Connection,
     ) -> Result<Option<OperatorOutcome>, SendError> {
         let mut publish = cmd("PUBLISH");
@@ -165,6 +161,31 @@ impl RedisStore {
             Value::Int(_) => Some(OperatorOutcome::Told(Told::Maybe)),
             _ => None,
         })
+    }
+
+    async fn tell_holder(
+        &self,
+        holder: Address,
+        message: &str,
+        on: &Connection,
+    ) -> Result<Option<OperatorOutcome>, SendError> {
+        let told = self.tell(holder, message, on).await?;
+        match (told, holder.manager()) {
+            (Some(OperatorOutcome::Told(Told::NoReceiver)), manager) if manager != holder => {
+                self.tell(manager, message, on).await
+            }
+            (told, _) => Ok(told),
+        }
+    }
+
+    async fn read_card(
+        &self,
+        name: &CardName,
+        on: &Connection,
+    ) -> Result<Option<Identity>, SendError> {
+        let mut get = cmd("GET");
+        let answer = on.send(get.arg(self.names.card(name))).await?;
+        Ok(reply::text(&answer).and_then(Identity::parse))
     }
 
     /// Lists the next keys of one server.
@@ -239,31 +260,6 @@ impl RedisStore {
             next: Some(next),
             ..scanned
         }))
-    }
-
-    /// Keeps the identity of a manager in the store, for as long as the keeper runs.
-    ///
-    /// A connection that listens has written it already, except in a cluster, where another node may have its slot.
-    pub(super) async fn keep_cards(&self, manager: Address, identity: Option<Arc<Identity>>) {
-        let Some(identity) = identity else {
-            return;
-        };
-        if !self.topology.is_cluster() {
-            sleep(REFRESH).await;
-        }
-        loop {
-            let mut addresses = self.connections.addresses(manager);
-            addresses.push(manager);
-            let mut pause = REFRESH;
-            for address in addresses {
-                let write = OperatorOperation::WriteCard(address.into(), Arc::clone(&identity));
-                let written = self.ask(Operation::Operator(write), Lane::KEEPER).await;
-                if let Outcome::Failed(Failure { .. }) = written {
-                    pause = AGAIN;
-                }
-            }
-            sleep(pause).await;
-        }
     }
 }
 

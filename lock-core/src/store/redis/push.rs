@@ -16,8 +16,8 @@ use std::time::Duration;
 use redis::{Cmd, PushInfo, PushKind, Value};
 use tokio::sync::Notify;
 
+use super::cards::card;
 use super::keyspace::Keyspace;
-use super::operator::card;
 use super::operator_reply::order;
 use super::reply::text;
 use crate::base::clock::ServerTime;

@@ -9,7 +9,7 @@ use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
 use super::super::processes::{SERVER, process, says};
-use super::{clock, forced, holder, long, manager, mark, operator, seen, taken};
+use super::{LOCK, clock, forced, holder, long, manager, mark, operator, seen, taken};
 
 /// Holds the lock for a long ttl, and prints when it is lost.
 #[tokio::test]
@@ -101,6 +101,37 @@ async fn a_stopped_holder_is_silent_and_its_token_is_below_that_of_the_next_owne
         "the late commands of the holder find another token"
     );
     next.release().await.expect("still held");
+}
+
+#[tokio::test]
+async fn a_holder_whose_connection_was_replaced_is_named_and_answers_and_is_told() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    let operator = operator(&server).await;
+    let guard = taken(&locks, "k", long()).await;
+    let token = server.get(LOCK).expect("held");
+    let runtime = &token[..16];
+    // The manager connects again by itself, and its runtime with the next request only. Its identity has ended.
+    server.cli(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+    server.cli(&["DEL", &format!("lockkit:!h:{runtime}")]);
+    wait::eventually("the holder answers", async || {
+        holder(&operator).await.process() == HolderProcess::Holds
+    })
+    .await;
+    let channel = format!("lockkit:!m:{runtime}");
+    assert_eq!(server.cli(&["PUBSUB", "CHANNELS", &channel]), "");
+    let found = holder(&operator).await;
+    assert_eq!(
+        found.identity().map(|it| it.pid()),
+        Some(std::process::id())
+    );
+    let answer = forced(&operator, &found).await.expect("an answer");
+    assert_ne!(answer, Forced::Changed);
+    let lost = timeout(Duration::from_secs(8), guard.lost()).await;
+    lost.expect("long before the first renewal");
+    let error = guard.release().await.expect_err("lost");
+    assert!(error.to_string().contains("operator"), "{error}");
 }
 
 #[tokio::test]
