@@ -81,19 +81,10 @@ async fn a_lock_that_no_replica_had_is_lost_and_its_fencing_token_is_below_that_
     let watched = Watched::start();
     let locks = manager(&watched.sentinels.url()).await;
     let other = manager(&watched.sentinels.url()).await;
-    let first = watched.master();
-    let replicas = watched.set.replicas();
-    for replica in &replicas {
-        replica.cli(&["REPLICAOF", "127.0.0.1", "1"]);
-    }
+    watched.cut_replicas_off();
     let guard = locks.lock("k").ttl(TTL).acquire().await.expect("free");
     let kept = taken(&locks, "kept", TTL * 5).await;
-    first.kill();
-    // The sentinels accept a replica without its master, because its data is not older than theirs.
-    wait::eventually("another server is the master", async || {
-        watched.sentinels.master() != first.address()
-    })
-    .await;
+    watched.master_dies().await;
     guard.lost().await;
     wait::eventually("another owner has the lock", async || {
         match other.lock("k").ttl(long()).acquire().await {
@@ -123,11 +114,7 @@ async fn a_former_master_that_still_acts_as_one_is_not_used() {
     let watched = Watched::start();
     let locks = manager(&watched.sentinels.url()).await;
     let first = watched.master();
-    first.kill();
-    wait::eventually("another server is the master", async || {
-        watched.sentinels.master() != first.address()
-    })
-    .await;
+    watched.master_dies().await;
     // The sentinels make it a replica only after some seconds.
     first.start_again();
     assert_eq!(first.role(), "master");

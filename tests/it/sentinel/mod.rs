@@ -3,14 +3,16 @@
 mod epochs;
 mod failover;
 mod hanging;
+mod lock_all;
 mod mistakes;
+mod operator;
 mod partition;
 mod pinged;
 mod tickets;
 mod waiting;
 
 use crate::conformance::Watched;
-use crate::steps::{its_turn, long, manager, refused, taken};
+use crate::steps::{its_turn, kind, long, manager, refused, taken};
 use lock_tests::{RedisServer, ReplicaSet, Sentinels, wait};
 
 impl Watched {
@@ -23,6 +25,25 @@ impl Watched {
 
     fn master(&self) -> &RedisServer {
         self.set.at(self.sentinels.master())
+    }
+
+    /// Cuts the replicas off, so that they keep what they have.
+    fn cut_replicas_off(&self) {
+        for replica in self.set.replicas() {
+            replica.cli(&["REPLICAOF", "127.0.0.1", "1"]);
+        }
+    }
+
+    /// Kills the master, and waits until a replica has its place.
+    ///
+    /// The sentinels accept a replica without its master, because its data is not older than theirs.
+    async fn master_dies(&self) {
+        let first = self.master();
+        first.kill();
+        wait::eventually("another server is the master", async || {
+            self.sentinels.master() != first.address()
+        })
+        .await;
     }
 
     /// Replaces the living master by a replica.

@@ -1,26 +1,10 @@
 //! Tests a failover that loses the swap of a ticket.
 
 use lock_core::{Error, ErrorKind, LockGuard, LockManager, Ticket};
-use lock_tests::{needs, wait};
+use lock_tests::needs;
 
 use super::{long, manager, taken};
 use crate::conformance::Watched;
-
-/// Cuts the replicas off, so that they keep what they have.
-fn cut_off(watched: &Watched) {
-    for replica in watched.set.replicas() {
-        replica.cli(&["REPLICAOF", "127.0.0.1", "1"]);
-    }
-}
-
-async fn fail_over(watched: &Watched) {
-    let first = watched.master();
-    first.kill();
-    wait::eventually("another server is the master", async || {
-        watched.sentinels.master() != first.address()
-    })
-    .await;
-}
 
 /// Uses the ticket as soon as a server answers.
 async fn used(locks: &LockManager, ticket: &Ticket) -> Result<LockGuard, Error> {
@@ -40,9 +24,9 @@ async fn a_ticket_that_no_replica_had_is_lost() {
     let worker = manager(&watched.sentinels.url()).await;
     let guard = taken(&locks, "k", long()).await;
     watched.set.caught_up();
-    cut_off(&watched);
+    watched.cut_replicas_off();
     let ticket = guard.ticket(long()).await.expect("held");
-    fail_over(&watched).await;
+    watched.master_dies().await;
     // The new master has the token of the first owner, whose lease has ended.
     let error = used(&worker, &ticket).await.expect_err("the swap was lost");
     assert_eq!(error.kind(), ErrorKind::Lost);
@@ -58,9 +42,9 @@ async fn a_ticket_whose_use_no_replica_had_works_once_more_with_the_same_fencing
     let guard = taken(&locks, "k", long()).await;
     let ticket = guard.ticket(long()).await.expect("held");
     watched.set.caught_up();
-    cut_off(&watched);
+    watched.cut_replicas_off();
     let first = worker.resume(ticket.clone()).await.expect("unused");
-    fail_over(&watched).await;
+    watched.master_dies().await;
     let second = used(&locks, &ticket).await.expect("the use was lost");
     assert_eq!(second.fencing_token(), first.fencing_token());
     // Its next renewal tells it.

@@ -1,6 +1,7 @@
 //! Tests shares on a real server: the script by itself, the number of commands, other clients, and failures.
 
 mod clients;
+mod downgrades;
 mod failures;
 mod protocol;
 mod trips;
@@ -8,7 +9,7 @@ mod trips;
 use lock_core::{LockGuard, LockManager, LockRequest};
 use lock_tests::RedisServer;
 
-use super::{asked, keys, kind, long, manager, taken};
+use super::{asked, keys, kind, long, manager, taken, warm};
 
 macro_rules! scripts {
     ($($part:literal),+) => {

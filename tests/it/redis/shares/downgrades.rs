@@ -1,0 +1,96 @@
+//! Tests a writer that goes on as a reader while the question that lets other readers in is under way.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use lock_core::{Error, LockGuard, LockManager};
+use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
+
+use super::{LOCK, entered, keys, long, reader, taken, warm};
+
+type Downgrade = Pin<Box<dyn Future<Output = Result<LockGuard, Error>>>>;
+
+/// More bytes than a `PING`, and fewer than the question.
+const SMALL: u64 = 100;
+
+/// Polls the call until `state` holds. The state is read before each poll, so the call has learnt nothing later.
+async fn polled_until(call: &mut Downgrade, mut state: impl FnMut() -> bool) {
+    poll_fn(|context| {
+        if state() {
+            return Poll::Ready(());
+        }
+        assert!(call.as_mut().poll(context).is_pending());
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// A writer that has become a reader on the server. Its question is in the proxy, on a connection that has ended for
+/// the client, and has to be sent again on another one.
+async fn asking(server: &RedisServer, proxy: &Proxy, locks: &LockManager) -> Downgrade {
+    // The server learns the scripts.
+    let writer = taken(locks, "k", long()).await;
+    let first = writer.downgrade().await.expect("held");
+    let second = entered(reader(locks)).await;
+    first.release().await.expect("held");
+    second.release().await.expect("held");
+
+    let writer = taken(locks, "k", long()).await;
+    let value = server.get(LOCK);
+    let mut downgrade: Downgrade = Box::pin(writer.downgrade());
+    polled_until(&mut downgrade, || server.get(LOCK) != value).await;
+    proxy.set(Direction::Requests, Flow::Hold);
+    polled_until(&mut downgrade, || proxy.held(Direction::Requests) > SMALL).await;
+    proxy.outlive_clients();
+    proxy.pass();
+    downgrade
+}
+
+/// Delivers the question, which takes the free key for a reader that has ended, and waits until this is undone.
+async fn is_undone(server: &RedisServer, proxy: &Proxy) {
+    wait::eventually("the share is given back", async || keys(server).is_empty()).await;
+    proxy.thaw();
+    wait::eventually("the question arrives late", async || {
+        server.get(LOCK).is_some()
+    })
+    .await;
+    // Its ttl is a minute.
+    wait::eventually("the late question is undone", async || {
+        keys(server).is_empty()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_late_question_of_a_reader_that_has_ended_leaves_no_share() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let downgrade = asking(&server, &proxy, &locks).await;
+    let first = downgrade.await.expect("the swap was answered");
+    let second = entered(reader(&locks)).await;
+    assert!(first.is_valid() && second.is_valid());
+    second.release().await.expect("held");
+    first.release().await.expect("held");
+    is_undone(&server, &proxy).await;
+}
+
+#[tokio::test]
+async fn a_downgrade_dropped_while_it_lets_readers_in_leaves_no_share() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let downgrade = asking(&server, &proxy, &locks).await;
+    drop(downgrade);
+    is_undone(&server, &proxy).await;
+    taken(&locks, "k", long())
+        .await
+        .release()
+        .await
+        .expect("held");
+}
