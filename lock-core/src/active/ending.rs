@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{ActiveLease, LeaseState, count_loss};
+use crate::base::clock::Moment;
 use crate::base::error::Error;
 use crate::base::record::{Record, RecordOutcome};
 use crate::base::sync::{lock, wake_all};
@@ -22,8 +23,8 @@ pub(crate) enum Closed {
 pub(crate) enum Detached {
     /// Bodies that have entered the lease still run, so it goes on.
     Inside,
-    /// The lease has ended in this process. It was in this phase before.
-    From(Phase),
+    /// The lease has ended in this process. It was in this phase before, and would have lasted until then.
+    From(Phase, Moment),
 }
 
 /// The operation that ends a held lease in the store.
@@ -98,6 +99,7 @@ impl ActiveLease {
         if inside && state.lease.phase() == Phase::Held {
             return Detached::Inside;
         }
+        let ends = now + state.lease.remaining(now);
         let before = state.lease.close(now);
         let waiting = state.waiting.take();
         drop(state);
@@ -105,7 +107,7 @@ impl ActiveLease {
             count_loss(before);
         }
         wake_all(waiting);
-        Detached::From(before)
+        Detached::From(before, ends)
     }
 
     /// Describes the lease to the next owner of this process, which may step over it.

@@ -42,7 +42,7 @@ impl Engine {
             return Err(Error::invalid(SEVERAL_KEYS));
         }
         let AcquireRoute { lane, address } = self.store.acquire_route(self.tokens.manager());
-        let fence = self.detach(lease)?;
+        let (fence, ends) = self.detach(lease)?;
         let sent = self.now();
         let token = self.tokens.fresh_at(address, sent);
         let token = token.with_share(Some(ShareLimit::READERS));
@@ -56,7 +56,7 @@ impl Engine {
         };
         let mut open = OpenSwap::new(self, lease.release(), swap);
         open.late_duplicate = lease.has_late_duplicate();
-        match open.answer(lane).await {
+        match open.answer(lane, ends).await {
             Ok(Swapped::Yes) if share.grant(sent, fence) => {
                 open.needs_no_undoing();
                 self.queue.leave(lease, ReleaseState::Nothing);

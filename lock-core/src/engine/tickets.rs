@@ -11,6 +11,12 @@
 //! Its caller cannot know which of the two tokens stands. The keeper releases the first token, after which a late copy
 //! of the swap finds nothing to replace, and then the second one. The lock is free, and a bearer of the ticket gets
 //! `Lost`.
+//!
+//! # Why an answer that comes after the end of the lease does not count
+//!
+//! The lease may have ended in the store before the swap arrived. Another owner may then have had the key, and a late
+//! copy of the first owner's acquire may have taken it again behind that owner. The fencing token of the first owner is
+//! below that of the other one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +24,7 @@ use std::time::Duration;
 use super::Engine;
 use super::cleanup::{Cleanup, Step};
 use crate::active::{ActiveLease, Detached};
+use crate::base::clock::Moment;
 use crate::base::error::Error;
 use crate::base::fence::FencingToken;
 use crate::base::ticket::Ticket;
@@ -54,7 +61,7 @@ impl Engine {
         if !lease.followers().is_empty() {
             return Err(Error::invalid(SEVERAL_KEYS));
         }
-        let fence = self.detach(lease)?;
+        let (fence, ends) = self.detach(lease)?;
         let ticket = Ticket {
             key: Arc::clone(&lease.key),
             token: self.tokens.fresh(),
@@ -69,7 +76,7 @@ impl Engine {
         };
         let mut open = OpenSwap::new(self, lease.release(), swap);
         open.late_duplicate = lease.has_late_duplicate();
-        match open.answer(Lane::of_this_task()).await {
+        match open.answer(Lane::of_this_task(), ends).await {
             Ok(Swapped::Yes) => {
                 open.needs_no_undoing();
                 self.queue.leave(lease, ReleaseState::Nothing);
@@ -88,14 +95,14 @@ impl Engine {
         }
     }
 
-    /// Ends the lease in this process, and returns its fencing token.
+    /// Ends the lease in this process. Returns its fencing token, and until when it would have lasted.
     pub(super) fn detach(
         self: &Arc<Self>,
         lease: &Arc<ActiveLease>,
-    ) -> Result<FencingToken, Error> {
-        let before = match lease.detach() {
+    ) -> Result<(FencingToken, Moment), Error> {
+        let (before, ends) = match lease.detach() {
             Detached::Inside => return Err(Error::invalid(INSIDE)),
-            Detached::From(phase) => phase,
+            Detached::From(phase, ends) => (phase, ends),
         };
         let fence = match (before, lease.fence()) {
             (Phase::Held, Some(fence)) => fence,
@@ -112,7 +119,7 @@ impl Engine {
         self.keeper.disarm(lease);
         // The next task of this process asks the store, and does not step over the lease.
         self.queue.leave(lease, ReleaseState::Known);
-        Ok(fence)
+        Ok((fence, ends))
     }
 
     /// Replaces a ticket by a lease of this process, and returns the lease.
@@ -141,7 +148,8 @@ impl Engine {
             ttl: ticket.ttl,
         };
         let mut open = OpenSwap::new(self, release, swap);
-        match open.answer(lane).await {
+        // No acquire has the token of a ticket, so a ticket that has ended stays away.
+        match open.answer(lane, Moment::FAR).await {
             Ok(Swapped::Yes) if lease.grant(sent, ticket.fence) => {
                 open.needs_no_undoing();
                 self.queue.hold(&lease);
@@ -198,13 +206,17 @@ impl OpenSwap {
         }
     }
 
-    pub(super) async fn answer(&self, lane: Lane) -> Result<Swapped, Failure> {
+    /// Sends the swap. `ends`: a swap counts whose answer comes before the end of the lease that is replaced.
+    pub(super) async fn answer(&self, lane: Lane, ends: Moment) -> Result<Swapped, Failure> {
         let engine = &self.engine;
         let patience = engine.operation_timeout;
         let overdue = engine.now() + patience;
         let operation = Operation::Swap(self.swap.clone());
         let answer = engine.store.execute(operation, lane);
         match engine.timers.before(overdue, answer).await {
+            Some(Outcome::Swapped(Swapped::Yes)) if engine.now() >= ends => Err(
+                Failure::unanswered("the store's answer came after the ttl had run out"),
+            ),
             Some(Outcome::Swapped(swapped)) => Ok(swapped),
             Some(Outcome::Failed(failure)) => Err(failure),
             Some(_) => Err(Failure::not_understood()),

@@ -38,11 +38,12 @@ impl ShareWorld {
 
     /// The owner stops, and its token is to be replaced.
     pub(super) fn downgrades(&mut self, owner: Id, reader: Id) {
-        let fence = self.client(owner).fence;
+        let ShareClient { fence, until, .. } = *self.client(owner);
         *self.client(owner) = ShareClient::new(ClientPhase::Done);
         self.forget_answers(owner);
         *self.client(reader) = ShareClient {
             fence,
+            until,
             ..ShareClient::new(ClientPhase::Swapping)
         };
         self.net.push(Message::Swap(reader, self.now));
@@ -84,9 +85,14 @@ impl ShareWorld {
         limits: &ShareLimits,
     ) -> Result<(), ShareWrong> {
         let until = sent + limits.ttl(reader);
+        // Another owner may have come before the swap, and a late copy of the first owner's question after that one.
+        let ends = match limits.has(ShareFault::LateSwapCounts) {
+            true => until,
+            false => until.min(self.client(reader).until),
+        };
         if !swapped {
             *self.client(reader) = ShareClient::new(ClientPhase::Done);
-        } else if self.now >= until {
+        } else if self.now >= ends {
             self.undoes_swap(reader, limits);
         } else {
             let fence = self.client(reader).fence;

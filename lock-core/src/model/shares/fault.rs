@@ -34,4 +34,6 @@ pub(super) enum ShareFault {
     DowngradeNeverAsks,
     /// The swap of a downgrade leaves the owner's token.
     TokenOfBeforeIsKept,
+    /// The swap of a downgrade counts although its answer comes after the end of the owner's lease.
+    LateSwapCounts,
 }

@@ -4,7 +4,7 @@ use super::explore::explore;
 use super::fault::ShareFault;
 use super::steps::ShareStep;
 use super::world::{READ, ShareLimits, ShareWorld, ShareWrong, Wanted};
-use super::worlds::{DOWNGRADE, ONE, PLAIN, TWO, WRITE};
+use super::worlds::{DOWNGRADE, LATE_QUESTION, ONE, PLAIN, TWO, WRITE};
 
 /// Searches until a check fails.
 fn found(fault: ShareFault, world: ShareLimits) -> ShareWrong {
@@ -60,6 +60,7 @@ found! {
     an_end_of_a_writer_that_lets_in_one_reader: EndAdmitsOne, RoomIsLeft, ShareLimits { ticks: 0, ..PLAIN };
     a_downgrade_that_never_asks: DowngradeNeverAsks, RoomIsLeft, ShareLimits { ticks: 0, ..DOWNGRADE };
     a_downgrade_that_keeps_the_token_of_before: TokenOfBeforeIsKept, OwnerWithoutKey, ShareLimits { ticks: 0, ..DOWNGRADE };
+    a_swap_that_is_answered_late_and_counts: LateSwapCounts, ShareFenceNotHigher, LATE_QUESTION;
     a_repeated_question_that_admits_none: RepeatedQuestionAdmitsNone, RoomIsLeft, PLAIN;
 }
 

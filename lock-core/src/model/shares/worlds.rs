@@ -29,6 +29,14 @@ pub(super) const DOWNGRADE: ShareLimits = ShareLimits {
     ..PLAIN
 };
 
+/// A writer that goes on as a reader, and whose first question may arrive a second time.
+pub(super) const LATE_QUESTION: ShareLimits = ShareLimits {
+    clients: &[(WRITE, 2), (READ, 2), (WRITE, 2)],
+    ticks: 2,
+    doubles: 1,
+    ..DOWNGRADE
+};
+
 /// Searches all states of a world.
 #[track_caller]
 fn holds(name: &str, limits: &ShareLimits) -> SharesFound {
@@ -139,6 +147,11 @@ holds! {
         losses: 1,
         gives_up: true,
         ..DOWNGRADE
+    };
+    a_downgrade_beside_a_message_that_arrives_twice: ShareLimits {
+        ticks: large(4, 2),
+        renews: is_large(),
+        ..LATE_QUESTION
     };
     a_key_that_is_deleted: ShareLimits {
         ticks: large(5, 1),
