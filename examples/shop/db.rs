@@ -41,11 +41,10 @@ pub(crate) enum DbError {
 }
 
 impl Db {
-    /// Opens the file, and creates missing tables and their first stock.
+    /// Opens the file, and creates missing tables, their first stock, and a column that an older build did not have.
     pub(crate) async fn open(path: PathBuf) -> Result<Self, DbError> {
         let pool = Pool::new(path);
-        pool.run(|c| in_transaction(c, |tx| Ok(tx.execute_batch(include_str!("schema.sql"))?)))
-            .await?;
+        pool.run(|c| in_transaction(c, create_missing)).await?;
         Ok(Self { pool })
     }
 
@@ -177,6 +176,20 @@ impl Db {
             })
             .await
     }
+}
+
+fn create_missing(tx: &Transaction<'_>) -> Result<(), DbError> {
+    tx.execute_batch(include_str!("schema.sql"))?;
+    // SQLite has no `ADD COLUMN IF NOT EXISTS`.
+    let has_fence: bool = tx.query_row(
+        "SELECT count(*) FROM pragma_table_info('products') WHERE name = 'price_fence'",
+        [],
+        |row| row.get(0),
+    )?;
+    if !has_fence {
+        tx.execute_batch("ALTER TABLE products ADD COLUMN price_fence INTEGER NOT NULL DEFAULT 0")?;
+    }
+    Ok(())
 }
 
 /// Runs `work` in a transaction.

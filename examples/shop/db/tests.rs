@@ -147,3 +147,21 @@ async fn writes_through_two_openings_of_one_file_wait_for_each_other() {
     }
     assert_eq!(first.orders(1000).await.expect("orders").len(), 200);
 }
+
+#[tokio::test]
+async fn a_file_of_a_build_without_fences_of_prices_gets_them_when_it_is_opened() {
+    let (db, file) = fresh().await;
+    db.sell(sale(9, 100)).await.expect("a sale");
+    let older = rusqlite::Connection::open(file.path()).expect("the file");
+    let drop = "ALTER TABLE products DROP COLUMN price_fence";
+    older.execute_batch(drop).expect("no such column");
+    for fence in [5, 6] {
+        let db = Db::open(file.path().to_owned()).await.expect("a database");
+        let price = db.set_price("mug".to_owned(), 1900, fence).await;
+        price.expect("a price");
+        let late = db.set_price("mug".to_owned(), 1800, fence - 1).await;
+        let stale = matches!(late, Err(DbError::StaleFence { stored, .. }) if stored == fence);
+        assert!(stale, "{late:?}");
+        assert_eq!(stock(&db).await, (9, 100), "the rest is as it was");
+    }
+}
