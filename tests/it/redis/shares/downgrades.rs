@@ -39,13 +39,19 @@ async fn asking(server: &RedisServer, proxy: &Proxy, locks: &LockManager) -> Dow
     second.release().await.expect("held");
 
     let writer = taken(locks, "k", long()).await;
-    let value = server.get(LOCK);
+    let value = server.get(LOCK).expect("held");
     let mut downgrade: Downgrade = Box::pin(writer.downgrade());
-    polled_until(&mut downgrade, || server.get(LOCK) != value).await;
+    polled_until(&mut downgrade, || server.get(LOCK).as_ref() != Some(&value)).await;
     proxy.set(Direction::Requests, Flow::Hold);
     polled_until(&mut downgrade, || proxy.held(Direction::Requests) > SMALL).await;
     proxy.outlive_clients();
     proxy.pass();
+    // The keeper sends nothing on its old connection any more, where a release could follow the late question.
+    let channel = format!("lockkit:!m:{}000", &value[..13]);
+    wait::until("the manager listens on another connection too", || {
+        let listeners = server.cli(&["PUBSUB", "NUMSUB", &channel]);
+        listeners.ends_with("\n2")
+    });
     downgrade
 }
 
