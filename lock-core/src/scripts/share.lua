@@ -76,12 +76,17 @@ local function latest()
   return tonumber(last[2])
 end
 
--- Lets a token in until `ends`, or lengthens it. Answers false, or the server's refusal.
+-- Lets a token in until `ends`, or lengthens it. Answers false, or the server's refusal. A waiter may be inside already,
+-- because a late copy of its first attempt has found the key free.
 local function enter(who, ends)
   if not value then
     local set = redis.pcall('SET', lock, who, 'PXAT', text(ends))
     if set.err then return false, set end
     value, inside = who, 1
+    return true
+  end
+  if value == who then
+    if ends > now_ms + redis.call('PTTL', lock) then redis.call('PEXPIREAT', lock, text(ends)) end
     return true
   end
   if value ~= 'shared' then
@@ -96,7 +101,7 @@ local function enter(who, ends)
     value, inside = 'shared', 2
     return true
   end
-  local added = redis.pcall('ZADD', shares, text(ends), who)
+  local added = redis.pcall('ZADD', shares, 'GT', text(ends), who)
   if type(added) == 'table' then return false, added end
   inside = inside + added
   if ends > now_ms + redis.call('PTTL', lock) then
@@ -204,12 +209,7 @@ if asks then
   local has = value == token or value == 'shared' and redis.call('ZSCORE', shares, token)
   local queued = 0
   if has then
-    local ends = now_ms + ARGV[3]
-    if value ~= token then
-      enter(token, math.max(tonumber(has), ends))
-    elseif redis.call('PTTL', lock) < tonumber(ARGV[3]) then
-      redis.call('PEXPIREAT', lock, text(ends))
-    end
+    enter(token, now_ms + ARGV[3])
     redis.pcall('ZREM', KEYS[3], waiting)
     mine = fence()
     admit()

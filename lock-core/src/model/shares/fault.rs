@@ -36,4 +36,6 @@ pub(super) enum ShareFault {
     TokenOfBeforeIsKept,
     /// The swap of a downgrade counts although its answer comes after the end of the owner's lease.
     LateSwapCounts,
+    /// A waiter that is let in although it has the key alone already is put into the set with its grant only.
+    EnteringCutsItsOwnShare,
 }

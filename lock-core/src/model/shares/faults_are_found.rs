@@ -61,6 +61,8 @@ found! {
     a_downgrade_that_never_asks: DowngradeNeverAsks, RoomIsLeft, ShareLimits { ticks: 0, ..DOWNGRADE };
     a_downgrade_that_keeps_the_token_of_before: TokenOfBeforeIsKept, OwnerWithoutKey, ShareLimits { ticks: 0, ..DOWNGRADE };
     a_swap_that_is_answered_late_and_counts: LateSwapCounts, ShareFenceNotHigher, LATE_QUESTION;
+    a_waiter_that_is_let_in_beside_itself: EnteringCutsItsOwnShare, OwnerOutlivesItsShare,
+        ShareLimits { clients: &[(TWO, 3), (WRITE, 1)], ticks: 1, doubles: 1, renews: true, ..PLAIN };
     a_repeated_question_that_admits_none: RepeatedQuestionAdmitsNone, RoomIsLeft, PLAIN;
 }
 

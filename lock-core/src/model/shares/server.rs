@@ -65,8 +65,15 @@ impl ShareWorld {
                 self.key = Some((KeyValue::Token(id), end));
                 self.clear_set(limits);
             }
+            // A late copy of its first attempt has found the key free.
+            Some((KeyValue::Token(owner), ends))
+                if owner == id && !limits.has(ShareFault::EnteringCutsItsOwnShare) =>
+            {
+                self.key = Some((KeyValue::Token(owner), ends.max(end)));
+            }
             Some((KeyValue::Shared, ends)) => {
-                *self.share(id) = end;
+                let share = self.share(id);
+                *share = end.max(*share);
                 self.key = Some((KeyValue::Shared, later(ends)));
             }
             Some((KeyValue::Token(lone), ends)) => {

@@ -200,6 +200,28 @@ async fn a_share_whose_end_is_over_is_not_renewed_and_not_counted() {
 }
 
 #[tokio::test]
+async fn a_waiter_whose_late_first_attempt_has_found_the_key_free_keeps_its_end_and_counts_once() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let [waiter, second, third] = [1, 2, 3].map(|number| token(number, 2));
+    server.cli(&["SET", LOCK, "another", "PX", "60000"]);
+    assert!(!is_granted(&share(&server, "wait", &waiter, "60000")));
+    server.cli(&["SET", LOCK, &waiter, "PX", "60000"]);
+    assert!(is_granted(&share(&server, "ask", &second, "60000")));
+    assert_eq!(inside(&server), [waiter.clone(), second.clone()]);
+    let end = |token: &str| -> u64 {
+        let end = server.cli(&["ZSCORE", SHARES, token]);
+        end.parse().expect("milliseconds")
+    };
+    let (first, second) = (end(&waiter), end(&second));
+    assert!(
+        first.abs_diff(second) < 20_000,
+        "no grant: {first} {second}"
+    );
+    assert!(!is_granted(&share(&server, "ask", &third, "60000")));
+}
+
+#[tokio::test]
 async fn the_release_of_a_share_raises_the_mark_beside_others_too() {
     needs!(redis);
     let server = RedisServer::start();
