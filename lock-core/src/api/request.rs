@@ -218,6 +218,9 @@ impl LockRequest {
     /// The fencing token of a reader is above those of all earlier writers, and below those of all later ones.
     /// Readers may have equal tokens.
     ///
+    /// Over several servers (Redlock) admission is not fair between processes, as for plain locks: each server has an order
+    /// of its own, and a free key goes to the first that asks.
+    ///
     /// A reader has no [`cooldown`](Self::cooldown) and no [`interop`](Self::interop) gap. With
     /// [`permits`](Self::permits) it is `Invalid`.
     ///

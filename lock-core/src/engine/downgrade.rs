@@ -15,8 +15,9 @@ use crate::lease::Loss;
 use crate::queue::ReleaseState;
 use crate::store::{AcquireRoute, Lane, Operation, Outcome, Queueing, Swap, Swapped};
 
-const SEVERAL_SERVERS: &str = "a lock over several servers (`redlock://`) cannot be downgraded, because readers are not \
-     offered there; release it, or keep such locks on one server, with sentinels or in a cluster";
+const SEVERAL_SERVERS: &str = "a lock over several servers (`redlock://`) cannot be downgraded, because they do not \
+     replace its token in one step; release it and acquire it with `.read()`, or keep such locks on one server, with \
+     sentinels or in a cluster";
 const SEVERAL_KEYS: &str =
     "a lock of several keys cannot be downgraded, because it has no readers; release it";
 const SHARE: &str =

@@ -17,25 +17,12 @@
 --
 -- A register holds the highest number that was accepted in it, and its token. A number is accepted if it is above that
 -- with its whole block, or is the same number of the same token.
-local highest = 0
-if register then highest = tonumber(string.sub(register, 1, 16)) end
 local max_ttl, grant, channels = string.match(vote, '^(%d+) (%d+) (.*)$', 83)
 local entry = token .. ' ' .. grant
-if known[1] ~= '0' then
-  local time = redis.call('TIME')
-  local now = time[1] * 1000 + math.floor(time[2] / 1000)
-  local opens = tonumber(known[1] or '')
-  if not opens then
-    opens = now + max_ttl
-    redis.call('HSET', KEYS[2], 'opens', string.format('%.0f', opens))
-  end
-  if now < opens then return {4, opens - now} end
-  redis.call('HSET', KEYS[2], 'opens', '0')
-end
--- `HIGH_WATER_LIMIT` of fence.rs.
-if not highest or highest >= 9e15 then
-  return redis.error_reply('LOCKMARK no fencing token can be counted from a register')
-end
+local waits = closed_for(KEYS[2], known[1], max_ttl)
+if waits then return {4, waits} end
+local highest = highest_of(register)
+if not highest then return no_number() end
 
 if not redis.call('SET', KEYS[1], token, 'NX', 'PX', ARGV[2]) then
   local value = redis.call('GET', KEYS[1])

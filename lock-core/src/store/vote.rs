@@ -34,7 +34,8 @@ pub(crate) enum VoteOperation {
     /// majority.
     /// `None`: withdraws any vote of the lease.
     Withdraw(Release, Withdrawal, Option<UpTo>),
-    /// Raises the register to the proposed number, where the node has the key for the lease.
+    /// Raises the register to the proposed number, where the node has the key for the lock. Not for a reader: it uses the
+    /// first token of its block only, and a register that found its number too low is not below that.
     Reserve(Propose),
 }
 

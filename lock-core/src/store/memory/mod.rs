@@ -15,6 +15,7 @@ mod state;
 #[cfg(test)]
 mod state_tests;
 mod vote;
+mod vote_shares;
 
 use std::collections::HashMap;
 use std::fmt;

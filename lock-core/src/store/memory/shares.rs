@@ -189,7 +189,7 @@ impl MemoryState {
     }
 
     /// Forgets a key that is over, and shares that have ended beside others.
-    fn forget_ended(&mut self, key: &Arc<str>, now: Moment) {
+    pub(super) fn forget_ended(&mut self, key: &Arc<str>, now: Moment) {
         self.forget_if_over(key, now);
         if let Some(stored) = self.keys.get_mut(key) {
             stored.shares.retain(|(_, end)| *end > now);

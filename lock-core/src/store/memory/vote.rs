@@ -1,6 +1,7 @@
 //! The embedded store as a node of a quorum.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use super::state::{MemoryState, Owner, Wake};
 use crate::base::clock::{Moment, ServerTime};
@@ -23,6 +24,27 @@ impl Registers {
     pub(super) fn highest(&self, register: u16) -> u64 {
         let accepted = self.accepted.get(&register);
         accepted.map_or(0, |(number, _)| *number)
+    }
+
+    /// Accepts a number for a lease that has the key, or says that it is too low.
+    pub(super) fn vote(&mut self, register: u16, number: u64, lease: Token) -> Vote {
+        let register = self.accepted.entry(register);
+        let before = match &register {
+            Entry::Occupied(register) => Some(*register.get()),
+            Entry::Vacant(_) => None,
+        };
+        let own = before.map(|(highest, owner)| (highest, owner == lease));
+        let accepted = accepts(own, number);
+        if accepted {
+            register.insert_entry((number, lease));
+        }
+        Vote::Yes {
+            accepted,
+            highest: match (accepted, before) {
+                (false, Some((highest, _))) => highest,
+                _ => number,
+            },
+        }
     }
 
     /// Raises a register to a number of this lease.
@@ -52,12 +74,16 @@ impl MemoryState {
                 (VoteOutcome::Joined(joined), None)
             }
             VoteOperation::Propose(propose) => {
-                let (vote, wake) = self.propose(&propose, now);
+                let (vote, wake) = match propose.acquire.token.share() {
+                    Some(_) => self.propose_share(&propose, now),
+                    None => self.propose(&propose, now),
+                };
                 (VoteOutcome::voted(vote), wake)
             }
-            VoteOperation::Withdraw(release, how, up_to) => {
-                self.withdraw(&release, how, up_to, now)
-            }
+            VoteOperation::Withdraw(release, how, up_to) => match release.token.share() {
+                Some(_) => self.withdraw_share(&release, how, now),
+                None => self.withdraw(&release, how, up_to, now),
+            },
             VoteOperation::Reserve(reserve) => {
                 let reserved = self.reserve(&reserve, now);
                 (VoteOutcome::Reserved(reserved), None)
@@ -74,7 +100,6 @@ impl MemoryState {
             ..
         } = propose;
         let token = acquire.token;
-        let accepted = self.registers.accepted.get(register).copied();
         match self.live(&acquire.key, now) {
             Some((Owner::Lease(owner), _)) if owner == token => {}
             Some((Owner::Lease(owner), _))
@@ -92,7 +117,7 @@ impl MemoryState {
                 let vote = Vote::Taken {
                     owner: owner.text(),
                     refusal: self.refused(acquire, owner, expires.since(now)),
-                    highest: accepted.map_or(0, |(number, _)| number),
+                    highest: self.registers.highest(*register),
                 };
                 return (vote, None);
             }
@@ -101,20 +126,7 @@ impl MemoryState {
         self.sweep(now);
         self.leave_queue(&acquire.key, token);
         self.set(&acquire.key, Owner::Lease(token), now + acquire.ttl);
-        let own = accepted.map(|(number, owner)| (number, owner == token));
-        if accepts(own, *number) {
-            self.registers.accepted.insert(*register, (*number, token));
-            let vote = Vote::Yes {
-                accepted: true,
-                highest: *number,
-            };
-            return (vote, None);
-        }
-        let vote = Vote::Yes {
-            accepted: false,
-            highest: accepted.map_or(0, |(number, _)| number),
-        };
-        (vote, None)
+        (self.registers.vote(*register, *number, token), None)
     }
 
     fn withdraw(
@@ -140,7 +152,11 @@ impl MemoryState {
         let mut wake = None;
         if how != Withdrawal::Pause {
             self.leave_queue(&release.key, release.token);
-            if self.live(&release.key, now).is_none() {
+            // The readers behind a waiter that leaves may enter beside others.
+            if matches!(
+                self.live(&release.key, now),
+                None | Some((Owner::Shared, _))
+            ) {
                 let news = match how {
                     Withdrawal::Gap => News::Next(GAP),
                     _ => News::Ask,

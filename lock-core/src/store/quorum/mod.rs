@@ -255,15 +255,10 @@ impl Store for QuorumStore {
     }
 
     fn refuses_share(&self, limit: ShareLimit) -> Option<&'static str> {
-        Some(match limit.is_reader() {
-            true => {
-                "readers are not offered over several servers (Redlock); use one server, Sentinel or Cluster"
-            }
-            false => {
-                "permits are not offered over several servers (Redlock), because two majorities can admit more owners \
-                 than the limit; use one server, Sentinel or Cluster"
-            }
-        })
+        (!limit.is_reader()).then_some(
+            "permits are not offered over several servers (Redlock), because two majorities can admit more owners than \
+             the limit; use one server, Sentinel or Cluster",
+        )
     }
 
     fn lingers(&self) -> bool {

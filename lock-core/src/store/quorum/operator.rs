@@ -1,10 +1,12 @@
-//! What an operator sees and does on several nodes: the holder is the one that a majority of them names.
+//! What an operator sees and does on several nodes: a holder is the one that a majority of them names, and so is each
+//! reader.
 //!
 //! An order to free a key goes to all nodes. It is done when so few nodes may still have the holder's token that they
 //! are no majority. No later fencing token is below those of the holder, because its number stands in the registers of
 //! a majority. An order raises the register of each node to the highest number that any of them names, so that a
 //! minority that has missed the number has it too.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -174,7 +176,10 @@ fn merged(nodes: Vec<Inspected>, silent: usize, quorum: usize) -> Inspected {
     let mut closed = Vec::new();
     let mut merged = Inspected::default();
     let mut waiters: Vec<(Address, Duration)> = Vec::new();
+    let mut counts = Vec::new();
     for node in nodes {
+        let shares = node.holders.iter().all(|holder| holder.token.is_share());
+        counts.push(if shares { node.holder_count } else { 0 });
         for holder in node.holders {
             votes
                 .entry(holder.token)
@@ -189,14 +194,30 @@ fn merged(nodes: Vec<Inspected>, silent: usize, quorum: usize) -> Inspected {
         merged.mark = merged.mark.max(node.mark);
     }
     merged.waiters = waiters;
-    let most = votes.into_iter().max_by_key(|(_, votes)| votes.len());
-    if let Some((token, votes)) = most.filter(|(_, votes)| votes.len() + silent >= quorum) {
+    votes.retain(|_, votes| votes.len() + silent >= quorum);
+    if votes.keys().all(HolderToken::is_share) {
+        // A node names the first of many readers only.
+        counts.sort_unstable_by_key(|count| Reverse(*count));
+        let counted = counts.get(quorum.saturating_sub(silent).max(1) - 1);
+        merged.holder_count = votes.len().max(counted.copied().unwrap_or(0));
+    } else if let Some((most, _)) = votes.iter().max_by_key(|(_, votes)| votes.len()) {
+        // Silent nodes may make two locks look like holders, and one of them is.
+        let most = most.clone();
+        votes.retain(|token, _| *token == most);
         merged.holder_count = 1;
-        merged.holders.push(StoredHolder {
-            token,
-            remaining: of_a_majority(votes, silent, quorum),
-        });
-    } else if closed.len() + silent >= quorum && !closed.is_empty() {
+    }
+    let holders = votes.into_iter().map(|(token, votes)| StoredHolder {
+        token,
+        remaining: of_a_majority(votes, silent, quorum),
+    });
+    merged.holders.extend(holders);
+    let by_end = |holder: &StoredHolder| (holder.remaining, holder.token.id());
+    merged.holders.sort_by_key(by_end);
+    if !merged.holders.is_empty() {
+        return merged;
+    }
+    merged.holder_count = 0;
+    if closed.len() + silent >= quorum && !closed.is_empty() {
         merged.closed = Some(ClosedFor {
             has_record: closed.iter().any(|node| node.has_record),
             remaining: of_a_majority(
@@ -262,6 +283,39 @@ mod tests {
             merged(vec![Inspected::default(), Inspected::default()], 1, 2)
                 .holders
                 .is_empty()
+        );
+    }
+
+    #[test]
+    fn each_reader_that_a_majority_names_is_a_holder() {
+        let token = |number: u8| format!("{:016x}/{number:032x}ffffffff", 1);
+        let of = |readers: &[u8]| Inspected {
+            holders: readers
+                .iter()
+                .flat_map(|it| held(&token(*it), (*it).into()).holders)
+                .collect(),
+            holder_count: readers.len(),
+            ..Inspected::default()
+        };
+        let names = |nodes: &[&[u8]], silent| {
+            let nodes = nodes.iter().map(|readers| of(readers)).collect();
+            let merged = merged(nodes, silent, 2);
+            let left = |holder: &StoredHolder| holder.remaining.map_or(0, |left| left.as_secs());
+            (
+                merged.holder_count,
+                merged.holders.iter().map(left).collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(names(&[&[1, 2], &[2], &[1, 3]], 0), (2, vec![1, 2]));
+        assert_eq!(names(&[&[2, 1], &[2, 1]], 1), (2, vec![1, 2]));
+        assert_eq!(names(&[&[1], &[2], &[3]], 0), (0, vec![]));
+        let more = Inspected {
+            holder_count: 40,
+            ..of(&[1])
+        };
+        assert_eq!(
+            merged(vec![more.clone(), more, of(&[])], 0, 2).holder_count,
+            40
         );
     }
 

@@ -208,7 +208,7 @@ pub(super) fn refusal(ballots: &[Ballot]) -> Refusal {
         remaining: last,
         queued: taken().filter(|refusal| refusal.queued).count() >= quorum,
         pushed,
-        shared: false,
+        shared: taken().filter(|refusal| refusal.shared).count() * 2 > taken().count(),
         server_time: None,
     }
 }

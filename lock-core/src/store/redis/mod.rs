@@ -41,6 +41,7 @@ mod tls;
 mod topology;
 mod version;
 mod vote;
+mod vote_shares;
 mod wait;
 
 use std::fmt;

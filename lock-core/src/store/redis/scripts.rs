@@ -50,6 +50,7 @@ script!(
     "share_first.lua",
     "common.lua",
     "stand_in_line.lua",
+    "share_set.lua",
     "share.lua"
 );
 script!(EXTEND, "extend.lua", "extend_reply.lua");
@@ -70,6 +71,7 @@ script!(
     "one_server.lua",
     "common.lua",
     "stand_in_line.lua",
+    "node_vote.lua",
     "propose.lua"
 );
 script!(
@@ -80,6 +82,24 @@ script!(
     "withdraw.lua"
 );
 script!(SET_ASIDE, "set_aside.lua");
+script!(
+    PROPOSE_SHARE,
+    "share_value.lua",
+    "one_server.lua",
+    "common.lua",
+    "stand_in_line.lua",
+    "share_set.lua",
+    "node_vote.lua",
+    "propose_share.lua"
+);
+script!(
+    WITHDRAW_SHARE,
+    "share_value.lua",
+    "one_server.lua",
+    "common.lua",
+    "share_set.lua",
+    "withdraw_share.lua"
+);
 
 script!(
     ACQUIRE_ON_A_NODE,
@@ -112,6 +132,7 @@ script!(
     "share_first.lua",
     "common.lua",
     "stand_in_line.lua",
+    "share_set.lua",
     "share.lua"
 );
 

@@ -45,7 +45,12 @@ impl RedisStore {
         let answer = scripts::JOIN
             .run(on, &[self.names.registers()], &arguments)
             .await?;
-        for script in [&scripts::PROPOSE, &scripts::WITHDRAW] {
+        for script in [
+            &scripts::PROPOSE,
+            &scripts::WITHDRAW,
+            &scripts::PROPOSE_SHARE,
+            &scripts::WITHDRAW_SHARE,
+        ] {
             script.load(on).await?;
         }
         Ok(joined(&answer, self.keeper.run_id()))
@@ -54,10 +59,12 @@ impl RedisStore {
     /// Returns the script and the command of the usual votes, each of which is one trip.
     pub(super) fn voting(&self, vote: &VoteOperation) -> Option<(&'static Lua, Cmd)> {
         match vote {
+            VoteOperation::Propose(propose) if propose.acquire.token.share().is_some() => {
+                Some((&scripts::PROPOSE_SHARE, self.proposing_share(propose)))
+            }
             VoteOperation::Propose(propose) => Some((&scripts::PROPOSE, self.proposing(propose))),
             VoteOperation::Withdraw(release, how, up_to) => {
-                let command = self.withdrawing(release, &in_words(*how), *up_to);
-                Some((&scripts::WITHDRAW, command))
+                Some(self.withdrawal(release, &in_words(*how), *up_to))
             }
             VoteOperation::Join(_) | VoteOperation::Reserve(_) => None,
         }
@@ -95,9 +102,9 @@ impl RedisStore {
         else {
             return not_understood();
         };
-        let leave = self.withdrawing(release, "leave", *up_to);
+        let (script, leave) = self.withdrawal(release, "leave", *up_to);
         while waiters == Waiters::More {
-            let answer = scripts::WITHDRAW.ask(on, &leave).await.ok();
+            let answer = script.ask(on, &leave).await.ok();
             let left = answer.and_then(|answer| withdrawn(&answer));
             waiters = left.map_or(Waiters::NotTold, |(_, waiters)| waiters);
         }
@@ -142,6 +149,17 @@ impl RedisStore {
             command.arg(replaces.as_deref().unwrap_or_default());
         }
         command
+    }
+
+    fn withdrawal(&self, release: &Release, how: &str, up_to: Option<UpTo>) -> (&'static Lua, Cmd) {
+        match release.token.share() {
+            // The register may have the number of another reader, so it protects no newer vote.
+            Some(_) => (
+                &scripts::WITHDRAW_SHARE,
+                self.withdrawing_share(release, how),
+            ),
+            None => (&scripts::WITHDRAW, self.withdrawing(release, how, up_to)),
+        }
     }
 
     fn withdrawing(&self, release: &Release, how: &str, up_to: Option<UpTo>) -> Cmd {
@@ -202,7 +220,7 @@ fn in_words(how: Withdrawal) -> Cow<'static, str> {
 }
 
 /// Microseconds since 1970 have sixteen digits until the year 2286.
-fn sixteen_digits(number: u64) -> [u8; 16] {
+pub(super) fn sixteen_digits(number: u64) -> [u8; 16] {
     let mut digits = [b'0'; 16];
     let mut rest = number;
     for digit in digits.iter_mut().rev() {

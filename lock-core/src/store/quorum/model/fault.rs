@@ -27,6 +27,14 @@ pub(super) enum QuorumFault {
     AnEmptyNodeVotes,
     /// A held lease that is proposed to a node once more takes the key from another owner.
     ARejoiningLeaseTakesTheKey,
+    /// A reader enters beside a lock.
+    AReaderEntersBesideALock,
+    /// A lock takes a key that has readers.
+    ALockEntersBesideReaders,
+    /// The end of one reader deletes the key.
+    OneReaderEndsAll,
+    /// The number of a reader is accepted, but not recorded.
+    AReadersNumberIsNotRecorded,
     // Faults of the client.
     /// Less than a majority is enough.
     AMinorityIsEnough,

@@ -4,7 +4,7 @@ use super::explore::explore;
 use super::fault::{QuorumFault, Rule};
 use super::steps::QuorumStep;
 use super::world::{QuorumBounds, QuorumViolation, QuorumWorld};
-use super::worlds::{AHEAD, ASKING_AGAIN, ONCE, PLAIN, REJOINING, REPEATING};
+use super::worlds::{AHEAD, ASKING_AGAIN, ONCE, PLAIN, READING, REJOINING, REPEATING, TWO_READERS};
 
 /// Explores until a state is wrong, and prints the violation and its steps.
 fn found(name: &str, limits: &QuorumBounds) -> (QuorumViolation, Vec<QuorumStep>) {
@@ -67,6 +67,10 @@ found! {
         RejoinsBesideAnUndoing, two_hold, QuorumBounds { rejoins: 1, ..ASKING_AGAIN };
     a_rejoining_lease_that_takes_the_key: ARejoiningLeaseTakesTheKey, two_hold, REJOINING;
     a_grant_after_the_deadline: GrantedAfterTheDeadline, two_hold, ONCE;
+    a_reader_beside_a_lock: AReaderEntersBesideALock, two_hold, READING;
+    a_lock_beside_readers: ALockEntersBesideReaders, two_hold, READING;
+    a_reader_that_ends_all: OneReaderEndsAll, two_hold, TWO_READERS;
+    a_readers_number_that_is_not_recorded: AReadersNumberIsNotRecorded, is_not_higher, READING;
 }
 
 /// Prints the steps, each with every node's number after it.

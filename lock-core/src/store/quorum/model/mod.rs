@@ -8,8 +8,9 @@
 //! ttl has passed. A contested attempt withdraws its votes and goes on with another round. A held lease is
 //! proposed to a node that is without it, where a majority has it.
 //!
-//! In every state no client is granted a lock on which another client still counts. The tokens of a grant,
-//! including those that its tasks may use, are above all tokens that any earlier grant may have used.
+//! In every state no client is granted a lock on which another client still counts, but for a reader beside
+//! readers. The tokens of a grant, including those that its tasks may use, are above all tokens that any earlier
+//! grant may have used. Those of a reader are above the ones of all earlier locks.
 //!
 //! The client decides by the kit's own code: [`decide`](super::tally::decide) counts the ballots,
 //! [`next`](super::proposal_number::next) makes the numbers, and [`accepts`](crate::store::vote::accepts) is a
@@ -30,6 +31,7 @@
 
 mod explore;
 mod fault;
+mod inside;
 mod node;
 mod steps;
 mod take;

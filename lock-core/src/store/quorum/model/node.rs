@@ -2,26 +2,9 @@
 //! time.
 
 use super::fault::{QuorumFault, Rule};
+use super::inside::{Inside, ModelToken};
 use super::world::{CLIENTS, QuorumBounds};
 use crate::store::vote::accepts;
-
-/// The owner of a lock or a number. A lease on which no client counts, and that sends nothing more, needs no
-/// owner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum ModelToken {
-    Over,
-    /// An earlier lease of this client, of which a question is still on its way.
-    Late(u8),
-    /// The current lease of this client.
-    Current(u8),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Lock {
-    pub(super) token: ModelToken,
-    /// Whether the vote is older than the current attempt, so that it may expire before the attempt's deadline.
-    pub(super) stale: bool,
-}
 
 /// The answer of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,7 +65,7 @@ pub(super) struct Meanwhile {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct ModelNode {
-    pub(super) lock: Option<Lock>,
+    pub(super) inside: Inside,
     /// The highest number accepted, and its owner. With the naive maximum, the count.
     pub(super) register: Option<(u16, ModelToken)>,
     pub(super) kept_out: bool,
@@ -99,22 +82,12 @@ impl ModelNode {
             straggler: None,
         };
         Self {
-            lock: None,
+            inside: Inside::NOTHING,
             register: None,
             kept_out: false,
             clock,
             with: [between; CLIENTS],
         }
-    }
-
-    pub(super) fn has(&self, token: ModelToken) -> bool {
-        self.lock.is_some_and(|lock| lock.token == token)
-    }
-
-    /// Returns whether the token has the key, and keeps it at least until the attempt's deadline.
-    pub(super) fn keeps(&self, token: ModelToken) -> bool {
-        self.lock
-            .is_some_and(|lock| lock.token == token && !lock.stale)
     }
 
     pub(super) fn propose(
@@ -127,14 +100,12 @@ impl ModelNode {
             return NodeAnswer::Empty;
         }
         let highest = self.register.map_or(0, |(highest, _)| highest);
-        let again = self.has(token);
-        if self.lock.is_some() && !again {
+        let again = self.inside.has(token);
+        let is_reader = limits.is_reader(token);
+        if !again && !self.admits(is_reader, limits) {
             return NodeAnswer::Taken(highest);
         }
-        self.lock = Some(Lock {
-            token,
-            stale: false,
-        });
+        self.inside.enter(token, is_reader);
         match limits.rule {
             Rule::ClientsPropose => {}
             // The same question has the same answer.
@@ -145,10 +116,25 @@ impl ModelNode {
         if !self.accepts(token, number, limits) {
             return NodeAnswer::TooLow(highest);
         }
-        if !(again && limits.has(QuorumFault::NotRecordedAtTheSecondRound)) {
+        let forgets = match limits.fault {
+            Some(QuorumFault::NotRecordedAtTheSecondRound) => again,
+            Some(QuorumFault::AReadersNumberIsNotRecorded) => is_reader,
+            _ => false,
+        };
+        if !forgets {
             self.register = Some((number, token));
         }
         NodeAnswer::Accepted(number)
+    }
+
+    /// Returns whether the key is free, or has readers for another reader.
+    fn admits(&self, is_reader: bool, limits: &QuorumBounds) -> bool {
+        self.inside.is_free()
+            || match limits.fault {
+                Some(QuorumFault::AReaderEntersBesideALock) => is_reader,
+                Some(QuorumFault::ALockEntersBesideReaders) => self.inside.is_shared(),
+                _ => is_reader && self.inside.is_shared(),
+            }
     }
 
     fn accepts(&self, token: ModelToken, number: u16, limits: &QuorumBounds) -> bool {
@@ -168,12 +154,18 @@ impl ModelNode {
         NodeAnswer::Accepted(number)
     }
 
-    /// Deletes the key if it is this very token's. A real node leaves a vote that is newer than the withdrawal.
-    /// Without that the model explores more than can happen.
-    pub(super) fn withdraw(&mut self, token: ModelToken) {
-        if self.has(token) {
-            self.lock = None;
+    /// Ends the lease if it has the key. A real node leaves a vote of a lock that is newer than the withdrawal. Without
+    /// that the model explores more than can happen.
+    pub(super) fn withdraw(&mut self, token: ModelToken, limits: &QuorumBounds) {
+        if limits.has(QuorumFault::OneReaderEndsAll) && self.inside.has(token) {
+            self.inside = Inside::NOTHING;
         }
+        self.inside.leave(token);
+    }
+
+    /// The place of a lease ends with its ttl.
+    pub(super) fn expire(&mut self, token: ModelToken, limits: &QuorumBounds) {
+        self.withdraw(token, limits);
     }
 
     /// Takes a held lease that the node is without, if the key is free.
@@ -184,21 +176,25 @@ impl ModelNode {
         limits: &QuorumBounds,
     ) -> NodeAnswer {
         if limits.has(QuorumFault::ARejoiningLeaseTakesTheKey) && !self.kept_out {
-            self.lock = None;
+            self.inside = Inside::NOTHING;
         }
         self.propose(token, number, limits)
     }
 
-    /// Raises the register to the number of a lease that has the key.
-    pub(super) fn set_aside(&mut self, token: ModelToken, number: u16) {
-        if self.has(token) && self.register.is_none_or(|(highest, _)| highest < number) {
+    /// Raises the register to the number of a lock that has the key. A reader uses the first token of its block only, and
+    /// a register that found its number too low is not below that.
+    pub(super) fn set_aside(&mut self, token: ModelToken, number: u16, limits: &QuorumBounds) {
+        if self.inside.has(token)
+            && !limits.is_reader(token)
+            && self.register.is_none_or(|(highest, _)| highest < number)
+        {
             self.register = Some((number, token));
         }
     }
 
     /// Its server came back without its data.
     pub(super) fn restart_empty(&mut self) {
-        self.lock = None;
+        self.inside = Inside::NOTHING;
         self.register = None;
         self.kept_out = true;
     }

@@ -4,9 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::node::{ModelNode, ModelToken, NodeAnswer};
+use super::inside::ModelToken;
+use super::node::{ModelNode, NodeAnswer};
+use super::world::QuorumBounds;
 use super::worlds::PLAIN;
 use crate::base::clock::Clock;
+use crate::base::share::ShareLimit;
 use crate::base::token::{Address, TokenSource};
 use crate::store::vote::{Propose, Vote, VoteOperation, VoteOutcome, Withdrawal};
 use crate::store::{
@@ -39,17 +42,22 @@ fn all_that_may_be_asked() -> Vec<(usize, ModelQuestion)> {
     (0..2).flat_map(by).collect()
 }
 
-fn of_the_model(node: &mut ModelNode, client: usize, asked: ModelQuestion) -> String {
+fn of_the_model(
+    node: &mut ModelNode,
+    client: usize,
+    asked: ModelQuestion,
+    limits: &QuorumBounds,
+) -> String {
     let token = ModelToken::Current(u8::try_from(client).expect("small"));
     match asked {
-        ModelQuestion::Propose(number) => format!("{:?}", node.propose(token, number, &PLAIN)),
+        ModelQuestion::Propose(number) => format!("{:?}", node.propose(token, number, limits)),
         ModelQuestion::Withdraw => {
-            let had = node.has(token);
-            node.withdraw(token);
+            let had = node.inside.has(token);
+            node.withdraw(token, limits);
             format!("{had}")
         }
         ModelQuestion::SetAside(number) => {
-            node.set_aside(token, number);
+            node.set_aside(token, number, limits);
             "set aside".to_owned()
         }
     }
@@ -115,10 +123,11 @@ fn answer(vote: &Vote) -> NodeAnswer {
     }
 }
 
-#[tokio::test]
-async fn the_models_node_answers_as_the_embedded_stores() {
+async fn answers_are_alike(readers: [bool; 3]) {
+    let limits = QuorumBounds { readers, ..PLAIN };
     let tokens = TokenSource::new(Address::random());
-    let tokens = [tokens.fresh(), tokens.fresh()];
+    let share = |is_reader: bool| is_reader.then_some(ShareLimit::READERS);
+    let tokens = [0, 1].map(|client| tokens.fresh().with_share(share(readers[client])));
     let asked = all_that_may_be_asked();
     let ways = asked.len().pow(u32::try_from(LONG).expect("small"));
     for way in 0..ways {
@@ -130,8 +139,19 @@ async fn the_models_node_answers_as_the_embedded_stores() {
             rest /= asked.len();
             so_far.push((client, question));
             let expected = of_the_store(&store, tokens[client], question).await;
-            let modelled = of_the_model(&mut model, client, question);
+            let modelled = of_the_model(&mut model, client, question, &limits);
             assert_eq!(modelled, expected, "{so_far:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn the_models_node_answers_as_the_embedded_stores() {
+    answers_are_alike([false; 3]).await;
+}
+
+#[tokio::test]
+async fn the_models_node_answers_readers_as_the_embedded_stores() {
+    answers_are_alike([true, true, false]).await;
+    answers_are_alike([true, false, false]).await;
 }

@@ -1,7 +1,8 @@
 //! All steps that can happen next.
 
 use super::fault::QuorumFault;
-use super::node::{ModelToken, Way};
+use super::inside::ModelToken;
+use super::node::Way;
 use super::world::{CLIENTS, ClientPhase, Era, NODES, QuorumBounds, QuorumWorld};
 use crate::store::quorum::tally::Decision;
 
@@ -71,9 +72,10 @@ pub(super) enum QuorumStep {
         client: usize,
         node: usize,
     },
-    /// The key expires.
+    /// The key, or the place of a reader, expires.
     Expire {
         node: usize,
+        token: ModelToken,
     },
     RestartEmpty {
         node: usize,
@@ -102,9 +104,9 @@ impl QuorumWorld {
             }
         }
         for node in 0..NODES {
-            if self.may_expire(node, limits) {
-                steps.push(QuorumStep::Expire { node });
-            }
+            let tokens = self.nodes[node].inside.tokens();
+            let ended = tokens.filter(|token| self.may_expire(node, *token, limits));
+            steps.extend(ended.map(|token| QuorumStep::Expire { node, token }));
             if limits.restarts && self.era == Era::Before {
                 steps.push(QuorumStep::RestartEmpty { node });
             }
@@ -150,7 +152,9 @@ impl QuorumWorld {
         steps: &mut Vec<QuorumStep>,
     ) {
         let token = ModelToken::Current(u8::try_from(client).expect("small"));
-        let old = |node: &usize| self.nodes[*node].has(token) && !self.nodes[*node].keeps(token);
+        let old = |node: &usize| {
+            self.nodes[*node].inside.has(token) && !self.nodes[*node].inside.keeps(token)
+        };
         steps.extend(
             (0..NODES)
                 .filter(old)
@@ -162,7 +166,7 @@ impl QuorumWorld {
                 let may_be_asked = way == Way::Nothing
                     || (way == Way::Withdraw && limits.has(QuorumFault::RejoinsBesideAnUndoing));
                 may_be_asked
-                    && !self.nodes[*node].has(token)
+                    && !self.nodes[*node].inside.has(token)
                     && self.stands_without(client, *node, limits)
             };
             let rejoin = |node| QuorumStep::Rejoin { client, node };
@@ -216,16 +220,14 @@ impl QuorumWorld {
 
     /// Returns whether the key may expire, or get lost within the promises: not while a client counts on it, unless a
     /// majority of other nodes has it.
-    fn may_expire(&self, node: usize, limits: &QuorumBounds) -> bool {
-        let Some(lock) = self.nodes[node].lock else {
-            return false;
-        };
-        let ModelToken::Current(client) = lock.token else {
+    fn may_expire(&self, node: usize, token: ModelToken, limits: &QuorumBounds) -> bool {
+        let ModelToken::Current(client) = token else {
             return true;
         };
         let client = usize::from(client);
         let asks = self.clients[client].phase == ClientPhase::Asking;
-        if lock.stale || (asks && limits.has(QuorumFault::GrantedAfterTheDeadline)) {
+        let is_stale = !self.nodes[node].inside.keeps(token);
+        if is_stale || (asks && limits.has(QuorumFault::GrantedAfterTheDeadline)) {
             return true;
         }
         !asks && self.stands_without(client, node, limits)

@@ -1,7 +1,8 @@
 //! The effect of a step.
 
 use super::fault::QuorumFault;
-use super::node::{Lock, ModelToken, NodeAnswer, Straggler, Way};
+use super::inside::ModelToken;
+use super::node::{NodeAnswer, Straggler, Way};
 use super::steps::QuorumStep;
 use super::world::{Client, ClientPhase, Era, QuorumBounds, QuorumViolation, QuorumWorld};
 use crate::store::quorum::proposal_number;
@@ -54,12 +55,10 @@ impl QuorumWorld {
             QuorumStep::Repeat { client, time } => world.repeat(client, time, limits),
             QuorumStep::End { client, arrives } => world.end(client, arrives, limits),
             QuorumStep::Renew { client, node } => {
-                let token = current(client);
-                let stale = false;
-                world.nodes[node].lock = Some(Lock { token, stale });
+                world.nodes[node].inside.lengthen(current(client));
             }
             QuorumStep::Rejoin { client, node } => world.rejoin(client, node),
-            QuorumStep::Expire { node } => world.nodes[node].lock = None,
+            QuorumStep::Expire { node, token } => world.nodes[node].expire(token, limits),
             QuorumStep::RestartEmpty { node } => world.restart_empty(node, limits),
             QuorumStep::TimeGoesOn => world.era = Era::After,
             QuorumStep::Reopen { node } => world.nodes[node].kept_out = false,
@@ -92,7 +91,7 @@ impl QuorumWorld {
                 }
             }
             Way::Withdraw => {
-                at.withdraw(current(client));
+                at.withdraw(current(client), limits);
                 // Also of a lease that was granted meanwhile, whose question has waited for this.
                 at.with[client].way = Way::Propose(self.clients[client].number);
             }
@@ -104,7 +103,7 @@ impl QuorumWorld {
                 };
             }
             Way::Aside(number) => {
-                at.set_aside(current(client), number);
+                at.set_aside(current(client), number, limits);
                 at.with[client].way = Way::Nothing;
             }
             Way::Nothing | Way::Answered(..) => {}
@@ -153,8 +152,8 @@ impl QuorumWorld {
                 }
             }
             Way::Rejoin(number) => drop(self.nodes[node].rejoin(token, number, limits)),
-            Way::Aside(number) => self.nodes[node].set_aside(token, number),
-            _ => self.nodes[node].withdraw(token),
+            Way::Aside(number) => self.nodes[node].set_aside(token, number, limits),
+            _ => self.nodes[node].withdraw(token, limits),
         }
         if !straggler.current {
             self.rename(late(client), ModelToken::Over);
@@ -192,11 +191,7 @@ impl QuorumWorld {
         it.rounds = 0;
         it.era = self.era;
         for node in &mut self.nodes {
-            if let Some(lock) = &mut node.lock
-                && lock.token == current(client)
-            {
-                lock.stale = true;
-            }
+            node.inside.is_stale_for(current(client));
         }
         self.give_back_and_ask(client, time, limits);
     }
@@ -314,11 +309,7 @@ impl QuorumWorld {
 
     fn rename(&mut self, from: ModelToken, to: ModelToken) {
         for node in &mut self.nodes {
-            if let Some(lock) = &mut node.lock
-                && lock.token == from
-            {
-                lock.token = to;
-            }
+            node.inside.rename(from, to);
             if let Some((_, owner)) = &mut node.register
                 && *owner == from
             {

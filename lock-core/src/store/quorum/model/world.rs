@@ -1,7 +1,8 @@
 //! The world of the model: three nodes, clients, and the messages between them.
 
 use super::fault::{QuorumFault, Rule};
-use super::node::{ModelNode, ModelToken, NodeAnswer, Way};
+use super::inside::ModelToken;
+use super::node::{ModelNode, NodeAnswer, Way};
 use crate::lease::Refusal;
 use crate::store::quorum::proposal_number;
 use crate::store::quorum::tally::{self, Ballot, Decision, decide};
@@ -19,6 +20,8 @@ const TIMES: [u16; 2] = [100, 10_000];
 pub(super) struct QuorumBounds {
     /// How many leases each client begins.
     pub(super) leases: [u8; CLIENTS],
+    /// The clients that are readers.
+    pub(super) readers: [bool; CLIENTS],
     /// How often a lease asks again after a failed attempt.
     pub(super) attempts: u8,
     /// How often a higher number is proposed in one attempt.
@@ -45,6 +48,10 @@ pub(super) struct QuorumBounds {
 impl QuorumBounds {
     pub(super) fn has(&self, fault: QuorumFault) -> bool {
         self.fault == Some(fault)
+    }
+
+    pub(super) fn is_reader(&self, token: ModelToken) -> bool {
+        token.client().is_some_and(|client| self.readers[client])
     }
 
     /// The times that a client may assume.
@@ -95,6 +102,8 @@ pub(super) struct QuorumWorld {
     pub(super) clients: [Client; CLIENTS],
     /// The highest fencing token that any client may have used.
     pub(super) last: u16,
+    /// The highest that any client but a reader may have used.
+    pub(super) last_of_locks: u16,
     pub(super) era: Era,
     pub(super) copies: u8,
     pub(super) rejoins: u8,
@@ -125,6 +134,7 @@ impl QuorumWorld {
             nodes: limits.clocks.map(ModelNode::new),
             clients: [client; CLIENTS],
             last: 0,
+            last_of_locks: 0,
             era: Era::Before,
             copies: 0,
             rejoins: 0,
@@ -165,22 +175,25 @@ impl QuorumWorld {
         let token = ModelToken::Current(u8::try_from(client).expect("small"));
         let counts = |node: &ModelNode| {
             let undone = node.with[client].way == Way::Withdraw;
-            node.keeps(token) && (!undone || limits.has(QuorumFault::WhatIsBeingUndoneIsRenewed))
+            node.inside.keeps(token)
+                && (!undone || limits.has(QuorumFault::WhatIsBeingUndoneIsRenewed))
         };
         let nodes = self.nodes.iter().enumerate();
         let having = nodes.filter(|(place, node)| *place != without && counts(node));
         having.count() >= tally::quorum(NODES)
     }
 
-    /// The client has a majority. Its token must be above all others, and no other client may count on the
-    /// lock.
+    /// The client has a majority. Its token must be above all others, or for a reader above those of all locks. No
+    /// other client may count on the key, but a reader beside a reader.
     pub(super) fn grant(
         &mut self,
         client: usize,
         limits: &QuorumBounds,
     ) -> Result<(), QuorumViolation> {
-        let holds = |it: &Client| it.phase == ClientPhase::Holding;
-        if self.clients.iter().any(holds) {
+        let is_reader = limits.readers[client];
+        let mut holding =
+            (0..CLIENTS).filter(|other| self.clients[*other].phase == ClientPhase::Holding);
+        if holding.any(|other| !(is_reader && limits.readers[other])) {
             return Err(QuorumViolation::TwoHold);
         }
         let number = match limits.rule {
@@ -194,13 +207,19 @@ impl QuorumWorld {
             }
             _ => number,
         };
-        if first <= self.last {
-            return Err(QuorumViolation::TokenNotHigher {
-                before: self.last,
-                now: first,
-            });
+        let before = match is_reader {
+            true => self.last_of_locks,
+            false => self.last,
+        };
+        if first <= before {
+            return Err(QuorumViolation::TokenNotHigher { before, now: first });
         }
-        self.last = number;
+        // Each task of a lock uses one token of its block. A reader has one.
+        let highest = if is_reader { first } else { number };
+        self.last = self.last.max(highest);
+        if !is_reader {
+            self.last_of_locks = number;
+        }
         let it = &mut self.clients[client];
         it.phase = ClientPhase::Holding;
         it.number = number;
@@ -222,7 +241,10 @@ impl QuorumWorld {
             [2, 0, 1],
         ];
         let alike = |order: &&[usize; CLIENTS]| {
-            (0..CLIENTS).all(|place| limits.leases[order[place]] == limits.leases[place])
+            (0..CLIENTS).all(|place| {
+                limits.leases[order[place]] == limits.leases[place]
+                    && limits.readers[order[place]] == limits.readers[place]
+            })
         };
         let worlds = ORDERS.iter().filter(alike).map(|order| {
             let mut world = self.with_clients_in(*order);
@@ -249,9 +271,7 @@ impl QuorumWorld {
         world.clients = order.map(|client| self.clients[client]);
         for node in &mut world.nodes {
             node.with = order.map(|client| node.with[client]);
-            if let Some(lock) = &mut node.lock {
-                lock.token = named(lock.token);
-            }
+            node.inside = node.inside.with_clients_in(order);
             if let Some((_, owner)) = &mut node.register {
                 *owner = named(*owner);
             }

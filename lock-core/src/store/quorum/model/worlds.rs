@@ -7,6 +7,7 @@ use super::world::QuorumBounds;
 /// Two clients, of which one wants the lock twice. Their clocks agree, and their numbers collide.
 pub(super) const PLAIN: QuorumBounds = QuorumBounds {
     leases: [2, 1, 0],
+    readers: [false; 3],
     attempts: 0,
     rounds: 1,
     repeats: 0,
@@ -257,5 +258,89 @@ fn a_lease_that_is_held_is_taken_by_the_node_that_was_without_it() {
     ];
     for limits in small_or(&large, REJOINING) {
         holds("rejoining", &limits);
+    }
+}
+
+/// A reader and a writer.
+pub(super) const READING: QuorumBounds = QuorumBounds {
+    readers: [true, false, false],
+    ..ONCE
+};
+
+/// Two readers and a writer, whose clocks may be apart by more than a block, so that none needs a second round.
+pub(super) const TWO_READERS: QuorumBounds = QuorumBounds {
+    leases: [1; 3],
+    readers: [true, true, false],
+    rounds: 0,
+    guesses: &[0, 200],
+    ..PLAIN
+};
+
+#[test]
+fn two_readers_and_a_writer_want_one_key() {
+    let large = [
+        QuorumBounds {
+            rounds: 1,
+            guesses: &[0],
+            ..TWO_READERS
+        },
+        QuorumBounds {
+            attempts: 1,
+            ..TWO_READERS
+        },
+        QuorumBounds {
+            leases: [1, 1, 2],
+            ..TWO_READERS
+        },
+        QuorumBounds {
+            readers: [true, false, false],
+            ..TWO_READERS
+        },
+        QuorumBounds {
+            rejoins: 1,
+            ..TWO_READERS
+        },
+    ];
+    for limits in small_or(&large, TWO_READERS) {
+        holds("two readers and a writer", &limits);
+    }
+}
+
+#[test]
+fn a_reader_asks_again_while_its_votes_are_undone() {
+    let again = QuorumBounds {
+        attempts: 1,
+        rounds: 0,
+        ..READING
+    };
+    let large = [
+        QuorumBounds {
+            leases: [2, 1, 0],
+            rounds: 1,
+            guesses: AHEAD,
+            ..READING
+        },
+        QuorumBounds {
+            copies: 1,
+            guesses: AHEAD,
+            ..READING
+        },
+        QuorumBounds {
+            restarts: true,
+            ..READING
+        },
+        QuorumBounds {
+            repeats: 1,
+            rejoins: 1,
+            rounds: 0,
+            ..READING
+        },
+        QuorumBounds {
+            apart: true,
+            ..again.clone()
+        },
+    ];
+    for limits in small_or(&large, again) {
+        holds("a reader asks again", &limits);
     }
 }

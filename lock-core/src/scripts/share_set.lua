@@ -1,0 +1,99 @@
+-- Functions for the shares of a key, after a part that reads `value`, the value of the key.
+--
+-- A lone share is the lock itself: its token is the value of the key. The value of a key with several shares is the word
+-- `shared`, and a sorted set, the last of KEYS, has their tokens with their ends in ms. The key lasts as long as its
+-- latest share. A token of a share ends with its limit, in 8 hex digits. A plain lock waits for all shares.
+local lock, shares = KEYS[1], KEYS[#KEYS]
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local now_ms = (now - now % 1000) / 1000
+
+local function text(number) return string.format('%.0f', number) end
+
+-- The limit of a share, and nothing for a lock.
+local function limit_of(who)
+  return #who == 57 and string.match(who, '^%x+/%x+$') and tonumber(string.sub(who, 50), 16)
+end
+
+local inside
+-- Counts the shares inside. Ended ones are removed, and a key without shares is free.
+local function count_inside()
+  if value ~= 'shared' then
+    inside = value and 1 or 0
+    return
+  end
+  local earliest = redis.call('ZRANGE', shares, 0, 0, 'WITHSCORES')
+  -- Nothing is written where nothing has ended, so that a server without memory lets no share in.
+  if earliest[2] and tonumber(earliest[2]) < now_ms then
+    redis.call('ZREMRANGEBYSCORE', shares, '-inf', '(' .. text(now_ms))
+  end
+  inside = redis.call('ZCARD', shares)
+  if inside == 0 then
+    redis.call('DEL', lock)
+    value = false
+  end
+end
+
+local function is_inside(who)
+  return value == who or value == 'shared' and redis.call('ZSCORE', shares, who)
+end
+
+local function latest()
+  local last = redis.call('ZRANGE', shares, -1, -1, 'WITHSCORES')
+  return tonumber(last[2])
+end
+
+-- Lets a token in until `ends`, or lengthens it. Answers false, or the server's refusal. A waiter may be inside already,
+-- because a late copy of its first attempt has found the key free.
+local function enter(who, ends)
+  if not value then
+    local set = redis.pcall('SET', lock, who, 'PXAT', text(ends))
+    if set.err then return false, set end
+    value, inside = who, 1
+    return true
+  end
+  if value == who then
+    if ends > now_ms + redis.call('PTTL', lock) then redis.call('PEXPIREAT', lock, text(ends)) end
+    return true
+  end
+  if value ~= 'shared' then
+    -- A set of earlier shares may be left of a key that was deleted by hand.
+    local first = now_ms + redis.call('PTTL', lock) + 1
+    if redis.call('EXISTS', shares) == 1 then redis.call('DEL', shares) end
+    local added = redis.pcall('ZADD', shares, text(first), value, text(ends), who)
+    if type(added) == 'table' then return false, added end
+    local last = math.max(first, ends)
+    redis.call('SET', lock, 'shared', 'PXAT', text(last))
+    redis.call('PEXPIREAT', shares, text(last + 1000))
+    value, inside = 'shared', 2
+    return true
+  end
+  local added = redis.pcall('ZADD', shares, 'GT', text(ends), who)
+  if type(added) == 'table' then return false, added end
+  inside = inside + added
+  if ends > now_ms + redis.call('PTTL', lock) then
+    redis.call('PEXPIREAT', lock, text(ends))
+    redis.call('PEXPIREAT', shares, text(ends + 1000))
+  end
+  return true
+end
+
+-- Ends a share, or a lock, and nothing else. Answers whether it was inside, and by how many ms the key ends sooner.
+local function remove(who)
+  if value == who then
+    redis.call('DEL', lock)
+    value, inside = false, 0
+    return true, 0
+  end
+  if value ~= 'shared' or redis.call('ZREM', shares, who) == 0 then return false end
+  inside = inside - 1
+  if inside == 0 then
+    redis.call('DEL', lock)
+    value = false
+    return true, 0
+  end
+  local sooner = redis.call('PTTL', lock)
+  local ends = latest()
+  redis.call('PEXPIREAT', lock, text(ends))
+  return true, now_ms + sooner - ends
+end
