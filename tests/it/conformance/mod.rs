@@ -33,6 +33,7 @@ mod several;
 mod share_ends;
 mod share_rules;
 mod shares;
+mod sharing_storm;
 mod storm;
 mod tickets;
 mod unpolled;
@@ -46,15 +47,17 @@ pub(crate) use fixture::{Fixture, Watched, shared_cluster, shared_watched, short
 on_one_server_a_key! {
     readers {
         readers_share_a_key_and_a_writer_waits_for_all,
-        a_writer_excludes_readers_and_permits,
+        a_writer_excludes_readers,
         a_reader_behind_a_waiting_writer_waits_too,
         the_end_of_a_writer_lets_in_all_readers_up_to_the_next_writer,
         a_writer_that_gives_up_lets_in_the_readers_behind_it,
         a_readers_token_is_between_those_of_the_writers_around_it,
+        readers_of_many_tasks_enter_at_once,
         a_writer_goes_on_as_a_reader_with_its_token_and_lets_readers_in,
         a_share_or_a_lost_lock_is_not_downgraded,
     }
     permits {
+        a_writer_excludes_permits,
         there_are_never_more_owners_than_permits,
         a_full_key_is_busy_and_says_that_it_is_full,
         a_permit_that_comes_back_goes_to_the_first_waiter,
@@ -64,17 +67,45 @@ on_one_server_a_key! {
         a_process_that_has_all_permits_enters_when_it_has_lost_one,
     }
     share_ends {
-        a_share_that_is_not_renewed_ends_alone,
+        a_permit_that_is_not_renewed_ends_alone,
+        a_reader_that_is_not_renewed_ends_alone,
         shares_are_renewed_beside_one_another,
         all_shares_of_a_key_that_is_deleted_are_lost,
         a_key_that_is_overwritten_is_lost_and_left_alone,
-        a_waiting_share_that_is_cancelled_leaves_nothing_and_blocks_no_other,
-        a_share_that_was_given_back_is_not_in_the_way_of_its_process,
-        a_wait_for_a_share_ends_in_time,
+        a_waiting_permit_that_is_cancelled_leaves_nothing_and_blocks_no_other,
+        a_waiting_reader_that_is_cancelled_leaves_nothing_and_blocks_no_other,
+        a_permit_that_was_given_back_is_not_in_the_way_of_its_process,
+        a_reader_that_was_given_back_is_not_in_the_way_of_its_process,
+        a_wait_for_a_permit_ends_in_time,
+        a_wait_for_a_reader_ends_in_time,
     }
     share_rules {
         a_share_may_be_entered_by_what_may_stand_beside_it,
         options_that_a_share_cannot_have_are_invalid,
+    }
+}
+
+on_several_servers! {
+    readers {
+        readers_share_a_key_and_a_writer_waits_for_all,
+        a_writer_excludes_readers,
+        a_reader_behind_a_waiting_writer_waits_too,
+        the_end_of_a_writer_lets_in_all_readers_up_to_the_next_writer,
+        a_writer_that_gives_up_lets_in_the_readers_behind_it,
+        a_readers_token_is_between_those_of_the_writers_around_it,
+        readers_of_many_tasks_enter_at_once,
+    }
+    share_ends {
+        a_reader_that_is_not_renewed_ends_alone,
+        shares_are_renewed_beside_one_another,
+        all_shares_of_a_key_that_is_deleted_are_lost,
+        a_key_that_is_overwritten_is_lost_and_left_alone,
+        a_waiting_reader_that_is_cancelled_leaves_nothing_and_blocks_no_other,
+        a_reader_that_was_given_back_is_not_in_the_way_of_its_process,
+        a_wait_for_a_reader_ends_in_time,
+    }
+    share_rules {
+        permits_and_downgrades_are_invalid,
     }
 }
 

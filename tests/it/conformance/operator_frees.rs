@@ -214,10 +214,6 @@ pub(super) async fn an_order_without_a_name_or_a_reason_is_invalid_and_frees_not
 }
 
 pub(super) async fn one_of_several_readers_is_freed_alone(store: &Fixture) {
-    if store.is_of_several() {
-        // Several independent servers have no shares.
-        return;
-    }
     let managers = [store.manager().await, store.manager().await];
     let operator = operator(store).await;
     let mut guards = Vec::new();

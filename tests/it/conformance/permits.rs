@@ -164,3 +164,15 @@ pub(super) async fn a_process_that_has_all_permits_enters_when_it_has_lost_one(s
     drop((deleted, ended));
     store.is_left_clean().await;
 }
+
+pub(super) async fn a_writer_excludes_permits(store: &Fixture) {
+    let (locks, others) = (store.manager().await, store.manager().await);
+    let guard = entered(writer(&locks)).await;
+    for locks in [&locks, &others] {
+        let error = permit(locks, 7).acquire().await;
+        let error = error.expect_err("a plain lock is in");
+        assert_eq!((error.code(), error.is_full()), ("lock_busy", false));
+    }
+    drop(guard);
+    store.is_left_clean().await;
+}

@@ -1,8 +1,8 @@
 //! Tests readers and writers: who enters beside whom, and in which order.
 
-use lock_core::ErrorKind;
+use lock_core::{ErrorKind, Wait};
 
-use super::shares::{entered, permit, reader, refused, waits, writer};
+use super::shares::{entered, reader, refused, waits, writer};
 use super::{Fixture, kind};
 use crate::steps::its_turn;
 
@@ -27,15 +27,12 @@ pub(super) async fn readers_share_a_key_and_a_writer_waits_for_all(store: &Fixtu
     store.is_left_clean().await;
 }
 
-pub(super) async fn a_writer_excludes_readers_and_permits(store: &Fixture) {
+pub(super) async fn a_writer_excludes_readers(store: &Fixture) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let guard = entered(writer(&locks)).await;
     for locks in [&locks, &others] {
         let error = reader(locks).acquire().await.expect_err("a writer is in");
         assert_eq!((error.kind(), error.is_full()), (ErrorKind::Busy, false));
-        let error = permit(locks, 7).acquire().await;
-        let error = error.expect_err("a plain lock is in");
-        assert_eq!((error.code(), error.is_full()), ("lock_busy", false));
     }
     guard.release().await.expect("held");
     entered(reader(&others))
@@ -43,6 +40,34 @@ pub(super) async fn a_writer_excludes_readers_and_permits(store: &Fixture) {
         .release()
         .await
         .expect("held");
+}
+
+/// Readers that ask at the same moment need no turn, because none of them stands in the way of another.
+pub(super) async fn readers_of_many_tasks_enter_at_once(store: &Fixture) {
+    let managers = [store.manager().await, store.manager().await];
+    let before = entered(writer(&managers[0])).await;
+    let first = before.fencing_token();
+    before.release().await.expect("held");
+    let readers = (0..24).map(|place| {
+        let request = reader(&managers[place % 2]).wait(Wait::Forever);
+        tokio::spawn(request.acquire())
+    });
+    let readers: Vec<_> = readers.collect();
+    let mut inside = Vec::new();
+    for reader in readers {
+        inside.push(its_turn(reader).await);
+    }
+    assert!(inside.iter().all(|guard| guard.is_valid()));
+    let latest = inside.iter().map(|guard| guard.fencing_token()).max();
+    assert!(inside.iter().all(|guard| guard.fencing_token() > first));
+    refused(writer(&managers[1])).await;
+    for guard in inside {
+        guard.release().await.expect("held");
+    }
+    let after = entered(writer(&managers[1])).await;
+    assert!(Some(after.fencing_token()) > latest);
+    drop(after);
+    store.is_left_clean().await;
 }
 
 pub(super) async fn a_reader_behind_a_waiting_writer_waits_too(store: &Fixture) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::{ErrorKind, Renew, Wait};
+use lock_core::{ErrorKind, LockManager, LockRequest, Renew, Wait};
 use lock_tests::wait;
 use tokio::time::timeout;
 
@@ -10,7 +10,7 @@ use super::shares::{entered, permit, reader, refused, waits, writer};
 use super::{Fixture, kind};
 use crate::steps::its_turn;
 
-pub(super) async fn a_share_that_is_not_renewed_ends_alone(store: &Fixture) {
+pub(super) async fn a_permit_that_is_not_renewed_ends_alone(store: &Fixture) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let soon = store.soon_over();
     let dead = entered(permit(&locks, 2).ttl(soon).renew(Renew::Off)).await;
@@ -23,6 +23,23 @@ pub(super) async fn a_share_that_is_not_renewed_ends_alone(store: &Fixture) {
     assert!(!dead.is_valid() && alive.is_valid());
     refused(permit(&others, 2)).await;
     drop((dead, alive, next));
+    store.is_left_clean().await;
+}
+
+pub(super) async fn a_reader_that_is_not_renewed_ends_alone(store: &Fixture) {
+    let (locks, others) = (store.manager().await, store.manager().await);
+    let soon = store.soon_over();
+    let dead = entered(reader(&locks).ttl(soon).renew(Renew::Off)).await;
+    let alive = entered(reader(&others).ttl(store.renewable())).await;
+    let lost = timeout(wait::PATIENCE, dead.lost()).await;
+    lost.expect("its deadline comes");
+    refused(writer(&locks)).await;
+    assert!(!dead.is_valid() && alive.is_valid());
+    alive.release().await.expect("held");
+    // The writer enters when the dead owner's lease has ended in the store too.
+    let next = writer(&locks).wait(Wait::Forever).acquire();
+    let next = timeout(wait::PATIENCE, next).await;
+    drop((dead, next.expect("in time").expect("free")));
     store.is_left_clean().await;
 }
 
@@ -75,15 +92,28 @@ pub(super) async fn a_key_that_is_overwritten_is_lost_and_left_alone(store: &Fix
     refused(reader(&locks)).await;
 }
 
-pub(super) async fn a_waiting_share_that_is_cancelled_leaves_nothing_and_blocks_no_other(
+pub(super) async fn a_waiting_permit_that_is_cancelled_leaves_nothing_and_blocks_no_other(
     store: &Fixture,
+) {
+    cancelled_waiters_leave_nothing_and_block_no_other(store, |locks| permit(locks, 2)).await;
+}
+
+pub(super) async fn a_waiting_reader_that_is_cancelled_leaves_nothing_and_blocks_no_other(
+    store: &Fixture,
+) {
+    cancelled_waiters_leave_nothing_and_block_no_other(store, reader).await;
+}
+
+async fn cancelled_waiters_leave_nothing_and_block_no_other(
+    store: &Fixture,
+    share: fn(&LockManager) -> LockRequest,
 ) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let guard = entered(writer(&locks)).await;
     let mut waiters = Vec::new();
     for place in 1..=12 {
         let of = [&locks, &others][place % 2];
-        waiters.push(waits(store, permit(of, 2), place).await);
+        waiters.push(waits(store, share(of), place).await);
     }
     for waiter in waiters.iter().step_by(2) {
         waiter.abort();
@@ -95,27 +125,41 @@ pub(super) async fn a_waiting_share_that_is_cancelled_leaves_nothing_and_blocks_
     store.is_left_clean().await;
 }
 
-pub(super) async fn a_share_that_was_given_back_is_not_in_the_way_of_its_process(store: &Fixture) {
+pub(super) async fn a_permit_that_was_given_back_is_not_in_the_way_of_its_process(store: &Fixture) {
+    what_was_given_back_is_not_in_the_way(store, |locks| permit(locks, 1)).await;
+}
+
+pub(super) async fn a_reader_that_was_given_back_is_not_in_the_way_of_its_process(store: &Fixture) {
+    what_was_given_back_is_not_in_the_way(store, reader).await;
+}
+
+async fn what_was_given_back_is_not_in_the_way(
+    store: &Fixture,
+    share: fn(&LockManager) -> LockRequest,
+) {
     let locks = store.manager().await;
     for _ in 0..30 {
-        drop(entered(permit(&locks, 1)).await);
-        entered(permit(&locks, 1)).await.release_in_background();
+        drop(entered(share(&locks)).await);
+        entered(share(&locks)).await.release_in_background();
         drop(entered(writer(&locks)).await);
         drop(entered(reader(&locks)).await);
     }
     store.is_left_clean().await;
 }
 
-pub(super) async fn a_wait_for_a_share_ends_in_time(store: &Fixture) {
+pub(super) async fn a_wait_for_a_permit_ends_in_time(store: &Fixture) {
+    a_wait_ends_in_time(store, |locks| permit(locks, 5)).await;
+}
+
+pub(super) async fn a_wait_for_a_reader_ends_in_time(store: &Fixture) {
+    a_wait_ends_in_time(store, reader).await;
+}
+
+async fn a_wait_ends_in_time(store: &Fixture, share: fn(&LockManager) -> LockRequest) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let guard = entered(writer(&locks)).await;
-    let span = Duration::from_millis(80);
-    let ended = [
-        reader(&others).wait(span).acquire().await,
-        permit(&others, 5).wait(span).acquire().await,
-        permit(&locks, 5).wait(span).acquire().await,
-    ];
-    for ended in ended {
+    for locks in [&others, &locks] {
+        let ended = share(locks).wait(Duration::from_millis(80)).acquire().await;
         assert_eq!(kind(ended), ErrorKind::Busy);
     }
     assert!(guard.is_valid());

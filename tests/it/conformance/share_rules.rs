@@ -76,3 +76,18 @@ pub(super) async fn options_that_a_share_cannot_have_are_invalid(store: &Fixture
     guard.release().await.expect("held");
     store.is_left_clean().await;
 }
+
+/// Several servers that vote cannot count permits, nor replace a token in one step.
+pub(super) async fn permits_and_downgrades_are_invalid(store: &Fixture) {
+    let locks = store.manager().await;
+    let error = permit(&locks, 5).acquire().await.expect_err("invalid");
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    let why = "permits are not offered over several servers";
+    assert!(error.to_string().contains(why), "{error}");
+    let error = entered(writer(&locks)).await.downgrade().await;
+    let error = error.expect_err("invalid");
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    let why = "cannot be downgraded, because they do not replace its token in one step";
+    assert!(error.to_string().contains(why), "{error}");
+    store.is_left_clean().await;
+}

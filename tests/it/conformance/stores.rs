@@ -34,6 +34,16 @@ macro_rules! on_stores_with_one_server_a_key {
     };
 }
 
+/// Makes a test of each `theme::case` on each store of several servers that vote, in a module of that name.
+macro_rules! on_several_servers {
+    ($($cases:tt)*) => {
+        mod several_servers {
+            on_store! { quorum {} $($cases)* }
+            on_store! { redlock { lock_tests::needs!(redis); } $($cases)* }
+        }
+    };
+}
+
 /// Makes a test of each `theme::case` on each store.
 macro_rules! on_every_store {
     ($($cases:tt)*) => {

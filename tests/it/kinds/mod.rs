@@ -8,8 +8,8 @@ mod worker;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use lock_core::LockManager;
 use lock_core::operator::Forced;
+use lock_core::{ErrorKind, LockManager};
 use lock_tests::{ChildProcess, RedisServer, needs, wait};
 
 use self::ledger::Ledger;
@@ -21,13 +21,27 @@ const FOLDER: &str = "LOCK_TESTS_STORM_FOLDER";
 const SEED: &str = "LOCK_TESTS_STORM_SEED";
 
 const PROCESSES: u64 = 8;
+const KEYS: [&str; 7] = ["k0", "k1", "k2", "k3", "p0", "p1", "p2"];
 
 fn span() -> Duration {
     let seconds = std::env::var("LOCK_TESTS_STORM");
     Duration::from_secs(seconds.map_or(6, |seconds| seconds.parse().expect("seconds")))
 }
 
-fn start(server: &RedisServer, folder: &tempfile::TempDir, seed: u64) -> ChildProcess {
+/// Makes a manager of one server, or of several that vote.
+async fn manager_of(urls: &[&str]) -> LockManager {
+    match urls {
+        [url] => manager(url).await,
+        urls => {
+            let several = LockManager::quorum(urls.iter().copied());
+            // A server that hangs is noticed while the others are at work.
+            let several = several.operation_timeout(Duration::from_secs(2));
+            several.assume_fresh().connect().await.expect("a manager")
+        }
+    }
+}
+
+fn start(urls: &str, folder: &tempfile::TempDir, seed: u64) -> ChildProcess {
     let mut command = Command::new(std::env::current_exe().expect("this binary"));
     command
         .args([
@@ -35,7 +49,7 @@ fn start(server: &RedisServer, folder: &tempfile::TempDir, seed: u64) -> ChildPr
             "kinds::worker::works_until_it_is_killed_or_told_to_stop",
         ])
         .args(["--ignored", "--nocapture"])
-        .env(SERVER, server.url())
+        .env(SERVER, urls)
         .env(FOLDER, folder.path())
         .env(SEED, seed.to_string());
     ChildProcess::spawn(command)
@@ -44,16 +58,30 @@ fn start(server: &RedisServer, folder: &tempfile::TempDir, seed: u64) -> ChildPr
 #[tokio::test]
 async fn processes_that_take_locks_of_all_kinds_and_are_killed_keep_every_promise() {
     needs!(redis);
-    let server = RedisServer::start();
+    storm(&[RedisServer::start()]).await;
+}
+
+#[tokio::test]
+async fn processes_that_are_killed_keep_every_promise_over_servers_that_hang_in_turn() {
+    needs!(redis);
+    storm(&[(); 3].map(|()| RedisServer::start())).await;
+}
+
+async fn storm(servers: &[RedisServer]) {
+    let urls: Vec<String> = servers.iter().map(RedisServer::url).collect();
+    let (urls, listed) = (
+        urls.iter().map(|it| &**it).collect::<Vec<_>>(),
+        urls.join(","),
+    );
     let folder = tempfile::tempdir().expect("a folder");
     let seed = std::env::var("LOCK_TESTS_SEED")
         .ok()
         .and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or(7);
     let mut dice = Dice::of(&[seed]);
-    let locks = manager(&server.url()).await;
+    let locks = manager_of(&urls).await;
     let mut processes: Vec<_> = (0..PROCESSES)
-        .map(|number| start(&server, &folder, seed * 1_000 + number))
+        .map(|number| start(&listed, &folder, seed * 1_000 + number))
         .collect();
     let end = Instant::now() + span();
     let (mut killed, mut forced) = (0, 0);
@@ -68,7 +96,12 @@ async fn processes_that_take_locks_of_all_kinds_and_are_killed_keep_every_promis
             );
             processes[victim].kill();
             killed += 1;
-            processes[victim] = start(&server, &folder, seed * 1_000 + PROCESSES + killed);
+            processes[victim] = start(&listed, &folder, seed * 1_000 + PROCESSES + killed);
+        } else if servers.len() > 1 && dice.percent(40) {
+            let hangs = &servers[dice.index(servers.len())];
+            hangs.stop();
+            tokio::time::sleep(Duration::from_millis(dice.between(10, 400))).await;
+            hangs.cont();
         } else {
             forced += frees_one(&locks, &mut dice).await;
         }
@@ -91,34 +124,38 @@ async fn processes_that_take_locks_of_all_kinds_and_are_killed_keep_every_promis
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(claims > 100 && killed > 0, "the storm was none");
     // The leases of killed processes run out, and no key, queue or set is left.
-    wait::eventually("no key is left", async || left(&server).is_empty()).await;
-    for key in ["k0", "k1", "k2", "k3", "p0", "p1", "p2"] {
-        let guard = locks
-            .lock(key)
-            .ttl(long())
-            .try_acquire()
-            .await
-            .expect("an answer");
-        assert!(guard.is_some(), "{key} is free");
+    let is_clean = async || servers.iter().all(|server| left(server).is_empty());
+    wait::eventually("no key is left", is_clean).await;
+    for key in KEYS {
+        let guard = locks.lock(key).ttl(long()).try_acquire().await;
+        assert!(guard.expect("an answer").is_some(), "{key} is free");
     }
 }
 
 /// Frees one holder of some key, if it has one. Returns how many were freed.
 async fn frees_one(locks: &LockManager, dice: &mut Dice) -> u64 {
-    let key = dice.one_of(&["k0", "k1", "k2", "k3", "p0", "p1", "p2"]);
+    let key = dice.one_of(&KEYS);
     let operator = locks.operator("the storm");
-    let seen = operator.inspect(key).await.expect("an answer");
-    if seen.holders().is_empty() {
-        return 0;
+    let freed = async {
+        let seen = operator.inspect(key).await?;
+        if seen.holders().is_empty() {
+            return Ok(Forced::Changed);
+        }
+        let holder = &seen.holders()[dice.index(seen.holders().len())];
+        operator.force(holder).because("the storm").await
+    };
+    match freed.await {
+        Ok(forced) => u64::from(forced != Forced::Changed),
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+            0
+        }
     }
-    let holder = &seen.holders()[dice.index(seen.holders().len())];
-    let forced = operator.force(holder).because("the storm").await;
-    u64::from(forced.expect("an answer") != Forced::Changed)
 }
 
 /// Returns the keys of locks, queues and shares.
 fn left(server: &RedisServer) -> Vec<String> {
     let mut keys = keys(server);
-    keys.retain(|key| !key.starts_with("lockkit:!h:"));
+    keys.retain(|key| !key.starts_with("lockkit:!h:") && key != "lockkit:!r");
     keys
 }

@@ -9,9 +9,8 @@ use lock_core::{ErrorKind, LockGuard, LockManager, LockRequest, Wait};
 use tokio::time::sleep;
 
 use super::ledger::Ledger;
-use super::{FOLDER, SEED, SERVER};
+use super::{FOLDER, SEED, SERVER, manager_of};
 use crate::dice::Dice;
-use crate::steps::manager;
 
 const TASKS: u64 = 6;
 
@@ -31,7 +30,9 @@ async fn works_until_it_is_killed_or_told_to_stop() {
         .expect("a seed");
     let folder = PathBuf::from(folder);
     let ledger = Arc::new(Ledger::open(&folder));
-    let locks = manager(&url).await;
+    let urls: Vec<&str> = url.split(',').collect();
+    let locks = manager_of(&urls).await;
+    let is_one = urls.len() == 1;
     let goes_on = Arc::new(AtomicBool::new(true));
     let granted = Arc::new(AtomicUsize::new(0));
     let tasks: Vec<_> = (0..TASKS)
@@ -41,7 +42,7 @@ async fn works_until_it_is_killed_or_told_to_stop() {
             tokio::spawn(async move {
                 let mut dice = Dice::of(&[seed, task]);
                 while goes_on.load(Ordering::SeqCst) {
-                    if once(&locks, &ledger, &mut dice).await {
+                    if once(&locks, &ledger, &mut dice, is_one).await {
                         granted.fetch_add(1, Ordering::SeqCst);
                     }
                 }
@@ -60,8 +61,11 @@ async fn works_until_it_is_killed_or_told_to_stop() {
 }
 
 /// Takes a lock of some kind. `false`: it was not granted.
-async fn once(locks: &LockManager, ledger: &Ledger, dice: &mut Dice) -> bool {
-    let (keys, limit, request) = request(locks, dice);
+async fn once(locks: &LockManager, ledger: &Ledger, dice: &mut Dice, is_one: bool) -> bool {
+    let (keys, limit, request) = match is_one {
+        true => request(locks, dice),
+        false => request_of_several(locks, dice),
+    };
     let wait = match dice.index(4) {
         0 => Wait::None,
         1 => Wait::For(Duration::from_millis(dice.between(1, 40))),
@@ -87,7 +91,8 @@ async fn once(locks: &LockManager, ledger: &Ledger, dice: &mut Dice) -> bool {
         }
         Err(error) => {
             let patient = matches!(wait, Wait::For(span) if span == PATIENCE);
-            assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+            let is_out = !is_one && error.kind() == ErrorKind::Unavailable;
+            assert!(is_out || error.kind() == ErrorKind::Busy, "{error}");
             assert!(
                 !patient,
                 "a waiter of {keys:?} (limit {limit}) was starved, or two callers wait for each other: {error}"
@@ -130,6 +135,20 @@ fn request(locks: &LockManager, dice: &mut Dice) -> (Vec<String>, u32, LockReque
             if dice.percent(30) {
                 keys.push(format!("p{}", dice.index(3)));
             }
+            (keys.clone(), 0, locks.lock_all(keys))
+        }
+    }
+}
+
+/// Several servers that vote have no permits.
+fn request_of_several(locks: &LockManager, dice: &mut Dice) -> (Vec<String>, u32, LockRequest) {
+    let first = dice.index(4);
+    let key = format!("k{first}");
+    match dice.index(8) {
+        0..=2 => (vec![key.clone()], 0, locks.lock(key)),
+        3..=6 => (vec![key.clone()], u32::MAX, locks.lock(key).read()),
+        _ => {
+            let keys = vec![key, format!("k{}", (first + 1 + dice.index(3)) % 4)];
             (keys.clone(), 0, locks.lock_all(keys))
         }
     }

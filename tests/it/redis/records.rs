@@ -25,11 +25,12 @@ const ACQUIRE: [&str; 5] = scripts!(
     "stand_in_line.lua",
     "acquire.lua"
 );
-const PROPOSE: [&str; 5] = scripts!(
+const PROPOSE: [&str; 6] = scripts!(
     "propose_first.lua",
     "one_server.lua",
     "common.lua",
     "stand_in_line.lua",
+    "node_vote.lua",
     "propose.lua"
 );
 

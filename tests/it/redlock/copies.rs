@@ -11,7 +11,7 @@ use super::{Nodes, builder, kind, long, meets};
 ///
 /// The proposals are to two of three servers. The ttl is a minute. The key is long, so that the number of bytes shows
 /// that a proxy keeps a proposal, and not another command of the manager.
-async fn first_copies_are_undone(is_taken: bool) {
+async fn first_copies_are_undone(is_taken: bool, reads: bool) {
     let key = &"k".repeat(1_000);
     let nodes = Nodes::start(3);
     let [first, second] = [0, 1].map(|node| Proxy::to(nodes.0[node].address()));
@@ -32,13 +32,9 @@ async fn first_copies_are_undone(is_taken: bool) {
     let held = || proxies.map(|it| it.held(Direction::Requests));
     proxies.iter().for_each(|it| it.freeze());
     let before = held();
-    let acquire = tokio::spawn(
-        locks
-            .lock(key)
-            .ttl(long())
-            .wait(lock_core::Wait::None)
-            .acquire(),
-    );
+    let request = locks.lock(key).ttl(long()).wait(lock_core::Wait::None);
+    let request = if reads { request.read() } else { request };
+    let acquire = tokio::spawn(request.acquire());
     wait::eventually("the first copies are in the proxies", async || {
         held()
             .iter()
@@ -72,11 +68,23 @@ async fn first_copies_are_undone(is_taken: bool) {
 #[tokio::test]
 async fn first_copies_that_arrive_after_the_release_are_undone() {
     needs!(redis);
-    first_copies_are_undone(false).await;
+    first_copies_are_undone(false, false).await;
 }
 
 #[tokio::test]
 async fn first_copies_that_arrive_after_a_refusal_are_undone() {
     needs!(redis);
-    first_copies_are_undone(true).await;
+    first_copies_are_undone(true, false).await;
+}
+
+#[tokio::test]
+async fn first_copies_of_a_reader_that_arrive_after_the_release_are_undone() {
+    needs!(redis);
+    first_copies_are_undone(false, true).await;
+}
+
+#[tokio::test]
+async fn first_copies_of_a_reader_that_arrive_after_a_refusal_are_undone() {
+    needs!(redis);
+    first_copies_are_undone(true, true).await;
 }

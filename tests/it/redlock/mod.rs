@@ -10,6 +10,7 @@ mod killed;
 mod lock_all;
 mod operator;
 mod pinged;
+mod readers;
 mod records;
 mod refused;
 mod split;
@@ -58,6 +59,23 @@ impl Nodes {
         nodes
             .filter(|node| self.0[*node].get(&name).is_some())
             .collect()
+    }
+
+    /// Adds five seconds to the register of the last lock on each server, as if a client's clock had been ahead.
+    fn raise_the_last_register(&self) {
+        let script = "
+            local registers = redis.call('HGETALL', KEYS[1])
+            local highest, field, token = 0
+            for index = 1, #registers, 2 do
+              local number, owner = string.match(registers[index + 1], '^(%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d)(%x+/%x+)$')
+              if number and tonumber(number) > highest then
+                highest, field, token = tonumber(number), registers[index], owner
+              end
+            end
+            redis.call('HSET', KEYS[1], field, string.format('%016.0f', highest + 5000000) .. token)";
+        for server in &self.0 {
+            server.cli(&["EVAL", script, "1", "lockkit:!r"]);
+        }
     }
 
     /// Waits until no lock is left on any server that is up.

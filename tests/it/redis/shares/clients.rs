@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use lock_core::test_util::ManualClock;
 use lock_core::{LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
 use super::super::processes::{SERVER, process, says};
-use super::{LOCK, entered, keys, long, manager, permit, reader, taken};
+use super::{LOCK, QUEUE, entered, keys, long, manager, permit, reader, taken};
 use crate::steps::its_turn;
 
 #[tokio::test]
@@ -134,4 +135,25 @@ async fn a_writer_enters_among_readers_that_never_stop() {
         reader.await.expect("no panic");
     }
     assert_eq!(keys(&server), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_writer_that_goes_on_as_a_reader_lets_the_waiting_readers_in_by_itself() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    // The clock of the waiters stands still, so that only a push ends their waits.
+    let others = LockManager::builder(&server.url()).clock(ManualClock::new());
+    let others = others.connect().await.expect("a manager");
+    let guard = taken(&locks, "k", long()).await;
+    let waiters: Vec<_> = (0..3)
+        .map(|_| tokio::spawn(reader(&others).wait(Wait::Forever).acquire()))
+        .collect();
+    let queued = async || server.cli(&["ZCARD", QUEUE]) == "3";
+    wait::eventually("all readers are queued", queued).await;
+    let guard = guard.downgrade().await.expect("held");
+    for waiter in waiters {
+        drop(its_turn(waiter).await);
+    }
+    assert!(guard.is_valid());
 }

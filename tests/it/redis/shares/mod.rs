@@ -18,19 +18,21 @@ macro_rules! scripts {
 }
 
 /// The script, for waiters whose pushes are not counted, so that none of them is dead.
-const SHARE: [&str; 5] = scripts!(
+const SHARE: [&str; 6] = scripts!(
     "cluster.lua",
     "share_first.lua",
     "common.lua",
     "stand_in_line.lua",
+    "share_set.lua",
     "share.lua"
 );
 /// The script, for waiters of which none listens.
-const SHARE_AMONG_DEAD: [&str; 5] = scripts!(
+const SHARE_AMONG_DEAD: [&str; 6] = scripts!(
     "one_server.lua",
     "share_first.lua",
     "common.lua",
     "stand_in_line.lua",
+    "share_set.lua",
     "share.lua"
 );
 const EXTEND: [&str; 1] = scripts!("extend_shares.lua");
