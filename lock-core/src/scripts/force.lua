@@ -13,8 +13,9 @@
 -- which a process that is stopped now cannot report. The mark is raised above the clock too, because the holder's own
 -- token may be the time of a moment ago. Where it cannot be raised, nothing is done. After that, nothing can fail.
 --
--- The holder is told by "l <token> <lock>". A node of a quorum gives the key to no waiter, because one node cannot
--- know who holds a majority.
+-- The holder is told by "l <token> <lock>" at the address in its token. A runtime whose connection was replaced listens
+-- there only after its next request, so its manager is told then, whose address ends with three zeros. A node of a quorum
+-- gives the key to no waiter, because one node cannot know who holds a majority.
 local token, grace, register = ARGV[1], tonumber(ARGV[4]), ARGV[5]
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -48,7 +49,9 @@ end
 
 -- A client of another library listens nowhere.
 local is_ours = (#token == 49 or #token == 57) and string.find(token, '^%x+/%x+$')
-local listens = is_ours and publish(ARGV[3], token, 'l ' .. token .. ' ' .. KEYS[1]) ~= 0
+local told = 'l ' .. token .. ' ' .. KEYS[1]
+local manager = string.sub(token, 1, 13) .. '000'
+local listens = is_ours and (publish(ARGV[3], token, told) ~= 0 or publish(ARGV[3], manager, told) ~= 0)
 -- The value of a cooldown, so that late commands of the holder find another value.
 local closed = 'cooling/' .. string.sub(token, 1, 49) .. '/' .. text(now_ms + grace)
 

@@ -74,7 +74,7 @@ async fn an_order_frees_the_holder_that_was_seen_before_the_failover() {
     let now = holder(&operator, HolderProcess::Holds).await;
     assert_eq!(now.id(), before.id());
     let answer = forced(&operator, &before).await.expect("an answer");
-    assert_ne!(answer, Forced::Changed);
+    assert_eq!(answer, Forced::Told);
     let lost = timeout(wait::PATIENCE / 2, guard.lost()).await;
     lost.expect("told, before the first renewal");
     assert!(mark(&watched) > u64::from(guard.fencing_token()));

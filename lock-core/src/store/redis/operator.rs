@@ -113,13 +113,6 @@ impl RedisStore {
             .arg(number);
         let answer = self.scripts.force.ask(on, &command).await?;
         let forced = operator_reply::forced(&answer);
-        if let (Some(Forced::Yes), Some(holder)) = (&forced, force.holder.token())
-            && holder.address().manager() != holder.address()
-        {
-            // No connection has received the message of the script.
-            let message = format!("l {holder} {}", keys[0]);
-            let _ = self.tell(holder.address().manager(), &message, on).await;
-        }
         if force.register.is_none() {
             match forced {
                 Some(Forced::Yes) => self.handed_off.note_forced(&force.key, Duration::ZERO),

@@ -127,7 +127,7 @@ async fn a_holder_whose_connection_was_replaced_is_named_and_answers_and_is_told
         Some(std::process::id())
     );
     let answer = forced(&operator, &found).await.expect("an answer");
-    assert_ne!(answer, Forced::Changed);
+    assert_eq!(answer, Forced::Told);
     let lost = timeout(Duration::from_secs(8), guard.lost()).await;
     lost.expect("long before the first renewal");
     let error = guard.release().await.expect_err("lost");
