@@ -38,6 +38,8 @@ pub(super) enum QuorumFault {
     // Faults of the client.
     /// Less than a majority is enough.
     AMinorityIsEnough,
+    /// A number of another key counts as noted when one node has it.
+    ARaiseNeedsNoMajority,
     /// Answers are counted instead of nodes, so a vote that arrives twice counts twice.
     AVoteCountsTwice,
     /// The answer to an earlier number counts for the last one.

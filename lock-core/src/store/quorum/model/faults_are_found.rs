@@ -4,7 +4,9 @@ use super::explore::explore;
 use super::fault::{QuorumFault, Rule};
 use super::steps::QuorumStep;
 use super::world::{QuorumBounds, QuorumViolation, QuorumWorld};
-use super::worlds::{AHEAD, ASKING_AGAIN, ONCE, PLAIN, READING, REJOINING, REPEATING, TWO_READERS};
+use super::worlds::{
+    AHEAD, ASKING_AGAIN, ONCE, PLAIN, RAISING, READING, REJOINING, REPEATING, TWO_READERS,
+};
 
 /// Explores until a state is wrong, and prints the violation and its steps.
 fn found(name: &str, limits: &QuorumBounds) -> (QuorumViolation, Vec<QuorumStep>) {
@@ -56,6 +58,7 @@ found! {
     a_node_that_came_back_empty_and_votes: AnEmptyNodeVotes, two_hold, FORGETTING;
     numbers_that_are_not_like_the_time: NumbersAreCounted, is_not_higher, FORGETTING;
     a_minority_that_is_enough: AMinorityIsEnough, two_hold, ONCE;
+    a_raise_without_a_majority: ARaiseNeedsNoMajority, is_not_higher, RAISING;
     a_vote_that_counts_twice: AVoteCountsTwice, two_hold, QuorumBounds { copies: 1, ..ONCE };
     an_answer_to_another_number: AnAnswerToAnotherNumber, is_not_higher, PLAIN;
     a_node_asked_again_before_its_vote_is_undone: AskedAgainBeforeItIsUndone, two_hold, ASKING_AGAIN;

@@ -6,7 +6,7 @@
 //! moment, for a while or for ever. A key expires at any time after its owner's deadline, and before it where a
 //! majority of other nodes has it. A server comes back without its data, and does not vote until the longest
 //! ttl has passed. A contested attempt withdraws its votes and goes on with another round. A held lease is
-//! proposed to a node that is without it, where a majority has it.
+//! proposed to a node that is without it, where a majority has it. A held lease takes a fencing token of another key.
 //!
 //! In every state no client is granted a lock on which another client still counts, but for a reader beside
 //! readers. The tokens of a grant, including those that its tasks may use, are above all tokens that any earlier

@@ -72,6 +72,14 @@ pub(super) enum QuorumStep {
         client: usize,
         node: usize,
     },
+    /// A held lease takes a higher number, from the registers of another key.
+    Raise {
+        client: usize,
+    },
+    /// A majority has noted the higher number.
+    Raised {
+        client: usize,
+    },
     /// The key, or the place of a reader, expires.
     Expire {
         node: usize,
@@ -160,6 +168,12 @@ impl QuorumWorld {
                 .filter(old)
                 .map(|node| QuorumStep::Renew { client, node }),
         );
+        if self.raises < limits.raises {
+            steps.push(QuorumStep::Raise { client });
+        }
+        if self.is_raised(client, limits) {
+            steps.push(QuorumStep::Raised { client });
+        }
         if self.rejoins < limits.rejoins {
             let without = |node: &usize| {
                 let way = self.nodes[*node].with[client].way;

@@ -7,6 +7,9 @@ use super::steps::QuorumStep;
 use super::world::{Client, ClientPhase, Era, QuorumBounds, QuorumViolation, QuorumWorld};
 use crate::store::quorum::proposal_number;
 
+/// By how much the number of another key is higher.
+const RAISE: u16 = 100;
+
 fn current(client: usize) -> ModelToken {
     ModelToken::Current(u8::try_from(client).expect("small"))
 }
@@ -58,6 +61,8 @@ impl QuorumWorld {
                 world.nodes[node].inside.lengthen(current(client));
             }
             QuorumStep::Rejoin { client, node } => world.rejoin(client, node),
+            QuorumStep::Raise { client } => world.raise(client),
+            QuorumStep::Raised { client } => world.is_raised_to(client),
             QuorumStep::Expire { node, token } => world.nodes[node].expire(token, limits),
             QuorumStep::RestartEmpty { node } => world.restart_empty(node, limits),
             QuorumStep::TimeGoesOn => world.era = Era::After,
@@ -105,6 +110,11 @@ impl QuorumWorld {
             Way::Aside(number) => {
                 at.set_aside(current(client), number, limits);
                 at.with[client].way = Way::Nothing;
+                let raises =
+                    self.clients[client].is_raising && number == self.clients[client].number;
+                if raises && at.inside.has(current(client)) {
+                    at.with[client].ballot = Some(NodeAnswer::Accepted(number));
+                }
             }
             Way::Nothing | Way::Answered(..) => {}
         }
@@ -278,6 +288,7 @@ impl QuorumWorld {
             rounds: 0,
             repeats: 0,
             era: Era::Before,
+            is_raising: false,
             number: 0,
             seen: if asks_again { it.seen } else { 0 },
         };
@@ -294,6 +305,30 @@ impl QuorumWorld {
             });
         }
         between.way = Way::Rejoin(number);
+    }
+
+    /// Asks the nodes that have the lease to note a number that is higher by more than a block.
+    fn raise(&mut self, client: usize) {
+        self.raises += 1;
+        let it = &mut self.clients[client];
+        it.number += RAISE;
+        it.is_raising = true;
+        for node in &mut self.nodes {
+            let asks = node.inside.has(current(client)) && node.with[client].way == Way::Nothing;
+            if asks {
+                node.with[client].way = Way::Aside(it.number);
+            }
+        }
+    }
+
+    fn is_raised_to(&mut self, client: usize) {
+        let it = &mut self.clients[client];
+        it.is_raising = false;
+        self.last = self.last.max(it.number);
+        self.last_of_locks = self.last_of_locks.max(it.number);
+        for node in &mut self.nodes {
+            node.with[client].ballot = None;
+        }
     }
 
     fn restart_empty(&mut self, node: usize, limits: &QuorumBounds) {

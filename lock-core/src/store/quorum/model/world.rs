@@ -31,6 +31,8 @@ pub(super) struct QuorumBounds {
     pub(super) repeats: u8,
     /// How often held leases are proposed to nodes that are without them.
     pub(super) rejoins: u8,
+    /// How often a held lease takes a fencing token from the registers of another key.
+    pub(super) raises: u8,
     /// By how much clients' clocks may be ahead, in units of a fencing token.
     pub(super) guesses: &'static [u16],
     /// Whether an answer may be on its way for long. Otherwise it arrives when it is given.
@@ -90,6 +92,8 @@ pub(super) struct Client {
     pub(super) repeats: u8,
     /// When its attempt began.
     pub(super) era: Era,
+    /// Whether the nodes are noting a higher number, which it may not use yet.
+    pub(super) is_raising: bool,
     /// The last number of the block that it proposes or may use.
     pub(super) number: u16,
     /// The highest number that it has seen.
@@ -107,6 +111,7 @@ pub(super) struct QuorumWorld {
     pub(super) era: Era,
     pub(super) copies: u8,
     pub(super) rejoins: u8,
+    pub(super) raises: u8,
 }
 
 /// A state that must never be.
@@ -127,6 +132,7 @@ impl QuorumWorld {
             rounds: 0,
             repeats: 0,
             era: Era::Before,
+            is_raising: false,
             number: 0,
             seen: 0,
         };
@@ -138,6 +144,7 @@ impl QuorumWorld {
             era: Era::Before,
             copies: 0,
             rejoins: 0,
+            raises: 0,
         }
     }
 
@@ -228,6 +235,19 @@ impl QuorumWorld {
             node.with[client].ballot = None;
         }
         Ok(())
+    }
+
+    /// Returns whether so many nodes have noted a raised number that the lease may use it.
+    pub(super) fn is_raised(&self, client: usize, limits: &QuorumBounds) -> bool {
+        let noted = self
+            .nodes
+            .iter()
+            .filter(|node| node.with[client].ballot.is_some());
+        let enough = match limits.has(QuorumFault::ARaiseNeedsNoMajority) {
+            true => 1,
+            false => tally::quorum(NODES),
+        };
+        noted.count() >= enough
     }
 
     /// The same world, independent of the numbers of nodes and clients that are alike.

@@ -12,6 +12,7 @@ pub(super) const PLAIN: QuorumBounds = QuorumBounds {
     rounds: 1,
     repeats: 0,
     rejoins: 0,
+    raises: 0,
     guesses: &[0],
     apart: false,
     copies: 0,
@@ -258,6 +259,32 @@ fn a_lease_that_is_held_is_taken_by_the_node_that_was_without_it() {
     ];
     for limits in small_or(&large, REJOINING) {
         holds("rejoining", &limits);
+    }
+}
+
+/// One of two held leases takes a fencing token from another key, as a lock of several keys does.
+pub(super) const RAISING: QuorumBounds = QuorumBounds { raises: 1, ..ONCE };
+
+#[test]
+fn a_lease_that_is_held_takes_the_token_of_another_key() {
+    let large = [
+        QuorumBounds { raises: 1, ..PLAIN },
+        QuorumBounds {
+            rejoins: 1,
+            guesses: AHEAD,
+            ..RAISING
+        },
+        QuorumBounds {
+            restarts: true,
+            ..RAISING
+        },
+        QuorumBounds {
+            raises: 1,
+            ..ASKING_AGAIN
+        },
+    ];
+    for limits in small_or(&large, RAISING) {
+        holds("raising", &limits);
     }
 }
 
