@@ -3,7 +3,7 @@
 use super::explore::explore;
 use super::fault::ModelFault;
 use super::simulate::simulate;
-use super::world::{Limits, Wrong};
+use super::world::{Limits, World, Wrong};
 use super::worlds::{
     PLAIN, behind_a_gap, behind_stopped, first_after_the_clock_went_back, random_world,
     refused_a_place,
@@ -16,7 +16,7 @@ fn found(fault: ModelFault, world: Limits) -> (Wrong, usize) {
         ..world
     };
     let calm = u64::from(limits.timers);
-    let found = explore(&limits, usize::MAX, calm);
+    let found = explore::<World>(&limits, calm);
     let Some((wrong, path)) = found.wrong else {
         panic!(
             "the fault {fault:?} was not found in {} states",

@@ -34,8 +34,8 @@ pub(super) fn is_large() -> bool {
 }
 
 /// Searches all states of a world.
-pub(super) fn holds(name: &str, limits: &Limits, calm: u64) -> Exploration {
-    let found = explore(limits, usize::MAX, calm);
+pub(super) fn holds(name: &str, limits: &Limits, calm: u64) -> Exploration<Wrong, Step> {
+    let found = explore::<World>(limits, calm);
     assert_eq!(found.wrong, None, "after {} states", found.states);
     println!(
         "{name}: {} states, {} steps deep",
@@ -333,7 +333,7 @@ fn a_jump_as_long_as_the_delay_of_a_push_is_not_noticed() {
         step: Some(1_500),
         ..PLAIN
     };
-    let found = explore(&limits, usize::MAX, 0);
+    let found = explore::<World>(&limits, 0);
     let (wrong, _) = found.wrong.expect("the kit promises nothing here");
     assert_eq!(wrong, Wrong::OwnerWithoutKey);
 }

@@ -1,10 +1,10 @@
 //! The search finds each seeded fault, in a small world that shows it.
 
-use super::explore::explore;
 use super::fault::ShareFault;
 use super::steps::ShareStep;
 use super::world::{READ, ShareLimits, ShareWorld, ShareWrong, Wanted};
 use super::worlds::{DOWNGRADE, LATE_QUESTION, ONE, PLAIN, TWO, WRITE};
+use crate::model::explore::explore;
 
 /// Searches until a check fails.
 fn found(fault: ShareFault, world: ShareLimits) -> ShareWrong {
@@ -12,7 +12,7 @@ fn found(fault: ShareFault, world: ShareLimits) -> ShareWrong {
         fault: Some(fault),
         ..world
     };
-    let found = explore(&limits, 0);
+    let found = explore::<ShareWorld>(&limits, 0);
     let Some((wrong, path)) = found.wrong else {
         panic!(
             "the fault {fault:?} was not found in {} states",

@@ -4,6 +4,7 @@ use super::fault::ShareFault;
 use super::world::{
     ClientPhase, Id, Message, Question, ShareClient, ShareLimits, ShareWorld, ShareWrong,
 };
+use crate::model::explore::Explored;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShareStep {
@@ -28,6 +29,28 @@ pub(super) enum ShareStep {
     /// A client from outside deletes the key.
     Delete,
     Tick,
+}
+
+impl Explored for ShareWorld {
+    type Limits = ShareLimits;
+    type Step = ShareStep;
+    type Wrong = ShareWrong;
+
+    fn start(limits: &ShareLimits) -> Self {
+        Self::new(limits)
+    }
+
+    fn steps(&self, limits: &ShareLimits) -> Vec<ShareStep> {
+        self.steps(limits)
+    }
+
+    fn after(&self, step: ShareStep, limits: &ShareLimits) -> Result<Self, ShareWrong> {
+        self.after(step, limits)
+    }
+
+    fn longest_wait(&self, limits: &ShareLimits) -> Result<u64, ShareWrong> {
+        self.longest_wait(limits).map(u64::from)
+    }
 }
 
 impl ShareWorld {

@@ -1,7 +1,7 @@
 //! The worlds without a seeded fault.
 
-use super::explore::{SharesFound, explore};
-use super::world::{READ, ShareLimits, Wanted};
+use super::world::{READ, ShareLimits, ShareWorld, Wanted};
+use crate::model::explore::explore;
 use crate::model::worlds::is_large;
 
 pub(super) const WRITE: Wanted = Wanted::Exclusive;
@@ -39,8 +39,8 @@ pub(super) const LATE_QUESTION: ShareLimits = ShareLimits {
 
 /// Searches all states of a world.
 #[track_caller]
-fn holds(name: &str, limits: &ShareLimits) -> SharesFound {
-    let found = explore(limits, if is_large() { 16 } else { 256 });
+fn holds(name: &str, limits: &ShareLimits) {
+    let found = explore::<ShareWorld>(limits, if is_large() { 16 } else { 256 });
     println!(
         "{name}: {} states, {} steps deep, longest wait {}",
         found.states, found.depth, found.longest_wait
@@ -48,7 +48,6 @@ fn holds(name: &str, limits: &ShareLimits) -> SharesFound {
     assert_eq!(found.wrong, None, "{name}, after {} states", found.states);
     // A ttl and a grant.
     assert!(found.longest_wait <= 5, "{}", found.longest_wait);
-    found
 }
 
 /// Chooses the size of a number by `LOCK_MODEL`.
@@ -67,71 +66,65 @@ macro_rules! holds {
 
 holds! {
     readers_and_a_writer_take_turns: ShareLimits {
-        ticks: large(5, 1),
+        ticks: large(2, 1),
         renews: true,
         ..PLAIN
     };
     readers_beside_a_writer_that_gives_up: ShareLimits {
-        ticks: large(5, 1),
+        ticks: large(3, 1),
         gives_up: true,
         ..PLAIN
     };
     two_permits_for_three_clients: ShareLimits {
         clients: &[(TWO, 3), (TWO, 3), (TWO, 3)],
-        ticks: large(6, 2),
-        renews: is_large(),
+        ticks: large(4, 2),
         ..PLAIN
     };
     permits_whose_limits_differ: ShareLimits {
         clients: &[(Wanted::Share(3), 3), (TWO, 3), (ONE, 3)],
         ticks: large(5, 2),
-        renews: is_large(),
         ..PLAIN
     };
     permits_beside_a_writer: ShareLimits {
         clients: &[(TWO, 3), (ONE, 3), (WRITE, 3)],
-        ticks: large(5, 2),
-        renews: is_large(),
+        ticks: large(4, 2),
         ..PLAIN
     };
     ttls_that_differ: ShareLimits {
         clients: &[(READ, 4), (READ, 2), (WRITE, 2)],
-        ticks: large(5, 1),
+        ticks: large(2, 1),
         renews: true,
         ..PLAIN
     };
     a_client_that_crashes: ShareLimits {
-        ticks: large(6, 2),
+        ticks: large(4, 2),
         crashes: 1,
         ..PLAIN
     };
     a_message_that_is_lost: ShareLimits {
-        ticks: large(5, 1),
+        ticks: large(3, 1),
         losses: 1,
-        renews: is_large(),
         ..PLAIN
     };
     a_message_that_arrives_twice: ShareLimits {
-        ticks: large(4, 0),
+        ticks: large(2, 0),
         doubles: 1,
-        renews: is_large(),
         ..PLAIN
     };
     a_message_that_arrives_twice_and_late: ShareLimits {
         clients: &[(TWO, 3), (WRITE, 3)],
-        ticks: large(6, 2),
-        doubles: large(2, 1),
+        ticks: large(4, 2),
+        doubles: 1,
         renews: true,
         ..PLAIN
     };
     a_writer_that_goes_on_as_a_reader: ShareLimits {
         clients: &[(WRITE, 3), (READ, 3), (READ, 3), (READ, 3)],
         ticks: large(3, 0),
-        renews: is_large(),
         ..DOWNGRADE
     };
     a_downgrade_between_two_writers: ShareLimits {
-        ticks: large(4, 1),
+        ticks: large(2, 1),
         renews: is_large(),
         ..DOWNGRADE
     };
@@ -149,19 +142,18 @@ holds! {
         ..DOWNGRADE
     };
     a_downgrade_beside_a_message_that_arrives_twice: ShareLimits {
-        ticks: large(4, 2),
+        ticks: large(3, 2),
         renews: is_large(),
         ..LATE_QUESTION
     };
     a_key_that_is_deleted: ShareLimits {
-        ticks: large(5, 1),
+        ticks: large(3, 1),
         deletions: 1,
-        renews: is_large(),
         ..PLAIN
     };
     two_writers_and_a_reader: ShareLimits {
         clients: &[(WRITE, 3), (READ, 3), (WRITE, 3)],
-        ticks: large(6, 2),
+        ticks: large(3, 2),
         gives_up: is_large(),
         ..PLAIN
     };

@@ -1,8 +1,31 @@
 //! All steps that are possible next.
 
-use super::{Limits, Message, Step, World};
+use super::{Limits, Message, Step, World, Wrong};
+use crate::model::explore::Explored;
 use crate::model::process::Process;
 use crate::model::server::Value;
+
+impl Explored for World {
+    type Limits = Limits;
+    type Step = Step;
+    type Wrong = Wrong;
+
+    fn start(limits: &Limits) -> Self {
+        Self::new(limits)
+    }
+
+    fn steps(&self, limits: &Limits) -> Vec<Step> {
+        self.steps(limits)
+    }
+
+    fn after(&self, step: Step, limits: &Limits) -> Result<Self, Wrong> {
+        self.after(step, limits)
+    }
+
+    fn longest_wait(&self, limits: &Limits) -> Result<u64, Wrong> {
+        self.longest_wait(limits)
+    }
+}
 
 impl World {
     pub(in crate::model) fn steps(&self, limits: &Limits) -> Vec<Step> {
