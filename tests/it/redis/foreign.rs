@@ -6,7 +6,7 @@ use lock_core::{ErrorKind, LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{kind, long};
+use super::{its_turn, kind, long};
 
 /// Makes a manager without a namespace.
 async fn bare(server: &RedisServer) -> LockManager {
@@ -224,11 +224,6 @@ async fn a_socket_and_a_client_of_the_caller_lead_to_the_same_locks() {
         let waiter = tokio::spawn(other.lock("k").wait(Wait::Forever).acquire());
         wait::eventually("the waiter is queued", async || server.keys().len() == 2).await;
         guard.release().await.expect("held");
-        let next = timeout(wait::PATIENCE, waiter).await.expect("told");
-        next.expect("no panic")
-            .expect("its turn")
-            .release()
-            .await
-            .expect("held");
+        its_turn(waiter).await.release().await.expect("held");
     }
 }

@@ -6,7 +6,7 @@ use lock_core::{ErrorKind, LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{keys, kind, long, manager, taken};
+use super::{its_turn, keys, kind, long, manager, taken};
 
 fn bounded() -> Duration {
     Duration::from_secs(5)
@@ -107,10 +107,5 @@ async fn a_waiter_survives_a_short_stop_of_the_server() {
     tokio::task::yield_now().await;
     server.cont();
     release.await.expect("no panic").expect("held");
-    let next = timeout(wait::PATIENCE, waiter).await.expect("told");
-    next.expect("no panic")
-        .expect("its turn")
-        .release()
-        .await
-        .expect("held");
+    its_turn(waiter).await.release().await.expect("held");
 }

@@ -45,7 +45,7 @@ pub(crate) use trips::{asked, counts};
 use std::time::Duration;
 
 use lock_core::LockManager;
-use lock_tests::Proxy;
+use lock_tests::{Proxy, RedisServer};
 
 use crate::steps::{Waiter, all_is_answered, its_turn, keys, kind, long, manager, taken};
 
@@ -60,4 +60,13 @@ async fn warm(proxy: &Proxy, patience: Duration) -> LockManager {
         guard.release().await.expect("held");
     }
     locks
+}
+
+/// Makes a manager as [`warm`] does, and one that goes past the proxy.
+async fn warm_and_direct(
+    server: &RedisServer,
+    proxy: &Proxy,
+    patience: Duration,
+) -> (LockManager, LockManager) {
+    (warm(proxy, patience).await, manager(&server.url()).await)
 }

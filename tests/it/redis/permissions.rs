@@ -6,7 +6,7 @@ use lock_core::{Error, ErrorKind, LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{keys, long, manager, taken};
+use super::{its_turn, keys, long, manager, taken};
 
 /// Starts a server with the user `alice`, who has these rights.
 fn server(may: &[&str]) -> RedisServer {
@@ -57,12 +57,7 @@ async fn a_user_with_the_advised_rights_can_lock_and_wait() {
     let waiter = tokio::spawn(other.lock("k").wait(Wait::Forever).acquire());
     wait::eventually("the waiter is queued", async || keys(&server).len() == 2).await;
     guard.release().await.expect("held");
-    let next = timeout(wait::PATIENCE, waiter).await.expect("pushed");
-    next.expect("no panic")
-        .expect("its turn")
-        .release()
-        .await
-        .expect("held");
+    its_turn(waiter).await.release().await.expect("held");
 }
 
 #[tokio::test]
@@ -174,14 +169,7 @@ async fn a_user_that_may_not_subscribe_waits_by_polling() {
     let waiter = tokio::spawn(other.lock("k").wait(Wait::Forever).acquire());
     wait::eventually("the waiter is queued", async || keys(&server).len() == 2).await;
     guard.release().await.expect("no push, no error");
-    let next = timeout(wait::PATIENCE, waiter)
-        .await
-        .expect("the waiter asked");
-    next.expect("no panic")
-        .expect("its turn")
-        .release()
-        .await
-        .expect("held");
+    its_turn(waiter).await.release().await.expect("held");
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use lock_core::Wait;
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{keys, long, manager, taken, warm};
+use super::{its_turn, keys, long, manager, taken, warm_and_direct};
 
 pub(super) async fn queued(server: &RedisServer, key: &str, count: &str) {
     let queue = format!("lockkit:!q:{{{key}}}");
@@ -60,10 +60,7 @@ async fn a_waiter_whose_push_connection_is_killed_asks_again() {
     needs!(redis);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
-    let (owner, locks) = (
-        manager(&server.url()).await,
-        warm(&proxy, Duration::from_secs(5)).await,
-    );
+    let (locks, owner) = warm_and_direct(&server, &proxy, Duration::from_secs(5)).await;
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     let waiter = tokio::spawn(locks.lock("k").wait(Wait::Forever).acquire());
     queued(&server, "k", "1").await;
@@ -72,14 +69,7 @@ async fn a_waiter_whose_push_connection_is_killed_asks_again() {
     proxy.cut();
     guard.release().await.expect("held");
     proxy.accept();
-    let next = timeout(wait::PATIENCE, waiter)
-        .await
-        .expect("the waiter asked again");
-    next.expect("no panic")
-        .expect("free")
-        .release()
-        .await
-        .expect("held");
+    its_turn(waiter).await.release().await.expect("held");
 }
 
 #[tokio::test]
@@ -110,10 +100,7 @@ async fn a_release_between_being_refused_and_listening_is_not_missed() {
     needs!(redis);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
-    let (owner, locks) = (
-        manager(&server.url()).await,
-        warm(&proxy, Duration::from_secs(5)).await,
-    );
+    let (locks, owner) = warm_and_direct(&server, &proxy, Duration::from_secs(5)).await;
     for _ in 0..5 {
         let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
         proxy.set(Direction::Replies, Flow::Hold);
@@ -125,12 +112,7 @@ async fn a_release_between_being_refused_and_listening_is_not_missed() {
         .await;
         guard.release().await.expect("held");
         proxy.pass();
-        let next = timeout(wait::PATIENCE, waiter).await.expect("not missed");
-        next.expect("no panic")
-            .expect("free")
-            .release()
-            .await
-            .expect("held");
+        its_turn(waiter).await.release().await.expect("held");
     }
 }
 
@@ -139,10 +121,7 @@ async fn a_push_that_overtakes_the_refusal_is_not_missed() {
     needs!(redis);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
-    let (owner, locks) = (
-        manager(&server.url()).await,
-        warm(&proxy, Duration::from_secs(5)).await,
-    );
+    let (locks, owner) = warm_and_direct(&server, &proxy, Duration::from_secs(5)).await;
     for _ in 0..5 {
         let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
         // The first refusal passes. The refusal that comes with the ticket is slow.
@@ -389,10 +368,5 @@ async fn an_invalid_push_is_ignored() {
     }
     assert!(guard.is_valid());
     guard.release().await.expect("untouched");
-    let next = timeout(wait::PATIENCE, waiter).await.expect("told");
-    next.expect("no panic")
-        .expect("its turn")
-        .release()
-        .await
-        .expect("held");
+    its_turn(waiter).await.release().await.expect("held");
 }

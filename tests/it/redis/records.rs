@@ -6,7 +6,7 @@ use lock_core::middleware::{Forgotten, RecordOutcome};
 use lock_core::{ErrorKind, LockGuard, LockManager, Renew, Wait};
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
-use super::{asked, keys, kind, long, manager, taken, warm};
+use super::{asked, keys, kind, long, manager, taken, warm, warm_and_direct};
 
 pub(super) const RECORD: &str = "the answer";
 const OURS: &str = "0123456789abcdef/0123456789abcdef0123456789abcdef";
@@ -225,10 +225,7 @@ async fn a_repeated_record_that_finds_no_key_was_not_stored() {
     needs!(redis);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
-    let (locks, other) = (
-        warm(&proxy, Duration::from_secs(5)).await,
-        manager(&server.url()).await,
-    );
+    let (locks, other) = warm_and_direct(&server, &proxy, Duration::from_secs(5)).await;
     let guard = taken(&locks, "k", long()).await;
     guard.remember(RECORD, long()).expect("in bounds");
     let handle = guard.handle();
@@ -255,10 +252,7 @@ async fn a_late_copy_does_not_bring_a_forgotten_record_back() {
     needs!(redis);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
-    let (locks, other) = (
-        warm(&proxy, Duration::from_millis(400)).await,
-        manager(&server.url()).await,
-    );
+    let (locks, other) = warm_and_direct(&server, &proxy, Duration::from_millis(400)).await;
     let guard = taken(&locks, "k", long()).await;
     guard.remember(RECORD, long()).expect("in bounds");
     let handle = guard.handle();

@@ -9,7 +9,7 @@ use lock_core::{ErrorKind, LockManager, ReleaseMode, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
-use super::{keys, kind, long, manager};
+use super::{its_turn, keys, kind, long, manager};
 
 fn ttl() -> Duration {
     Duration::from_secs(1)
@@ -202,10 +202,5 @@ async fn waiters_survive_a_short_restart() {
     })
     .await;
     guard.release().await.expect("held");
-    let next = timeout(wait::PATIENCE, waiter).await.expect("told");
-    next.expect("no panic")
-        .expect("its turn")
-        .release()
-        .await
-        .expect("held");
+    its_turn(waiter).await.release().await.expect("held");
 }

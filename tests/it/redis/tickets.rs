@@ -7,7 +7,7 @@ use lock_core::{Error, ErrorKind, LockGuard, LockManager, Ticket, Wait};
 use lock_tests::{ChildProcess, Direction, Flow, Proxy, RedisServer, needs, wait};
 
 use super::processes::{SERVER, says};
-use super::{asked, counts, keys, kind, long, manager, taken, warm};
+use super::{asked, counts, keys, kind, long, manager, taken, warm, warm_and_direct};
 
 const TICKET: &str = "LOCK_TESTS_TICKET";
 
@@ -125,10 +125,7 @@ async fn a_swap_whose_caller_is_gone_leaves_no_key_behind() {
     needs!(redis);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
-    let (locks, other) = (
-        warm(&proxy, Duration::from_secs(5)).await,
-        manager(&server.url()).await,
-    );
+    let (locks, other) = warm_and_direct(&server, &proxy, Duration::from_secs(5)).await;
     let (_, used) = ticket(&other).await;
     abandoned(&server, &proxy, {
         let (locks, used) = (locks.clone(), used.clone());
@@ -154,10 +151,7 @@ async fn a_swap_that_arrives_late_finds_nothing_to_replace() {
     needs!(redis);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
-    let (locks, other) = (
-        warm(&proxy, Duration::from_millis(400)).await,
-        manager(&server.url()).await,
-    );
+    let (locks, other) = warm_and_direct(&server, &proxy, Duration::from_millis(400)).await;
     // The server knows the script.
     let (_, used) = ticket(&other).await;
     let next = other.resume(used).await.expect("unused");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lock_core::{ErrorKind, LockGuard, LockManager, Renew, Wait};
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
-use super::{keys, long, manager, warm};
+use super::{keys, long, manager, warm, warm_and_direct};
 
 pub(crate) fn counts(expected: &[(&str, u64)]) -> BTreeMap<String, u64> {
     let counts = expected.iter();
@@ -115,10 +115,7 @@ async fn a_refusal_is_one_round_trip_and_inside_the_process_none() {
     needs!(redis);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
-    let (owner, locks) = (
-        manager(&server.url()).await,
-        warm(&proxy, Duration::from_secs(5)).await,
-    );
+    let (locks, owner) = warm_and_direct(&server, &proxy, Duration::from_secs(5)).await;
     let guard = owner.lock("k").ttl(long()).acquire().await.expect("free");
     server.reset_stats();
     assert!(

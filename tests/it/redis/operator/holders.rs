@@ -9,7 +9,9 @@ use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
 use super::super::processes::{SERVER, process, says};
-use super::{LOCK, clock, forced, holder, long, manager, mark, operator, seen, taken};
+use super::{
+    LOCK, answers, clock, forced, holder, its_turn, long, manager, mark, operator, seen, taken,
+};
 
 /// Holds the lock for a long ttl, and prints when it is lost.
 #[tokio::test]
@@ -55,13 +57,7 @@ async fn a_killed_holder_is_still_named_and_its_key_goes_to_the_first_waiter_at_
     assert_eq!((gone.held_for(), gone.fencing_token()), (None, None));
     let answer = forced(&operator, &gone).await.expect("an answer");
     assert_eq!(answer, Forced::Freed);
-    let next = timeout(wait::PATIENCE, waiter).await;
-    let next = next.expect("half of the ttl is longer");
-    next.expect("no panic")
-        .expect("its turn")
-        .release()
-        .await
-        .expect("held");
+    its_turn(waiter).await.release().await.expect("held");
 }
 
 #[tokio::test]
@@ -72,10 +68,7 @@ async fn a_stopped_holder_is_silent_and_its_token_is_below_that_of_the_next_owne
     let operator = operator(&server).await;
     let owner = process(HOLDS, &server);
     says(&owner, "holding");
-    wait::eventually("the holder answers", async || {
-        holder(&operator).await.process() == HolderProcess::Holds
-    })
-    .await;
+    answers(&operator).await;
     let token = holder(&operator)
         .await
         .fencing_token()
@@ -115,10 +108,7 @@ async fn a_holder_whose_connection_was_replaced_is_named_and_answers_and_is_told
     // The manager connects again by itself, and its runtime with the next request only. Its identity has ended.
     server.cli(&["CLIENT", "KILL", "TYPE", "pubsub"]);
     server.cli(&["DEL", &format!("lockkit:!h:{runtime}")]);
-    wait::eventually("the holder answers", async || {
-        holder(&operator).await.process() == HolderProcess::Holds
-    })
-    .await;
+    answers(&operator).await;
     let channel = format!("lockkit:!m:{runtime}");
     assert_eq!(server.cli(&["PUBSUB", "CHANNELS", &channel]), "");
     let found = holder(&operator).await;

@@ -7,10 +7,10 @@ mod orders;
 mod shares;
 
 use lock_core::Error;
-use lock_core::operator::{Forced, Holder, Inspection, Operator};
-use lock_tests::RedisServer;
+use lock_core::operator::{Forced, Holder, HolderProcess, Inspection, Operator};
+use lock_tests::{RedisServer, wait};
 
-use super::{asked, kind, long, manager, taken};
+use super::{asked, its_turn, kind, long, manager, taken};
 
 const LOCK: &str = "lockkit:k";
 const MARK: &str = "lockkit:!f";
@@ -32,6 +32,14 @@ async fn holder(operator: &Operator) -> Holder {
         panic!("{seen:?}");
     };
     holder.clone()
+}
+
+/// Waits until the holder of the key answers.
+async fn answers(operator: &Operator) {
+    wait::eventually("the holder answers", async || {
+        holder(operator).await.process() == HolderProcess::Holds
+    })
+    .await;
 }
 
 async fn forced(operator: &Operator, holder: &Holder) -> Result<Forced, Error> {

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use lock_core::operator::{Forced, HolderProcess, KeyState};
+use lock_core::operator::{Forced, KeyState};
 use lock_core::{ErrorKind, Wait};
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 use tokio::time::timeout;
 
 use super::{
-    LOCK, MARK, QUEUE, asked, clock, forced, holder, kind, long, manager, mark, operator, seen,
-    taken,
+    LOCK, MARK, QUEUE, answers, asked, clock, forced, holder, its_turn, kind, long, manager, mark,
+    operator, seen, taken,
 };
 
 /// A token of a process that never was.
@@ -104,12 +104,7 @@ async fn dead_waiters_are_passed_over_when_a_key_is_freed() {
     let holder = holder(&operator).await;
     let answer = forced(&operator, &holder).await.expect("an answer");
     assert_eq!(answer, Forced::Freed);
-    let next = timeout(wait::PATIENCE, waiter).await.expect("its turn");
-    next.expect("no panic")
-        .expect("its turn")
-        .release()
-        .await
-        .expect("held");
+    its_turn(waiter).await.release().await.expect("held");
 }
 
 #[tokio::test]
@@ -123,10 +118,7 @@ async fn the_next_token_is_above_a_token_that_the_clock_has_not_reached() {
     assert!(u64::from(guard.fencing_token()) > ahead);
     // The mark is lost, as by a failover. Only the holder knows its token.
     server.cli(&["DEL", MARK]);
-    wait::eventually("the holder answers", async || {
-        holder(&operator).await.process() == HolderProcess::Holds
-    })
-    .await;
+    answers(&operator).await;
     let holder = holder(&operator).await;
     let answer = forced(&operator, &holder).await.expect("an answer");
     assert_eq!(answer, Forced::Told);
