@@ -65,6 +65,7 @@ impl Contender {
             if let Some(contender) = &mut slot.contender {
                 contender.asks_for = Some((Arc::clone(lease), lane));
                 contender.in_flight = true;
+                contender.freed = false;
                 contender.rests = false;
                 contender.due = now;
                 contender.news = None;
@@ -141,6 +142,8 @@ impl Contender {
     }
 
     /// Notes the grant. `false`: it comes too late, because another waiter is the contender now.
+    ///
+    /// The lease is lost at once if the process has heard of an order to free the key before it has heard of the grant.
     #[must_use]
     pub(crate) fn granted(mut self, lease: &Arc<ActiveLease>) -> bool {
         self.contends = false;
@@ -150,6 +153,7 @@ impl Contender {
             return false;
         };
         let contender = slot.contender.take();
+        let freed = contender.as_ref().is_some_and(|contender| contender.freed);
         // The grant proves that they were stepped over, or have ended before.
         let superseded = slot.forget_all();
         let take_impatient = slot.take_impatient();
@@ -163,6 +167,7 @@ impl Contender {
             drop(slots);
             drop(contender);
             supersede(&superseded);
+            self.loses(lease, freed);
             return true;
         }
         let refusal = Refusal {
@@ -179,7 +184,15 @@ impl Contender {
         drop(contender);
         supersede(&superseded);
         tell_busy(Some(take_impatient), &refusal);
+        self.loses(lease, freed);
         true
+    }
+
+    /// Ends a lease that an operator has `freed`.
+    fn loses(&self, lease: &ActiveLease, freed: bool) {
+        if freed && lease.force() {
+            self.queue.abandon(lease);
+        }
     }
 
     /// Gives up on a refusal, which callers that do not wait share.

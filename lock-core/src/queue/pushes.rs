@@ -74,7 +74,7 @@ impl Queue {
     }
 
     /// As [`held_by`](Self::held_by), because an operator has freed the key. A waiter that was given the key and has
-    /// not taken it up asks first.
+    /// not taken it up asks first, and one whose question is in flight loses a grant that answers it.
     pub(crate) fn force(
         self: &Arc<Self>,
         key: &Arc<str>,
@@ -90,6 +90,7 @@ impl Queue {
         let contender = slot.contender.as_mut();
         let contender = contender.filter(|contender| contender.token() == Some(token))?;
         contender.news = Some(News::Ask);
+        contender.freed = true;
         contender.due = contender.due.min(now);
         let waker = contender.waker.take();
         drop(slots);

@@ -95,6 +95,8 @@ pub(super) struct ContenderState {
     pub(super) asks_for: Option<(Arc<ActiveLease>, Lane)>,
     /// Whether a question waits for its answer.
     pub(super) in_flight: bool,
+    /// Whether an operator has freed the key since that question, which may be answered by a grant of before.
+    pub(super) freed: bool,
     /// Whether it rests after a refusal, until a push comes or it is time to ask again.
     pub(super) rests: bool,
     /// The time of its next action. For a question in flight, the time at which it was last seen to be
@@ -273,6 +275,7 @@ impl Slot {
             id,
             asks_for: None,
             in_flight: false,
+            freed: false,
             rests: false,
             due: now,
             steps_over: None,

@@ -11,7 +11,7 @@ use crate::active::ActiveLease;
 use crate::base::clock::ServerTime;
 use crate::base::fence::FencingToken;
 use crate::engine::Engine;
-use crate::lease::LeaseOptions;
+use crate::lease::{LeaseOptions, Loss, Phase};
 use crate::store::{Grant, Lane, News, Refusal, Replaced};
 
 fn engine() -> Arc<Engine> {
@@ -106,6 +106,31 @@ fn each_release_under_way_is_known_until_it_is_answered() {
     engine.queue.confirm_release(&first.release());
     assert!(!is_known(&engine, &first));
     assert!(engine.queue.is_empty());
+}
+
+/// The runtime of a process that stood still may hear of the order before the task hears of its grant.
+#[test]
+fn a_grant_that_is_heard_behind_the_order_to_free_it_is_lost_at_once() {
+    let engine = engine();
+    let grant = |contender: Contender, lease: &Arc<ActiveLease>| {
+        let now = engine.now();
+        lease.ask(now + Duration::from_secs(5));
+        assert!(lease.grant(now, FencingToken::new(1).expect("a token")));
+        assert!(contender.granted(lease));
+        lease.noticed_phase()
+    };
+    let first = contender(&engine);
+    let lease = asked_for(&engine, &first);
+    let freed = engine.queue.force(&key(), &lease.token.into());
+    assert!(freed.is_none(), "it is not held yet");
+    assert_eq!(grant(first, &lease), Phase::Lost(Loss::Forced));
+    // The key is open for other tasks.
+    let second = contender(&engine);
+    let lease = asked_for(&engine, &second);
+    engine.queue.force(&key(), &lease.token.into());
+    names(&engine, &second, &lease);
+    let phase = grant(second, &lease);
+    assert_eq!(phase, Phase::Held, "it has asked since");
 }
 
 /// The push of a waiter behind the first one may overtake the refusal, and names a time that is seconds away.
