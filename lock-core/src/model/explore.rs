@@ -37,7 +37,7 @@ pub(super) struct Exploration<Wrong, Step> {
 /// The state from which each state was reached first, with the number of the step.
 type Seen = ByHash<(u64, u16)>;
 
-fn print(world: &impl Hash) -> u64 {
+pub(super) fn print(world: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     world.hash(&mut hasher);
     hasher.finish()

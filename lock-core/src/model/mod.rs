@@ -30,6 +30,8 @@
 mod check;
 mod explore;
 mod fault;
+mod force;
+mod hints;
 mod process;
 mod queue;
 mod record;
@@ -39,6 +41,7 @@ mod several;
 mod shares;
 mod simulate;
 mod ticket;
+mod visit;
 mod world;
 
 mod faults_are_found;

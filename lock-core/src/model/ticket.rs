@@ -3,8 +3,7 @@
 //! The server's steps are those of `swap.lua` and of a release. Messages arrive in any order, twice, late or never. Time
 //! does not pass by itself: a lease or a ticket may run out at any moment at which its owner does not believe in it.
 
-use std::collections::HashSet;
-use std::fmt::Debug;
+use super::visit::visit;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TicketFault {
@@ -301,26 +300,14 @@ impl Tickets {
     }
 }
 
-/// Visits every state. Returns how many there are, or what is wrong, and after how many steps.
-fn visit(bounds: Bounds) -> Result<usize, (TicketWrong, usize)> {
-    let start = Tickets::new(bounds);
-    let mut seen = HashSet::from([start.clone()]);
-    let mut layer = vec![start];
-    let mut steps = 0;
-    while !layer.is_empty() {
-        steps += 1;
-        let mut next = Vec::new();
-        for world in layer {
-            for after in world.next(bounds).map_err(|wrong| (wrong, steps))? {
-                after.check(bounds.fault).map_err(|wrong| (wrong, steps))?;
-                if seen.insert(after.clone()) {
-                    next.push(after);
-                }
-            }
+fn search(bounds: Bounds) -> Result<usize, (TicketWrong, usize)> {
+    visit(Tickets::new(bounds), |world| {
+        let all = world.next(bounds)?;
+        for after in &all {
+            after.check(bounds.fault)?;
         }
-        layer = next;
-    }
-    Ok(seen.len())
+        Ok(all)
+    })
 }
 
 const SMALL: Bounds = Bounds {
@@ -342,7 +329,7 @@ fn a_ticket_is_used_once_whatever_happens_to_its_messages() {
             ..SMALL
         },
     ] {
-        let states = visit(bounds).expect("nothing is wrong");
+        let states = search(bounds).expect("nothing is wrong");
         println!("{states} states");
         assert!(states > 1_000, "{states}");
     }
@@ -359,7 +346,7 @@ fn each_fault_of_a_ticket_is_found() {
         (SecondTokenFirst, TicketWrong::Orphan),
     ] {
         let fault = Some(fault);
-        let (found, steps) = visit(Bounds { fault, ..SMALL }).expect_err("the fault is found");
+        let (found, steps) = search(Bounds { fault, ..SMALL }).expect_err("the fault is found");
         println!("{fault:?}: {found:?} after {steps} steps");
         assert_eq!(found, wrong, "{fault:?}");
     }
