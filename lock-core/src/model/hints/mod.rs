@@ -1,9 +1,9 @@
 //! A model of hints: a held lease, a server that watches its key, and changes by other clients.
 //!
-//! The real [`Lease`](crate::lease::Lease) decides when to renew. The server's step is that of `extend.lua` and `extend_watch.lua` behind
-//! `CLIENT CACHING YES`, with `NOLOOP`: a write of the connection itself drops its entry and pushes nothing. Answers and
-//! pushes arrive in any order and late, pushes twice, and none of them once the connection has ended. Time passes in
-//! ticks. The process sends a renewal at the tick at which it is due.
+//! The real [`Lease`](crate::lease::Lease) decides when to renew. The server's step is that of `extend.lua` and
+//! `extend_watch.lua` behind `CLIENT CACHING YES`, with `NOLOOP`: a write of the connection itself drops its entry and
+//! pushes nothing. Answers and pushes arrive in any order and late, pushes twice, and none of them once the connection
+//! has ended. Time passes in ticks. The process sends a renewal at the tick at which it is due.
 //!
 //! In every state:
 //!
