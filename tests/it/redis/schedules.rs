@@ -5,6 +5,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use lock_core::test_util::ManualClock;
 use lock_core::{Interval, LockManager, Schedule, Tick, Wait};
 use lock_tests::{ChildProcess, RedisServer, ServerClock, needs, wait};
 use tokio::task::JoinHandle;
@@ -235,7 +236,10 @@ async fn a_run_whose_process_was_killed_is_repeated_only_by_a_process_that_comes
 async fn a_waiter_gets_the_key_of_a_run_that_has_outlived_its_tick() {
     needs!(redis);
     let server = RedisServer::start();
-    let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
+    let locks = manager(&server.url()).await;
+    // The clock of the waiter stands still, so that only a push ends its wait.
+    let other = LockManager::builder(&server.url()).clock(ManualClock::new());
+    let other = other.connect().await.expect("a manager");
     let (ends, ended) = tokio::sync::oneshot::channel::<()>();
     let mut ended = Some(ended);
     let tick = SECOND / 5;

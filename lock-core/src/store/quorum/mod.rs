@@ -7,6 +7,10 @@
 //! These locks also have a rising number, which stops an owner that was paused and writes late: see
 //! [`proposal_number`]. A node that restarted without its data could give a lock away twice: see [`node_monitor`].
 //!
+//! A node lets a reader in beside readers, unless an earlier waiter wants the whole key. The majorities of a reader
+//! and of a writer share a node, and that node refuses the second of them. Permits cannot be counted so: with two
+//! permits on three nodes, each node lets two owners in, and three owners have a majority.
+//!
 //! A node keeps the lock as a single server does, so that clients of other libraries exclude these locks node
 //! by node. It also keeps the queue of waiters, and one hash with the registers and its own name. A node never
 //! gives a lock to a waiter, because one node cannot know who holds a majority. It notifies the first waiter in
