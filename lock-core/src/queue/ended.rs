@@ -117,8 +117,9 @@ impl Queue {
         {
             slot.forget(release.token);
             slots.tidy(&name);
-            drop(slots);
+            // Under the lock: a refused question looks for releases under way, and then at this count.
             self.confirmed_count.fetch_add(1, Ordering::Relaxed);
+            drop(slots);
             self.confirmed.notify_waiters();
         }
     }
