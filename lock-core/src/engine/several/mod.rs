@@ -33,14 +33,15 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use super::Engine;
-use super::acquire::{Acquired, take_one};
+use super::acquire::{Acquired, Doubt, take_one};
 use super::loss_watch::LossWatch;
 use super::spec::LockSpec;
 use crate::base::all::all;
 use crate::base::clock::Moment;
 use crate::base::error::Error;
 use crate::base::options::Wait;
-use crate::store::{Lane, Operation, Outcome, Place, Raise};
+use crate::lease::backoff::pause_after_failure;
+use crate::store::{Failure, Lane, Operation, Outcome, Place, Raise};
 
 use self::at_once::{AtOnce, ask_at_once};
 pub(crate) use self::collected::Collected;
@@ -59,17 +60,28 @@ pub(super) async fn take_all(spec: &LockSpec) -> Result<Acquired, Error> {
         keys,
         give_up,
     };
+    let mut doubt = Doubt::default();
     loop {
-        if let Some(leases) = group.collect().await?
-            && let Some(acquired) = group.form(leases).await?
-        {
-            return Ok(acquired);
+        let formed = match group.collect().await? {
+            Some(leases) => group.form(leases).await,
+            None => Ok(None),
+        };
+        let failure = match formed {
+            Ok(Some(acquired)) => return Ok(acquired),
+            Ok(None) if spec.engine.now() < give_up => continue,
+            Ok(None) => {
+                Failure::refused("a key of the lock was lost while the others were acquired")
+            }
+            Err(failure) => failure,
+        };
+        // The keys are given back by now. A server that hangs for a moment does not end the wait.
+        let now = spec.engine.now();
+        let over = doubt.failed(now, spec.engine.store.limits().outage) || now >= give_up;
+        if failure.is_final() || over {
+            return Err(failure.error.with_key(&spec.key));
         }
-        // A key was lost while the others were collected.
-        if spec.engine.now() >= give_up {
-            let error = "a key of the lock was lost while the others were acquired";
-            return Err(Error::unavailable(error).with_key(&spec.key));
-        }
+        let until = (now + pause_after_failure(doubt.failures)).min(give_up);
+        spec.engine.timers.at(until).await;
     }
 }
 
@@ -176,7 +188,11 @@ impl GroupRequest<'_> {
     }
 
     /// Makes one lock of the leases; `None`: one of them is lost.
-    async fn form(&self, leases: Vec<Collected>) -> Result<Option<Acquired>, Error> {
+    ///
+    /// # Errors
+    ///
+    /// The marks could not be raised to the token of the lock.
+    async fn form(&self, leases: Vec<Collected>) -> Result<Option<Acquired>, Failure> {
         let engine = self.engine();
         let fences = leases.iter().filter_map(|one| one.lease().fence());
         let Some(fence) = fences.max() else {
@@ -198,15 +214,12 @@ impl GroupRequest<'_> {
             let until = engine.now() + self.spec.acquire_timeout;
             let raised = engine.timers.before(until, all(raises)).await;
             let raised =
-                raised.ok_or_else(|| Error::unavailable("the store gave no answer in time"));
-            for outcome in raised.map_err(|error| error.with_key(&self.spec.key))? {
+                raised.ok_or_else(|| Failure::unanswered("the store gave no answer in time"))?;
+            for outcome in raised {
                 match outcome {
                     Outcome::Raised => {}
-                    Outcome::Failed(failure) => return Err(failure.error.with_key(&self.spec.key)),
-                    _ => {
-                        let error = Error::unavailable("the store's answer was not understood");
-                        return Err(error.with_key(&self.spec.key));
-                    }
+                    Outcome::Failed(failure) => return Err(failure),
+                    _ => return Err(Failure::not_understood()),
                 }
             }
         }
