@@ -12,6 +12,9 @@ use crate::lease::{Refusal, cohort};
 /// process gives each task one of them without asking the nodes.
 pub(crate) const BLOCK: u64 = cohort::MOST as u64;
 
+/// The name of the owner of a key that several readers have.
+pub(crate) const SEVERAL_READERS: &str = "shared";
+
 /// Returns whether a node accepts a number for a lease. `register`: the highest number that the register has
 /// accepted, and whether that was for this lease.
 ///
@@ -186,7 +189,7 @@ pub(crate) enum Vote {
     },
     /// Another owner has the key.
     Taken {
-        /// The value of the key.
+        /// The value of the key: the token of a lock or of a lone reader, or [`SEVERAL_READERS`].
         owner: Box<str>,
         refusal: Refusal,
         highest: u64,

@@ -71,7 +71,7 @@ impl Owner {
             Owner::Lease(token) | Owner::Promised(token) => token.to_string().into(),
             Owner::Cooling(token) => format!("cooling/{token}").into(),
             Owner::Done(token, _) => format!("done/{token}").into(),
-            Owner::Shared => "shared".into(),
+            Owner::Shared => crate::store::vote::SEVERAL_READERS.into(),
             Owner::Stranger => "a stranger's".into(),
         }
     }

@@ -115,7 +115,7 @@ impl MemoryState {
             }
             Some((owner, expires)) => {
                 let vote = Vote::Taken {
-                    owner: owner.text(),
+                    owner: self.owner_name(&acquire.key, owner),
                     refusal: self.refused(acquire, owner, expires.since(now)),
                     highest: self.registers.highest(*register),
                 };

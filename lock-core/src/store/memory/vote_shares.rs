@@ -20,7 +20,7 @@ impl MemoryState {
             Some((Owner::Shared, _)) if has || !self.is_behind_a_lock(key, token) => {}
             Some((owner, expires)) => {
                 let vote = Vote::Taken {
-                    owner: owner.text(),
+                    owner: self.owner_name(key, owner),
                     refusal: self.refused(acquire, owner, expires.since(now)),
                     highest: self.registers.highest(propose.register),
                 };
@@ -69,6 +69,15 @@ impl MemoryState {
         }
         let told = wake.is_some();
         (VoteOutcome::withdrawn(released, told), wake)
+    }
+
+    /// The name under which the owner of a key is counted.
+    pub(super) fn owner_name(&self, key: &str, owner: Owner) -> Box<str> {
+        let shares = self.keys.get(key).map_or(&[][..], |stored| &stored.shares);
+        match (owner, shares) {
+            (Owner::Shared, [(lone, _)]) => lone.to_string().into(),
+            _ => owner.text(),
+        }
     }
 
     /// Returns whether a waiter for the whole key stands before the reader.

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use crate::lease::Refusal;
-use crate::store::vote::Vote;
+use crate::store::vote::{SEVERAL_READERS, Vote};
 use crate::store::{Extended, Released, Remembered};
 
 /// More than half of the nodes.
@@ -128,13 +128,6 @@ impl Count {
     }
 }
 
-fn owner(ballot: &Ballot) -> Option<&str> {
-    match ballot {
-        Ballot::Answered(Vote::Taken { owner, .. }) => Some(owner),
-        _ => None,
-    }
-}
-
 /// The refusal with the record at hand that has the highest fencing token.
 fn record(ballots: &[Ballot]) -> Option<&Refusal> {
     let taken = ballots.iter().filter_map(|ballot| match ballot {
@@ -145,11 +138,23 @@ fn record(ballots: &[Ballot]) -> Option<&Refusal> {
     records.max_by_key(|refusal| refusal.record.as_ref().map(|record| record.fence))
 }
 
-/// The other client that stands on the most nodes, and their number.
+/// The other client that has the key, and whether that is a reader.
+fn owner(ballot: &Ballot) -> Option<(&str, bool)> {
+    match ballot {
+        Ballot::Answered(Vote::Taken { owner, refusal, .. }) => Some((owner, refusal.shared)),
+        _ => None,
+    }
+}
+
+/// The other client that stands on the most nodes, and their number. A node with several readers may have any of them.
 fn foremost(ballots: &[Ballot]) -> Option<(usize, &str)> {
     let owners = || ballots.iter().filter_map(owner);
-    let nodes_of = |wanted: &str| owners().filter(|owner| *owner == wanted).count();
-    owners().map(|owner| (nodes_of(owner), owner)).max()
+    let nodes_of = |wanted: &str, is_reader: bool| {
+        let may_be = |owner: &str| owner == wanted || (is_reader && owner == SEVERAL_READERS);
+        owners().filter(|(owner, _)| may_be(owner)).count()
+    };
+    let each = owners().map(|(owner, is_reader)| (nodes_of(owner, is_reader), owner));
+    each.max()
 }
 
 /// The other client that stands on the most nodes.

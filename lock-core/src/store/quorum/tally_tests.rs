@@ -103,7 +103,11 @@ fn every_mask_with_two_other_owners_is_counted() {
     for nodes in 1..=5 {
         let (a, b) = (taken_by("a", Some(5)), taken_by("b", Some(5)));
         for mask in every_mask(nodes, [yes(true), a, b, Ballot::Dead]) {
-            let of = |wanted: &str| count(&mask, |ballot| owner(ballot) == Some(wanted));
+            let of = |wanted: &str| {
+                count(&mask, |ballot| {
+                    owner(ballot).is_some_and(|(owner, _)| owner == wanted)
+                })
+            };
             let dead = count(&mask, |ballot| matches!(ballot, Ballot::Dead));
             let free = nodes - of("a") - of("b") - dead;
             let quorum = nodes / 2 + 1;
@@ -344,4 +348,47 @@ fn a_renewal_takes_a_majority_and_so_does_a_loss() {
     );
     let even = [Some(Yes), Some(Yes), Some(NotOurs), Some(NotOurs)];
     assert_eq!(extended(&even, 0), Some(NotOurs), "half is no majority");
+}
+
+fn read_by(owner: &str) -> Ballot {
+    let Ballot::Answered(Vote::Taken {
+        owner,
+        mut refusal,
+        highest,
+    }) = taken_by(owner, Some(5))
+    else {
+        unreachable!("it is taken");
+    };
+    refusal.shared = true;
+    Ballot::Answered(Vote::Taken {
+        owner,
+        refusal,
+        highest,
+    })
+}
+
+#[test]
+fn readers_have_a_key_where_one_of_them_may_have_a_majority() {
+    let (one, other, several) = (read_by("a"), read_by("b"), read_by(SEVERAL_READERS));
+    for (ballots, decision) in [
+        (
+            [one.clone(), several.clone(), other.clone()],
+            Decision::Busy,
+        ),
+        (
+            [several.clone(), several.clone(), yes(true)],
+            Decision::Busy,
+        ),
+        ([one.clone(), one.clone(), other.clone()], Decision::Busy),
+        ([one.clone(), other.clone(), Ballot::Dead], Decision::Busy),
+        // Votes of readers that are over and not withdrawn yet.
+        ([one.clone(), other.clone(), yes(true)], Decision::Split),
+        (
+            [one.clone(), other.clone(), taken_by("c", Some(5))],
+            Decision::Split,
+        ),
+    ] {
+        assert_eq!(decide(&ballots), decision, "{ballots:?}");
+    }
+    assert!(refusal(&[several.clone(), several, yes(true)]).shared);
 }

@@ -86,9 +86,8 @@ pub(super) fn owner(value: &Value) -> Option<&[u8]> {
     }
 }
 
-/// The name under which the owner of a value is counted. A record is not part of it, and all shares of a key are one owner.
+/// The name under which the owner of a value is counted. A record is not part of it.
 pub(super) fn owner_name(value: &[u8]) -> Box<str> {
-    let value = if is_shared(value) { SHARED } else { value };
     let longest = match value.starts_with(b"done/") {
         true => "done/".len() + Token::LENGTH,
         false => value.len(),
