@@ -74,7 +74,6 @@ impl Engine {
             && lease.force()
         {
             self.queue.abandon(&lease);
-            self.lose_others(&lease);
         }
     }
 }

@@ -3,8 +3,9 @@
 use std::io::Write;
 use std::time::Duration;
 
-use lock_core::Wait;
 use lock_core::operator::{Forced, HolderProcess};
+use lock_core::test_util::ManualClock;
+use lock_core::{LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
 use tokio::time::timeout;
 
@@ -20,7 +21,7 @@ async fn holds_long() {
     let Ok(url) = std::env::var(SERVER) else {
         return;
     };
-    let locks = lock_core::LockManager::builder(&url).label("a worker");
+    let locks = LockManager::builder(&url).label("a worker");
     let locks = locks.connect().await.expect("a manager");
     let guard = taken(&locks, "k", long()).await;
     println!("\nholding");
@@ -128,7 +129,9 @@ async fn a_holder_whose_connection_was_replaced_is_named_and_answers_and_is_told
 async fn a_lock_of_two_keys_is_lost_whole_when_one_of_them_is_freed() {
     needs!(redis);
     let server = RedisServer::start();
-    let locks = manager(&server.url()).await;
+    // The holder's clock stands still, so that no renewal and no timer notices the loss.
+    let locks = LockManager::builder(&server.url()).clock(ManualClock::new());
+    let locks = locks.connect().await.expect("a manager");
     let operator = operator(&server).await;
     // The guard waits for the loss of the first key, and the second one is freed.
     let both = locks.lock_all(["a", "k"]).ttl(long()).acquire().await;
