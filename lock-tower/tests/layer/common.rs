@@ -14,7 +14,11 @@ use lock_core::LockManager;
 use lock_core::test_util::{ManualClock, TestStore};
 use lock_tower::{LockContext, LockLayer, Rejection, RejectionKind};
 use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::time::timeout;
 use tower::{Service, ServiceExt, service_fn};
+
+/// How long a test waits for what must come.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) type Body = Full<Bytes>;
 
@@ -128,7 +132,8 @@ where
     B: http_body::Body<Data = Bytes>,
     B::Error: std::fmt::Debug,
 {
-    let response = service.clone().oneshot(request).await;
+    let response = service.clone().oneshot(request);
+    let response = timeout(PATIENCE, response).await.expect("an answer");
     read(response.unwrap_or_else(|never| match never {})).await
 }
 
@@ -231,7 +236,8 @@ impl Gate {
     /// Waits until this many handlers have reached the gate.
     pub(crate) async fn entered(&self, handlers: usize) {
         let mut entered = self.0.entered.subscribe();
-        let _ = entered.wait_for(|&count| count >= handlers).await;
+        let enough = timeout(PATIENCE, entered.wait_for(|&count| count >= handlers)).await;
+        drop(enough.expect("the handlers are entered"));
     }
 
     pub(crate) fn entered_so_far(&self) -> usize {

@@ -12,11 +12,13 @@
 //! * Two renewals by hints are 250 ms apart. A push about an earlier lease of the key makes none.
 //! * After the last change no chain of hints goes on, and no lease is left whose key was taken.
 
+mod fault;
 mod world;
 
 use super::explore::print;
 use super::visit::visit;
-use world::{HintFault, HintWorld, HintWrong, Limits};
+use fault::{HintFault, HintWrong};
+use world::{HintWorld, Limits};
 
 fn search(limits: Limits) -> Result<usize, (HintWrong, usize)> {
     visit(HintWorld::new(limits), |world| {

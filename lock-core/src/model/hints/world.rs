@@ -2,43 +2,11 @@
 
 use std::time::Duration;
 
+use super::fault::HintFault::{self, *};
+use super::fault::HintWrong;
 use crate::base::clock::Moment;
 use crate::base::options::Watch;
 use crate::lease::{Action, Extended, Lease, LeaseOptions, Loss, Phase};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HintFault {
-    PushEndsTheLease,
-    /// The server pushes renewals too, without `NOLOOP`.
-    OwnRenewalsArePushed,
-    NoLimit,
-    /// As both together.
-    Loop,
-    /// The renewal does not read the key once more.
-    KeyNotReadAgain,
-    ForgottenInTheLimit,
-    /// A hint is forgotten while a renewal is in flight.
-    ForgottenInFlight,
-    /// A lease that was never renewed follows a hint.
-    OfAnEarlierLease,
-    /// The end of the connection makes no renewal due.
-    EndOfConnectionForgotten,
-}
-
-use HintFault::*;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HintWrong {
-    ChangeNotPushed,
-    /// A change was pushed, and no renewal is due soon.
-    NoRenewal,
-    LostWithoutAnswer,
-    TooManyRenewals,
-    HintOfAnEarlierLease,
-    NeverRests,
-    /// The lease is believed, and the key has been another client's for long.
-    NotNoticed,
-}
 
 const TICK: Duration = Duration::from_millis(125);
 const TTL: u8 = 36;
