@@ -63,18 +63,33 @@ impl Nodes {
 
     /// Adds five seconds to the register of the last lock on each server, as if a client's clock had been ahead.
     fn raise_the_last_register(&self) {
+        self.raise_registers("last");
+    }
+
+    /// Adds five seconds to each register that was used.
+    fn raise_all_registers(&self) {
+        self.raise_registers("all");
+    }
+
+    fn raise_registers(&self, which: &str) {
         let script = "
             local registers = redis.call('HGETALL', KEYS[1])
-            local highest, field, token = 0
-            for index = 1, #registers, 2 do
-              local number, owner = string.match(registers[index + 1], '^(%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d)(%x+/%x+)$')
-              if number and tonumber(number) > highest then
-                highest, field, token = tonumber(number), registers[index], owner
-              end
+            local function parts(index)
+              return string.match(registers[index], '^(%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d)(%x+/%x+)$')
             end
-            redis.call('HSET', KEYS[1], field, string.format('%016.0f', highest + 5000000) .. token)";
+            local highest = 0
+            for index = 2, #registers, 2 do
+              highest = math.max(highest, tonumber((parts(index))) or 0)
+            end
+            for index = 2, #registers, 2 do
+              local number, owner = parts(index)
+              if number and (ARGV[1] == 'all' or tonumber(number) == highest) then
+                local raised = string.format('%016.0f', number + 5000000)
+                redis.call('HSET', KEYS[1], registers[index - 1], raised .. owner)
+              end
+            end";
         for server in &self.0 {
-            server.cli(&["EVAL", script, "1", "lockkit:!r"]);
+            server.cli(&["EVAL", script, "1", "lockkit:!r", which]);
         }
     }
 

@@ -67,7 +67,7 @@ async fn the_token_of_a_writer_is_above_that_of_a_reader_ahead_of_all_clocks() {
     let (locks, others) = (nodes.acquainted().await, nodes.acquainted().await);
     let before = entered(writer(&others)).await;
     stands_on(&before, 3).await;
-    nodes.raise_the_last_register();
+    nodes.raise_all_registers();
     let fence = u64::from(before.fencing_token());
     before.release().await.expect("held");
     nodes.are_left_clean().await;

@@ -72,6 +72,18 @@ fn a_hint_makes_a_renewal_due_whose_answer_decides_and_no_chain_goes_on() {
             },
             Limits {
                 ends: 28,
+                changes: 1,
+                losses: 1,
+                ..SMALL
+            },
+            Limits {
+                changes: 1,
+                timeouts: 1,
+                ..SMALL
+            },
+            Limits {
+                ends: 8,
+                changes: 1,
                 losses: 1,
                 timeouts: 1,
                 ..SMALL
