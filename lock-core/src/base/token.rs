@@ -52,7 +52,7 @@ impl Address {
         Self(self.0 | (number + 1))
     }
 
-    /// Returns the address of the manager itself, which listens there whatever its runtimes do.
+    /// Returns the address of the manager of this runtime. The manager always listens there.
     #[cfg(feature = "redis")]
     pub(crate) fn manager(self) -> Self {
         Self(self.0 & !Self::RUNTIME)

@@ -12,7 +12,7 @@ pub(crate) struct LeaseOptions {
     pub(super) ttl_millis: u32,
     pub(super) renew: bool,
     interop: bool,
-    /// Whether the lease is renewed right after its grant, so that the store watches its key.
+    /// Set if the keeper renews the lease right after its grant, so that the store watches its key.
     pub(super) watch: bool,
     /// The longest hold, stored as a moment after zero. `Moment::FAR` means no limit.
     pub(super) max_hold: Moment,

@@ -95,7 +95,8 @@ pub(super) struct ContenderState {
     pub(super) asks_for: Option<(Arc<ActiveLease>, Lane)>,
     /// Whether a question waits for its answer.
     pub(super) in_flight: bool,
-    /// Whether an operator has freed the key since that question, which may be answered by a grant of before.
+    /// Set if an operator has freed the key since the contender asked. A grant that answers this question counts for
+    /// nothing, because the store gave it before the order.
     pub(super) freed: bool,
     /// Whether it rests after a refusal, until a push comes or it is time to ask again.
     pub(super) rests: bool,

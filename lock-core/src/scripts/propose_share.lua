@@ -18,7 +18,7 @@ local highest = highest_of(known[2])
 if not highest then return no_number() end
 count_inside()
 
--- Whether a waiter for the whole key stands before the reader. Dead waiters on the way are removed.
+-- Answers whether a waiter for the whole key stands before the reader. It removes the dead waiters that it meets.
 local function is_behind_a_lock()
   local place = 0
   while entries > 0 do

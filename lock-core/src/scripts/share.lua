@@ -51,8 +51,8 @@ local function fence()
   return given
 end
 
--- Whether the waiter at the head alone keeps the caller out, and is dead. Few are asked for, because each living one
--- receives the question.
+-- Answers whether the waiter at the head alone keeps the caller out, and is dead. It asks few waiters, because each living
+-- one receives the question.
 local deaf = 0
 local function is_deaf(who, since)
   deaf = deaf + 1

@@ -36,7 +36,7 @@ impl ShareWorld {
         (holds && self.phase(reader) == ClientPhase::Idle).then_some(reader)
     }
 
-    /// The owner stops, and its token is to be replaced.
+    /// Ends the owner, and sends the swap that replaces its token.
     pub(super) fn downgrades(&mut self, owner: Id, reader: Id) {
         let ShareClient { fence, until, .. } = *self.client(owner);
         *self.client(owner) = ShareClient::new(ClientPhase::Done);
@@ -49,7 +49,7 @@ impl ShareWorld {
         self.net.push(Message::Swap(reader, self.now));
     }
 
-    /// The script. Returns whether the reader has the key.
+    /// Replaces the owner's token by the reader's, as `swap.lua` does. Returns whether the reader has the key then.
     pub(super) fn swap(&mut self, reader: Id, limits: &ShareLimits) -> bool {
         let end = self.now + limits.ttl(reader);
         match self.key {
@@ -76,7 +76,7 @@ impl ShareWorld {
         self.phase(reader) == ClientPhase::Swapping && owner == Some(ClientPhase::Done)
     }
 
-    /// The answer to the reader.
+    /// Takes the answer to the swap.
     pub(super) fn is_swapped(
         &mut self,
         reader: Id,
@@ -85,7 +85,8 @@ impl ShareWorld {
         limits: &ShareLimits,
     ) -> Result<(), ShareWrong> {
         let until = sent + limits.ttl(reader);
-        // Another owner may have come before the swap, and a late copy of the first owner's question after that one.
+        // Another owner may have had the key before the swap. A late copy of the first owner's question may then have taken
+        // it again.
         let ends = match limits.has(ShareFault::LateSwapCounts) {
             true => until,
             false => until.min(self.client(reader).until),
@@ -112,13 +113,13 @@ impl ShareWorld {
         Ok(())
     }
 
-    /// Returns whether the question after the swap is not answered. The caller of the downgrade has no guard before.
+    /// Returns whether the question after the swap is open. The caller of the downgrade gets its guard after the answer.
     pub(super) fn lets_in_readers(&self, reader: Id, limits: &ShareLimits) -> bool {
         let asks = |message: &Message| matches!(message, Message::Ask(id, _) | Message::Granted(id, ..) if *id == reader);
         limits.owner_of(reader).is_some() && self.net.iter().any(asks)
     }
 
-    /// Releases the token of before first, so that a late swap finds nothing to replace.
+    /// Releases the owner's token first, so that a late swap finds nothing to replace.
     pub(super) fn undoes_swap(&mut self, reader: Id, limits: &ShareLimits) {
         let fence = self.client(reader).fence;
         if let Some(owner) = limits.owner_of(reader) {
@@ -127,7 +128,7 @@ impl ShareWorld {
         }
     }
 
-    /// Releases the reader's token, once that of before is released.
+    /// Releases the reader's token, when the owner's token is released.
     pub(super) fn goes_on_undoing(&mut self, owner: Id, limits: &ShareLimits) {
         if let Some(reader) = limits.reader_of(owner)
             && self.phase(reader) == ClientPhase::Swapping

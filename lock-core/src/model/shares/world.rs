@@ -37,7 +37,7 @@ pub(super) struct ShareLimits {
     pub(super) crashes: u8,
     /// Deletions of the key by a client from outside.
     pub(super) deletions: u8,
-    /// Whether waiters and downgrades are given up.
+    /// Set if waiters and downgrades may be given up.
     pub(super) gives_up: bool,
     /// Whether owners renew, once.
     pub(super) renews: bool,

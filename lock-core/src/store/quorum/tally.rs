@@ -138,7 +138,7 @@ fn record(ballots: &[Ballot]) -> Option<&Refusal> {
     records.max_by_key(|refusal| refusal.record.as_ref().map(|record| record.fence))
 }
 
-/// The other client that has the key, and whether that is a reader.
+/// Returns the other client that has the key, and whether that client is a reader.
 fn owner(ballot: &Ballot) -> Option<(&str, bool)> {
     match ballot {
         Ballot::Answered(Vote::Taken { owner, refusal, .. }) => Some((owner, refusal.shared)),

@@ -92,7 +92,7 @@ pub(super) struct Client {
     pub(super) repeats: u8,
     /// When its attempt began.
     pub(super) era: Era,
-    /// Whether the nodes are noting a higher number, which it may not use yet.
+    /// Set while the nodes note a higher number. The client does not use this number before a majority has noted it.
     pub(super) is_raising: bool,
     /// The last number of the block that it proposes or may use.
     pub(super) number: u16,
