@@ -46,13 +46,6 @@ pub(crate) use fixture::{Fixture, Watched, shared_cluster, shared_watched, short
 
 on_one_server_a_key! {
     readers {
-        readers_share_a_key_and_a_writer_waits_for_all,
-        a_writer_excludes_readers,
-        a_reader_behind_a_waiting_writer_waits_too,
-        the_end_of_a_writer_lets_in_all_readers_up_to_the_next_writer,
-        a_writer_that_gives_up_lets_in_the_readers_behind_it,
-        a_readers_token_is_between_those_of_the_writers_around_it,
-        readers_of_many_tasks_enter_at_once,
         a_writer_goes_on_as_a_reader_with_its_token_and_lets_readers_in,
         a_share_or_a_lost_lock_is_not_downgraded,
     }
@@ -68,16 +61,9 @@ on_one_server_a_key! {
     }
     share_ends {
         a_permit_that_is_not_renewed_ends_alone,
-        a_reader_that_is_not_renewed_ends_alone,
-        shares_are_renewed_beside_one_another,
-        all_shares_of_a_key_that_is_deleted_are_lost,
-        a_key_that_is_overwritten_is_lost_and_left_alone,
         a_waiting_permit_that_is_cancelled_leaves_nothing_and_blocks_no_other,
-        a_waiting_reader_that_is_cancelled_leaves_nothing_and_blocks_no_other,
         a_permit_that_was_given_back_is_not_in_the_way_of_its_process,
-        a_reader_that_was_given_back_is_not_in_the_way_of_its_process,
         a_wait_for_a_permit_ends_in_time,
-        a_wait_for_a_reader_ends_in_time,
     }
     share_rules {
         a_share_may_be_entered_by_what_may_stand_beside_it,
@@ -86,12 +72,19 @@ on_one_server_a_key! {
 }
 
 on_several_servers! {
+    share_rules {
+        permits_and_downgrades_are_invalid,
+    }
+}
+
+on_every_store! {
     readers {
         readers_share_a_key_and_a_writer_waits_for_all,
         a_writer_excludes_readers,
         a_reader_behind_a_waiting_writer_waits_too,
         the_end_of_a_writer_lets_in_all_readers_up_to_the_next_writer,
         a_writer_that_gives_up_lets_in_the_readers_behind_it,
+        a_writer_enters_among_readers_that_never_stop,
         a_readers_token_is_between_those_of_the_writers_around_it,
         readers_of_many_tasks_enter_at_once,
     }
@@ -104,12 +97,6 @@ on_several_servers! {
         a_reader_that_was_given_back_is_not_in_the_way_of_its_process,
         a_wait_for_a_reader_ends_in_time,
     }
-    share_rules {
-        permits_and_downgrades_are_invalid,
-    }
-}
-
-on_every_store! {
     exclusion {
         a_second_owner_is_refused_while_the_first_holds,
         trying_once_is_none_while_the_lock_is_held,

@@ -1,6 +1,12 @@
 //! Tests readers and writers: who enters beside whom, and in which order.
 
-use lock_core::{ErrorKind, Wait};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use lock_core::{ErrorKind, LockManager, Wait};
+use lock_tests::wait;
+use tokio::time::timeout;
 
 use super::shares::{entered, reader, refused, waits, writer};
 use super::{Fixture, kind};
@@ -121,6 +127,44 @@ pub(super) async fn a_writer_that_gives_up_lets_in_the_readers_behind_it(store: 
     let (third, fourth) = (its_turn(third).await, its_turn(fourth).await);
     assert!(first.is_valid() && third.is_valid() && fourth.is_valid());
     drop((first, third, fourth));
+    store.is_left_clean().await;
+}
+
+/// Enters again and again as a reader, without waiting.
+async fn keeps_reading(locks: LockManager, goes_on: Arc<AtomicBool>, read: Arc<AtomicUsize>) {
+    while goes_on.load(Ordering::SeqCst) {
+        if let Some(guard) = reader(&locks).try_acquire().await.expect("an answer") {
+            read.fetch_add(1, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_millis(3)).await;
+            guard.release().await.expect("held");
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+pub(super) async fn a_writer_enters_among_readers_that_never_stop(store: &Fixture) {
+    let managers = [store.manager().await, store.manager().await];
+    let goes_on = Arc::new(AtomicBool::new(true));
+    let read = Arc::new(AtomicUsize::new(0));
+    let readers: Vec<_> = (0..8)
+        .map(|number| {
+            let (goes_on, read) = (Arc::clone(&goes_on), Arc::clone(&read));
+            tokio::spawn(keeps_reading(managers[number % 2].clone(), goes_on, read))
+        })
+        .collect();
+    for round in 0..5 {
+        let before = read.load(Ordering::SeqCst);
+        let reading = async || read.load(Ordering::SeqCst) > before + 20;
+        wait::eventually("the readers read", reading).await;
+        let writer = writer(&managers[round % 2]).wait(Wait::Forever).acquire();
+        let guard = timeout(wait::PATIENCE, writer).await;
+        let guard = guard.expect("the writer is not starved").expect("its turn");
+        guard.release().await.expect("held");
+    }
+    goes_on.store(false, Ordering::SeqCst);
+    for reader in readers {
+        reader.await.expect("no panic");
+    }
     store.is_left_clean().await;
 }
 

@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lock_core::{ErrorKind, LockManager, Wait};
-use lock_tests::{needs, wait};
+use lock_tests::needs;
 use tokio::time::timeout;
 
+use super::storm::rages;
 use super::{Fixture, long};
 use crate::dice::Dice;
 
-const TASKS: u64 = 12;
 const ROUNDS: u64 = 100;
 
 /// The data under the lock.
@@ -101,28 +101,7 @@ async fn task(locks: LockManager, guarded: Arc<Guarded>, seed: u64) {
 
 async fn storm(store: &Fixture) {
     let guarded: Arc<Guarded> = Arc::default();
-    let mut managers = Vec::new();
-    for _ in 0..3 {
-        managers.push(store.manager().await);
-    }
-    let tasks: Vec<_> = (0..TASKS)
-        .map(|seed| {
-            let locks = &managers[usize::try_from(seed).expect("small") % managers.len()];
-            tokio::spawn(task(locks.clone(), Arc::clone(&guarded), seed))
-        })
-        .collect();
-    for task in tasks {
-        let task = timeout(wait::PATIENCE * 2, task).await;
-        task.expect("no task is starved").expect("no panic");
-    }
-    for locks in &managers {
-        let left = locks.drain(wait::PATIENCE).await;
-        assert_eq!((left.held(), left.releasing()), (0, 0));
-    }
-    if !store.is_of_several() {
-        managers.clear();
-    }
-    store.is_left_clean().await;
+    rages(store, |locks, seed| task(locks, Arc::clone(&guarded), seed)).await;
     let [written, shared] = [&guarded.written, &guarded.shared].map(|it| it.load(Ordering::SeqCst));
     assert!(written > 50 && shared > 50, "{written} {shared}");
 }

@@ -98,36 +98,43 @@ async fn taker(locks: LockManager, guarded: Arc<[Guarded; KEYS]>, seed: u64) {
 
 async fn storm(store: &Fixture) {
     let guarded: Arc<[Guarded; KEYS]> = Arc::default();
-    let mut managers = Vec::new();
-    for _ in 0..3 {
-        managers.push(store.manager().await);
-    }
-    let takers: Vec<_> = (0..TAKERS)
-        .map(|seed| {
-            let locks = &managers[usize::try_from(seed).expect("small") % managers.len()];
-            tokio::spawn(taker(locks.clone(), Arc::clone(&guarded), seed + 1))
-        })
-        .collect();
-    for taker in takers {
-        let taker = timeout(wait::PATIENCE * 2, taker).await;
-        taker.expect("every taker ends").expect("no panic");
-    }
-    for locks in &managers {
-        let left = locks.drain(wait::PATIENCE).await;
-        assert_eq!((left.held(), left.releasing()), (0, 0));
-        assert!(locks.held().is_empty());
-    }
-    if !store.is_of_several() {
-        managers.clear();
-    }
-    // The managers still undo the votes of a slow server.
-    store.is_left_clean().await;
+    rages(store, |locks, seed| {
+        taker(locks, Arc::clone(&guarded), seed + 1)
+    })
+    .await;
     for key in &*guarded {
         assert!(
             key.entered.load(Ordering::SeqCst) > ROUNDS / 10,
             "there were many grants"
         );
     }
+}
+
+/// Runs the tasks of a storm on three managers. At the end nothing is held, and the store is left clean.
+pub(super) async fn rages<T>(store: &Fixture, task: impl Fn(LockManager, u64) -> T)
+where
+    T: Future<Output = ()> + Send + 'static,
+{
+    let mut managers = Vec::new();
+    for _ in 0..3 {
+        managers.push(store.manager().await);
+    }
+    let on = |seed: u64| managers[usize::try_from(seed).expect("small") % 3].clone();
+    let tasks = (0..TAKERS).map(|seed| tokio::spawn(task(on(seed), seed)));
+    for task in tasks.collect::<Vec<_>>() {
+        let task = timeout(wait::PATIENCE * 2, task).await;
+        task.expect("no task is starved").expect("no panic");
+    }
+    for locks in &managers {
+        let left = locks.drain(wait::PATIENCE).await;
+        assert_eq!((left.held(), left.releasing()), (0, 0));
+        assert!(locks.held().is_empty());
+    }
+    // Those of several servers still undo the votes of a slow one.
+    if !store.is_of_several() {
+        managers.clear();
+    }
+    store.is_left_clean().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]

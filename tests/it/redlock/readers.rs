@@ -81,47 +81,6 @@ async fn the_token_of_a_writer_is_above_that_of_a_reader_ahead_of_all_clocks() {
     drop(after);
 }
 
-/// Enters again and again as a reader, without waiting.
-async fn keeps_reading(locks: LockManager, goes_on: Arc<AtomicBool>, read: Arc<AtomicUsize>) {
-    while goes_on.load(Ordering::SeqCst) {
-        if let Some(guard) = reader(&locks).try_acquire().await.expect("an answer") {
-            read.fetch_add(1, Ordering::SeqCst);
-            tokio::time::sleep(Duration::from_millis(3)).await;
-            guard.release().await.expect("held");
-        }
-        tokio::task::yield_now().await;
-    }
-}
-
-#[tokio::test]
-async fn a_writer_enters_among_readers_that_never_stop() {
-    needs!(redis);
-    let nodes = Nodes::start(3);
-    let managers = [nodes.acquainted().await, nodes.acquainted().await];
-    let goes_on = Arc::new(AtomicBool::new(true));
-    let read = Arc::new(AtomicUsize::new(0));
-    let readers: Vec<_> = (0..8)
-        .map(|number| {
-            let (goes_on, read) = (Arc::clone(&goes_on), Arc::clone(&read));
-            tokio::spawn(keeps_reading(managers[number % 2].clone(), goes_on, read))
-        })
-        .collect();
-    for round in 0..5 {
-        let before = read.load(Ordering::SeqCst);
-        let reading = async || read.load(Ordering::SeqCst) > before + 20;
-        wait::eventually("the readers read", reading).await;
-        let writer = writer(&managers[round % 2]).wait(Wait::Forever).acquire();
-        let guard = timeout(wait::PATIENCE, writer).await;
-        let guard = guard.expect("the writer is not starved").expect("its turn");
-        guard.release().await.expect("held");
-    }
-    goes_on.store(false, Ordering::SeqCst);
-    for reader in readers {
-        reader.await.expect("no panic");
-    }
-    nodes.are_left_clean().await;
-}
-
 /// Starts a task that waits, and returns when so many waiters stand in the queues of a majority.
 async fn waits(nodes: &Nodes, request: LockRequest, waiters: usize) -> Waiter {
     let waiter = tokio::spawn(request.wait(Wait::Forever).acquire());

@@ -91,52 +91,6 @@ async fn a_plain_lock_in_another_process_serves_all_shares_that_wait() {
     assert!(readers.iter().all(|reader| reader.is_valid()));
 }
 
-/// Enters again and again as a reader, without waiting.
-async fn keeps_reading(locks: LockManager, goes_on: Arc<AtomicBool>, read: Arc<AtomicUsize>) {
-    while goes_on.load(Ordering::SeqCst) {
-        if let Some(guard) = reader(&locks).try_acquire().await.expect("an answer") {
-            read.fetch_add(1, Ordering::SeqCst);
-            tokio::time::sleep(Duration::from_millis(3)).await;
-            guard.release().await.expect("held");
-        }
-        tokio::task::yield_now().await;
-    }
-}
-
-#[tokio::test]
-async fn a_writer_enters_among_readers_that_never_stop() {
-    needs!(redis);
-    let server = RedisServer::start();
-    let (locks, others) = (manager(&server.url()).await, manager(&server.url()).await);
-    let goes_on = Arc::new(AtomicBool::new(true));
-    let read = Arc::new(AtomicUsize::new(0));
-    let readers: Vec<_> = (0..8)
-        .map(|number| {
-            let locks = [&locks, &others][number % 2].clone();
-            tokio::spawn(keeps_reading(
-                locks,
-                Arc::clone(&goes_on),
-                Arc::clone(&read),
-            ))
-        })
-        .collect();
-    for round in 0..5 {
-        let before = read.load(Ordering::SeqCst);
-        let reading = async || read.load(Ordering::SeqCst) > before + 20;
-        wait::eventually("the readers read", reading).await;
-        let locks = [&locks, &others][round % 2];
-        let writer = locks.lock("k").ttl(long()).wait(Wait::Forever).acquire();
-        let guard = timeout(wait::PATIENCE, writer).await;
-        let guard = guard.expect("the writer is not starved").expect("its turn");
-        guard.release().await.expect("held");
-    }
-    goes_on.store(false, Ordering::SeqCst);
-    for reader in readers {
-        reader.await.expect("no panic");
-    }
-    assert_eq!(keys(&server), Vec::<String>::new());
-}
-
 #[tokio::test]
 async fn a_writer_that_goes_on_as_a_reader_lets_the_waiting_readers_in_by_itself() {
     needs!(redis);
