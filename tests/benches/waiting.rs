@@ -116,11 +116,7 @@ impl Measured {
 fn judge(raw: &[Round], all: &[Measured; 4], bars: &mut Bars) {
     let raw = of(raw, Round::rate);
     let [one, two, eight, mixed] = all;
-    bars.at_most(
-        "1 × 16: dead µs, median",
-        of(&one.rounds, Round::dead_median),
-        5.0,
-    );
+    bars.at_most("1 × 16: dead µs, mean", of(&one.rounds, Round::dead), 10.0);
     bars.at_most("1 × 16: scripts per acquisition", one.scripts, 0.1);
     bars.at_most(
         "1 × 16: most ÷ least served",

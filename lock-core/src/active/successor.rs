@@ -56,6 +56,17 @@ impl ActiveLease {
         state.in_handoff.then_some(state.granted_at)
     }
 
+    /// Returns whether to ask now which processes wait for the key, at most once in each count of the cohort.
+    pub(crate) fn is_to_look(&self) -> bool {
+        let now = self.now();
+        lock(&self.state).cohort.is_to_look(now)
+    }
+
+    /// Notes that no process waited for the key at some moment after `then`.
+    pub(crate) fn found_no_waiter(&self, then: Moment) {
+        lock(&self.state).cohort.found_no_waiter(then);
+    }
+
     /// Wakes the tasks that watch the lease, because its owner has ended.
     pub(crate) fn wake_waiting(&self) {
         let waiting = lock(&self.state).waiting.take();

@@ -11,6 +11,7 @@ mod deferred_release;
 mod downgrade;
 mod events;
 pub(crate) mod inquiry;
+mod look;
 pub(crate) mod loss_watch;
 pub(crate) mod reentry;
 pub(crate) mod release;

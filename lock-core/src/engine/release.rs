@@ -31,7 +31,12 @@ impl Engine {
     /// `false`: bodies still run under the lease, and the last of them ends it.
     fn end_one(self: &Arc<Self>, lease: &Arc<ActiveLease>) -> (Ended, bool) {
         match self.queue.hand_on(lease) {
-            Successor::Waiter => (Ended::Nothing, true),
+            Successor::Waiter(looks) => {
+                if let Some(next) = looks {
+                    self.look_for_waiters(next);
+                }
+                (Ended::Nothing, true)
+            }
             Successor::Store(lease) => match self.close(&lease) {
                 Phase::Held => (Ended::Held(lease), true),
                 Phase::Lost(loss) => (Ended::Lost(lease, loss), true),

@@ -16,12 +16,13 @@ use std::sync::Arc;
 use super::slot::{KeyState, Slot, Waiter};
 use super::{Queue, Verdict};
 use crate::active::ActiveLease;
+use crate::base::clock::Moment;
 use crate::base::sync::lock;
 
 /// The destination of a lease whose owner has ended.
 pub(crate) enum Successor {
-    /// A waiter of this process owns it now.
-    Waiter,
+    /// A waiter of this process owns it now. With its lease, if it is time to look for waiters of other processes.
+    Waiter(Option<Arc<ActiveLease>>),
     /// The caller gives it back to the store, by this lease.
     Store(Arc<ActiveLease>),
 }
@@ -34,18 +35,29 @@ impl Queue {
             let Some((waiter, next)) = self.successor(&lease) else {
                 return Successor::Store(lease);
             };
-            let handoff = Handoff::new(self, next);
+            let handoff = Handoff::new(self, Arc::clone(&next));
             // Sent outside the queue's lock. A waiter that is gone by now leaves the lease to the next in
             // line.
             match waiter.verdict.send(Verdict::Handoff(handoff)) {
-                Ok(()) => return Successor::Waiter,
+                Ok(()) => return Successor::Waiter(next.is_to_look().then_some(next)),
                 Err(Verdict::Handoff(mut handoff)) => match handoff.take_back() {
                     Some(back) => lease = back,
                     // Another waiter has picked it up meanwhile.
-                    None => return Successor::Waiter,
+                    None => return Successor::Waiter(None),
                 },
                 Err(_) => return Successor::Store(lease),
             }
+        }
+    }
+
+    /// Notes that no process waited in the store's queue at some moment after `then`, so the lease may stay here.
+    pub(crate) fn found_no_waiter(&self, lease: &ActiveLease, then: Moment) {
+        let slots = lock(&self.slots);
+        let slot = slots.active.get(&*lease.slot());
+        if let Some(KeyState::Held(held)) = slot.map(|slot| &slot.known)
+            && held.token == lease.token
+        {
+            held.found_no_waiter(then);
         }
     }
 

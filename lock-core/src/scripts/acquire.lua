@@ -22,7 +22,6 @@ local highest = count(mark)
 if not highest then
   return redis.error_reply('LOCKMARK no fencing token can be counted from the mark')
 end
-local waiting = token .. ' ' .. ARGV[3]
 local left
 
 if value and ARGV[5] ~= '' and value == ARGV[5] then
@@ -35,13 +34,7 @@ if value and ARGV[5] ~= '' and value == ARGV[5] then
   value, left = hand_over(KEYS[3], KEYS[1], KEYS[2], ARGV[6], time, now, highest + 1, true)
 end
 
-if value and value ~= token then
-  left = left or redis.call('PTTL', KEYS[1])
-  -- No caller waits beside a record, which is an answer.
-  local waits = ARGV[4] == '1' and string.sub(value, 1, 5) ~= 'done/'
-  local queued = waits and enter_queue(KEYS[3], waiting, now, left) or 0
-  return {0, value, left, string.format('%.0f', now), queued}
-end
+if value and value ~= token then return refuse(value, left, now) end
 
 local fence = now
 if highest >= now then

@@ -32,9 +32,9 @@ end
 
 local fence = now
 if highest >= now then
-  -- The clock is behind a token that was given. See acquire.lua; 32 is its `passes`.
+  -- The clock is behind a token that was given. See acquire.lua; 1000 is its `passes`.
   fence = highest + 1
-  redis.call('SET', KEYS[1], string.format('%.0f', fence + 32))
+  redis.call('SET', KEYS[1], string.format('%.0f', fence + 1000))
 end
 for index = 2, #KEYS do
   local ms = lasts

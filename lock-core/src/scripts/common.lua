@@ -7,7 +7,7 @@
 
 -- How often a lease passes from task to task of its process, each time with a fencing token of its own, before the
 -- store is told again: `MOST` of cohort.rs.
-local passes = 32
+local passes = 1000
 
 -- How many entries of dead waiters this call still removes, so that the server is not held up. At 0 the queue is not
 -- searched to its end, and the reply says so. The client then asks for the rest, until a living waiter is notified

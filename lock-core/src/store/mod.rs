@@ -162,6 +162,8 @@ pub(crate) struct StoreLimits {
     pub(crate) releases_refused: bool,
     /// Whether the store runs [`Operation::Swap`].
     pub(crate) swaps: bool,
+    /// Whether a released key goes to the first waiter of the store's queue.
+    pub(crate) hands_over: bool,
 }
 
 impl Default for StoreLimits {
@@ -171,6 +173,7 @@ impl Default for StoreLimits {
             outage: OUTAGE,
             releases_refused: false,
             swaps: true,
+            hands_over: true,
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::lease::{Refusal, cohort};
 
 /// How many fencing tokens before its number each grant takes. A lease that passes from task to task of its
 /// process gives each task one of them without asking the nodes.
-pub(crate) const BLOCK: u64 = cohort::MOST as u64;
+pub(crate) const BLOCK: u64 = cohort::MOST_IN_A_COUNT as u64;
 
 /// The name of the owner of a key that several readers have.
 pub(crate) const SEVERAL_READERS: &str = "shared";

@@ -45,7 +45,11 @@ pub(crate) use crate::steps::{kind, long};
 pub(crate) use fixture::{Fixture, Watched, shared_cluster, shared_watched, short};
 
 on_one_server_a_key! {
+    passing {
+        while_no_other_process_waits_a_lease_stays_in_its_process,
+    }
     readers {
+        a_writer_enters_among_readers_that_never_stop,
         a_writer_goes_on_as_a_reader_with_its_token_and_lets_readers_in,
         a_share_or_a_lost_lock_is_not_downgraded,
     }
@@ -77,6 +81,16 @@ on_several_servers! {
     }
 }
 
+/// Several servers reserve a free key for no waiter. Without the time of a round trip, readers that ask again and again
+/// would always come before the writer that was told of it.
+mod with_round_trips {
+    on_store! { redlock { lock_tests::needs!(redis); }
+        readers {
+            a_writer_enters_among_readers_that_never_stop,
+        }
+    }
+}
+
 on_every_store! {
     readers {
         readers_share_a_key_and_a_writer_waits_for_all,
@@ -84,7 +98,6 @@ on_every_store! {
         a_reader_behind_a_waiting_writer_waits_too,
         the_end_of_a_writer_lets_in_all_readers_up_to_the_next_writer,
         a_writer_that_gives_up_lets_in_the_readers_behind_it,
-        a_writer_enters_among_readers_that_never_stop,
         a_readers_token_is_between_those_of_the_writers_around_it,
         readers_of_many_tasks_enter_at_once,
     }

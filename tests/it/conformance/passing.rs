@@ -1,7 +1,7 @@
 //! Tests a lock that goes from task to task of one process.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lock_core::{ErrorKind, LockManager, Renew, Wait};
@@ -126,6 +126,45 @@ pub(super) async fn a_lease_of_another_length_is_not_passed_on(store: &Fixture) 
             "the second lease has a ttl of its own"
         );
         second.release().await.expect("held");
+    }
+    store.is_left_clean().await;
+}
+
+pub(super) async fn while_no_other_process_waits_a_lease_stays_in_its_process(store: &Fixture) {
+    let locks = store.manager().await;
+    let tokens = Arc::new(Mutex::new(Vec::new()));
+    let task = |_| {
+        let (locks, tokens) = (locks.clone(), Arc::clone(&tokens));
+        tokio::spawn(async move {
+            let request = || locks.lock("k").ttl(long()).wait(Wait::Forever);
+            // The loop ends when the manager is drained.
+            while let Ok(guard) = request().acquire().await {
+                let token = u64::from(guard.fencing_token());
+                tokens.lock().expect("no panic").push(token);
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        })
+    };
+    let tasks: Vec<_> = (0..8).map(task).collect();
+    // Tokens rise by one while a lease is passed on. A released lease gets its next token from
+    // the clock. A cohort has 32 passes.
+    let longest_run = || {
+        let tokens = tokens.lock().expect("no panic");
+        let (mut run, mut longest) = (0, 0);
+        for pair in tokens.windows(2) {
+            run = if pair[1] == pair[0] + 1 { run + 1 } else { 0 };
+            longest = longest.max(run);
+        }
+        longest
+    };
+    wait::eventually("a lease is passed on more than 32 times", async || {
+        longest_run() > 64
+    })
+    .await;
+    let drained = locks.drain(wait::PATIENCE).await;
+    assert!(drained.is_complete(), "{drained:?}");
+    for task in tasks {
+        task.await.expect("no panic");
     }
     store.is_left_clean().await;
 }

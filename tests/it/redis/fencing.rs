@@ -116,12 +116,29 @@ async fn a_lease_that_went_from_task_to_task_and_ran_out_is_followed_by_a_higher
 }
 
 #[tokio::test]
+async fn a_lease_that_stayed_in_its_process_and_ran_out_is_followed_by_a_higher_token() {
+    needs!(redis);
+    let server = behind();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let tokens = tasks(&locks, 8);
+    wait::eventually("the lease is passed on more than 64 times", async || {
+        in_a_row(&tokens) > 64
+    })
+    .await;
+    the_next_token_is_higher(&server, &proxy, &tokens).await;
+}
+
+#[tokio::test]
 async fn the_mark_does_not_overtake_a_clock_that_is_right() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
     let tokens = tasks(&locks, 8);
-    wait::eventually("the lease is passed on", async || in_a_row(&tokens) > 2).await;
+    wait::eventually("the lease is passed on more than 64 times", async || {
+        in_a_row(&tokens) > 64
+    })
+    .await;
     assert!(locks.drain(wait::PATIENCE).await.is_complete());
     assert!(keys(&server).is_empty());
     let mark: u64 = server

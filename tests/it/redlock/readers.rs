@@ -1,14 +1,11 @@
 //! Tests readers over several servers: their cost, and servers that are stopped, full, or have dead waiters.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lock_core::test_util::ManualClock;
 use lock_core::{ErrorKind, LockGuard, LockManager, LockRequest, Wait};
 use lock_tests::{RedisServer, needs, wait};
-use tokio::time::timeout;
 
 use super::{Nodes, kind, long};
 use crate::steps::{Waiter, its_turn};

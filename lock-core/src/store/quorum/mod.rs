@@ -255,6 +255,7 @@ impl Store for QuorumStore {
             releases_refused: false,
             // One node cannot pass a lock on alone, and several would do so one after the other.
             swaps: false,
+            hands_over: false,
         })
     }
 

@@ -105,7 +105,11 @@ impl RedisStore {
                 });
             }
             FastPath::Release(release, script, command) => {
-                (*release, script.ask(on, command).await?)
+                let answer = match self.handed_off.has(&release.key) {
+                    true => Box::pin(script.ask_behind_pushes(on, command)).await?,
+                    false => script.ask(on, command).await?,
+                };
+                (*release, answer)
             }
         };
         if has_more(&answer) {

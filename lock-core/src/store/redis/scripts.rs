@@ -6,7 +6,7 @@
 use std::io::Write;
 use std::sync::LazyLock;
 
-use redis::{Arg, Cmd, RedisWrite, Script, Value};
+use redis::{Arg, Cmd, Pipeline, RedisWrite, Script, Value};
 
 use super::connection::Connection;
 use super::send_error::SendError;
@@ -22,10 +22,10 @@ macro_rules! script {
 script!(PROBE, "probe.lua");
 script!(
     ACQUIRE,
+    "stand_in_line.lua",
     "acquire_first.lua",
     "one_server.lua",
     "common.lua",
-    "stand_in_line.lua",
     "acquire.lua"
 );
 script!(
@@ -103,10 +103,10 @@ script!(
 
 script!(
     ACQUIRE_ON_A_NODE,
+    "stand_in_line.lua",
     "acquire_first.lua",
     "cluster.lua",
     "common.lua",
-    "stand_in_line.lua",
     "acquire.lua"
 );
 script!(
@@ -233,6 +233,27 @@ impl Lua {
             // Boxed, as all rare cases, so that the usual future stays small.
             Err(SendError::NoScript) => Box::pin(self.ask_whole(on, known)).await,
             answer => answer,
+        }
+    }
+
+    /// As [`Lua::ask`], for a script whose pushes are to leave the server before its reply.
+    ///
+    /// Redis writes to its clients in the reverse of the order in which it first had something for them. So the caller
+    /// asks for the time first, in the same write. Without that, a caller that shares a core with the waiter runs
+    /// before it, which adds a third to the time of a hand-over.
+    pub(super) async fn ask_behind_pushes(
+        &self,
+        on: &Connection,
+        known: &Cmd,
+    ) -> Result<Value, SendError> {
+        let mut commands = Pipeline::with_capacity(2);
+        commands.add_command(redis::cmd("TIME"));
+        commands.add_command(known.clone());
+        let [_, answer] = on.send_all(&commands).await?;
+        match SendError::of(&answer) {
+            None => Ok(answer),
+            Some(SendError::NoScript) => self.ask_whole(on, known).await,
+            Some(error) => Err(error),
         }
     }
 

@@ -1,13 +1,10 @@
 //! Tests shares beside other clients: foreign ones, processes that die, and a writer among many readers.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lock_core::test_util::ManualClock;
 use lock_core::{LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
-use tokio::time::timeout;
 
 use super::super::processes::{SERVER, process, says};
 use super::{LOCK, QUEUE, entered, keys, long, manager, permit, reader, taken};
