@@ -8,6 +8,7 @@ mod lock_all_moving;
 mod migration;
 mod mistakes;
 mod moving;
+mod moving_shares;
 mod operator;
 mod parted;
 mod pinged;

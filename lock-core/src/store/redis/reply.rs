@@ -134,9 +134,14 @@ fn token_of(value: &[u8]) -> Option<Token> {
     Token::parse(str::from_utf8(value).ok()?)
 }
 
+/// Returns whether several shares have the key.
+pub(super) fn has_several_shares(value: &[u8]) -> bool {
+    value == SHARED
+}
+
 /// Returns whether one share or several have the key.
 pub(super) fn is_shared(value: &[u8]) -> bool {
-    value == SHARED || token_of(value).is_some_and(|token| token.share().is_some())
+    has_several_shares(value) || token_of(value).is_some_and(|token| token.share().is_some())
 }
 
 /// The value of a key whose owner has ended and which stays taken: `cooling/<token>/<end>`, or

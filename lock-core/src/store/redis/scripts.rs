@@ -147,6 +147,8 @@ script!(FORCE_ON_A_NODE, "cluster.lua", "common.lua", "force.lua");
 
 // About one key each, for a lock whose slot is moving.
 script!(FREE, "delete_owned.lua");
+script!(EXTEND_SHARE_PART, "extend_share_part.lua");
+script!(REMOVE_SHARE, "remove_share.lua");
 script!(RAISE, "raise.lua");
 script!(TELL, "cluster.lua", "common.lua", "notify.lua");
 

@@ -5,20 +5,22 @@
 //! high-water mark is raised, the lock deleted, the first waiters told to ask. An acquire is native commands
 //! without a queue. The mark that the old node has reported goes along to the new one.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use redis::Value;
 
 use crate::base::record::Record;
+use crate::base::sync::lock;
 use crate::store::redis::connection::Connection;
 use crate::store::redis::dispatch::{Command, Dispatch};
-use crate::store::redis::reply;
+use crate::store::redis::reply::{self, text};
 use crate::store::redis::send_error::SendError;
 use crate::store::redis::{RedisStore, grant, millis, scripts};
 use crate::store::{
-    AcquireCommand, Cooldown, Failure, Operation, OperatorOperation, Outcome, Queueing, Release,
-    Released, Remembered,
+    AcquireCommand, Cooldown, Extension, Failure, Operation, OperatorOperation, Outcome, Queueing,
+    Release, Released, Remembered,
 };
 
 /// One step of an operation.
@@ -32,20 +34,40 @@ pub(in crate::store::redis) enum Part {
     Free(Release, Option<Cooldown>),
     /// Leaves a record in the lock.
     Remember(Release, Arc<Record>),
+    /// Lengthens a share in the lock, if it is a lone one, or else the lock.
+    ExtendLock(Extension),
+    /// Lengthens a share in the set of those that stand beside others.
+    ExtendInSet(Extension),
+    /// Reads the value of a lock that has several shares.
+    ReadShared(Release, Arc<Sharing>),
     /// Ends a share that stands beside others.
-    RemoveShare(Release),
+    RemoveShare(Release, Arc<Sharing>),
+    /// Deletes the lock if it still has the value that was read, because its last share has ended.
+    FreeShared(Release, Arc<Sharing>),
     /// Leaves the queue, and tells the first waiters that the key is free after that long.
     Tell(Release, Duration),
+}
+
+/// The facts about a lock of several shares that the steps of a release read one after the other.
+#[derive(Debug, Default)]
+pub(in crate::store::redis) struct Sharing {
+    /// The value of the lock.
+    value: Mutex<Option<Box<str>>>,
+    /// Whether no share is inside any more.
+    is_over: AtomicBool,
 }
 
 impl Part {
     pub(in crate::store::redis) fn key(&self) -> &str {
         match self {
             Part::Acquire(acquire) => &acquire.key,
+            Part::ExtendLock(share) | Part::ExtendInSet(share) => &share.key,
             Part::Raise(release)
             | Part::Free(release, _)
             | Part::Remember(release, _)
-            | Part::RemoveShare(release)
+            | Part::ReadShared(release, _)
+            | Part::RemoveShare(release, _)
+            | Part::FreeShared(release, _)
             | Part::Tell(release, _) => &release.key,
         }
     }
@@ -140,7 +162,12 @@ impl RedisStore {
                 fence: replaced.fence,
                 ..acquire.undo()
             };
-            self.give_back_in_parts(release, None, dispatch).await?;
+            // A question that names its own token only reports the fencing token that was used.
+            if replaced.token != acquire.token {
+                self.give_back_in_parts(release, None, dispatch).await?;
+            } else if release.fence.is_some() {
+                self.step(Part::Raise(release), dispatch).await?;
+            }
         }
         let is_share = acquire.token.share().is_some();
         let waits = acquire.queueing != Queueing::Never;
@@ -172,8 +199,7 @@ impl RedisStore {
             .await?;
         let freed = match (&freed, release.token.share()) {
             (Outcome::Released(Released::Other), Some(_)) => {
-                let beside = Part::RemoveShare(release.clone());
-                self.step(beside, dispatch).await?
+                self.remove_share_in_parts(&release, dispatch).await?
             }
             _ => freed,
         };
@@ -183,6 +209,24 @@ impl RedisStore {
             self.handed_off.note_unserved(&release, after);
         }
         Ok(freed)
+    }
+
+    /// The value is read first. So a lock that other shares have entered anew since then keeps its key.
+    async fn remove_share_in_parts(
+        &self,
+        release: &Release,
+        dispatch: &mut Dispatch,
+    ) -> Result<Outcome, SendError> {
+        let sharing = Arc::<Sharing>::default();
+        let read = Part::ReadShared(release.clone(), Arc::clone(&sharing));
+        self.step(read, dispatch).await?;
+        let remove = Part::RemoveShare(release.clone(), Arc::clone(&sharing));
+        let removed = self.step(remove, dispatch).await?;
+        if sharing.is_over.load(Ordering::Relaxed) {
+            let free = Part::FreeShared(release.clone(), sharing);
+            self.step(free, dispatch).await?;
+        }
+        Ok(removed)
     }
 
     async fn remember_in_parts(
@@ -204,6 +248,38 @@ impl RedisStore {
         Ok(remembered)
     }
 
+    /// The lock first, so that it lasts as long as the share.
+    pub(in crate::store::redis) async fn extend_share_in_parts(
+        &self,
+        share: Extension,
+        dispatch: &mut Dispatch,
+    ) -> Result<Outcome, SendError> {
+        match self.step(Part::ExtendLock(share.clone()), dispatch).await? {
+            Outcome::Extended(answers) if answers.is_empty() => {
+                self.step(Part::ExtendInSet(share), dispatch).await
+            }
+            extended => Ok(extended),
+        }
+    }
+
+    async fn extend_part(
+        &self,
+        share: &Extension,
+        (kind, key): (&str, &str),
+        on: &Connection,
+    ) -> Result<Outcome, SendError> {
+        let token = share.token.text();
+        let arguments = [kind, token.as_str(), &millis(share.ttl)];
+        let answer = scripts::EXTEND_SHARE_PART
+            .run(on, &[key], &arguments)
+            .await?;
+        Ok(match answer {
+            // The set has the answer.
+            Value::Int(4) => Outcome::Extended(Vec::new()),
+            answer => reply::extended(&Value::Array(vec![answer])),
+        })
+    }
+
     async fn step(&self, part: Part, dispatch: &mut Dispatch) -> Result<Outcome, SendError> {
         Box::pin(self.send_until_answered(Command::Part(part), dispatch)).await
     }
@@ -215,6 +291,14 @@ impl RedisStore {
     ) -> Result<Outcome, SendError> {
         match part {
             Part::Acquire(acquire) => self.acquire_one_key(acquire, on).await,
+            Part::ExtendLock(share) => {
+                let name = self.names.lock(&share.key);
+                self.extend_part(share, ("lock", &name), on).await
+            }
+            Part::ExtendInSet(share) => {
+                let set = self.names.shares(&share.key);
+                self.extend_part(share, ("set", &set), on).await
+            }
             Part::Raise(release) => {
                 let mark = self.names.mark_for(&release.key);
                 let fence = fence_text(release);
@@ -236,15 +320,42 @@ impl RedisStore {
                 let answer = self.scripts.remember.ask(on, &command).await?;
                 Ok(reply::remembered(&answer))
             }
-            Part::RemoveShare(release) => {
-                let mut command = redis::cmd("ZREM");
-                self.names.push_shares(&release.key, &mut command);
-                command.arg(release.token.text().as_bytes());
-                let removed = on.send(&command).await?;
-                Ok(Outcome::Released(match removed {
-                    Value::Int(1) => Released::Yes,
+            Part::ReadShared(release, sharing) => {
+                let mut command = redis::cmd("GET");
+                self.names.push_lock(&release.key, &mut command);
+                let value = on.send(&command).await?;
+                let value =
+                    text(&value).filter(|value| reply::has_several_shares(value.as_bytes()));
+                *lock(&sharing.value) = value.map(Into::into);
+                Ok(Outcome::Released(Released::Other))
+            }
+            Part::RemoveShare(release, sharing) => {
+                let set = self.names.shares(&release.key);
+                let token = release.token.text();
+                let keys = [&*set];
+                let removed = scripts::REMOVE_SHARE
+                    .run(on, &keys, &[token.as_str()])
+                    .await?;
+                let Value::Array(counts) = &removed else {
+                    return Ok(reply::not_understood());
+                };
+                let [Value::Int(ended), Value::Int(live)] = counts.as_slice() else {
+                    return Ok(reply::not_understood());
+                };
+                sharing.is_over.store(*live == 0, Ordering::Relaxed);
+                Ok(Outcome::Released(match ended {
+                    1 => Released::Yes,
                     _ => Released::Other,
                 }))
+            }
+            Part::FreeShared(release, sharing) => {
+                let value = lock(&sharing.value).clone();
+                let Some(value) = value else {
+                    return Ok(Outcome::Released(Released::Absent));
+                };
+                let name = self.names.lock(&release.key);
+                let answer = scripts::FREE.run(on, &[&name], &[&*value, "", "0"]).await?;
+                Ok(reply::released(&answer))
             }
             Part::Tell(release, free_after) => {
                 let lock = self.names.lock(&release.key);

@@ -131,8 +131,15 @@ impl RedisStore {
     }
 
     async fn extend_alone(&self, extension: Extension, dispatch: &mut Dispatch) -> Extended {
-        let command = Command::Whole(Operation::Extend(vec![extension]));
-        match Box::pin(self.send_until_answered(command, dispatch)).await {
+        let is_share = extension.token.share().is_some();
+        let command = Command::Whole(Operation::Extend(vec![extension.clone()]));
+        let answered = match Box::pin(self.send_until_answered(command, dispatch)).await {
+            Err(SendError::Moving(_)) if is_share => {
+                Box::pin(self.extend_share_in_parts(extension, dispatch)).await
+            }
+            answered => answered,
+        };
+        match answered {
             Ok(Outcome::Extended(answers)) => match answers.as_slice() {
                 [answer] => *answer,
                 _ => Extended::Unknown,
@@ -149,7 +156,7 @@ fn is_unfit(answer: &Value) -> bool {
 /// Reads one of several answers; `None`, if another node or the whole script has to be tried.
 fn one(answer: &Value) -> Option<Extended> {
     match SendError::of(answer) {
-        Some(SendError::Elsewhere(_) | SendError::NoScript) => None,
+        Some(SendError::Elsewhere(_) | SendError::NoScript | SendError::Moving(_)) => None,
         Some(_) => Some(Extended::Unknown),
         None => match reply::extended(answer) {
             Outcome::Extended(answers) => answers.first().copied(),
