@@ -5,16 +5,16 @@ use std::sync::{Mutex, PoisonError};
 use lock_tests::{RedisCluster, RedisServer, wait};
 
 /// The migration of all keys of the tag's slot from their node to another.
-pub(super) struct Move<'a> {
+pub(crate) struct Move<'a> {
     cluster: &'a RedisCluster,
     slot: String,
-    pub(super) from: &'a RedisServer,
+    pub(crate) from: &'a RedisServer,
     to: &'a RedisServer,
 }
 
 impl<'a> Move<'a> {
     /// Begins the migration: both nodes know of it, and no key has moved yet.
-    pub(super) fn begin(cluster: &'a RedisCluster, tag: &str) -> Self {
+    pub(crate) fn begin(cluster: &'a RedisCluster, tag: &str) -> Self {
         let from = cluster.master_of(tag);
         let masters = cluster.masters();
         let to = masters.into_iter().find(|node| node.port() != from.port());
@@ -38,7 +38,7 @@ impl<'a> Move<'a> {
     }
 
     /// Moves the keys that begin with `prefix`.
-    pub(super) fn keys_move(&self, prefix: &str) {
+    pub(crate) fn keys_move(&self, prefix: &str) {
         let port = self.to.port().to_string();
         for key in self.keys() {
             if key.starts_with(prefix) {
@@ -55,7 +55,7 @@ impl<'a> Move<'a> {
     /// At its end the epoch of the target node rises, for all slots that this node still claims. Among them
     /// could be a slot that another migration has just taken from it. The node would get that slot back, and
     /// the other node would delete the slot's keys.
-    pub(super) fn end(self) {
+    pub(crate) fn end(self) {
         static ENDING: Mutex<()> = Mutex::new(());
         let _alone = ENDING.lock().unwrap_or_else(PoisonError::into_inner);
         let id = self.to.id();

@@ -5,7 +5,7 @@ mod hanging;
 mod keys;
 mod lock_all;
 mod lock_all_moving;
-mod migration;
+pub(crate) mod migration;
 mod mistakes;
 mod moving;
 mod moving_shares;

@@ -31,24 +31,29 @@ impl Ledger {
         }
     }
 
-    /// Begins a claim of these keys; `limit`: how many may have each of them, 0 for one alone.
+    /// Begins a claim of these keys. `hold`: the first claim of a lock that goes on; `limit`: how many may have each of
+    /// the keys, 0 for one alone.
     pub(super) fn claim<'a>(
         &'a self,
+        hold: Option<&str>,
         keys: &[String],
         limit: u32,
         guard: &'a LockGuard,
     ) -> Claim<'a> {
         let from = now();
         let number = self.last.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}-{number}", std::process::id());
+        let hold = hold.map_or_else(|| name.clone(), str::to_owned);
         let claim = Claim {
             ledger: self,
             guard,
-            name: format!("{}-{number}", std::process::id()),
             rest: format!(
-                "{from} {} {limit} {}",
+                "{from} {} {limit} {hold} {}",
                 guard.fencing_token(),
                 keys.join(",")
             ),
+            name,
+            hold,
         };
         claim.goes_on();
         claim
@@ -67,6 +72,7 @@ pub(super) struct Claim<'a> {
     guard: &'a LockGuard,
     name: String,
     rest: String,
+    pub(super) hold: String,
 }
 
 impl Claim<'_> {
@@ -84,25 +90,27 @@ impl Claim<'_> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Span {
+struct Span<'a> {
+    /// The first claim of the same lock.
+    hold: &'a str,
     from: u64,
     until: u64,
     fence: u64,
     limit: u32,
 }
 
-impl Span {
+impl Span<'_> {
     fn is_alone(self) -> bool {
         self.limit == 0
     }
 }
 
 fn judge(text: &str) -> (usize, Vec<String>) {
-    let mut claims: HashMap<(&str, &str), Span> = HashMap::new();
+    let mut claims: HashMap<(&str, &str), Span<'_>> = HashMap::new();
     // The last line of a process that was killed may be incomplete.
     for line in text.lines() {
         let parts: Vec<_> = line.split(' ').collect();
-        let [name, until, from, fence, limit, keys] = parts[..] else {
+        let [name, until, from, fence, limit, hold, keys] = parts[..] else {
             continue;
         };
         let number = |text: &str| text.parse::<u64>().expect("a number");
@@ -110,6 +118,7 @@ fn judge(text: &str) -> (usize, Vec<String>) {
         let limit = u32::try_from(number(limit)).expect("a limit");
         for key in keys.split(',') {
             let span = claims.entry((key, name)).or_insert(Span {
+                hold,
                 from,
                 until,
                 fence,
@@ -118,7 +127,7 @@ fn judge(text: &str) -> (usize, Vec<String>) {
             span.until = span.until.max(until);
         }
     }
-    let mut by_key: HashMap<&str, Vec<Span>> = HashMap::new();
+    let mut by_key: HashMap<&str, Vec<Span<'_>>> = HashMap::new();
     for ((key, _), span) in &claims {
         by_key.entry(key).or_default().push(*span);
     }
@@ -132,8 +141,8 @@ fn judge(text: &str) -> (usize, Vec<String>) {
 }
 
 /// No claim stands beside one that is alone, and never more than the limit stand beside each other.
-fn beside_one_another(key: &str, spans: &[Span], wrong: &mut Vec<String>) {
-    let mut inside: Vec<Span> = Vec::new();
+fn beside_one_another(key: &str, spans: &[Span<'_>], wrong: &mut Vec<String>) {
+    let mut inside: Vec<Span<'_>> = Vec::new();
     for span in spans {
         inside.retain(|other| other.until > span.from);
         if let Some(other) = inside
@@ -159,15 +168,15 @@ fn beside_one_another(key: &str, spans: &[Span], wrong: &mut Vec<String>) {
     }
 }
 
-/// Of two claims of which one is alone, the later has the higher token.
-fn tokens(key: &str, spans: &[Span], wrong: &mut Vec<String>) {
-    let (mut highest, mut highest_alone): (Option<Span>, Option<Span>) = (None, None);
+/// Of two claims of which one is alone, the later has the higher token, unless the same lock goes on.
+fn tokens(key: &str, spans: &[Span<'_>], wrong: &mut Vec<String>) {
+    let (mut highest, mut highest_alone): (Option<Span<'_>>, Option<Span<'_>>) = (None, None);
     let mut ended = spans.to_vec();
     ended.sort_by_key(|span| span.until);
     let mut ended = ended.into_iter().peekable();
     for span in spans {
         while let Some(before) = ended.next_if(|before| before.until <= span.from) {
-            let higher = |than: Option<Span>| than.is_none_or(|it| it.fence < before.fence);
+            let higher = |than: Option<Span<'_>>| than.is_none_or(|it| it.fence < before.fence);
             if higher(highest) {
                 highest = Some(before);
             }
@@ -180,7 +189,11 @@ fn tokens(key: &str, spans: &[Span], wrong: &mut Vec<String>) {
         } else {
             highest_alone
         };
-        if let Some(before) = before.filter(|before| before.fence >= span.fence) {
+        let is_wrong = |before: &Span<'_>| match before.hold == span.hold {
+            true => before.fence != span.fence,
+            false => before.fence >= span.fence,
+        };
+        if let Some(before) = before.filter(is_wrong) {
             wrong.push(format!(
                 "{key}: the token of {span:?} is not above that of {before:?}"
             ));
@@ -196,9 +209,18 @@ mod tests {
     fn wrong(claims: &[(u64, u64, u64, u32)]) -> usize {
         let lines = claims.iter().enumerate();
         let lines = lines.map(|(name, (from, until, fence, limit))| {
-            format!("{name} {until} {from} {fence} {limit} k\n")
+            format!("{name} {until} {from} {fence} {limit} {name} k\n")
         });
         judge(&lines.collect::<String>()).1.len()
+    }
+
+    #[test]
+    fn a_lock_that_goes_on_has_the_same_token() {
+        let goes_on = |fence: u64| {
+            let lines = format!("a 10 0 1 0 a k\nb 30 20 {fence} 5 a k\n");
+            judge(&lines).1.len()
+        };
+        assert_eq!((goes_on(1), goes_on(2)), (0, 1));
     }
 
     #[test]

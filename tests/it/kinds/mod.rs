@@ -3,6 +3,7 @@
 //! `LOCK_TESTS_STORM` sets the seconds.
 
 mod ledger;
+mod stage;
 mod worker;
 
 use std::process::Command;
@@ -10,13 +11,15 @@ use std::time::{Duration, Instant};
 
 use lock_core::operator::Forced;
 use lock_core::{ErrorKind, LockManager};
-use lock_tests::{ChildProcess, RedisServer, needs, wait};
+use lock_tests::{ChildProcess, needs, wait};
 
 use self::ledger::Ledger;
+use self::stage::{Kind, Stage};
 use crate::dice::Dice;
-use crate::steps::{keys, long, manager};
+use crate::steps::long;
 
 const SERVER: &str = "LOCK_TESTS_STORM_SERVER";
+const STAGE: &str = "LOCK_TESTS_STORM_STAGE";
 const FOLDER: &str = "LOCK_TESTS_STORM_FOLDER";
 const SEED: &str = "LOCK_TESTS_STORM_SEED";
 
@@ -28,20 +31,7 @@ fn span() -> Duration {
     Duration::from_secs(seconds.map_or(6, |seconds| seconds.parse().expect("seconds")))
 }
 
-/// Makes a manager of one server, or of several that vote.
-async fn manager_of(urls: &[&str]) -> LockManager {
-    match urls {
-        [url] => manager(url).await,
-        urls => {
-            let several = LockManager::quorum(urls.iter().copied());
-            // A server that hangs is noticed while the others are at work.
-            let several = several.operation_timeout(Duration::from_secs(2));
-            several.assume_fresh().connect().await.expect("a manager")
-        }
-    }
-}
-
-fn start(urls: &str, folder: &tempfile::TempDir, seed: u64) -> ChildProcess {
+fn start(stage: &Stage, folder: &tempfile::TempDir, seed: u64) -> ChildProcess {
     let mut command = Command::new(std::env::current_exe().expect("this binary"));
     command
         .args([
@@ -49,39 +39,49 @@ fn start(urls: &str, folder: &tempfile::TempDir, seed: u64) -> ChildProcess {
             "kinds::worker::works_until_it_is_killed_or_told_to_stop",
         ])
         .args(["--ignored", "--nocapture"])
-        .env(SERVER, urls)
+        .env(SERVER, stage.urls())
+        .env(STAGE, format!("{:?}", stage.kind))
         .env(FOLDER, folder.path())
         .env(SEED, seed.to_string());
     ChildProcess::spawn(command)
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn processes_that_take_locks_of_all_kinds_and_are_killed_keep_every_promise() {
     needs!(redis);
-    storm(&[RedisServer::start()]).await;
+    storm(Kind::Kills).await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn processes_that_are_stopped_and_killed_while_they_wait_keep_every_promise() {
+    needs!(redis);
+    storm(Kind::Stops).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn processes_that_are_killed_keep_every_promise_over_servers_that_hang_in_turn() {
     needs!(redis);
-    storm(&[(); 3].map(|()| RedisServer::start())).await;
+    storm(Kind::Hangs).await;
 }
 
-async fn storm(servers: &[RedisServer]) {
-    let urls: Vec<String> = servers.iter().map(RedisServer::url).collect();
-    let (urls, listed) = (
-        urls.iter().map(|it| &**it).collect::<Vec<_>>(),
-        urls.join(","),
-    );
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn processes_that_are_killed_keep_every_promise_in_a_cluster_whose_slots_move_all_the_time() {
+    needs!(redis);
+    storm(Kind::Moves).await;
+}
+
+async fn storm(kind: Kind) {
+    let mut stage = tokio::task::spawn_blocking(move || Stage::of(kind));
+    let mut stage = (&mut stage).await.expect("no panic");
     let folder = tempfile::tempdir().expect("a folder");
     let seed = std::env::var("LOCK_TESTS_SEED")
         .ok()
         .and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or(7);
     let mut dice = Dice::of(&[seed]);
-    let locks = manager_of(&urls).await;
+    let locks = kind.manager(&stage.urls()).await;
     let mut processes: Vec<_> = (0..PROCESSES)
-        .map(|number| start(&listed, &folder, seed * 1_000 + number))
+        .map(|number| start(&stage, &folder, seed * 1_000 + number))
         .collect();
     let end = Instant::now() + span();
     let (mut killed, mut forced) = (0, 0);
@@ -96,35 +96,34 @@ async fn storm(servers: &[RedisServer]) {
             );
             processes[victim].kill();
             killed += 1;
-            processes[victim] = start(&listed, &folder, seed * 1_000 + PROCESSES + killed);
-        } else if servers.len() > 1 && dice.percent(40) {
-            let hangs = &servers[dice.index(servers.len())];
-            hangs.stop();
-            tokio::time::sleep(Duration::from_millis(dice.between(10, 400))).await;
-            hangs.cont();
-        } else {
+            processes[victim] = start(&stage, &folder, seed * 1_000 + PROCESSES + killed);
+        } else if !stage.disturbs(&mut processes, &mut dice).await {
             forced += frees_one(&locks, &mut dice).await;
         }
     }
     std::fs::write(folder.path().join("stop"), "").expect("a file");
-    let mut granted = 0;
+    let disturbed = tokio::task::block_in_place(|| stage.calms_down());
+    let (mut granted, mut longest) = (0, 0);
     for mut process in processes {
         let line = process.line(wait::PATIENCE * 4, |line| line.ends_with(" granted"));
         let line = line.unwrap_or_else(|| panic!("a process failed:\n{}", process.output()));
-        granted += line
-            .trim_end_matches(" granted")
-            .parse::<usize>()
-            .expect("a number");
+        let numbers = line.split(' ').filter_map(|word| word.parse::<u64>().ok());
+        let [longest_there, granted_there] = numbers.collect::<Vec<_>>()[..] else {
+            panic!("{line}");
+        };
+        longest = longest.max(longest_there);
+        granted += granted_there;
         process.wait(wait::PATIENCE);
     }
     let (claims, wrong) = Ledger::open(folder.path()).judged();
     println!(
-        "seed {seed}: {claims} claims, {granted} grants, {killed} killed, {forced} freed by force"
+        "{kind:?}, seed {seed}: {claims} claims, {granted} grants, {killed} killed, {forced} freed by force, \
+         {disturbed} disturbances, longest wait {longest} ms"
     );
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(claims > 100 && killed > 0, "the storm was none");
     // The leases of killed processes run out, and no key, queue or set is left.
-    let is_clean = async || servers.iter().all(|server| left(server).is_empty());
+    let is_clean = async || stage.left().is_empty();
     wait::eventually("no key is left", is_clean).await;
     for key in KEYS {
         let guard = locks.lock(key).ttl(long()).try_acquire().await;
@@ -151,11 +150,4 @@ async fn frees_one(locks: &LockManager, dice: &mut Dice) -> u64 {
             0
         }
     }
-}
-
-/// Returns the keys of locks, queues and shares.
-fn left(server: &RedisServer) -> Vec<String> {
-    let mut keys = keys(server);
-    keys.retain(|key| !key.starts_with("lockkit:!h:") && key != "lockkit:!r");
-    keys
 }

@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use lock_core::{ErrorKind, LockGuard, LockManager, LockRequest, Wait};
 use tokio::time::sleep;
 
 use super::ledger::Ledger;
-use super::{FOLDER, SEED, SERVER, manager_of};
+use super::stage::Kind;
+use super::{FOLDER, SEED, SERVER, STAGE};
 use crate::dice::Dice;
 
 const TASKS: u64 = 6;
@@ -30,20 +31,23 @@ async fn works_until_it_is_killed_or_told_to_stop() {
         .expect("a seed");
     let folder = PathBuf::from(folder);
     let ledger = Arc::new(Ledger::open(&folder));
-    let urls: Vec<&str> = url.split(',').collect();
-    let locks = manager_of(&urls).await;
-    let is_one = urls.len() == 1;
+    let kind = Kind::named(&std::env::var(STAGE).expect("a stage"));
+    let locks = kind.manager(&url).await;
+    let longest = Arc::new(AtomicU64::new(0));
     let goes_on = Arc::new(AtomicBool::new(true));
     let granted = Arc::new(AtomicUsize::new(0));
     let tasks: Vec<_> = (0..TASKS)
         .map(|task| {
             let (locks, ledger) = (locks.clone(), Arc::clone(&ledger));
             let (goes_on, granted) = (Arc::clone(&goes_on), Arc::clone(&granted));
+            let longest = Arc::clone(&longest);
             tokio::spawn(async move {
                 let mut dice = Dice::of(&[seed, task]);
                 while goes_on.load(Ordering::SeqCst) {
-                    if once(&locks, &ledger, &mut dice, is_one).await {
+                    if let Some(waited) = once(&locks, &ledger, &mut dice, kind).await {
                         granted.fetch_add(1, Ordering::SeqCst);
+                        let waited = u64::try_from(waited.as_millis()).expect("a short wait");
+                        longest.fetch_max(waited, Ordering::SeqCst);
                     }
                 }
             })
@@ -57,14 +61,23 @@ async fn works_until_it_is_killed_or_told_to_stop() {
         task.await.expect("no panic");
     }
     locks.drain(Duration::from_secs(20)).await;
-    println!("\n{} granted", granted.load(Ordering::SeqCst));
+    println!(
+        "\n{} ms waited at most, {} granted",
+        longest.load(Ordering::SeqCst),
+        granted.load(Ordering::SeqCst)
+    );
 }
 
-/// Takes a lock of some kind. `false`: it was not granted.
-async fn once(locks: &LockManager, ledger: &Ledger, dice: &mut Dice, is_one: bool) -> bool {
-    let (keys, limit, request) = match is_one {
-        true => request(locks, dice),
-        false => request_of_several(locks, dice),
+/// Takes a lock of some kind. Returns how long it waited; `None`: it was not granted.
+async fn once(
+    locks: &LockManager,
+    ledger: &Ledger,
+    dice: &mut Dice,
+    kind: Kind,
+) -> Option<Duration> {
+    let (keys, limit, request) = match kind {
+        Kind::Hangs => request_of_several(locks, dice),
+        _ => request(locks, dice),
     };
     let wait = match dice.index(4) {
         0 => Wait::None,
@@ -72,33 +85,45 @@ async fn once(locks: &LockManager, ledger: &Ledger, dice: &mut Dice, is_one: boo
         _ => Wait::For(PATIENCE),
     };
     let request = request.ttl(Duration::from_millis(dice.between(400, 1_500)));
+    let began = Instant::now();
     let acquiring = request.wait(wait).acquire();
     let acquired = if dice.percent(10) {
         // A caller that gives up.
         let patience = Duration::from_millis(dice.between(0, 20));
         match tokio::time::timeout(patience, acquiring).await {
             Ok(acquired) => acquired,
-            Err(_) => return false,
+            Err(_) => return None,
         }
     } else {
         acquiring.await
     };
     match acquired {
         Ok(guard) => {
-            works(ledger, &keys, limit, &guard, dice).await;
-            ends(guard, dice).await;
-            true
+            let waited = began.elapsed();
+            let hold = works(ledger, None, &keys, limit, &guard, dice).await;
+            let goes_on = kind != Kind::Hangs && keys.len() == 1 && limit == 0;
+            if goes_on && dice.percent(20) {
+                goes_on_otherwise(locks, ledger, &hold, &keys, guard, dice).await;
+            } else {
+                ends(guard, dice).await;
+            }
+            Some(waited)
         }
         Err(error) => {
             let patient = matches!(wait, Wait::For(span) if span == PATIENCE);
-            let is_out = !is_one && error.kind() == ErrorKind::Unavailable;
+            let is_out = match kind {
+                Kind::Kills => false,
+                Kind::Stops | Kind::Hangs => error.kind() == ErrorKind::Unavailable,
+                // A share that does not wait cannot know whether it fits.
+                Kind::Moves => error.kind() == ErrorKind::Unavailable && !patient,
+            };
             assert!(is_out || error.kind() == ErrorKind::Busy, "{error}");
             assert!(
                 !patient || is_out,
                 "a waiter of {keys:?} (limit {limit}) was starved, or two callers wait for each other: {error}"
             );
             sleep(Duration::from_millis(1)).await;
-            false
+            None
         }
     }
 }
@@ -154,12 +179,56 @@ fn request_of_several(locks: &LockManager, dice: &mut Dice) -> (Vec<String>, u32
     }
 }
 
-async fn works(ledger: &Ledger, keys: &[String], limit: u32, guard: &LockGuard, dice: &mut Dice) {
-    let claim = ledger.claim(keys, limit, guard);
+/// Claims the keys for a moment. `hold`: the first claim of a lock that goes on. Returns the name of the first claim.
+async fn works(
+    ledger: &Ledger,
+    hold: Option<&str>,
+    keys: &[String],
+    limit: u32,
+    guard: &LockGuard,
+    dice: &mut Dice,
+) -> String {
+    let claim = ledger.claim(hold, keys, limit, guard);
     for _ in 0..dice.between(0, 4) {
         sleep(Duration::from_millis(1)).await;
         if !claim.goes_on() {
-            return;
+            break;
+        }
+    }
+    claim.hold
+}
+
+/// Goes on as a reader, or by a ticket, which may never be used.
+async fn goes_on_otherwise(
+    locks: &LockManager,
+    ledger: &Ledger,
+    hold: &str,
+    keys: &[String],
+    guard: LockGuard,
+    dice: &mut Dice,
+) {
+    let (next, limit) = if dice.percent(50) {
+        (guard.downgrade().await, u32::MAX)
+    } else {
+        let ticket = guard
+            .ticket(Duration::from_millis(dice.between(50, 1_000)))
+            .await;
+        drop(guard);
+        sleep(Duration::from_millis(dice.between(0, 100))).await;
+        match ticket {
+            Ok(_) if dice.percent(20) => return,
+            Ok(ticket) => (locks.resume(ticket).await, 0),
+            Err(error) => (Err(error), 0),
+        }
+    };
+    match next {
+        Ok(guard) => {
+            works(ledger, Some(hold), keys, limit, &guard, dice).await;
+            ends(guard, dice).await;
+        }
+        Err(error) => {
+            let kinds = [ErrorKind::Lost, ErrorKind::Unavailable];
+            assert!(kinds.contains(&error.kind()), "{error}");
         }
     }
 }
