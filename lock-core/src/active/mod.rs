@@ -3,11 +3,13 @@
 //! A lease knows nothing of those who share it. A method that changes it says so in its result, and the
 //! engine tells the queue and the keeper.
 
+mod asking;
 mod bodies;
 mod ending;
 mod group;
 mod held_long;
 mod hints;
+mod role;
 mod successor;
 #[cfg(all(test, feature = "test-util"))]
 mod tests;
@@ -27,7 +29,7 @@ use crate::base::telemetry;
 use crate::base::token::Token;
 use crate::lease::cohort::Cohort;
 use crate::lease::{Action, Extended, Lease, LeaseOptions, Phase};
-use crate::store::{AcquireCommand, Extension, Queueing, Replaced};
+use crate::store::Extension;
 
 use bodies::Bodies;
 pub(crate) use bodies::{Turn, new_turn};
@@ -35,6 +37,7 @@ pub(crate) use ending::{Closed, Detached, Ending};
 use group::Membership;
 pub use held_long::LongHoldObserver;
 use held_long::tell_held_long;
+pub(crate) use role::Role;
 
 /// The name of a slot in the queue of the process: the key of a lock, and a name of its own for each share, because
 /// shares do not wait for one another.
@@ -69,6 +72,7 @@ struct LeaseState {
     lease: Lease,
     fence: Option<FencingToken>,
     granted_at: Moment,
+    role: Role,
     cohort: Cohort,
     /// Whether the release leaves the key free for a moment.
     gap: bool,
@@ -97,6 +101,7 @@ impl LeaseState {
             lease,
             fence: None,
             granted_at: Moment::FAR,
+            role: Role::default(),
             cohort: Cohort::new(Moment::FAR),
             gap: false,
             cooldown_millis: 0,
@@ -142,80 +147,6 @@ impl ActiveLease {
     /// Returns the name under which the queue of the process has the lease.
     pub(crate) fn slot(&self) -> SlotName<'_> {
         slot_name(&self.key, self.token)
-    }
-
-    // While a contender asks for it.
-
-    pub(crate) fn ask(&self, overdue: Moment) {
-        lock(&self.state).lease.ask(overdue);
-    }
-
-    /// Notes the store's grant. `false`: the grant came too late to count.
-    #[must_use]
-    pub(crate) fn grant(&self, sent: Moment, fence: FencingToken) -> bool {
-        let now = self.now();
-        let mut state = lock(&self.state);
-        state.fence = Some(fence);
-        state.granted_at = now;
-        state.cohort = Cohort::new(now);
-        state.lease.grant(sent, now)
-    }
-
-    /// Notes that the store has handed the key to this lease until `deadline`. `false`: that is too soon to
-    /// count.
-    #[must_use]
-    pub(crate) fn take_over(&self, deadline: Moment, fence: FencingToken) -> bool {
-        let now = self.now();
-        let mut state = lock(&self.state);
-        let counts = state.lease.take_over(deadline, now);
-        if counts {
-            state.fence = Some(fence);
-            state.granted_at = now;
-            state.cohort = Cohort::new(now);
-        }
-        counts
-    }
-
-    pub(crate) fn acquire(
-        &self,
-        queueing: Queueing,
-        replaces: Option<Replaced>,
-        repeated: bool,
-    ) -> AcquireCommand {
-        AcquireCommand {
-            key: Arc::clone(&self.key),
-            token: self.token,
-            ttl: self.ttl(),
-            queueing,
-            replaces,
-            repeated,
-        }
-    }
-
-    /// Returns whether another task has ended the lease.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.noticed_phase() == Phase::Closed
-    }
-
-    /// Returns the wakers of the future that asks for the lease, to find out whether it is polled. `None`: it
-    /// was not polled since the last call.
-    pub(crate) fn probe(&self) -> Option<Vec<(u32, Waker)>> {
-        let mut state = lock(&self.state);
-        let asked_before = std::mem::replace(&mut state.unpolled, true);
-        (!asked_before).then(|| state.waiting.take())
-    }
-
-    /// Returns whether the future was not polled since [`probe`](Self::probe).
-    pub(crate) fn is_unpolled(&self) -> bool {
-        lock(&self.state).unpolled
-    }
-
-    pub(crate) fn note_late_duplicate(&self) {
-        lock(&self.state).late_duplicate = true;
-    }
-
-    pub(crate) fn has_late_duplicate(&self) -> bool {
-        lock(&self.state).late_duplicate
     }
 
     // While it is held.

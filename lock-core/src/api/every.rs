@@ -13,6 +13,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crate::active::Role;
 use crate::api::handle::LockHandle;
 use crate::api::leader::{is_passing, unless_draining};
 use crate::api::manager::LockManager;
@@ -201,6 +202,7 @@ impl Every {
             let end = self.next(granted)?;
             ends = Some(end);
             let lease = Arc::clone(&lock.lease);
+            lease.serves_as(Role::Tick);
             body(Tick {
                 lock,
                 granted,
@@ -294,7 +296,8 @@ struct Turn {
 
 /// One run of a job.
 ///
-/// It is a [`LockHandle`]: `fencing_token`, `remaining`, `lost` and the other methods are those of the lock.
+/// It is a [`LockHandle`]: `fencing_token`, `remaining`, `lost` and the other methods are those of the lock. But
+/// `remember` and `ticket` are `Invalid`, because a second run of the same tick could then begin.
 #[derive(Clone)]
 pub struct Tick {
     lock: LockHandle,

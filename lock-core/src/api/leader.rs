@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
-use crate::active::LongHoldObserver;
+use crate::active::{LongHoldObserver, Role};
 use crate::api::handle::LockHandle;
 use crate::api::manager::LockManager;
 use crate::api::request::LockRequest;
@@ -107,6 +107,8 @@ impl Leader {
     /// # Errors
     ///
     /// * `Unavailable`: the manager drains ([`is_draining`](LockManager::is_draining)).
+    /// * `Busy`: the key has a [record](LockHandle::remember), which other code has left there. It is no leadership's
+    ///   key then; [`LockManager::forget`] removes the record.
     /// * `Misconfigured`: the store will never accept this request.
     /// * `Invalid`: the key or the ttl is out of bounds, or the calling code already holds this lock.
     ///
@@ -126,6 +128,7 @@ impl Leader {
             let campaign = self.request().run_with(|lock| {
                 // A leader holds its lock for days, which deserves no warning.
                 lock.observe_long_hold(Weak::<NoReport>::new());
+                lock.lease.serves_as(Role::Leadership);
                 *guarded(&led) = Some(lock.clone());
                 *guarded(&self.seat) = Some(lock.clone());
                 body(Leadership { lock })
@@ -194,7 +197,9 @@ pub(super) async fn unless_draining<F: Future>(
 
 /// A leadership, as its body sees it.
 ///
-/// It is a [`LockHandle`]: `fencing_token`, `remaining`, `lost` and the other methods are those of the lock.
+/// It is a [`LockHandle`]: `fencing_token`, `remaining`, `lost` and the other methods are those of the lock. But
+/// `remember` and `ticket` are `Invalid`, because no other candidate could lead while a record stands, and a ticket would
+/// make a second leader.
 #[derive(Clone)]
 pub struct Leadership {
     lock: LockHandle,

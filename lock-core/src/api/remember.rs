@@ -27,8 +27,8 @@ impl LockHandle {
     /// # Errors
     ///
     /// `Invalid` if the record is larger than [`MAX_RECORD`](crate::middleware::MAX_RECORD), or if `lifetime` is zero
-    /// or longer than the manager's [`max_ttl`](crate::ManagerBuilder::max_ttl), for a lock of several keys, and for a
-    /// reader or a permit.
+    /// or longer than the manager's [`max_ttl`](crate::ManagerBuilder::max_ttl), for a lock of several keys, for a reader
+    /// or a permit, and for a [`Tick`](crate::Tick) or a [`Leadership`](crate::Leadership).
     ///
     /// # Examples
     ///
@@ -56,6 +56,7 @@ impl LockHandle {
                 "a reader or a permit leaves no record, because other owners have the key beside it",
             ));
         }
+        self.lease.role().check_record()?;
         let record = Record::checked(record.into(), lifetime, self.engine.max_ttl)?;
         self.lease.set_record(Some(record));
         Ok(())

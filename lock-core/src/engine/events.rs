@@ -69,12 +69,18 @@ impl Engine {
 impl Engine {
     /// Ends a lease whose key an operator has freed. The key may be another owner's soon, so the lease is not renewed
     /// first to find out.
-    fn is_forced(&self, key: &Arc<str>, holder: &HolderToken) {
+    fn is_forced(self: &Arc<Self>, key: &Arc<str>, holder: &HolderToken) {
         if let Some(lease) = self.queue.force(key, holder)
             && lease.force()
         {
-            self.queue.abandon(&lease);
+            self.has_lost(&lease);
         }
+    }
+
+    /// Lets other tasks have the key of a lease that is lost, and loses the other keys of its lock.
+    fn has_lost(self: &Arc<Self>, lease: &Arc<ActiveLease>) {
+        self.queue.abandon(lease);
+        self.lose_others(lease);
     }
 }
 
@@ -83,8 +89,7 @@ impl LeaseListener for Weak<Engine> {
         let Some(engine) = self.upgrade() else {
             return;
         };
-        engine.queue.abandon(lease);
-        engine.lose_others(lease);
+        engine.has_lost(lease);
         if lease.noticed_phase() == Phase::Lost(Loss::NotOurs) {
             // A key that was deleted by hand is free, and its waiters do not know.
             Cleanup::of(&engine, lease, Step::Leave).submit();

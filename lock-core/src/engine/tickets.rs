@@ -61,6 +61,7 @@ impl Engine {
         if !lease.followers().is_empty() {
             return Err(Error::invalid(SEVERAL_KEYS));
         }
+        lease.role().check_ticket()?;
         let (fence, ends) = self.detach(lease)?;
         let ticket = Ticket {
             key: Arc::clone(&lease.key),

@@ -40,6 +40,7 @@ use crate::active::ActiveLease;
 use crate::base::clock::Moment;
 use crate::base::error::Error;
 use crate::base::sync::lock;
+use crate::base::token::Token;
 use crate::keeper::Keeper;
 use crate::lease::LeaseOptions;
 use crate::store::{Lane, Refusal};
@@ -104,6 +105,25 @@ impl Slots {
     fn forget(&mut self, key: &Arc<str>) {
         self.active.remove(key);
         give_back(&mut self.active);
+    }
+
+    /// Returns the leases that this process holds in a slot, and those that came by a ticket beside its contender.
+    fn held_in(&self, slot: &str) -> impl Iterator<Item = &Arc<ActiveLease>> {
+        let known = self.active.get(slot).and_then(|slot| match &slot.known {
+            KeyState::Held(lease) => Some(lease),
+            _ => None,
+        });
+        let uncontended = self.uncontended.get(slot);
+        let beside = self
+            .beside
+            .iter()
+            .filter(move |lease| **lease.slot() == *slot);
+        known.into_iter().chain(uncontended).chain(beside)
+    }
+
+    /// Returns the lease of a slot that has this token.
+    fn held_with(&self, slot: &str, token: Token) -> Option<&Arc<ActiveLease>> {
+        self.held_in(slot).find(|lease| lease.token == token)
     }
 
     /// Forgets a key of which nothing is known any more.
@@ -261,14 +281,7 @@ impl Queue {
 
     /// Returns the leases that this process holds of a key. A share is none of them.
     pub(crate) fn held_at(&self, key: &str) -> Vec<Arc<ActiveLease>> {
-        let slots = lock(&self.slots);
-        let known = slots.active.get(key).and_then(|slot| match &slot.known {
-            KeyState::Held(lease) => Some(lease),
-            _ => None,
-        });
-        let beside = slots.beside.iter().filter(|lease| &*lease.key == key);
-        let leases = known.into_iter().chain(slots.uncontended.get(key));
-        leases.chain(beside).cloned().collect()
+        lock(&self.slots).held_in(key).cloned().collect()
     }
 
     /// Returns whether nothing is known of any key.

@@ -17,15 +17,16 @@ impl Queue {
     pub(crate) fn tell(self: &Arc<Self>, key: &Arc<str>, token: Token, news: News) -> bool {
         let key = &*slot_name(key, token);
         let mut slots = lock(&self.slots);
+        if slots.held_with(key, token).is_some() {
+            // A late push: the waiter was told before, and holds the key by now.
+            return true;
+        }
         let Some(slot) = slots.active.get_mut(key) else {
-            let uncontended = slots.uncontended.get(key);
-            return uncontended.is_some_and(|lease| lease.token == token);
+            return false;
         };
         let contender = slot.contender.as_mut();
         let Some(contender) = contender.filter(|contender| contender.token() == Some(token)) else {
-            // A late push: the waiter was told before, and holds the key by now.
-            let held = matches!(&slot.known, KeyState::Held(lease) if lease.token == token);
-            return held || slot.is_releasing(token);
+            return slot.is_releasing(token);
         };
         let news = match news {
             // The open request may be answered by a refusal that is later than this hand-over. The waiter asks once
@@ -63,14 +64,9 @@ impl Queue {
     /// Returns the lease of a key whose token this is, if this process holds it.
     pub(crate) fn held_by(&self, key: &Arc<str>, holder: &HolderToken) -> Option<Arc<ActiveLease>> {
         let token = holder.token()?;
-        let key = &*slot_name(key, token);
         let slots = lock(&self.slots);
-        let active = slots.active.get(key).and_then(|slot| match &slot.known {
-            KeyState::Held(lease) => Some(lease),
-            _ => None,
-        });
-        let lease = active.or_else(|| slots.uncontended.get(key))?;
-        (lease.token == token).then(|| Arc::clone(lease))
+        let lease = slots.held_with(&slot_name(key, token), token);
+        lease.map(Arc::clone)
     }
 
     /// As [`held_by`](Self::held_by), because an operator has freed the key. A waiter that was given the key and has

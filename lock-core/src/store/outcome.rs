@@ -54,9 +54,11 @@ impl Outcome {
             // The first send may have released it.
             Outcome::Released(_) => Outcome::Released(Released::Yes),
             Outcome::Vote(vote) => Outcome::Vote(vote.of_the_last_send()),
-            // The first send may have freed the key.
-            Outcome::Operator(OperatorOutcome::Forced(_)) => {
-                Outcome::Operator(OperatorOutcome::Forced(Forced::Yes))
+            // The first send may have freed the key, or the holder had changed before.
+            Outcome::Operator(OperatorOutcome::Forced(Forced::Changed)) => {
+                Outcome::Failed(Failure::unanswered(
+                    "the answer to the order was lost, and the holder that was seen is gone by now; inspect the key again",
+                ))
             }
             Outcome::Failed(failure) => Outcome::Failed(Failure {
                 ambiguous: true,

@@ -123,3 +123,28 @@ pub(super) async fn a_candidate_within_its_own_leadership_is_invalid(store: &Fix
     let short = locks.leader("k").ttl(Duration::from_millis(1));
     assert_eq!(kind(short.run(|_| async {}).await), ErrorKind::Invalid);
 }
+
+pub(super) async fn a_leadership_leaves_no_record_and_has_no_ticket(store: &Fixture) {
+    let locks = store.manager().await;
+    let candidate = locks.leader("k").ttl(long());
+    let kinds = candidate.run(|lead| async move {
+        let record = lead.remember("7", long());
+        let ticket = lead.handle().ticket(long()).await.map(drop);
+        assert!(lead.is_leader(), "it leads on");
+        [kind(record), kind(ticket)]
+    });
+    assert_eq!(kinds.await.expect("it leads"), [ErrorKind::Invalid; 2]);
+    store.is_left_clean().await;
+}
+
+pub(super) async fn a_candidate_for_a_key_with_a_record_is_refused(store: &Fixture) {
+    let locks = store.manager().await;
+    let guard = locks.lock("k").ttl(long()).acquire().await.expect("free");
+    guard.remember("7", long()).expect("in bounds");
+    guard.release().await.expect("held");
+    let led = locks.leader("k").ttl(long()).run(|_| async {});
+    let led = timeout(wait::PATIENCE, led).await.expect("an answer");
+    assert_eq!(kind(led), ErrorKind::Busy);
+    locks.forget("k").await.expect("no fault");
+    store.is_left_clean().await;
+}

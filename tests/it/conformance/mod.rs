@@ -45,6 +45,9 @@ pub(crate) use crate::steps::{kind, long};
 pub(crate) use fixture::{Fixture, Watched, shared_cluster, shared_watched, short};
 
 on_one_server_a_key! {
+    operator_frees {
+        a_lock_that_was_resumed_beside_a_waiter_of_its_process_is_seen_and_freed,
+    }
     passing {
         while_no_other_process_waits_a_lease_stays_in_its_process,
     }
@@ -216,6 +219,7 @@ on_every_store! {
         a_list_names_no_lock_twice_and_comes_to_its_end,
     }
     operator_frees {
+        an_order_for_any_key_of_several_drops_the_body_before_the_next_owner_enters,
         a_lock_that_is_freed_is_lost_at_once_and_the_next_token_is_above,
         the_body_under_a_lock_that_is_freed_is_dropped,
         waiters_of_both_processes_get_a_freed_lock,
@@ -263,12 +267,15 @@ on_every_store! {
         a_record_out_of_bounds_is_invalid_and_the_largest_is_kept,
     }
     leaders {
+        a_leadership_leaves_no_record_and_has_no_ticket,
+        a_candidate_for_a_key_with_a_record_is_refused,
         one_candidate_leads_and_resigns_when_its_body_returns,
         a_leader_that_has_lost_its_key_is_dropped_and_stands_again,
         a_leader_whose_manager_drains_leaves_its_key_to_the_next,
         a_candidate_within_its_own_leadership_is_invalid,
     }
     schedules {
+        a_tick_leaves_no_record_and_has_no_ticket,
         one_of_several_managers_runs_each_tick,
         a_completed_tick_is_not_run_by_a_process_that_comes_later,
         the_ticks_that_begin_during_a_run_are_left_out,
@@ -343,6 +350,7 @@ on_every_store! {
         a_drain_after_many_races_does_not_wait_for_closed_leases,
     }
     lock_all {
+        several_keys_are_not_refused_by_a_share_of_their_process_that_was_dropped,
         all_keys_are_taken_or_none,
         one_key_of_several_times_is_an_ordinary_lock,
         no_key_and_too_many_are_invalid,

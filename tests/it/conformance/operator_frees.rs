@@ -1,8 +1,9 @@
 //! Tests an operator who frees locks, on every store.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use lock_core::operator::{Forced, Holder, KeyState, Operator};
+use lock_core::operator::{Forced, Holder, HolderProcess, KeyState, Operator};
 use lock_core::{Error, ErrorKind, LockGuard, LockManager, Wait};
 use lock_tests::wait;
 use tokio::time::timeout;
@@ -74,6 +75,73 @@ pub(super) async fn the_body_under_a_lock_that_is_freed_is_dropped(store: &Fixtu
     let ended = timeout(AT_ONCE, body).await.expect("told");
     let error: Error = ended.expect("no panic").expect_err("lost");
     assert_eq!(error.kind(), ErrorKind::Lost);
+    store.is_left_clean().await;
+}
+
+pub(super) async fn an_order_for_any_key_of_several_drops_the_body_before_the_next_owner_enters(
+    store: &Fixture,
+) {
+    let (locks, other) = (store.manager().await, store.manager().await);
+    let operator = operator(store).await;
+    let keys = ["a", "b", "c"];
+    for key in keys {
+        let (entered, inside) = tokio::sync::oneshot::channel();
+        let alive = Arc::new(());
+        let held = Arc::clone(&alive);
+        let body = locks.lock_all(keys).ttl(long()).run(async move {
+            let _held = held;
+            entered.send(()).expect("the test waits");
+            std::future::pending::<()>().await;
+        });
+        let body = tokio::spawn(body);
+        inside.await.expect("the body runs");
+        wait::eventually("a majority has the lock", async || {
+            seen(&operator, key).await.holders().len() == 1
+        })
+        .await;
+        let holder = holder(&operator, key).await;
+        assert_eq!(freed(&operator, &holder).await, Forced::Told);
+        let next = other.lock(key).ttl(long()).wait(Wait::For(long()));
+        let next = timeout(AT_ONCE, next.acquire()).await;
+        let next = next.expect("after the grace").expect("free");
+        assert_eq!(Arc::strong_count(&alive), 1, "the body is dropped");
+        let error: Error = body.await.expect("no panic").expect_err("lost");
+        assert_eq!(error.kind(), ErrorKind::Lost);
+        next.release().await.expect("held");
+    }
+    store.is_left_clean().await;
+}
+
+pub(super) async fn a_lock_that_was_resumed_beside_a_waiter_of_its_process_is_seen_and_freed(
+    store: &Fixture,
+) {
+    let (locks, worker) = (store.manager().await, store.manager().await);
+    let operator = operator(store).await;
+    let first = taken(&locks).await;
+    let ticket = first.ticket(long()).await.expect("held");
+    let waiting = worker.clone();
+    let waiter = tokio::spawn(async move { taken(&waiting).await });
+    wait::eventually("the worker waits", async || {
+        seen(&operator, "k").await.waiter_count() > 0
+    })
+    .await;
+    let guard = worker.resume(ticket).await.expect("unused");
+    wait::eventually("the holder answers", async || {
+        holder(&operator, "k").await.process() == HolderProcess::Holds
+    })
+    .await;
+    let holder = holder(&operator, "k").await;
+    assert_eq!(holder.fencing_token(), Some(guard.fencing_token()));
+    assert_eq!(freed(&operator, &holder).await, Forced::Told);
+    let next = timeout(AT_ONCE, waiter).await;
+    let next = next.expect("after the grace").expect("no panic");
+    assert!(
+        !guard.is_valid(),
+        "the holder was told before the next owner entered"
+    );
+    assert!(next.fencing_token() > guard.fencing_token());
+    assert_eq!(kind(guard.release().await), ErrorKind::Lost);
+    next.release().await.expect("held");
     store.is_left_clean().await;
 }
 

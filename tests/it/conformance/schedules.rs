@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use lock_core::{Error, ErrorKind, Interval, LockManager, Schedule, Tick};
 use lock_tests::wait;
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::{Fixture, kind, long};
@@ -255,4 +256,38 @@ pub(super) async fn settings_of_a_job_out_of_bounds_are_invalid(store: &Fixture)
     let nested = locks.lock("k").run(locks.every("k", hour()).run(never));
     assert_eq!(kind(nested.await.expect("held")), ErrorKind::Invalid);
     assert_eq!(store.taken(), 0);
+}
+
+pub(super) async fn a_tick_leaves_no_record_and_has_no_ticket(store: &Fixture) {
+    if !has_one_clock(store).await {
+        return;
+    }
+    let locks = store.manager().await;
+    let (ran, has_run) = oneshot::channel();
+    let mut ran = Some(ran);
+    let job = locks.every("k", hour()).ttl(long()).run(move |tick| {
+        let ran = ran.take();
+        async move {
+            let soon = Duration::from_millis(10);
+            let record = tick.remember("7", soon);
+            let ticket = tick.handle().ticket(soon).await.map(drop);
+            let kinds = [kind(record), kind(ticket)];
+            assert!(tick.is_valid(), "the run goes on");
+            let ran = ran.expect("one run of a tick");
+            ran.send(kinds).expect("the test waits");
+        }
+    });
+    let job = tokio::spawn(job);
+    assert_eq!(has_run.await.expect("it runs"), [ErrorKind::Invalid; 2]);
+    // No other process runs the same tick.
+    let other = store.manager().await;
+    wait::eventually("the tick is completed", async || {
+        let error = other.lock("k").acquire().await.expect_err("taken");
+        error.is_cooling_down()
+    })
+    .await;
+    ends(&locks, job).await;
+    locks.forget("k").await.map(drop).unwrap_or_default();
+    other.forget("k").await.expect("no fault");
+    store.is_left_clean().await;
 }

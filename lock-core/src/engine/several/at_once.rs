@@ -45,6 +45,7 @@ pub(super) async fn ask_at_once(spec: &LockSpec, keys: &[Arc<str>]) -> AtOnce {
         .map(|key| Attempt::with(engine, key, options))
         .collect();
     let patience = spec.acquire_timeout;
+    let confirmed = engine.queue.confirmed_releases();
     let sent = engine.now();
     for index in 0..keys.len() {
         match attempts[index].asks_with_others(&contenders[index], sent, patience) {
@@ -121,8 +122,13 @@ pub(super) async fn ask_at_once(spec: &LockSpec, keys: &[Arc<str>]) -> AtOnce {
         }
         Some(Outcome::BusyAt(at, refusal)) if at < keys.len() => {
             none_taken(repeated);
-            // The key may hold the previous lease, whose release has not arrived after all.
-            if attempts[at].was_behind {
+            // The key may hold the previous lease or a share of this process, whose release had not arrived yet.
+            let lease = &attempts[at].lease;
+            let own = attempts[at].was_behind
+                || refusal.shared
+                    && (engine.queue.is_releasing_before(lease)
+                        || engine.queue.confirmed_releases() != confirmed);
+            if own {
                 return AtOnce::Occupied(at);
             }
             tell_others(contenders, at, &refusal);
