@@ -45,7 +45,7 @@ pub(crate) struct Policy {
     pub(crate) read_methods: Vec<Method>,
     /// The number of requests that have a key at a time; `None`: one.
     pub(crate) permits: Option<u32>,
-    pub(crate) full_status: StatusCode,
+    pub(crate) full_status: Option<StatusCode>,
     pub(crate) missing_key: MissingKey,
     pub(crate) ttl: Duration,
     pub(crate) renew: Renew,
@@ -86,7 +86,7 @@ impl Policy {
             methods: vec![Method::POST, Method::PUT, Method::PATCH, Method::DELETE],
             read_methods: Vec::new(),
             permits: None,
-            full_status: StatusCode::TOO_MANY_REQUESTS,
+            full_status: None,
             missing_key: MissingKey::default(),
             ttl: Duration::from_secs(30),
             renew: Renew::default(),
@@ -187,7 +187,10 @@ impl Policy {
             self.retry_hint,
         );
         let rejection = match rejection.kind() {
-            RejectionKind::Full => rejection.with_status(self.full_status),
+            RejectionKind::Full => match self.full_status {
+                Some(status) => rejection.with_status(status),
+                None => rejection,
+            },
             _ => rejection,
         };
         self.telemetry.refused(&rejection);

@@ -24,6 +24,7 @@ impl Policy {
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {
+        self.check_requests()?;
         self.check_cooldown()?;
         if self.permits.is_some() && !self.read_methods.is_empty() {
             return Err(Error::invalid(
@@ -79,6 +80,22 @@ impl Policy {
         if self.body.bytes == 0 || self.body.time.is_zero() {
             return Err(Error::invalid(
                 "with a body limit or a body_timeout of zero no body can be read; use a larger one",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Checks that the layer locks a request, and that `full_status` has a meaning.
+    fn check_requests(&self) -> Result<(), Error> {
+        if self.methods.is_empty() && self.read_methods.is_empty() {
+            return Err(Error::invalid(
+                "the layer locks no method; name one by `methods` or `read_methods`",
+            ));
+        }
+        if self.full_status.is_some() && self.permits.is_none() {
+            return Err(Error::invalid(
+                "the layer has a `full_status` and no `permits`, so no request finds all permits taken; set `permits`, or \
+                 change the status of a refusal by `on_reject`",
             ));
         }
         Ok(())
