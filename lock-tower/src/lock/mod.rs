@@ -9,6 +9,7 @@ mod extract;
 mod memory;
 mod operation;
 mod request_lock;
+mod waiters;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -10,9 +10,19 @@ use crate::key::KeyFailure;
 /// The hint for a client that may retry, where the time of success is unknown.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
 
+/// The record of a cooldown. No other record of the kit has these bytes: that of an answer begins with its version.
+pub(crate) const COOLDOWN: &[u8] = &[0];
+
+/// The record of a request that is done, of which nothing else is known.
+///
+/// The embedded store empties the oldest records when they are too many, so that they say the same.
+#[cfg(feature = "replay")]
+pub(crate) const DONE: &[u8] = &[];
+
 impl From<&Error> for Rejection {
     fn from(error: &Error) -> Self {
         let kind = match error.kind() {
+            ErrorKind::Busy if is_done(error) => RejectionKind::Done,
             ErrorKind::Busy if error.is_cooling_down() => RejectionKind::CoolingDown,
             ErrorKind::Busy if error.is_full() => RejectionKind::Full,
             ErrorKind::Busy => RejectionKind::InFlight,
@@ -29,11 +39,20 @@ impl From<&Error> for Rejection {
             kind,
             RejectionKind::Unavailable | RejectionKind::CoolingDown
         );
+        // A retry after the end of a record would run.
+        let known = error.retry_after().filter(|_| kind != RejectionKind::Done);
         Self {
-            retry_after: error.retry_after().or(can_retry.then_some(RETRY)),
+            retry_after: known.or(can_retry.then_some(RETRY)),
             ..Self::new(kind)
         }
     }
+}
+
+/// Returns whether the key has a record that is no mere cooldown.
+///
+/// The record may be the answer to a request that cannot be repeated, of a layer or of another program.
+fn is_done(error: &Error) -> bool {
+    error.record().is_some_and(|record| record != COOLDOWN)
 }
 
 impl From<KeyFailure> for Rejection {

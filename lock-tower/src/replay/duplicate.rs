@@ -12,7 +12,7 @@ use crate::key::RequestBody;
 use crate::lock::BoxFuture;
 use crate::policy::Policy;
 use crate::record::{Record, Sealing};
-use crate::rejection::Rejection;
+use crate::rejection::{COOLDOWN, DONE, Rejection};
 use crate::response::ReadyBody;
 
 /// Marks, in the extensions of a response, the repeated answer of an earlier request.
@@ -42,6 +42,9 @@ where
     let (false, Some(bytes), Some(rules)) = (policy.shadow, error.record(), &policy.replay) else {
         return Err(request);
     };
+    if [COOLDOWN, DONE].contains(&bytes) {
+        return Err(request);
+    }
     let name = lock_name(policy, error.key().unwrap_or_default());
     let record = match Record::decode(bytes, Sealing::of(rules, &name)) {
         Ok(record) => record,
