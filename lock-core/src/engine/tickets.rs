@@ -214,7 +214,18 @@ impl OpenSwap {
         let overdue = engine.now() + patience;
         let operation = Operation::Swap(self.swap.clone());
         let answer = engine.store.execute(operation, lane);
-        match engine.timers.before(overdue, answer).await {
+        let answer = match engine.timers.before(overdue, answer).await {
+            // Late copies of both requests could make the second token anew, when its owner has ended.
+            Some(Outcome::Repeated(_)) if self.late_duplicate => {
+                return Err(Failure::unanswered(
+                    "the connection broke while the lock was acquired and again now, so late copies of both requests may \
+                     still arrive; the lock is given back",
+                ));
+            }
+            Some(Outcome::Repeated(answer)) => Some(*answer),
+            answer => answer,
+        };
+        match answer {
             Some(Outcome::Swapped(Swapped::Yes)) if engine.now() >= ends => Err(
                 Failure::unanswered("the store's answer came after the ttl had run out"),
             ),

@@ -33,7 +33,7 @@ pub(crate) enum Outcome {
     Operator(OperatorOutcome),
     /// Not done, or not known to be done.
     Failed(Failure),
-    /// The answer to the last of several sends of an acquire. An earlier send may still arrive.
+    /// The answer to the last of several sends of an acquire or of a swap. An earlier send may still arrive.
     Repeated(Box<Outcome>),
 }
 
@@ -44,13 +44,15 @@ impl Outcome {
     /// is absent may have lost the record since.
     ///
     /// Late copies of a renewal, a release, a cooldown or a swap change nothing, because they act on the stored
-    /// token of their own lease only. A late copy of an acquire takes the key.
+    /// token of their own lease only. A late copy of an acquire takes the key, and then a late copy of a swap of its
+    /// token finds that token.
     pub(crate) fn of_the_last_send(self) -> Self {
         match self {
-            granted_or_not @ (Outcome::Granted(_)
+            answer @ (Outcome::Granted(_)
             | Outcome::Busy(_)
             | Outcome::BusyAt(..)
-            | Outcome::Apart) => Outcome::Repeated(Box::new(granted_or_not)),
+            | Outcome::Apart
+            | Outcome::Swapped(_)) => Outcome::Repeated(Box::new(answer)),
             // The first send may have released it.
             Outcome::Released(_) => Outcome::Released(Released::Yes),
             Outcome::Vote(vote) => Outcome::Vote(vote.of_the_last_send()),

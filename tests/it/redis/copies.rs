@@ -63,3 +63,26 @@ async fn a_first_copy_that_arrives_after_a_refusal_is_undone() {
     guard.release().await.expect("held");
     the_first_copy_is_undone(&proxy, &server).await;
 }
+
+/// Otherwise a late copy of the acquire and then one of the swap would make the ticket anew, after its use.
+#[tokio::test]
+async fn a_lock_that_was_asked_for_twice_is_passed_on_by_no_ticket_that_was_asked_for_twice() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let guard = sent_twice(&proxy, &locks).await.expect("granted");
+    let copies = proxy.held(Direction::Requests);
+    proxy.freeze();
+    let ticket = tokio::spawn(async move { guard.ticket(long()).await.map(drop) });
+    wait::eventually("the first copy of the swap is in the proxy", async || {
+        proxy.held(Direction::Requests) > copies
+    })
+    .await;
+    proxy.outlive_clients();
+    assert_eq!(
+        kind(ticket.await.expect("no panic")),
+        ErrorKind::Unavailable
+    );
+    wait::eventually("the lock is given back", async || keys(&server).is_empty()).await;
+}
