@@ -3,15 +3,16 @@
 --
 -- KEYS   1 shares
 -- ARGV   1 token
--- Reply  {ended, live}   1 if the share was inside, 0 if not; the number of shares that are inside still
+-- Reply  {ended, live}   1 if the share was inside, 0 if not; 1 if other shares are inside still, 0 if not
 --
--- The shares are counted first: the end of the last one deletes the set, and no script may touch an absent key of a slot
--- that is moving.
+-- The other shares are read first: the end of the last one deletes the set, and no script may touch an absent key of a
+-- slot that is moving.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local live = redis.call('ZCOUNT', KEYS[1], string.format('%.0f', now), '+inf')
-local ends = redis.call('ZSCORE', KEYS[1], ARGV[1])
-if not ends then return {0, live} end
-if tonumber(ends) >= now then live = live - 1 end
-redis.call('ZREM', KEYS[1], ARGV[1])
-return {1, live}
+-- The two latest, of which one may be the caller's.
+local latest = redis.call('ZRANGE', KEYS[1], -2, -1, 'WITHSCORES')
+local live = 0
+for index = 1, #latest, 2 do
+  if latest[index] ~= ARGV[1] and tonumber(latest[index + 1]) >= now then live = 1 end
+end
+return {redis.call('ZREM', KEYS[1], ARGV[1]), live}

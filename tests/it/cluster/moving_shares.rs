@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use lock_core::{ErrorKind, LockGuard, LockManager, LockRequest};
-use lock_tests::{RedisCluster, needs, wait};
+use lock_tests::{RedisCluster, RedisServer, needs, wait};
 
 use super::migration::Move;
 use super::{kind, long, manager};
@@ -134,4 +134,33 @@ async fn while_its_slot_moves_a_writer_that_goes_on_as_a_reader_keeps_its_key() 
         next.release().await.expect("held");
         is_free(cluster, key);
     }
+}
+
+/// The steps of a release are apart, so a client may be stopped between them for longer than the lock lasts. By then other
+/// shares may have the key, and its value is the same.
+#[tokio::test]
+async fn a_client_that_was_stopped_on_the_way_deletes_no_later_lock() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let script = include_str!("../../../lock-core/src/scripts/free_shared.lua");
+    let time = server.cli(&["TIME"]);
+    let now: u64 = time
+        .lines()
+        .next()
+        .and_then(|it| it.parse().ok())
+        .expect("seconds");
+    let free = |value: &str, ends: u64| {
+        let ends = (ends * 1_000).to_string();
+        server.cli(&["EVAL", script, "1", "lock", value, &ends])
+    };
+    server.cli(&["SET", "lock", "several", "PX", "60000"]);
+    assert_eq!(
+        free("several", now - 1),
+        "2",
+        "the lock that was read has ended"
+    );
+    assert_eq!(free("another", now + 60), "2");
+    assert_eq!(server.get("lock").as_deref(), Some("several"));
+    assert_eq!(free("several", now + 60), "1");
+    assert_eq!(server.get("lock"), None);
 }

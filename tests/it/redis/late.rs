@@ -4,6 +4,8 @@ use lock_tests::{RedisServer, needs};
 
 const ONE_SERVER: &str = include_str!("../../../lock-core/src/scripts/one_server.lua");
 const COMMON: &str = include_str!("../../../lock-core/src/scripts/common.lua");
+const STAND_IN_LINE: &str = include_str!("../../../lock-core/src/scripts/stand_in_line.lua");
+const ACQUIRE_FIRST: &str = include_str!("../../../lock-core/src/scripts/acquire_first.lua");
 const ACQUIRE: &str = include_str!("../../../lock-core/src/scripts/acquire.lua");
 const WITHDRAW_FIRST: &str = include_str!("../../../lock-core/src/scripts/withdraw_first.lua");
 const WITHDRAW: &str = include_str!("../../../lock-core/src/scripts/withdraw.lua");
@@ -24,7 +26,7 @@ fn pttl(server: &RedisServer) -> i64 {
 
 /// Runs the acquire script and returns its answer, a line for each part.
 fn acquire(server: &RedisServer, token: &str, ttl: &str, replaces: [&str; 2]) -> String {
-    let script = format!("{ONE_SERVER}{COMMON}{ACQUIRE}");
+    let script = format!("{STAND_IN_LINE}{ACQUIRE_FIRST}{ONE_SERVER}{COMMON}{ACQUIRE}");
     let keys = ["lockkit:k", "lockkit:!f", "lockkit:!q:{k}"];
     let [replaced, fence] = replaces;
     let arguments = [token, ttl, "2000", "1", replaced, "lockkit:!m:", fence];

@@ -19,10 +19,10 @@ macro_rules! scripts {
 }
 
 const ACQUIRE: [&str; 5] = scripts!(
+    "stand_in_line.lua",
     "acquire_first.lua",
     "one_server.lua",
     "common.lua",
-    "stand_in_line.lua",
     "acquire.lua"
 );
 const PROPOSE: [&str; 6] = scripts!(

@@ -149,6 +149,7 @@ script!(FORCE_ON_A_NODE, "cluster.lua", "common.lua", "force.lua");
 script!(FREE, "delete_owned.lua");
 script!(EXTEND_SHARE_PART, "extend_share_part.lua");
 script!(REMOVE_SHARE, "remove_share.lua");
+script!(FREE_SHARED, "free_shared.lua");
 script!(RAISE, "raise.lua");
 script!(TELL, "cluster.lua", "common.lua", "notify.lua");
 

@@ -3,3 +3,4 @@
 mod acquire;
 pub(super) mod parts;
 mod renewing;
+mod share_parts;

@@ -5,17 +5,16 @@
 //! high-water mark is raised, the lock deleted, the first waiters told to ask. An acquire is native commands
 //! without a queue. The mark that the old node has reported goes along to the new one.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Value;
 
+use super::share_parts::Sharing;
 use crate::base::record::Record;
-use crate::base::sync::lock;
 use crate::store::redis::connection::Connection;
 use crate::store::redis::dispatch::{Command, Dispatch};
-use crate::store::redis::reply::{self, text};
+use crate::store::redis::reply;
 use crate::store::redis::send_error::SendError;
 use crate::store::redis::{RedisStore, grant, millis, scripts};
 use crate::store::{
@@ -46,15 +45,6 @@ pub(in crate::store::redis) enum Part {
     FreeShared(Release, Arc<Sharing>),
     /// Leaves the queue, and tells the first waiters that the key is free after that long.
     Tell(Release, Duration),
-}
-
-/// The facts about a lock of several shares that the steps of a release read one after the other.
-#[derive(Debug, Default)]
-pub(in crate::store::redis) struct Sharing {
-    /// The value of the lock.
-    value: Mutex<Option<Box<str>>>,
-    /// Whether no share is inside any more.
-    is_over: AtomicBool,
 }
 
 impl Part {
@@ -211,24 +201,6 @@ impl RedisStore {
         Ok(freed)
     }
 
-    /// The value is read first. So a lock that other shares have entered anew since then keeps its key.
-    async fn remove_share_in_parts(
-        &self,
-        release: &Release,
-        dispatch: &mut Dispatch,
-    ) -> Result<Outcome, SendError> {
-        let sharing = Arc::<Sharing>::default();
-        let read = Part::ReadShared(release.clone(), Arc::clone(&sharing));
-        self.step(read, dispatch).await?;
-        let remove = Part::RemoveShare(release.clone(), Arc::clone(&sharing));
-        let removed = self.step(remove, dispatch).await?;
-        if sharing.is_over.load(Ordering::Relaxed) {
-            let free = Part::FreeShared(release.clone(), sharing);
-            self.step(free, dispatch).await?;
-        }
-        Ok(removed)
-    }
-
     async fn remember_in_parts(
         &self,
         release: Release,
@@ -248,39 +220,11 @@ impl RedisStore {
         Ok(remembered)
     }
 
-    /// The lock first, so that it lasts as long as the share.
-    pub(in crate::store::redis) async fn extend_share_in_parts(
+    pub(super) async fn step(
         &self,
-        share: Extension,
+        part: Part,
         dispatch: &mut Dispatch,
     ) -> Result<Outcome, SendError> {
-        match self.step(Part::ExtendLock(share.clone()), dispatch).await? {
-            Outcome::Extended(answers) if answers.is_empty() => {
-                self.step(Part::ExtendInSet(share), dispatch).await
-            }
-            extended => Ok(extended),
-        }
-    }
-
-    async fn extend_part(
-        &self,
-        share: &Extension,
-        (kind, key): (&str, &str),
-        on: &Connection,
-    ) -> Result<Outcome, SendError> {
-        let token = share.token.text();
-        let arguments = [kind, token.as_str(), &millis(share.ttl)];
-        let answer = scripts::EXTEND_SHARE_PART
-            .run(on, &[key], &arguments)
-            .await?;
-        Ok(match answer {
-            // The set has the answer.
-            Value::Int(4) => Outcome::Extended(Vec::new()),
-            answer => reply::extended(&Value::Array(vec![answer])),
-        })
-    }
-
-    async fn step(&self, part: Part, dispatch: &mut Dispatch) -> Result<Outcome, SendError> {
         Box::pin(self.send_until_answered(Command::Part(part), dispatch)).await
     }
 
@@ -321,42 +265,11 @@ impl RedisStore {
                 Ok(reply::remembered(&answer))
             }
             Part::ReadShared(release, sharing) => {
-                let mut command = redis::cmd("GET");
-                self.names.push_lock(&release.key, &mut command);
-                let value = on.send(&command).await?;
-                let value =
-                    text(&value).filter(|value| reply::has_several_shares(value.as_bytes()));
-                *lock(&sharing.value) = value.map(Into::into);
+                sharing.note(self.read_shared(&release.key, on).await?);
                 Ok(Outcome::Released(Released::Other))
             }
-            Part::RemoveShare(release, sharing) => {
-                let set = self.names.shares(&release.key);
-                let token = release.token.text();
-                let keys = [&*set];
-                let removed = scripts::REMOVE_SHARE
-                    .run(on, &keys, &[token.as_str()])
-                    .await?;
-                let Value::Array(counts) = &removed else {
-                    return Ok(reply::not_understood());
-                };
-                let [Value::Int(ended), Value::Int(live)] = counts.as_slice() else {
-                    return Ok(reply::not_understood());
-                };
-                sharing.is_over.store(*live == 0, Ordering::Relaxed);
-                Ok(Outcome::Released(match ended {
-                    1 => Released::Yes,
-                    _ => Released::Other,
-                }))
-            }
-            Part::FreeShared(release, sharing) => {
-                let value = lock(&sharing.value).clone();
-                let Some(value) = value else {
-                    return Ok(Outcome::Released(Released::Absent));
-                };
-                let name = self.names.lock(&release.key);
-                let answer = scripts::FREE.run(on, &[&name], &[&*value, "", "0"]).await?;
-                Ok(reply::released(&answer))
-            }
+            Part::RemoveShare(release, sharing) => self.remove_share(release, sharing, on).await,
+            Part::FreeShared(release, sharing) => self.free_shared(release, sharing, on).await,
             Part::Tell(release, free_after) => {
                 let lock = self.names.lock(&release.key);
                 let queue = self.names.queue(&release.key);
