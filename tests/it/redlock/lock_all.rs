@@ -14,7 +14,7 @@ async fn the_token_of_several_keys_counts_for_each_whatever_its_register_has_see
     let now = u64::from(guard.fencing_token());
     guard.release().await.expect("held");
     nodes.are_left_clean().await;
-    nodes.raise_the_last_register();
+    nodes.raise_all_registers();
     let guard = locks.lock_all(["a", "b"]).ttl(long()).wait(Wait::Forever);
     let guard = guard.acquire().await.expect("free");
     let fence = guard.fencing_token();

@@ -61,35 +61,19 @@ impl Nodes {
             .collect()
     }
 
-    /// Adds five seconds to the register of the last lock on each server, as if a client's clock had been ahead.
-    fn raise_the_last_register(&self) {
-        self.raise_registers("last");
-    }
-
-    /// Adds five seconds to each register that was used.
+    /// Adds five seconds to each register that was used, as if a client's clock had been ahead.
     fn raise_all_registers(&self) {
-        self.raise_registers("all");
-    }
-
-    fn raise_registers(&self, which: &str) {
         let script = "
             local registers = redis.call('HGETALL', KEYS[1])
-            local function parts(index)
-              return string.match(registers[index], '^(%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d)(%x+/%x+)$')
-            end
-            local highest = 0
             for index = 2, #registers, 2 do
-              highest = math.max(highest, tonumber((parts(index))) or 0)
-            end
-            for index = 2, #registers, 2 do
-              local number, owner = parts(index)
-              if number and (ARGV[1] == 'all' or tonumber(number) == highest) then
+              local number, owner = string.match(registers[index], '^(%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d)(%x+/%x+)$')
+              if number then
                 local raised = string.format('%016.0f', number + 5000000)
                 redis.call('HSET', KEYS[1], registers[index - 1], raised .. owner)
               end
             end";
         for server in &self.0 {
-            server.cli(&["EVAL", script, "1", "lockkit:!r", which]);
+            server.cli(&["EVAL", script, "1", "lockkit:!r"]);
         }
     }
 
