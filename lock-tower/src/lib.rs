@@ -36,8 +36,7 @@
 //! 3. The layer tries to acquire the lock once ([or waits for it](LockLayer::wait)):
 //!    * If another request holds the lock, the layer refuses with **409** `lock_busy`.
 //!    * If the layer has [permits](LockLayer::permits) and all of them are taken, it refuses with **429** `lock_full`.
-//!    * If another request succeeded [a moment ago](LockLayer::cooldown), it refuses with **409**
-//!      `lock_cooling_down`.
+//!    * If the [cooldown](LockLayer::cooldown) of an earlier request runs, it refuses with **409** `lock_cooling_down`.
 //!    * If the store does not answer within 250 ms, it refuses with **503** `lock_unavailable`, never
 //!      with 409 ([or lets the request pass](LockLayer::on_outage)).
 //!    * If the store will never accept the request as it is configured, it answers **500**.
@@ -50,7 +49,7 @@
 //!    end](LockLayer::release_at).
 //!
 //! A refusal is `application/problem+json` with the [members](Rejection::problem) of RFC 9457 and one of
-//! the codes above. A 409 or 503 has a `Retry-After`, which is never 0. It is exact while a key cools
+//! the codes above. These 409 and 503 have a `Retry-After`, which is never 0. It is exact while a key cools
 //! down, and [a hint of 1 s](LockLayer::retry_hint) while a request is in flight. A refusal can also be
 //! [an HTML page for native forms](LockLayer::refusals) or [your own response](LockLayer::on_reject). A
 //! [`Rejection`] in its extensions distinguishes it from the responses of the application.
@@ -61,7 +60,8 @@
 //!
 //! * The client disconnects, or an outer timeout drops the request. If the lock is not granted yet, the
 //!   handler does not run and no key stays behind. Otherwise the handler *runs to its end*, and then
-//!   the lock is released ([or the handler is dropped](LockLayer::on_disconnect)).
+//!   the lock is released ([or the handler is dropped](LockLayer::on_disconnect)). The same holds for a handler that runs
+//!   without a lock.
 //! * The handler fails or panics. The error or panic propagates as without the layer. The lock is
 //!   released without a cooldown.
 //! * The lock is lost, because an operator deleted the key or because Redis was away for longer than

@@ -18,7 +18,9 @@ pub enum MissingKey {
 
 /// Decides what happens to a running handler when its request is dropped.
 ///
-/// A request is dropped when its client disconnects or when a timeout outside of the layer ends it.
+/// A request is dropped when its client disconnects or when a timeout outside of the layer ends it. The decision also
+/// applies to a handler that its layer [runs without a lock](crate::LockContext#requests-without-a-lock). A request of a
+/// method that is not locked is dropped as without the layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Disconnect {
@@ -31,7 +33,9 @@ pub enum Disconnect {
     ///
     /// Requests that the handler sent to other services may still take effect, and a repeated
     /// request must not overlap with them. Refusals have the code `lock_cooling_down`. The time is
-    /// the layer's [ttl](crate::LockLayer::ttl). It is a cooldown, so it outlives the process.
+    /// the layer's [ttl](crate::LockLayer::ttl). It is a cooldown, so it outlives the process. Beside
+    /// [`permits`](crate::LockLayer::permits) the layer is [`Invalid`](crate::LockLayer::checked). The key of a reader, and
+    /// of a request without a lock, is not held.
     HoldUntilTtl,
     /// The handler is dropped at its next await, and the lock is released.
     ///
@@ -114,7 +118,7 @@ pub enum Remember {
     Answer,
     /// The request is done, and its answer is not kept, because it is secret or too large.
     ///
-    /// Duplicates are refused with 409 `lock_cooling_down`.
+    /// Duplicates are refused with 409 `lock_done`, without `Retry-After`.
     Done,
     /// Nothing is kept. The next request with this key runs.
     Nothing,

@@ -32,6 +32,9 @@ pub(crate) struct Policy {
     /// The key contains a caller that the service knows, by the layer's template.
     #[cfg_attr(not(feature = "replay"), allow(dead_code))]
     pub(crate) names_caller: bool,
+    /// The key has an optional part, by one of the layer's templates.
+    #[cfg_attr(not(feature = "replay"), allow(dead_code))]
+    pub(crate) names_optional: bool,
     #[cfg(feature = "replay")]
     pub(crate) replay: Option<Arc<ReplayRules>>,
     pub(crate) body: BodyLimits,
@@ -74,6 +77,7 @@ impl Policy {
             keys: 1,
             names_route: false,
             names_caller: false,
+            names_optional: false,
             #[cfg(feature = "replay")]
             replay: None,
             body: BodyLimits::default(),
@@ -134,7 +138,13 @@ impl Policy {
         invalid.as_ref()
     }
 
+    /// Returns whether requests wait for the lock of another one.
+    pub(crate) fn has_waiters(&self) -> bool {
+        self.wait != Wait::None && !self.shadow
+    }
+
     pub(crate) fn check(&self) -> Result<(), Error> {
+        self.check_cooldown()?;
         if self.permits.is_some() && !self.read_methods.is_empty() {
             return Err(Error::invalid(
                 "the layer has `permits` and `read_methods`; a key has either a number of permits, or readers and \
@@ -170,6 +180,11 @@ impl Policy {
                 request.check()?;
             }
         }
+        if self.types.matches('#').count() > 1 {
+            return Err(Error::invalid(
+                "the code of a refusal is the fragment of its type, so the URI of `documentation` must not contain a `#`",
+            ));
+        }
         let in_uri = |c: char| c.is_ascii_graphic() && !"\"\\<>^`{|}".contains(c);
         if self.types.is_empty() || !self.types.chars().all(in_uri) {
             return Err(Error::invalid(
@@ -187,6 +202,28 @@ impl Policy {
             ));
         }
         Ok(())
+    }
+
+    /// Checks that every key of the layer can have the cooldown, if there is one.
+    fn check_cooldown(&self) -> Result<(), Error> {
+        let cools = self.cooldown.is_set();
+        let holds = matches!(self.disconnect, Disconnect::HoldUntilTtl);
+        let reason = if cools && self.permits.is_some() {
+            "a permit has no cooldown, because other requests have the key beside it; leave `cooldown`, \
+             `min_interval` and `cooldown_with` out, or `permits`"
+        } else if holds && self.permits.is_some() {
+            "`HoldUntilTtl` keeps the key taken after a request, and a permit does not have the key alone; leave it or \
+             `permits` out"
+        } else if cools && !self.read_methods.is_empty() {
+            "the cooldown after a request would refuse the `read_methods` too, which repeat nothing; give the cooldown to \
+             a second layer with a key of its own, which does not lock these methods"
+        } else if cools && self.keys > 1 && self.has_waiters() {
+            "a layer with several keys cannot answer the requests that wait when a cooldown begins, and they would run after \
+             it; leave `wait` or the cooldown out, or lock one key"
+        } else {
+            return Ok(());
+        };
+        Err(Error::invalid(reason))
     }
 
     /// Returns whether an outer layer already holds the lock of this request.

@@ -18,8 +18,13 @@ use crate::rejection::Rejection;
 /// Call it in a test, or at the start of a service before it serves.
 ///
 /// The layers outside of the lock layer run as for any request, so the sample needs all that they
-/// require, such as credentials. The lock layer answers the sample with 204 and does not ask the
-/// store. The handler does not run. Of two nested lock layers, the probe checks the outer one.
+/// require, such as credentials. The lock layer answers the sample with 204, does not ask the
+/// store, and does not call the handler. Of two nested lock layers, the probe checks the outer one.
+///
+/// Only a lock layer recognizes the sample. Where none is in its way, which is what the probe is to find, the application
+/// handles the sample like any request, and **the handler runs**. Before a service with a live database, send a sample
+/// that the handler refuses, for example without the body that it expects. The probe then fails with
+/// [`NotReached`](ProbeError::NotReached) and the status of that refusal.
 ///
 /// # Errors
 ///
@@ -66,7 +71,7 @@ where
 pub enum ProbeError {
     /// The sample reached no lock layer.
     ///
-    /// Its route is not behind a lock layer, or an outer layer has answered it.
+    /// Its route is not behind a lock layer, or an outer layer has answered it. In the first case the handler has run.
     NotReached {
         /// The status of the response, or `None` if the service failed.
         status: Option<StatusCode>,
@@ -101,7 +106,7 @@ impl fmt::Display for ProbeError {
                 }
                 f.write_str(
                     "; is its route behind one, and does the sample carry all that the outer layers \
-                     require?",
+                     require? A handler without a lock layer may have run",
                 )
             }
             Self::MethodNotLocked => f.write_str(

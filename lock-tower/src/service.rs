@@ -142,9 +142,13 @@ where
     }
 }
 
-fn continue_with<S, B>(ready: ReadyService<S, B>, key: KeyLookup<B>) -> ResponseFuture<S, B>
+fn continue_with<S, B, R>(ready: ReadyService<S, B>, key: KeyLookup<B>) -> ResponseFuture<S, B>
 where
-    S: Service<Request<B>>,
+    S: Service<Request<B>, Response = Response<R>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+    B: Send + 'static,
+    R: Send + 'static,
 {
     match key {
         KeyLookup::Done((request, key)) => ResponseFuture::with_key(ready, request, key),

@@ -106,25 +106,26 @@ fn rounded_up(wait: Duration, unit: u128) -> u64 {
 
 /// Returns a title and a detail for a client, with nothing about the configuration.
 ///
-/// The layer has the same texts.
+/// A call may be a part of a handler, so the texts speak of the locked work only. The layer has the same
+/// texts.
 fn words(error: &Error) -> (&'static str, &'static str) {
     match error.kind() {
         ErrorKind::Busy if error.is_cooling_down() => (
-            "Already done",
-            "The first request succeeded a moment ago. There is no need to send it again.",
+            "Too soon to repeat",
+            "Another request like this one was made recently. Please check its outcome before you send it again.",
         ),
         ErrorKind::Busy if error.is_full() => (
             "Too many in progress",
-            "As many of these requests are in progress as are allowed at a time. Nothing was done. \
-             Please try again in a moment.",
+            "As many of these requests are in progress as are allowed at a time. Please try again in a \
+             moment.",
         ),
         ErrorKind::Busy => (
             "Already in progress",
-            "The first request is still in progress. There is no need to send it again.",
+            "Another request like this one is in progress. Please wait for its outcome before you send it again.",
         ),
         ErrorKind::Unavailable => (
             "Lock service unavailable",
-            "The lock service gave no answer. Nothing was done. Please try again in a moment.",
+            "The lock service gave no answer. Please try again in a moment.",
         ),
         ErrorKind::Lost => (
             "Lock lost",
@@ -132,7 +133,7 @@ fn words(error: &Error) -> (&'static str, &'static str) {
         ),
         ErrorKind::Misconfigured | ErrorKind::Invalid => (
             "Locks not set up correctly",
-            "Nothing was done. The fault is on the server's side; please try again later.",
+            "The fault is on the server's side. Please try again later.",
         ),
     }
 }

@@ -182,7 +182,9 @@ impl LockLayer {
     /// down. The order of the templates does not matter, and equal keys count once. A request without one of its keys has
     /// no key. A layer has at most 16 keys; more are [`Invalid`](Self::checked).
     ///
-    /// A cooldown applies to each key. Handlers get one fencing token for all of them.
+    /// A cooldown applies to each key, and rules out a [`wait`](Self::wait). After a cooldown that a
+    /// [handler](crate::LockContext::cool_down) or a [disconnect](crate::Disconnect::HoldUntilTtl) requests, requests that
+    /// wait run. Handlers get one fencing token for all of the keys.
     ///
     /// # Errors
     ///
@@ -252,6 +254,7 @@ impl<K> LockLayer<K> {
             policy.long_holds = Arc::new(LongHolds::of_template(written.text()));
             policy.names_route = names.route;
             policy.names_caller = names.caller;
+            policy.names_optional = names.optional;
         })
     }
 }
@@ -260,6 +263,7 @@ impl<K> LockLayer<K> {
 struct Names {
     route: bool,
     caller: bool,
+    optional: bool,
 }
 
 impl Names {
@@ -267,6 +271,7 @@ impl Names {
         Self {
             route: template.names_route(),
             caller: template.names_caller(),
+            optional: template.names_optional(),
         }
     }
 }

@@ -18,7 +18,13 @@ impl<K> LockLayer<K> {
     /// Sets how long a duplicate waits for the first request to end before it is refused.
     ///
     /// After a successful wait the duplicate *runs*. Requests of one key then run one after the other,
-    /// but all of them run. If the state of the lock is unknown when the time is over, the request is
+    /// but all of them run. A cooldown ends every wait: when it begins, the duplicates that wait are refused with 409
+    /// `lock_cooling_down`, and so is one that comes while it lasts. The release of a layer with `wait` therefore leaves
+    /// its cooldown as a [record](lock_core::LockHandle::remember), which every caller that waits for the key gets.
+    /// With [several keys](LockLayer::and), `wait` beside a cooldown is [`Invalid`](Self::checked), because a record
+    /// belongs to one key.
+    ///
+    /// If the state of the lock is unknown when the time is over, the request is
     /// refused with 503. With [`Outage::Fallback`](crate::Outage::Fallback) the time counts twice:
     /// first for the lock of the process, then for that of the store.
     ///
@@ -39,7 +45,11 @@ impl<K> LockLayer<K> {
     ///
     /// The longest cooldown is one day. A cooldown above the manager's
     /// [`max_ttl`](lock_core::ManagerBuilder::max_ttl), which is 10 minutes on `redlock://`, is
-    /// [`Invalid`](Self::checked).
+    /// [`Invalid`](Self::checked). A cooldown beside [`permits`](Self::permits) or [`read_methods`](Self::read_methods)
+    /// is too.
+    ///
+    /// A request in the cooldown is refused with 409 `lock_cooling_down`, also if it [waits](Self::wait). The refusal does
+    /// not say that the first request succeeded.
     ///
     /// Default: none.
     pub fn cooldown(self, cooldown: Duration) -> Self {
@@ -122,8 +132,8 @@ impl<K> LockLayer<K> {
     ///
     /// Every refusal then has the header `Link: <uri>; rel="describedby"`, and the `type` of its problem
     /// is the URI with the [code](Rejection::code) as its fragment, such as `…/idempotency#lock_busy`.
-    /// It replaces [`problem_types`](Self::problem_types). Text that cannot be a URI is
-    /// [`Invalid`](Self::checked).
+    /// It replaces [`problem_types`](Self::problem_types). Text that cannot be a URI, or that has a fragment of its own,
+    /// is [`Invalid`](Self::checked).
     ///
     /// Default: none.
     pub fn documentation(self, uri: impl Into<Cow<'static, str>>) -> Self {

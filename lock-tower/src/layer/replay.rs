@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use http::Method;
 use lock_core::Error;
 
 use super::LockLayer;
@@ -21,11 +20,12 @@ impl<K: Into<Replaying>> LockLayer<K> {
     /// | --- | --- |
     /// | while the first is in flight | 409 `lock_busy`; with [`wait`](Self::wait) it waits for the answer |
     /// | after the first succeeded | the same answer |
-    /// | after the first succeeded, if its answer [is not kept](crate::Remember::Done) | 409 `lock_cooling_down` |
+    /// | after the first succeeded, if its answer [is not kept](crate::Remember::Done) | 409 `lock_done`, without `Retry-After` |
     /// | another request with the same key | 422 `lock_key_reused` |
     /// | after the first failed | runs |
     ///
-    /// The layer then locks only POST and PATCH, which [`methods`](Self::methods) can change. A
+    /// The layer repeats answers of all [`methods`](Self::methods) that it locks, and refuses one of them without a key
+    /// with 400. `methods([Method::POST, Method::PATCH])` lets PUT and DELETE pass, which HTTP defines as idempotent. A
     /// [`cooldown`](Self::cooldown) counts for requests that are not remembered.
     ///
     /// # Errors
@@ -35,6 +35,8 @@ impl<K: Into<Replaying>> LockLayer<K> {
     /// * The key contains no authenticated caller: the template lacks `<ext.…>`, `<bearer>` and
     ///   `<session.…>`, or they are optional, or the key is made by a closure or an extractor.
     ///   [`Replay::caller_is_in_key`] states that the key contains it nevertheless.
+    /// * A part of a template is optional, such as `<idempotency-key?>`: all requests without it would share one record.
+    ///   The layer cannot see into closures and extractors, which must not make a key without such a part either.
     /// * The layer has [several keys](LockLayer::and).
     /// * The lifetime exceeds the manager's [`max_ttl`](lock_core::ManagerBuilder::max_ttl).
     /// * A named header must not be replayed, or the largest body exceeds what a store keeps.
@@ -75,10 +77,13 @@ impl<K: Into<Replaying>> LockLayer<K> {
                  `Replay::caller_is_in_key`",
             ));
         }
-        let Self { policy, key } = self.with(|policy| {
-            policy.methods = vec![Method::POST, Method::PATCH];
-            policy.replay = Some(Arc::new(rules));
-        });
+        if self.policy.names_optional {
+            return Err(Error::invalid(
+                "the key of a replay must have no optional part, or all requests without that part would get the answer \
+                 of one; remove the `?`, so that such a request is refused with 400",
+            ));
+        }
+        let Self { policy, key } = self.with(|policy| policy.replay = Some(Arc::new(rules)));
         let key = key.into();
         LockLayer { policy, key }.checked()
     }

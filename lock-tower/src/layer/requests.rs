@@ -16,6 +16,8 @@ impl<K> LockLayer<K> {
     /// If GET is locked, HEAD is locked under the same key, because `<method>` is `GET` for both. axum
     /// and other frameworks answer HEAD with the handler of GET.
     ///
+    /// With `replay`, these are the methods whose answers are repeated.
+    ///
     /// Default: POST, PUT, PATCH and DELETE.
     pub fn methods(self, methods: impl IntoIterator<Item = Method>) -> Self {
         self.with(|policy| policy.methods = methods.into_iter().collect())
@@ -24,11 +26,13 @@ impl<K> LockLayer<K> {
     /// Sets the methods whose requests share the key as readers, besides the [methods](Self::methods) that are locked.
     ///
     /// Readers run beside one another, and no other locked request of the key runs at the same time. A reader that
-    /// comes behind a waiting writer waits too, as far as [`wait`](Self::wait) allows, or is refused with 409. A reader has
-    /// no [cooldown](Self::cooldown).
+    /// comes behind a waiting writer waits too, as far as [`wait`](Self::wait) allows, or is refused with 409.
     ///
-    /// If GET is in the list, HEAD is too. With [`permits`](Self::permits) or `replay` the layer is
-    /// [`Invalid`](Self::checked).
+    /// If GET is in the list, HEAD is too. With [`permits`](Self::permits), `replay` or a [cooldown](Self::cooldown) the
+    /// layer is [`Invalid`](Self::checked): the cooldown after a writer would refuse readers, which repeat nothing. A
+    /// second layer with a key of its own can have the cooldown. If a writer
+    /// [is dropped](crate::Disconnect::HoldUntilTtl) or [requests a cooldown](crate::LockContext::cool_down), readers are
+    /// refused, too. A reader keeps the key for no other request.
     ///
     /// Default: none.
     ///
@@ -57,8 +61,9 @@ impl<K> LockLayer<K> {
     /// of arrival if [`wait`](Self::wait) is set. If a process dies, its requests alone give their permits back, after the
     /// [`ttl`](Self::ttl).
     ///
-    /// With a [cooldown](Self::cooldown), [`read_methods`](Self::read_methods) or `replay`, and over several servers
-    /// (`redlock://`), the layer is [`Invalid`](Self::checked).
+    /// With a [cooldown](Self::cooldown) of any kind, [`HoldUntilTtl`](crate::Disconnect::HoldUntilTtl),
+    /// [`read_methods`](Self::read_methods) or `replay`, and over several servers (`redlock://`), the layer is
+    /// [`Invalid`](Self::checked).
     ///
     /// Default: one request at a time, and 409 for another one.
     ///

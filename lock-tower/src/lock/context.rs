@@ -195,7 +195,8 @@ impl LockContext {
     /// longest cooldown is one day. A cooldown above the manager's
     /// [`max_ttl`](lock_core::ManagerBuilder::max_ttl) is shortened to it, with a warning in the log.
     ///
-    /// The last call counts. A call without a lock, or after the release, has no effect.
+    /// The last call counts. A call without a lock, or after the release, has no effect. A reader or a permit has no
+    /// cooldown, and the call writes a warning to the log.
     pub fn cool_down(&self, cooldown: Duration) {
         if let Some(lock) = &self.lock {
             lock.request_cooldown(cooldown);

@@ -19,6 +19,11 @@ pub(crate) struct CooldownRule {
 }
 
 impl CooldownRule {
+    /// Returns whether a request can be followed by a cooldown of this rule.
+    pub(crate) fn is_set(&self) -> bool {
+        self.by_response.is_some() || !self.longest().is_zero()
+    }
+
     /// Returns the longest cooldown that is known before there is a response.
     pub(crate) fn longest(&self) -> Duration {
         match &self.by_response {

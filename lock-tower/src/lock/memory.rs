@@ -20,6 +20,11 @@ pub(super) struct Memory {
     stored: Option<Stored>,
 }
 
+/// The record of a request that is done, of which nothing else is known.
+///
+/// The embedded store empties the oldest records when they are too many, so that they say the same.
+pub(crate) const DONE: &[u8] = &[];
+
 /// The state that the next request with this key finds.
 pub(crate) enum Kept {
     /// The request is done, for this long.
@@ -91,14 +96,19 @@ impl SharedLock {
     }
 
     /// Reports what has become of the record.
-    pub(super) fn report_record(&self, release: &'static str) {
+    pub(super) fn report_record(&self) {
         let stored = self.state().memory.stored.take();
-        let (outcome, bytes) = match stored {
+        let (kept, bytes) = match stored {
             None => return,
-            Some(Stored::Done) => (done_outcome(release), None),
-            Some(Stored::Answer { bytes }) => {
-                (answer_outcome(self.handle.record_outcome()), Some(bytes))
-            }
+            Some(Stored::Done) => ("done", None),
+            Some(Stored::Answer { bytes }) => ("answer", Some(bytes)),
+        };
+        let outcome = match self.handle.record_outcome() {
+            Some(RecordOutcome::Stored) => kept,
+            Some(RecordOutcome::Lost) => "lost",
+            Some(RecordOutcome::Background) => "background",
+            Some(RecordOutcome::Unacknowledged) => "unacknowledged",
+            _ => "failed",
         };
         self.telemetry.recorded(outcome, bytes);
     }
@@ -134,30 +144,12 @@ impl Memory {
 impl Kept {
     /// Tells a guard what its release leaves behind.
     pub(super) fn leave_at(&self, guard: &LockGuard) {
-        let (Self::Done(lifetime) | Self::Answer(_, lifetime)) = self;
-        guard.cooldown(*lifetime);
-        if let Self::Answer(record, lifetime) = self {
-            // The record takes the place of the cooldown. Without it, the request counts as done.
-            let _ = guard.remember(record.clone(), *lifetime);
-        }
-    }
-}
-
-fn done_outcome(release: &'static str) -> &'static str {
-    match release {
-        "released" => "done",
-        "background" => "background",
-        "lock_lost" | "lock_max_hold" => "lost",
-        _ => "failed",
-    }
-}
-
-fn answer_outcome(outcome: Option<RecordOutcome>) -> &'static str {
-    match outcome {
-        Some(RecordOutcome::Stored) => "answer",
-        Some(RecordOutcome::Lost) => "lost",
-        Some(RecordOutcome::Background) => "background",
-        Some(RecordOutcome::Unacknowledged) => "unacknowledged",
-        _ => "failed",
+        let (record, lifetime) = match self {
+            Self::Done(lifetime) => (DONE, *lifetime),
+            Self::Answer(record, lifetime) => (&**record, *lifetime),
+        };
+        // The record takes the place of the cooldown, which counts if the record cannot be left.
+        guard.cooldown(lifetime);
+        let _ = guard.remember(record, lifetime);
     }
 }

@@ -9,6 +9,7 @@ use lock_core::{Error, LockGuard, LockHandle, LockKey, LockManager, Ticket};
 
 #[cfg(feature = "replay")]
 use super::memory::Memory;
+use super::waiters::cool_down_and_answer;
 use super::{GrantedLocks, OperationId};
 use crate::telemetry::{Endpoint, LongHolds, OpenRequest, Telemetry};
 
@@ -42,6 +43,8 @@ pub(super) struct LockState {
     by_rule: Option<Duration>,
     /// The cooldown that the handler or a disconnect requested, which overrides the rule.
     requested: Option<Duration>,
+    /// Requests wait for this lock, and a cooldown answers them.
+    has_waiters: bool,
     #[cfg(feature = "replay")]
     pub(super) memory: Memory,
 }
@@ -68,6 +71,7 @@ impl RequestLock {
                 locks: Some(locks),
                 by_rule: None,
                 requested: None,
+                has_waiters: false,
                 #[cfg(feature = "replay")]
                 memory: Memory::default(),
             }),
@@ -141,7 +145,7 @@ impl SharedLock {
     fn report(&self, outcome: &'static str) {
         self.telemetry.released(outcome);
         #[cfg(feature = "replay")]
-        self.report_record(outcome);
+        self.report_record();
     }
 
     /// Passes the lock on by a ticket. The release at the end of the request then has nothing to do.
@@ -199,8 +203,19 @@ impl SharedLock {
         released
     }
 
+    /// Has a cooldown of this lock answer the requests that wait for it.
+    pub(crate) fn answers_waiters(&self) {
+        self.state().has_waiters = true;
+    }
+
     /// Requests a cooldown in place of that of the layer's rule.
     pub(crate) fn request_cooldown(&self, cooldown: Duration) {
+        if self.handle.is_shared() && !cooldown.is_zero() {
+            tracing::warn!(
+                layer = self.telemetry.layer,
+                "a reader or a permit has no cooldown; the call has no effect"
+            );
+        }
         self.state().requested = Some(cooldown);
     }
 
@@ -218,6 +233,10 @@ impl SharedLock {
     fn take(&self) -> Option<GrantedLocks> {
         let mut state = self.state();
         let cooldown = state.requested.or(state.by_rule).unwrap_or_default();
+        let cool_down = match state.has_waiters {
+            true => cool_down_and_answer,
+            false => |guard: &LockGuard, cooldown| guard.cooldown(cooldown),
+        };
         let locks = state.locks.take()?;
         #[cfg(feature = "replay")]
         let kept = state.memory.take();
@@ -225,7 +244,7 @@ impl SharedLock {
         self.telemetry.held(self.handle.held_for());
         for guard in std::iter::once(&locks.guard).chain(&locks.fallback) {
             if !guard.is_shared() {
-                guard.cooldown(cooldown);
+                cool_down(guard, cooldown);
             }
             #[cfg(feature = "replay")]
             if let Some(kept) = &kept {

@@ -17,8 +17,14 @@ pub enum RejectionKind {
     InFlight,
     /// 429 `lock_full`: as many requests with this key are in flight as the layer permits.
     Full,
-    /// 409 `lock_cooling_down`: another request with this key succeeded a moment ago.
+    /// 409 `lock_cooling_down`: the key stays taken for a while after another request with it.
+    ///
+    /// The refusal does not know the outcome of that request.
     CoolingDown,
+    /// 409 `lock_done`: another request with this key has run, must not run again, and has no answer to repeat.
+    ///
+    /// It has no `Retry-After`, because a retry after the end of the record would run.
+    Done,
     /// 503 `lock_unavailable`: the store did not answer in time, so the lock's state is unknown.
     Unavailable,
     /// 400 `lock_key_missing`: the request lacks a value that its key is made from.
@@ -92,13 +98,15 @@ impl Rejection {
 
     /// Returns the code in the response.
     ///
-    /// The codes of lock errors are those of [`Error::code`](lock_core::Error::code).
+    /// The codes of lock errors are those of [`Error::code`](lock_core::Error::code). For a key with a record, that is
+    /// `lock_cooling_down`, and here `lock_done`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self.kind {
             RejectionKind::InFlight => "lock_busy",
             RejectionKind::Full => "lock_full",
             RejectionKind::CoolingDown => "lock_cooling_down",
+            RejectionKind::Done => "lock_done",
             RejectionKind::Unavailable => "lock_unavailable",
             RejectionKind::KeyMissing => "lock_key_missing",
             RejectionKind::KeyAmbiguous => "lock_key_ambiguous",
@@ -224,7 +232,9 @@ impl Rejection {
 
 fn status_of(kind: RejectionKind) -> StatusCode {
     match kind {
-        RejectionKind::InFlight | RejectionKind::CoolingDown => StatusCode::CONFLICT,
+        RejectionKind::InFlight | RejectionKind::CoolingDown | RejectionKind::Done => {
+            StatusCode::CONFLICT
+        }
         RejectionKind::Full => StatusCode::TOO_MANY_REQUESTS,
         RejectionKind::Unavailable | RejectionKind::KeyUnavailable => {
             StatusCode::SERVICE_UNAVAILABLE

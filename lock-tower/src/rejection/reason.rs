@@ -6,6 +6,7 @@ use lock_core::{Error, ErrorKind};
 
 use super::{Rejection, RejectionKind};
 use crate::key::KeyFailure;
+use crate::lock::COOLDOWN;
 
 /// The hint for a client that may retry, where the time of success is unknown.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
@@ -13,6 +14,7 @@ pub(super) const RETRY: Duration = Duration::from_secs(1);
 impl From<&Error> for Rejection {
     fn from(error: &Error) -> Self {
         let kind = match error.kind() {
+            ErrorKind::Busy if is_done(error) => RejectionKind::Done,
             ErrorKind::Busy if error.is_cooling_down() => RejectionKind::CoolingDown,
             ErrorKind::Busy if error.is_full() => RejectionKind::Full,
             ErrorKind::Busy => RejectionKind::InFlight,
@@ -29,11 +31,20 @@ impl From<&Error> for Rejection {
             kind,
             RejectionKind::Unavailable | RejectionKind::CoolingDown
         );
+        // A retry after the end of a record would run.
+        let known = error.retry_after().filter(|_| kind != RejectionKind::Done);
         Self {
-            retry_after: error.retry_after().or(can_retry.then_some(RETRY)),
+            retry_after: known.or(can_retry.then_some(RETRY)),
             ..Self::new(kind)
         }
     }
+}
+
+/// Returns whether the key has a record that is no mere cooldown.
+///
+/// The record may be the answer to a request that cannot be repeated, of a layer or of another program.
+fn is_done(error: &Error) -> bool {
+    error.record().is_some_and(|record| record != COOLDOWN)
 }
 
 impl From<KeyFailure> for Rejection {

@@ -11,7 +11,8 @@ impl Rejection {
         match self.kind {
             RejectionKind::InFlight => "Already in progress",
             RejectionKind::Full => "Too many in progress",
-            RejectionKind::CoolingDown => "Already done",
+            RejectionKind::CoolingDown => "Too soon to repeat",
+            RejectionKind::Done => "Already handled",
             RejectionKind::Unavailable => "Lock service unavailable",
             RejectionKind::KeyMissing => "Request not identified",
             RejectionKind::KeyAmbiguous => "Request identified twice",
@@ -27,59 +28,113 @@ impl Rejection {
     }
 
     /// Returns what happened, and what the person can do about it.
+    ///
+    /// The layer knows that it has not called the handler for this attempt. It does not know what an earlier attempt, or
+    /// another request with the key, has done, so no text speaks of that. Lock errors have the same detail in lock-core,
+    /// where the lock may be that of a part of the work.
     pub(super) fn detail(&self) -> &'static str {
         match self.kind {
             RejectionKind::InFlight => {
-                "The first request is still in progress. There is no need to send it again."
+                "Another request like this one is in progress. Please wait for its outcome before you \
+                 send it again."
             }
             RejectionKind::Full => {
-                "As many of these requests are in progress as are allowed at a time. Nothing was done. \
-                 Please try again in a moment."
+                "As many of these requests are in progress as are allowed at a time. Please try again in \
+                 a moment."
             }
             RejectionKind::CoolingDown => {
-                "The first request succeeded a moment ago. There is no need to send it again."
+                "Another request like this one was made recently. Please check its outcome before you \
+                 send it again."
+            }
+            RejectionKind::Done => {
+                "Another request like this one has been handled, and its answer is not kept. Please \
+                 check its outcome. Do not send it again."
             }
             RejectionKind::Unavailable => {
-                "The lock service gave no answer. Nothing was done. Please try again in a moment."
+                "The lock service gave no answer. Please try again in a moment."
             }
             RejectionKind::KeyMissing if self.source.is_none() => {
-                "The request carries no user identity. Nothing was done."
+                "The request carries no user identity. This attempt was not carried out."
             }
             RejectionKind::KeyMissing => {
-                "The request lacks a value that identifies it. Nothing was done. Please go back, \
-                 reload the page and try again."
+                "The request lacks a value that identifies it. This attempt was not carried out. \
+                 Please go back, reload the page and try again."
             }
             RejectionKind::KeyAmbiguous => {
-                "The request carries two different values where one value identifies it. Nothing was done."
+                "The request carries two different values where one value identifies it. This attempt \
+                 was not carried out."
             }
             RejectionKind::KeyInvalid => {
-                "The request carries a value that identifies it, but in an unknown format. Nothing \
-                 was done."
+                "The request carries a value that identifies it, but in an unknown format. This \
+                 attempt was not carried out."
             }
             RejectionKind::KeyUnavailable => {
-                "The service that identifies requests gave no answer. Nothing was done. Please try \
-                 again in a moment."
+                "The service that identifies requests gave no answer. This attempt was not carried \
+                 out. Please try again in a moment."
             }
             RejectionKind::KeyReused => {
-                "Another request was sent with the same identity before. Nothing was done. Please use a \
-                 new idempotency key for a new request."
+                "Another request was sent with the same identity before. This attempt was not carried \
+                 out. Please use a new idempotency key for a new request."
             }
             RejectionKind::BodyTooLarge => {
-                "The body of the request is too large. Nothing was done. Please send less."
+                "The body of the request is too large. This attempt was not carried out. Please send \
+                 less."
             }
             RejectionKind::BodyTimeout => {
-                "The body of the request did not arrive in time. Nothing was done. Please try again \
-                 in a moment."
+                "The body of the request did not arrive in time. This attempt was not carried out. \
+                 Please try again in a moment."
             }
             RejectionKind::BodyIncomplete => {
-                "The body of the request ended too early. Nothing was done. Please try again in a \
-                 moment."
+                "The body of the request ended too early. This attempt was not carried out. Please try \
+                 again in a moment."
             }
             RejectionKind::BodyInvalid => {
-                "The body of the request has an unknown format. Nothing was done."
+                "The body of the request has an unknown format. This attempt was not carried out."
             }
             RejectionKind::Misconfigured | RejectionKind::Invalid => {
-                "Nothing was done. The fault is on the server's side; please try again later."
+                "The fault is on the server's side. Please try again later."
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A duplicate reads the same words as a first attempt, and its first attempt may have succeeded.
+    #[test]
+    fn no_text_claims_the_outcome_of_an_earlier_attempt() {
+        use RejectionKind::*;
+        for kind in [
+            InFlight,
+            Full,
+            CoolingDown,
+            Done,
+            Unavailable,
+            KeyMissing,
+            KeyAmbiguous,
+            KeyInvalid,
+            KeyUnavailable,
+            KeyReused,
+            BodyTooLarge,
+            BodyTimeout,
+            BodyIncomplete,
+            BodyInvalid,
+            Misconfigured,
+            Invalid,
+        ] {
+            let rejection = Rejection::new(kind);
+            let text = format!("{}. {}", rejection.title(), rejection.detail());
+            let text = text.to_lowercase();
+            for claim in [
+                "nothing was done",
+                "succeeded",
+                "no need",
+                "already done",
+                "first request",
+            ] {
+                assert!(!text.contains(claim), "{kind:?}: {text}");
             }
         }
     }

@@ -9,7 +9,7 @@ use lock_core::Error;
 use super::compare::is_same;
 use super::recording::lock_name;
 use crate::key::RequestBody;
-use crate::lock::BoxFuture;
+use crate::lock::{BoxFuture, COOLDOWN, DONE};
 use crate::policy::Policy;
 use crate::record::{Record, Sealing};
 use crate::rejection::Rejection;
@@ -42,6 +42,9 @@ where
     let (false, Some(bytes), Some(rules)) = (policy.shadow, error.record(), &policy.replay) else {
         return Err(request);
     };
+    if [COOLDOWN, DONE].contains(&bytes) {
+        return Err(request);
+    }
     let name = lock_name(policy, error.key().unwrap_or_default());
     let record = match Record::decode(bytes, Sealing::of(rules, &name)) {
         Ok(record) => record,

@@ -67,7 +67,7 @@ pin_project! {
     {
         /// The key is being made.
         MakingKey { making: KeyFuture<B>, ready: Option<ReadyService<S, B>> },
-        /// The request runs without a lock.
+        /// The layer does not lock the method, so the request passes as without the layer.
         Passing { future: Pin<Box<S::Future>> },
         Refused { response: Option<Box<Response<Bytes>>> },
         /// The request is compared with the first one, whose answer was recorded.
@@ -87,7 +87,8 @@ struct RunningHandler<T, E> {
     spawn: fn(&Handle, BoxFuture<Handled<T, E>>),
     /// The handler is being polled. If it is dropped meanwhile, it has panicked.
     polled: bool,
-    lock: Arc<SharedLock>,
+    /// `None` if the request runs without a lock.
+    lock: Option<Arc<SharedLock>>,
     policy: Arc<Policy>,
 }
 
@@ -109,6 +110,22 @@ where
         }
     }
 
+    pub(crate) fn refused(response: Response<Bytes>) -> Self {
+        let response = Some(Box::new(response));
+        Self {
+            state: FutureState::Refused { response },
+        }
+    }
+}
+
+impl<S, B, R> ResponseFuture<S, B>
+where
+    S: Service<Request<B>, Response = Response<R>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+    B: Send + 'static,
+    R: Send + 'static,
+{
     /// Continues where the key was made, or could not be made.
     pub(crate) fn with_key(
         ready: ReadyService<S, B>,
@@ -117,13 +134,6 @@ where
     ) -> Self {
         Self {
             state: FutureState::with_key(ready, request, keys),
-        }
-    }
-
-    pub(crate) fn refused(response: Response<Bytes>) -> Self {
-        let response = Some(Box::new(response));
-        Self {
-            state: FutureState::Refused { response },
         }
     }
 }
@@ -214,9 +224,13 @@ pub(crate) struct ReadyService<S, B> {
 pub(crate) type AnswerDuplicate<B> =
     fn(&Arc<Policy>, &Error, Request<B>) -> Result<BoxFuture<Response<ReadyBody>>, Request<B>>;
 
-impl<S, B> FutureState<S, B>
+impl<S, B, R> FutureState<S, B>
 where
-    S: Service<Request<B>>,
+    S: Service<Request<B>, Response = Response<R>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+    B: Send + 'static,
+    R: Send + 'static,
 {
     fn with_key(
         ready: ReadyService<S, B>,
@@ -266,10 +280,33 @@ where
     }
 }
 
-impl<S, B> PendingCall<S, B>
+impl<S, B, R> PendingCall<S, B>
 where
-    S: Service<Request<B>>,
+    S: Service<Request<B>, Response = Response<R>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+    B: Send + 'static,
+    R: Send + 'static,
 {
+    /// Starts the handler, which owns the request's locks from here on.
+    fn run(self, locks: GrantedLocks) -> RunningHandler<Response<R>, S::Error> {
+        let policy = Arc::clone(&self.policy);
+        let lock = RequestLock::new(
+            locks,
+            &policy.locks,
+            policy.telemetry,
+            &policy.long_holds,
+            policy.in_flight.enter(policy.telemetry),
+            &self.request,
+            LockContext::innermost_lock(self.request.extensions()).cloned(),
+        );
+        if policy.has_waiters() {
+            lock.shared().answers_waiters();
+        }
+        let shared = Arc::clone(lock.shared());
+        RunningHandler::new(self.start(lock), Some(shared), policy)
+    }
+
     /// Handles a request that was not granted its lock.
     fn refused(mut self, error: &Error) -> FutureState<S, B> {
         if let Some(answer_duplicate) = self.answer_duplicate {
@@ -293,37 +330,29 @@ where
         let operation = one_key.map(|one| self.operation.unwrap_or(one));
         let context = LockContext::unlocked(&parts.extensions, operation);
         parts.extensions.insert(context);
-        let future = Box::pin(self.inner.call(Request::from_parts(parts, body)));
-        FutureState::Passing { future }
+        self.request = Request::from_parts(parts, body);
+        let policy = Arc::clone(&self.policy);
+        let running = Some(RunningHandler::new(self.start_unlocked(), None, policy));
+        FutureState::Handling { running }
     }
 }
 
-impl<S, B, R> PendingCall<S, B>
+impl<T, E> RunningHandler<T, E>
 where
-    S: Service<Request<B>, Response = Response<R>> + Send + 'static,
-    S::Future: Send + 'static,
-    S::Error: Send + 'static,
-    B: Send + 'static,
-    R: Send + 'static,
+    T: Send + 'static,
+    E: Send + 'static,
 {
-    /// Starts the handler, which owns the request's locks from here on.
-    fn run(self, locks: GrantedLocks) -> RunningHandler<Response<R>, S::Error> {
-        let policy = Arc::clone(&self.policy);
-        let lock = RequestLock::new(
-            locks,
-            &policy.locks,
-            policy.telemetry,
-            &policy.long_holds,
-            policy.in_flight.enter(policy.telemetry),
-            &self.request,
-            LockContext::innermost_lock(self.request.extensions()).cloned(),
-        );
-        RunningHandler {
-            lock: Arc::clone(lock.shared()),
-            handler: self.start(lock),
+    fn new(
+        handler: BoxFuture<Handled<T, E>>,
+        lock: Option<Arc<SharedLock>>,
+        policy: Arc<Policy>,
+    ) -> Self {
+        Self {
+            handler,
             runtime: Handle::try_current().ok(),
             spawn: |runtime, handler| drop(runtime.spawn(handler)),
             polled: false,
+            lock,
             policy,
         }
     }
@@ -341,7 +370,11 @@ impl<T, E> RunningHandler<T, E> {
             (Disconnect::RunToEnd, Some(runtime)) => (self.spawn)(&runtime, self.handler),
             // Without a runtime the handler cannot run on.
             (Disconnect::RunToEnd, None) | (Disconnect::Release, _) => {}
-            (Disconnect::HoldUntilTtl, _) => self.lock.request_cooldown_at_least(self.policy.ttl),
+            (Disconnect::HoldUntilTtl, _) => {
+                if let Some(lock) = &self.lock {
+                    lock.request_cooldown_at_least(self.policy.ttl);
+                }
+            }
         }
     }
 }

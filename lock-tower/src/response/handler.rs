@@ -73,6 +73,27 @@ where
         };
         Box::pin(call.instrument(span))
     }
+
+    /// As [`start`](Self::start), without a lock: the handler runs on after a disconnect, and the shutdown waits for it.
+    pub(crate) fn start_unlocked(self) -> BoxFuture<Handled<Response<R>, S::Error>> {
+        let Self {
+            inner,
+            request,
+            policy,
+            span,
+            ..
+        } = self;
+        let open = policy.in_flight.enter(policy.telemetry);
+        let handler = Handler::Ready {
+            call: Some((inner, request)),
+        };
+        let call = async move {
+            let result = handler.await;
+            drop(open);
+            Handled { result, lock: None }
+        };
+        Box::pin(call.instrument(span))
+    }
 }
 
 pin_project! {

@@ -10,10 +10,11 @@ use tokio::sync::Notify;
 
 use super::Telemetry;
 
-/// The requests of a layer that run under a lock.
+/// The requests that a layer has let to its handlers.
 ///
 /// A request counts from the grant of its lock until its handler has ended and the release was
-/// answered. A handler whose client has disconnected counts, too. With
+/// answered. A request that [runs without a lock](crate::LockContext#requests-without-a-lock) counts while its handler
+/// runs. A handler whose client has disconnected counts, too. With
 /// [`ReleaseAt::BodyEnd`](crate::ReleaseAt::BodyEnd) the request counts until the end of the
 /// response's body.
 ///

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use tower::{Service, ServiceExt, service_fn};
 
 /// How long a test waits for what must come.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) type Body = Full<Bytes>;
 
@@ -182,6 +182,11 @@ pub(crate) async fn polled_and_dropped<F: Future>(future: F, polls: usize) {
 
 pub(crate) fn poll_once<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// Waits for what must come.
+pub(crate) async fn in_time<F: Future>(future: F) -> F::Output {
+    timeout(PATIENCE, future).await.expect("it comes in time")
 }
 
 pub(crate) type Sent = Result<Frame<Bytes>, &'static str>;

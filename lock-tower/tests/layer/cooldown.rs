@@ -42,6 +42,21 @@ async fn a_click_after_a_fast_answer_is_refused_until_the_cooldown_is_over() {
     }
 }
 
+/// A cooldown can follow a 401, a handler that was dropped, or a 500.
+#[tokio::test]
+async fn the_refusal_of_a_cooldown_claims_no_outcome_of_the_first_request() {
+    let (locks, _clock) = with_clock().await;
+    let layer = per_user_and_route(&locks).cooldown_with(|_| COOLDOWN);
+    let service = layer.layer(answers(StatusCode::UNAUTHORIZED));
+    send(&service, click("42")).await;
+    let refused = send(&service, click("42")).await;
+    assert_eq!(refused.kind(), Some(RejectionKind::CoolingDown));
+    let text = refused.text.to_lowercase();
+    for claim in ["succeeded", "done", "no need"] {
+        assert!(!text.contains(claim), "{text}");
+    }
+}
+
 #[tokio::test]
 async fn a_request_that_failed_may_be_repeated_at_once() {
     let (locks, _clock) = with_clock().await;

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use crate::common::*;
 use http::{Request, StatusCode};
-use lock_core::{LockManager, Wait};
-use lock_tower::{Disconnect, LockContext, Outage, RejectionKind, ReleaseAt};
+use lock_core::{ErrorKind, LockManager, Wait};
+use lock_tower::{
+    Disconnect, LockContext, LockLayer, MissingKey, Outage, RejectionKind, ReleaseAt,
+};
 use tokio::sync::mpsc;
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -83,6 +85,46 @@ async fn a_handler_that_is_dropped_with_its_client_may_hold_the_key_for_the_ttl(
     clock.advance(Duration::from_secs(10));
     gate.let_through(1);
     assert_eq!(send(&service, click("42")).await.status, StatusCode::OK);
+}
+
+/// A request without a lock is one that its layer handles all the same.
+#[tokio::test]
+async fn a_handler_without_a_lock_runs_to_its_end_too_and_the_shutdown_waits_for_it() {
+    let settings: [fn(LockLayer) -> LockLayer; 3] = [
+        |layer| layer.on_outage(Outage::Pass),
+        |layer| layer.on_missing_key(MissingKey::Pass),
+        LockLayer::shadow,
+    ];
+    for (index, passes) in settings.into_iter().enumerate() {
+        for disconnect in [Disconnect::RunToEnd, Disconnect::Release] {
+            let (locks, store) = embedded();
+            let gate = Gate::closed();
+            let layer = passes(per_user_and_route(&locks)).on_disconnect(disconnect);
+            let service = layer.clone().layer(gated(&gate));
+            let user = ["42", "", "42"][index];
+            let mut taken = None;
+            match index {
+                0 => store.fail(ErrorKind::Unavailable),
+                1 => {}
+                _ => {
+                    taken = locks
+                        .lock("submit:42:POST:/orders")
+                        .try_acquire()
+                        .await
+                        .unwrap()
+                }
+            }
+            let request = tokio::spawn(service.oneshot(click(user)));
+            gate.entered(1).await;
+            request.abort();
+            let _ = request.await;
+            gate.let_through(1);
+            assert_eq!(layer.in_flight().drain(HOUR).await, 0);
+            let to_its_end = usize::from(disconnect == Disconnect::RunToEnd);
+            assert_eq!(gate.ended_so_far(), to_its_end, "{index} {disconnect:?}");
+            drop(taken);
+        }
+    }
 }
 
 /// The lock is held until the release arrives.

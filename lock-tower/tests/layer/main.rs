@@ -8,6 +8,7 @@ mod body_sockets;
 mod cancellation;
 mod common;
 mod cooldown;
+mod cooldown_waits;
 mod disconnects;
 mod duplicates;
 mod extractors;

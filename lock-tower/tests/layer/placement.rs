@@ -46,6 +46,18 @@ async fn a_probe_says_what_the_key_lacks_whatever_happens_to_such_requests() {
     }
 }
 
+/// Only a lock layer recognizes the sample, so an application without one handles it.
+#[tokio::test]
+async fn a_probe_of_a_route_without_a_lock_layer_runs_its_handler_and_says_that() {
+    let gate = Gate::closed();
+    gate.let_through(1);
+    let error = probe(gated(&gate), sample()).await.unwrap_err();
+    let status = Some(StatusCode::OK);
+    assert_eq!(error, ProbeError::NotReached { status });
+    assert_eq!(gate.ended_so_far(), 1);
+    assert!(error.to_string().contains("may have run"), "{error}");
+}
+
 #[tokio::test]
 async fn a_probe_that_is_answered_outside_of_the_layer_says_by_what() {
     let error = probe(answers(StatusCode::UNAUTHORIZED), sample())

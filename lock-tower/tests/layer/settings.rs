@@ -17,6 +17,29 @@ async fn of_a_minute() -> LockManager {
     manager.connect().await.expect("a manager")
 }
 
+/// The code of a refusal becomes the fragment of its type.
+#[tokio::test]
+async fn a_documentation_with_a_fragment_is_invalid() {
+    let (locks, _) = embedded();
+    let page = "https://api.example.com/idempotency";
+    let layer = per_user_and_route(&locks);
+    assert!(layer.clone().documentation(page).checked().is_ok());
+    assert!(
+        layer
+            .clone()
+            .problem_types(format!("{page}#"))
+            .checked()
+            .is_ok()
+    );
+    for wrong in [
+        layer.clone().documentation(format!("{page}#keys")),
+        layer.problem_types(format!("{page}#keys#")),
+    ] {
+        let error = wrong.checked().expect_err("two fragments").to_string();
+        assert!(error.contains('#'), "{error}");
+    }
+}
+
 type Change = (&'static str, fn(LockLayer) -> LockLayer);
 
 fn changes() -> Vec<Change> {

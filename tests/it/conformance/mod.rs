@@ -129,6 +129,7 @@ on_every_store! {
     replay {
         a_duplicate_gets_the_answer_of_another_process_until_it_is_forgotten,
         waiting_duplicates_of_two_processes_get_the_answer_of_one_run,
+        duplicates_that_wait_are_refused_in_all_processes_when_a_cooldown_begins,
         a_failure_is_not_repeated_and_a_secret_answer_is_done,
     }
     fencing {

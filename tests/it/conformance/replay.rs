@@ -9,7 +9,9 @@ use axum::body::{Body, to_bytes};
 use axum::http::{Request, Response, StatusCode};
 use lock_core::middleware::Forgotten;
 use lock_core::{LockManager, Wait};
+use lock_tests::wait;
 use lock_tower::{LockLayer, Remember, Replay, Replayed, Replaying};
+use tokio::sync::{Notify, Semaphore};
 use tower::util::BoxCloneSyncService;
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -47,13 +49,17 @@ fn service(layer: LockLayer<Replaying>, runs: &Runs, status: u16) -> Service {
     BoxCloneSyncService::new(service.map_response(|response| response.map(Body::new)))
 }
 
-/// Sends a payment, and returns status, body, and whether the answer is a replay.
-async fn pay(service: &Service, body: &'static str) -> (u16, String, bool) {
+fn payment_of(body: &'static str) -> Request<Body> {
     let request = Request::post("/payments")
         .header("authorization", "Bearer alice")
         .header("idempotency-key", "k1")
         .body(Body::from(body));
-    let response = service.clone().oneshot(request.expect("a request")).await;
+    request.expect("a request")
+}
+
+/// Sends a payment, and returns status, body, and whether the answer is a replay.
+async fn pay(service: &Service, body: &'static str) -> (u16, String, bool) {
+    let response = service.clone().oneshot(payment_of(body)).await;
     let response = response.unwrap_or_else(|never| match never {});
     let (head, body) = response.into_parts();
     let body = to_bytes(body, 10_000).await.expect("a body");
@@ -79,12 +85,7 @@ pub(super) async fn a_duplicate_gets_the_answer_of_another_process_until_it_is_f
         let (status, problem, _) = pay(service, "{ }").await;
         assert_eq!(status, 422, "{problem}");
     }
-    let request = Request::post("/payments")
-        .header("authorization", "Bearer alice")
-        .header("idempotency-key", "k1")
-        .body(Body::empty());
-    let key = layer(&two).key_of(request.expect("a request")).await;
-    let key = key.expect("a key");
+    let key = layer(&two).key_of(payment_of("")).await.expect("a key");
     assert_eq!(
         two.forget(key.clone()).await.expect("no fault"),
         Forgotten::Yes
@@ -114,6 +115,59 @@ pub(super) async fn waiting_duplicates_of_two_processes_get_the_answer_of_one_ru
     assert_eq!(store.waiting(), 0);
 }
 
+/// The handlers of two processes, with one layer that waits and cools down.
+pub(super) async fn duplicates_that_wait_are_refused_in_all_processes_when_a_cooldown_begins(
+    store: &Fixture,
+) {
+    let (one, two) = (store.manager().await, store.manager().await);
+    let entered = Arc::new(Notify::new());
+    let go_on = Arc::new(Semaphore::new(0));
+    let runs = Runs::default();
+    let layer = |locks: &LockManager| {
+        let layer = LockLayer::template(locks.clone(), "click:<bearer>").expect("a template");
+        // A waiter could outlast the cooldown.
+        let layer = layer.wait(Wait::Forever).cooldown(Duration::from_secs(10));
+        layer.acquire_timeout(long()).release_timeout(long())
+    };
+    let service = |locks: &LockManager| {
+        let (entered, go_on, runs) = (Arc::clone(&entered), Arc::clone(&go_on), runs.clone());
+        let handler = service_fn(move |_: Request<Body>| {
+            runs.0.fetch_add(1, Ordering::SeqCst);
+            entered.notify_one();
+            let go_on = Arc::clone(&go_on);
+            async move {
+                go_on.acquire().await.expect("open").forget();
+                Ok(Response::new(Body::from("order")))
+            }
+        });
+        let service = layer(locks).checked().expect("in bounds").layer(handler);
+        BoxCloneSyncService::new(service.map_response(|response| response.map(Body::new)))
+    };
+    let services = [service(&one), service(&two)];
+    let spawned = |index: usize| {
+        let service: Service = services[index].clone();
+        tokio::spawn(async move { pay(&service, "{}").await })
+    };
+    let first = spawned(0);
+    entered.notified().await;
+    let duplicates: Vec<_> = [0, 1, 0, 1].map(spawned).into();
+    wait::eventually("the other process waits in the store", async || {
+        store.waiting() > 0
+    })
+    .await;
+    go_on.add_permits(9);
+    assert_eq!(first.await.expect("no panic").0, 200);
+    for duplicate in duplicates {
+        let (status, problem, _) = duplicate.await.expect("no panic");
+        assert_eq!(status, 409, "{problem}");
+        assert!(problem.contains("lock_cooling_down"), "{problem}");
+    }
+    assert_eq!((runs.0.load(Ordering::SeqCst), store.waiting()), (1, 0));
+    let key = layer(&one).key_of(payment_of("")).await.expect("a key");
+    two.forget(key).await.expect("no fault");
+    store.is_left_clean().await;
+}
+
 pub(super) async fn a_failure_is_not_repeated_and_a_secret_answer_is_done(store: &Fixture) {
     let (one, two) = (store.manager().await, store.manager().await);
     let runs = Runs::default();
@@ -133,5 +187,5 @@ pub(super) async fn a_failure_is_not_repeated_and_a_secret_answer_is_done(store:
     assert_eq!(pay(&done, "").await, payment(3, false));
     let (status, problem, _) = pay(&done, "").await;
     assert_eq!(status, 409);
-    assert!(problem.contains("lock_cooling_down"), "{problem}");
+    assert!(problem.contains("lock_done"), "{problem}");
 }

@@ -9,8 +9,8 @@ use crate::base::record::{Record, StoredRecord};
 use crate::lease::deadline::GRANT;
 use crate::store::{Event, Events, Forgotten, News, Outcome, Release, Remembered};
 
-/// All records of a store together have at most so many bytes. Beyond that, the oldest keys keep their end and lose
-/// their record: they cool down, so that no work runs twice.
+/// All records of a store together have at most so many bytes. Beyond that, the oldest keys keep their end, and their
+/// record becomes empty, so that no work runs twice.
 pub(super) const BUDGET: usize = 64 << 20;
 /// What a record costs beside its key and its bytes.
 const OVERHEAD: usize = 128;
@@ -23,9 +23,10 @@ pub(super) struct Records {
 }
 
 impl Records {
-    pub(super) fn get(&self, number: u64) -> Option<Arc<StoredRecord>> {
-        let (_, record) = self.by_number.get(&number)?;
-        Some(Arc::clone(record))
+    /// Returns a record, which is empty if there was no room for it any more.
+    pub(super) fn get(&self, number: u64) -> Arc<StoredRecord> {
+        let record = self.by_number.get(&number);
+        record.map_or_else(Arc::default, |(_, record)| Arc::clone(record))
     }
 
     fn add(&mut self, key: &Arc<str>, record: StoredRecord) -> u64 {
@@ -45,12 +46,13 @@ impl Records {
         }
     }
 
-    /// Takes out the oldest record if there are too many bytes. Returns its key.
-    fn too_many(&mut self) -> Option<Arc<str>> {
-        let over = self.bytes > BUDGET;
-        let (key, record) = over.then(|| self.by_number.pop_first())??.1;
-        self.bytes -= cost(&key, &record);
-        Some(key)
+    /// Empties the oldest records while there are too many bytes.
+    fn shrink(&mut self) {
+        while self.bytes > BUDGET
+            && let Some((_, (key, record))) = self.by_number.pop_first()
+        {
+            self.bytes -= cost(&key, &record);
+        }
     }
 }
 
@@ -86,11 +88,7 @@ impl MemoryState {
         let number = self.records.add(key, stored);
         self.set(key, Owner::Done(*token, number), now + record.lifetime);
         self.raise(release.fence);
-        while let Some(oldest) = self.records.too_many() {
-            if let Some((Owner::Done(token, _), end)) = self.live(&oldest, now) {
-                self.set(&oldest, Owner::Cooling(token), end);
-            }
-        }
+        self.records.shrink();
         (Outcome::Remembered(remembered), self.tell_all(key))
     }
 

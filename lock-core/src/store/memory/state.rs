@@ -297,7 +297,7 @@ impl MemoryState {
         remaining: Duration,
     ) -> Refusal {
         let record = match owner {
-            Owner::Done(_, number) => self.records.get(number),
+            Owner::Done(_, number) => Some(self.records.get(number)),
             _ => None,
         };
         let queues = acquire.queues() && record.is_none();

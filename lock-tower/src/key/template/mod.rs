@@ -118,6 +118,11 @@ impl Template {
         self.values().any(is_caller)
     }
 
+    /// Returns whether requests that lack a part have a key all the same.
+    pub(crate) fn names_optional(&self) -> bool {
+        self.values().any(|value| value.optional)
+    }
+
     /// Makes the key from the values that `read` returns, in their order.
     fn fill(
         &self,

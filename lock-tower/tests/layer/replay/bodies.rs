@@ -93,7 +93,7 @@ async fn a_body_within_the_limit_is_kept_and_one_byte_more_is_done() {
         );
         until_free_or_done(&locks)
             .await
-            .is_refused(RejectionKind::CoolingDown);
+            .is_refused(RejectionKind::Done);
     }
     let (locks, _) = embedded();
     let streamed = fed(vec![data("123"), data("45")]);
@@ -104,7 +104,7 @@ async fn a_body_within_the_limit_is_kept_and_one_byte_more_is_done() {
     );
     until_free_or_done(&locks)
         .await
-        .is_refused(RejectionKind::CoolingDown);
+        .is_refused(RejectionKind::Done);
 }
 
 #[tokio::test]
@@ -126,7 +126,7 @@ async fn a_body_of_unknown_length_streams_at_once_and_its_request_is_done() {
         Response::new(body.lock().unwrap().take().unwrap())
     });
     let response = service.oneshot(pay("")).await.unwrap();
-    second(&locks).await.is_refused(RejectionKind::CoolingDown);
+    second(&locks).await.is_refused(RejectionKind::Done);
     let mut body = response.into_body();
     feed.send(data("event 1")).unwrap();
     let frame = body.frame().await.unwrap().unwrap();
@@ -163,7 +163,7 @@ async fn a_client_that_leaves_half_way_finds_the_request_done() {
     drop(body);
     until_free_or_done(&locks)
         .await
-        .is_refused(RejectionKind::CoolingDown);
+        .is_refused(RejectionKind::Done);
 }
 
 /// Sends duplicates until the release of the first request has been answered.
@@ -211,7 +211,7 @@ async fn a_body_that_lies_about_its_length_is_done_and_reaches_its_client_unchan
             .await
             .unwrap();
         assert_eq!(got, frames.concat());
-        second(&locks).await.is_refused(RejectionKind::CoolingDown);
+        second(&locks).await.is_refused(RejectionKind::Done);
     }
 }
 

@@ -64,6 +64,26 @@ async fn a_key_without_an_authenticated_caller_is_refused_when_the_layer_is_made
     assert!(layer.replay(Replay::default()).is_err());
 }
 
+/// All requests without the part would share one record, so the second purchase would never run.
+#[tokio::test]
+async fn a_key_with_an_optional_part_is_refused_when_the_layer_is_made() {
+    let (locks, _) = embedded();
+    for optional in [
+        "pay:<bearer>:<idempotency-key?>",
+        "pay:<bearer>:<idempotency-key?|sha256>",
+        "pay:<bearer>:<header.x-request-id?>",
+        "pay:<bearer>:<form.order?>",
+        "pay:<bearer>:<bearer?>:<idempotency-key>",
+    ] {
+        for replay in [Replay::default(), Replay::default().caller_is_in_key()] {
+            let layer = LockLayer::body_template(locks.clone(), optional, 1024).unwrap();
+            let error = layer.replay(replay).expect_err(optional);
+            assert_eq!(error.kind(), ErrorKind::Invalid);
+            assert!(error.to_string().contains("optional"), "{error}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_key_that_the_layer_cannot_judge_needs_a_statement() {
     let (locks, _) = embedded();

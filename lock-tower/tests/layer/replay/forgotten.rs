@@ -41,7 +41,7 @@ async fn a_request_that_is_done_can_be_forgotten_and_one_in_flight_cannot() {
     gate.let_through(2);
     first.await.unwrap().unwrap();
     let refused = send(&service, pay("")).await;
-    refused.is_refused(RejectionKind::CoolingDown);
+    refused.is_refused(RejectionKind::Done);
     assert_eq!(locks.forget(key).await.unwrap(), Forgotten::Yes);
     send(&service, pay("")).await.is_first("paid");
     locks.drain(Duration::from_secs(9)).await;

@@ -71,5 +71,5 @@ async fn a_grpc_answer_that_is_released_at_its_head_is_done() {
     send(&service, pay("")).await.is_first("message");
     send(&service, pay(""))
         .await
-        .is_refused(RejectionKind::CoolingDown);
+        .is_refused(RejectionKind::Done);
 }

@@ -99,7 +99,7 @@ async fn a_handler_that_says_done_and_then_panics_or_fails_does_not_run_again() 
         loop {
             let answer = read(service.clone().oneshot(pay("")).await.unwrap()).await;
             if answer.kind != Some(RejectionKind::InFlight) {
-                break answer.is_refused(RejectionKind::CoolingDown);
+                break answer.is_refused(RejectionKind::Done);
             }
             tokio::task::yield_now().await;
         }
@@ -110,8 +110,8 @@ async fn a_handler_that_says_done_and_then_panics_or_fails_does_not_run_again() 
 async fn a_handler_may_keep_a_402_or_hide_its_answer_or_keep_nothing() {
     for (status, remember, second) in [
         (402, Remember::Answer, Ok(402)),
-        (201, Remember::Done, Err(RejectionKind::CoolingDown)),
-        (500, Remember::Done, Err(RejectionKind::CoolingDown)),
+        (201, Remember::Done, Err(RejectionKind::Done)),
+        (500, Remember::Done, Err(RejectionKind::Done)),
         (201, Remember::Nothing, Ok(0)),
     ] {
         for in_response in [false, true] {

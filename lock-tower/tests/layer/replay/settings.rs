@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::common::{all_released, embedded};
 use crate::replay::steps::*;
-use http::StatusCode;
+use http::{Method, StatusCode};
 use lock_core::{ErrorKind, LockManager};
 use lock_tower::{
     LockLayer, LockService, Outage, ProbeError, RecordedBody, Recorder, Replay, Replaying, probe,
@@ -74,6 +74,34 @@ async fn a_cooldown_counts_for_requests_that_are_not_remembered() {
     assert_eq!(refused.header("retry-after"), Some("7"));
     all_released(&locks).await;
     assert_eq!(store.taken(), 1);
+}
+
+#[tokio::test]
+async fn replay_changes_no_methods_whichever_setting_comes_first() {
+    let (locks, _) = embedded();
+    let with = |method: Method| {
+        let mut request = pay("");
+        *request.method_mut() = method;
+        request
+    };
+    let only_put = || LockLayer::template(locks.clone(), per_user()).unwrap();
+    let before = only_put().methods([Method::PUT]).replay(Replay::default());
+    let after = paying(&locks, Replay::default()).methods([Method::PUT]);
+    for layer in [before.unwrap(), after] {
+        let service = layer.layer(numbered(&Runs::default()));
+        assert_eq!(probe(service.clone(), with(Method::PUT)).await, Ok(()));
+        let post = probe(service, with(Method::POST)).await;
+        assert_eq!(post, Err(ProbeError::MethodNotLocked));
+    }
+    let runs = Runs::default();
+    let service = paying(&locks, Replay::default()).layer(numbered(&runs));
+    for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
+        assert_eq!(probe(service.clone(), with(method)).await, Ok(()));
+    }
+    for method in [Method::GET, Method::HEAD, Method::OPTIONS] {
+        let found = probe(service.clone(), with(method)).await;
+        assert_eq!(found, Err(ProbeError::MethodNotLocked));
+    }
 }
 
 #[test]

@@ -79,8 +79,8 @@ async fn a_record_of_another_version_or_with_a_flipped_byte_is_refused_and_the_h
         let key = format!("broken-{index}");
         store(&locks, &key, bytes).await;
         let refused = send(&service, request("alice", &key, "")).await;
-        refused.is_refused(RejectionKind::CoolingDown);
-        assert_eq!(refused.header("retry-after"), Some("3600"));
+        refused.is_refused(RejectionKind::Done);
+        assert_eq!(refused.header("retry-after"), None);
     }
     assert_eq!(runs.count(), 0);
     let lines = log.lines("cannot be read");
@@ -107,16 +107,16 @@ async fn a_sealed_record_hides_the_answer_and_opens_only_for_its_key_and_seal() 
     for other in [Replay::default(), Replay::default().sealed(Fails)] {
         send(&with(other), pay(""))
             .await
-            .is_refused(RejectionKind::CoolingDown);
+            .is_refused(RejectionKind::Done);
     }
     store(&locks, "moved", record).await;
     let moved = send(&with(sealed()), request("alice", "moved", "")).await;
-    moved.is_refused(RejectionKind::CoolingDown);
+    moved.is_refused(RejectionKind::Done);
 
     let open = recorded(&embedded().0, Replay::default()).await;
     store(&locks, "forged", open).await;
     let forged = send(&with(sealed()), request("alice", "forged", "")).await;
-    forged.is_refused(RejectionKind::CoolingDown);
+    forged.is_refused(RejectionKind::Done);
     assert_eq!(runs.count(), 0);
 }
 
@@ -129,7 +129,7 @@ async fn an_answer_that_cannot_be_sealed_is_done() {
     send(&service, pay("")).await.is_first("payment 1");
     send(&service, pay(""))
         .await
-        .is_refused(RejectionKind::CoolingDown);
+        .is_refused(RejectionKind::Done);
     assert_eq!(runs.count(), 1);
 }
 

@@ -58,7 +58,7 @@ async fn a_stream_begins_at_once_and_its_duplicates_are_refused_as_done() {
         text.push_str(str::from_utf8(&bytes[..read]).expect("text"));
     }
     let second = pay(server.port(), "k1", "").await;
-    assert_eq!((second.status, &*code(&second)), (409, "lock_cooling_down"));
+    assert_eq!((second.status, &*code(&second)), (409, "lock_done"));
     drop(body);
 }
 
