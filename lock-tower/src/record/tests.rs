@@ -194,6 +194,26 @@ fn a_seal_opens_only_the_records_of_its_lock() {
     assert_eq!(Record::decode(&open, strict), Err(Unreadable::Seal));
 }
 
+/// Only the seal protects a record from a client of the store, which can make a checksum too.
+#[test]
+fn every_field_of_a_sealed_record_is_under_its_seal() {
+    let mut numbers = Numbers(5);
+    let sealing = Some(Sealing {
+        seal: &Shift,
+        context: b"lockkit:pay:7",
+    });
+    for _ in 0..20 {
+        let bytes = encoded(&numbers.record(), sealing);
+        let sealed = bytes.windows(13).position(|at| at == b"lockkit:pay:7");
+        for bit in 0..sealed.unwrap() * 8 {
+            let mut changed = bytes.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            let decoded = Record::decode(&summed(changed), sealing);
+            assert!(decoded.is_err(), "bit {bit}");
+        }
+    }
+}
+
 #[test]
 fn a_small_answer_adds_about_a_hundred_bytes_to_its_body() {
     let headers = HeaderMap::from_iter([(

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::common::{all_released, context, embedded};
 use crate::replay::steps::*;
+use lock_core::middleware::Forgotten;
 use lock_core::{ErrorKind, LockManager};
 use lock_tower::{Outage, RejectionKind, Replay};
 use tower::Layer;
@@ -50,15 +51,52 @@ async fn a_fallback_records_where_its_locks_are() {
     send(&service, pay("")).await.is_replay("payment 1");
     store.recover();
     send(&service, pay("")).await.is_replay("payment 1");
-    // A record of the store counts in this process when the store is away.
-    send(&service, request("alice", "k2", ""))
-        .await
-        .is_first("payment 2");
-    store.fail(ErrorKind::Unavailable);
-    send(&service, request("alice", "k2", ""))
-        .await
-        .is_replay("payment 2");
+    assert_eq!(runs.count(), 1);
+}
+
+#[tokio::test]
+async fn a_fallback_changes_no_answer_while_the_store_answers() {
+    let (locks, _) = embedded();
+    let runs = Runs::default();
+    let [a, b] = [LockManager::in_memory(), LockManager::in_memory()].map(|local| {
+        let layer = paying(&locks, Replay::default()).on_outage(Outage::Fallback(local));
+        layer.layer(numbered(&runs))
+    });
+    send(&a, pay("")).await.is_first("payment 1");
+    for process in [&b, &a] {
+        for _ in 0..2 {
+            let (one, two) = tokio::join!(send(process, pay("")), send(process, pay("")));
+            one.is_replay("payment 1");
+            two.is_replay("payment 1");
+        }
+    }
+    // An answer that is forgotten is in no process.
+    let key = paying(&locks, Replay::default()).key_of(pay("")).await;
+    assert_eq!(locks.forget(key.unwrap()).await.unwrap(), Forgotten::Yes);
+    send(&a, pay("")).await.is_first("payment 2");
+    for process in [&a, &b] {
+        send(process, pay("")).await.is_replay("payment 2");
+    }
     assert_eq!(runs.count(), 2);
+}
+
+#[tokio::test]
+async fn a_request_whose_answer_is_in_the_store_does_not_run_while_the_store_is_away() {
+    let (locks, store) = embedded();
+    let local = LockManager::in_memory();
+    let runs = Runs::default();
+    let layer = paying(&locks, Replay::default()).on_outage(Outage::Fallback(local.clone()));
+    let service = layer.layer(numbered(&runs));
+    send(&service, pay("")).await.is_first("payment 1");
+    store.fail(ErrorKind::Unavailable);
+    for _ in 0..2 {
+        let refused = send(&service, pay("")).await;
+        refused.is_refused(RejectionKind::Unavailable);
+        assert!(refused.header("retry-after").is_some());
+    }
+    store.recover();
+    send(&service, pay("")).await.is_replay("payment 1");
+    assert_eq!(runs.count(), 1);
 }
 
 #[tokio::test]
