@@ -1,5 +1,7 @@
 //! The settings of a layer, and the decisions that follow from them.
 
+mod check;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -8,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode};
-use lock_core::{Error, LockKey, LockManager, LockRequest, Renew, Wait};
+use lock_core::{Error, LockManager, LockRequest, Renew, Wait};
 use tracing::Span;
 
 use crate::key::{BodyLimits, KeyFailure, RequestKeys};
@@ -43,7 +45,7 @@ pub(crate) struct Policy {
     pub(crate) read_methods: Vec<Method>,
     /// The number of requests that have a key at a time; `None`: one.
     pub(crate) permits: Option<u32>,
-    pub(crate) full_status: StatusCode,
+    pub(crate) full_status: Option<StatusCode>,
     pub(crate) missing_key: MissingKey,
     pub(crate) ttl: Duration,
     pub(crate) renew: Renew,
@@ -84,7 +86,7 @@ impl Policy {
             methods: vec![Method::POST, Method::PUT, Method::PATCH, Method::DELETE],
             read_methods: Vec::new(),
             permits: None,
-            full_status: StatusCode::TOO_MANY_REQUESTS,
+            full_status: None,
             missing_key: MissingKey::default(),
             ttl: Duration::from_secs(30),
             renew: Renew::default(),
@@ -122,108 +124,9 @@ impl Policy {
         has_method(&self.read_methods, method)
     }
 
-    /// Returns the error in the settings, and logs it at the first call.
-    pub(crate) fn invalid_settings(&self) -> Option<&Error> {
-        let invalid = self.checked.get_or_init(|| {
-            let invalid = self.check().err();
-            if let Some(error) = &invalid {
-                tracing::error!(
-                    layer = self.telemetry.layer,
-                    %error,
-                    "the settings of a lock layer are out of bounds, so it refuses every request"
-                );
-            }
-            invalid
-        });
-        invalid.as_ref()
-    }
-
     /// Returns whether requests wait for the lock of another one.
     pub(crate) fn has_waiters(&self) -> bool {
         self.wait != Wait::None && !self.shadow
-    }
-
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        self.check_cooldown()?;
-        if self.permits.is_some() && !self.read_methods.is_empty() {
-            return Err(Error::invalid(
-                "the layer has `permits` and `read_methods`; a key has either a number of permits, or readers and \
-                 writers",
-            ));
-        }
-        #[cfg(feature = "replay")]
-        if self.replay.is_some() && (self.permits.is_some() || !self.read_methods.is_empty()) {
-            return Err(Error::invalid(
-                "the layer has `replay` beside `permits` or `read_methods`; an answer that is repeated has one request \
-                 that made it, so leave one of them out",
-            ));
-        }
-        let fallback = match &self.outage {
-            Outage::Fallback(local) => Some(local),
-            Outage::Reject | Outage::Pass => None,
-        };
-        // The keys are not known yet, but the settings are the same for all of them.
-        let cooldown = self.cooldown.longest();
-        #[cfg(feature = "replay")]
-        let cooldown = match &self.replay {
-            Some(rules) => {
-                rules.check()?;
-                cooldown.max(rules.lifetime)
-            }
-            None => cooldown,
-        };
-        for locks in std::iter::once(&self.locks).chain(fallback) {
-            let request = self.request(locks, self.any_keys(), None);
-            request.cooldown(cooldown).check()?;
-            for method in &self.read_methods {
-                let request = self.request(locks, self.any_keys(), Some(method));
-                request.check()?;
-            }
-        }
-        if self.types.matches('#').count() > 1 {
-            return Err(Error::invalid(
-                "the code of a refusal is the fragment of its type, so the URI of `documentation` must not contain a `#`",
-            ));
-        }
-        let in_uri = |c: char| c.is_ascii_graphic() && !"\"\\<>^`{|}".contains(c);
-        if self.types.is_empty() || !self.types.chars().all(in_uri) {
-            return Err(Error::invalid(
-                "the base of the problem types is not part of a valid URI",
-            ));
-        }
-        if self.retry_hint.is_zero() {
-            return Err(Error::invalid(
-                "a retry_hint of zero would make clients retry at once; use a longer one",
-            ));
-        }
-        if self.body.bytes == 0 || self.body.time.is_zero() {
-            return Err(Error::invalid(
-                "with a body limit or a body_timeout of zero no body can be read; use a larger one",
-            ));
-        }
-        Ok(())
-    }
-
-    /// Checks that every key of the layer can have the cooldown, if there is one.
-    fn check_cooldown(&self) -> Result<(), Error> {
-        let cools = self.cooldown.is_set();
-        let holds = matches!(self.disconnect, Disconnect::HoldUntilTtl);
-        let reason = if cools && self.permits.is_some() {
-            "a permit has no cooldown, because other requests have the key beside it; leave `cooldown`, \
-             `min_interval` and `cooldown_with` out, or `permits`"
-        } else if holds && self.permits.is_some() {
-            "`HoldUntilTtl` keeps the key taken after a request, and a permit does not have the key alone; leave it or \
-             `permits` out"
-        } else if cools && !self.read_methods.is_empty() {
-            "the cooldown after a request would refuse the `read_methods` too, which repeat nothing; give the cooldown to \
-             a second layer with a key of its own, which does not lock these methods"
-        } else if cools && self.keys > 1 && self.has_waiters() {
-            "a layer with several keys cannot answer the requests that wait when a cooldown begins, and they would run after \
-             it; leave `wait` or the cooldown out, or lock one key"
-        } else {
-            return Ok(());
-        };
-        Err(Error::invalid(reason))
     }
 
     /// Returns whether an outer layer already holds the lock of this request.
@@ -239,17 +142,6 @@ impl Policy {
                 fallback || outer.holds(&self.locks, key)
             })
         })
-    }
-
-    /// Returns keys for a request that is only checked, because the settings are the same for all keys.
-    fn any_keys(&self) -> RequestKeys {
-        match self.keys {
-            1 => RequestKeys::One(LockKey::exact("any")),
-            keys => {
-                let keys = (0..keys).map(|number| LockKey::exact(number.to_string()));
-                RequestKeys::All(keys.collect())
-            }
-        }
     }
 
     pub(crate) fn acquire(&self, keys: RequestKeys, method: &Method) -> Acquiring {
@@ -295,7 +187,10 @@ impl Policy {
             self.retry_hint,
         );
         let rejection = match rejection.kind() {
-            RejectionKind::Full => rejection.with_status(self.full_status),
+            RejectionKind::Full => match self.full_status {
+                Some(status) => rejection.with_status(status),
+                None => rejection,
+            },
             _ => rejection,
         };
         self.telemetry.refused(&rejection);

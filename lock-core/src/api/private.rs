@@ -114,28 +114,50 @@ where
 
 /// Decides whether a return value means success, after which a `cooldown` applies.
 ///
-/// Method resolution decides, not a trait bound, so any return type works. `Result` decides by
-/// itself, axum's `Response` by its status, and every other value counts as success. The method has
-/// a name that no trait of the user has.
+/// Method resolution decides, not a trait bound, so any return type works. axum's `Response` decides by its status, also
+/// inside of `Ok`, every other `Result` by itself, and every other value counts as success. The expansion calls the
+/// method on `&&ReturnValue`, for which the compiler tries `&ReturnValue` first, then `&&ReturnValue`, and then
+/// `ReturnValue`. The method has a name that no trait of the user has.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_structs, reason = "the expansion makes it")]
 pub struct ReturnValue<'a, T>(pub &'a T);
+
+/// Without the feature `axum` there is no response, and the expansion names the trait all the same.
+pub trait SuccessOfResponse {
+    fn __lock_succeeded(&self) -> bool;
+}
+
+#[cfg(feature = "axum")]
+impl SuccessOfResponse for &ReturnValue<'_, axum_core::response::Response> {
+    fn __lock_succeeded(&self) -> bool {
+        has_succeeded(self.0)
+    }
+}
+
+#[cfg(feature = "axum")]
+impl<E> SuccessOfResponse for &ReturnValue<'_, Result<axum_core::response::Response, E>> {
+    fn __lock_succeeded(&self) -> bool {
+        self.0.as_ref().is_ok_and(has_succeeded)
+    }
+}
+
+/// As the layer decides: a form's handler responds with 303 after success, to redirect to the result, and a failed gRPC
+/// call has the status 200 and an error in a header.
+#[cfg(feature = "axum")]
+fn has_succeeded(response: &axum_core::response::Response) -> bool {
+    let by_status =
+        response.status().is_success() || response.status() == http::StatusCode::SEE_OTHER;
+    let grpc_status = response.headers().get("grpc-status");
+    by_status && grpc_status.is_none_or(|code| code == "0")
+}
 
 pub trait SuccessOfResult {
     fn __lock_succeeded(&self) -> bool;
 }
 
-impl<T, E> SuccessOfResult for ReturnValue<'_, Result<T, E>> {
+impl<T, E> SuccessOfResult for &&ReturnValue<'_, Result<T, E>> {
     fn __lock_succeeded(&self) -> bool {
         self.0.is_ok()
-    }
-}
-
-#[cfg(feature = "axum")]
-impl SuccessOfResult for ReturnValue<'_, axum_core::response::Response> {
-    fn __lock_succeeded(&self) -> bool {
-        // A form's handler responds with 303 after success, to redirect to the result.
-        self.0.status().is_success() || self.0.status() == http::StatusCode::SEE_OTHER
     }
 }
 
@@ -143,7 +165,7 @@ pub trait SuccessOfAny {
     fn __lock_succeeded(&self) -> bool;
 }
 
-impl<T> SuccessOfAny for &ReturnValue<'_, T> {
+impl<T> SuccessOfAny for ReturnValue<'_, T> {
     fn __lock_succeeded(&self) -> bool {
         true
     }
@@ -194,10 +216,51 @@ mod tests {
         reason = "the borrow is what the expansion writes"
     )]
     fn a_failed_result_is_no_success_and_every_other_value_is() {
-        assert!((&ReturnValue(&Ok::<_, ()>(1))).__lock_succeeded());
-        assert!(!(&ReturnValue(&Err::<(), _>(1))).__lock_succeeded());
-        assert!((&ReturnValue(&false)).__lock_succeeded());
-        assert!((&ReturnValue(&None::<u8>)).__lock_succeeded());
+        assert!((&&ReturnValue(&Ok::<_, ()>(1))).__lock_succeeded());
+        assert!(!(&&ReturnValue(&Err::<(), _>(1))).__lock_succeeded());
+        assert!((&&ReturnValue(&false)).__lock_succeeded());
+        assert!((&&ReturnValue(&None::<u8>)).__lock_succeeded());
+        assert!((&&ReturnValue(&())).__lock_succeeded());
+    }
+
+    #[cfg(feature = "axum")]
+    #[test]
+    #[expect(
+        clippy::needless_borrow,
+        reason = "the borrow is what the expansion writes"
+    )]
+    fn a_response_is_a_success_by_its_status_and_its_grpc_status_also_inside_of_ok() {
+        use axum_core::response::Response;
+        let response = |status: u16, grpc: Option<&str>| {
+            let builder = Response::builder().status(status);
+            let builder = grpc
+                .into_iter()
+                .fold(builder, |builder, code| builder.header("grpc-status", code));
+            builder.body(axum_core::body::Body::empty()).unwrap()
+        };
+        for (status, grpc, succeeded) in [
+            (200, None, true),
+            (303, None, true),
+            (302, None, false),
+            (402, None, false),
+            (500, None, false),
+            (200, Some("0"), true),
+            (200, Some("5"), false),
+        ] {
+            let (bare, inside) = (response(status, grpc), Ok::<_, ()>(response(status, grpc)));
+            assert_eq!(
+                (&&ReturnValue(&bare)).__lock_succeeded(),
+                succeeded,
+                "{status}"
+            );
+            assert_eq!(
+                (&&ReturnValue(&inside)).__lock_succeeded(),
+                succeeded,
+                "{status}"
+            );
+        }
+        let failed = Err::<Response, _>(());
+        assert!(!(&&ReturnValue(&failed)).__lock_succeeded());
     }
 
     #[test]

@@ -148,6 +148,26 @@ async fn a_cooldown_follows_only_a_success() {
     );
 }
 
+#[cfg(feature = "axum")]
+#[distributed_lock(key = "pay", ttl = "10s", cooldown = "1m")]
+async fn pay(status: u16) -> Result<axum_core::response::Response, Error> {
+    let mut response = axum_core::response::Response::default();
+    *response.status_mut() = http::StatusCode::from_u16(status).expect("a status");
+    Ok(response)
+}
+
+#[cfg(feature = "axum")]
+#[tokio::test]
+async fn a_response_in_ok_that_is_no_success_starts_no_cooldown() {
+    let locks = LockManager::in_memory();
+    for status in [402, 500, 201] {
+        let response = locks.scope(pay(status)).await;
+        assert_eq!(response.expect("no cooldown").status(), status);
+    }
+    let refused = locks.scope(pay(201)).await.expect_err("it cools down");
+    assert!(refused.is_cooling_down());
+}
+
 #[distributed_lock(key = "cool", ttl = "10s", cooldown = "1m", on_error = |_| 0, guard = lock)]
 async fn no_result() -> u8 {
     assert!(lock.is_valid());

@@ -1,5 +1,6 @@
 //! Functions that other macros and attributes make or change.
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use lock_core::{Error, LockManager, distributed_lock};
@@ -19,6 +20,40 @@ macro_rules! locked {
             Ok(hidden)
         }
     };
+}
+
+macro_rules! whole {
+    ($name:ident($parameter:ident: $type:ty), $key:literal, $returned:ty, $body:block) => {
+        #[distributed_lock(key = $key, ttl = "10s")]
+        async fn $name($parameter: $type) -> $returned $body
+    };
+}
+
+macro_rules! deeper {
+    ($name:ident($parameter:ident), $key:literal, $body:block) => {
+        whole!($name($parameter: u64), $key, Result<u64, Error>, $body);
+    };
+}
+
+macro_rules! boxed {
+    ($name:ident($parameter:ident), $body:block) => {
+        #[distributed_lock(key = "boxed", ttl = "10s")]
+        fn $name($parameter: u64) -> Pin<Box<dyn Future<Output = Result<u64, Error>> + Send>> {
+            Box::pin(async move $body)
+        }
+    };
+}
+
+whole!(of_a_block(uid: u64), "whole:<uid>", Result<u64, Error>, { Ok(uid) });
+deeper!(of_a_block_within(uid), "deeper:<uid>", { Ok(uid + 1) });
+boxed!(of_a_block_in_a_box(uid), { Ok(uid + 2) });
+
+#[tokio::test]
+async fn a_block_that_macro_rules_pass_on_is_a_body() {
+    let locks = LockManager::in_memory();
+    assert_eq!(locks.scope(of_a_block(7)).await.expect("free"), 7);
+    assert_eq!(locks.scope(of_a_block_within(7)).await.expect("free"), 8);
+    assert_eq!(locks.scope(of_a_block_in_a_box(7)).await.expect("free"), 9);
 }
 
 locked!(made, uid, "made:<uid>", { Ok(uid) });

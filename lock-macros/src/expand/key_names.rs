@@ -11,15 +11,26 @@ use crate::suggest;
 use crate::template::{KnownNames, Placeholder, Template, roots};
 
 /// Sources in templates of the HTTP layer, which are not parameters.
-const LAYER_SOURCES: [&str; 8] = [
+///
+/// A source with a `-` in its name is here by its first word.
+const LAYER_SOURCES: [&str; 17] = [
     "header",
-    "host",
     "cookie",
-    "query",
-    "path",
+    "session",
+    "bearer",
+    "ext",
+    "idempotency",
     "method",
+    "host",
     "route",
-    "extension",
+    "path",
+    "param",
+    "query",
+    "peer",
+    "forwarded",
+    "json",
+    "form",
+    "body",
 ];
 
 pub(crate) fn check(args: &LockArgs, sig: &Signature) -> Result<()> {

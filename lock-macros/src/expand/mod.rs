@@ -242,8 +242,8 @@ fn succeeded(args: &LockArgs, returned: &Type) -> TokenStream {
     let output = local("__lock_output");
     quote! {
         |#output: &#returned| {
-            use #krate::__private::{SuccessOfAny as _, SuccessOfResult as _};
-            (&#krate::__private::ReturnValue(#output)).__lock_succeeded()
+            use #krate::__private::{SuccessOfAny as _, SuccessOfResponse as _, SuccessOfResult as _};
+            (&&#krate::__private::ReturnValue(#output)).__lock_succeeded()
         }
     }
 }

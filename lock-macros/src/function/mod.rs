@@ -46,7 +46,7 @@ impl Parse for Function {
                 ),
             ));
         }
-        let braces: Group = input.parse()?;
+        let braces = without_macro_groups(input.parse()?)?;
         let (inner_attrs, body) = split_inner.parse2(braces.stream())?;
         // Without inner attributes the braces keep the spans of the user, one for each brace.
         let body = match inner_attrs.is_empty() {
@@ -64,6 +64,18 @@ impl Parse for Function {
             inner_attrs,
             body,
         })
+    }
+}
+
+/// Takes the block out of the invisible groups around it, which it has if `macro_rules` pass it on.
+fn without_macro_groups(tree: TokenTree) -> Result<Group> {
+    let TokenTree::Group(group) = tree else {
+        return Err(Error::new(tree.span(), "expected the body in braces"));
+    };
+    let mut inside = group.stream().into_iter();
+    match (group.delimiter(), inside.next(), inside.next()) {
+        (Delimiter::None, Some(only), None) => without_macro_groups(only),
+        _ => Ok(group),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Errors for misuse, and uses without an error.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::quote;
 
 use super::{has, lacks, plain};
@@ -200,5 +200,44 @@ fn a_body_that_stops_in_the_middle_of_an_expression_is_half_typed() {
         quote!({}),
     ] {
         assert!(!is_half_typed(body.clone()), "{body}");
+    }
+}
+
+/// A name that the layer learns later must be known here, too.
+#[test]
+fn every_source_of_the_layer_is_named_as_a_part_of_a_request() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../lock-tower/src/key/source/names.rs"
+    );
+    let names = std::fs::read_to_string(path).expect("the sources of the layer");
+    let names: Vec<&str> = names
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("kind(\"")?.split('"').next())
+        .collect();
+    assert!(names.len() >= 18, "{names:?}");
+    // Its `for` makes it no expression, which is the error.
+    for name in names.into_iter().filter(|name| *name != "x-forwarded-for") {
+        for source in [name.to_owned(), format!("{name}.x")] {
+            let template = format!("order:<{source}>");
+            let tokens = refused(quote!(key = #template, ttl = "10s"), plain());
+            assert!(
+                tokens.contains("part of an HTTP request"),
+                "{source}: {tokens}"
+            );
+        }
+    }
+}
+
+/// `macro_rules` pass a `$body:block` on in an invisible group, and in two of them from macro to macro.
+#[test]
+fn a_body_in_invisible_groups_is_a_body() {
+    let mut body = quote!({ Ok(uid) });
+    for _ in 0..3 {
+        let item = quote!(async fn place(uid: u64) -> Result<u64, Error> #body);
+        let tokens = accepted(quote!(key = "order:<uid>", ttl = "10s"), item);
+        has(&tokens, &quote!(Ok(uid)));
+        let group = Group::new(Delimiter::None, body);
+        body = TokenTree::Group(group).into();
     }
 }

@@ -25,6 +25,28 @@ pub(crate) fn check(cases: &[Case]) {
         "lock-core/src/docs/attribute_errors.md is not what the cases say any more; write it anew with\n\
          OVERWRITE=1 cargo test -p lock-macros --test ui"
     );
+    check_excerpt(&page);
+}
+
+/// Checks the excerpt of this page on the page of the attribute.
+fn check_excerpt(page: &str) {
+    let path =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../lock-core/src/docs/distributed_lock.md");
+    let attribute = fs::read_to_string(path).expect("the page of the attribute");
+    let (_, excerpt) = attribute
+        .split_once("| written | the compiler says |\n| --- | --- |\n")
+        .expect("the table of the most common misuses");
+    let rows: Vec<&str> = excerpt
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .collect();
+    assert!(rows.len() >= 5, "{rows:?}");
+    for row in rows {
+        let (written, message) = row.trim_matches(['|', ' ']).split_once(" | ").expect(row);
+        let message = message.trim_end_matches([' ', '…']);
+        let is_tested = |line: &str| line.contains(written) && line.contains(message);
+        assert!(page.lines().any(is_tested), "no misuse says that:\n{row}");
+    }
 }
 
 fn page(cases: &[Case]) -> String {

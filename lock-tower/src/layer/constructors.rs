@@ -113,7 +113,7 @@ impl LockLayer {
 /// | --- | --- |
 /// | larger than the limit (not read at all if its `content-length` says so) | 413 `lock_body_too_large` |
 /// | incomplete after [`body_timeout`](Self::body_timeout) | 408 `lock_body_timeout` |
-/// | ended too early | 400 `lock_body_incomplete` |
+/// | ended too early, or failed, also because the limit of an outer layer was reached | 400 `lock_body_incomplete` |
 /// | invalid JSON, JSON with a duplicate member, or JSON deeper than 64 levels | 400 `lock_body_invalid` |
 impl LockLayer<WithBody> {
     /// Makes a layer whose template may have sources in the body, of up to `limit` bytes.

@@ -24,6 +24,10 @@ impl<K> LockLayer<K> {
     /// With [several keys](LockLayer::and), `wait` beside a cooldown is [`Invalid`](Self::checked), because a record
     /// belongs to one key.
     ///
+    /// A request that waits keeps its place in a service inside of the layer that counts places, such as one of tower's
+    /// `ConcurrencyLimit`, so such a limit needs room for the requests that wait. Without `wait`, a duplicate gives its
+    /// place back at once.
+    ///
     /// If the state of the lock is unknown when the time is over, the request is
     /// refused with 503. With [`Outage::Fallback`](crate::Outage::Fallback) the time counts twice:
     /// first for the lock of the process, then for that of the store.

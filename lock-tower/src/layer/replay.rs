@@ -80,7 +80,8 @@ impl<K: Into<Replaying>> LockLayer<K> {
         if self.policy.names_optional {
             return Err(Error::invalid(
                 "the key of a replay must have no optional part, or all requests without that part would get the answer \
-                 of one; remove the `?`, so that such a request is refused with 400",
+                 of one; remove the `?`, so that such a request is refused with 400, or runs \
+                 without a record by `MissingKey::Pass`",
             ));
         }
         let Self { policy, key } = self.with(|policy| policy.replay = Some(Arc::new(rules)));

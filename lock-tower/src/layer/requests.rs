@@ -16,7 +16,8 @@ impl<K> LockLayer<K> {
     /// If GET is locked, HEAD is locked under the same key, because `<method>` is `GET` for both. axum
     /// and other frameworks answer HEAD with the handler of GET.
     ///
-    /// With `replay`, these are the methods whose answers are repeated.
+    /// With `replay`, these are the methods whose answers are repeated. If neither this list nor that of
+    /// [`read_methods`](Self::read_methods) has a method, the layer is [`Invalid`](Self::checked).
     ///
     /// Default: POST, PUT, PATCH and DELETE.
     pub fn methods(self, methods: impl IntoIterator<Item = Method>) -> Self {
@@ -28,7 +29,7 @@ impl<K> LockLayer<K> {
     /// Readers run beside one another, and no other locked request of the key runs at the same time. A reader that
     /// comes behind a waiting writer waits too, as far as [`wait`](Self::wait) allows, or is refused with 409.
     ///
-    /// If GET is in the list, HEAD is too. With [`permits`](Self::permits), `replay` or a [cooldown](Self::cooldown) the
+    /// If GET is in the list, HEAD is too. A method in both lists reads. With [`permits`](Self::permits), `replay` or a [cooldown](Self::cooldown) the
     /// layer is [`Invalid`](Self::checked): the cooldown after a writer would refuse readers, which repeat nothing. A
     /// second layer with a key of its own can have the cooldown. If a writer
     /// [is dropped](crate::Disconnect::HoldUntilTtl) or [requests a cooldown](crate::LockContext::cool_down), readers are
@@ -84,9 +85,11 @@ impl<K> LockLayer<K> {
 
     /// Sets the status of a request that finds all [permits](Self::permits) taken.
     ///
+    /// Without permits the layer is [`Invalid`](Self::checked).
+    ///
     /// Default: 429.
     pub fn full_status(self, status: StatusCode) -> Self {
-        self.with(|policy| policy.full_status = status)
+        self.with(|policy| policy.full_status = Some(status))
     }
 
     /// Decides what happens to a request that lacks a value of its key.

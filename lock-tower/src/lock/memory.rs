@@ -7,6 +7,7 @@ use lock_core::middleware::RecordOutcome;
 
 use super::{LockContext, SharedLock};
 use crate::options::Remember;
+use crate::rejection::DONE;
 
 /// The memory of a request, as far as it is known.
 #[derive(Default)]
@@ -19,11 +20,6 @@ pub(super) struct Memory {
     /// The part that the release has passed on to the store.
     stored: Option<Stored>,
 }
-
-/// The record of a request that is done, of which nothing else is known.
-///
-/// The embedded store empties the oldest records when they are too many, so that they say the same.
-pub(crate) const DONE: &[u8] = &[];
 
 /// The state that the next request with this key finds.
 pub(crate) enum Kept {

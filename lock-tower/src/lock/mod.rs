@@ -22,9 +22,8 @@ pub(crate) use cooldown::{CooldownRule, is_grpc_error};
 #[cfg(feature = "axum")]
 pub use extract::NotLocked;
 #[cfg(feature = "replay")]
-pub(crate) use memory::{DONE, Kept};
+pub(crate) use memory::Kept;
 pub use operation::OperationId;
 pub(crate) use request_lock::{RequestLock, SharedLock};
-pub(crate) use waiters::COOLDOWN;
 
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;

@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use lock_core::LockGuard;
 
-/// The record of a cooldown. No other record of the kit has these bytes: that of an answer begins with its version,
-/// and that of a request that is done is empty.
-pub(crate) const COOLDOWN: &[u8] = &[0];
+use crate::rejection::COOLDOWN;
 
 /// The longest cooldown.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);

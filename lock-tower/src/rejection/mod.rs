@@ -4,6 +4,10 @@ mod answer;
 mod reason;
 mod text;
 
+pub(crate) use reason::COOLDOWN;
+#[cfg(feature = "replay")]
+pub(crate) use reason::DONE;
+
 use std::borrow::Cow;
 use std::time::Duration;
 

@@ -6,10 +6,18 @@ use lock_core::{Error, ErrorKind};
 
 use super::{Rejection, RejectionKind};
 use crate::key::KeyFailure;
-use crate::lock::COOLDOWN;
 
 /// The hint for a client that may retry, where the time of success is unknown.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
+
+/// The record of a cooldown. No other record of the kit has these bytes: that of an answer begins with its version.
+pub(crate) const COOLDOWN: &[u8] = &[0];
+
+/// The record of a request that is done, of which nothing else is known.
+///
+/// The embedded store empties the oldest records when they are too many, so that they say the same.
+#[cfg(feature = "replay")]
+pub(crate) const DONE: &[u8] = &[];
 
 impl From<&Error> for Rejection {
     fn from(error: &Error) -> Self {

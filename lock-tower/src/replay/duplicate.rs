@@ -9,10 +9,10 @@ use lock_core::Error;
 use super::compare::is_same;
 use super::recording::lock_name;
 use crate::key::RequestBody;
-use crate::lock::{BoxFuture, COOLDOWN, DONE};
+use crate::lock::BoxFuture;
 use crate::policy::Policy;
 use crate::record::{Record, Sealing};
-use crate::rejection::Rejection;
+use crate::rejection::{COOLDOWN, DONE, Rejection};
 use crate::response::ReadyBody;
 
 /// Marks, in the extensions of a response, the repeated answer of an earlier request.

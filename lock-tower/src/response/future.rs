@@ -10,17 +10,14 @@ use bytes::Bytes;
 use http::{Request, Response};
 use lock_core::Error;
 use pin_project_lite::pin_project;
-use tokio::runtime::Handle;
 use tower_service::Service;
 
 use super::body::{ReadyBody, ResponseBody};
 use super::body_lock::BodyLock;
 use super::handler::{Handled, PendingCall};
+use super::running::RunningHandler;
 use crate::key::{KeyFailure, KeyFuture, RequestKeys};
-use crate::lock::{
-    Acquiring, BoxFuture, GrantedLocks, LockContext, OperationId, RequestLock, SharedLock,
-};
-use crate::options::Disconnect;
+use crate::lock::{Acquiring, BoxFuture, GrantedLocks, LockContext, OperationId, RequestLock};
 use crate::policy::Policy;
 use crate::probe::Probing;
 use crate::rejection::Rejection;
@@ -76,20 +73,6 @@ pin_project! {
         Handling { running: Option<RunningHandler<S::Response, S::Error>> },
         Done,
     }
-}
-
-/// The handler, while its request lives.
-struct RunningHandler<T, E> {
-    handler: BoxFuture<Handled<T, E>>,
-    /// The runtime on which the handler runs on if the request is dropped.
-    runtime: Option<Handle>,
-    /// Spawns the handler. It is set where the types are known to be `Send`.
-    spawn: fn(&Handle, BoxFuture<Handled<T, E>>),
-    /// The handler is being polled. If it is dropped meanwhile, it has panicked.
-    polled: bool,
-    /// `None` if the request runs without a lock.
-    lock: Option<Arc<SharedLock>>,
-    policy: Arc<Policy>,
 }
 
 impl<S, B> ResponseFuture<S, B>
@@ -334,48 +317,6 @@ where
         let policy = Arc::clone(&self.policy);
         let running = Some(RunningHandler::new(self.start_unlocked(), None, policy));
         FutureState::Handling { running }
-    }
-}
-
-impl<T, E> RunningHandler<T, E>
-where
-    T: Send + 'static,
-    E: Send + 'static,
-{
-    fn new(
-        handler: BoxFuture<Handled<T, E>>,
-        lock: Option<Arc<SharedLock>>,
-        policy: Arc<Policy>,
-    ) -> Self {
-        Self {
-            handler,
-            runtime: Handle::try_current().ok(),
-            spawn: |runtime, handler| drop(runtime.spawn(handler)),
-            polled: false,
-            lock,
-            policy,
-        }
-    }
-}
-
-impl<T, E> RunningHandler<T, E> {
-    /// Handles the drop of the request while its handler ran or its lock was being released.
-    fn disconnect(self) {
-        if self.polled {
-            // The handler has panicked and is gone. The panic propagates as without this layer.
-            return;
-        }
-        self.policy.telemetry.disconnected();
-        match (self.policy.disconnect, self.runtime) {
-            (Disconnect::RunToEnd, Some(runtime)) => (self.spawn)(&runtime, self.handler),
-            // Without a runtime the handler cannot run on.
-            (Disconnect::RunToEnd, None) | (Disconnect::Release, _) => {}
-            (Disconnect::HoldUntilTtl, _) => {
-                if let Some(lock) = &self.lock {
-                    lock.request_cooldown_at_least(self.policy.ttl);
-                }
-            }
-        }
     }
 }
 

@@ -4,6 +4,7 @@ mod body;
 mod body_lock;
 mod future;
 mod handler;
+mod running;
 
 #[cfg(feature = "replay")]
 pub(crate) use body::ReadyBody;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::common::*;
 use crate::log::ThisThread;
-use http::StatusCode;
+use http::{Method, StatusCode};
 use lock_core::{ErrorKind, LockManager};
 use lock_tower::{LockContext, LockLayer, Outage, ProbeError, RejectionKind, probe};
 use tower::{Layer, service_fn};
@@ -15,6 +15,22 @@ const HOUR: Duration = Duration::from_secs(3600);
 async fn of_a_minute() -> LockManager {
     let manager = LockManager::builder("memory:").max_ttl(Duration::from_secs(60));
     manager.connect().await.expect("a manager")
+}
+
+#[tokio::test]
+async fn settings_without_an_effect_are_invalid() {
+    let changes: [Change; 2] = [
+        ("no method", |layer| layer.methods([])),
+        ("`permits`", |layer| layer.full_status(StatusCode::CONFLICT)),
+    ];
+    for (why, change) in changes {
+        let (locks, _) = embedded();
+        let error = change(per_user_and_route(&locks)).checked().expect_err(why);
+        assert!(error.to_string().contains(why), "{error}");
+    }
+    let (locks, _) = embedded();
+    let readers = per_user_and_route(&locks).methods([]);
+    assert!(readers.read_methods([Method::GET]).checked().is_ok());
 }
 
 /// The code of a refusal becomes the fragment of its type.

@@ -71,6 +71,32 @@ async fn refused_requests_give_their_place_in_a_limit_inside_back() {
     assert_eq!(first.await.unwrap().unwrap().status(), StatusCode::OK);
 }
 
+/// The limit is asked before the lock, because a service is ready before it is called.
+#[tokio::test]
+async fn a_duplicate_that_waits_keeps_its_place_in_a_limit_inside() {
+    let (locks, _) = embedded();
+    let gate = Gate::closed();
+    let service = ServiceBuilder::new()
+        .layer(per_user_and_route(&locks).wait(HOUR))
+        .concurrency_limit(2)
+        .service(gated(&gate));
+    let first = tokio::spawn(service.clone().oneshot(click("42")));
+    gate.entered(1).await;
+    let mut waits = Box::pin(service.clone().oneshot(click("42")));
+    assert!(poll_once(waits.as_mut()).is_pending());
+    let mut other = Box::pin(service.clone().oneshot(click("43")));
+    assert!(poll_once(other.as_mut()).is_pending());
+    assert_eq!(
+        gate.entered_so_far(),
+        1,
+        "there is no place for the other user"
+    );
+    gate.let_through(3);
+    assert_eq!(first.await.unwrap().unwrap().status(), StatusCode::OK);
+    assert_eq!(waits.await.unwrap().status(), StatusCode::OK);
+    assert_eq!(other.await.unwrap().status(), StatusCode::OK);
+}
+
 #[tokio::test]
 async fn a_request_that_is_shed_inside_is_an_error_and_releases_the_lock() {
     let (locks, store) = embedded();
