@@ -263,6 +263,8 @@ pub use key::{KeyTemplate, RequestBody, TemplateError};
 pub use layer::LockLayer;
 #[cfg(feature = "axum")]
 pub use lock::NotLocked;
+#[cfg(feature = "replay")]
+pub use lock::Replayed;
 pub use lock::{LockContext, OperationId};
 #[cfg(feature = "replay")]
 pub use options::Remember;
@@ -272,7 +274,7 @@ pub use probe::{ProbeError, probe};
 pub use record::{Fingerprint, Replay, Seal};
 pub use rejection::{Rejection, RejectionKind};
 #[cfg(feature = "replay")]
-pub use replay::{RecordedBody, Recorder, Replayed};
+pub use replay::{RecordedBody, Recorder};
 pub use response::{ResponseBody, ResponseFuture};
 pub use service::LockService;
 #[cfg(feature = "replay")]
