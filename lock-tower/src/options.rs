@@ -49,7 +49,8 @@ pub enum Disconnect {
 pub enum ReleaseAt {
     /// Before the head of the response is sent.
     ///
-    /// A client that has read the response finds the lock free.
+    /// A client that has read the response finds the lock free. With [replay](crate::LockLayer::replay), a gRPC answer whose
+    /// length is unknown holds the lock until its end, because its trailers say whether the call has succeeded.
     #[default]
     Head,
     /// When the body of the response has ended, has failed or was dropped.

@@ -59,7 +59,8 @@ pub enum Fingerprint {
     /// The method, the path and the query.
     ///
     /// This suits bodies that a client encodes anew for every attempt, such as multipart forms, whose
-    /// boundaries are random.
+    /// boundaries are random. The layer reads the body of a duplicate before it answers, up to 64 MiB, because over
+    /// HTTP/1.1 a client that still sends cannot read its answer.
     Head,
 }
 

@@ -1,6 +1,6 @@
 //! Compares a duplicate with the first request under its key.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use http::request::Parts;
@@ -12,7 +12,7 @@ use super::collect::next_frame;
 use crate::key::{KeyFailure, RequestBody};
 use crate::record::{Fingerprint, Fingerprinted, digest_of_head};
 
-/// The most bytes that are read of a body that need not be the same.
+/// The most bytes that are read of a body for its client only.
 const LARGEST_REST: u64 = 64 << 20;
 
 /// Returns whether a request equals the first one, as far as the first handler had read that one.
@@ -30,32 +30,42 @@ pub(super) async fn is_same<B: Body>(
     let mut missing = first.read;
     let mut body = pin!(body);
     let mut late = pin!(sleep(idle));
-    while missing > 0 || first.ended {
+    let complete = loop {
+        if missing == 0 && !first.ended {
+            break true;
+        }
         let frame = next_frame(body.as_mut(), late.as_mut()).await;
         let frame = frame.ok_or(KeyFailure::BodyTimeout)?.transpose();
         let Some(frame) = frame.map_err(|_| KeyFailure::BodyIncomplete)? else {
-            break;
+            break missing == 0;
         };
         late.set(sleep(idle));
-        let length = frame.data_ref().map_or(0, |data| data.len() as u64);
+        let Some(data) = frame.data_ref() else {
+            continue;
+        };
+        let length = data.len() as u64;
         if length > missing && first.ended {
-            return Ok(false);
+            break false;
         }
         let counted = length.min(missing);
-        if let Some(data) = frame.data_ref() {
-            digest.update(&data[..counted as usize]);
-        }
+        digest.update(&data[..counted as usize]);
         missing -= counted;
+    };
+    let same = complete && first.digest == <[u8; 32]>::from(digest.finalize());
+    if fingerprint == Fingerprint::Head || !same {
+        read_on(body, idle).await;
     }
+    Ok(same)
+}
+
+/// Reads the rest of a body, because over HTTP/1.1 a client that still sends cannot read its answer.
+async fn read_on<B: Body>(mut body: Pin<&mut RequestBody<B>>, idle: Duration) {
     let mut rest = LARGEST_REST;
-    // A client that still sends cannot read its answer over HTTP/1.1, where the server would close the connection.
-    while fingerprint == Fingerprint::Head && rest > 0 {
-        let Some(Some(Ok(frame))) = next_frame(body.as_mut(), late.as_mut()).await else {
+    while rest > 0 {
+        let Some(Some(Ok(frame))) = next_frame(body.as_mut(), pin!(sleep(idle))).await else {
             break;
         };
-        late.set(sleep(idle));
         let length = frame.data_ref().map_or(0, |data| data.len() as u64);
         rest = rest.saturating_sub(length);
     }
-    Ok(missing == 0 && first.digest == <[u8; 32]>::from(digest.finalize()))
 }

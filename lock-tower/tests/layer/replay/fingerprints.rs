@@ -295,7 +295,23 @@ async fn a_duplicate_whose_body_does_not_count_is_answered_behind_its_body_withi
     drop(feed);
     read(duplicate.await.unwrap()).await.is_replay("paid");
 
+    // Another request is refused behind its body, too.
+    let (locks, _) = embedded();
+    let strict = reading(&locks, Replay::default(), ALL);
+    send(&strict, pieces(&["a"])).await.is_first("paid");
+    let (feed, body) = mpsc::unbounded_channel();
+    let mut other = Box::pin(strict.clone().oneshot(streamed(body)));
+    feed.send(data("ab")).unwrap();
+    assert!(poll_once(other.as_mut()).is_pending());
+    drop(feed);
+    read(other.await.unwrap())
+        .await
+        .is_refused(RejectionKind::KeyReused);
+
     // A body that breaks off changes nothing.
+    let (locks, _) = embedded();
+    let service = reading(&locks, head(), ALL);
+    send(&service, pieces(&["--1"])).await.is_first("paid");
     let (feed, body) = mpsc::unbounded_channel();
     feed.send(Err("reset")).unwrap();
     send(&service, streamed(body)).await.is_replay("paid");
