@@ -225,10 +225,6 @@ mod tests {
 
     #[cfg(feature = "axum")]
     #[test]
-    #[expect(
-        clippy::needless_borrow,
-        reason = "the borrow is what the expansion writes"
-    )]
     fn a_response_is_a_success_by_its_status_and_its_grpc_status_also_inside_of_ok() {
         use axum_core::response::Response;
         let response = |status: u16, grpc: Option<&str>| {

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_core::{Error, ErrorKind, LockHandle, LockManager, distributed_lock};
+use lock_core::{Error, ErrorKind, FencingToken, LockHandle, LockManager, distributed_lock};
 
 struct Shop {
     locks: LockManager,
@@ -166,6 +166,19 @@ async fn a_response_in_ok_that_is_no_success_starts_no_cooldown() {
     }
     let refused = locks.scope(pay(201)).await.expect_err("it cools down");
     assert!(refused.is_cooling_down());
+}
+
+#[distributed_lock(key = "paced", ttl = "10s", wait = forever, cooldown = "100ms", guard = lock)]
+async fn paced() -> Result<FencingToken, Error> {
+    Ok(lock.fencing_token())
+}
+
+#[tokio::test]
+async fn a_call_that_waits_outlasts_a_cooldown_and_runs() {
+    let locks = LockManager::in_memory();
+    let first = locks.scope(paced()).await.expect("free");
+    let second = locks.scope(paced()).await.expect("it waits");
+    assert!(first < second);
 }
 
 #[distributed_lock(key = "cool", ttl = "10s", cooldown = "1m", on_error = |_| 0, guard = lock)]

@@ -95,7 +95,7 @@ pub enum KeyState {
     Held,
     /// Its last holder has ended, and left a cooldown, or an operator has freed it a moment ago.
     CoolingDown,
-    /// Its last holder has ended, and left a record.
+    /// Its last holder has ended, and left a record. A layer of `lock_tower` with `wait` leaves its cooldowns so.
     Recorded,
 }
 
