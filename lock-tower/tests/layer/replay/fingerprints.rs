@@ -205,6 +205,31 @@ async fn a_duplicate_is_answered_when_the_bytes_that_count_are_there() {
     read(duplicate.await.unwrap()).await.is_replay("paid");
 }
 
+#[tokio::test]
+async fn the_body_of_a_first_request_reaches_its_handler_as_it_arrives() {
+    let (locks, _) = embedded();
+    let (seen, mut pieces) = mpsc::unbounded_channel();
+    let layer = paying(&locks, Replay::default());
+    let service = layer.layer(service_fn(move |request: Request<RequestBody<Fed>>| {
+        let seen = seen.clone();
+        async move {
+            let mut body = request.into_body();
+            while let Some(frame) = body.frame().await {
+                seen.send(frame.unwrap().into_data().unwrap()).unwrap();
+            }
+            Ok::<_, Infallible>(created("paid"))
+        }
+    }));
+    let (feed, body) = mpsc::unbounded_channel();
+    let first = tokio::spawn(async move { send(&service, streamed(body)).await });
+    for piece in ["cents", "=50"] {
+        feed.send(data(piece)).unwrap();
+        assert_eq!(in_time(pieces.recv()).await.unwrap(), piece);
+    }
+    drop(feed);
+    first.await.unwrap().is_first("paid");
+}
+
 /// An optional body is not read where there is none.
 #[tokio::test]
 async fn a_request_without_a_body_differs_from_one_with_a_body() {

@@ -1,5 +1,6 @@
 //! Outages of the store: nothing is recorded that is not under a lock.
 
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use crate::replay::steps::*;
 use lock_core::middleware::Forgotten;
 use lock_core::{ErrorKind, LockManager};
 use lock_tower::{Outage, RejectionKind, Replay};
-use tower::Layer;
+use tower::{Layer, service_fn};
 
 #[tokio::test]
 async fn without_the_store_a_request_is_refused_or_runs_unrecorded_with_its_number() {
@@ -78,6 +79,30 @@ async fn a_fallback_changes_no_answer_while_the_store_answers() {
         send(process, pay("")).await.is_replay("payment 2");
     }
     assert_eq!(runs.count(), 2);
+}
+
+#[tokio::test]
+async fn a_process_that_lost_its_lock_repeats_the_answer_of_the_next_one() {
+    let layer = async || {
+        let locks = LockManager::connect("memory:replay-lost").await.unwrap();
+        let outage = Outage::Fallback(LockManager::in_memory());
+        let store = locks.test_store().unwrap();
+        (paying(&locks, Replay::default()).on_outage(outage), store)
+    };
+    let ((a, store), (b, _)) = (layer().await, layer().await);
+    let b = b.layer(numbered(&Runs::default()));
+    let next = b.clone();
+    let a = a.layer(service_fn(move |_: Received| {
+        let (store, next) = (store.clone(), next.clone());
+        async move {
+            assert!(store.lose("pay:alice:k1"));
+            send(&next, pay("")).await.is_first("payment 1");
+            Ok::<_, Infallible>(created("too late"))
+        }
+    }));
+    send(&a, pay("")).await.is_first("too late");
+    send(&a, pay("")).await.is_replay("payment 1");
+    send(&b, pay("")).await.is_replay("payment 1");
 }
 
 #[tokio::test]
