@@ -49,7 +49,7 @@ pub enum Disconnect {
 pub enum ReleaseAt {
     /// Before the head of the response is sent.
     ///
-    /// A client that has read the response finds the lock free. With [replay](crate::LockLayer::replay), a gRPC answer whose
+    /// A client that has read the response finds the lock free. With the feature `replay`, a gRPC answer whose
     /// length is unknown holds the lock until its end, because its trailers say whether the call has succeeded.
     #[default]
     Head,
@@ -93,7 +93,7 @@ pub enum Outage {
     /// requests that reach different processes while the store is away. The fencing tokens of those
     /// requests follow the clocks of the processes.
     ///
-    /// With [replay](crate::LockLayer::replay), this manager keeps the answers of the requests that ran while the store was
+    /// With the feature `replay`, this manager keeps the answers of the requests that ran while the store was
     /// away, and their duplicates get them in this process only. While the store is away, a duplicate of a request whose
     /// answer is in the store gets 503, if this process ran that request. In another process it runs again.
     ///

@@ -152,7 +152,7 @@ impl LockContext {
     /// retry runs again and finds that the effect is there. A downstream service may take it as an
     /// `Idempotency-Key`.
     ///
-    /// Among several lock layers, the key is that of the innermost one with [replay](crate::LockLayer::replay), or else
+    /// Among several lock layers, the key is that of the innermost one with replay, or else
     /// that of the innermost one.
     ///
     /// It is `None` if the request has no key. A request that runs without a lock, because the store is

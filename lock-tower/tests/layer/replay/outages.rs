@@ -119,9 +119,16 @@ async fn a_request_whose_answer_is_in_the_store_does_not_run_while_the_store_is_
         refused.is_refused(RejectionKind::Unavailable);
         assert!(refused.header("retry-after").is_some());
     }
+    // Another process knows nothing of it.
+    let other = Outage::Fallback(LockManager::in_memory());
+    let other = paying(&locks, Replay::default()).on_outage(other);
+    let other = other.layer(numbered(&runs));
+    send(&other, pay("")).await.is_first("payment 2");
     store.recover();
-    send(&service, pay("")).await.is_replay("payment 1");
-    assert_eq!(runs.count(), 1);
+    for process in [&service, &other] {
+        send(process, pay("")).await.is_replay("payment 1");
+    }
+    assert_eq!(runs.count(), 2);
 }
 
 #[tokio::test]
