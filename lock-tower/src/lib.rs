@@ -220,8 +220,8 @@
 //!   [`LockManager::drain`](lock_core::LockManager::drain).
 //! * A gRPC client sees the HTTP status of a refusal: `UNKNOWN` for 409, `UNAVAILABLE` for 503. With
 //!   [`on_reject`](LockLayer::on_reject) it can be a gRPC status. A failed call has no cooldown if the
-//!   head of its response contains the error, as for unary calls. With [`ReleaseAt::BodyEnd`] the
-//!   trailers count as well.
+//!   head of its response contains the error, as for unary calls. With [`ReleaseAt::BodyEnd`], and in a layer
+//!   that replays answers, the trailers count as well.
 //! * The services need a tokio runtime with time enabled.
 //!
 //! # Features
