@@ -10,8 +10,8 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use lock_core::{ErrorKind, LockManager};
 use lock_tower::{
-    KeyTemplate, LockLayer, MissingKey, OperationId, Outage, RejectionKind, Remember, Replay,
-    RequestBody,
+    KeyTemplate, LockContext, LockLayer, MissingKey, OperationId, Outage, RejectionKind, Remember,
+    Replay, RequestBody,
 };
 use tower::{Layer, service_fn};
 
@@ -203,4 +203,39 @@ async fn an_answer_that_is_repeated_or_a_refusal_starts_no_cooldown_of_an_outer_
         }
         other.release().await.unwrap();
     }
+}
+
+#[lock_core::distributed_lock(key = "stock", ttl = "5s", manager = locks)]
+async fn deduct(locks: &LockManager, lock: &LockContext) -> Result<(), lock_core::Error> {
+    lock.remember(Remember::Answer);
+    Ok(())
+}
+
+/// The refusal of a lock of the handler is its answer, and its status is no success.
+#[tokio::test]
+async fn a_refused_lock_of_the_handler_is_not_remembered_and_under_its_lock_the_handler_decides() {
+    let (locks, _) = embedded();
+    let inside = locks.clone();
+    let service = paying(&locks, Replay::default()).layer(service_fn(move |request: Received| {
+        let locks = inside.clone();
+        async move {
+            let mut response = created("declined");
+            *response.status_mut() = match deduct(&locks, &context(&request)).await {
+                Ok(()) => StatusCode::PAYMENT_REQUIRED,
+                Err(error) => StatusCode::from_u16(error.http_status()).unwrap(),
+            };
+            Ok::<_, Infallible>(response)
+        }
+    }));
+    let other = locks.lock("stock").acquire().await.unwrap();
+    for _ in 0..2 {
+        let refused = send(&service, pay("")).await;
+        refused.is_first("declined");
+        assert_eq!(refused.status, StatusCode::CONFLICT);
+    }
+    other.release().await.unwrap();
+    send(&service, pay("")).await.is_first("declined");
+    let second = send(&service, pay("")).await;
+    second.is_replay("declined");
+    assert_eq!(second.status, StatusCode::PAYMENT_REQUIRED);
 }
