@@ -220,8 +220,8 @@
 //!   [`LockManager::drain`](lock_core::LockManager::drain).
 //! * A gRPC client sees the HTTP status of a refusal: `UNKNOWN` for 409, `UNAVAILABLE` for 503. With
 //!   [`on_reject`](LockLayer::on_reject) it can be a gRPC status. A failed call has no cooldown if the
-//!   head of its response contains the error, as for unary calls. With [`ReleaseAt::BodyEnd`] the
-//!   trailers count as well.
+//!   head of its response contains the error, as for unary calls. With [`ReleaseAt::BodyEnd`], and in a layer
+//!   that replays answers, the trailers count as well.
 //! * The services need a tokio runtime with time enabled.
 //!
 //! # Features
@@ -263,6 +263,8 @@ pub use key::{KeyTemplate, RequestBody, TemplateError};
 pub use layer::LockLayer;
 #[cfg(feature = "axum")]
 pub use lock::NotLocked;
+#[cfg(feature = "replay")]
+pub use lock::Replayed;
 pub use lock::{LockContext, OperationId};
 #[cfg(feature = "replay")]
 pub use options::Remember;
@@ -272,7 +274,7 @@ pub use probe::{ProbeError, probe};
 pub use record::{Fingerprint, Replay, Seal};
 pub use rejection::{Rejection, RejectionKind};
 #[cfg(feature = "replay")]
-pub use replay::{RecordedBody, Recorder, Replayed};
+pub use replay::{RecordedBody, Recorder};
 pub use response::{ResponseBody, ResponseFuture};
 pub use service::LockService;
 #[cfg(feature = "replay")]

@@ -49,7 +49,8 @@ pub enum Disconnect {
 pub enum ReleaseAt {
     /// Before the head of the response is sent.
     ///
-    /// A client that has read the response finds the lock free.
+    /// A client that has read the response finds the lock free. With the feature `replay`, a gRPC answer whose
+    /// length is unknown holds the lock until its end, because its trailers say whether the call has succeeded.
     #[default]
     Head,
     /// When the body of the response has ended, has failed or was dropped.
@@ -86,11 +87,15 @@ pub enum Outage {
     /// Pass a manager made by [`LockManager::in_memory`](LockManager::in_memory). Layers whose keys
     /// belong together need the same manager.
     ///
-    /// Such a layer takes the lock of this manager first for every request, and the lock of the
-    /// store after it. Two requests of one key therefore never run together *in this process*:
+    /// Such a layer takes the lock of the store first for every request, and the lock of this manager
+    /// after it. Two requests of one key therefore never run together *in this process*:
     /// neither during an outage, nor after it, nor in between. The layer does **not** separate
     /// requests that reach different processes while the store is away. The fencing tokens of those
     /// requests follow the clocks of the processes.
+    ///
+    /// With the feature `replay`, this manager keeps the answers of the requests that ran while the store was
+    /// away, and their duplicates get them in this process only. While the store is away, a duplicate of a request whose
+    /// answer is in the store gets 503, if this process ran that request. In another process it runs again.
     ///
     /// Drain this manager at shutdown, too.
     Fallback(LockManager),

@@ -124,6 +124,15 @@ impl Policy {
         has_method(&self.read_methods, method)
     }
 
+    /// Returns the context of a request at this layer, which may be the one that replays.
+    pub(crate) fn completed(&self, context: LockContext) -> LockContext {
+        #[cfg(feature = "replay")]
+        if self.replay.is_some() {
+            return context.of_replay();
+        }
+        context
+    }
+
     /// Returns whether requests wait for the lock of another one.
     pub(crate) fn has_waiters(&self) -> bool {
         self.wait != Wait::None && !self.shadow
@@ -148,9 +157,11 @@ impl Policy {
         let method = Some(method);
         match &self.outage {
             Outage::Fallback(local) => {
-                let fallback = self.request(local, keys.clone(), method);
+                let fallback = || self.request(local, keys.clone(), method);
+                let fallback = [fallback(), fallback()];
                 let store = self.request(&self.locks, keys, method);
-                Acquiring::Both(Box::pin(acquire_both(fallback, store, self.locks.clone())))
+                let both = acquire_both(store, self.locks.clone(), fallback, local.clone());
+                Acquiring::Both(Box::pin(both))
             }
             Outage::Reject | Outage::Pass => {
                 Acquiring::Store(self.request(&self.locks, keys, method).acquire())

@@ -30,7 +30,7 @@ impl<K> LockLayer<K> {
     ///
     /// If the state of the lock is unknown when the time is over, the request is
     /// refused with 503. With [`Outage::Fallback`](crate::Outage::Fallback) the time counts twice:
-    /// first for the lock of the process, then for that of the store.
+    /// first for the lock of the store, then for that of the process.
     ///
     /// Default: no wait.
     pub fn wait(self, wait: impl Into<Wait>) -> Self {

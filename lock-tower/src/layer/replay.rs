@@ -91,10 +91,15 @@ impl<K: Into<Replaying>> LockLayer<K> {
 }
 
 impl LockLayer<Replaying> {
-    /// Sets how long the body of a request may take to arrive, where the layer reads it.
+    /// Sets how long the layer waits for a body that it reads itself.
     ///
-    /// The layer reads it to compare a duplicate with the first request, and to make a key from it. Zero
-    /// is [`Invalid`](Self::checked). Default: 10 s.
+    /// | body | limit | behind it |
+    /// | --- | --- | --- |
+    /// | of a request, for a key | of the whole body | 408 `lock_body_timeout` |
+    /// | of a duplicate, to compare it | of a pause, because the first upload may have taken long | 408 `lock_body_timeout` |
+    /// | of an answer of known length | of the whole body | it is sent as it comes, and the request is [done](crate::Remember::Done) |
+    ///
+    /// Zero is [`Invalid`](Self::checked). Default: 10 s.
     pub fn body_timeout(self, timeout: std::time::Duration) -> Self {
         self.with(|policy| policy.body.time = timeout)
     }

@@ -5,12 +5,17 @@
 //! Requests of one key notice an outage at different moments. If a request took the fallback's lock
 //! only during an outage, that lock would not exclude a request that had reached the store before:
 //! one whose lease ran out, or one whose cooldown still counts.
+//!
+//! # Why it takes the store's lock first
+//!
+//! While the store answers, it alone knows which answers are recorded, and which are forgotten. The fallback has a note
+//! instead of such an answer. It keeps a request from running again while the store is away.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use lock_core::{Acquire, Error, ErrorKind, LockGuard, LockManager, LockRequest};
+use lock_core::{Acquire, Error, ErrorKind, LockGuard, LockKey, LockManager, LockRequest};
 
 use super::BoxFuture;
 
@@ -50,26 +55,47 @@ impl Future for Acquiring {
     }
 }
 
-/// Acquires the fallback's lock and then the store's.
+/// The record of the fallback for a request whose answer is in the store. No other record of the kit has these bytes.
+pub(super) const IN_STORE: &[u8] = &[0, 0];
+
+/// Acquires the store's lock and then the fallback's.
+///
+/// The second request to the manager `local` is for the case that the first one meets a note that is out of date.
 pub(crate) async fn acquire_both(
-    fallback: LockRequest,
     store: LockRequest,
     store_manager: LockManager,
+    [fallback, again]: [LockRequest; 2],
+    local: LockManager,
 ) -> Result<GrantedLocks, Error> {
-    let fallback = fallback.acquire().await?;
-    match store.acquire().await {
-        Ok(guard) => Ok(GrantedLocks {
-            guard,
-            fallback: Some(fallback),
-            fell_back: false,
-        }),
-        Err(error) if is_outage(&error, &store_manager) => Ok(GrantedLocks {
-            guard: fallback,
-            fallback: None,
-            fell_back: true,
-        }),
-        Err(error) => Err(error),
-    }
+    let guard = match store.acquire().await {
+        Ok(guard) => guard,
+        Err(outage) if is_outage(&outage, &store_manager) => {
+            return match fallback.acquire().await {
+                Ok(guard) => Ok(GrantedLocks {
+                    guard,
+                    fallback: None,
+                    fell_back: true,
+                }),
+                Err(error) if error.record() == Some(IN_STORE) => Err(outage),
+                Err(error) => Err(error),
+            };
+        }
+        Err(error) => return Err(error),
+    };
+    let fallback = match fallback.acquire().await {
+        // The store has no record, so the note is out of date.
+        Err(error) if error.record() == Some(IN_STORE) => {
+            let key = error.key().map(LockKey::exact).ok_or(error)?;
+            local.forget(key).await?;
+            again.acquire().await
+        }
+        acquired => acquired,
+    };
+    Ok(GrantedLocks {
+        guard,
+        fallback: Some(fallback?),
+        fell_back: false,
+    })
 }
 
 /// Returns whether the store is away. A manager that drains is not, because its store still answers.

@@ -38,7 +38,7 @@ use super::{OperationId, SharedLock};
 /// [`fencing_token`](Self::fencing_token) is `None`.
 ///
 /// Behind two layers with different keys, the context is that of the inner layer, and the handler
-/// runs inside both locks.
+/// runs inside both locks. [`operation_id`](Self::operation_id) and `remember` belong to the innermost layer with replay.
 ///
 /// A context that is kept after its request does not hold the lock.
 ///
@@ -65,25 +65,54 @@ pub struct LockContext {
     lock: Option<Arc<SharedLock>>,
     /// The lock of the next outer lock layer, if there is one.
     outer: Option<Arc<SharedLock>>,
-    /// The operation of a request without a lock, if it has a key.
-    operation: Option<OperationId>,
+    operation: Operation,
+    /// The operation at the innermost layer that replays, if there is one.
+    replayed: Option<Operation>,
+}
+
+/// The operation of a request at one layer.
+#[derive(Clone)]
+enum Operation {
+    Locked(Arc<SharedLock>),
+    /// The number of a request without a lock, if it has a key.
+    Unlocked(Option<OperationId>),
 }
 
 impl LockContext {
-    pub(crate) fn locked(lock: Arc<SharedLock>) -> Self {
+    pub(crate) fn locked(extensions: &Extensions, lock: Arc<SharedLock>) -> Self {
+        let outer: Option<&Self> = extensions.get();
         Self {
-            lock: Some(lock),
+            lock: Some(Arc::clone(&lock)),
             outer: None,
-            operation: None,
+            operation: Operation::Locked(lock),
+            replayed: outer.and_then(|outer| outer.replayed.clone()),
         }
     }
 
     /// Makes the context of a request that its layer lets pass without a lock.
     pub(crate) fn unlocked(extensions: &Extensions, operation: Option<OperationId>) -> Self {
+        let outer: Option<&Self> = extensions.get();
         Self {
             lock: None,
             outer: Self::innermost_lock(extensions).cloned(),
-            operation,
+            operation: Operation::Unlocked(operation),
+            replayed: outer.and_then(|outer| outer.replayed.clone()),
+        }
+    }
+
+    /// Makes this the context of a layer that replays.
+    #[cfg(feature = "replay")]
+    pub(crate) fn of_replay(self) -> Self {
+        let replayed = Some(self.operation.clone());
+        Self { replayed, ..self }
+    }
+
+    /// Returns the lock of the innermost layer that replays.
+    #[cfg(feature = "replay")]
+    pub(super) fn replaying_lock(&self) -> Option<&SharedLock> {
+        match self.replayed.as_ref()? {
+            Operation::Locked(lock) => Some(lock),
+            Operation::Unlocked(_) => None,
         }
     }
 
@@ -123,6 +152,9 @@ impl LockContext {
     /// retry runs again and finds that the effect is there. A downstream service may take it as an
     /// `Idempotency-Key`.
     ///
+    /// Among several lock layers, the key is that of the innermost one with replay, or else
+    /// that of the innermost one.
+    ///
     /// It is `None` if the request has no key. A request that runs without a lock, because the store is
     /// away, has its number.
     ///
@@ -140,8 +172,10 @@ impl LockContext {
     /// ```
     #[must_use]
     pub fn operation_id(&self) -> Option<OperationId> {
-        let of_lock = self.lock.as_ref().map(|lock| lock.operation_id());
-        of_lock.or(self.operation)
+        match self.replayed.as_ref().unwrap_or(&self.operation) {
+            Operation::Locked(lock) => Some(lock.operation_id()),
+            Operation::Unlocked(number) => *number,
+        }
     }
 
     /// Returns whether the lock is held at this very moment.
@@ -243,8 +277,8 @@ impl LockContext {
     /// calls [`LockManager::resume`](lock_core::LockManager::resume) within `pick_up_time`. Until the worker has released
     /// the lock, or the time is over, duplicates are refused with 409.
     ///
-    /// The layer then releases nothing, and its cooldown does not apply. The worker sets one on its guard. With a layer
-    /// that replays answers, the answer of this request is not recorded, because the work is not done.
+    /// The layer then releases nothing, and its cooldown does not apply. The worker sets one on its guard. If the layer
+    /// replays answers, the answer of this request is not recorded, because the work is not done.
     ///
     /// It returns `None` if the request [has no lock](Self::is_locked).
     ///

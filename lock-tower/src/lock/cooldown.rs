@@ -4,7 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, StatusCode, response};
+use http::{Extensions, HeaderMap, StatusCode, response};
+
+#[cfg(feature = "replay")]
+use super::Replayed;
+use crate::rejection::Rejection;
 
 type ByResponse = dyn Fn(&response::Parts) -> Duration + Send + Sync;
 
@@ -35,8 +39,9 @@ impl CooldownRule {
     /// Returns the cooldown after this response, for a lock that was held for `held_for`.
     pub(crate) fn after(&self, head: &response::Parts, held_for: Duration) -> Duration {
         match &self.by_response {
+            _ if is_by_inner_layer(&head.extensions) => Duration::ZERO,
             Some(function) => function(head),
-            None if has_succeeded(head.status, &head.headers) => self
+            None if has_succeeded(head) => self
                 .after_success
                 .max(self.interval.saturating_sub(held_for)),
             None => Duration::ZERO,
@@ -44,14 +49,25 @@ impl CooldownRule {
     }
 }
 
+/// Returns whether an inner lock layer has made this response: a refusal, or the repeated answer of an earlier request.
+///
+/// The handler has not run, so this request has done nothing.
+pub(crate) fn is_by_inner_layer(response: &Extensions) -> bool {
+    #[cfg(feature = "replay")]
+    if response.get::<Replayed>().is_some() {
+        return true;
+    }
+    response.get::<Rejection>().is_some()
+}
+
 /// Returns whether the handler has done its work.
 ///
 /// A form's handler answers 303 when the work is done and the result is elsewhere. Other redirects
 /// and errors mean that the work was not done here, so the client may retry at once. A failed gRPC
 /// call has the status 200 and an error in a header.
-pub(crate) fn has_succeeded(status: StatusCode, headers: &HeaderMap) -> bool {
-    let by_status = status.is_success() || status == StatusCode::SEE_OTHER;
-    by_status && !is_grpc_error(headers)
+pub(crate) fn has_succeeded(head: &response::Parts) -> bool {
+    let by_status = head.status.is_success() || head.status == StatusCode::SEE_OTHER;
+    by_status && !is_grpc_error(&head.headers)
 }
 
 /// Returns whether the headers or trailers of a response contain a gRPC error.

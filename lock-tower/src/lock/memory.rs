@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use lock_core::LockGuard;
 use lock_core::middleware::RecordOutcome;
 
-use super::{LockContext, SharedLock};
+use super::acquiring::IN_STORE;
+use super::{GrantedLocks, LockContext, SharedLock};
 use crate::options::Remember;
 use crate::rejection::DONE;
 
@@ -35,13 +35,23 @@ enum Stored {
     Answer { bytes: usize },
 }
 
+/// Marks, in the extensions of a response, the repeated answer of an earlier request.
+///
+/// Outer layers can distinguish it from the answer of a handler. Clients see the header
+/// `Idempotency-Replayed: true`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Replayed;
+
 impl LockContext {
     /// Decides what the layer remembers of this request, whatever its response is.
     ///
     /// It overrides [`Replay::remember_with`](crate::Replay::remember_with). A
-    /// [`Remember`] in the extensions of the response overrides both. The last call counts. A call
-    /// without a lock, after the release, or behind a layer without
-    /// [replay](crate::LockLayer::replay) has no effect.
+    /// [`Remember`] in the extensions of the response overrides both. The last call counts.
+    ///
+    /// Among several lock layers, it is a decision about the innermost one with
+    /// [replay](crate::LockLayer::replay). With the response it reaches the outer ones with replay, too. A call has no
+    /// effect if no layer has replay, or if that layer has no lock for this request or has released it.
     ///
     /// [`Remember::Done`] counts however the request ends: with an error, with a panic, or after a
     /// disconnect. Call it after an effect that must not happen twice.
@@ -65,7 +75,7 @@ impl LockContext {
     /// # let _ = pay;
     /// ```
     pub fn remember(&self, remember: Remember) {
-        if let Some(lock) = self.own_lock() {
+        if let Some(lock) = self.replaying_lock() {
             lock.decide(remember);
         }
     }
@@ -138,14 +148,17 @@ impl Memory {
 }
 
 impl Kept {
-    /// Tells a guard what its release leaves behind.
-    pub(super) fn leave_at(&self, guard: &LockGuard) {
+    /// Tells the guards what their release leaves behind.
+    pub(super) fn leave_at(&self, locks: &GrantedLocks) {
         let (record, lifetime) = match self {
             Self::Done(lifetime) => (DONE, *lifetime),
             Self::Answer(record, lifetime) => (&**record, *lifetime),
         };
         // The record takes the place of the cooldown, which counts if the record cannot be left.
-        guard.cooldown(lifetime);
-        let _ = guard.remember(record, lifetime);
+        locks.guard.cooldown(lifetime);
+        let _ = locks.guard.remember(record, lifetime);
+        if let Some(fallback) = &locks.fallback {
+            let _ = fallback.remember(IN_STORE, lifetime);
+        }
     }
 }

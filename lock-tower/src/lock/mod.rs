@@ -16,13 +16,15 @@ use std::pin::Pin;
 
 pub(crate) use acquiring::{Acquiring, GrantedLocks, acquire_both};
 pub use context::LockContext;
-#[cfg(feature = "replay")]
-pub(crate) use cooldown::has_succeeded;
 pub(crate) use cooldown::{CooldownRule, is_grpc_error};
+#[cfg(feature = "replay")]
+pub(crate) use cooldown::{has_succeeded, is_by_inner_layer};
 #[cfg(feature = "axum")]
 pub use extract::NotLocked;
 #[cfg(feature = "replay")]
 pub(crate) use memory::Kept;
+#[cfg(feature = "replay")]
+pub use memory::Replayed;
 pub use operation::OperationId;
 pub(crate) use request_lock::{RequestLock, SharedLock};
 

@@ -246,10 +246,10 @@ impl SharedLock {
             if !guard.is_shared() {
                 cool_down(guard, cooldown);
             }
-            #[cfg(feature = "replay")]
-            if let Some(kept) = &kept {
-                kept.leave_at(guard);
-            }
+        }
+        #[cfg(feature = "replay")]
+        if let Some(kept) = &kept {
+            kept.leave_at(&locks);
         }
         Some(locks)
     }

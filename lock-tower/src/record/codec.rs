@@ -3,8 +3,8 @@
 //! | field | bytes |
 //! | --- | --- |
 //! | version | 1 |
-//! | flags: sealed, has trailers, the request's body ended | 1 |
-//! | the rest up to the checksum, which a seal encrypts as a whole: | |
+//! | 1 if the rest up to the checksum is sealed, and otherwise 0 | 1 |
+//! | flags: has trailers, the request's body ended | 1 |
 //! | SHA-256 of the request | 32 |
 //! | bytes of the request's body in it | varint |
 //! | status | 2 |
@@ -12,6 +12,9 @@
 //! | body | varint, … |
 //! | trailers, as headers | varint, … |
 //! | checksum: the beginning of the SHA-256 of all bytes before | 8 |
+//!
+//! A seal encrypts everything behind the first two bytes and before the checksum. Without a seal, a client that can write to
+//! the store can make every record, and with one it can make none.
 //!
 //! Decoding is total. Bytes that this file has not written are unreadable, and cause no panic.
 
@@ -25,11 +28,13 @@ use super::{Fingerprinted, ReplayRules, Seal, headers};
 
 const VERSION: u8 = 1;
 
+const OPEN: u8 = 0;
 const SEALED: u8 = 1;
-const TRAILERS: u8 = 2;
-const ENDED: u8 = 4;
 
-/// The version and the flags, which no seal encrypts.
+const TRAILERS: u8 = 1;
+const ENDED: u8 = 2;
+
+/// The version, and whether the rest is sealed. No seal encrypts these bytes.
 const CLEAR: usize = 2;
 const CHECKSUM: usize = 8;
 
@@ -88,10 +93,10 @@ impl Draft<'_> {
     ) -> Option<Vec<u8>> {
         let mut output = Vec::with_capacity(256 + self.body.len());
         let mut flags = 0;
-        flags |= if sealing.is_some() { SEALED } else { 0 };
         flags |= if self.trailers.is_some() { TRAILERS } else { 0 };
         flags |= if self.request.ended { ENDED } else { 0 };
-        output.extend_from_slice(&[VERSION, flags]);
+        let sealed = if sealing.is_some() { SEALED } else { OPEN };
+        output.extend_from_slice(&[VERSION, sealed, flags]);
         output.extend_from_slice(&self.request.digest);
         push_varint(&mut output, self.request.read);
         output.extend_from_slice(&self.status.as_u16().to_be_bytes());
@@ -121,20 +126,20 @@ impl Record {
             return Err(Unreadable::Corrupt);
         }
         let (clear, rest) = record.split_at_checked(CLEAR).ok_or(Unreadable::Corrupt)?;
-        let flags = clear[1];
-        match (flags & SEALED != 0, sealing) {
-            (false, None) => Self::read(flags, rest),
-            (true, Some(Sealing { seal, context })) => {
+        match (clear[1], sealing) {
+            (OPEN, None) => Self::read(rest),
+            (SEALED, Some(Sealing { seal, context })) => {
                 let plain = seal.open(context, rest).ok_or(Unreadable::Seal)?;
-                Self::read(flags, &plain)
+                Self::read(&plain)
             }
             // A layer with a seal trusts no open record, because another client could have written it.
             _ => Err(Unreadable::Seal),
         }
     }
 
-    fn read(flags: u8, plain: &[u8]) -> Result<Self, Unreadable> {
+    fn read(plain: &[u8]) -> Result<Self, Unreadable> {
         let mut rest = Cursor(plain);
+        let [flags] = rest.array()?;
         let request = Fingerprinted {
             digest: rest.array()?,
             read: rest.varint()?,

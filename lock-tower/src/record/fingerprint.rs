@@ -1,5 +1,6 @@
 //! The digest that distinguishes a repeated request from another one under the same key.
 
+use http::Method;
 use http::request::Parts;
 use sha2::{Digest, Sha256};
 
@@ -21,7 +22,12 @@ pub(crate) struct Fingerprinted {
 pub(crate) fn digest_of_head(request: &Parts) -> Sha256 {
     let (path, query) = canonical_uri(request);
     let mut digest = Sha256::new();
-    for field in [request.method.as_str(), &path, query.unwrap_or_default()] {
+    // The handler of GET serves HEAD too.
+    let method = match &request.method {
+        &Method::HEAD => &Method::GET,
+        method => method,
+    };
+    for field in [method.as_str(), &path, query.unwrap_or_default()] {
         digest.update((field.len() as u64).to_be_bytes());
         digest.update(field);
     }
@@ -32,7 +38,7 @@ pub(crate) fn digest_of_head(request: &Parts) -> Sha256 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::{Method, Request};
+    use http::Request;
 
     fn digest(method: Method, uri: &str) -> Vec<u8> {
         let request = Request::builder().method(method).uri(uri);

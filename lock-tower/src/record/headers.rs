@@ -9,7 +9,7 @@ use super::codec::Unreadable;
 use super::cursor::{Cursor, push_bytes, push_varint};
 
 /// The headers that are always kept. Records refer to them by their place, so add only at the end.
-const TABLE: [&str; 18] = [
+const TABLE: [&str; 28] = [
     "content-type",
     "content-encoding",
     "content-language",
@@ -28,12 +28,25 @@ const TABLE: [&str; 18] = [
     "grpc-message",
     "grpc-encoding",
     "grpc-status-details-bin",
+    // A page without these is less protected than the first answer was.
+    "content-security-policy",
+    "content-security-policy-report-only",
+    "x-content-type-options",
+    "x-frame-options",
+    "referrer-policy",
+    "permissions-policy",
+    "strict-transport-security",
+    "cross-origin-opener-policy",
+    "cross-origin-embedder-policy",
+    "cross-origin-resource-policy",
 ];
 
 /// The headers that are never kept: credentials, and those that belong to one connection or answer.
-const NEVER: [&str; 16] = [
+const NEVER: [&str; 18] = [
     "set-cookie",
     "set-cookie2",
+    "cookie",
+    "cookie2",
     "connection",
     "keep-alive",
     "proxy-connection",
@@ -54,7 +67,8 @@ const NEVER: [&str; 16] = [
 pub(super) const LARGEST: usize = 8 * 1024;
 
 pub(super) fn is_never_kept(name: &HeaderName) -> bool {
-    NEVER.contains(&name.as_str()) || name.as_str().ends_with("-authenticate")
+    let name = name.as_str();
+    NEVER.contains(&name) || name.ends_with("-authenticate") || name.ends_with("authorization")
 }
 
 fn is_kept(name: &HeaderName, more: &[HeaderName]) -> bool {
@@ -103,6 +117,13 @@ pub(super) fn read(from: &mut Cursor<'_>) -> Result<HeaderMap, Unreadable> {
 mod tests {
     use super::*;
 
+    const SECRETS: [&str; 4] = [
+        "x-token",
+        "new-authenticate",
+        "authorization",
+        "proxy-authorization",
+    ];
+
     #[test]
     fn the_headers_of_the_answer_are_kept_and_no_secret_of_a_connection_is() {
         let kept =
@@ -110,7 +131,7 @@ mod tests {
         for name in TABLE.iter().copied().chain(["grpc-new"]) {
             assert!(kept(name, &[]), "{name}");
         }
-        for name in NEVER.iter().copied().chain(["x-token", "new-authenticate"]) {
+        for name in NEVER.iter().copied().chain(SECRETS) {
             assert!(!kept(name, &[]), "{name}");
         }
         let named = [HeaderName::from_static("x-token")];

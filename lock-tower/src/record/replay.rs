@@ -10,7 +10,7 @@ use lock_core::Error;
 use lock_core::middleware::MAX_RECORD;
 
 use super::{Seal, headers};
-use crate::lock::has_succeeded;
+use crate::lock::{has_succeeded, is_by_inner_layer};
 use crate::options::Remember;
 
 type Decide = dyn Fn(&response::Parts) -> Remember + Send + Sync;
@@ -59,7 +59,8 @@ pub enum Fingerprint {
     /// The method, the path and the query.
     ///
     /// This suits bodies that a client encodes anew for every attempt, such as multipart forms, whose
-    /// boundaries are random.
+    /// boundaries are random. The layer reads the body of a duplicate before it answers, up to 64 MiB, because over
+    /// HTTP/1.1 a client that still sends cannot read its answer.
     Head,
 }
 
@@ -104,7 +105,8 @@ impl Replay {
     /// Chooses by the head of an answer what is remembered of a request.
     ///
     /// A handler overrides it with [`LockContext::remember`](crate::LockContext::remember), or with a
-    /// [`Remember`] in the extensions of its response.
+    /// [`Remember`] in the extensions of its response. Of a refusal or a repeated answer of an inner lock layer nothing is
+    /// remembered, and the function is not asked, because the handler has not run.
     ///
     /// Default: the answer of a request that succeeded with 2xx or 303 and without a gRPC error, and
     /// [nothing](Remember::Nothing) of any other request.
@@ -133,8 +135,10 @@ impl Replay {
     ///
     /// Without it, a record keeps `content-type`, `-encoding`, `-language`, `-disposition` and
     /// `-location`, `location`, `link`, `etag`, `last-modified`, `cache-control`, `expires`, `vary`,
-    /// `allow`, `retry-after` and `grpc-…`. `set-cookie`, credentials and headers of one connection are
-    /// never kept, and [`LockLayer::replay`](crate::LockLayer::replay) refuses them.
+    /// `allow`, `retry-after` and `grpc-…`. It also keeps the headers by which a page protects itself:
+    /// `content-security-policy`, `x-content-type-options`, `x-frame-options`, `referrer-policy`, `permissions-policy`,
+    /// `strict-transport-security` and `cross-origin-…-policy`. `set-cookie`, credentials and headers of one connection
+    /// are never kept, and [`LockLayer::replay`](crate::LockLayer::replay) refuses them.
     pub fn headers(self, names: impl IntoIterator<Item = HeaderName>) -> Self {
         self.with(|rules| rules.more_headers.extend(names))
     }
@@ -174,8 +178,9 @@ impl Replay {
 impl ReplayRules {
     pub(crate) fn decide(&self, head: &response::Parts) -> Remember {
         match &self.decide {
+            _ if is_by_inner_layer(&head.extensions) => Remember::Nothing,
             Some(decide) => decide(head),
-            None if has_succeeded(head.status, &head.headers) => Remember::Answer,
+            None if has_succeeded(head) => Remember::Answer,
             None => Remember::Nothing,
         }
     }

@@ -151,7 +151,7 @@ fn no_bytes_behind_a_valid_checksum_cause_a_panic() {
     }
     for _ in 0..20_000 {
         let mut bytes = numbers.bytes(80);
-        bytes.splice(..0, [1, 0]);
+        bytes.splice(..0, [1, 0, 0]);
         bytes.extend([0; 8]);
         readable += usize::from(Record::decode(&summed(bytes), None).is_ok());
     }
@@ -160,7 +160,7 @@ fn no_bytes_behind_a_valid_checksum_cause_a_panic() {
 
 #[test]
 fn numbers_beyond_64_bits_are_unreadable() {
-    let mut record = vec![1, 0];
+    let mut record = vec![1, 0, 0];
     record.extend([0; 32]);
     for (varint, readable) in [
         (
@@ -194,6 +194,26 @@ fn a_seal_opens_only_the_records_of_its_lock() {
     assert_eq!(Record::decode(&open, strict), Err(Unreadable::Seal));
 }
 
+/// Only the seal protects a record from a client of the store, which can make a checksum too.
+#[test]
+fn every_field_of_a_sealed_record_is_under_its_seal() {
+    let mut numbers = Numbers(5);
+    let sealing = Some(Sealing {
+        seal: &Shift,
+        context: b"lockkit:pay:7",
+    });
+    for _ in 0..20 {
+        let bytes = encoded(&numbers.record(), sealing);
+        let sealed = bytes.windows(13).position(|at| at == b"lockkit:pay:7");
+        for bit in 0..sealed.unwrap() * 8 {
+            let mut changed = bytes.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            let decoded = Record::decode(&summed(changed), sealing);
+            assert!(decoded.is_err(), "bit {bit}");
+        }
+    }
+}
+
 #[test]
 fn a_small_answer_adds_about_a_hundred_bytes_to_its_body() {
     let headers = HeaderMap::from_iter([(
@@ -211,5 +231,5 @@ fn a_small_answer_adds_about_a_hundred_bytes_to_its_body() {
         body: Bytes::from(vec![b'x'; 300]),
         trailers: None,
     };
-    assert_eq!(encoded(&record, None).len() - 300, 67);
+    assert_eq!(encoded(&record, None).len() - 300, 68);
 }

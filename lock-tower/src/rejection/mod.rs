@@ -43,9 +43,9 @@ pub enum RejectionKind {
     KeyReused,
     /// 413 `lock_body_too_large`: the body exceeds the number of bytes that the layer reads.
     BodyTooLarge,
-    /// 408 `lock_body_timeout`: the body that the key is made from did not arrive in time.
+    /// 408 `lock_body_timeout`: the body that the key is made from, or that a duplicate is compared by, did not arrive in time.
     BodyTimeout,
-    /// 400 `lock_body_incomplete`: the body that the key is made from ended too early.
+    /// 400 `lock_body_incomplete`: such a body ended too early.
     BodyIncomplete,
     /// 400 `lock_body_invalid`: the body that the key is made from is not valid, unambiguous JSON.
     BodyInvalid,

@@ -2,26 +2,19 @@
 
 use std::sync::Arc;
 
-use http::{HeaderName, HeaderValue, Request, Response};
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Method, Request, Response, header};
 use http_body::Body;
 use lock_core::Error;
 
 use super::compare::is_same;
 use super::recording::lock_name;
 use crate::key::RequestBody;
-use crate::lock::BoxFuture;
+use crate::lock::{BoxFuture, Replayed};
 use crate::policy::Policy;
 use crate::record::{Record, Sealing};
 use crate::rejection::{COOLDOWN, DONE, Rejection};
 use crate::response::ReadyBody;
-
-/// Marks, in the extensions of a response, the repeated answer of an earlier request.
-///
-/// Outer layers can distinguish it from the answer of a handler. Clients see the header
-/// `Idempotency-Replayed: true`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Replayed;
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
@@ -53,13 +46,15 @@ where
             return Err(request);
         }
     };
+    let fingerprint = rules.fingerprint;
     let policy = Arc::clone(policy);
     Ok(Box::pin(async move {
         let (parts, body) = request.into_parts();
-        let rejection = match is_same(record.request, &parts, body, policy.body).await {
+        let same = is_same(record.request, &parts, body, fingerprint, policy.body.time).await;
+        let rejection = match same {
             Ok(true) => {
                 policy.telemetry.replayed();
-                return repeated(record);
+                return repeated(record, &parts.method);
             }
             Ok(false) => Rejection::key_reused(),
             Err(failure) => Rejection::from(failure),
@@ -68,10 +63,21 @@ where
     }))
 }
 
-fn repeated(record: Record) -> Response<ReadyBody> {
-    let mut response = Response::new(ReadyBody::new(record.body, record.trailers));
+fn repeated(record: Record, method: &Method) -> Response<ReadyBody> {
+    let length = record.body.len();
+    let body = match *method {
+        Method::HEAD => ReadyBody::from(Bytes::new()),
+        _ => ReadyBody::new(record.body, record.trailers),
+    };
+    let mut response = Response::new(body);
     *response.status_mut() = record.status;
     *response.headers_mut() = record.headers;
+    if *method == Method::HEAD {
+        let length = HeaderValue::from(length);
+        response
+            .headers_mut()
+            .insert(header::CONTENT_LENGTH, length);
+    }
     let replayed = HeaderValue::from_static("true");
     response.headers_mut().insert(REPLAYED, replayed);
     response.extensions_mut().insert(Replayed);

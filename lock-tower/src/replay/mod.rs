@@ -13,7 +13,7 @@ mod recorder;
 mod recording;
 
 pub use body::RecordedBody;
-pub use duplicate::Replayed;
 pub(crate) use duplicate::answer_duplicate;
 pub use recorder::Recorder;
 pub(crate) use recorder::unrecorded;
+pub(crate) use recording::UntilBodyEnd;

@@ -118,7 +118,7 @@ mod tests {
             &request,
             None,
         );
-        let context = LockContext::locked(Arc::clone(lock.shared()));
+        let context = LockContext::locked(request.extensions(), Arc::clone(lock.shared()));
         request.extensions_mut().insert(context);
         // The process is paused for longer than the ttl.
         clock.advance(Duration::from_secs(2));

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::request;
-use http::{HeaderMap, Response, StatusCode, response};
+use http::{HeaderMap, Method, Response, StatusCode, header, request, response};
 use http_body::Body;
 
 use super::RecordedBody;
@@ -22,6 +21,18 @@ pub(super) struct Recording {
     rules: Arc<ReplayRules>,
     lock: Arc<SharedLock>,
     tap: Arc<BodyTap>,
+    method: Method,
+}
+
+/// Marks, in the extensions of a response, a body whose end the lock has to wait for.
+///
+/// A gRPC call has failed or succeeded when its trailers are there, so it holds its lock until then.
+#[derive(Clone)]
+pub(crate) struct UntilBodyEnd;
+
+fn is_grpc(headers: &HeaderMap) -> bool {
+    let content = headers.get(header::CONTENT_TYPE);
+    content.is_some_and(|content| content.as_bytes().starts_with(b"application/grpc"))
 }
 
 impl Recording {
@@ -44,23 +55,30 @@ impl Recording {
             rules,
             lock,
             tap,
+            method: request.method.clone(),
         };
         (recording, body)
     }
 
     /// Tells the lock what its release leaves behind, and returns the response for the client.
     pub(super) async fn record<R: Body>(self, response: Response<R>) -> Response<RecordedBody<R>> {
-        let (head, body) = response.into_parts();
+        let (mut head, body) = response.into_parts();
         if let Some(remember) = head.extensions.get() {
             self.lock.decide(*remember);
         }
-        match self
-            .lock
-            .decided()
-            .unwrap_or_else(|| self.rules.decide(&head))
-        {
+        let remember = match self.lock.decided() {
+            Some(decided) => {
+                // An outer layer that replays must neither keep an answer that is secret nor repeat one.
+                head.extensions.insert(decided);
+                decided
+            }
+            None => self.rules.decide(&head),
+        };
+        match remember {
             Remember::Nothing => {}
             Remember::Done => self.keep_done(),
+            // It has no body, so it is no answer to a GET, and HEAD changes nothing.
+            Remember::Answer if self.method == Method::HEAD => {}
             Remember::Answer => return self.record_answer(head, body).await,
         }
         Response::from_parts(head, RecordedBody::unrecorded(body))
@@ -68,19 +86,22 @@ impl Recording {
 
     async fn record_answer<R: Body>(
         self,
-        head: response::Parts,
+        mut head: response::Parts,
         body: R,
     ) -> Response<RecordedBody<R>> {
         let limit = self.rules.largest_body;
         let body = match body.size_hint().exact() {
             Some(length) if length <= limit as u64 => {
-                let collected = collect(body, limit).await;
+                let collected = collect(body, limit, self.policy.body.time).await;
                 match &collected.after {
                     Remainder::End(trailers) if collected.data.len() as u64 == length => {
                         self.keep_answer(&head, &collected.data, trailers.as_ref());
                     }
                     // The client gets a part of the answer, so the next attempt may run.
                     Remainder::Failed(_) => self.keep_nothing(),
+                    Remainder::More(_) if collected.data.len() as u64 <= length => {
+                        self.cannot_keep("the body takes longer than `body_timeout`");
+                    }
                     Remainder::End(_) | Remainder::More(_) => {
                         self.cannot_keep("the body has another length than it announced");
                     }
@@ -91,7 +112,8 @@ impl Recording {
                 self.cannot_keep(TOO_LARGE);
                 RecordedBody::unrecorded(body)
             }
-            None if self.policy.release_at == ReleaseAt::BodyEnd => {
+            None if self.policy.release_at == ReleaseAt::BodyEnd || is_grpc(&head.headers) => {
+                head.extensions.insert(UntilBodyEnd);
                 // If the client leaves before the end, it is known at least that the request is done.
                 self.keep_done();
                 let copy = BodyCopy::new(self, &head, limit);

@@ -312,6 +312,7 @@ where
         // Without a key there is no error of the store.
         let operation = one_key.map(|one| self.operation.unwrap_or(one));
         let context = LockContext::unlocked(&parts.extensions, operation);
+        let context = self.policy.completed(context);
         parts.extensions.insert(context);
         self.request = Request::from_parts(parts, body);
         let policy = Arc::clone(&self.policy);

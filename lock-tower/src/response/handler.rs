@@ -22,6 +22,8 @@ use super::future::AnswerDuplicate;
 use crate::lock::{BoxFuture, LockContext, OperationId, RequestLock};
 use crate::options::ReleaseAt;
 use crate::policy::Policy;
+#[cfg(feature = "replay")]
+use crate::replay::UntilBodyEnd;
 
 /// A request that waits for its lock, and the service that will handle it.
 pub(crate) struct PendingCall<S, B> {
@@ -60,8 +62,8 @@ where
             span,
             ..
         } = self;
-        let context = LockContext::locked(Arc::clone(lock.shared()));
-        request.extensions_mut().insert(context);
+        let context = LockContext::locked(request.extensions(), Arc::clone(lock.shared()));
+        request.extensions_mut().insert(policy.completed(context));
         // The scope lets the handler enter this lock when it locks the same key again.
         let handler = lock.shared().handle.scope(Handler::Ready {
             call: Some((inner, request)),
@@ -136,8 +138,8 @@ where
                     let result = ready!(handler.poll(context));
                     this.step.set(Step::Over);
                     let lock = this.lock.take().expect(POLLED_AGAIN);
-                    let result = set_cooldown(result, &lock, this.policy);
-                    if this.policy.release_at == ReleaseAt::BodyEnd && result.is_ok() {
+                    let mut result = set_cooldown(result, &lock, this.policy);
+                    if holds_until_body_end(&mut result, this.policy) {
                         let lock = Some(lock);
                         return Poll::Ready(Handled { result, lock });
                     }
@@ -172,6 +174,17 @@ fn set_cooldown<R, E>(
     let (head, body) = response.into_parts();
     lock.set_rule_cooldown(policy.cooldown.after(&head, held_for));
     Ok(Response::from_parts(head, body))
+}
+
+fn holds_until_body_end<R, E>(result: &mut Result<Response<R>, E>, policy: &Policy) -> bool {
+    let Ok(response) = result else {
+        return false;
+    };
+    #[cfg(feature = "replay")]
+    let marked = response.extensions_mut().remove::<UntilBodyEnd>().is_some();
+    #[cfg(not(feature = "replay"))]
+    let (marked, _) = (false, response);
+    marked || policy.release_at == ReleaseAt::BodyEnd
 }
 
 pin_project! {

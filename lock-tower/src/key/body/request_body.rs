@@ -57,8 +57,13 @@ impl<B: Body> RequestBody<B> {
     }
 
     /// Digests the bytes that the handler reads.
+    ///
+    /// A handler need not read a body that has ended already: it knows that there is none.
     #[cfg(feature = "replay")]
     pub(crate) fn tapped(self, tap: Arc<BodyTap>) -> Self {
+        if self.is_end_stream() {
+            tap.end();
+        }
         let tap = Some(tap);
         Self { tap, ..self }
     }

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use crate::common::{Fed, all_released, data, embedded};
+use crate::common::{Fed, all_released, data, embedded, in_time};
 use crate::replay::steps::*;
 use bytes::Bytes;
 use http::Response;
@@ -105,6 +105,34 @@ async fn a_body_within_the_limit_is_kept_and_one_byte_more_is_done() {
     until_free_or_done(&locks)
         .await
         .is_refused(RejectionKind::Done);
+}
+
+/// A proxied body can stop although its length is known.
+#[tokio::test]
+async fn an_answer_that_stalls_is_sent_without_its_end_and_its_request_is_done() {
+    for end in [HEAD, END] {
+        let (locks, _) = embedded();
+        let (feed, body) = mpsc::unbounded_channel();
+        feed.send(data("12")).unwrap();
+        let body = std::sync::Mutex::new(Some(Announced(Fed(body), 4)));
+        let body = std::sync::Arc::new(body);
+        let layer = paying(&locks, Replay::default()).release_at(end);
+        let layer = layer.body_timeout(std::time::Duration::from_millis(5));
+        let service = answering(&layer, move |_| {
+            Response::new(body.lock().unwrap().take().unwrap())
+        });
+        let response = in_time(service.oneshot(pay(""))).await.unwrap();
+        if end == HEAD {
+            second(&locks).await.is_refused(RejectionKind::Done);
+        }
+        feed.send(data("34")).unwrap();
+        drop(feed);
+        let body = response.into_body().collect().await.unwrap();
+        assert_eq!(body.to_bytes(), "1234");
+        until_free_or_done(&locks)
+            .await
+            .is_refused(RejectionKind::Done);
+    }
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use crate::common::{Fed, data, embedded, poll_once};
+use crate::common::{Fed, data, embedded, in_time, poll_once};
 use crate::replay::steps::*;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
@@ -203,4 +203,179 @@ async fn a_duplicate_is_answered_when_the_bytes_that_count_are_there() {
     assert!(poll_once(duplicate.as_mut()).is_pending());
     feed.send(data("cd")).unwrap();
     read(duplicate.await.unwrap()).await.is_replay("paid");
+}
+
+#[tokio::test]
+async fn the_body_of_a_first_request_reaches_its_handler_as_it_arrives() {
+    let (locks, _) = embedded();
+    let (seen, mut pieces) = mpsc::unbounded_channel();
+    let layer = paying(&locks, Replay::default());
+    let service = layer.layer(service_fn(move |request: Request<RequestBody<Fed>>| {
+        let seen = seen.clone();
+        async move {
+            let mut body = request.into_body();
+            while let Some(frame) = body.frame().await {
+                seen.send(frame.unwrap().into_data().unwrap()).unwrap();
+            }
+            Ok::<_, Infallible>(created("paid"))
+        }
+    }));
+    let (feed, body) = mpsc::unbounded_channel();
+    let first = tokio::spawn(async move { send(&service, streamed(body)).await });
+    for piece in ["cents", "=50"] {
+        feed.send(data(piece)).unwrap();
+        assert_eq!(in_time(pieces.recv()).await.unwrap(), piece);
+    }
+    drop(feed);
+    first.await.unwrap().is_first("paid");
+}
+
+/// An optional body is not read where there is none.
+#[tokio::test]
+async fn a_request_without_a_body_differs_from_one_with_a_body() {
+    let (locks, _) = embedded();
+    let service = answering(&paying(&locks, Replay::default()), |_| created("paid"));
+    send(&service, pay("")).await.is_first("paid");
+    send(&service, pay("")).await.is_replay("paid");
+    send(&service, pay("cents=50"))
+        .await
+        .is_refused(RejectionKind::KeyReused);
+}
+
+/// A repeated upload may take as long as the first one did.
+#[tokio::test]
+async fn a_duplicate_whose_body_arrives_slowly_gets_the_answer() {
+    let (locks, _) = embedded();
+    let first = reading(&locks, Replay::default(), ALL);
+    send(&first, pieces(&["a", "b", "c"]))
+        .await
+        .is_first("paid");
+    let layer = paying(&locks, Replay::default()).body_timeout(Duration::from_secs(4));
+    let service = layer.layer(service_fn(|_: Request<RequestBody<Fed>>| async {
+        Ok::<_, Infallible>(created("another run"))
+    }));
+    let (feed, body) = mpsc::unbounded_channel();
+    let pauses = async move {
+        for piece in ["a", "b", "c"] {
+            feed.send(data(piece)).unwrap();
+            tokio::time::sleep(Duration::from_millis(2_100)).await;
+        }
+    };
+    let (reply, ()) = tokio::join!(send(&service, streamed(body)), pauses);
+    reply.is_replay("paid");
+}
+
+/// A body that sends the same frame for ever.
+struct Endless(Bytes);
+
+impl http_body::Body for Endless {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, Infallible>>> {
+        let frame = http_body::Frame::data(self.0.clone());
+        std::task::Poll::Ready(Some(Ok(frame)))
+    }
+}
+
+fn with_endless_bodies(
+    layer: &lock_tower::LockLayer<lock_tower::Replaying>,
+) -> impl Service<
+    Request<Endless>,
+    Response = Response<impl http_body::Body<Data = Bytes, Error = Infallible>>,
+    Error = Infallible,
+> + Clone {
+    layer.layer(service_fn(|_: Request<RequestBody<Endless>>| async {
+        Ok::<_, Infallible>(created("another run"))
+    }))
+}
+
+#[tokio::test]
+async fn a_duplicate_with_empty_frames_without_an_end_is_too_slow() {
+    let (locks, _) = embedded();
+    let first = reading(&locks, Replay::default(), ALL);
+    send(&first, pieces(&["abc"])).await.is_first("paid");
+    let layer = paying(&locks, Replay::default()).body_timeout(Duration::from_millis(5));
+    let endless = pay("").map(|_| Endless(Bytes::new()));
+    in_time(send(&with_endless_bodies(&layer), endless))
+        .await
+        .is_refused(RejectionKind::BodyTimeout);
+}
+
+/// Over HTTP/1.1 a client that still sends cannot read an answer, because the server closes the connection.
+#[tokio::test]
+async fn a_duplicate_whose_body_does_not_count_is_answered_behind_its_body_within_bounds() {
+    let head = || Replay::default().fingerprint(Fingerprint::Head);
+    let (locks, _) = embedded();
+    let service = reading(&locks, head(), ALL);
+    send(&service, pieces(&["--1"])).await.is_first("paid");
+
+    let (feed, body) = mpsc::unbounded_channel();
+    let mut duplicate = Box::pin(service.clone().oneshot(streamed(body)));
+    feed.send(data("--2")).unwrap();
+    assert!(poll_once(duplicate.as_mut()).is_pending());
+    drop(feed);
+    read(duplicate.await.unwrap()).await.is_replay("paid");
+
+    // Another request is refused behind its body, too.
+    let (locks, _) = embedded();
+    let strict = reading(&locks, Replay::default(), ALL);
+    send(&strict, pieces(&["a"])).await.is_first("paid");
+    let (feed, body) = mpsc::unbounded_channel();
+    let mut other = Box::pin(strict.clone().oneshot(streamed(body)));
+    feed.send(data("ab")).unwrap();
+    assert!(poll_once(other.as_mut()).is_pending());
+    drop(feed);
+    read(other.await.unwrap())
+        .await
+        .is_refused(RejectionKind::KeyReused);
+
+    // A body that breaks off changes nothing.
+    let (locks, _) = embedded();
+    let service = reading(&locks, head(), ALL);
+    send(&service, pieces(&["--1"])).await.is_first("paid");
+    let (feed, body) = mpsc::unbounded_channel();
+    feed.send(Err("reset")).unwrap();
+    send(&service, streamed(body)).await.is_replay("paid");
+
+    let layer = paying(&locks, head()).body_timeout(Duration::from_millis(5));
+    let service = layer.layer(service_fn(|_: Request<RequestBody<Fed>>| async {
+        Ok::<_, Infallible>(created("another run"))
+    }));
+    let (_idle, body) = mpsc::unbounded_channel();
+    let idle = in_time(send(&service, streamed(body))).await;
+    idle.is_replay("paid");
+
+    let layer = paying(&locks, head());
+    let endless = pay("").map(|_| Endless(Bytes::from(vec![b'x'; 1 << 20])));
+    let endless = in_time(send(&with_endless_bodies(&layer), endless)).await;
+    endless.is_replay("paid");
+}
+
+#[tokio::test]
+async fn where_get_is_locked_a_head_gets_the_head_of_the_answer_and_a_get_never_that_of_a_head() {
+    let (locks, _) = embedded();
+    let layer = paying(&locks, Replay::default()).methods([http::Method::GET]);
+    let runs = Runs::default();
+    let service = layer.layer(numbered(&runs));
+    let with = |method| {
+        let mut request = pay("");
+        *request.method_mut() = method;
+        request
+    };
+    for run in ["payment 1", "payment 2"] {
+        send(&service, with(http::Method::HEAD)).await.is_first(run);
+    }
+    send(&service, with(http::Method::GET))
+        .await
+        .is_first("payment 3");
+    let head = send(&service, with(http::Method::HEAD)).await;
+    head.is_replay("");
+    assert_eq!(head.header("content-length"), Some("9"));
+    send(&service, with(http::Method::GET))
+        .await
+        .is_replay("payment 3");
 }

@@ -6,6 +6,7 @@ use http::{HeaderMap, Response};
 use http_body::Frame;
 use lock_tower::{RejectionKind, ReleaseAt, Replay};
 use tokio::sync::mpsc;
+use tower::ServiceExt;
 
 fn trailers(status: &str) -> HeaderMap {
     let mut trailers = HeaderMap::new();
@@ -27,29 +28,35 @@ fn unary(status: &'static str) -> Response<Fed> {
 
 #[tokio::test]
 async fn a_grpc_answer_is_repeated_with_its_trailers() {
-    let (locks, _) = embedded();
-    let layer = paying(&locks, Replay::default()).release_at(ReleaseAt::BodyEnd);
-    let service = answering(&layer, |_| unary("0"));
-    let first = send(&service, pay("")).await;
-    first.is_first("message");
-    assert_eq!(first.trailers, Some(trailers("0")));
-    let second = send(&service, pay("")).await;
-    second.is_replay("message");
-    assert_eq!(second.header("content-type"), Some("application/grpc"));
-    let mut kept = trailers("0");
-    kept.remove("x-trace");
-    assert_eq!(second.trailers, Some(kept));
+    for end in [ReleaseAt::Head, ReleaseAt::BodyEnd] {
+        let (locks, _) = embedded();
+        let layer = paying(&locks, Replay::default()).release_at(end);
+        let service = answering(&layer, |_| unary("0"));
+        let first = send(&service, pay("")).await;
+        first.is_first("message");
+        assert_eq!(first.trailers, Some(trailers("0")));
+        let second = send(&service, pay("")).await;
+        second.is_replay("message");
+        assert_eq!(second.header("content-type"), Some("application/grpc"));
+        let mut kept = trailers("0");
+        kept.remove("x-trace");
+        assert_eq!(second.trailers, Some(kept));
+    }
 }
 
 #[tokio::test]
 async fn a_grpc_error_in_the_head_or_in_the_trailers_is_not_remembered() {
+    for end in [ReleaseAt::Head, ReleaseAt::BodyEnd] {
+        let (locks, store) = embedded();
+        let layer = paying(&locks, Replay::default()).release_at(end);
+        let service = answering(&layer, |_| unary("13"));
+        for _ in 0..2 {
+            send(&service, pay("")).await.is_first("message");
+            assert_eq!(store.taken(), 0);
+        }
+    }
     let (locks, store) = embedded();
     let layer = paying(&locks, Replay::default()).release_at(ReleaseAt::BodyEnd);
-    let service = answering(&layer, |_| unary("13"));
-    for _ in 0..2 {
-        send(&service, pay("")).await.is_first("message");
-        assert_eq!(store.taken(), 0);
-    }
     let service = answering(&layer, |_| {
         let mut response = created("");
         response
@@ -64,12 +71,16 @@ async fn a_grpc_error_in_the_head_or_in_the_trailers_is_not_remembered() {
     assert_eq!(store.taken(), 0);
 }
 
+/// The trailers are behind the body, so the outcome is not known before.
 #[tokio::test]
-async fn a_grpc_answer_that_is_released_at_its_head_is_done() {
+async fn a_grpc_answer_holds_its_key_until_its_trailers_are_sent() {
     let (locks, _) = embedded();
-    let service = answering(&paying(&locks, Replay::default()), |_| unary("0"));
-    send(&service, pay("")).await.is_first("message");
+    let layer = paying(&locks, Replay::default());
+    let service = answering(&layer, |_| unary("0"));
+    let first = service.clone().oneshot(pay("")).await.unwrap();
     send(&service, pay(""))
         .await
-        .is_refused(RejectionKind::Done);
+        .is_refused(RejectionKind::InFlight);
+    read(first).await.is_first("message");
+    send(&service, pay("")).await.is_replay("message");
 }

@@ -19,6 +19,10 @@ async fn the_headers_of_the_answer_come_back_and_no_secret_or_header_of_one_conn
             ("link", "</a>; rel=next"),
             ("link", "</b>; rel=prev"),
             ("x-order", "7"),
+            ("content-security-policy", "default-src 'none'"),
+            ("x-content-type-options", "nosniff"),
+            ("x-frame-options", "DENY"),
+            ("referrer-policy", "no-referrer"),
             ("x-access-token", "secret"),
             ("set-cookie", "sid=secret"),
             ("www-authenticate", "Negotiate secret"),
@@ -32,17 +36,21 @@ async fn the_headers_of_the_answer_come_back_and_no_secret_or_header_of_one_conn
         response
     });
     let first = send(&service, pay("")).await;
-    assert_eq!(first.headers.len(), 12, "the first answer is unchanged");
+    assert_eq!(first.headers.len(), 16, "the first answer is unchanged");
     let second = send(&service, pay("")).await;
     second.is_replay("paid");
     let mut names: Vec<_> = second.headers.keys().map(HeaderName::as_str).collect();
     names.sort_unstable();
     let kept = [
         "content-encoding",
+        "content-security-policy",
         "content-type",
         "idempotency-replayed",
         "link",
         "location",
+        "referrer-policy",
+        "x-content-type-options",
+        "x-frame-options",
         "x-order",
     ];
     assert_eq!(names, kept);
@@ -56,6 +64,10 @@ async fn a_layer_that_names_a_secret_header_is_not_made() {
     for name in [
         header::SET_COOKIE,
         header::WWW_AUTHENTICATE,
+        header::AUTHORIZATION,
+        header::PROXY_AUTHORIZATION,
+        header::COOKIE,
+        HeaderName::from_static("x-vendor-authorization"),
         header::CONNECTION,
         header::DATE,
     ] {

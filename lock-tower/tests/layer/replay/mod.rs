@@ -12,6 +12,7 @@ mod handlers;
 mod headers;
 #[cfg(feature = "metrics")]
 mod metrics;
+mod nested;
 mod outages;
 mod settings;
 mod steps;

@@ -1,13 +1,15 @@
 //! Outages of the store: nothing is recorded that is not under a lock.
 
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::common::{all_released, context, embedded};
 use crate::replay::steps::*;
+use lock_core::middleware::Forgotten;
 use lock_core::{ErrorKind, LockManager};
 use lock_tower::{Outage, RejectionKind, Replay};
-use tower::Layer;
+use tower::{Layer, service_fn};
 
 #[tokio::test]
 async fn without_the_store_a_request_is_refused_or_runs_unrecorded_with_its_number() {
@@ -50,14 +52,82 @@ async fn a_fallback_records_where_its_locks_are() {
     send(&service, pay("")).await.is_replay("payment 1");
     store.recover();
     send(&service, pay("")).await.is_replay("payment 1");
-    // A record of the store counts in this process when the store is away.
-    send(&service, request("alice", "k2", ""))
-        .await
-        .is_first("payment 2");
+    assert_eq!(runs.count(), 1);
+}
+
+#[tokio::test]
+async fn a_fallback_changes_no_answer_while_the_store_answers() {
+    let (locks, _) = embedded();
+    let runs = Runs::default();
+    let [a, b] = [LockManager::in_memory(), LockManager::in_memory()].map(|local| {
+        let layer = paying(&locks, Replay::default()).on_outage(Outage::Fallback(local));
+        layer.layer(numbered(&runs))
+    });
+    send(&a, pay("")).await.is_first("payment 1");
+    for process in [&b, &a] {
+        for _ in 0..2 {
+            let (one, two) = tokio::join!(send(process, pay("")), send(process, pay("")));
+            one.is_replay("payment 1");
+            two.is_replay("payment 1");
+        }
+    }
+    // An answer that is forgotten is in no process.
+    let key = paying(&locks, Replay::default()).key_of(pay("")).await;
+    assert_eq!(locks.forget(key.unwrap()).await.unwrap(), Forgotten::Yes);
+    send(&a, pay("")).await.is_first("payment 2");
+    for process in [&a, &b] {
+        send(process, pay("")).await.is_replay("payment 2");
+    }
+    assert_eq!(runs.count(), 2);
+}
+
+#[tokio::test]
+async fn a_process_that_lost_its_lock_repeats_the_answer_of_the_next_one() {
+    let layer = async || {
+        let locks = LockManager::connect("memory:replay-lost").await.unwrap();
+        let outage = Outage::Fallback(LockManager::in_memory());
+        let store = locks.test_store().unwrap();
+        (paying(&locks, Replay::default()).on_outage(outage), store)
+    };
+    let ((a, store), (b, _)) = (layer().await, layer().await);
+    let b = b.layer(numbered(&Runs::default()));
+    let next = b.clone();
+    let a = a.layer(service_fn(move |_: Received| {
+        let (store, next) = (store.clone(), next.clone());
+        async move {
+            assert!(store.lose("pay:alice:k1"));
+            send(&next, pay("")).await.is_first("payment 1");
+            Ok::<_, Infallible>(created("too late"))
+        }
+    }));
+    send(&a, pay("")).await.is_first("too late");
+    send(&a, pay("")).await.is_replay("payment 1");
+    send(&b, pay("")).await.is_replay("payment 1");
+}
+
+#[tokio::test]
+async fn a_request_whose_answer_is_in_the_store_does_not_run_while_the_store_is_away() {
+    let (locks, store) = embedded();
+    let local = LockManager::in_memory();
+    let runs = Runs::default();
+    let layer = paying(&locks, Replay::default()).on_outage(Outage::Fallback(local.clone()));
+    let service = layer.layer(numbered(&runs));
+    send(&service, pay("")).await.is_first("payment 1");
     store.fail(ErrorKind::Unavailable);
-    send(&service, request("alice", "k2", ""))
-        .await
-        .is_replay("payment 2");
+    for _ in 0..2 {
+        let refused = send(&service, pay("")).await;
+        refused.is_refused(RejectionKind::Unavailable);
+        assert!(refused.header("retry-after").is_some());
+    }
+    // Another process knows nothing of it.
+    let other = Outage::Fallback(LockManager::in_memory());
+    let other = paying(&locks, Replay::default()).on_outage(other);
+    let other = other.layer(numbered(&runs));
+    send(&other, pay("")).await.is_first("payment 2");
+    store.recover();
+    for process in [&service, &other] {
+        send(process, pay("")).await.is_replay("payment 1");
+    }
     assert_eq!(runs.count(), 2);
 }
 

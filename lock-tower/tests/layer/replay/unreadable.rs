@@ -145,7 +145,7 @@ async fn neither_key_nor_body_nor_digest_of_a_record_stands_in_the_log() {
     let record = busy.record().unwrap().to_vec();
     store(&locks, "k2", record[..20].to_vec()).await;
     send(&service, request("alice", "k2", "card=4242")).await;
-    let digest: String = record[2..34]
+    let digest: String = record[3..35]
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect();

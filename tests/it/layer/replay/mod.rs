@@ -5,6 +5,7 @@ mod processes;
 mod secrets;
 mod streams;
 mod trips;
+mod uploads;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
