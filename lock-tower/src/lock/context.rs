@@ -68,6 +68,8 @@ pub struct LockContext {
     operation: Operation,
     /// The operation at the innermost layer that replays, if there is one.
     replayed: Option<Operation>,
+    /// The lock of the innermost layer that replays and has one.
+    replaying: Option<Arc<SharedLock>>,
 }
 
 /// The operation of a request at one layer.
@@ -86,6 +88,7 @@ impl LockContext {
             outer: None,
             operation: Operation::Locked(lock),
             replayed: outer.and_then(|outer| outer.replayed.clone()),
+            replaying: outer.and_then(|outer| outer.replaying.clone()),
         }
     }
 
@@ -97,23 +100,25 @@ impl LockContext {
             outer: Self::innermost_lock(extensions).cloned(),
             operation: Operation::Unlocked(operation),
             replayed: outer.and_then(|outer| outer.replayed.clone()),
+            replaying: outer.and_then(|outer| outer.replaying.clone()),
         }
     }
 
     /// Makes this the context of a layer that replays.
     #[cfg(feature = "replay")]
-    pub(crate) fn of_replay(self) -> Self {
-        let replayed = Some(self.operation.clone());
-        Self { replayed, ..self }
+    pub(crate) fn of_replay(mut self) -> Self {
+        self.replaying = self.lock.clone().or(self.replaying);
+        // A request without a key at this layer is an operation of an outer one.
+        if self.replayed.is_none() || !matches!(self.operation, Operation::Unlocked(None)) {
+            self.replayed = Some(self.operation.clone());
+        }
+        self
     }
 
-    /// Returns the lock of the innermost layer that replays.
+    /// Returns the lock of the innermost layer that replays and has one.
     #[cfg(feature = "replay")]
     pub(super) fn replaying_lock(&self) -> Option<&SharedLock> {
-        match self.replayed.as_ref()? {
-            Operation::Locked(lock) => Some(lock),
-            Operation::Unlocked(_) => None,
-        }
+        self.replaying.as_deref()
     }
 
     /// Returns the lock of the layer that made this context.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lock_core::LockGuard;
 use lock_core::middleware::RecordOutcome;
 
 use super::acquiring::IN_STORE;
@@ -50,8 +51,8 @@ impl LockContext {
     /// [`Remember`] in the extensions of the response overrides both. The last call counts.
     ///
     /// Among several lock layers, it is a decision about the innermost one with
-    /// [replay](crate::LockLayer::replay). With the response it reaches the outer ones with replay, too. A call has no
-    /// effect if no layer has replay, or if that layer has no lock for this request or has released it.
+    /// [replay](crate::LockLayer::replay). With the response it reaches the outer ones with replay, too. A layer that
+    /// let the request pass without a lock does not count. A call has no effect if no layer is left, or after the release.
     ///
     /// [`Remember::Done`] counts however the request ends: with an error, with a panic, or after a
     /// disconnect. Call it after an effect that must not happen twice.
@@ -99,6 +100,18 @@ impl SharedLock {
     /// Keeps this for duplicates, in place of what was kept before.
     pub(crate) fn keep(&self, kept: Option<Kept>) {
         self.state().memory.kept = kept;
+    }
+
+    /// Leaves a note at the fallback in place of the record, if the store has that record.
+    ///
+    /// If the lock was lost in an outage, the fallback alone knows that the request has run.
+    pub(super) fn note_at(&self, fallback: Option<&LockGuard>) {
+        let stored = matches!(self.handle.record_outcome(), Some(RecordOutcome::Stored));
+        if let (true, Some(fallback)) = (stored, fallback)
+            && let Some(lifetime) = self.state().memory.lifetime
+        {
+            let _ = fallback.remember(IN_STORE, lifetime);
+        }
     }
 
     /// Reports what has become of the record.
@@ -154,11 +167,10 @@ impl Kept {
             Self::Done(lifetime) => (DONE, *lifetime),
             Self::Answer(record, lifetime) => (&**record, *lifetime),
         };
-        // The record takes the place of the cooldown, which counts if the record cannot be left.
-        locks.guard.cooldown(lifetime);
-        let _ = locks.guard.remember(record, lifetime);
-        if let Some(fallback) = &locks.fallback {
-            let _ = fallback.remember(IN_STORE, lifetime);
+        for guard in std::iter::once(&locks.guard).chain(&locks.fallback) {
+            // The record takes the place of the cooldown, which counts if the record cannot be left.
+            guard.cooldown(lifetime);
+            let _ = guard.remember(record, lifetime);
         }
     }
 }

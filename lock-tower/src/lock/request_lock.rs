@@ -199,6 +199,8 @@ impl SharedLock {
             return Some(Ok(()));
         };
         let released = guard.release_within(timeout).await;
+        #[cfg(feature = "replay")]
+        self.note_at(fallback.as_ref());
         release_fallback(fallback).await;
         released
     }

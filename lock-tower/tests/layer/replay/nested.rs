@@ -173,6 +173,43 @@ async fn both_of_two_layers_that_replay_follow_the_handler() {
     }
 }
 
+/// The handler has the effect, and fails. Only its decision keeps the request from running again.
+#[tokio::test]
+async fn a_decision_reaches_the_outer_layer_if_the_inner_one_has_no_lock() {
+    let (away, broken) = embedded();
+    broken.fail(ErrorKind::Unavailable);
+    let passing = paying(&away, Replay::default()).on_outage(Outage::Pass);
+    let (locks, _) = embedded();
+    let keyless = paying(&locks, Replay::default()).on_missing_key(MissingKey::Pass);
+    for (inner, has_key) in [(passing, true), (keyless, false)] {
+        let (locks, _) = embedded();
+        let runs = Runs::default();
+        let counted = runs.clone();
+        let handler = service_fn(move |request: Twice| {
+            counted.begin();
+            let lock = context(&request);
+            lock.remember(Remember::Done);
+            assert!(lock.operation_id().is_some());
+            let mut response = created("paid, and failed");
+            *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+            async { Ok::<_, Infallible>(response) }
+        });
+        let service = ordering(&locks).layer(inner.layer(handler));
+        let request = || {
+            let mut request = order("1");
+            if !has_key {
+                request.headers_mut().remove("idempotency-key");
+            }
+            request
+        };
+        send(&service, request()).await.is_first("paid, and failed");
+        send(&service, request())
+            .await
+            .is_refused(RejectionKind::Done);
+        assert_eq!(runs.count(), 1);
+    }
+}
+
 #[tokio::test]
 async fn an_answer_that_is_repeated_or_a_refusal_starts_no_cooldown_of_an_outer_layer() {
     let second = Duration::from_secs(1);

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::common::{all_released, context, embedded};
+use crate::common::{all_released, context, embedded, with_clock};
 use crate::replay::steps::*;
 use lock_core::middleware::Forgotten;
 use lock_core::{ErrorKind, LockManager};
@@ -103,6 +103,27 @@ async fn a_process_that_lost_its_lock_repeats_the_answer_of_the_next_one() {
     send(&a, pay("")).await.is_first("too late");
     send(&a, pay("")).await.is_replay("payment 1");
     send(&b, pay("")).await.is_replay("payment 1");
+}
+
+#[tokio::test]
+async fn a_fallback_keeps_an_answer_whose_lock_was_lost_in_an_outage() {
+    let (locks, clock) = with_clock().await;
+    let store = locks.test_store().unwrap();
+    let runs = Runs::default();
+    let (counted, away) = (runs.clone(), store.clone());
+    let layer = paying(&locks, Replay::default());
+    let layer = layer.on_outage(Outage::Fallback(LockManager::in_memory()));
+    let service = layer.layer(service_fn(move |_: Received| {
+        let run = counted.begin();
+        away.fail(ErrorKind::Unavailable);
+        clock.advance(Duration::from_secs(3600));
+        async move { Ok::<_, Infallible>(created(&format!("payment {run}"))) }
+    }));
+    send(&service, pay("")).await.is_first("payment 1");
+    send(&service, pay("")).await.is_replay("payment 1");
+    store.recover();
+    send(&service, pay("")).await.is_replay("payment 1");
+    assert_eq!(runs.count(), 1);
 }
 
 #[tokio::test]
