@@ -94,8 +94,9 @@ pub enum Outage {
     /// requests follow the clocks of the processes.
     ///
     /// With the feature `replay`, this manager keeps the answers of the requests that ran, or lost their lock,
-    /// while the store was away, and their duplicates get them in this process only. While the store is away, a duplicate of a request whose
-    /// answer is in the store gets 503, if this process ran that request. In another process it runs again.
+    /// while the store was away, and their duplicates get them in this process only. While the store is away, a
+    /// duplicate of a request whose answer is in the store gets 503, if this process ran that request. In another
+    /// process it runs again.
     ///
     /// Drain this manager at shutdown, too.
     Fallback(LockManager),
