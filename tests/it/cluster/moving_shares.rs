@@ -6,7 +6,7 @@ use lock_core::{ErrorKind, LockGuard, LockManager, LockRequest};
 use lock_tests::{RedisCluster, RedisServer, needs, wait};
 
 use super::migration::Move;
-use super::{kind, long, manager};
+use super::{PATIENT, kind, long, manager};
 use crate::conformance::shared_cluster;
 use crate::failover::TTL;
 
@@ -115,15 +115,22 @@ async fn the_last_share_that_is_released_while_its_slot_moves_frees_the_key() {
 #[tokio::test]
 async fn while_its_slot_moves_a_writer_that_goes_on_as_a_reader_keeps_its_key() {
     needs!(redis);
-    let cluster = shared_cluster();
+    let cluster = &RedisCluster::start(PATIENT);
     let (locks, other) = (manager(cluster).await, manager(cluster).await);
+    let deleted = || {
+        let nodes = cluster.masters().into_iter();
+        let counts = nodes.map(|node| node.commandstats().get("del").copied().unwrap_or(0));
+        counts.sum::<u64>()
+    };
     let key = "{downgraded}";
     for moves in ["none", &name(key)] {
         let writer = locks.lock(key).ttl(long()).acquire().await.expect("free");
         let fence = writer.fencing_token();
         let moving = Move::begin(cluster, &name(key));
         moving.keys_move(moves);
+        let before = deleted();
         let share = writer.downgrade().await.expect("held");
+        assert_eq!(deleted(), before, "the key is free at no moment");
         assert_eq!(share.fencing_token(), fence);
         assert_eq!(kind(other.lock(key).acquire().await), ErrorKind::Busy);
         assert!(share.is_valid());
