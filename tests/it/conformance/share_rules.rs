@@ -28,7 +28,6 @@ pub(super) async fn a_share_may_be_entered_by_what_may_stand_beside_it(store: &F
         (reader(&locks), read),
         (permit(&locks, 5), five),
         (permit(&locks, 3), five),
-        (permit(&locks, 3), read),
     ] {
         let same = inside(outer, inner).await.expect("it enters");
         assert!(same, "the same lease");
@@ -37,6 +36,7 @@ pub(super) async fn a_share_may_be_entered_by_what_may_stand_beside_it(store: &F
         (reader(&locks), write),
         (permit(&locks, 5), write),
         (reader(&locks), five),
+        (permit(&locks, 3), read),
         (permit(&locks, 6), five),
     ] {
         let error = inside(outer, inner)

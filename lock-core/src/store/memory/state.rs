@@ -26,6 +26,8 @@ pub(super) struct MemoryState {
     pub(super) keys: HashMap<Arc<str>, StoredKey>,
     /// Tokens of waiters by key, in the order of arrival.
     pub(super) queues: HashMap<Arc<str>, VecDeque<Token>>,
+    /// For each key the first waiter that was asked whether it still waits.
+    pub(super) asked: HashMap<Arc<str>, AskedWaiter>,
     pub(super) records: Records,
     /// The highest fencing token given.
     pub(super) mark: u64,
@@ -44,6 +46,14 @@ pub(super) struct StoredKey {
     pub(super) expires: Moment,
     /// The shares of a key that has such, with their ends.
     pub(super) shares: Vec<(Token, Moment)>,
+}
+
+/// A waiter that keeps others out, and was asked whether it still waits.
+#[derive(Clone, Copy)]
+pub(super) struct AskedWaiter {
+    pub(super) token: Token,
+    pub(super) at: Moment,
+    pub(super) answered: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -306,6 +316,9 @@ impl MemoryState {
             if !waiting.contains(&acquire.token) {
                 waiting.push_back(acquire.token);
             }
+            if let Some(asked) = self.asked.get_mut(&acquire.key) {
+                asked.answered |= asked.token == acquire.token;
+            }
         }
         Refusal {
             cooling: matches!(owner, Owner::Cooling(_) | Owner::Done(..)),
@@ -314,6 +327,7 @@ impl MemoryState {
             queued: queues,
             pushed: queues,
             shared: owner == Owner::Shared,
+            full: false,
             server_time: None,
         }
     }
@@ -324,6 +338,13 @@ impl MemoryState {
             if waiting.is_empty() {
                 self.queues.remove(key);
             }
+        }
+        if self
+            .asked
+            .get(key)
+            .is_some_and(|asked| asked.token == token)
+        {
+            self.asked.remove(key);
         }
     }
 

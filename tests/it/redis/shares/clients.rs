@@ -88,6 +88,54 @@ async fn a_plain_lock_in_another_process_serves_all_shares_that_wait() {
     assert!(readers.iter().all(|reader| reader.is_valid()));
 }
 
+/// More readers than one call of the script lets in.
+#[tokio::test]
+async fn all_readers_of_many_processes_enter_when_a_writer_ends() {
+    const PROCESSES: usize = 9;
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    for has_seen_shares in [false, true] {
+        // The clock of the waiters stands still, so that only a push ends their waits.
+        let clock = ManualClock::new();
+        let mut managers = Vec::new();
+        for _ in 0..PROCESSES {
+            let others = LockManager::builder(&server.url()).clock(clock.clone());
+            managers.push(others.connect().await.expect("a manager"));
+        }
+        if has_seen_shares {
+            let reader = entered(reader(&managers[0])).await;
+            assert!(
+                locks
+                    .lock("k")
+                    .try_acquire()
+                    .await
+                    .expect("an answer")
+                    .is_none()
+            );
+            reader.release().await.expect("held");
+        }
+        let guard = taken(&locks, "k", long()).await;
+        let waiters: Vec<_> = (0..16 * PROCESSES)
+            .map(|number| {
+                let request = reader(&managers[number % PROCESSES]).wait(Wait::Forever);
+                tokio::spawn(request.acquire())
+            })
+            .collect();
+        let all = (16 * PROCESSES).to_string();
+        let queued = async || server.cli(&["ZCARD", QUEUE]) == all;
+        wait::eventually("all readers are queued", queued).await;
+        guard.release().await.expect("held");
+        let mut readers = Vec::new();
+        for waiter in waiters {
+            readers.push(its_turn(waiter).await);
+        }
+        for reader in readers {
+            reader.release().await.expect("held");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_writer_that_goes_on_as_a_reader_lets_the_waiting_readers_in_by_itself() {
     needs!(redis);

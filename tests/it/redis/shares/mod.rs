@@ -80,7 +80,18 @@ fn share_with(
 }
 
 fn is_granted(answer: &str) -> bool {
-    answer.lines().count() == 2 && answer.starts_with("1\n")
+    answer.lines().count() == 3 && answer.starts_with("1\n")
+}
+
+/// Returns whether a refused share stands in the queue.
+fn is_queued(answer: &str) -> bool {
+    let parts: Vec<_> = answer.lines().collect();
+    parts.len() == 7 && (parts[0], parts[4]) == ("0", "1")
+}
+
+/// Returns the fencing token of a share that was granted.
+fn fence(answer: &str) -> Option<u64> {
+    answer.lines().nth(1)?.parse().ok()
 }
 
 async fn entered(request: LockRequest) -> LockGuard {

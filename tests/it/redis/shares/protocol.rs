@@ -5,8 +5,8 @@ use std::time::Duration;
 use lock_tests::{RedisServer, needs};
 
 use super::{
-    EXTEND, LOCK, MARK, QUEUE, READER, RELEASE, SHARE, SHARE_AMONG_DEAD, SHARES, is_granted, run,
-    share, share_with, token,
+    EXTEND, LOCK, MARK, QUEUE, READER, RELEASE, SHARE, SHARE_AMONG_DEAD, SHARES, fence, is_granted,
+    is_queued, run, share, share_with, token,
 };
 
 const PLAIN: &str = "0123456789abcdef/00000000000000000000000000000001";
@@ -67,7 +67,7 @@ async fn the_end_of_one_share_leaves_the_others() {
     assert!(is_granted(&share(&server, "ask", &second, "60000")));
     assert_eq!(inside(&server), [first.clone(), second.clone()]);
     assert_eq!(share(&server, "free", &first, "60000"), "1");
-    assert_eq!(server.get(LOCK).as_deref(), Some("shared"));
+    assert_eq!(server.get(LOCK).as_deref(), Some("shared/lockkit"));
     assert!(is_granted(&share(&server, "ask", &third, "60000")));
     // A late copy of the release ends nothing.
     assert_eq!(share(&server, "free", &first, "60000"), "2");
@@ -132,7 +132,7 @@ async fn a_newcomer_does_not_pass_a_waiting_lock() {
     assert!(refused.starts_with("0\n"), "{refused}");
     // The lock gets the key from the last share, and the share behind it follows when that has ended.
     assert!(
-        share(&server, "wait", &second, "60000").ends_with("\n1"),
+        is_queued(&share(&server, "wait", &second, "60000")),
         "it is queued"
     );
     assert_eq!(share(&server, "free", &first, "60000"), "4");
@@ -236,11 +236,7 @@ async fn the_release_of_a_share_raises_the_mark_beside_others_too() {
     );
     assert_eq!(server.get(MARK).as_deref(), Some(used));
     let granted = share(&server, "ask", &first, "60000");
-    let fence = granted
-        .lines()
-        .last()
-        .and_then(|fence| fence.parse::<u64>().ok());
-    assert_eq!(fence, Some(4_000_000_000_000_001));
+    assert_eq!(fence(&granted), Some(4_000_000_000_000_001));
 }
 
 #[tokio::test]
@@ -250,7 +246,7 @@ async fn the_release_of_a_plain_lock_serves_a_waiting_share() {
     let waiter = token(1, 5);
     server.cli(&["SET", LOCK, PLAIN, "PX", "60000"]);
     assert!(
-        share(&server, "wait", &waiter, "60000").ends_with("\n1"),
+        is_queued(&share(&server, "wait", &waiter, "60000")),
         "it is queued"
     );
     // The script of a version that knows no shares. Its waiter is dead, and it tries to serve it.
@@ -277,9 +273,5 @@ async fn readers_beside_an_owner_that_was_downgraded_have_higher_tokens_on_a_clo
         &server, &SHARE, "ask", &first, "60000", used
     )));
     let granted = share(&server, "ask", &second, "60000");
-    let fence = granted
-        .lines()
-        .last()
-        .and_then(|fence| fence.parse::<u64>().ok());
-    assert!(fence > Some(4_000_000_000_000_000), "{granted}");
+    assert!(fence(&granted) > Some(4_000_000_000_000_000), "{granted}");
 }
