@@ -195,8 +195,11 @@ if asks then
   end
   if queued == 1 and again then
     -- The first ones ask first, and let in those behind them.
-    local rank = redis.pcall('ZRANK', KEYS[3], waiting)
-    left = math.min(left, math.ceil(again) + 100 * (tonumber(rank) or 0))
+    local places = 100
+    for place, other in ipairs(redis.pcall('ZRANGE', KEYS[3], 1, 16)) do
+      if other == waiting then places = place - 1 end
+    end
+    left = math.min(left, math.ceil(again) + 100 * places)
   end
   return {0, value or '', left, text(now), queued, more, full}
 end

@@ -35,13 +35,13 @@ async fn foreign_clients_and_shares_exclude_each_other() {
 
 #[tokio::test]
 #[ignore = "a process that other tests start"]
-async fn reads_until_it_is_killed() {
+async fn has_a_permit_until_it_is_killed() {
     let Ok(url) = std::env::var(SERVER) else {
         return;
     };
     let locks = manager(&url).await;
-    let _guard = entered(locks.lock("k").ttl(Duration::from_secs(1)).read()).await;
-    println!("\nreading");
+    let _guard = entered(permit(&locks, 2).ttl(Duration::from_secs(1))).await;
+    println!("\nholding");
     std::future::pending::<()>().await;
 }
 
@@ -50,15 +50,16 @@ async fn the_share_of_a_killed_process_ends_alone() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
-    let mut killed = process("redis::shares::clients::reads_until_it_is_killed", &server);
-    says(&killed, "reading");
+    let child = "redis::shares::clients::has_a_permit_until_it_is_killed";
+    let mut killed = process(child, &server);
+    says(&killed, "holding");
     let short = Duration::from_millis(600);
-    let alive = entered(locks.lock("k").ttl(short).read()).await;
+    let alive = entered(permit(&locks, 2).ttl(short)).await;
     let limited = permit(&locks, 2).wait(Wait::Forever).acquire();
     let waiter = tokio::spawn(limited);
     wait::eventually("two shares and a waiter", async || keys(&server).len() == 3).await;
     killed.kill();
-    // The permit fits as soon as the share of the killed process has run out, and the other reader is renewed.
+    // The permit fits as soon as the share of the killed process has run out, and the other one is renewed.
     let permit = its_turn(waiter).await;
     assert!(alive.is_valid() && permit.is_valid());
     drop(permit);

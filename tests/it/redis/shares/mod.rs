@@ -35,6 +35,13 @@ const SHARE_AMONG_DEAD: [&str; 6] = scripts!(
     "share_set.lua",
     "share.lua"
 );
+const ACQUIRE: [&str; 5] = scripts!(
+    "stand_in_line.lua",
+    "acquire_first.lua",
+    "cluster.lua",
+    "common.lua",
+    "acquire.lua"
+);
 const EXTEND: [&str; 1] = scripts!("extend_shares.lua");
 const RELEASE: [&str; 4] = scripts!(
     "one_server.lua",
