@@ -77,6 +77,7 @@ on_one_server_a_key! {
     }
     share_rules {
         a_share_may_be_entered_by_what_may_stand_beside_it,
+        a_reader_admits_one_nested_reader_at_a_time,
         options_that_a_share_cannot_have_are_invalid,
     }
 }

@@ -51,6 +51,23 @@ pub(super) async fn a_share_may_be_entered_by_what_may_stand_beside_it(store: &F
     store.is_left_clean().await;
 }
 
+pub(super) async fn a_reader_admits_one_nested_reader_at_a_time(store: &Fixture) {
+    let locks = store.manager().await;
+    let nested = || {
+        let nested = reader(&locks).run(tokio::task::yield_now());
+        async move { nested.await.map_err(|error| error.kind()) }
+    };
+    let waits = || reader(&locks).wait(lock_core::Wait::Forever).run(async {});
+    let inside = async {
+        let refused = tokio::join!(nested(), nested());
+        assert_eq!(refused, (Ok(()), Err(ErrorKind::Busy)));
+        let (one, other) = tokio::join!(waits(), waits());
+        one.and(other).expect("one after the other");
+    };
+    reader(&locks).run(inside).await.expect("free");
+    store.is_left_clean().await;
+}
+
 pub(super) async fn options_that_a_share_cannot_have_are_invalid(store: &Fixture) {
     let locks = store.manager().await;
     let second = Duration::from_secs(1);

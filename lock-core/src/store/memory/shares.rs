@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::state::{AskedWaiter, MemoryState, Owner};
+use super::state::{MemoryState, Owner};
 use crate::base::clock::{Moment, ServerTime};
 use crate::base::share::ShareLimit;
 use crate::base::token::Token;
@@ -16,6 +16,14 @@ use crate::store::{
 
 /// Events to report once the lock is released.
 type Told = Vec<(Events, Event)>;
+
+/// A waiter that keeps others out, and was asked whether it still waits.
+#[derive(Clone, Copy)]
+pub(super) struct AskedWaiter {
+    pub(super) token: Token,
+    pub(super) at: Moment,
+    pub(super) answered: bool,
+}
 
 impl MemoryState {
     /// Lets a share in, or refuses it. Returns the events for the waiters that were let in too.
@@ -192,6 +200,20 @@ impl MemoryState {
             return Some(GRANT);
         }
         None
+    }
+
+    /// A question of a waiter answers whether it still waits.
+    pub(super) fn answers(&mut self, key: &Arc<str>, token: Token) {
+        if let Some(asked) = self.asked.get_mut(key) {
+            asked.answered |= asked.token == token;
+        }
+    }
+
+    pub(super) fn forget_asked(&mut self, key: &Arc<str>, token: Token) {
+        let asked = self.asked.get(key);
+        if asked.is_some_and(|asked| asked.token == token) {
+            self.asked.remove(key);
+        }
     }
 
     /// Returns whether a share may stand beside those that are inside.

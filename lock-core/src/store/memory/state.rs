@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::records::Records;
+use super::shares::AskedWaiter;
 use super::vote::Registers;
 use crate::base::clock::Moment;
 use crate::base::fence::FencingToken;
@@ -46,14 +47,6 @@ pub(super) struct StoredKey {
     pub(super) expires: Moment,
     /// The shares of a key that has such, with their ends.
     pub(super) shares: Vec<(Token, Moment)>,
-}
-
-/// A waiter that keeps others out, and was asked whether it still waits.
-#[derive(Clone, Copy)]
-pub(super) struct AskedWaiter {
-    pub(super) token: Token,
-    pub(super) at: Moment,
-    pub(super) answered: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -283,15 +276,6 @@ impl MemoryState {
         (existed.is_some(), self.wake(key, now))
     }
 
-    /// Counts the keys that are taken, and the waiters in the queues.
-    #[cfg(feature = "test-util")]
-    pub(super) fn counts(&self, now: Moment) -> (usize, usize) {
-        let taken =
-            |entry: &&StoredKey| entry.expires > now && !matches!(entry.owner, Owner::Promised(_));
-        let waiting = self.queues.values().map(VecDeque::len).sum();
-        (self.keys.values().filter(taken).count(), waiting)
-    }
-
     /// The owner of a key, and the end of its lease.
     pub(super) fn live(&self, key: &str, now: Moment) -> Option<(Owner, Moment)> {
         let entry = self.keys.get(key).filter(|entry| entry.expires > now)?;
@@ -316,9 +300,7 @@ impl MemoryState {
             if !waiting.contains(&acquire.token) {
                 waiting.push_back(acquire.token);
             }
-            if let Some(asked) = self.asked.get_mut(&acquire.key) {
-                asked.answered |= asked.token == acquire.token;
-            }
+            self.answers(&acquire.key, acquire.token);
         }
         Refusal {
             cooling: matches!(owner, Owner::Cooling(_) | Owner::Done(..)),
@@ -339,13 +321,7 @@ impl MemoryState {
                 self.queues.remove(key);
             }
         }
-        if self
-            .asked
-            .get(key)
-            .is_some_and(|asked| asked.token == token)
-        {
-            self.asked.remove(key);
-        }
+        self.forget_asked(key, token);
     }
 
     /// Notifies the first waiter, and keeps a free key for it.

@@ -144,6 +144,23 @@ async fn a_set_of_shares_that_is_no_set_is_misconfigured_and_left_alone() {
 }
 
 #[tokio::test]
+async fn the_set_of_shares_takes_as_many_bytes_as_the_guide_says() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let add = "for number = 1, ARGV[1] do redis.call('ZADD', KEYS[1], 1780000000000 + number, \
+        string.format('0123456789abcdef/%032xffffffff', number)) end \
+        return redis.call('MEMORY', 'USAGE', KEYS[1], 'SAMPLES', '0')";
+    for (owners, least, most) in [(128, 60, 90), (10_000, 120, 200)] {
+        let bytes = server.cli(&["EVAL", add, "1", SHARES, &owners.to_string()]);
+        let each = bytes.parse::<u64>().expect("bytes") / owners;
+        assert!(
+            (least..most).contains(&each),
+            "{each} bytes for each of {owners}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_strangers_value_that_looks_like_shares_is_left_alone() {
     needs!(redis);
     let server = RedisServer::start();
