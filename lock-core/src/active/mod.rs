@@ -48,12 +48,6 @@ pub(crate) fn slot_name(key: &Arc<str>, token: Token) -> SlotName<'_> {
     }
 }
 
-/// The name of the slot in which shares of a key wait in a line.
-pub(crate) fn line_name(key: &str, line: &str, number: u64) -> Arc<str> {
-    // No token of a share begins so.
-    format!("!{line}{number}/{key}").into()
-}
-
 /// Returns the key of the lock, if this is the name of a share's slot.
 pub(crate) fn key_of_share(slot: &str) -> Option<&str> {
     let (_, rest) = slot.strip_prefix('!')?.split_once('/')?;

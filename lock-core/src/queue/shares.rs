@@ -13,13 +13,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::{Contender, Queue, Slots};
-use crate::active::{ActiveLease, SlotName, key_of_share, line_name, slot_name};
+use crate::active::{ActiveLease, SlotName, key_of_share, slot_name};
 use crate::base::share::ShareLimit;
 use crate::base::sync::lock;
 use crate::base::token::Token;
 
 /// How many readers of a key one process puts into the store's queue.
 const READERS_IN_STORE: usize = 16;
+
+/// The name of a line of shares of a key.
+fn line_name(key: &str, line: &str, number: u64) -> Arc<str> {
+    // No token of a share begins so.
+    format!("!{line}{number}/{key}").into()
+}
 
 /// The names of the slots in which shares of a key wait.
 fn lines(key: &str, limit: ShareLimit) -> impl Iterator<Item = Arc<str>> {
