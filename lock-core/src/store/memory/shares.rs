@@ -22,7 +22,6 @@ type Told = Vec<(Events, Event)>;
 pub(super) struct AskedWaiter {
     pub(super) token: Token,
     pub(super) at: Moment,
-    pub(super) answered: bool,
 }
 
 impl MemoryState {
@@ -38,7 +37,7 @@ impl MemoryState {
         } = acquire;
         self.forget_ended(key, now);
         let mut told = Vec::new();
-        let asks_again = self.ask_those_in_the_way(key, *token, now, &mut told);
+        let asks_again = self.ask_the_one_in_the_way(key, *token, now, &mut told);
         if matches!(self.live(key, now), Some((Owner::Shared, _))) {
             // A waiter that asks is let in by this, if it is its turn.
             told.extend(self.admit(key, now, unix_micros));
@@ -161,52 +160,41 @@ impl MemoryState {
         told
     }
 
-    /// Asks the waiters that alone keep a share out whether they still wait, and removes those that have not answered
-    /// within a grant. Returns in what time the share is to ask about the one that is left.
-    fn ask_those_in_the_way(
+    /// Asks the first waiter to ask again if it alone keeps a share out. Its process takes its turn away if it does not.
+    /// Returns in what time the share is to ask about it again.
+    fn ask_the_one_in_the_way(
         &mut self,
         key: &Arc<str>,
         token: Token,
         now: Moment,
         told: &mut Told,
     ) -> Option<Duration> {
-        while self.fits(key, token, now) && !self.is_inside(key, token) {
-            let (events, head) = self.head(key)?;
-            if head == token || self.fits(key, head, now) {
-                return None;
-            }
-            let asked = self.asked.get(key).filter(|asked| asked.token == head);
-            match asked.map(|asked| (now.since(asked.at), asked.answered)) {
-                Some((age, _)) if age < GRANT => return Some(GRANT.saturating_sub(age)),
-                Some((_, false)) => {
-                    self.leave_queue(key, head);
-                    continue;
-                }
-                _ => {}
-            }
-            let asked = AskedWaiter {
-                token: head,
-                at: now,
-                answered: false,
-            };
-            self.asked.insert(Arc::clone(key), asked);
-            let event = Event::News {
-                key: Arc::clone(key),
-                token: head,
-                grant: GRANT,
-                news: News::Next(Duration::ZERO),
-            };
-            told.push((events, event));
-            return Some(GRANT);
+        if !self.fits(key, token, now) || self.is_inside(key, token) {
+            return None;
         }
-        None
-    }
-
-    /// A question of a waiter answers whether it still waits.
-    pub(super) fn answers(&mut self, key: &Arc<str>, token: Token) {
-        if let Some(asked) = self.asked.get_mut(key) {
-            asked.answered |= asked.token == token;
+        let (events, head) = self.head(key)?;
+        if head == token || self.fits(key, head, now) {
+            return None;
         }
+        let asked = self.asked.get(key).filter(|asked| asked.token == head);
+        if let Some(asked) = asked
+            && now.since(asked.at) < GRANT
+        {
+            return Some(GRANT.saturating_sub(now.since(asked.at)));
+        }
+        let asked = AskedWaiter {
+            token: head,
+            at: now,
+        };
+        self.asked.insert(Arc::clone(key), asked);
+        let event = Event::News {
+            key: Arc::clone(key),
+            token: head,
+            grant: GRANT,
+            news: News::Next(Duration::ZERO),
+        };
+        told.push((events, event));
+        Some(GRANT)
     }
 
     pub(super) fn forget_asked(&mut self, key: &Arc<str>, token: Token) {

@@ -300,7 +300,6 @@ impl MemoryState {
             if !waiting.contains(&acquire.token) {
                 waiting.push_back(acquire.token);
             }
-            self.answers(&acquire.key, acquire.token);
         }
         Refusal {
             cooling: matches!(owner, Owner::Cooling(_) | Owner::Done(..)),
