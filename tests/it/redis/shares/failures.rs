@@ -176,7 +176,7 @@ async fn a_strangers_value_that_looks_like_shares_is_left_alone() {
     }
     entered(reader(&locks)).await.release().await.expect("held");
     // A waiter polls behind a stranger, who notifies no client.
-    server.cli(&["SET", LOCK, "shared", "NX"]);
+    server.cli(&["SET", LOCK, "shared", "NX", "PX", "60000"]);
     let waiter = tokio::spawn(reader(&locks).wait(Wait::Forever).acquire());
     wait::eventually("the waiter is queued", async || keys(&server).len() == 2).await;
     server.cli(&["DEL", LOCK]);
