@@ -211,8 +211,8 @@ impl LockRequest {
 
     /// Acquires the key as a reader: readers share it, and no writer is inside at the same time.
     ///
-    /// A writer is a request without this option; it waits until all readers have left. Admission is first come,
-    /// first served: a reader that comes behind a waiting writer waits too. Each reader has a lease of its own. If its
+    /// A writer is a request without this option; it waits until all readers have left. Permits of the key exclude
+    /// readers too. Admission is first come, first served: a reader that comes behind a waiting writer waits too. Each reader has a lease of its own. If its
     /// process dies, its share alone ends with its ttl.
     ///
     /// The fencing token of a reader is above those of all earlier writers, and below those of all later ones.
@@ -251,7 +251,7 @@ impl LockRequest {
     ///
     /// The store keeps no count: each request brings its own. If a new version of a program asks for 5 permits and the
     /// old one asked for 8, its requests enter when fewer than 5 owners are inside. A request without this option
-    /// waits for all permits, and excludes them.
+    /// waits for all permits, and excludes them. So does a [reader](Self::read), and the other way round.
     ///
     /// A permit has no [`cooldown`](Self::cooldown) and no [`interop`](Self::interop) gap. With [`read`](Self::read) it
     /// is `Invalid`. Permits are not offered over several servers (Redlock), because two majorities of servers can

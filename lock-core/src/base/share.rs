@@ -46,4 +46,10 @@ impl ShareLimit {
     pub(crate) fn is_reader(self) -> bool {
         self == Self::READERS
     }
+
+    /// Returns whether a share with this limit may always stand beside one with the limit `other`, which comes later:
+    /// readers and permits exclude each other.
+    pub(crate) fn admits_beside(self, other: Self) -> bool {
+        self.is_reader() == other.is_reader() && self <= other
+    }
 }

@@ -9,7 +9,7 @@ use tracing::{Instrument, Span};
 use super::Engine;
 use super::attempt::{Asked, Attempt};
 use super::several::{Collected, take_all};
-use super::share::{meets_own_release, take_share};
+use super::share::{ShareStart, meets_own_release, start_share};
 use super::spec::LockSpec;
 use crate::active::ActiveLease;
 use crate::base::clock::Moment;
@@ -88,15 +88,19 @@ pub(super) async fn take_one(spec: &LockSpec) -> Result<Acquired, Error> {
         Wait::For(span) => now + span,
         Wait::Forever => Moment::FAR,
     };
-    if spec.share.is_some() {
+    let mut line = None;
+    if let Some(limit) = spec.share {
         // Boxed, so that the future of a plain lock stays small.
-        let share = Box::pin(take_share(spec, give_up)).await;
-        let share = share.map(Acquired::FromStore);
-        return share.map_err(|error| error.with_key(&spec.key));
+        match Box::pin(start_share(spec, limit)).await {
+            Ok(ShareStart::Entered(attempt)) => return Ok(Acquired::FromStore(attempt)),
+            Ok(ShareStart::LinesUp(name)) => line = Some(name),
+            Err(error) => return Err(error.with_key(&spec.key)),
+        }
     }
+    let line = line.as_ref().unwrap_or(&spec.key);
     let mut number = None;
     loop {
-        let taken = match line_up(spec, &mut number, give_up).await {
+        let taken = match line_up(spec, line, &mut number, give_up).await {
             Verdict::Contend(contender) => contend(spec, contender, give_up)
                 .await
                 .map(|attempt| attempt.map(Acquired::FromStore)),
@@ -116,13 +120,18 @@ pub(super) async fn take_one(spec: &LockSpec) -> Result<Acquired, Error> {
 }
 
 /// Waits to be the first in line.
-async fn line_up(spec: &LockSpec, number: &mut Option<u64>, give_up: Moment) -> Verdict {
+async fn line_up(
+    spec: &LockSpec,
+    line: &Arc<str>,
+    number: &mut Option<u64>,
+    give_up: Moment,
+) -> Verdict {
     let engine = &spec.engine;
     if engine.queue.is_draining() {
         return Verdict::Failed(Error::draining());
     }
     let waits = spec.wait != Wait::None;
-    match engine.queue.enter(&spec.key, waits, spec.options, number) {
+    match engine.queue.enter(line, waits, spec.options, number) {
         Admission::Decided(verdict) => verdict,
         Admission::Queued(place) => stand_in_line(spec, place, give_up).await,
     }
@@ -156,7 +165,7 @@ async fn verdict_until(place: &mut PlaceInLine, engine: &Engine, until: Moment) 
 
 /// Asks the store until it grants the lock, the wait is over, or the store is out for too long. `None`:
 /// another waiter is the contender now.
-async fn contend(
+pub(super) async fn contend(
     spec: &LockSpec,
     contender: Contender,
     give_up: Moment,
@@ -200,9 +209,9 @@ async fn contend(
                 contender.finds_a_record(&refusal);
                 return Err(refusal.to_error());
             }
-            // A share of this process may have ended a moment ago.
+            // A share of this process may have ended a moment ago, or a lock beside which no share may stand.
             Asked::Busy(refusal)
-                if refusal.shared
+                if (refusal.shared || spec.share.is_some())
                     && !met_own_release
                     && Box::pin(meets_own_release(spec, &attempt, confirmed)).await =>
             {
@@ -232,6 +241,7 @@ async fn contend(
                 contender.refused(&refusal, until, give_up);
                 // Asks again unless the grant surely lasts. The question finds a key that was handed to it.
                 if let Some(grant) = given(&contender, engine, until, give_up).await
+                    && !grant.asks
                     && !spec.engine.queue.is_draining()
                     && attempt.take_over(grant)
                 {

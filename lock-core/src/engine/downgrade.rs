@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::Engine;
+use super::cleanup::{Cleanup, Step};
 use super::tickets::OpenSwap;
 use crate::active::ActiveLease;
 use crate::base::error::Error;
@@ -63,6 +64,9 @@ impl Engine {
                 self.queue.leave(lease, ReleaseState::Nothing);
                 self.queue.hold(&share);
                 self.keeper.arm(&share);
+                if lease.has_late_duplicate() {
+                    Cleanup::of(self, lease, Step::Nothing).submit();
+                }
                 Ok(share)
             }
             Ok(Swapped::Yes) => Err(Error::unavailable(

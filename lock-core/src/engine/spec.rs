@@ -9,6 +9,7 @@ use crate::base::share::ShareLimit;
 use crate::lease::LeaseOptions;
 
 /// A checked request.
+#[derive(Clone)]
 pub(crate) struct LockSpec {
     pub(crate) engine: Arc<Engine>,
     /// The key, or the first of several.

@@ -94,6 +94,7 @@ mod tests {
             queued: pushed,
             pushed,
             shared: false,
+            full: false,
             server_time: None,
         }
     }

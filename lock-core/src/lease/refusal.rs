@@ -20,6 +20,8 @@ pub(crate) struct Refusal {
     pub(crate) remaining: Option<Duration>,
     /// Shares have the key.
     pub(crate) shared: bool,
+    /// The refused waiter asked for a share, and as many shares as its limit are inside.
+    pub(crate) full: bool,
     /// The refused waiter stands in the store's queue.
     pub(crate) queued: bool,
     /// The owner's release will be pushed to the refused waiter, which need not poll.
@@ -33,6 +35,9 @@ pub(crate) struct Refusal {
 
 impl Refusal {
     pub(crate) fn to_error(&self) -> Error {
+        if self.full {
+            return Error::full(self.remaining);
+        }
         let busy = Error::busy(self.cooling, self.remaining);
         match &self.record {
             Some(record) => busy.with_record(record),

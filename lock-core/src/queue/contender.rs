@@ -152,6 +152,21 @@ impl Contender {
         let Some(slot) = slot.filter(|slot| slot.is_contender(self.id)) else {
             return false;
         };
+        let own = lease.slot();
+        if *own != self.key {
+            // A share that has waited in a line. The next one of the line asks now.
+            let freed = slot
+                .contender
+                .as_ref()
+                .is_some_and(|contender| contender.freed);
+            slots
+                .uncontended
+                .insert(own.into_owned(), Arc::clone(lease));
+            slots.permits.add(lease);
+            self.queue.promote(slots, &self.key);
+            self.loses(lease, freed);
+            return true;
+        }
         let contender = slot.contender.take();
         let freed = contender.as_ref().is_some_and(|contender| contender.freed);
         // The grant proves that they were stepped over, or have ended before.
@@ -177,6 +192,7 @@ impl Contender {
             queued: false,
             pushed: true,
             shared: false,
+            full: false,
             server_time: None,
         };
         slot.known = KeyState::Held(Arc::clone(lease));

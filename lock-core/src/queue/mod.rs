@@ -32,8 +32,6 @@ pub(crate) use self::contender::{Contender, Displaced, PlaceInLine};
 pub(crate) use self::handoff::{Handoff, Successor};
 use self::permits::HeldPermits;
 pub(crate) use self::several::Occupied;
-use self::shares::Places;
-pub(crate) use self::shares::StorePlace;
 use self::slot::{KeyState, Slot, Waiter};
 pub(crate) use self::slot::{ReleaseState, Supersede, held_fact};
 use crate::active::ActiveLease;
@@ -64,7 +62,6 @@ pub(crate) struct Queue {
     /// Notified when the store has confirmed a release, and the number of those releases.
     confirmed: Notify,
     confirmed_count: AtomicU64,
-    places: Places,
 }
 
 type ByKey<T> = HashMap<Arc<str>, T, foldhash::quality::RandomState>;
@@ -167,7 +164,6 @@ impl Queue {
             drains: Notify::new(),
             confirmed: Notify::new(),
             confirmed_count: AtomicU64::new(0),
-            places: Places::default(),
         })
     }
 

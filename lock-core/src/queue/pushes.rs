@@ -15,8 +15,8 @@ use crate::store::{News, Refusal};
 impl Queue {
     /// Delivers a push to the waiter with `token`. `false`: no such waiter is known here.
     pub(crate) fn tell(self: &Arc<Self>, key: &Arc<str>, token: Token, news: News) -> bool {
-        let key = &*slot_name(key, token);
         let mut slots = lock(&self.slots);
+        let key = &*slots.slot_of(key, token);
         if slots.held_with(key, token).is_some() {
             // A late push: the waiter was told before, and holds the key by now.
             return true;
@@ -82,7 +82,8 @@ impl Queue {
         let token = holder.token()?;
         let now = self.now();
         let mut slots = lock(&self.slots);
-        let slot = slots.active.get_mut(&*slot_name(key, token))?;
+        let name = slots.slot_of(key, token);
+        let slot = slots.active.get_mut(&*name)?;
         let contender = slot.contender.as_mut();
         let contender = contender.filter(|contender| contender.token() == Some(token))?;
         contender.news = Some(News::Ask);

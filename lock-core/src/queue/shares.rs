@@ -1,50 +1,110 @@
 //! Shares in the queue of the process.
 //!
-//! Shares of one key do not wait for one another, so each has a slot of its own, in which it is the only contender. The
-//! store decides which of them enter. Few tasks of a process stand in the store's queue at a time, and the others wait
-//! here in the order of their arrival.
+//! Shares of one key do not wait for one another, so each share that is held has a slot of its own. Those that wait stand
+//! in lines, each a slot as that of a lock: the first of a line is the contender and asks the store, and when it has
+//! entered, the next one does. So a waiter whose future is not polled loses its turn as one that waits for a lock does, see
+//! [`stalled`](super::stalled).
+//!
+//! Permits of a process stand in one line, so that a process that dies costs the others one grant. Readers stand in
+//! several, so that those of a process enter together when a writer ends. A writer that is queued behind them would
+//! otherwise come after the first. The store gives them their grants at the same moment.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, Weak};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-
-use super::{Contender, Queue};
-use crate::active::{ActiveLease, key_of_share};
+use super::{Contender, Queue, Slots};
+use crate::active::{ActiveLease, SlotName, key_of_share, slot_name};
+use crate::base::share::ShareLimit;
 use crate::base::sync::lock;
+use crate::base::token::Token;
 
-/// How many shares of a key one process puts into the store's queue.
-const IN_STORE: usize = 16;
+/// How many readers of a key one process puts into the store's queue.
+const READERS_IN_STORE: usize = 16;
 
-/// The places of the process in the store's queue, for each key that a share waits for.
-#[derive(Default)]
-pub(super) struct Places(Mutex<HashMap<Arc<str>, Weak<Semaphore>>>);
+/// The name of a line of shares of a key.
+fn line_name(key: &str, line: &str, number: u64) -> Arc<str> {
+    // No token of a share begins so.
+    format!("!{line}{number}/{key}").into()
+}
 
-/// A place of the process in the store's queue.
-pub(crate) type StorePlace = OwnedSemaphorePermit;
+/// The names of the slots in which shares of a key wait.
+fn lines(key: &str, limit: ShareLimit) -> impl Iterator<Item = Arc<str>> {
+    let (kind, count) = match limit.is_reader() {
+        true => ("readers", READERS_IN_STORE),
+        false => ("permits", 1),
+    };
+    (0..count as u64).map(move |number| line_name(key, kind, number))
+}
+
+/// The line of a share that waits.
+pub(crate) struct Line {
+    pub(crate) name: Arc<str>,
+    /// Another share of the line asks at this moment, so it is not known whether this one is refused.
+    pub(crate) is_behind_a_question: bool,
+}
+
+impl Slots {
+    /// Returns the name of the slot of this token. A share that waits is the contender of a line.
+    pub(super) fn slot_of<'a>(&self, key: &'a Arc<str>, token: Token) -> SlotName<'a> {
+        let own = slot_name(key, token);
+        let Some(limit) = token.share() else {
+            return own;
+        };
+        if self.active.contains_key(&**own) || self.uncontended.contains_key(&**own) {
+            return own;
+        }
+        let asks = |line: &Arc<str>| {
+            let slot = self.active.get(line);
+            let contender = slot.and_then(|slot| slot.contender.as_ref());
+            contender.is_some_and(|contender| contender.token() == Some(token))
+        };
+        lines(key, limit).find(asks).map_or(own, SlotName::Owned)
+    }
+}
 
 impl Queue {
-    /// Makes a share the contender of a slot of its own.
-    pub(crate) fn enter_share(self: &Arc<Self>, lease: &ActiveLease) -> Contender {
+    /// Makes the name of a line in which no other share stands.
+    pub(crate) fn own_line(&self, key: &str) -> Arc<str> {
+        let number = lock(&self.slots).number();
+        line_name(key, "own", number)
+    }
+
+    /// Makes a share the contender of a line of its own.
+    pub(crate) fn enter_own_line(self: &Arc<Self>, key: &str) -> Contender {
+        let name = self.own_line(key);
         let now = self.now();
-        let name = lease.slot();
         let mut slots = lock(&self.slots);
         let id = slots.number();
         slots.open(&name).admit(id, now);
         Contender::new(self, &name, id)
     }
 
-    /// Returns the places of this process in the store's queue of the key.
-    pub(crate) fn places(&self, key: &Arc<str>) -> Arc<Semaphore> {
-        let mut places = lock(&self.places.0);
-        if let Some(places) = places.get(key).and_then(Weak::upgrade) {
-            return places;
+    /// Chooses the line of a share: an empty one, or the shortest.
+    pub(crate) fn line(&self, key: &str, limit: ShareLimit) -> Line {
+        let now = self.now();
+        let slots = lock(&self.slots);
+        let length = |line: &Arc<str>| {
+            let slot = slots.active.get(line);
+            slot.map_or(0, |slot| {
+                slot.queue.len() + usize::from(slot.contender.is_some())
+            })
+        };
+        let mut shortest: Option<(usize, Arc<str>)> = None;
+        for line in lines(key, limit) {
+            let length = length(&line);
+            if shortest.as_ref().is_none_or(|(least, _)| length < *least) {
+                shortest = Some((length, line));
+            }
+            if length == 0 {
+                break;
+            }
         }
-        places.retain(|_, places| places.strong_count() > 0);
-        let of_key = Arc::new(Semaphore::new(IN_STORE));
-        places.insert(Arc::clone(key), Arc::downgrade(&of_key));
-        of_key
+        let (length, name) = shortest.expect("there is a line for each kind");
+        let fact = slots.active.get(&name).and_then(|slot| slot.fact(now));
+        Line {
+            is_behind_a_question: length > 0 && fact.is_none(),
+            name,
+        }
     }
 
     /// Counts the releases that the store has confirmed. A question that was sent at a lower count may have met one.

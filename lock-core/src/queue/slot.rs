@@ -322,6 +322,7 @@ pub(crate) fn held_fact(lease: &ActiveLease, now: Moment) -> Option<Refusal> {
         queued: false,
         pushed: true,
         shared: false,
+        full: false,
         server_time: None,
     })
 }

@@ -97,7 +97,9 @@ impl Slot {
     pub(super) fn displace(&mut self) -> Option<DisplacedContender> {
         let deferred = self.steps_over_nothing();
         let mut contender = self.contender.take()?;
-        if let Some((lease, _)) = &contender.asks_for {
+        if let Some((lease, _)) = &contender.asks_for
+            && lease.token.share().is_none()
+        {
             // The next contender steps over the lease if the store has it.
             self.note_ended(lease.replaced(), ReleaseState::Steppable);
         }
@@ -121,11 +123,15 @@ pub(super) struct DisplacedContender {
 
 impl Queue {
     /// Undoes the question of a contender that has lost its turn. The queue must not be locked.
-    pub(super) fn undo(&self, displaced: DisplacedContender) {
+    pub(super) fn undo(self: &Arc<Self>, displaced: DisplacedContender) {
         if let Some(deferred) = displaced.deferred {
             deferred.hurry();
         }
         if let Some((lease, lane)) = &displaced.lease {
+            if lease.token.share().is_some() {
+                // No share steps over another one, so each question waits for its end.
+                self.note_unreleased(lease);
+            }
             self.returns.undo(lease, *lane, displaced.in_flight);
         }
         displaced.waker.into_iter().for_each(Waker::wake);
@@ -182,13 +188,14 @@ impl PlaceInLine {
 
 impl Queue {
     /// Plans to undo an overdue question unless its future is polled.
-    pub(crate) fn question_is_overdue(self: &Arc<Self>, key: &Arc<str>) {
+    pub(crate) fn question_is_overdue(self: &Arc<Self>, lease: &ActiveLease) {
         let at = self.now() + PATIENCE_WITH_UNPOLLED;
         let mut slots = lock(&self.slots);
-        let slot = slots.active.get_mut(key);
+        let name = slots.slot_of(&lease.key, lease.token);
+        let slot = slots.active.get_mut(&*name);
         let look = slot.and_then(|slot| slot.plan_check_at(at));
         drop(slots);
-        self.check_at(key, look);
+        self.check_at(&name, look);
     }
 
     /// Has the keeper check the key then. The queue must not be locked.

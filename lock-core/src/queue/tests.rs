@@ -149,6 +149,7 @@ fn a_caller_that_does_not_wait_makes_a_contender_ask_that_a_push_has_told_to_res
         queued: true,
         pushed: true,
         shared: false,
+        full: false,
         server_time: None,
     };
     let until = engine.now() + a_while;

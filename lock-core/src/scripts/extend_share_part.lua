@@ -30,5 +30,5 @@ local value = redis.pcall('GET', key)
 if not value then return 0 end
 if type(value) == 'table' then return string.match(value.err, '^WRONGTYPE') and 2 or 3 end
 if value == token then return lengthen(ttl) and 1 or 3 end
-if value ~= 'shared' then return 2 end
+if value ~= 'shared/lockkit' then return 2 end
 return lengthen(ttl) and 4 or 3

@@ -44,7 +44,7 @@ for index = 1, #KEYS / 2 do
   local value = redis.pcall('GET', lock)
   if value == token then
     reply[index] = extend_lone(lock, token, ttl) and 1 or 3
-  elseif value == 'shared' then
+  elseif value == 'shared/lockkit' then
     local ends = redis.pcall('ZSCORE', shares, token)
     if type(ends) == 'table' and ends.err then
       reply[index] = 3

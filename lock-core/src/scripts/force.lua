@@ -24,7 +24,7 @@ local function text(number) return string.format('%.0f', number) end
 
 local value = redis.call('GET', KEYS[1])
 if not value then return 0 end
-local is_shared = value == 'shared'
+local is_shared = value == 'shared/lockkit'
 if is_shared then
   local ends = redis.call('ZSCORE', KEYS[4], token)
   if not ends or tonumber(ends) < now_ms then return 2 end

@@ -28,7 +28,7 @@ local function list(reply) return reply.err and {} or reply end
 local waiters = count(redis.pcall('ZCARD', KEYS[3]))
 local waiting = list(redis.pcall('ZRANGE', KEYS[3], 0, ARGV[2] - 1, 'WITHSCORES'))
 local shares, shared = 0, {}
-if value == 'shared' then
+if value == 'shared/lockkit' then
   local live = string.format('%.0f', (now - now % 1000) / 1000)
   shares = count(redis.pcall('ZCOUNT', KEYS[4], live, '+inf'))
   shared = list(redis.pcall('ZRANGEBYSCORE', KEYS[4], live, '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[3]))

@@ -44,7 +44,7 @@ local ends = now_ms + ttl
 local has = is_inside(token)
 if has then
   enter(token, ends)
-elseif value and (value ~= 'shared' and not limit_of(value) or is_behind_a_lock()) then
+elseif value and (value ~= several and not limit_of(value) or inside == math.huge or is_behind_a_lock()) then
   local left = redis.call('PTTL', lock)
   local stands = 0
   -- No caller waits beside a record, which is an answer.

@@ -5,11 +5,14 @@
 --        only the queue)   2 token   3 ttl in ms   4 grant in ms   5 prefix of the managers' channels
 --        6 fencing token of the lease that ends, or with ask that the lease has used, or ""
 -- Reply  to ask and wait:
---        {1, fence}                      granted; fence is the fencing token, as a decimal string
---        {0, value, ms, time, queued}    refused: the value of the key, in how many ms it may change (the end of the
---                                        earliest share, or of the lock), the server's time in microseconds, as a
---                                        decimal string, and 1 if the token is in the queue now, 0 if not
---        to free and leave: as release.lua
+--        {1, fence, more}    granted; fence is the fencing token, as a decimal string; more is 1 if further waiters
+--                            fit, which this call did not let in: call again, with "leave"; else 0
+--        {0, value, ms, time, queued, more, full}    refused: the value of the key, in how many ms it may change (the
+--                            end of the earliest share, or of the lock) or the caller is to ask again, the server's time
+--                            in microseconds, as a decimal string, 1 if the token is in the queue now, 1 if further
+--                            waiters fit: call again, and 1 if as many shares as the limit are inside; else 0
+--        to free and leave: as release.lua, where 6 and 5 say also that further waiters fit. 11, 9 and 10 are as 2, where
+--                            4, 6 and 8 are as 1
 -- Error  WRONGTYPE, LOCKMARK             a key of the kit holds another value; nothing was done
 --        READONLY, NOREPLICAS, MISCONF, OOM, a missing right   nothing was done
 --
@@ -17,6 +20,10 @@
 -- many as it may: a waiter gets the lock for its grant, and a push "s <token> <s> <us> <grant in ms> <fence> <lock>", or
 -- "g …" if it waits for the whole lock. A share that was given the key by release.lua ("g") asks, which lets in those
 -- behind it. A newcomer enters beside others only if no client waits.
+--
+-- A waiter at the head that alone keeps a caller out is asked whether it still waits. It answers by a question of its own.
+-- If it has not done so within its grant, all waiters of its process leave the queue. Its score says when it was asked: -2
+-- for each ms, and 1 less once it has answered, so that it stays the first.
 --
 -- A token that is inside already is granted again, and only lengthened. A second "free" ends nothing.
 local op, token = ARGV[1], ARGV[2]
@@ -37,7 +44,7 @@ count_inside()
 local function fits(who)
   if not value then return true end
   local limit = limit_of(who)
-  return limit and inside < limit and (value == 'shared' or limit_of(value))
+  return limit and inside < limit and is_alike(who)
 end
 
 -- The fencing token of a grant. Where the clock is behind the mark, the end of the lease will not prove that the clock
@@ -51,29 +58,63 @@ local function fence()
   return given
 end
 
--- Answers whether the waiter at the head alone keeps the caller out, and is dead. It asks few waiters, because each living
--- one receives the question.
-local deaf = 0
-local function is_deaf(who, since)
-  deaf = deaf + 1
-  if not counted or deaf > 8 or not asks or not fits(token) or now - since < 1000000 then return false end
-  return publish(ARGV[5], who, 'p') == 0
+-- In how many ms the caller asks again about the waiter that keeps it out.
+local again
+-- The address of a process that has not answered, or does not listen.
+local silent
+
+-- Answers whether the waiter at the head alone keeps the caller out, and is dead or stopped.
+local function is_gone(who, grant, head)
+  if not asks or not fits(token) then return false end
+  local score = tonumber(head[2])
+  local age, patience = (now - score) / 1000, 1000
+  if score < 0 then age, patience = now_ms - math.floor(-score / 2), tonumber(grant) end
+  -- Where the clock was set back, nothing is known of the time.
+  if age >= 0 and age < patience then
+    again = patience - age
+    return false
+  end
+  if score >= 0 or score % 2 == 1 or age < 0 then
+    local listens = publish(ARGV[5], who, 'n ' .. head[1] .. ' 0 ' .. lock)
+    if listens ~= 0 then
+      if type(listens) == 'number' then redis.pcall('ZADD', KEYS[3], 'XX', text(-2 * now_ms), head[1]) end
+      again = tonumber(grant)
+      return false
+    end
+  end
+  -- The caller's own process runs, so only the head is removed then.
+  local address = string.sub(who, 1, 16)
+  if address ~= string.sub(token, 1, 16) then silent = address end
+  return true
 end
 
 local mine, gave
+-- The grant of the last waiter that was let in, if it may be dead.
+local doubtful
+-- How many waiters this call still lets in, so that the server is not held up, and 1 if more of them fit.
+local room, more = highest and 64 or 0, 0
 local function admit()
-  local left = highest and 64 or 0
-  while entries > 0 and left > 0 do
+  while entries > 0 do
     local head = redis.pcall('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES')
     if is_empty(head) then return end
     local who, grant = string.match(head[1], '^(%x+/%x+) (%d+)$')
-    if who and not fits(who) and (who == token or not is_deaf(who, head[2])) then return end
+    local gone = who and string.sub(who, 1, 16) == silent
+    if who and not gone and not fits(who) then
+      gone = who ~= token and is_gone(who, grant, head)
+      if not gone then return end
+    end
+    if who and not gone and room == 0 then
+      more = highest and 1 or 0
+      return
+    end
     local removed = redis.pcall('ZREM', KEYS[3], head[1])
     if removed ~= 1 then
       is_refused(removed)
       return
     end
-    if not who or not fits(who) then
+    if gone or not who then
+      -- If its process goes on after all, it asks at once.
+      if who then publish(ARGV[5], who, 'n ' .. head[1] .. ' 0 ' .. lock) end
       entries = entries - 1
     else
       local is_caller = who == token and asks
@@ -96,10 +137,20 @@ local function admit()
         entries = entries - 1
       else
         gave = true
-        left = left - 1
+        room = room - 1
+        -- As in hand_over.
+        local age = now - head[2]
+        doubtful = (age > 1000000 or age < 0) and tonumber(grant)
       end
     end
   end
+end
+
+-- Lets waiters in, and tells the next ones when to ask if the last of those is dead.
+local function serve()
+  admit()
+  if doubtful then notify_next(KEYS[3], lock, ARGV[5], doubtful) end
+  doubtful = nil
 end
 
 -- A queue of another type has no waiters.
@@ -120,10 +171,10 @@ if asks then
     enter(token, now_ms + ARGV[3])
     redis.pcall('ZREM', KEYS[3], waiting)
     mine = fence()
-    admit()
+    serve()
   else
     local awaited = is_awaited()
-    if awaited then admit() end
+    if awaited then serve() end
     if not mine and fits(token) and not (awaited and is_awaited()) then
       local entered, refused = enter(token, now_ms + ARGV[3])
       if not entered then return refused end
@@ -131,15 +182,26 @@ if asks then
     -- No caller waits beside a record, which is an answer.
     elseif not mine and op == 'wait' and string.sub(value or '', 1, 5) ~= 'done/' then
       queued = enter_queue(KEYS[3], waiting, now, redis.call('PTTL', lock))
-      if queued == 1 then admit() end
+      if queued == 1 then serve() end
     end
   end
-  if mine then return {1, text(mine)} end
-  local left = redis.call('PTTL', lock)
-  if value == 'shared' then
-    left = math.max(tonumber(redis.call('ZRANGE', shares, 0, 0, 'WITHSCORES')[2]) - now_ms, 0)
+  if mine then return {1, text(mine), more} end
+  local left, full = redis.call('PTTL', lock), 0
+  if value and inside < math.huge and limit_of(token) and is_alike(token) then
+    if inside >= limit_of(token) then full = 1 end
+    if value == several then
+      left = math.max(tonumber(redis.call('ZRANGE', shares, 0, 0, 'WITHSCORES')[2]) - now_ms, 0)
+    end
   end
-  return {0, value or '', left, text(now), queued}
+  if queued == 1 and again then
+    -- The first ones ask first, and let in those behind them.
+    local places = 100
+    for place, other in ipairs(redis.pcall('ZRANGE', KEYS[3], 1, 16)) do
+      if other == waiting then places = place - 1 end
+    end
+    left = math.min(left, math.ceil(again) + 100 * places)
+  end
+  return {0, value or '', left, text(now), queued, more, full}
 end
 
 local reply = value and 2 or 0
@@ -153,13 +215,12 @@ if op == 'free' then
   end
 end
 if reply ~= 1 and is_refused(redis.pcall('ZREM', KEYS[3], waiting)) and reply == 2 then return failed end
-admit()
+serve()
 if not gave and value and sooner > 1000 then
   -- The waiters count on a later end.
   notify_next(KEYS[3], lock, ARGV[5], redis.call('PTTL', lock))
 end
-if reply == 2 then return reply end
-if gave then return reply + 3 end
-if entries == 0 then return reply + 5 end
-if failed or unnotified then return reply + 7 end
+if entries == 0 or more == 1 then return reply == 2 and 9 or reply + 5 end
+if gave then return reply == 2 and 11 or reply + 3 end
+if failed or unnotified then return reply == 2 and 10 or reply + 7 end
 return reply

@@ -1,9 +1,11 @@
 -- Functions for the shares of a key, after a part that reads `value`, the value of the key.
 --
--- A lone share is the lock itself: its token is the value of the key. The value of a key with several shares is the word
--- `shared`, and a sorted set, the last of KEYS, has their tokens with their ends in ms. The key lasts as long as its
--- latest share. A token of a share ends with its limit, in 8 hex digits. A plain lock waits for all shares.
+-- A lone share is the lock itself: its token is the value of the key. The value of a key with several shares is `several`,
+-- which no client of another library writes, and a sorted set, the last of KEYS, has their tokens with their ends in ms.
+-- The key lasts as long as its latest share. A token of a share ends with its limit, in 8 hex digits. A plain lock waits
+-- for all shares, a reader waits for permits, and a permit for readers.
 local lock, shares = KEYS[1], KEYS[#KEYS]
+local several = 'shared/lockkit'
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local now_ms = (now - now % 1000) / 1000
@@ -18,13 +20,19 @@ end
 local inside
 -- Counts the shares inside. Ended ones are removed, and a key without shares is free.
 local function count_inside()
-  if value ~= 'shared' then
+  if value ~= several then
     inside = value and 1 or 0
     return
   end
   local earliest = redis.call('ZRANGE', shares, 0, 0, 'WITHSCORES')
+  -- The set outlives the key. If it is missing, it was evicted or deleted by hand, and its owners do not know that yet. So
+  -- no share enters before the end of the key.
+  if not earliest[1] then
+    inside = math.huge
+    return
+  end
   -- Nothing is written where nothing has ended, so that a server without memory lets no share in.
-  if earliest[2] and tonumber(earliest[2]) < now_ms then
+  if tonumber(earliest[2]) < now_ms then
     redis.call('ZREMRANGEBYSCORE', shares, '-inf', '(' .. text(now_ms))
   end
   inside = redis.call('ZCARD', shares)
@@ -34,8 +42,21 @@ local function count_inside()
   end
 end
 
+-- Answers whether the share is of the kind of those inside: all readers, or all permits. It looks at one of them, and
+-- passes over the places of shares that an operator has freed.
+local function is_alike(who)
+  local other, place = value, 0
+  while value == several do
+    other = redis.call('ZRANGE', shares, place, place)[1]
+    if not other then return true end
+    if limit_of(other) then break end
+    place = place + 1
+  end
+  return limit_of(other) and (string.sub(who, 50) == 'ffffffff') == (string.sub(other, 50) == 'ffffffff')
+end
+
 local function is_inside(who)
-  return value == who or value == 'shared' and redis.call('ZSCORE', shares, who)
+  return value == who or value == several and redis.call('ZSCORE', shares, who)
 end
 
 local function latest()
@@ -56,16 +77,16 @@ local function enter(who, ends)
     if ends > now_ms + redis.call('PTTL', lock) then redis.call('PEXPIREAT', lock, text(ends)) end
     return true
   end
-  if value ~= 'shared' then
+  if value ~= several then
     -- A set of earlier shares may be left of a key that was deleted by hand.
     local first = now_ms + redis.call('PTTL', lock) + 1
     if redis.call('EXISTS', shares) == 1 then redis.call('DEL', shares) end
     local added = redis.pcall('ZADD', shares, text(first), value, text(ends), who)
     if type(added) == 'table' then return false, added end
     local last = math.max(first, ends)
-    redis.call('SET', lock, 'shared', 'PXAT', text(last))
+    redis.call('SET', lock, several, 'PXAT', text(last))
     redis.call('PEXPIREAT', shares, text(last + 1000))
-    value, inside = 'shared', 2
+    value, inside = several, 2
     return true
   end
   local added = redis.pcall('ZADD', shares, 'GT', text(ends), who)
@@ -85,7 +106,7 @@ local function remove(who)
     value, inside = false, 0
     return true, 0
   end
-  if value ~= 'shared' or redis.call('ZREM', shares, who) == 0 then return false end
+  if value ~= several or redis.call('ZREM', shares, who) == 0 then return false end
   inside = inside - 1
   if inside == 0 then
     redis.call('DEL', lock)

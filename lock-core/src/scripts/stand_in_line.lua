@@ -11,6 +11,13 @@ local function enter_queue(queue, waiting, now, left)
   local last = redis.pcall('ZRANGE', queue, -1, -1, 'WITHSCORES')
   local score = math.max(now, (tonumber(last[2]) or 0) + 1)
   local added = redis.pcall('ZADD', queue, 'NX', string.format('%.0f', score), waiting)
+  if added == 0 then
+    -- The question of share.lua whether it still waits is answered by this.
+    local asked = tonumber(redis.pcall('ZSCORE', queue, waiting))
+    if asked and asked < 0 and asked % 2 == 0 then
+      redis.pcall('ZADD', queue, 'XX', string.format('%.0f', asked - 1), waiting)
+    end
+  end
   redis.pcall('PEXPIRE', queue, math.max(left, 0) + 60000)
   return type(added) == 'number' and 1 or 0
 end

@@ -41,7 +41,7 @@ if how ~= 'pause' and redis.pcall('EXISTS', KEYS[2]) ~= 0 then
   -- The entry is still there, so the waiter that leaves would be notified again and again.
   if is_refused(left) and how == 'leave' then return left end
   -- The readers behind a waiter that leaves may enter beside others.
-  if not value or value == 'shared' or #value == 57 then
+  if not value or value == 'shared/lockkit' or #value == 57 then
     if notify_next(KEYS[2], KEYS[1], channels, tonumber(how) or 0) > 0 then
       reply = reply + 10
     elseif entries == 0 then

@@ -12,8 +12,8 @@ use crate::lease::{Refusal, cohort};
 /// process gives each task one of them without asking the nodes.
 pub(crate) const BLOCK: u64 = cohort::MOST_IN_A_COUNT as u64;
 
-/// The name of the owner of a key that several readers have.
-pub(crate) const SEVERAL_READERS: &str = "shared";
+/// The name of the owner of a key that several readers have, as in `share_set.lua`.
+pub(crate) const SEVERAL_READERS: &str = "shared/lockkit";
 
 /// Returns whether a node accepts a number for a lease. `register`: the highest number that the register has
 /// accepted, and whether that was for this lease.

@@ -58,6 +58,8 @@ on_one_server_a_key! {
     }
     permits {
         a_writer_excludes_permits,
+        readers_and_permits_exclude_each_other,
+        a_permit_behind_a_waiting_lock_is_not_told_that_the_key_is_full,
         there_are_never_more_owners_than_permits,
         a_full_key_is_busy_and_says_that_it_is_full,
         a_permit_that_comes_back_goes_to_the_first_waiter,
@@ -72,8 +74,13 @@ on_one_server_a_key! {
         a_permit_that_was_given_back_is_not_in_the_way_of_its_process,
         a_wait_for_a_permit_ends_in_time,
     }
+    unpolled {
+        readers_do_not_wait_for_a_writer_that_is_not_polled,
+        shares_that_are_not_polled_stop_no_other_of_their_process,
+    }
     share_rules {
         a_share_may_be_entered_by_what_may_stand_beside_it,
+        a_reader_admits_one_nested_reader_at_a_time,
         options_that_a_share_cannot_have_are_invalid,
     }
 }

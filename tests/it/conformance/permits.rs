@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lock_core::{ErrorKind, Renew, Wait};
+use lock_core::{ErrorKind, LockManager, LockRequest, Renew, Wait};
 use lock_tests::wait;
 use tokio::time::timeout;
 
-use super::shares::{entered, permit, refused, waits, writer};
+use super::shares::{entered, permit, reader, refused, waits, writer};
 use super::{Fixture, long};
 use crate::steps::its_turn;
 
@@ -100,9 +100,9 @@ pub(super) async fn a_hundred_waiting_tasks_get_their_permits(store: &Fixture) {
             tokio::spawn(request.wait(Wait::Forever).run(async {}))
         })
         .collect();
-    let queued = async || store.waiting() >= 32;
-    wait::eventually("both processes have all of their places", queued).await;
-    assert_eq!(store.waiting(), 32, "each process has 16 places");
+    let queued = async || store.waiting() >= 2;
+    wait::eventually("both processes stand in the queue", queued).await;
+    assert_eq!(store.waiting(), 2, "each process once");
     guard.release().await.expect("held");
     for task in tasks {
         let run = timeout(wait::PATIENCE, task).await;
@@ -162,6 +162,55 @@ pub(super) async fn a_process_that_has_all_permits_enters_when_it_has_lost_one(s
     })
     .await;
     drop((deleted, ended));
+    store.is_left_clean().await;
+}
+
+pub(super) async fn a_permit_behind_a_waiting_lock_is_not_told_that_the_key_is_full(
+    store: &Fixture,
+) {
+    let (locks, others) = (store.manager().await, store.manager().await);
+    let one = entered(permit(&locks, 2)).await;
+    let waiter = waits(store, writer(&others), 1).await;
+    for locks in [&locks, &others] {
+        let error = permit(locks, 2).acquire().await.expect_err("a lock waits");
+        assert_eq!((error.code(), error.is_full()), ("lock_busy", false));
+        let error = permit(locks, 1).acquire().await.expect_err("full");
+        assert!(error.is_full());
+    }
+    one.release().await.expect("held");
+    drop(its_turn(waiter).await);
+    store.is_left_clean().await;
+}
+
+pub(super) async fn readers_and_permits_exclude_each_other(store: &Fixture) {
+    let (locks, others) = (store.manager().await, store.manager().await);
+    let five: fn(&LockManager) -> LockRequest = |locks| permit(locks, 5);
+    for (inside, kept_out) in [(five, reader as fn(&_) -> _), (reader, five)] {
+        let one = entered(inside(&locks)).await;
+        for count in 0..2 {
+            for locks in [&locks, &others] {
+                let error = kept_out(locks).acquire().await.expect_err("another kind");
+                assert_eq!(
+                    (error.kind(), error.is_full()),
+                    (ErrorKind::Busy, false),
+                    "{count}"
+                );
+            }
+            // Beside a second one of its kind.
+            entered(inside(&others))
+                .await
+                .release()
+                .await
+                .expect("held");
+        }
+        let two = entered(inside(&others)).await;
+        let waiter = waits(store, kept_out(&others), 1).await;
+        refused(inside(&locks)).await;
+        one.release().await.expect("held");
+        assert!(!waiter.is_finished() && two.is_valid());
+        two.release().await.expect("held");
+        its_turn(waiter).await.release().await.expect("held");
+    }
     store.is_left_clean().await;
 }
 

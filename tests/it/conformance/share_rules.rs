@@ -28,7 +28,6 @@ pub(super) async fn a_share_may_be_entered_by_what_may_stand_beside_it(store: &F
         (reader(&locks), read),
         (permit(&locks, 5), five),
         (permit(&locks, 3), five),
-        (permit(&locks, 3), read),
     ] {
         let same = inside(outer, inner).await.expect("it enters");
         assert!(same, "the same lease");
@@ -37,6 +36,7 @@ pub(super) async fn a_share_may_be_entered_by_what_may_stand_beside_it(store: &F
         (reader(&locks), write),
         (permit(&locks, 5), write),
         (reader(&locks), five),
+        (permit(&locks, 3), read),
         (permit(&locks, 6), five),
     ] {
         let error = inside(outer, inner)
@@ -48,6 +48,23 @@ pub(super) async fn a_share_may_be_entered_by_what_may_stand_beside_it(store: &F
             "{error}"
         );
     }
+    store.is_left_clean().await;
+}
+
+pub(super) async fn a_reader_admits_one_nested_reader_at_a_time(store: &Fixture) {
+    let locks = store.manager().await;
+    let nested = || {
+        let nested = reader(&locks).run(tokio::task::yield_now());
+        async move { nested.await.map_err(|error| error.kind()) }
+    };
+    let waits = || reader(&locks).wait(lock_core::Wait::Forever).run(async {});
+    let inside = async {
+        let refused = tokio::join!(nested(), nested());
+        assert_eq!(refused, (Ok(()), Err(ErrorKind::Busy)));
+        let (one, other) = tokio::join!(waits(), waits());
+        one.and(other).expect("one after the other");
+    };
+    reader(&locks).run(inside).await.expect("free");
     store.is_left_clean().await;
 }
 

@@ -14,7 +14,8 @@ use lock_tests::wait;
 use tokio::task::{JoinHandle, yield_now};
 use tokio::time::timeout;
 
-use super::{Fixture, kind, long};
+use super::{Fixture, kind, long, shares};
+use crate::steps::its_turn;
 
 type Future<T> = Pin<Box<dyn std::future::Future<Output = T> + Send>>;
 type Waiting = Future<Result<LockGuard, Error>>;
@@ -40,6 +41,53 @@ async fn left_in_the_queue(store: &Fixture, locks: &LockManager) -> Waiting {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     waiter
+}
+
+/// A reader holds the key, and a waiting writer of any process, this one too, is not polled any more.
+pub(super) async fn readers_do_not_wait_for_a_writer_that_is_not_polled(store: &Fixture) {
+    let (locks, others) = (store.manager().await, store.manager().await);
+    let inside = shares::entered(shares::reader(&locks)).await;
+    let mut writer = left_in_the_queue(store, &others).await;
+    for locks in [&locks, &others] {
+        let next = tokio::spawn(shares::reader(locks).wait(Wait::Forever).acquire());
+        its_turn(next).await.release().await.expect("held");
+    }
+    // The writer stands in the queue again once it is polled.
+    let writer = tokio::spawn(async move { (&mut writer).await });
+    wait::eventually("the writer is queued again", async || store.waiting() == 1).await;
+    inside.release().await.expect("held");
+    its_turn(writer).await.release().await.expect("held");
+    store.is_left_clean().await;
+}
+
+/// Waiting shares that are not polled any more, of each kind, before one that is polled.
+pub(super) async fn shares_that_are_not_polled_stop_no_other_of_their_process(store: &Fixture) {
+    let locks = store.manager().await;
+    for request in [
+        shares::reader,
+        (|locks| shares::permit(locks, 1)) as fn(&_) -> _,
+    ] {
+        let writer = held(&locks).await;
+        let mut left = Vec::new();
+        for _ in 0..20 {
+            let waiter = request(&locks).wait(Wait::Forever).acquire();
+            let mut waiter: Waiting = Box::pin(waiter);
+            polled(&mut waiter).await;
+            left.push(waiter);
+        }
+        let in_store = async || {
+            for waiter in &mut left {
+                polled(waiter).await;
+            }
+            store.waiting() >= 1
+        };
+        wait::eventually("the first ones are queued", in_store).await;
+        let next = tokio::spawn(request(&locks).wait(Wait::Forever).acquire());
+        writer.release().await.expect("held");
+        its_turn(next).await.release().await.expect("held");
+        drop(left);
+        store.is_left_clean().await;
+    }
 }
 
 /// Makes a waiter that queues behind others of its process and is then not polled.

@@ -133,6 +133,32 @@ async fn a_late_request_of_an_old_connection_is_undone_after_the_release_too() {
 }
 
 #[tokio::test]
+async fn a_late_request_of_an_old_connection_is_undone_after_a_downgrade_too() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_millis(400)).await;
+    proxy.freeze();
+    let first = locks.lock("other").ttl(long()).acquire();
+    assert_eq!(kind(first.await), ErrorKind::Unavailable);
+    let reader = loop {
+        let request = locks.lock("k").ttl(long()).wait(Wait::For(long()));
+        if let Ok(guard) = request.acquire().await {
+            break guard.downgrade().await.expect("held");
+        }
+    };
+    reader.release().await.expect("held");
+    proxy.thaw();
+    // Their ttl is a minute, so a key that is gone before was undone.
+    wait::eventually("the late request is undone", async || {
+        keys(&server).is_empty()
+    })
+    .await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    wait::eventually("no key comes back", async || keys(&server).is_empty()).await;
+}
+
+#[tokio::test]
 async fn a_late_request_of_an_old_connection_is_undone_after_a_loss_too() {
     needs!(redis);
     let server = RedisServer::start();

@@ -86,7 +86,7 @@ impl Level {
         match (self.lease.token.share(), spec.share) {
             (None, _) => true,
             (Some(_), None) => false,
-            (Some(outer), Some(inner)) => outer <= inner,
+            (Some(outer), Some(inner)) => outer.admits_beside(inner),
         }
     }
 

@@ -20,7 +20,7 @@ impl ShareWorld {
             client.phase == ClientPhase::Holding && self.now < client.until
         });
         let live = self.key.filter(|(_, end)| self.now < *end);
-        let (mut count, mut exclusive, mut most) = (0, false, 0);
+        let (mut count, mut exclusive, mut most, mut readers) = (0, false, 0, 0);
         for id in owners {
             let until = self.clients[usize::from(id)].until;
             match live {
@@ -37,6 +37,7 @@ impl ShareWorld {
                 _ => return Err(ShareWrong::OwnerWithoutKey),
             }
             count += 1;
+            readers += usize::from(limits.is_reader(id));
             match limits.wanted(id) {
                 Wanted::Exclusive => exclusive = true,
                 Wanted::Share(limit) => most = most.max(limit),
@@ -44,6 +45,9 @@ impl ShareWorld {
         }
         if exclusive && count > 1 {
             return Err(ShareWrong::ExclusiveBesideAnother);
+        }
+        if !exclusive && readers > 0 && readers < usize::from(count) {
+            return Err(ShareWrong::ReaderBesidePermit);
         }
         if !exclusive && count > most {
             return Err(ShareWrong::TooManyOwners);

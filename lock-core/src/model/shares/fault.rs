@@ -18,6 +18,8 @@ pub(super) enum ShareFault {
     LeavingAdmitsNone,
     /// The limit of the client that releases counts for the first waiter.
     LimitOfTheReleaser,
+    /// A reader stands beside permits, and a permit beside readers.
+    ReadersBesidePermits,
     /// Shares that have ended are counted.
     EndedSharesCount,
     /// The release of a share does not raise the high-water mark.

@@ -53,6 +53,8 @@ found! {
         ShareLimits { gives_up: true, ..PLAIN };
     the_limit_of_the_releaser: LimitOfTheReleaser, TooManyAdmitted,
         ShareLimits { clients: &[(Wanted::Share(3), 3), (TWO, 3), (ONE, 3)], ..PLAIN };
+    a_reader_that_stands_beside_a_permit: ReadersBesidePermits, ReaderBesidePermit,
+        ShareLimits { clients: &[(READ, 3), (TWO, 3)], ticks: 0, ..PLAIN };
     a_permit_that_has_ended_and_is_counted: EndedSharesCount, RoomIsLeft,
         ShareLimits { clients: &[(TWO, 2), (TWO, 4), (TWO, 3)], ..PLAIN };
     a_mark_that_no_reader_raises: MarkNotRaised, ExclusiveFenceNotHigher, PLAIN;

@@ -14,7 +14,8 @@
 //!
 //! In every state:
 //!
-//! * An exclusive owner is alone, and there are never more owners than the highest limit among them.
+//! * An exclusive owner is alone, no reader stands beside a permit, and there are never more owners than the highest limit
+//!   among them.
 //! * The server keeps the key, and each share, at least as long as its owner believes in it.
 //! * A fencing token of an exclusive owner is above all earlier ones. That of a share is above all earlier ones of
 //!   exclusive owners.
@@ -35,6 +36,7 @@ mod client;
 mod downgrade;
 mod fault;
 mod server;
+mod silent;
 mod steps;
 mod world;
 

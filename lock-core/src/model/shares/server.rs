@@ -41,8 +41,20 @@ impl ShareWorld {
             (None, _) => true,
             (Some(_), Wanted::Exclusive) => false,
             (Some((KeyValue::Token(owner), _)), _) if limits.is_exclusive(owner) => false,
-            (Some(_), Wanted::Share(own)) => self.count() < usize::from(limit.unwrap_or(own)),
+            (Some(_), Wanted::Share(own)) => {
+                self.is_alike(id, limits) && self.count() < usize::from(limit.unwrap_or(own))
+            }
         }
+    }
+
+    /// Returns whether the shares that are inside are of the client's kind: readers, or permits.
+    fn is_alike(&self, id: Id, limits: &ShareLimits) -> bool {
+        let inside = match self.key {
+            Some((KeyValue::Token(owner), _)) => Some(owner),
+            _ => self.set().map(|(inside, _)| inside).next(),
+        };
+        limits.has(ShareFault::ReadersBesidePermits)
+            || inside.is_none_or(|inside| limits.is_reader(inside) == limits.is_reader(id))
     }
 
     fn clear_set(&mut self, limits: &ShareLimits) {
@@ -126,7 +138,7 @@ impl ShareWorld {
         }
     }
 
-    fn push(&mut self, message: Message) {
+    pub(super) fn push(&mut self, message: Message) {
         if !self.clients[usize::from(message.client())].is_over() {
             self.net.push(message);
         }
@@ -134,6 +146,7 @@ impl ShareWorld {
 
     fn leave_queue(&mut self, id: Id) {
         self.queue.retain(|other| *other != id);
+        self.asked = self.asked.filter(|(asked, ..)| *asked != id);
     }
 
     /// Gives the lock to the first waiters as long as they fit. `me`: the client whose question this is, with its ttl;
@@ -148,13 +161,16 @@ impl ShareWorld {
         while let Some(head) = self.queue.first().copied() {
             let is_me = me == Some(head);
             if !self.fits(head, limits, limit) {
-                if me.is_some() && !is_me && !self.listens(head) {
-                    self.queue.remove(0);
+                if let Some(me) = me
+                    && !is_me
+                    && (!self.listens(head) || self.fits(me, limits, None) && self.is_silent(head))
+                {
+                    self.leave_queue(head);
                     continue;
                 }
                 break;
             }
-            self.queue.remove(0);
+            self.leave_queue(head);
             if is_me {
                 self.put(head, self.now + limits.ttl(head), limits)?;
                 mine = Some(self.fence());
@@ -213,13 +229,12 @@ impl ShareWorld {
             self.leave_queue(id);
             return Ok(Ok(self.fence()));
         }
-        if !self.queue.contains(&id) {
-            self.queue.push(id);
-        }
+        self.stands_in_line(id);
         if let Some(fence) = self.admit(Some(id), None, limits)? {
             return Ok(Ok(fence));
         }
-        Ok(Err(self.next_end()))
+        let again = self.asked.map_or(Time::MAX, |(_, at, _)| at + GRANT);
+        Ok(Err(self.next_end().min(again)))
     }
 
     /// The acquire of a plain lock.
@@ -235,9 +250,7 @@ impl ShareWorld {
                 self.key = Some((KeyValue::Token(owner), ends.max(end)));
             }
             Some((_, ends)) => {
-                if !self.queue.contains(&id) {
-                    self.queue.push(id);
-                }
+                self.stands_in_line(id);
                 return Ok(Err(ends));
             }
         }
@@ -320,7 +333,8 @@ impl ShareWorld {
             _ => self.leave_queue(id),
         }
         while self.key.is_none() && !self.queue.is_empty() {
-            let head = self.queue.remove(0);
+            let head = self.queue[0];
+            self.leave_queue(head);
             if self.listens(head) {
                 let end = self.now + GRANT;
                 self.key = Some((KeyValue::Token(head), end));
@@ -375,7 +389,9 @@ impl ShareWorld {
         let live = self.set().filter(|(_, end)| *end > self.now).count();
         match (self.key, limits.wanted(head)) {
             _ if self.fits(head, limits, None) => true,
-            (Some((KeyValue::Shared, _)), Wanted::Share(limit)) => live < usize::from(limit),
+            (Some((KeyValue::Shared, _)), Wanted::Share(limit)) => {
+                self.is_alike(head, limits) && live < usize::from(limit)
+            }
             _ => false,
         }
     }

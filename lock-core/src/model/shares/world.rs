@@ -63,6 +63,10 @@ impl ShareLimits {
         self.wanted(id) == Wanted::Exclusive
     }
 
+    pub(super) fn is_reader(&self, id: Id) -> bool {
+        self.wanted(id) == READ
+    }
+
     /// Returns whether anything can fail.
     pub(super) fn has_failures(&self) -> bool {
         let failures = [self.losses, self.doubles, self.crashes, self.deletions];
@@ -198,6 +202,7 @@ pub(super) enum ShareWrong {
     OwnerWithoutKey,
     OwnerOutlivesItsShare,
     ExclusiveBesideAnother,
+    ReaderBesidePermit,
     TooManyOwners,
     TooManyAdmitted,
     ExclusiveFenceNotHigher,
@@ -215,6 +220,8 @@ pub(super) struct ShareWorld {
     /// The ends of the shares in the set; zero for none.
     pub(super) shares: [Time; CLIENTS],
     pub(super) queue: Vec<Id>,
+    /// The waiter that was asked whether it still waits, when, and whether it has answered.
+    pub(super) asked: Option<(Id, Time, bool)>,
     pub(super) mark: u16,
     pub(super) clients: [ShareClient; CLIENTS],
     /// In order, because their order means nothing.
@@ -235,6 +242,7 @@ impl ShareWorld {
             key: None,
             shares: [0; CLIENTS],
             queue: Vec::new(),
+            asked: None,
             mark: 0,
             clients: [ShareClient::new(ClientPhase::Idle); CLIENTS],
             net: Vec::new(),

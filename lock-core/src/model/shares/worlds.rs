@@ -85,6 +85,11 @@ holds! {
         ticks: large(5, 2),
         ..PLAIN
     };
+    readers_and_permits: ShareLimits {
+        clients: &[(READ, 3), (TWO, 3), (READ, 3)],
+        ticks: large(4, 2),
+        ..PLAIN
+    };
     permits_beside_a_writer: ShareLimits {
         clients: &[(TWO, 3), (ONE, 3), (WRITE, 3)],
         ticks: large(4, 2),

@@ -234,7 +234,13 @@ impl MemoryStore {
 
     /// Counts the keys that are taken, and the waiters in the queues.
     pub(crate) fn counts(&self) -> (usize, usize) {
-        lock(&self.state).counts(self.clock.now())
+        let now = self.clock.now();
+        let state = lock(&self.state);
+        let taken = |entry: &&state::StoredKey| {
+            entry.expires > now && !matches!(entry.owner, Owner::Promised(_))
+        };
+        let waiting = state.queues.values().map(|queue| queue.len()).sum();
+        (state.keys.values().filter(taken).count(), waiting)
     }
 }
 

@@ -1,11 +1,14 @@
 //! Shares of a key in an embedded store, by the rules of `share.lua`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::state::{MemoryState, Owner};
 use crate::base::clock::{Moment, ServerTime};
+use crate::base::share::ShareLimit;
 use crate::base::token::Token;
 use crate::lease::Grant;
+use crate::lease::Refusal;
 use crate::lease::deadline::GRANT;
 use crate::store::{
     AcquireCommand, Event, Events, Extended, Extension, News, Outcome, Release, Released,
@@ -13,6 +16,13 @@ use crate::store::{
 
 /// Events to report once the lock is released.
 type Told = Vec<(Events, Event)>;
+
+/// A waiter that keeps others out, and was asked whether it still waits.
+#[derive(Clone, Copy)]
+pub(super) struct AskedWaiter {
+    pub(super) token: Token,
+    pub(super) at: Moment,
+}
 
 impl MemoryState {
     /// Lets a share in, or refuses it. Returns the events for the waiters that were let in too.
@@ -27,9 +37,10 @@ impl MemoryState {
         } = acquire;
         self.forget_ended(key, now);
         let mut told = Vec::new();
+        let asks_again = self.ask_the_one_in_the_way(key, *token, now, &mut told);
         if matches!(self.live(key, now), Some((Owner::Shared, _))) {
             // A waiter that asks is let in by this, if it is its turn.
-            told = self.admit(key, now, unix_micros);
+            told.extend(self.admit(key, now, unix_micros));
         }
         let enters = self.is_inside(key, *token)
             || match self.live(key, now) {
@@ -44,7 +55,14 @@ impl MemoryState {
                 ends.min()
             });
             let remaining = earliest.unwrap_or(ends).since(now);
-            let refusal = self.refused(acquire, owner, remaining);
+            let remaining = match asks_again {
+                Some(after) if acquire.queues() => remaining.min(after),
+                _ => remaining,
+            };
+            let refusal = Refusal {
+                full: self.is_full(key, *token, now),
+                ..self.refused(acquire, owner, remaining)
+            };
             return (Outcome::Busy(refusal), told);
         }
         self.sweep(now);
@@ -142,12 +160,72 @@ impl MemoryState {
         told
     }
 
+    /// Asks the first waiter to ask again if it alone keeps a share out. Its process takes its turn away if it does not.
+    /// Returns in what time the share is to ask about it again.
+    fn ask_the_one_in_the_way(
+        &mut self,
+        key: &Arc<str>,
+        token: Token,
+        now: Moment,
+        told: &mut Told,
+    ) -> Option<Duration> {
+        if !self.fits(key, token, now) || self.is_inside(key, token) {
+            return None;
+        }
+        let (events, head) = self.head(key)?;
+        if head == token || self.fits(key, head, now) {
+            return None;
+        }
+        let asked = self.asked.get(key).filter(|asked| asked.token == head);
+        if let Some(asked) = asked
+            && now.since(asked.at) < GRANT
+        {
+            return Some(GRANT.saturating_sub(now.since(asked.at)));
+        }
+        let asked = AskedWaiter {
+            token: head,
+            at: now,
+        };
+        self.asked.insert(Arc::clone(key), asked);
+        let event = Event::News {
+            key: Arc::clone(key),
+            token: head,
+            grant: GRANT,
+            news: News::Next(Duration::ZERO),
+        };
+        told.push((events, event));
+        Some(GRANT)
+    }
+
+    pub(super) fn forget_asked(&mut self, key: &Arc<str>, token: Token) {
+        let asked = self.asked.get(key);
+        if asked.is_some_and(|asked| asked.token == token) {
+            self.asked.remove(key);
+        }
+    }
+
     /// Returns whether a share may stand beside those that are inside.
     fn fits(&self, key: &str, token: Token, now: Moment) -> bool {
-        let shared = matches!(self.live(key, now), Some((Owner::Shared, _)));
+        self.is_beside_its_kind(key, token, now) && !self.is_full(key, token, now)
+    }
+
+    /// Returns whether shares of the same kind are inside: readers, or permits.
+    fn is_beside_its_kind(&self, key: &str, token: Token, now: Moment) -> bool {
+        let Some((Owner::Shared, _)) = self.live(key, now) else {
+            return false;
+        };
+        let shares = self.keys.get(key).map_or(&[][..], |stored| &stored.shares);
+        let is_reader = |token: Token| token.share().map(ShareLimit::is_reader);
+        let other = shares.iter().find_map(|(inside, _)| is_reader(*inside));
+        is_reader(token).is_some_and(|own| other.is_none_or(|other| own == other))
+    }
+
+    /// Returns whether as many shares as the limit of this one are inside.
+    fn is_full(&self, key: &str, token: Token, now: Moment) -> bool {
         let inside = self.keys.get(key).map_or(0, |stored| stored.shares.len());
-        let limit = token.share().map_or(0, |limit| limit.count());
-        shared && u32::try_from(inside).is_ok_and(|inside| inside < limit)
+        let limit = token.share().map_or(0, ShareLimit::count);
+        self.is_beside_its_kind(key, token, now)
+            && u32::try_from(inside).is_ok_and(|inside| inside >= limit)
     }
 
     pub(super) fn is_inside(&self, key: &str, token: Token) -> bool {

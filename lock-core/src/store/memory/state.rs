@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::records::Records;
+use super::shares::AskedWaiter;
 use super::vote::Registers;
 use crate::base::clock::Moment;
 use crate::base::fence::FencingToken;
@@ -26,6 +27,8 @@ pub(super) struct MemoryState {
     pub(super) keys: HashMap<Arc<str>, StoredKey>,
     /// Tokens of waiters by key, in the order of arrival.
     pub(super) queues: HashMap<Arc<str>, VecDeque<Token>>,
+    /// For each key the first waiter that was asked whether it still waits.
+    pub(super) asked: HashMap<Arc<str>, AskedWaiter>,
     pub(super) records: Records,
     /// The highest fencing token given.
     pub(super) mark: u64,
@@ -273,15 +276,6 @@ impl MemoryState {
         (existed.is_some(), self.wake(key, now))
     }
 
-    /// Counts the keys that are taken, and the waiters in the queues.
-    #[cfg(feature = "test-util")]
-    pub(super) fn counts(&self, now: Moment) -> (usize, usize) {
-        let taken =
-            |entry: &&StoredKey| entry.expires > now && !matches!(entry.owner, Owner::Promised(_));
-        let waiting = self.queues.values().map(VecDeque::len).sum();
-        (self.keys.values().filter(taken).count(), waiting)
-    }
-
     /// The owner of a key, and the end of its lease.
     pub(super) fn live(&self, key: &str, now: Moment) -> Option<(Owner, Moment)> {
         let entry = self.keys.get(key).filter(|entry| entry.expires > now)?;
@@ -314,6 +308,7 @@ impl MemoryState {
             queued: queues,
             pushed: queues,
             shared: owner == Owner::Shared,
+            full: false,
             server_time: None,
         }
     }
@@ -325,6 +320,7 @@ impl MemoryState {
                 self.queues.remove(key);
             }
         }
+        self.forget_asked(key, token);
     }
 
     /// Notifies the first waiter, and keeps a free key for it.

@@ -17,6 +17,7 @@ fn taken_by(owner: &str, remaining: Option<u64>) -> Ballot {
             queued: true,
             pushed: true,
             shared: false,
+            full: false,
             server_time: None,
         },
         highest: 9,

@@ -6,14 +6,13 @@ use std::time::Duration;
 use redis::{PushInfo, Value};
 
 use super::keyspace::Keyspace;
-use super::reply::{ClosedKey, number, text};
+use super::reply::{ClosedKey, SHARED, number, text};
 use crate::base::fence::FencingToken;
 use crate::base::holder_token::HolderToken;
 use crate::base::token::Address;
 use crate::store::{ClosedFor, Event, Forced, Held, Inspected, Question, StoredHolder};
 
 /// The value of a key that several holders share.
-const SHARED: &[u8] = b"shared";
 
 /// Reads the answer of the inspect script.
 pub(super) fn inspected(answer: &Value) -> Option<Inspected> {
@@ -96,9 +95,18 @@ fn share_holders<'a>(
 /// Reads the members of a sorted set with their scores.
 fn pairs(parts: &[Value]) -> impl Iterator<Item = (&[u8], u64)> {
     parts.chunks_exact(2).filter_map(|pair| match pair {
-        [Value::BulkString(member), score] => Some((&**member, number(score)?)),
+        [Value::BulkString(member), score] => {
+            Some((&**member, number(score).or_else(|| asked_at(score))?))
+        }
         _ => None,
     })
+}
+
+/// Reads the negative score of a waiter that `share.lua` has asked whether it still waits, as microseconds. It has waited
+/// for longer.
+fn asked_at(score: &Value) -> Option<u64> {
+    let twice: u64 = text(score)?.strip_prefix('-')?.parse().ok()?;
+    (twice / 2).checked_mul(1_000)
 }
 
 /// Reads an entry of a queue, and the time since its arrival. `now` and the arrival are in microseconds.

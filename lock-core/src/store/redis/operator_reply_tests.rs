@@ -54,7 +54,8 @@ fn shares_are_holders_and_the_place_of_a_freed_share_is_none() {
         bulk(format!("cooling/{TOKEN}/1700000001000")),
         bulk("1700000001000"),
     ];
-    let shared = inspected(&answer(bulk("shared"), shares)).expect("understood");
+    let shared =
+        inspected(&answer(bulk(crate::store::vote::SEVERAL_READERS), shares)).expect("understood");
     assert_eq!((shared.holders.len(), shared.holder_count), (1, 1));
     assert!(shared.holders[0].token.is_share());
     assert_eq!(shared.holders[0].remaining, Some(Duration::from_secs(4)));

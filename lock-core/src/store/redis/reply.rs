@@ -11,6 +11,7 @@ use crate::base::fence::FencingToken;
 use crate::base::record::StoredRecord;
 use crate::base::token::Token;
 use crate::lease::Refusal;
+use crate::store::vote::SEVERAL_READERS;
 use crate::store::{Extended, Failure, Forgotten, Outcome, Released, Remembered, Swapped};
 
 /// Reads the answer of a batch to one acquire. A grant is the fencing token alone.
@@ -78,6 +79,34 @@ pub(super) fn acquired(answer: &Value, pushes: Pushes) -> Outcome {
     outcome.unwrap_or_else(not_understood)
 }
 
+/// The parts of an answer of `share.lua` to a question that no other script gives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ShareAnswer {
+    /// Further waiters fit, which this call did not let in.
+    pub(super) more: bool,
+    /// As many shares as the limit of the refused one are inside.
+    pub(super) full: bool,
+}
+
+/// Takes these parts off, and leaves the answer as `acquire.lua` gives it.
+pub(super) fn take_share_answer(answer: &mut Value) -> ShareAnswer {
+    let Value::Array(parts) = answer else {
+        return ShareAnswer::default();
+    };
+    let (length, more, full) = match parts.as_slice() {
+        [_, _, more] => (2, more, &Value::Nil),
+        [.., more, full] if parts.len() == 7 => (5, more, full),
+        _ => return ShareAnswer::default(),
+    };
+    let is_one = |part: &Value| *part == Value::Int(1);
+    let answer = ShareAnswer {
+        more: is_one(more),
+        full: is_one(full),
+    };
+    parts.truncate(length);
+    answer
+}
+
 /// The value of a key. A foreign value may be any bytes.
 pub(super) fn owner(value: &Value) -> Option<&[u8]> {
     match value {
@@ -110,6 +139,7 @@ fn refused_by(closed: Option<ClosedKey>, value: &[u8], left: i64, pushed: bool) 
         // Clients of other libraries push nothing when they release, and neither does a key without an end.
         pushed: pushed && left >= 0 && ours,
         shared: is_shared(value),
+        full: false,
         server_time: None,
     }
 }
@@ -127,8 +157,8 @@ pub(super) fn refusal_at_first(value: &[u8], time: &Value, ttl: Duration) -> Ref
     }
 }
 
-/// The value of a key that several shares have.
-const SHARED: &[u8] = b"shared";
+/// The value of a key that several shares have. No client of another library writes it.
+pub(super) const SHARED: &[u8] = SEVERAL_READERS.as_bytes();
 
 fn token_of(value: &[u8]) -> Option<Token> {
     Token::parse(str::from_utf8(value).ok()?)
@@ -194,24 +224,25 @@ fn millis(left: i64) -> Option<Duration> {
 
 /// Returns whether a release has handed the key off to a waiter.
 pub(super) fn was_handed_off(answer: &Value) -> bool {
-    matches!(answer, Value::Int(3 | 4))
+    matches!(answer, Value::Int(3 | 4 | 11))
 }
 
-/// Returns whether a release or a cooldown has found more dead waiters than one call removes.
+/// Returns whether a release or a cooldown has found more dead waiters than one call removes, or more shares that may enter
+/// than one call lets in.
 pub(super) fn has_more(answer: &Value) -> bool {
-    matches!(answer, Value::Int(5 | 6))
+    matches!(answer, Value::Int(5 | 6 | 9))
 }
 
 /// Returns whether the server refused to serve or to notify the waiters of a lease that has ended.
 pub(super) fn left_waiters(answer: &Value) -> bool {
-    matches!(answer, Value::Int(7 | 8))
+    matches!(answer, Value::Int(7 | 8 | 10))
 }
 
 pub(super) fn released(answer: &Value) -> Outcome {
     match answer {
         Value::Int(1 | 4 | 6 | 8) => Outcome::Released(Released::Yes),
         Value::Int(0 | 3 | 5 | 7) => Outcome::Released(Released::Absent),
-        Value::Int(2) => Outcome::Released(Released::Other),
+        Value::Int(2 | 9 | 10 | 11) => Outcome::Released(Released::Other),
         _ => not_understood(),
     }
 }

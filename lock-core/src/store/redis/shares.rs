@@ -16,13 +16,14 @@ use redis::{Cmd, Value};
 
 use super::connection::Connection;
 use super::fast_path::push_fence;
+use super::reply::ShareAnswer;
 use super::send_error::SendError;
 use super::{RedisStore, grant_in_millis, in_millis, reply, scripts};
 use crate::base::clock::{Clock, Moment};
 use crate::base::sync::lock;
 use crate::base::token::Token;
 use crate::lease::backoff::LONGEST;
-use crate::store::{AcquireCommand, Extended, Extension, Outcome, Release};
+use crate::store::{AcquireCommand, Extended, Extension, Outcome, Refusal, Release};
 
 /// For how long a share is asked for by the script, after the key was seen with shares.
 const ASKED_BY_SCRIPT: Duration = Duration::from_secs(2);
@@ -100,10 +101,40 @@ impl RedisStore {
         let mut command = self.share_command(verb, &acquire.undo());
         let used = acquire.replaces.and_then(|before| before.fence);
         push_fence(used, &mut command);
-        let answer = self.scripts.share.ask(on, &command).await?;
-        let outcome = reply::acquired(&answer, self.pushes_to(acquire.token, on));
-        self.shared.note_answer(&acquire.key, &answer);
-        Ok(outcome)
+        loop {
+            let mut answer = self.scripts.share.ask(on, &command).await?;
+            let ShareAnswer { more, full } = reply::take_share_answer(&mut answer);
+            self.shared.note_answer(&acquire.key, &answer);
+            match reply::acquired(&answer, self.pushes_to(acquire.token, on)) {
+                // The next call may let this one in.
+                Outcome::Busy(_) if more => {}
+                Outcome::Busy(refusal) => return Ok(Outcome::Busy(Refusal { full, ..refusal })),
+                granted if more => {
+                    self.serve_the_rest(&acquire.undo(), on).await;
+                    return Ok(granted);
+                }
+                outcome => return Ok(outcome),
+            }
+        }
+    }
+
+    /// Lets in shares that fit, until no more do.
+    async fn serve_the_rest(&self, release: &Release, on: &Connection) {
+        loop {
+            match self.send_share_end(release, ShareEnd::Leave, on).await {
+                Ok(answer) if reply::has_more(&answer) => {}
+                Ok(answer) => return self.note_served(release, &answer),
+                Err(_) => return self.handed_off.note_unserved(release, Duration::ZERO),
+            }
+        }
+    }
+
+    fn note_served(&self, release: &Release, answer: &Value) {
+        if reply::was_handed_off(answer) {
+            self.handed_off.note(release);
+        } else if reply::left_waiters(answer) {
+            self.handed_off.note_unserved(release, Duration::ZERO);
+        }
     }
 
     pub(super) async fn end_share(
@@ -113,23 +144,11 @@ impl RedisStore {
         on: &Connection,
     ) -> Result<Outcome, SendError> {
         let answer = self.send_share_end(release, end, on).await?;
-        let outcome = reply::released(&answer);
-        let mut answer = answer;
-        while reply::has_more(&answer) {
-            match self.send_share_end(release, ShareEnd::Leave, on).await {
-                Ok(next) => answer = next,
-                Err(_) => {
-                    self.handed_off.note_unserved(release, Duration::ZERO);
-                    return Ok(outcome);
-                }
-            }
+        match reply::has_more(&answer) {
+            true => self.serve_the_rest(release, on).await,
+            false => self.note_served(release, &answer),
         }
-        if reply::was_handed_off(&answer) {
-            self.handed_off.note(release);
-        } else if reply::left_waiters(&answer) {
-            self.handed_off.note_unserved(release, Duration::ZERO);
-        }
-        Ok(outcome)
+        Ok(reply::released(&answer))
     }
 
     async fn send_share_end(

@@ -17,7 +17,13 @@ fn share(number: u64) -> String {
 fn shared(server: &RedisServer, seconds: &[i64]) {
     let now = i64::try_from(clock(server) / 1_000).expect("milliseconds");
     let longest = seconds.iter().max().expect("a share");
-    server.cli(&["SET", LOCK, "shared", "PX", &(longest * 1_000).to_string()]);
+    server.cli(&[
+        "SET",
+        LOCK,
+        "shared/lockkit",
+        "PX",
+        &(longest * 1_000).to_string(),
+    ]);
     for (number, seconds) in seconds.iter().enumerate() {
         let ends = (now + seconds * 1_000).to_string();
         server.cli(&["ZADD", SHARES, &ends, &share(number as u64)]);
@@ -82,7 +88,7 @@ async fn an_order_frees_one_share_and_leaves_the_others() {
         Forced::Freed
     );
     assert!(mark(&server) > before);
-    assert_eq!(server.get(LOCK).as_deref(), Some("shared"));
+    assert_eq!(server.get(LOCK).as_deref(), Some("shared/lockkit"));
     assert_eq!(server.cli(&["ZCARD", SHARES]), "2");
     assert_eq!(ttl(&server), 40, "the end of the latest that is left");
     assert_eq!(

@@ -35,13 +35,13 @@ async fn foreign_clients_and_shares_exclude_each_other() {
 
 #[tokio::test]
 #[ignore = "a process that other tests start"]
-async fn reads_until_it_is_killed() {
+async fn has_a_permit_until_it_is_killed() {
     let Ok(url) = std::env::var(SERVER) else {
         return;
     };
     let locks = manager(&url).await;
-    let _guard = entered(locks.lock("k").ttl(Duration::from_secs(1)).read()).await;
-    println!("\nreading");
+    let _guard = entered(permit(&locks, 2).ttl(Duration::from_secs(1))).await;
+    println!("\nholding");
     std::future::pending::<()>().await;
 }
 
@@ -50,15 +50,16 @@ async fn the_share_of_a_killed_process_ends_alone() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
-    let mut killed = process("redis::shares::clients::reads_until_it_is_killed", &server);
-    says(&killed, "reading");
+    let child = "redis::shares::clients::has_a_permit_until_it_is_killed";
+    let mut killed = process(child, &server);
+    says(&killed, "holding");
     let short = Duration::from_millis(600);
-    let alive = entered(locks.lock("k").ttl(short).read()).await;
+    let alive = entered(permit(&locks, 2).ttl(short)).await;
     let limited = permit(&locks, 2).wait(Wait::Forever).acquire();
     let waiter = tokio::spawn(limited);
     wait::eventually("two shares and a waiter", async || keys(&server).len() == 3).await;
     killed.kill();
-    // The permit fits as soon as the share of the killed process has run out, and the other reader is renewed.
+    // The permit fits as soon as the share of the killed process has run out, and the other one is renewed.
     let permit = its_turn(waiter).await;
     assert!(alive.is_valid() && permit.is_valid());
     drop(permit);
@@ -86,6 +87,54 @@ async fn a_plain_lock_in_another_process_serves_all_shares_that_wait() {
         readers.push(its_turn(waiter).await);
     }
     assert!(readers.iter().all(|reader| reader.is_valid()));
+}
+
+/// More readers than one call of the script lets in.
+#[tokio::test]
+async fn all_readers_of_many_processes_enter_when_a_writer_ends() {
+    const PROCESSES: usize = 9;
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    for has_seen_shares in [false, true] {
+        // The clock of the waiters stands still, so that only a push ends their waits.
+        let clock = ManualClock::new();
+        let mut managers = Vec::new();
+        for _ in 0..PROCESSES {
+            let others = LockManager::builder(&server.url()).clock(clock.clone());
+            managers.push(others.connect().await.expect("a manager"));
+        }
+        if has_seen_shares {
+            let reader = entered(reader(&managers[0])).await;
+            assert!(
+                locks
+                    .lock("k")
+                    .try_acquire()
+                    .await
+                    .expect("an answer")
+                    .is_none()
+            );
+            reader.release().await.expect("held");
+        }
+        let guard = taken(&locks, "k", long()).await;
+        let waiters: Vec<_> = (0..16 * PROCESSES)
+            .map(|number| {
+                let request = reader(&managers[number % PROCESSES]).wait(Wait::Forever);
+                tokio::spawn(request.acquire())
+            })
+            .collect();
+        let all = (16 * PROCESSES).to_string();
+        let queued = async || server.cli(&["ZCARD", QUEUE]) == all;
+        wait::eventually("all readers are queued", queued).await;
+        guard.release().await.expect("held");
+        let mut readers = Vec::new();
+        for waiter in waiters {
+            readers.push(its_turn(waiter).await);
+        }
+        for reader in readers {
+            reader.release().await.expect("held");
+        }
+    }
 }
 
 #[tokio::test]

@@ -129,18 +129,85 @@ async fn a_set_of_shares_that_is_no_set_is_misconfigured_and_left_alone() {
     needs!(redis);
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
-    server.cli(&["SET", LOCK, "shared", "PX", "60000"]);
+    server.cli(&["SET", LOCK, "shared/lockkit", "PX", "60000"]);
     server.cli(&["SET", SHARES, "a text"]);
     let refused = reader(&locks).acquire().await;
     assert_eq!(kind(refused), ErrorKind::Misconfigured);
     assert_eq!(server.get(SHARES).as_deref(), Some("a text"));
-    assert_eq!(server.get(LOCK).as_deref(), Some("shared"));
+    assert_eq!(server.get(LOCK).as_deref(), Some("shared/lockkit"));
     // A queue of another type keeps no share from entering a free key.
     server.cli(&["DEL", LOCK, SHARES]);
     server.cli(&["SET", QUEUE, "a text"]);
     let guard = entered(permit(&locks, 5)).await;
     guard.release().await.expect("held");
     assert_eq!(server.get(QUEUE).as_deref(), Some("a text"));
+}
+
+#[tokio::test]
+async fn the_set_of_shares_takes_as_many_bytes_as_the_guide_says() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let add = "for number = 1, ARGV[1] do redis.call('ZADD', KEYS[1], 1780000000000 + number, \
+        string.format('0123456789abcdef/%032xffffffff', number)) end \
+        return redis.call('MEMORY', 'USAGE', KEYS[1], 'SAMPLES', '0')";
+    for (owners, least, most) in [(128, 60, 90), (10_000, 120, 200)] {
+        let bytes = server.cli(&["EVAL", add, "1", SHARES, &owners.to_string()]);
+        let each = bytes.parse::<u64>().expect("bytes") / owners;
+        assert!(
+            (least..most).contains(&each),
+            "{each} bytes for each of {owners}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_strangers_value_that_looks_like_shares_is_left_alone() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let locks = manager(&server.url()).await;
+    for value in ["shared", "shared/lockkit"] {
+        server.cli(&["SET", LOCK, value, "NX"]);
+        for request in [reader(&locks), permit(&locks, 5)] {
+            let refused = request.try_acquire().await.expect("an answer");
+            assert!(refused.is_none(), "{value} is a stranger's");
+        }
+        assert_eq!(server.get(LOCK).as_deref(), Some(value));
+        server.cli(&["DEL", LOCK]);
+    }
+    entered(reader(&locks)).await.release().await.expect("held");
+    // A waiter polls behind a stranger, who notifies no client.
+    server.cli(&["SET", LOCK, "shared", "NX", "PX", "60000"]);
+    let waiter = tokio::spawn(reader(&locks).wait(Wait::Forever).acquire());
+    wait::eventually("the waiter is queued", async || keys(&server).len() == 2).await;
+    server.cli(&["DEL", LOCK]);
+    drop(its_turn(waiter).await);
+}
+
+#[tokio::test]
+async fn a_key_whose_set_is_gone_admits_no_share_before_its_end() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (locks, others) = (manager(&server.url()).await, manager(&server.url()).await);
+    let inside = [
+        entered(permit(&locks, 2)).await,
+        entered(permit(&locks, 2)).await,
+    ];
+    server.cli(&["DEL", SHARES]);
+    assert!(
+        inside.iter().all(|guard| guard.is_valid()),
+        "no renewal is due"
+    );
+    for request in [permit(&others, 2), reader(&others)] {
+        let refused = request.try_acquire().await.expect("an answer");
+        assert!(refused.is_none(), "two owners count on their permits");
+    }
+    server.cli(&["PEXPIRE", LOCK, "1"]);
+    let next = permit(&others, 2).wait(Wait::Forever).acquire();
+    its_turn(tokio::spawn(next))
+        .await
+        .release()
+        .await
+        .expect("held");
 }
 
 #[tokio::test]

@@ -35,6 +35,13 @@ const SHARE_AMONG_DEAD: [&str; 6] = scripts!(
     "share_set.lua",
     "share.lua"
 );
+const ACQUIRE: [&str; 5] = scripts!(
+    "stand_in_line.lua",
+    "acquire_first.lua",
+    "cluster.lua",
+    "common.lua",
+    "acquire.lua"
+);
 const EXTEND: [&str; 1] = scripts!("extend_shares.lua");
 const RELEASE: [&str; 4] = scripts!(
     "one_server.lua",
@@ -80,7 +87,18 @@ fn share_with(
 }
 
 fn is_granted(answer: &str) -> bool {
-    answer.lines().count() == 2 && answer.starts_with("1\n")
+    answer.lines().count() == 3 && answer.starts_with("1\n")
+}
+
+/// Returns whether a refused share stands in the queue.
+fn is_queued(answer: &str) -> bool {
+    let parts: Vec<_> = answer.lines().collect();
+    parts.len() == 7 && (parts[0], parts[4]) == ("0", "1")
+}
+
+/// Returns the fencing token of a share that was granted.
+fn fence(answer: &str) -> Option<u64> {
+    answer.lines().nth(1)?.parse().ok()
 }
 
 async fn entered(request: LockRequest) -> LockGuard {

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use lock_tests::{RedisServer, needs};
+use lock_tests::{RedisServer, needs, wait};
 
 use super::{
-    EXTEND, LOCK, MARK, QUEUE, READER, RELEASE, SHARE, SHARE_AMONG_DEAD, SHARES, is_granted, run,
-    share, share_with, token,
+    ACQUIRE, EXTEND, LOCK, MARK, QUEUE, READER, RELEASE, SHARE, SHARE_AMONG_DEAD, SHARES, fence,
+    is_granted, is_queued, run, share, share_with, token,
 };
 
 const PLAIN: &str = "0123456789abcdef/00000000000000000000000000000001";
@@ -67,7 +67,7 @@ async fn the_end_of_one_share_leaves_the_others() {
     assert!(is_granted(&share(&server, "ask", &second, "60000")));
     assert_eq!(inside(&server), [first.clone(), second.clone()]);
     assert_eq!(share(&server, "free", &first, "60000"), "1");
-    assert_eq!(server.get(LOCK).as_deref(), Some("shared"));
+    assert_eq!(server.get(LOCK).as_deref(), Some("shared/lockkit"));
     assert!(is_granted(&share(&server, "ask", &third, "60000")));
     // A late copy of the release ends nothing.
     assert_eq!(share(&server, "free", &first, "60000"), "2");
@@ -132,7 +132,7 @@ async fn a_newcomer_does_not_pass_a_waiting_lock() {
     assert!(refused.starts_with("0\n"), "{refused}");
     // The lock gets the key from the last share, and the share behind it follows when that has ended.
     assert!(
-        share(&server, "wait", &second, "60000").ends_with("\n1"),
+        is_queued(&share(&server, "wait", &second, "60000")),
         "it is queued"
     );
     assert_eq!(share(&server, "free", &first, "60000"), "4");
@@ -153,6 +153,107 @@ async fn a_dead_lock_at_the_head_of_the_queue_keeps_no_share_out() {
     let asked = share_with(&server, &SHARE_AMONG_DEAD, "ask", &second, "60000", "");
     assert!(is_granted(&asked), "{asked}");
     assert_eq!(waiting(&server), 0);
+}
+
+/// Puts a waiter at the head that was asked so many ms ago whether it still waits.
+fn head_was_asked(server: &RedisServer, entry: &str, before: u64) {
+    let time = server.cli(&["TIME"]);
+    let seconds: u64 = time
+        .lines()
+        .next()
+        .expect("seconds")
+        .parse()
+        .expect("a number");
+    let score = format!("-{}", 2 * (seconds * 1_000 - before));
+    server.cli(&["ZADD", QUEUE, &score, entry]);
+}
+
+/// Where receivers are not counted, as in a cluster, or where the process is stopped.
+#[tokio::test]
+async fn a_silent_waiter_at_the_head_of_the_queue_leaves_after_its_grant_with_its_process() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let [first, second, third] = [1, 2, 3].map(|number| token(number, READER));
+    let [first, second, third] = [first, second, third].map(|it| it.replacen("0123", "cafe", 1));
+    assert!(is_granted(&share(&server, "ask", &first, "60000")));
+    let entry = format!("{PLAIN} 2000");
+    server.cli(&["ZADD", QUEUE, "1", &entry]);
+    // Other waiters of its process, and of a manager of another address.
+    let behind = format!("{} 2000", token(4, READER));
+    server.cli(&["ZADD", QUEUE, "2", &behind]);
+    let score = || {
+        server
+            .cli(&["ZSCORE", QUEUE, &entry])
+            .parse::<f64>()
+            .expect("a number")
+    };
+    // It is asked, and the caller asks again when it must have answered.
+    let refused = share(&server, "wait", &second, "60000");
+    assert!(is_queued(&refused) && score() < 0.0, "{refused}");
+    let again: u64 = refused
+        .lines()
+        .nth(2)
+        .expect("ms")
+        .parse()
+        .expect("a number");
+    assert!((2_000..3_000).contains(&again), "{again}");
+    // It is asked once.
+    let asked = score();
+    assert!(!is_granted(&share(&server, "ask", &third, "60000")));
+    assert!((score() - asked).abs() < 0.5);
+    // A question of its own is its answer.
+    let own = run(
+        &server,
+        &ACQUIRE,
+        &[LOCK, MARK, QUEUE],
+        &[PLAIN, "60000", "2000", "1", "", "lockkit:!m:", ""],
+    );
+    assert!(
+        own.starts_with("0\n") && (asked - 1.0 - score()).abs() < 0.5,
+        "{own}"
+    );
+    // After an answer it is asked again when its grant is over, and does not leave.
+    server.cli(&["ZREM", QUEUE, &entry]);
+    head_was_asked(&server, &entry, 9_000);
+    server.cli(&["ZINCRBY", QUEUE, "-1", &entry]);
+    assert!(is_queued(&share(&server, "wait", &second, "60000")));
+    assert_eq!(waiting(&server), 3);
+    // Without an answer it leaves, and the others of its process do.
+    server.cli(&["ZREM", QUEUE, &entry]);
+    head_was_asked(&server, &entry, 9_000);
+    assert!(is_granted(&share(&server, "wait", &second, "60000")));
+    assert_eq!(
+        (waiting(&server), inside(&server)),
+        (0, vec![first, second])
+    );
+}
+
+#[tokio::test]
+async fn a_waiter_that_is_let_in_and_may_be_dead_does_not_delay_the_next_ones_for_longer_than_its_grant()
+ {
+    needs!(redis);
+    let server = RedisServer::start();
+    let [first, dead, next] = [1, 2, 3].map(|number| token(number, 1));
+    let next = next.replacen("0123", "cafe", 1);
+    assert!(is_granted(&share(&server, "ask", &first, "60000")));
+    for (place, waiter) in ["1", "2"].iter().zip([&dead, &next]) {
+        server.cli(&["ZADD", QUEUE, place, &format!("{waiter} 2000")]);
+    }
+    let client = lock_core::redis::Client::open(server.url()).expect("an address");
+    let mut connection = client.get_connection().expect("a connection");
+    let patience = Some(wait::PATIENCE);
+    connection.set_read_timeout(patience).expect("a timeout");
+    let mut pushes = connection.as_pubsub();
+    let channel = "lockkit:!m:cafe456789abcdef";
+    pushes.subscribe(channel).expect("subscribed");
+    assert_eq!(share(&server, "free", &first, "60000"), "4");
+    assert_eq!(server.get(LOCK).as_deref(), Some(&*dead));
+    let told: String = pushes
+        .get_message()
+        .and_then(|push| push.get_payload())
+        .expect("a push");
+    // The first of the next two, which asks when the grant is over.
+    assert_eq!(told, format!("n {next} 2000 2000 {LOCK}"));
 }
 
 #[tokio::test]
@@ -236,11 +337,7 @@ async fn the_release_of_a_share_raises_the_mark_beside_others_too() {
     );
     assert_eq!(server.get(MARK).as_deref(), Some(used));
     let granted = share(&server, "ask", &first, "60000");
-    let fence = granted
-        .lines()
-        .last()
-        .and_then(|fence| fence.parse::<u64>().ok());
-    assert_eq!(fence, Some(4_000_000_000_000_001));
+    assert_eq!(fence(&granted), Some(4_000_000_000_000_001));
 }
 
 #[tokio::test]
@@ -250,7 +347,7 @@ async fn the_release_of_a_plain_lock_serves_a_waiting_share() {
     let waiter = token(1, 5);
     server.cli(&["SET", LOCK, PLAIN, "PX", "60000"]);
     assert!(
-        share(&server, "wait", &waiter, "60000").ends_with("\n1"),
+        is_queued(&share(&server, "wait", &waiter, "60000")),
         "it is queued"
     );
     // The script of a version that knows no shares. Its waiter is dead, and it tries to serve it.
@@ -277,9 +374,5 @@ async fn readers_beside_an_owner_that_was_downgraded_have_higher_tokens_on_a_clo
         &server, &SHARE, "ask", &first, "60000", used
     )));
     let granted = share(&server, "ask", &second, "60000");
-    let fence = granted
-        .lines()
-        .last()
-        .and_then(|fence| fence.parse::<u64>().ok());
-    assert!(fence > Some(4_000_000_000_000_000), "{granted}");
+    assert!(fence(&granted) > Some(4_000_000_000_000_000), "{granted}");
 }
