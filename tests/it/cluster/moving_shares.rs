@@ -171,3 +171,20 @@ async fn a_client_that_was_stopped_on_the_way_deletes_no_later_lock() {
     assert_eq!(free("several", now + 60), "1");
     assert_eq!(server.get("lock"), None);
 }
+
+/// Each call that is told so deletes the lock in its next step, which later shares may have by then.
+#[tokio::test]
+async fn of_the_shares_that_end_while_their_slot_moves_only_one_is_told_that_it_was_the_last() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let script = include_str!("../../../lock-core/src/scripts/remove_share.lua");
+    let removed = |token: &str| server.cli(&["EVAL", script, "1", "set", token]);
+    let later = "9000000000000";
+    let inside = ["1", "over", later, "first", later, "last"];
+    server.cli(&[&["ZADD", "set"], &inside[..]].concat());
+    assert_eq!(removed("another"), "0\n0");
+    assert_eq!(removed("first"), "1\n0");
+    assert_eq!(removed("last"), "1\n1");
+    assert_eq!(removed("over"), "0\n0", "it went with the last one");
+    assert_eq!(removed("last"), "0\n0", "the set is absent");
+}

@@ -87,7 +87,7 @@ async fn storm(kind: Kind) {
     let (mut killed, mut forced) = (0, 0);
     while Instant::now() < end {
         tokio::time::sleep(Duration::from_millis(dice.between(50, 250))).await;
-        if dice.percent(30) {
+        if killed == 0 || dice.percent(kind.deaths()) {
             let victim = dice.index(processes.len());
             assert!(
                 processes[victim].is_running(),

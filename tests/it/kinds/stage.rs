@@ -36,6 +36,17 @@ impl Kind {
             .expect("a kind")
     }
 
+    /// How many of a hundred disturbances kill a process.
+    ///
+    /// The nodes of a cluster do not know whether a push has receivers, so each dead waiter keeps its key for its grant.
+    /// Deaths that come faster than that add up, and the last caller waits for all of them.
+    pub(super) fn deaths(self) -> u64 {
+        match self {
+            Kind::Moves => 3,
+            Kind::Kills | Kind::Stops | Kind::Hangs => 30,
+        }
+    }
+
     /// Makes a manager for servers with these URLs, with commas between.
     pub(super) async fn manager(self, urls: &str) -> LockManager {
         if self != Kind::Hangs {

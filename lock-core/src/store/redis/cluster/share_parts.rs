@@ -22,7 +22,7 @@ use crate::store::{Extension, Outcome, Release, Released};
 pub(in crate::store::redis) struct Sharing {
     /// The value of the lock, and its end in milliseconds of Unix time.
     seen: Mutex<Option<(Box<str>, i64)>>,
-    /// Whether no share is inside any more.
+    /// Whether the share of this release was the last one.
     is_over: AtomicBool,
 }
 
@@ -123,10 +123,10 @@ impl RedisStore {
         let Value::Array(counts) = &removed else {
             return Ok(reply::not_understood());
         };
-        let [Value::Int(ended), Value::Int(live)] = counts.as_slice() else {
+        let [Value::Int(ended), Value::Int(over)] = counts.as_slice() else {
             return Ok(reply::not_understood());
         };
-        sharing.is_over.store(*live == 0, Ordering::Relaxed);
+        sharing.is_over.store(*over == 1, Ordering::Relaxed);
         Ok(Outcome::Released(match ended {
             1 => Released::Yes,
             _ => Released::Other,
