@@ -98,7 +98,7 @@ impl LeaseListener for Weak<Engine> {
 
     fn overdue(&self, lease: &Arc<ActiveLease>) {
         if let Some(engine) = self.upgrade() {
-            engine.queue.question_is_overdue(&lease);
+            engine.queue.question_is_overdue(lease);
         }
     }
 }

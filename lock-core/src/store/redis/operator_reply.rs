@@ -12,8 +12,6 @@ use crate::base::holder_token::HolderToken;
 use crate::base::token::Address;
 use crate::store::{ClosedFor, Event, Forced, Held, Inspected, Question, StoredHolder};
 
-/// The value of a key that several holders share.
-
 /// Reads the answer of the inspect script.
 pub(super) fn inspected(answer: &Value) -> Option<Inspected> {
     let Value::Array(parts) = answer else {
