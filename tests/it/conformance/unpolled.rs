@@ -47,13 +47,13 @@ async fn left_in_the_queue(store: &Fixture, locks: &LockManager) -> Waiting {
 pub(super) async fn readers_do_not_wait_for_a_writer_that_is_not_polled(store: &Fixture) {
     let (locks, others) = (store.manager().await, store.manager().await);
     let inside = shares::entered(shares::reader(&locks)).await;
-    let mut writer = left_in_the_queue(store, &others).await;
+    let writer = left_in_the_queue(store, &others).await;
     for locks in [&locks, &others] {
         let next = tokio::spawn(shares::reader(locks).wait(Wait::Forever).acquire());
         its_turn(next).await.release().await.expect("held");
     }
     // The writer stands in the queue again once it is polled.
-    let writer = tokio::spawn(async move { (&mut writer).await });
+    let writer = tokio::spawn(writer);
     wait::eventually("the writer is queued again", async || store.waiting() == 1).await;
     inside.release().await.expect("held");
     its_turn(writer).await.release().await.expect("held");
