@@ -212,8 +212,9 @@ impl LockRequest {
     /// Acquires the key as a reader: readers share it, and no writer is inside at the same time.
     ///
     /// A writer is a request without this option; it waits until all readers have left. Permits of the key exclude
-    /// readers too. Admission is first come, first served: a reader that comes behind a waiting writer waits too. Each reader has a lease of its own. If its
-    /// process dies, its share alone ends with its ttl.
+    /// readers too. The store serves waiters in the order in which they reached it, so a reader that comes behind a
+    /// waiting writer waits too. Each reader has a lease of its own. If its process dies, its share alone ends with its
+    /// ttl.
     ///
     /// The fencing token of a reader is above those of all earlier writers, and below those of all later ones.
     /// Readers may have equal tokens.
@@ -246,8 +247,8 @@ impl LockRequest {
     /// Acquires one of `count` permits of the key, 1 to 10 000.
     ///
     /// The request enters while fewer than `count` owners are inside. If all permits are taken, it is refused with
-    /// `Busy`, and [`is_full`](Error::is_full) is true. Admission is first come, first served. Each owner has a lease of
-    /// its own. If its process dies, its permit alone comes back after its ttl.
+    /// `Busy`, and [`is_full`](Error::is_full) is true. The store serves waiters in the order in which they reached it.
+    /// Each owner has a lease of its own. If its process dies, its permit alone comes back after its ttl.
     ///
     /// The store keeps no count: each request brings its own. If a new version of a program asks for 5 permits and the
     /// old one asked for 8, its requests enter when fewer than 5 owners are inside. A request without this option
