@@ -238,13 +238,19 @@ pub(super) async fn a_dropped_guard_of_several_keys_releases_all(store: &Fixture
     store.is_left_clean().await;
 }
 
-pub(super) async fn several_keys_are_not_refused_by_a_share_of_their_process_that_was_dropped(
+pub(super) async fn several_keys_are_not_refused_by_a_lock_of_their_process_that_was_dropped(
     store: &Fixture,
 ) {
     let locks = store.manager().await;
     for round in 0..200 {
-        let reader = locks.lock("a").ttl(long()).read().acquire().await;
-        drop(reader.expect("free"));
+        let request = match round % 4 {
+            0 => locks.lock("a").read(),
+            1 => locks.lock("a"),
+            2 => locks.lock_all(["a", "c"]),
+            _ if store.is_of_several() => locks.lock("a").read(),
+            _ => locks.lock("a").permits(2),
+        };
+        drop(request.ttl(long()).acquire().await.expect("free"));
         let both = locks.lock_all(["a", "b"]).ttl(long()).try_acquire().await;
         let both = both.expect("an answer");
         let both = both.unwrap_or_else(|| panic!("refused in round {round}"));

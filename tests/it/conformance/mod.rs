@@ -47,6 +47,10 @@ pub(crate) use fixture::{Fixture, Watched, shared_cluster, shared_watched, short
 on_one_server_a_key! {
     operator_frees {
         a_lock_that_was_resumed_beside_a_waiter_of_its_process_is_seen_and_freed,
+        a_ticket_on_its_way_is_a_holder_that_has_ended_and_worth_nothing_once_it_is_freed,
+    }
+    tickets {
+        the_settings_of_the_first_owner_do_not_travel_with_its_ticket,
     }
     passing {
         while_no_other_process_waits_a_lease_stays_in_its_process,
@@ -358,7 +362,7 @@ on_every_store! {
         a_drain_after_many_races_does_not_wait_for_closed_leases,
     }
     lock_all {
-        several_keys_are_not_refused_by_a_share_of_their_process_that_was_dropped,
+        several_keys_are_not_refused_by_a_lock_of_their_process_that_was_dropped,
         all_keys_are_taken_or_none,
         one_key_of_several_times_is_an_ordinary_lock,
         no_key_and_too_many_are_invalid,

@@ -352,3 +352,23 @@ pub(super) async fn a_freed_permit_is_not_given_out_again_before_its_grace_is_ov
     drop((one, other));
     store.is_left_clean().await;
 }
+
+pub(super) async fn a_ticket_on_its_way_is_a_holder_that_has_ended_and_worth_nothing_once_it_is_freed(
+    store: &Fixture,
+) {
+    let locks = store.manager().await;
+    let operator = operator(store).await;
+    let first = taken(&locks).await;
+    let ticket = first.ticket(long()).await.expect("held");
+    wait::eventually("its process answers", async || {
+        holder(&operator, "k").await.process() == HolderProcess::Ended
+    })
+    .await;
+    let holder = holder(&operator, "k").await;
+    assert_ne!(freed(&operator, &holder).await, Forced::Changed);
+    assert_eq!(kind(locks.resume(ticket).await), ErrorKind::Lost);
+    let next = taken(&store.manager().await).await;
+    assert!(next.fencing_token() > first.fencing_token());
+    next.release().await.expect("held");
+    store.is_left_clean().await;
+}

@@ -353,3 +353,22 @@ pub(super) async fn over_several_servers_a_ticket_is_invalid_and_says_why(store:
     guard.release().await.expect("held");
     store.is_left_clean().await;
 }
+
+pub(super) async fn the_settings_of_the_first_owner_do_not_travel_with_its_ticket(store: &Fixture) {
+    let locks = store.manager().await;
+    let short = Duration::from_millis(300);
+    let request = locks.lock("k").ttl(long()).cooldown(long()).max_hold(short);
+    let first = request.acquire().await.expect("free");
+    let ticket = first.ticket(long()).await.expect("held");
+    let guard = locks.resume(ticket).await.expect("unused");
+    tokio::time::sleep(short * 2).await;
+    assert!(guard.is_valid(), "it has no longest hold");
+    guard.release().await.expect("held");
+    let next = store.manager().await.lock("k").try_acquire().await;
+    next.expect("an answer")
+        .expect("no cooldown")
+        .release()
+        .await
+        .expect("held");
+    store.is_left_clean().await;
+}
