@@ -16,4 +16,3 @@ pub use body::RecordedBody;
 pub(crate) use duplicate::answer_duplicate;
 pub use recorder::Recorder;
 pub(crate) use recorder::unrecorded;
-pub(crate) use recording::UntilBodyEnd;

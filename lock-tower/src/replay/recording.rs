@@ -14,6 +14,7 @@ use crate::lock::{Kept, SharedLock, is_grpc_error};
 use crate::options::{ReleaseAt, Remember};
 use crate::policy::Policy;
 use crate::record::{Draft, Fingerprint, Fingerprinted, ReplayRules, Sealing, digest_of_head};
+use crate::response::UntilBodyEnd;
 
 /// One request, whose answer is to be recorded.
 pub(super) struct Recording {
@@ -23,12 +24,6 @@ pub(super) struct Recording {
     tap: Arc<BodyTap>,
     method: Method,
 }
-
-/// Marks, in the extensions of a response, a body whose end the lock has to wait for.
-///
-/// A gRPC call has failed or succeeded when its trailers are there, so it holds its lock until then.
-#[derive(Clone)]
-pub(crate) struct UntilBodyEnd;
 
 fn is_grpc(headers: &HeaderMap) -> bool {
     let content = headers.get(header::CONTENT_TYPE);

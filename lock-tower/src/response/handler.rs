@@ -22,8 +22,13 @@ use super::future::AnswerDuplicate;
 use crate::lock::{BoxFuture, LockContext, OperationId, RequestLock};
 use crate::options::ReleaseAt;
 use crate::policy::Policy;
+
+/// Marks, in the extensions of a response, a body whose end the lock has to wait for.
+///
+/// A gRPC call has failed or succeeded when its trailers are there, so it holds its lock until then.
 #[cfg(feature = "replay")]
-use crate::replay::UntilBodyEnd;
+#[derive(Clone)]
+pub(crate) struct UntilBodyEnd;
 
 /// A request that waits for its lock, and the service that will handle it.
 pub(crate) struct PendingCall<S, B> {

@@ -11,3 +11,5 @@ pub(crate) use body::ReadyBody;
 pub use body::ResponseBody;
 pub(crate) use future::ReadyService;
 pub use future::ResponseFuture;
+#[cfg(feature = "replay")]
+pub(crate) use handler::UntilBodyEnd;
