@@ -114,6 +114,8 @@ impl Every {
     ///   only by a process that asks later in the same tick, such as one that starts. The others were refused already.
     /// * **The store does not answer.** The process asks again, after 100 ms at first and after 10 s at most. If the tick
     ///   is over by then, it is left out.
+    /// * **The key has a record** that other code has [left](LockHandle::remember) there. No tick runs until the record
+    ///   ends or is [forgotten](LockManager::forget).
     /// * **The manager drains.** A run that has begun may end, and then the method returns.
     ///
     /// The body handles its own errors: a body that returns has completed its tick. It can repeat its work within the

@@ -55,6 +55,10 @@ impl Outcome {
             | Outcome::Swapped(_)) => Outcome::Repeated(Box::new(answer)),
             // The first send may have released it.
             Outcome::Released(_) => Outcome::Released(Released::Yes),
+            // The first send may have deleted it.
+            Outcome::Forgotten(Forgotten::Nothing, owner) => {
+                Outcome::Forgotten(Forgotten::Yes, owner)
+            }
             Outcome::Vote(vote) => Outcome::Vote(vote.of_the_last_send()),
             // The first send may have freed the key, or the holder had changed before.
             Outcome::Operator(OperatorOutcome::Forced(Forced::Changed)) => {

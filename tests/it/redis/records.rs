@@ -304,3 +304,26 @@ async fn without_memory_for_its_record_a_key_stays_taken_for_one_more_ttl() {
     next.release().await.expect("held");
     assert!(keys(&server).is_empty());
 }
+
+#[tokio::test]
+async fn a_record_that_is_forgotten_by_a_request_whose_answer_is_lost_is_reported_as_forgotten() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address());
+    let locks = warm(&proxy, Duration::from_secs(5)).await;
+    let guard = taken(&locks, "k", long()).await;
+    guard.remember("7", long()).expect("in bounds");
+    guard.release().await.expect("held");
+    // The server learns the script.
+    assert_eq!(
+        locks.forget("other").await.expect("an answer"),
+        Forgotten::Nothing
+    );
+    proxy.set(Direction::Replies, Flow::Hold);
+    let forgetting = tokio::spawn(async move { locks.forget("k").await });
+    wait::eventually("the record is deleted", async || stored(&server).is_none()).await;
+    proxy.cut();
+    proxy.pass();
+    let forgotten = forgetting.await.expect("no panic");
+    assert_eq!(forgotten.expect("the second answer"), Forgotten::Yes);
+}
