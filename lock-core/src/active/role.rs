@@ -1,4 +1,4 @@
-//! What a lease is for, where that decides how it may end.
+//! The purpose of a lease: a tick and a leadership may end in one way only.
 
 use super::ActiveLease;
 use crate::base::error::Error;

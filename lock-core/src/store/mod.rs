@@ -162,7 +162,7 @@ pub(crate) struct StoreLimits {
     pub(crate) releases_refused: bool,
     /// Whether the store runs [`Operation::Swap`].
     pub(crate) swaps: bool,
-    /// Whether a released key goes to the first waiter of the store's queue.
+    /// The store gives a released key to the first waiter of its queue.
     pub(crate) hands_over: bool,
 }
 

@@ -131,15 +131,17 @@ async fn waiting_duplicates_are_refused_while_the_key_of_a_dropped_handler_is_he
     assert_eq!(gate.entered_so_far(), 1);
 }
 
+/// Each setting that begins a cooldown.
+const COOLDOWNS: [fn(LockLayer) -> LockLayer; 3] = [
+    |layer| layer.cooldown(COOLDOWN),
+    |layer| layer.min_interval(COOLDOWN),
+    |layer| layer.cooldown_with(|_| COOLDOWN),
+];
+
 /// Each of several keys would have to say that it cools down.
 #[tokio::test]
 async fn several_keys_with_a_wait_and_a_cooldown_are_invalid() {
-    let settings: [fn(LockLayer) -> LockLayer; 3] = [
-        |layer| layer.cooldown(COOLDOWN),
-        |layer| layer.min_interval(COOLDOWN),
-        |layer| layer.cooldown_with(|_| COOLDOWN),
-    ];
-    for cools in settings {
+    for cools in COOLDOWNS {
         let (locks, _) = embedded();
         let two = LockLayer::template(locks, "account:<query.from>").expect("it parses");
         let two = two.and("account:<query.to>").expect("it parses");
@@ -152,12 +154,7 @@ async fn several_keys_with_a_wait_and_a_cooldown_are_invalid() {
 /// A reader is no duplicate of the writer whose cooldown would refuse it.
 #[tokio::test]
 async fn readers_beside_a_cooldown_are_invalid() {
-    let settings: [fn(LockLayer) -> LockLayer; 3] = [
-        |layer| layer.cooldown(COOLDOWN),
-        |layer| layer.min_interval(COOLDOWN),
-        |layer| layer.cooldown_with(|_| COOLDOWN),
-    ];
-    for cools in settings {
+    for cools in COOLDOWNS {
         let (locks, _) = embedded();
         let layer = cools(per_user_and_route(&locks));
         let error = layer.read_methods([Method::GET]).checked();

@@ -17,6 +17,7 @@ mod leaders;
 mod lock_all;
 mod lock_all_held;
 mod loss;
+mod one_server_a_key;
 mod operator;
 mod operator_frees;
 mod passing;
@@ -43,51 +44,6 @@ mod watching;
 
 pub(crate) use crate::steps::{kind, long};
 pub(crate) use fixture::{Fixture, Watched, shared_cluster, shared_watched, short};
-
-on_one_server_a_key! {
-    operator_frees {
-        a_lock_that_was_resumed_beside_a_waiter_of_its_process_is_seen_and_freed,
-        a_ticket_on_its_way_is_a_holder_that_has_ended_and_worth_nothing_once_it_is_freed,
-    }
-    tickets {
-        the_settings_of_the_first_owner_do_not_travel_with_its_ticket,
-    }
-    passing {
-        while_no_other_process_waits_a_lease_stays_in_its_process,
-    }
-    readers {
-        a_writer_enters_among_readers_that_never_stop,
-        a_writer_goes_on_as_a_reader_with_its_token_and_lets_readers_in,
-        a_share_or_a_lost_lock_is_not_downgraded,
-    }
-    permits {
-        a_writer_excludes_permits,
-        readers_and_permits_exclude_each_other,
-        a_permit_behind_a_waiting_lock_is_not_told_that_the_key_is_full,
-        there_are_never_more_owners_than_permits,
-        a_full_key_is_busy_and_says_that_it_is_full,
-        a_permit_that_comes_back_goes_to_the_first_waiter,
-        each_request_counts_to_its_own_limit,
-        a_hundred_waiting_tasks_get_their_permits,
-        a_process_that_has_all_permits_enters_as_soon_as_one_comes_back,
-        a_process_that_has_all_permits_enters_when_it_has_lost_one,
-    }
-    share_ends {
-        a_permit_that_is_not_renewed_ends_alone,
-        a_waiting_permit_that_is_cancelled_leaves_nothing_and_blocks_no_other,
-        a_permit_that_was_given_back_is_not_in_the_way_of_its_process,
-        a_wait_for_a_permit_ends_in_time,
-    }
-    unpolled {
-        readers_do_not_wait_for_a_writer_that_is_not_polled,
-        shares_that_are_not_polled_stop_no_other_of_their_process,
-    }
-    share_rules {
-        a_share_may_be_entered_by_what_may_stand_beside_it,
-        a_reader_admits_one_nested_reader_at_a_time,
-        options_that_a_share_cannot_have_are_invalid,
-    }
-}
 
 on_several_servers! {
     share_rules {

@@ -16,15 +16,7 @@ macro_rules! on_store {
     };
 }
 
-/// Makes a test of each `theme::case` on each store that has one server for a key, in a module of that name.
-macro_rules! on_one_server_a_key {
-    ($($cases:tt)*) => {
-        mod one_server_a_key {
-            on_stores_with_one_server_a_key! { $($cases)* }
-        }
-    };
-}
-
+/// Makes a test of each `theme::case` on each store that has one server for a key.
 macro_rules! on_stores_with_one_server_a_key {
     ($($cases:tt)*) => {
         on_store! { memory {} $($cases)* }
