@@ -1,7 +1,7 @@
 //! Locks the handlers of actix-web by the library's verbs, without a layer.
 //!
-//! Run it with `cargo run --example actix`. With `REDIS_URL=redis://127.0.0.1:6379` in the environment, the locks live
-//! in Redis. Send a payout twice in quick succession: `curl -i -X POST http://127.0.0.1:3003/payouts/7`.
+//! Run it with `cargo run --example actix --features actix`. With `REDIS_URL=redis://127.0.0.1:6379` in the environment,
+//! the locks live in Redis. Send a payout twice in quick succession: `curl -i -X POST http://127.0.0.1:3003/payouts/7`.
 
 mod refused;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! A call that is repeated while the first one runs is `ABORTED`.
 //!
-//! Run it with `cargo run --example grpc`. With `REDIS_URL=redis://127.0.0.1:6379` in the
+//! Run it with `cargo run --example grpc --features grpc`. With `REDIS_URL=redis://127.0.0.1:6379` in the
 //! environment, the locks live in Redis. The service is written by hand with text messages, so
 //! that the example needs no protoc. With generated code only `Orders` would change.
 

@@ -3,8 +3,8 @@
 //! Two requests for one user arrive at once. Each is a trace, and the second one shows how long it waited for the lock of
 //! the first.
 //!
-//! Run it with `cargo run --example opentelemetry`. With `REDIS_URL=redis://127.0.0.1:6379` in the environment, the locks
-//! live in Redis. It needs no collector, because its exporter keeps the spans and prints them. A service has the exporter
+//! Run it with `cargo run --example opentelemetry --features opentelemetry`. With `REDIS_URL=redis://127.0.0.1:6379` in
+//! the environment, the locks live in Redis. It needs no collector, because its exporter keeps the spans and prints them. A service has the exporter
 //! of `opentelemetry-otlp` in its place.
 
 mod printed;
