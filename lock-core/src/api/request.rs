@@ -192,7 +192,7 @@ impl LockRequest {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), lock_core::Error> {
     /// # let locks = lock_core::LockManager::in_memory();
-    /// use lock_core::{ErrorKind, Reentrancy};
+    /// use lock_core::Reentrancy;
     ///
     /// let account = || locks.lock("account:7");
     /// let outcome = account()
@@ -201,7 +201,7 @@ impl LockRequest {
     ///         account().reentrant(Reentrancy::Refuse).run(async {}).await
     ///     })
     ///     .await?;
-    /// assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Invalid);
+    /// assert!(outcome.unwrap_err().is_invalid());
     /// # Ok(()) }
     /// ```
     pub fn reentrant(mut self, reentrancy: Reentrancy) -> Self {
