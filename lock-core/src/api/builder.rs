@@ -284,7 +284,9 @@ impl ManagerBuilder {
 
     /// Sets the clock, for tests.
     ///
-    /// The embedded store uses the clock for its leases too.
+    /// The embedded store uses the clock for its leases too. All managers of a named one
+    /// (`memory:name`) must have clones of one clock; otherwise the connecting method returns
+    /// `Invalid`.
     #[cfg(feature = "test-util")]
     pub fn clock(mut self, clock: crate::api::test_util::ManualClock) -> Self {
         self.settings.clock = crate::base::clock::Clock::Manual(clock);
