@@ -224,6 +224,28 @@ mod commanded {
         assert_eq!(guard.held_for(), Duration::from_secs(3));
     }
 
+    #[tokio::test]
+    async fn a_wait_runs_out_when_the_clock_is_moved_past_its_end() {
+        let clock = ManualClock::new();
+        let manager = LockManager::builder("memory:").clock(clock.clone());
+        let locks = manager.connect().await.unwrap();
+        let store = locks.test_store().unwrap();
+        store.seize("k", Duration::from_secs(60));
+        let waiter = tokio::spawn(locks.lock("k").wait(Duration::from_secs(2)).acquire());
+        while store.waiting() == 0 {
+            tokio::task::yield_now().await;
+        }
+        clock.advance(Duration::from_millis(1_999));
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert!(!waiter.is_finished());
+        clock.advance(Duration::from_millis(1));
+        let ended = tokio::time::timeout(Duration::from_secs(60), waiter).await;
+        let refused = ended.expect("in time").unwrap().unwrap_err();
+        assert!(refused.is_busy(), "{refused:?}");
+    }
+
     async fn named(name: &str, clock: &ManualClock) -> LockManager {
         let manager = LockManager::builder(name).clock(clock.clone());
         manager.connect().await.unwrap()
