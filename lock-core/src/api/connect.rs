@@ -86,8 +86,8 @@ impl ManagerBuilder {
 
 fn embedded(name: Option<String>, settings: &Settings) -> Result<Arc<MemoryStore>, Error> {
     match name {
-        None => Ok(MemoryStore::new(settings.clock.clone())),
-        Some(name) => MemoryStore::named(&name, &settings.clock),
+        None => Ok(MemoryStore::new(settings.store_clock.clone())),
+        Some(name) => MemoryStore::named(&name, &settings.store_clock),
     }
 }
 
