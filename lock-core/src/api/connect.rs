@@ -35,8 +35,8 @@ impl ManagerBuilder {
     /// # Errors
     ///
     /// `Invalid` for a URL that names no store, for a setting out of bounds, for `replica_acks` on a
-    /// store without replicas, or for a named embedded store that has another clock. `Unavailable` if the operating system cannot start the
-    /// manager's thread.
+    /// store without replicas, or for a named embedded store that has another clock. `Unavailable`
+    /// if the operating system cannot start the manager's thread.
     pub fn connect_lazy(self) -> Result<LockManager, Error> {
         let Self {
             store_url,
