@@ -11,7 +11,6 @@ use serde::Serialize;
 
 use crate::app::Shop;
 use crate::error::ShopError;
-use crate::nights::millis;
 
 /// The time that an export takes, because a real one reads more rows than this shop has.
 const EXPORT: Duration = Duration::from_millis(1500);
@@ -41,4 +40,10 @@ pub(crate) async fn create(State(shop): State<Shop>) -> Result<Json<Export>, Sho
         began,
         ended,
     }))
+}
+
+/// Returns Unix time in milliseconds.
+fn millis(time: SystemTime) -> i64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH);
+    i64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
 }

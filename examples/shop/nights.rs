@@ -1,6 +1,6 @@
 //! Writes a report at the end of each day of the shop, in one of all processes.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use lock_core::Tick;
 
@@ -23,15 +23,10 @@ impl Shop {
 
     async fn report(&self, tick: Tick, port: u16) {
         // The end of the tick is the primary key, so that a repeated run writes no second report.
-        if let Err(error) = self.db.report(millis(tick.ends()), port).await {
+        let ends = tick.ends_unix_micros() / 1_000; // the page shows milliseconds
+        if let Err(error) = self.db.report(ends, port).await {
             eprintln!("shop: the nightly report failed: {error}");
         }
     }
     // page: end night
-}
-
-/// Returns Unix time in milliseconds.
-pub(crate) fn millis(time: SystemTime) -> i64 {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH);
-    i64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
 }

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use lock_core::{ErrorKind, FencingToken, LockManager};
+use lock_core::{FencingToken, LockManager};
 
 use crate::jobs::{Job, Jobs};
 
@@ -34,10 +34,10 @@ pub(crate) async fn work(
     let guard = match locks.resume(ticket.parse()?).await {
         Ok(guard) => guard,
         // The job was delivered twice, or too late. Another worker may write this report now.
-        Err(error) if error.kind() == ErrorKind::Lost => {
+        Err(error) if error.is_lost() => {
             return Ok(format!("report {report}: no lock, {error}"));
         }
-        Err(error) if error.kind() == ErrorKind::Unavailable => {
+        Err(error) if error.is_unavailable() => {
             // The ticket may still be good. The next attempt tells.
             tokio::time::sleep(Duration::from_secs(1)).await;
             jobs.push(&job).await?;

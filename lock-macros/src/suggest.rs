@@ -1,5 +1,7 @@
 //! Suggests the nearest of a few known names.
 
+use strsim::osa_distance;
+
 /// Returns the candidate that is closest to `written`, if one is close.
 pub(crate) fn nearest<'a>(
     written: &str,
@@ -7,9 +9,11 @@ pub(crate) fn nearest<'a>(
 ) -> Option<&'a str> {
     // A third of the letters may be wrong. A larger distance would be a random guess.
     let allowed = (written.chars().count() / 3).max(1);
+    let written = written.to_lowercase();
     candidates
         .into_iter()
-        .map(|candidate| (distance(written, candidate), candidate))
+        // Two swapped neighbours count as one edit.
+        .map(|candidate| (osa_distance(&written, &candidate.to_lowercase()), candidate))
         .filter(|(distance, candidate)| *distance <= allowed && *distance < candidate.len())
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
@@ -23,30 +27,6 @@ pub(crate) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
         [one] => one.clone(),
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
-}
-
-/// Counts the edits between two words. Two swapped neighbours count as one edit.
-fn distance(a: &str, b: &str) -> usize {
-    let a: Vec<char> = a.to_lowercase().chars().collect();
-    let b: Vec<char> = b.to_lowercase().chars().collect();
-    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
-    for (i, row) in rows.iter_mut().enumerate() {
-        row[0] = i;
-    }
-    for (j, cell) in rows[0].iter_mut().enumerate() {
-        *cell = j;
-    }
-    for i in 1..=a.len() {
-        for j in 1..=b.len() {
-            let changed = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut best = changed.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(rows[i - 2][j - 2] + 1);
-            }
-            rows[i][j] = best;
-        }
-    }
-    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]

@@ -84,35 +84,7 @@
 //! a placeholder of another language (`[uid]`, `(uid)`, `{}`, `%s`, `${uid}`, `/:id`) is an error that
 //! says what to write. A hash tag (`{tag}`) is text.
 //!
-//! | source | value |
-//! | --- | --- |
-//! | `<header.NAME>` | that header |
-//! | `<cookie.NAME>` | that cookie |
-//! | `<session.NAME>` | the digest of that cookie |
-//! | `<bearer>` | the digest of the token in `Authorization: Bearer …` |
-//! | `<ext.NAME>` | a value that an outer layer, such as authentication, has put into the extensions; [`KeyTemplate::extension`] defines its type |
-//! | `<idempotency-key>` | the header `Idempotency-Key`, with or without quotes |
-//! | `<method>` | the method; HEAD counts as GET, because the same handler answers both |
-//! | `<host>` | the host of `:authority`, an absolute URI or `Host`, in lower case and without its port; it is the same over HTTP/1 and HTTP/2, and two different hosts are ambiguous |
-//! | `<route>` | the route that axum matched, such as `/orders/{id}` (feature `axum`); the path if there is none |
-//! | `<path>` | the path in its canonical spelling, in which `/users/%31` is `/users/1`; with the feature `axum` it is the whole path, even in nested routers |
-//! | `<param.NAME>` | that parameter of the route that axum matched, decoded (feature `axum`) |
-//! | `<query.NAME>` | that parameter of the query, decoded |
-//! | `<peer>` | the IP address of the connection's peer: axum's `ConnectInfo<SocketAddr>` (feature `axum`), or else a `SocketAddr` in the extensions |
-//! | `<forwarded.PROXIES>`, `<x-forwarded-for.PROXIES>` | the address from which the outermost trusted proxy was called; `PROXIES` is the number of trusted proxies, and the layer counts from the right, so text that the client writes into the header has no effect |
-//!
-//! The sources in the body need [`LockLayer::body_template`]. They ignore `content-type`.
-//!
-//! | source | value |
-//! | --- | --- |
-//! | `<json./POINTER>` | the value at an RFC 6901 pointer, such as `<json./order/sku>` (feature `json`); `42` and `"42"` differ, `1`, `1.0` and `1e0` are equal, and an object or a list counts as a whole |
-//! | `<json>` | the digest of the whole document, regardless of the order of members and white space (feature `json`) |
-//! | `<form.NAME>` | that field of a form (`application/x-www-form-urlencoded`), decoded |
-//! | `<body>` | the digest of the body's bytes |
-//!
-//! A `?` after a source makes it optional: `<header.x-tenant?>`. Filters follow it: `|lower` converts to
-//! lower case, and `|sha256` digests a value that is secret or long: `<cookie.cart?|sha256>`. The layer
-//! checks the sources in the head first, and does not read the body if one of them is missing.
+#![doc = include_str!("docs/sources.md")]
 //!
 //! * **Different values make different keys.** The layer encodes separators in values. Between two
 //!   placeholders there must be a separator (`:`, `{` or `}`). An absent optional part differs from the

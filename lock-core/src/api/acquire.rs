@@ -1,7 +1,7 @@
 //! The methods of a request that acquire its lock, and their futures.
 
 use std::fmt;
-use std::future::{Future, ready};
+use std::future::{Future, IntoFuture, ready};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -16,7 +16,7 @@ use crate::base::error::{Error, ErrorKind};
 use crate::base::options::Wait;
 
 impl LockRequest {
-    /// Acquires the lock.
+    /// Acquires the lock. `.await` on the request does the same.
     ///
     /// # Errors
     ///
@@ -36,6 +36,7 @@ impl LockRequest {
     /// # Panics
     ///
     /// This method never panics.
+    #[doc(alias = "lock")]
     pub fn acquire(self) -> Acquire {
         Acquire(match self.spec() {
             Ok(spec) => Box::pin(take_guard(spec)),
@@ -54,6 +55,7 @@ impl LockRequest {
     /// # Cancel safety
     ///
     /// As [`acquire`](Self::acquire).
+    #[doc(alias = "try_lock")]
     pub fn try_acquire(self) -> TryAcquire {
         TryAcquire(self.wait(Wait::None).acquire())
     }
@@ -118,7 +120,27 @@ impl LockRequest {
     }
 }
 
-/// The future of [`LockRequest::acquire`].
+/// `.await` on a request acquires its lock, as [`acquire`](LockRequest::acquire) does.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), lock_core::Error> {
+/// # let locks = lock_core::LockManager::in_memory();
+/// let guard = locks.lock("order:42").await?;
+/// # drop(guard); Ok(()) }
+/// ```
+// `Acquire` is the future of `acquire` too, so neither way has a cost that the other lacks.
+impl IntoFuture for LockRequest {
+    type Output = Result<LockGuard, Error>;
+    type IntoFuture = Acquire;
+
+    fn into_future(self) -> Acquire {
+        self.acquire()
+    }
+}
+
+/// The future of [`LockRequest::acquire`], and of a request that is awaited.
 #[must_use = "futures do nothing unless polled"]
 pub struct Acquire(pub(crate) BoxFuture<'static, Result<LockGuard, Error>>);
 

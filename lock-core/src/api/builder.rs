@@ -284,9 +284,22 @@ impl ManagerBuilder {
 
     /// Sets the clock, for tests.
     ///
-    /// The embedded store uses the clock for its leases too.
+    /// The embedded store uses the clock for its leases too. All managers of a named one
+    /// (`memory:name`) must have clones of one clock; otherwise the connecting method returns
+    /// `Invalid`.
     #[cfg(feature = "test-util")]
     pub fn clock(mut self, clock: crate::api::test_util::ManualClock) -> Self {
+        self.settings.store_clock = crate::base::clock::Clock::Manual(clock.clone());
+        self.clock_of_its_process(clock)
+    }
+
+    /// Sets the clock of the manager, but not that of an embedded store.
+    ///
+    /// The manager then behaves like a process whose clock differs from the server's. This is for the project's own
+    /// tests, which run on every store.
+    #[cfg(feature = "test-util")]
+    #[doc(hidden)]
+    pub fn clock_of_its_process(mut self, clock: crate::api::test_util::ManualClock) -> Self {
         self.settings.clock = crate::base::clock::Clock::Manual(clock);
         self
     }

@@ -34,9 +34,9 @@ impl ManagerBuilder {
     ///
     /// # Errors
     ///
-    /// `Invalid` for a URL that names no store, for a setting out of bounds, or for `replica_acks`
-    /// on a store without replicas. `Unavailable` if the operating system cannot start the
-    /// manager's thread.
+    /// `Invalid` for a URL that names no store, for a setting out of bounds, for `replica_acks` on a
+    /// store without replicas, or for a named embedded store that has another clock. `Unavailable`
+    /// if the operating system cannot start the manager's thread.
     pub fn connect_lazy(self) -> Result<LockManager, Error> {
         let Self {
             store_url,
@@ -66,7 +66,7 @@ impl ManagerBuilder {
         }
         let engine = match store_url {
             StoreUrl::Memory { name } => {
-                let store = embedded(name, &settings);
+                let store = embedded(name, &settings)?;
                 Engine::start(settings, Some(Arc::clone(&store)), |_, _| store)
             }
             #[cfg(feature = "redis")]
@@ -84,10 +84,10 @@ impl ManagerBuilder {
     }
 }
 
-fn embedded(name: Option<String>, settings: &Settings) -> Arc<MemoryStore> {
+fn embedded(name: Option<String>, settings: &Settings) -> Result<Arc<MemoryStore>, Error> {
     match name {
-        None => MemoryStore::new(settings.clock.clone()),
-        Some(name) => MemoryStore::named(&name),
+        None => Ok(MemoryStore::new(settings.store_clock.clone())),
+        Some(name) => MemoryStore::named(&name, &settings.store_clock),
     }
 }
 
@@ -110,7 +110,7 @@ fn quorum_nodes(store_urls: Vec<StoreUrl>, settings: &Settings) -> Result<Vec<Qu
                 shown: name.as_ref().map_or(format!("memory: ({index})"), |name| {
                     format!("memory:{name}")
                 }),
-                store: embedded(name, settings),
+                store: embedded(name, settings)?,
             },
             #[cfg(feature = "redis")]
             StoreUrl::Redis(servers) => QuorumNode {

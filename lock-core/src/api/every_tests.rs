@@ -1,6 +1,6 @@
 //! Ticks by a clock that the test moves.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::yield_now;
@@ -45,6 +45,9 @@ async fn each_tick_has_one_run_and_the_next_one_begins_at_its_end() {
         let next = runs.recv().await.expect("a run");
         assert_eq!(next.ends(), first.ends() + number * TICK);
         assert!(next.began() >= next.ends() - TICK);
+        let ends = SystemTime::UNIX_EPOCH
+            + Duration::from_micros(next.ends_unix_micros().try_into().expect("after 1970"));
+        assert_eq!(ends, next.ends());
     }
     settles().await;
     assert!(runs.try_recv().is_err(), "no tick has two runs");

@@ -27,6 +27,8 @@ use crate::store::{Lane, Outcome, Released, Remembered};
 /// The keeper renews the lock until then, unless the request switched that off. Dropping a guard
 /// never blocks, does no I/O and cannot panic, inside a runtime or outside, because the background
 /// sends the release. [`release`](LockGuard::release) waits for the store's answer.
+#[doc(alias = "owner")]
+#[doc(alias = "MutexGuard")]
 #[must_use = "the lock is released as soon as the guard is dropped; bind it to a name, not to `_`"]
 pub struct LockGuard {
     handle: LockHandle,
@@ -106,6 +108,7 @@ impl LockGuard {
     /// # Cancel safety
     ///
     /// Dropping the future loses nothing, because the release continues in the background.
+    #[doc(alias = "unlock")]
     pub async fn release(self) -> Result<(), Error> {
         let lease = Arc::clone(&self.handle.lease);
         let patience = self.handle.engine.operation_timeout;

@@ -29,6 +29,7 @@ pub struct LockHandle {
 impl LockHandle {
     /// Returns the number that a resource can check: see [`FencingToken`].
     #[must_use]
+    #[doc(alias = "token")]
     pub fn fencing_token(&self) -> FencingToken {
         self.lease
             .fence()

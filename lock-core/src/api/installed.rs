@@ -52,7 +52,8 @@ impl LockManager {
         INSTALLED.get().cloned().ok_or_else(|| {
             Error::invalid(
                 "no lock manager is installed; call `LockManager::connect(url).await?.install()?` when the \
-                 program starts, write `manager = …` in the attribute, or run the task in `manager.scope(…)`",
+                 program starts, write `manager = …` in the attribute, or run the task in `manager.scope(…)`. A task \
+                 that is spawned leaves the scope; spawn `LockManager::installed()?.scope(task)`",
             )
         })
     }
@@ -60,7 +61,8 @@ impl LockManager {
     /// Runs `future` with this manager as the default of `#[distributed_lock]`.
     ///
     /// The method is for a test, or for a task that uses another store. Tasks that `future` spawns
-    /// do not inherit the manager.
+    /// do not inherit the manager. To carry it over, the future that spawns a task wraps it in
+    /// `LockManager::installed()?.scope(task)`.
     ///
     /// # Cancel safety
     ///

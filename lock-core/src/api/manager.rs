@@ -43,6 +43,7 @@ impl LockManager {
     /// Creates a request for the lock on `key`, with the manager's defaults.
     ///
     /// The built-in defaults are a ttl of 30 s and no wait.
+    #[doc(alias = "mutex")]
     pub fn lock(&self, key: impl Into<LockKey>) -> LockRequest {
         LockRequest::new(Ok(self), RequestedKeys::One(key.into()))
     }

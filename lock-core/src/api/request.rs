@@ -22,10 +22,11 @@ use crate::lease::LeaseOptions;
 ///
 /// [`LockManager::lock`] creates a request, and its builder methods set the options. One of
 /// [`acquire`](Self::acquire), [`try_acquire`](Self::try_acquire), [`run`](Self::run) and
-/// [`run_with`](Self::run_with) consumes it.
+/// [`run_with`](Self::run_with) consumes it. `.await` on the request itself acquires the lock, as
+/// `acquire` does.
 ///
-/// A request owns its parts, so `tokio::spawn(locks.lock("k").acquire())` compiles. The consuming
-/// method reports an invalid key or option.
+/// A request owns its parts, so `tokio::spawn(locks.lock("k").acquire())` compiles. A request that
+/// is dropped locks nothing. The consuming method reports an invalid key or option.
 ///
 /// # Examples
 ///
@@ -43,7 +44,7 @@ use crate::lease::LeaseOptions;
 /// assert_eq!(order, "placed");
 /// # Ok(()) }
 /// ```
-#[must_use = "a request does nothing until `acquire`, `try_acquire`, `run` or `run_with` is awaited"]
+#[must_use = "a request does nothing until it, or `acquire`, `try_acquire`, `run` or `run_with`, is awaited"]
 pub struct LockRequest {
     engine: Result<Arc<Engine>, Error>,
     keys: RequestedKeys,
@@ -105,6 +106,7 @@ impl LockRequest {
     /// The others wait that long for an owner that crashed. The ttl is 10 ms to 24 h in whole
     /// milliseconds, rounded up, and at most the manager's
     /// [`max_ttl`](crate::ManagerBuilder::max_ttl).
+    #[doc(alias = "lease")]
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.durations.ttl = ttl;
         self
@@ -120,6 +122,7 @@ impl LockRequest {
     /// request runs into its `acquire_timeout`, the wait ends up to one second and two timeouts
     /// after the first request was sent (two seconds by default). If connections are refused, it
     /// ends after one second. An answer in between restarts the count.
+    #[doc(alias = "timeout")]
     pub fn wait(mut self, wait: impl Into<Wait>) -> Self {
         self.wait = wait.into();
         self
@@ -192,7 +195,7 @@ impl LockRequest {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), lock_core::Error> {
     /// # let locks = lock_core::LockManager::in_memory();
-    /// use lock_core::{ErrorKind, Reentrancy};
+    /// use lock_core::Reentrancy;
     ///
     /// let account = || locks.lock("account:7");
     /// let outcome = account()
@@ -201,7 +204,7 @@ impl LockRequest {
     ///         account().reentrant(Reentrancy::Refuse).run(async {}).await
     ///     })
     ///     .await?;
-    /// assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Invalid);
+    /// assert!(outcome.unwrap_err().is_invalid());
     /// # Ok(()) }
     /// ```
     pub fn reentrant(mut self, reentrancy: Reentrancy) -> Self {
@@ -236,6 +239,7 @@ impl LockRequest {
     /// assert!(writer.is_none());
     /// # drop((one, other)); Ok(()) }
     /// ```
+    #[doc(alias = "rwlock")]
     pub fn read(mut self) -> Self {
         self.share = Some(match self.share {
             None => Ok(ShareLimit::READERS),
@@ -268,6 +272,7 @@ impl LockRequest {
     /// assert!(exports().acquire().await.unwrap_err().is_full());
     /// # Ok(()) }
     /// ```
+    #[doc(alias = "semaphore")]
     pub fn permits(mut self, count: u32) -> Self {
         self.share = Some(match self.share {
             None => ShareLimit::permits(count),
@@ -280,6 +285,7 @@ impl LockRequest {
     ///
     /// After that time the request fails with `Unavailable`. Zero is `Invalid`. Default: the
     /// manager's `operation_timeout`.
+    #[doc(alias = "timeout")]
     pub fn acquire_timeout(mut self, timeout: Duration) -> Self {
         self.durations.acquire_timeout = Some(timeout);
         self

@@ -12,11 +12,11 @@
 //!
 //! store.seize("order:42", Duration::from_secs(5)); // another user clicks first
 //! let error = locks.lock("order:42").acquire().await.unwrap_err();
-//! assert_eq!(error.kind(), ErrorKind::Busy);
+//! assert!(error.is_busy());
 //!
 //! store.fail(ErrorKind::Unavailable); // Redis is down
 //! let error = locks.lock("order:43").acquire().await.unwrap_err();
-//! assert_eq!(error.kind(), ErrorKind::Unavailable);
+//! assert!(error.is_unavailable());
 //! # Ok(()) }
 //! ```
 

@@ -56,6 +56,17 @@ impl Clock {
         }
     }
 
+    /// Returns whether both clocks always show the same time.
+    pub(crate) fn is(&self, other: &Clock) -> bool {
+        match (self, other) {
+            (Clock::System, Clock::System) => true,
+            #[cfg(feature = "test-util")]
+            (Clock::Manual(one), Clock::Manual(other)) => one.is(other),
+            #[cfg(feature = "test-util")]
+            _ => false,
+        }
+    }
+
     /// Returns Unix time in microseconds, from which the embedded store counts fencing tokens and ticks.
     #[allow(
         clippy::disallowed_methods,

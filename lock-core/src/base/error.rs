@@ -44,12 +44,12 @@ pub enum ErrorKind {
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), lock_core::Error> {
-/// use lock_core::{ErrorKind, LockManager};
+/// use lock_core::LockManager;
 ///
 /// let locks = LockManager::in_memory();
 /// let first = locks.lock("order:42").acquire().await?;
 /// let second = locks.lock("order:42").acquire().await.unwrap_err();
-/// assert_eq!(second.kind(), ErrorKind::Busy);
+/// assert!(second.is_busy()); // or `match second.kind()`
 /// assert_eq!(second.http_status(), 409);
 /// assert!(second.retry_after().is_some());
 /// # Ok(()) }
@@ -99,6 +99,36 @@ impl Error {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
+    }
+
+    /// Returns whether the kind is [`Busy`](ErrorKind::Busy): another owner holds the key, or it cools down.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.0.kind == ErrorKind::Busy
+    }
+
+    /// Returns whether the kind is [`Unavailable`](ErrorKind::Unavailable): the store gave no answer.
+    #[must_use]
+    pub fn is_unavailable(&self) -> bool {
+        self.0.kind == ErrorKind::Unavailable
+    }
+
+    /// Returns whether the kind is [`Lost`](ErrorKind::Lost): the lock was held, and is no longer.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.0.kind == ErrorKind::Lost
+    }
+
+    /// Returns whether the kind is [`Misconfigured`](ErrorKind::Misconfigured): the server's settings must change.
+    #[must_use]
+    pub fn is_misconfigured(&self) -> bool {
+        self.0.kind == ErrorKind::Misconfigured
+    }
+
+    /// Returns whether the kind is [`Invalid`](ErrorKind::Invalid): the code must change.
+    #[must_use]
+    pub fn is_invalid(&self) -> bool {
+        self.0.kind == ErrorKind::Invalid
     }
 
     /// Returns whether the key is busy because a `cooldown` runs after its last owner's work.
@@ -295,6 +325,30 @@ mod tests {
         let error = Error::busy(false, None).with_key(&key);
         assert_eq!(error.key(), Some("account:alice@example.com"));
         assert!(!format!("{error} {error:?}").contains("alice"));
+    }
+
+    #[test]
+    fn every_kind_has_one_method_that_is_true_for_it_alone() {
+        let kinds = [
+            ErrorKind::Busy,
+            ErrorKind::Unavailable,
+            ErrorKind::Lost,
+            ErrorKind::Misconfigured,
+            ErrorKind::Invalid,
+        ];
+        for kind in kinds {
+            let error = Error::new(kind, "");
+            let seen = [
+                error.is_busy(),
+                error.is_unavailable(),
+                error.is_lost(),
+                error.is_misconfigured(),
+                error.is_invalid(),
+            ];
+            assert_eq!(seen, kinds.map(|other| other == kind), "{kind:?}");
+        }
+        assert!(Error::busy(true, None).is_busy() && Error::full(None).is_busy());
+        assert!(Error::max_hold().is_lost());
     }
 
     #[test]

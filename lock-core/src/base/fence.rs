@@ -30,6 +30,7 @@ use std::num::NonZeroU64;
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[doc(alias = "token")]
 pub struct FencingToken(NonZeroU64);
 
 impl FencingToken {

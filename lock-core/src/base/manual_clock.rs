@@ -60,6 +60,11 @@ impl ManualClock {
         });
     }
 
+    /// Returns whether one of the clocks is a clone of the other.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     pub(crate) fn now(&self) -> Moment {
         // The clock starts at one hour, so that earlier moments exist.
         Moment(self.0.nanos.load(Ordering::SeqCst)) + Duration::from_secs(3600)

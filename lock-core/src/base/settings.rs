@@ -11,6 +11,8 @@ use super::options::{MAX_TTL, Wait};
 pub(crate) struct Settings {
     pub(crate) namespace: String,
     pub(crate) clock: Clock,
+    /// The clock of an embedded store.
+    pub(crate) store_clock: Clock,
     pub(crate) operation_timeout: Duration,
     pub(crate) connect_timeout: Duration,
     pub(crate) defaults: (Duration, Wait),
@@ -27,6 +29,7 @@ impl Default for Settings {
         Self {
             namespace: "lockkit:".to_owned(),
             clock: Clock::default(),
+            store_clock: Clock::default(),
             operation_timeout: Duration::from_millis(500),
             connect_timeout: Duration::from_secs(5),
             defaults: (Duration::from_secs(30), Wait::None),

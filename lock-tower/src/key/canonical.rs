@@ -5,6 +5,27 @@ use std::borrow::Cow;
 use http::Uri;
 #[cfg(feature = "replay")]
 use http::request::Parts;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encode};
+
+/// The characters that a canonical segment does not contain: all but the `pchar` of RFC 3986.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'!')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b';')
+    .remove(b'=')
+    .remove(b':')
+    .remove(b'@');
 
 /// Returns the canonical path and the raw query of a request, in nested routers too.
 #[cfg(feature = "replay")]
@@ -23,13 +44,8 @@ pub(crate) fn path(uri: &Uri) -> String {
         if index > 0 {
             canonical.push('/');
         }
-        for &byte in decoded(segment.as_bytes(), false).iter() {
-            if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(&byte) {
-                canonical.push(char::from(byte));
-            } else {
-                canonical.push_str(&format!("%{byte:02X}"));
-            }
-        }
+        let decoded: Cow<'_, [u8]> = percent_decode(segment.as_bytes()).into();
+        canonical.extend(percent_encode(&decoded, ENCODED));
     }
     canonical
 }
@@ -45,8 +61,8 @@ pub(crate) fn decoded_pairs<'a>(
             Some(equals) => (&pair[..equals], &pair[equals + 1..]),
             None => (pair, &b""[..]),
         };
-        let matches = !pair.is_empty() && *decoded(key, true) == *name.as_bytes();
-        matches.then(|| decoded(value, true))
+        let matches = !pair.is_empty() && *form_decoded(key) == *name.as_bytes();
+        matches.then(|| form_decoded(value))
     })
 }
 
@@ -73,35 +89,18 @@ pub(crate) fn text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
     }
 }
 
-/// Decodes percent-encoded bytes. A `%` without two hexadecimal digits stays, as in routers.
-fn decoded(bytes: &[u8], plus_is_space: bool) -> Cow<'_, [u8]> {
-    if !bytes.iter().any(|byte| matches!(byte, b'%' | b'+')) {
-        return Cow::Borrowed(bytes);
+/// Decodes by the rules of HTML forms, in which `+` is a space.
+///
+/// A `%` without two hexadecimal digits stays, as in routers.
+fn form_decoded(bytes: &[u8]) -> Cow<'_, [u8]> {
+    if !bytes.contains(&b'+') {
+        return percent_decode(bytes).into();
     }
-    let mut output = Vec::with_capacity(bytes.len());
-    let mut rest = bytes;
-    while let Some((&first, after)) = rest.split_first() {
-        rest = after;
-        output.push(match (first, after) {
-            (b'%', [high, low, after @ ..])
-                if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
-            {
-                rest = after;
-                digit(*high) << 4 | digit(*low)
-            }
-            (b'+', _) if plus_is_space => b' ',
-            _ => first,
-        });
-    }
-    Cow::Owned(output)
-}
-
-/// Returns the value of a hexadecimal digit.
-fn digit(character: u8) -> u8 {
-    match character {
-        b'0'..=b'9' => character - b'0',
-        _ => (character | 0x20) - b'a' + 10,
-    }
+    let spaced = bytes.iter().map(|&byte| match byte {
+        b'+' => b' ',
+        byte => byte,
+    });
+    Cow::Owned(percent_decode(&spaced.collect::<Vec<_>>()).collect())
 }
 
 #[cfg(test)]

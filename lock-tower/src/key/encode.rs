@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use lock_core::LockKey;
+use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use sha2::{Digest, Sha256};
 
 /// The longest key that lock-core accepts, in bytes.
@@ -35,10 +36,8 @@ pub(super) fn push(key: &mut String, value: &str) {
     for character in value.chars() {
         if must_be_encoded(character) {
             let mut utf8 = [0; 4];
-            for byte in character.encode_utf8(&mut utf8).bytes() {
-                // Writing to a string cannot fail.
-                let _ = write!(key, "%{byte:02X}");
-            }
+            let bytes = character.encode_utf8(&mut utf8).as_bytes();
+            key.extend(percent_encode(bytes, NON_ALPHANUMERIC));
         } else {
             key.push(character);
         }
@@ -75,6 +74,7 @@ pub(super) fn lowercase(encoded: &str) -> String {
 pub(super) fn sha256(bytes: impl AsRef<[u8]>) -> String {
     let mut text = String::with_capacity(64);
     for byte in Sha256::digest(bytes) {
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
     }
     text

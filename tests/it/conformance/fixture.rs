@@ -131,7 +131,8 @@ impl Fixture {
 
     /// Makes another manager, whose clock the test moves; the store keeps the clock of the machine.
     pub(crate) async fn manager_by(&self, clock: &ManualClock) -> LockManager {
-        self.connected(self.builder().clock(clock.clone())).await
+        let builder = self.builder().clock_of_its_process(clock.clone());
+        self.connected(builder).await
     }
 
     /// Makes another manager with settings of its own.

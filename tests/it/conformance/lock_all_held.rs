@@ -73,9 +73,10 @@ pub(super) async fn a_body_under_several_keys_is_dropped_with_the_first_that_is_
 
 pub(super) async fn several_keys_are_renewed_and_outlive_their_ttl(store: &Fixture) {
     let (locks, other) = (store.manager().await, store.manager().await);
-    let guard = locks.lock_all(["a", "b"]).ttl(short()).acquire().await;
+    let ttl = store.renewable();
+    let guard = locks.lock_all(["a", "b"]).ttl(ttl).acquire().await;
     let guard = guard.expect("free");
-    tokio::time::sleep(short() * 2).await;
+    tokio::time::sleep(ttl * 2).await;
     assert!(guard.is_valid());
     assert!(!is_free(&other, "a").await && !is_free(&other, "b").await);
     guard.release().await.expect("held");

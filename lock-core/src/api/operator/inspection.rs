@@ -112,6 +112,7 @@ impl fmt::Display for KeyState {
 
 /// Names one holder of a key, as it was seen. [`Operator::force`](super::Operator::force) frees the key from it.
 #[derive(Clone)]
+#[doc(alias = "owner")]
 pub struct Holder {
     pub(super) key: Arc<str>,
     pub(super) token: HolderToken,

@@ -26,8 +26,9 @@ impl StoreUrl {
         }
         match scheme {
             "memory" if rest.is_empty() => Ok(StoreUrl::Memory { name: None }),
-            "memory" if rest.starts_with('/') => Err(Error::invalid(
-                "`memory:` takes a bare name, as in `memory:shop`, not a path",
+            "memory" if !rest.chars().all(names_a_store) => Err(Error::invalid(
+                "`memory:` takes no parameters and no path, only a name of letters, digits, `-`, `_`, `.` and `:`; \
+                 write `memory:` for a store of its own, or `memory:shop` for one that the process shares",
             )),
             "memory" => Ok(StoreUrl::Memory {
                 name: Some(rest.to_owned()),
@@ -111,6 +112,13 @@ impl StoreUrl {
             "`{scheme}:` needs the feature `redis` of lock-core"
         )))
     }
+}
+
+/// Returns whether the name of an embedded store may contain the character.
+///
+/// A name contains nothing that other schemes give a meaning, because it would silently name another store.
+fn names_a_store(character: char) -> bool {
+    character.is_alphanumeric() || matches!(character, '-' | '_' | '.' | ':')
 }
 
 /// Refuses unknown parameters, because the redis crate's parser ignores them.
@@ -244,6 +252,39 @@ mod tests {
         for url in [
             "unix:///redis.sock?db=1&user=a&pass=sesame",
             "redis+unix:///redis.sock?pass=sesame&protocol=resp3",
+        ] {
+            assert!(LockManager::connect_lazy(url).is_ok(), "{url}");
+        }
+    }
+
+    #[test]
+    fn an_embedded_store_takes_a_name_and_nothing_else() {
+        for url in [
+            "memory:?x=1",
+            "memory:shop?x=1",
+            "memory:?namespace=sesame",
+            "memory:shop?",
+            "memory:#sesame",
+            "memory:/shop",
+            "memory://shop",
+            "memory:user@sesame",
+            "memory: shop",
+            "memory:shop\n",
+            "memory:a,b",
+            "memory:a%20b",
+        ] {
+            let error = LockManager::connect_lazy(url).map(drop).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid, "{url}");
+            let shown = error.to_string();
+            assert!(shown.contains("memory:shop"), "{shown}");
+            assert!(!shown.contains("sesame"), "{shown}");
+        }
+        for url in [
+            "memory:",
+            "memory:shop",
+            "memory:shop_1.test-2",
+            "memory:tests::büro",
+            "memory:?replica_acks=0",
         ] {
             assert!(LockManager::connect_lazy(url).is_ok(), "{url}");
         }

@@ -28,6 +28,7 @@ use self::state::Owner;
 use self::state::{MemoryState, Wake};
 use super::{BoxFuture, Events, Failure, Lane, Operation, Outcome, Place, Store};
 use crate::base::clock::{Clock, ServerTime};
+use crate::base::error::Error;
 use crate::base::sync::lock;
 use crate::base::token::Address;
 
@@ -51,17 +52,28 @@ impl MemoryStore {
     }
 
     /// Returns the process's store of that name, which lives as long as a manager uses it.
-    pub(crate) fn named(name: &str) -> Arc<Self> {
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` if the store has another clock. Its leases would end at other times than their owners believe.
+    pub(crate) fn named(name: &str, clock: &Clock) -> Result<Arc<Self>, Error> {
         static NAMED: LazyLock<Mutex<HashMap<String, Weak<MemoryStore>>>> =
             LazyLock::new(Mutex::default);
         let mut named = lock(&NAMED);
         if let Some(store) = named.get(name).and_then(Weak::upgrade) {
-            return store;
+            if store.clock.is(clock) {
+                return Ok(store);
+            }
+            return Err(Error::invalid(
+                "another manager of this process uses the embedded store of this name with another clock; give all \
+                 managers of the store clones of one `ManualClock`, or give each test a name of its own, as in \
+                 `memory:nightly-test`",
+            ));
         }
         named.retain(|_, store| store.strong_count() > 0);
-        let store = Self::new(Clock::default());
+        let store = Self::new(clock.clone());
         named.insert(name.to_owned(), Arc::downgrade(&store));
-        store
+        Ok(store)
     }
 
     fn run(&self, operation: Operation) -> Outcome {

@@ -230,24 +230,11 @@ fn unknown(written: &str, name: &str, argument: Option<&str>) -> String {
 
 /// Returns the known name that is closest to the written one.
 pub(crate) fn closest<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
-    let distances = known.iter().map(|&known| (distance(written, known), known));
+    let distances = known
+        .iter()
+        .map(|&known| (strsim::levenshtein(written, known), known));
     distances
         .filter(|&(distance, known)| distance <= 2 && distance < known.len())
         .min()
         .map(|(_, known)| known)
-}
-
-/// Returns the number of different letters (Levenshtein).
-fn distance(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.chars().count()).collect();
-    for (i, a) in one.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in other.chars().enumerate() {
-            let replaced = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(row[j + 1] + 1);
-        }
-    }
-    row.last().copied().unwrap_or_default()
 }

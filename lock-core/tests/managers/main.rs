@@ -1,11 +1,14 @@
 //! The choice of a manager, the types that can be sent, and stores shared by managers.
 
+#[cfg(feature = "test-util")]
+mod commanded;
+
 use std::time::Duration;
 
 use lock_core::{
     Acquire, AsLockManager, Drained, Error, ErrorKind, FencingToken, Finding, FindingKind,
     HeldLock, LockGuard, LockHandle, LockKey, LockManager, LockRequest, ManagerBuilder, Scope,
-    TryAcquire,
+    TryAcquire, Wait,
 };
 
 fn is_send_and_sync<T: Send + Sync + 'static>() {}
@@ -28,6 +31,7 @@ fn all_types_can_be_sent_and_shared_types_can_be_shared() {
     is_send_and_sync::<Finding>();
     is_send_and_sync::<FindingKind>();
     is_send::<LockRequest>();
+    is_send::<<LockRequest as IntoFuture>::IntoFuture>();
     is_send::<ManagerBuilder>();
     is_send::<Acquire>();
     is_send::<TryAcquire>();
@@ -40,6 +44,11 @@ async fn the_futures_of_all_acquiring_methods_can_be_sent() {
     let guard = sendable(locks.lock("a").acquire()).await.unwrap();
     sendable(guard.release()).await.unwrap();
     drop(sendable(locks.lock("a").try_acquire()).await.unwrap());
+    let spawned = tokio::spawn(locks.lock("a").into_future());
+    drop(spawned.await.unwrap().unwrap());
+    let other = locks.clone();
+    let spawned = tokio::spawn(async move { other.lock_all(["a", "b"]).await });
+    drop(spawned.await.unwrap().unwrap());
     sendable(locks.lock("b").run(async {})).await.unwrap();
     sendable(
         locks
@@ -53,12 +62,47 @@ async fn the_futures_of_all_acquiring_methods_can_be_sent() {
     drop(sendable(LockManager::connect("memory:")).await.unwrap());
 }
 
+#[tokio::test]
+async fn a_request_that_is_awaited_acquires_its_lock_and_waits_for_it() {
+    let locks = LockManager::in_memory();
+    let guard = locks.lock("k").await.unwrap();
+    assert_eq!(guard.key(), "k");
+    let refused = locks.lock("k").await.unwrap_err();
+    assert!(refused.is_busy(), "{refused:?}");
+
+    let (both, ()) = tokio::join!(
+        async { locks.lock_all(["a", "k"]).wait(Wait::Forever).await },
+        async {
+            tokio::task::yield_now().await;
+            guard.release().await.unwrap();
+        }
+    );
+    assert_eq!(locks.held().len(), 2);
+    assert!(both.unwrap().release().await.is_ok());
+
+    let _readers = (
+        locks.lock("r").read().await.unwrap(),
+        locks.lock("r").read().await.unwrap(),
+    );
+    let _permit = locks.lock("p").permits(1).await.unwrap();
+    assert!(locks.lock("p").permits(1).await.unwrap_err().is_full());
+}
+
 /// This is one test, because the whole process has one installed manager.
 #[tokio::test]
 async fn the_scope_precedes_the_installed_manager_and_only_one_can_be_installed() {
     let nothing = LockManager::installed().unwrap_err();
     assert_eq!(nothing.kind(), ErrorKind::Invalid);
     assert!(nothing.to_string().contains("install()"), "{nothing}");
+    assert!(nothing.to_string().contains("spawn"), "{nothing}");
+    let scoped = LockManager::in_memory();
+    let spawned = scoped.scope(async {
+        let lost = tokio::spawn(async { LockManager::installed().is_err() });
+        let carried = LockManager::installed().unwrap();
+        let carried = tokio::spawn(carried.scope(async { LockManager::installed().is_ok() }));
+        (lost.await.unwrap(), carried.await.unwrap())
+    });
+    assert_eq!(spawned.await, (true, true));
 
     let (first, second) = (LockManager::in_memory(), LockManager::in_memory());
     first.install().unwrap();
@@ -134,52 +178,4 @@ async fn a_reference_an_arc_and_a_custom_type_provide_a_manager() {
     let guard = app.as_lock_manager().lock("k").acquire().await.unwrap();
     assert_eq!((&&app).as_lock_manager().held()[0].key(), "k");
     drop(guard);
-}
-
-#[cfg(feature = "test-util")]
-mod commanded {
-    use std::future::Future;
-    use std::pin::pin;
-    use std::task::{Context, Waker};
-    use std::time::Duration;
-
-    use lock_core::test_util::ManualClock;
-    use lock_core::{ErrorKind, LockManager};
-
-    #[tokio::test]
-    async fn a_store_that_hangs_answers_nothing_until_it_recovers() {
-        let locks = LockManager::in_memory();
-        let store = locks.test_store().unwrap();
-        let held = locks.lock("held").acquire().await.unwrap();
-        store.hang();
-        let given_up = locks
-            .lock("k")
-            .acquire_timeout(Duration::from_millis(1))
-            .acquire()
-            .await;
-        assert_eq!(given_up.unwrap_err().kind(), ErrorKind::Unavailable);
-
-        let mut release = pin!(held.release());
-        let mut context = Context::from_waker(Waker::noop());
-        assert!(release.as_mut().poll(&mut context).is_pending());
-        assert_eq!(store.taken(), 1);
-        store.recover();
-        release.await.unwrap();
-        assert!(locks.drain(Duration::from_secs(60)).await.is_complete());
-        assert_eq!(
-            store.taken(),
-            0,
-            "a question that was given up is not asked"
-        );
-    }
-
-    #[tokio::test]
-    async fn a_handle_reports_how_long_its_lock_was_held() {
-        let clock = ManualClock::new();
-        let manager = LockManager::builder("memory:").clock(clock.clone());
-        let locks = manager.connect().await.unwrap();
-        let guard = locks.lock("k").acquire().await.unwrap();
-        clock.advance(Duration::from_secs(3));
-        assert_eq!(guard.held_for(), Duration::from_secs(3));
-    }
 }
