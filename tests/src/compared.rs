@@ -35,9 +35,9 @@ pub struct Compared {
     /// The version that the pages describe.
     pub version: String,
     /// The day of the release, such as `2026-10-27`.
-    released: Option<String>,
+    pub released: Option<String>,
     /// The day on which the version was read.
-    read: Option<String>,
+    pub read: Option<String>,
     /// The registry that names the versions of today.
     pub asked: Registry,
     /// Versions with the same content.
