@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use lock_tests::compared::{self, Compared};
+
 use crate::clients::{CLIENTS, Client};
 use crate::extension::Extension;
 use crate::waiting::Waiting;
@@ -50,10 +52,24 @@ impl Row {
             (false, false) => "none, so the ttl must cover the work",
         };
         format!(
-            "| {} | {version} | `\"{}\"` | {several} | {waiting} | {extension} | {} |\n",
-            client.shown, client.namespace, client.remark
+            "| {} | {} | `\"{}\"` | {several} | {waiting} | {extension} | {} |\n",
+            client.shown,
+            stated(client, version),
+            client.namespace,
+            client.remark
         )
     }
+}
+
+/// Returns the version with its date, which the list of the compared versions has.
+fn stated(client: &Client, version: &str) -> String {
+    let rows = compared::read(&workspace()).expect("the list");
+    let is_row = |row: &&Compared| client.shown.starts_with(&row.name) && row.version == version;
+    let row = rows.iter().find(is_row).unwrap_or_else(|| {
+        let list = compared::LIST;
+        panic!("{} {version} has no date: add it to {list}", client.name)
+    });
+    row.stated()
 }
 
 /// Returns whether the page has these rows, and no others if they are those of all clients.
@@ -75,10 +91,11 @@ pub(crate) fn write(rows: &[Row]) {
 }
 
 fn path() -> PathBuf {
-    PathBuf::from(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../lock-core/src/docs/interop.md"
-    ))
+    workspace().join("lock-core/src/docs/interop.md")
+}
+
+fn workspace() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
 fn page() -> String {

@@ -8,6 +8,7 @@ mod audit;
 mod browser;
 mod campaign;
 mod cluster;
+mod compared;
 mod conformance;
 mod console;
 mod covered;

@@ -35,6 +35,7 @@
 
 pub mod browser;
 mod child;
+pub mod compared;
 mod example;
 mod fake;
 pub mod faults;
