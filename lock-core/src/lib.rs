@@ -160,6 +160,8 @@ pub use api::installed::{AsLockManager, Scope};
 pub use api::leader::{Leader, LeaderView, Leadership};
 pub use audit::{Finding, FindingKind};
 pub use base::acks::Acks;
+#[cfg(feature = "cron")]
+pub use base::cron::Cron;
 pub use base::error::{Error, ErrorKind};
 pub use base::fence::FencingToken;
 pub use base::key::{KeyValue, LockKey};
