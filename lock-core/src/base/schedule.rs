@@ -9,7 +9,8 @@ use super::error::Error;
 /// Says when the ticks of a job begin.
 ///
 /// Each tick lasts until the next one begins. A [`Duration`] is the schedule whose ticks begin at its multiples, counted
-/// from 1 January 1970, UTC. [`Interval`] moves them, and an implementation of this trait can follow a calendar.
+/// from 1 January 1970, UTC. [`Interval`] moves them. `Cron` (feature `cron`) follows a calendar, and so can another
+/// implementation of this trait.
 ///
 /// # Examples
 ///

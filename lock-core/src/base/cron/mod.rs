@@ -108,10 +108,11 @@ impl Cron {
                 "{zone:?} is no time zone; write a name of the IANA database, such as \"Europe/Berlin\" or \"UTC\""
             ))
         })?;
-        let times = expression.pattern.as_str().split_whitespace().take(2);
-        let changes = match times.into_iter().any(|field| field.starts_with('*')) {
-            true => Changes::FollowTheClock,
-            false => Changes::FireOnce,
+        let mut times = expression.pattern.as_str().split_whitespace().take(2);
+        let changes = if times.any(|field| field.starts_with('*')) {
+            Changes::FollowTheClock
+        } else {
+            Changes::FireOnce
         };
         let cron = Self {
             expression,

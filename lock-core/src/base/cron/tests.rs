@@ -284,7 +284,7 @@ fn expected(
                 let (_, minute) = first.range(clock..).next().expect("the end comes later");
                 fires.insert(*minute, clock);
             }
-            clock = clock + SignedDuration::from_mins(1);
+            clock += SignedDuration::from_mins(1);
         }
     }
     fires
