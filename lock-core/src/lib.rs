@@ -104,11 +104,18 @@
 //! * `metrics`: counters, histograms and gauges for the recorder of the `metrics` crate that the
 //!   application has installed. The guide's page "Observing" lists them, and the spans.
 //! * `tls-rustls`: TLS, as `rediss://`, `rediss-sentinel://`, `rediss-cluster://` and `redlocks://`.
+//! * `cron`: [`every`](LockManager::every) takes a cron expression in a time zone, `Cron`.
 //! * `test-util`: an embedded store that fails on command, and a manual clock.
 //!
 //! [`LockManager`], [`LockRequest`] and [`LockGuard`] are the API without the attribute.
 #![cfg_attr(
-    all(doc, feature = "macros", feature = "redis", feature = "test-util"),
+    all(
+        doc,
+        feature = "cron",
+        feature = "macros",
+        feature = "redis",
+        feature = "test-util"
+    ),
     doc = "\nThe [guide] shows how to use locks in a service, from the first key to production."
 )]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -160,6 +167,8 @@ pub use api::installed::{AsLockManager, Scope};
 pub use api::leader::{Leader, LeaderView, Leadership};
 pub use audit::{Finding, FindingKind};
 pub use base::acks::Acks;
+#[cfg(feature = "cron")]
+pub use base::cron::Cron;
 pub use base::error::{Error, ErrorKind};
 pub use base::fence::FencingToken;
 pub use base::key::{KeyValue, LockKey};
@@ -174,8 +183,14 @@ pub use lock_macros::lock_key;
 #[cfg(all(doc, feature = "macros"))]
 #[doc = include_str!("docs/attribute_errors.md")]
 pub mod _attribute_errors {}
-// Its examples use all three features.
-#[cfg(all(doc, feature = "macros", feature = "redis", feature = "test-util"))]
+// Its examples use all four features.
+#[cfg(all(
+    doc,
+    feature = "cron",
+    feature = "macros",
+    feature = "redis",
+    feature = "test-util"
+))]
 #[path = "docs/guide.rs"]
 pub mod guide;
 pub use api::acquire::{Acquire, TryAcquire};

@@ -29,8 +29,9 @@ use crate::lease::backoff::pause_before_campaign;
 impl LockManager {
     /// Creates a job that one of all processes runs in each tick of the schedule.
     ///
-    /// A schedule is a [`Duration`], an [`Interval`](crate::Interval) or any other [`Schedule`]. All processes name the
-    /// same key and the same schedule.
+    /// A schedule is a [`Duration`], an [`Interval`](crate::Interval), with the feature `cron` a cron expression
+    /// (`Cron::new("0 2 * * *", "Europe/Berlin")?`), or any other [`Schedule`]. All processes name the same key and the same
+    /// schedule.
     ///
     /// # Examples
     ///

@@ -67,3 +67,40 @@ async fn ticks_that_began_during_a_run_are_left_out() {
     assert!(next.ends() > over + TICK, "a tick that began after the run");
     assert!(next.ends() <= over + 2 * TICK, "the first such tick");
 }
+
+/// Two tasks take part in a nightly job for a year and a day, with a change of the clock in spring and in autumn.
+#[cfg(feature = "cron")]
+#[tokio::test]
+async fn a_cron_job_of_two_tasks_runs_once_in_each_night_of_a_year() {
+    let clock = ManualClock::new();
+    let builder = LockManager::builder("memory:").clock(clock.clone());
+    let locks = builder.connect().await.expect("a manager");
+    let nightly = crate::Cron::new("30 2 * * *", "Europe/Berlin").expect("valid");
+    let (ran, mut runs) = unbounded_channel();
+    for _ in 0..2 {
+        let ran = ran.clone();
+        tokio::spawn(locks.every("k", nightly.clone()).run(move |tick| {
+            ran.send(tick).expect("the test waits");
+            async {}
+        }));
+    }
+    let mut lengths = std::collections::BTreeMap::new();
+    let mut tick = runs.recv().await.expect("a run");
+    for _ in 0..366 {
+        settles().await;
+        assert!(runs.try_recv().is_err(), "the tick has one run");
+        let left = tick.ends().duration_since(tick.began()).expect("it ends");
+        clock.advance(left);
+        let next = runs.recv().await.expect("a run");
+        assert_eq!(next.began(), tick.ends(), "no night is left out");
+        let length = next.ends().duration_since(tick.ends()).expect("later");
+        *lengths.entry(length.as_secs() / 60).or_default() += 1;
+        tick = next;
+    }
+    // The run at 02:30 comes at 03:00 summer time, half an hour early, and is followed by one at 02:30.
+    let spring = lengths.remove(&(23 * 60 + 30));
+    assert!((2..=4).contains(&spring.unwrap_or(0)), "{lengths:?}");
+    let autumn = lengths.remove(&(25 * 60));
+    assert!((1..=2).contains(&autumn.unwrap_or(0)), "{lengths:?}");
+    assert_eq!(Vec::from_iter(lengths.into_keys()), [24 * 60]);
+}

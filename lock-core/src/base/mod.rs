@@ -3,6 +3,8 @@
 pub(crate) mod acks;
 pub(crate) mod all;
 pub(crate) mod clock;
+#[cfg(feature = "cron")]
+pub(crate) mod cron;
 pub(crate) mod error;
 pub(crate) mod fence;
 pub(crate) mod holder_token;

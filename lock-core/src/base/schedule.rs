@@ -9,7 +9,8 @@ use super::error::Error;
 /// Says when the ticks of a job begin.
 ///
 /// Each tick lasts until the next one begins. A [`Duration`] is the schedule whose ticks begin at its multiples, counted
-/// from 1 January 1970, UTC. [`Interval`] moves them, and an implementation of this trait can follow a calendar.
+/// from 1 January 1970, UTC. [`Interval`] moves them. `Cron` (feature `cron`) follows a calendar, and so can another
+/// implementation of this trait.
 ///
 /// # Examples
 ///
@@ -115,7 +116,7 @@ impl fmt::Debug for Interval {
 /// Nanoseconds in a second.
 const NANOS: u128 = 1_000_000_000;
 /// The latest begin of a tick, in the year 2255. A later one counts as this one.
-const LATEST: Duration = Duration::from_micros(9_000_000_000_000_000);
+pub(super) const LATEST: Duration = Duration::from_micros(9_000_000_000_000_000);
 
 /// Returns the begin of the first tick after `time`, in whole microseconds.
 ///
@@ -135,7 +136,7 @@ pub(crate) fn next_tick(schedule: &dyn Schedule, time: ServerTime) -> Result<Ser
     ))
 }
 
-fn since_epoch(time: SystemTime) -> Duration {
+pub(super) fn since_epoch(time: SystemTime) -> Duration {
     time.duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default()
 }
