@@ -2,7 +2,11 @@
 
 pub(crate) mod acks;
 pub(crate) mod all;
+#[cfg(feature = "tls-rustls")]
+pub(crate) mod certificates;
 pub(crate) mod clock;
+#[cfg(feature = "redis")]
+pub(crate) mod credentials;
 pub(crate) mod error;
 pub(crate) mod fence;
 pub(crate) mod holder_token;

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use super::clock::Clock;
+#[cfg(feature = "redis")]
+use super::credentials::Provider;
 use super::identity::Naming;
 use super::options::{MAX_TTL, Wait};
 
@@ -11,6 +13,9 @@ use super::options::{MAX_TTL, Wait};
 pub(crate) struct Settings {
     pub(crate) namespace: String,
     pub(crate) clock: Clock,
+    /// Gives the user and the password of the servers, in place of those of the URL.
+    #[cfg(feature = "redis")]
+    pub(crate) credentials: Option<Provider>,
     pub(crate) operation_timeout: Duration,
     pub(crate) connect_timeout: Duration,
     pub(crate) defaults: (Duration, Wait),
@@ -27,6 +32,8 @@ impl Default for Settings {
         Self {
             namespace: "lockkit:".to_owned(),
             clock: Clock::default(),
+            #[cfg(feature = "redis")]
+            credentials: None,
             operation_timeout: Duration::from_millis(500),
             connect_timeout: Duration::from_secs(5),
             defaults: (Duration::from_secs(30), Wait::None),
