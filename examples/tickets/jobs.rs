@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use lock_core::redis::aio::MultiplexedConnection;
-use lock_core::redis::{Client, RedisError, cmd};
+use lock_core::redis1::aio::MultiplexedConnection;
+use lock_core::redis1::{Client, RedisError, cmd};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex, mpsc};
 
@@ -35,7 +35,7 @@ impl Jobs {
         }
         let client = Client::open(url)?;
         // Without a limit for an answer, because a worker waits for its next job.
-        let config = lock_core::redis::AsyncConnectionConfig::new().set_response_timeout(None);
+        let config = lock_core::redis1::AsyncConnectionConfig::new().set_response_timeout(None);
         let connection = client.get_multiplexed_async_connection_with_config(&config);
         Ok(Self::Redis(connection.await?))
     }

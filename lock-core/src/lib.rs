@@ -99,7 +99,7 @@
 //!
 //! * `macros` (default): the attribute and [`lock_key!`].
 //! * `redis` (default): `redis://`, `redis-sentinel://`, `redis-cluster://` and `redlock://`, and
-//!   the re-exported `redis` crate.
+//!   the re-exported `redis` crate, as `redis1`.
 //! * `axum`: [`Error`] as an axum response.
 //! * `metrics`: counters, histograms and gauges for the recorder of the `metrics` crate that the
 //!   application has installed. The guide's page "Observing" lists them, and the spans.
@@ -167,6 +167,10 @@ pub use api::installed::{AsLockManager, Scope};
 pub use api::leader::{Leader, LeaderView, Leadership};
 pub use audit::{Finding, FindingKind};
 pub use base::acks::Acks;
+#[cfg(feature = "tls-rustls")]
+pub use base::certificates::TlsCertificates;
+#[cfg(feature = "redis")]
+pub use base::credentials::Credentials;
 #[cfg(feature = "cron")]
 pub use base::cron::Cron;
 pub use base::error::{Error, ErrorKind};
@@ -197,10 +201,12 @@ pub use api::acquire::{Acquire, TryAcquire};
 pub use api::manager::LockManager;
 pub use api::middleware;
 pub use api::operator;
+#[cfg(feature = "redis")]
+pub use api::redis_client::RedisClient;
 pub use api::request::LockRequest;
 pub use api::run::Run;
 pub use base::options::{Interop, OnLost, Reentrancy, ReleaseMode, Renew, Wait, Watch};
 pub use base::ticket::Ticket;
 pub use engine::reentry::LockScope;
 #[cfg(feature = "redis")]
-pub use redis;
+pub use redis as redis1;

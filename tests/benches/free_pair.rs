@@ -4,9 +4,9 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use lock_core::LockManager;
-use lock_core::redis::aio::MultiplexedConnection;
-use lock_core::redis::io::tcp::TcpSettings;
-use lock_core::redis::{
+use lock_core::redis1::aio::MultiplexedConnection;
+use lock_core::redis1::io::tcp::TcpSettings;
+use lock_core::redis1::{
     AsyncConnectionConfig, Client, ConnectionInfo, IntoConnectionInfo, ProtocolVersion, Script,
 };
 use lock_tests::RedisServer;
@@ -144,7 +144,7 @@ pub(crate) async fn raw_acquire(
     number: usize,
 ) -> String {
     let token = format!("0123456789abcdef/{number:032x}");
-    let mut set = lock_core::redis::cmd("SET");
+    let mut set = lock_core::redis1::cmd("SET");
     set.arg(key).arg(&token).arg("NX").arg("PX").arg(30_000);
     let set: Option<String> = set.query_async(connection).await.expect("SET");
     assert!(set.is_some());
@@ -183,7 +183,7 @@ async fn commands_turn(connection: &MultiplexedConnection, tasks: usize, way: Wa
             let (mark, queue) = (format!("{key}:fence"), format!("{key}:queue"));
             while let Some(start) = caller.begins() {
                 let token = format!("0123456789abcdef/{:032x}", caller.pairs);
-                let mut acquire = lock_core::redis::pipe();
+                let mut acquire = lock_core::redis1::pipe();
                 acquire.cmd("SET").arg(&key).arg(&token);
                 acquire.arg("NX").arg("GET").arg("PX").arg(30_000);
                 acquire.cmd("GET").arg(&mark).cmd("TIME");

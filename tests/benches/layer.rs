@@ -12,7 +12,7 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use axum::routing::post;
 use lock_core::LockManager;
-use lock_core::redis::aio::MultiplexedConnection;
+use lock_core::redis1::aio::MultiplexedConnection;
 use lock_tests::RedisServer;
 use lock_tower::LockLayer;
 use tokio::task::JoinSet;

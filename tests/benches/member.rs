@@ -6,7 +6,7 @@ use std::io::{BufRead, Write};
 use std::time::Duration;
 
 use lock_core::LockManager;
-use lock_core::redis::aio::MultiplexedConnection;
+use lock_core::redis1::aio::MultiplexedConnection;
 use lock_core::{LockGuard, Wait};
 use tokio::sync::mpsc;
 

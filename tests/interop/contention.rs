@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use lock_core::redis::aio::MultiplexedConnection;
-use lock_core::redis::{Client, RedisError, cmd};
+use lock_core::redis1::aio::MultiplexedConnection;
+use lock_core::redis1::{Client, RedisError, cmd};
 use lock_core::{LockManager, Wait};
 use lock_tests::RedisServer;
 

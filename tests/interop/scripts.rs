@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::Duration;
 
-use lock_core::redis::{Client, Connection, RedisError, cmd};
+use lock_core::redis1::{Client, Connection, RedisError, cmd};
 
 /// `lockscript.lua`: an owner that asks again begins its ttl anew.
 const GO_ZERO_ACQUIRE: &str = "\

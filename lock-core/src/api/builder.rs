@@ -3,15 +3,19 @@
 use std::fmt;
 use std::time::Duration;
 
+#[cfg(feature = "redis")]
+use crate::api::redis_client::RedisClient;
 use crate::api::url::redlock;
 use crate::api::url::store_url::StoreUrl;
+#[cfg(feature = "tls-rustls")]
+use crate::base::certificates::TlsCertificates;
+#[cfg(feature = "redis")]
+use crate::base::credentials::{Credentials, Provider};
 use crate::base::error::Error;
 use crate::base::identity::Naming;
 use crate::base::options::Wait;
 use crate::base::settings::Settings;
 use crate::base::url_query;
-#[cfg(feature = "redis")]
-use crate::store::Servers;
 
 /// Collects the settings of a manager.
 ///
@@ -35,7 +39,7 @@ pub struct ManagerBuilder {
     pub(super) store_url: Result<StoreUrl, Error>,
     pub(super) replica_acks: u16,
     #[cfg(feature = "tls-rustls")]
-    pub(super) certificates: Option<redis::TlsCertificates>,
+    pub(super) certificates: Option<TlsCertificates>,
     pub(super) settings: Settings,
 }
 
@@ -79,9 +83,8 @@ impl ManagerBuilder {
     }
 
     #[cfg(feature = "redis")]
-    pub(crate) fn from_client(client: redis::Client) -> Self {
-        let servers = Servers::Single(client.get_connection_info().clone());
-        Self::on(Ok(StoreUrl::redis_on(servers)))
+    pub(crate) fn from_client(client: RedisClient) -> Self {
+        Self::on(Ok(StoreUrl::redis_on(client.0)))
     }
 
     fn on(store_url: Result<StoreUrl, Error>) -> Self {
@@ -113,35 +116,77 @@ impl ManagerBuilder {
         self
     }
 
-    /// Sets the certificates for TLS (`rediss://…`).
+    /// Sets a provider of short-lived credentials, such as the tokens of IAM or Entra.
     ///
-    /// Without this setting, an authority that the system trusts must have signed the servers'
-    /// certificates, and this client shows no certificate.
+    /// The credentials replace the user and the password of the URL on every server that keeps locks. (Sentinels keep
+    /// the credentials of the URL.) The manager asks the provider:
     ///
-    /// * `root_cert`: the authorities that the client trusts *instead* of the system's.
-    /// * `client_tls`: the certificate and the key of this client. A Redis server requires them
-    ///   unless it is configured with `tls-auth-clients no`.
+    /// * at its start,
+    /// * when a server refuses the credentials, because the password has changed. The connection then tries again with
+    ///   the new ones, and held locks and waiters notice nothing,
+    /// * after three quarters of the time of [`Credentials::valid_for`]. It then also authenticates its open
+    ///   connections anew, because hosted servers close a connection whose token has ended.
     ///
-    /// All values are in PEM format and apply to all servers, sentinels included.
+    /// A provider that has failed, or whose answer was refused again, is asked again after a second. With `redlock://`
+    /// the manager asks for each server, and all servers get credentials of the same provider.
+    ///
+    /// The future runs on the thread that renews all locks, in a tokio runtime. It must not block the thread. If it
+    /// fails, or takes longer than 10 s, new connections fail with `Unavailable`, whose source is the provider's
+    /// error; its text should hold no secret. Credentials that no server has refused stay in use meanwhile. If a
+    /// server refuses fresh credentials, the error is `Misconfigured`. So let the server accept a new password before
+    /// it drops the old one.
+    ///
+    /// For the embedded store the connecting method returns `Invalid`.
     ///
     /// # Examples
     ///
     /// ```no_run
-    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-    /// use lock_core::LockManager;
-    /// use lock_core::redis::TlsCertificates;
+    /// # async fn token() -> Result<String, std::io::Error> { Ok(String::new()) }
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), lock_core::Error> {
+    /// use std::time::Duration;
+    /// use lock_core::{Credentials, LockManager};
     ///
-    /// let locks = LockManager::builder("rediss-cluster://one,two,three")
-    ///     .tls_certificates(TlsCertificates {
-    ///         root_cert: Some(std::fs::read("authority.pem")?),
-    ///         client_tls: None,
+    /// let locks = LockManager::builder("rediss://shop.example:6379")
+    ///     .credentials(|| async {
+    ///         let token = token().await?; // your cloud's library
+    ///         Ok::<_, std::io::Error>(Credentials::new("shop", token).valid_for(Duration::from_secs(900)))
     ///     })
     ///     .connect()
     ///     .await?;
     /// # drop(locks); Ok(()) }
     /// ```
+    #[cfg(feature = "redis")]
+    pub fn credentials<P, F, E>(mut self, provider: P) -> Self
+    where
+        P: Fn() -> F + Send + Sync + 'static,
+        F: Future<Output = Result<Credentials, E>> + Send + 'static,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        self.settings.credentials = Some(Provider::new(provider));
+        self
+    }
+
+    /// Sets the certificates for TLS (`rediss://…`).
+    ///
+    /// Without this setting, an authority that the system trusts must have signed the servers'
+    /// certificates, and this client shows no certificate.
+    ///
+    /// The certificates apply to all servers, sentinels included.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use lock_core::{LockManager, TlsCertificates};
+    ///
+    /// let locks = LockManager::builder("rediss-cluster://one,two,three")
+    ///     .tls_certificates(TlsCertificates::new().root_certificate(std::fs::read("authority.pem")?))
+    ///     .connect()
+    ///     .await?;
+    /// # drop(locks); Ok(()) }
+    /// ```
     #[cfg(feature = "tls-rustls")]
-    pub fn tls_certificates(mut self, certificates: redis::TlsCertificates) -> Self {
+    pub fn tls_certificates(mut self, certificates: TlsCertificates) -> Self {
         self.certificates = Some(certificates);
         self
     }

@@ -56,6 +56,12 @@ impl ManagerBuilder {
                 "an operation_timeout of zero leaves no time for an answer",
             ));
         }
+        #[cfg(feature = "redis")]
+        if settings.credentials.is_some() && store_url.has_embedded() {
+            return Err(Error::invalid(
+                "`credentials` are for Redis servers, and the embedded store takes none",
+            ));
+        }
         if self.replica_acks > 0 && matches!(store_url, StoreUrl::Memory { .. }) {
             return Err(Error::invalid(
                 "`replica_acks` needs a Redis server with replicas; the embedded store has none",

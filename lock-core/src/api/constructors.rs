@@ -2,6 +2,8 @@
 
 use crate::api::builder::ManagerBuilder;
 use crate::api::manager::LockManager;
+#[cfg(feature = "redis")]
+use crate::api::redis_client::RedisClient;
 use crate::base::error::Error;
 
 impl LockManager {
@@ -175,7 +177,7 @@ impl LockManager {
     ///
     /// `Unavailable` if the operating system cannot start the manager's thread.
     #[cfg(feature = "redis")]
-    pub fn from_client(client: redis::Client) -> Result<Self, Error> {
+    pub fn from_client(client: impl Into<RedisClient>) -> Result<Self, Error> {
         Self::builder_from_client(client).connect_lazy()
     }
 
@@ -189,16 +191,16 @@ impl LockManager {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), lock_core::Error> {
-    /// use lock_core::{LockManager, redis};
+    /// use lock_core::{LockManager, redis1};
     ///
-    /// let client = redis::Client::open("redis://127.0.0.1:6379").expect("a URL");
+    /// let client = redis1::Client::open("redis://127.0.0.1:6379").expect("a URL");
     /// let locks = LockManager::builder_from_client(client)
     ///     .replica_acks(1)
     ///     .connect_lazy()?;
     /// # drop(locks); Ok(()) }
     /// ```
     #[cfg(feature = "redis")]
-    pub fn builder_from_client(client: redis::Client) -> ManagerBuilder {
-        ManagerBuilder::from_client(client)
+    pub fn builder_from_client(client: impl Into<RedisClient>) -> ManagerBuilder {
+        ManagerBuilder::from_client(client.into())
     }
 }

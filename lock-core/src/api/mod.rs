@@ -23,6 +23,10 @@ pub mod operator;
 pub(crate) mod ownership;
 #[doc(hidden)]
 pub mod private;
+#[cfg(feature = "redis")]
+mod redis1;
+#[cfg(feature = "redis")]
+pub(crate) mod redis_client;
 mod remember;
 pub(crate) mod request;
 pub(crate) mod requested_keys;

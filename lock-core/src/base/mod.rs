@@ -2,7 +2,11 @@
 
 pub(crate) mod acks;
 pub(crate) mod all;
+#[cfg(feature = "tls-rustls")]
+pub(crate) mod certificates;
 pub(crate) mod clock;
+#[cfg(feature = "redis")]
+pub(crate) mod credentials;
 #[cfg(feature = "cron")]
 pub(crate) mod cron;
 pub(crate) mod error;

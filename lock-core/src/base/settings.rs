@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use super::clock::Clock;
+#[cfg(feature = "redis")]
+use super::credentials::Provider;
 use super::identity::Naming;
 use super::options::{MAX_TTL, Wait};
 
@@ -13,6 +15,9 @@ pub(crate) struct Settings {
     pub(crate) clock: Clock,
     /// The clock of an embedded store.
     pub(crate) store_clock: Clock,
+    /// Gives the user and the password of the servers, in place of those of the URL.
+    #[cfg(feature = "redis")]
+    pub(crate) credentials: Option<Provider>,
     pub(crate) operation_timeout: Duration,
     pub(crate) connect_timeout: Duration,
     pub(crate) defaults: (Duration, Wait),
@@ -30,6 +35,8 @@ impl Default for Settings {
             namespace: "lockkit:".to_owned(),
             clock: Clock::default(),
             store_clock: Clock::default(),
+            #[cfg(feature = "redis")]
+            credentials: None,
             operation_timeout: Duration::from_millis(500),
             connect_timeout: Duration::from_secs(5),
             defaults: (Duration::from_secs(30), Wait::None),

@@ -5,8 +5,8 @@
 
 use std::time::Instant;
 
-use lock_core::redis::aio::MultiplexedConnection;
-use lock_core::redis::{Cmd, FromRedisValue, cmd};
+use lock_core::redis1::aio::MultiplexedConnection;
+use lock_core::redis1::{Cmd, FromRedisValue, cmd};
 use std::cell::Cell;
 
 use super::Pair;

@@ -209,7 +209,7 @@ async fn two_databases_of_one_server_have_separate_locks() {
 async fn a_socket_and_a_client_of_the_caller_lead_to_the_same_locks() {
     needs!(redis);
     let server = RedisServer::start();
-    let client = lock_core::redis::Client::open(server.url()).expect("a URL");
+    let client = lock_core::redis1::Client::open(server.url()).expect("a URL");
     let managers = [
         super::manager(&server.url()).await,
         super::manager(&server.socket_url()).await,

@@ -67,7 +67,7 @@ const TURNS: u32 = 60;
 async fn takes_random_pairs_and_singles() {
     let Some(locks) = parent().await else { return };
     let url = std::env::var(SERVER).expect("set by the test");
-    let client = lock_core::redis::Client::open(url).expect("a URL");
+    let client = lock_core::redis1::Client::open(url).expect("a URL");
     let mut ledger = client
         .get_multiplexed_async_connection()
         .await
@@ -89,13 +89,13 @@ async fn takes_random_pairs_and_singles() {
             .await
             .expect("its turn");
         for key in guard.keys() {
-            let inside: i64 = lock_core::redis::cmd("INCR")
+            let inside: i64 = lock_core::redis1::cmd("INCR")
                 .arg(format!("inside:{key}"))
                 .query_async(&mut ledger)
                 .await
                 .expect("an answer");
             assert_eq!(inside, 1, "another owner is inside");
-            let raised: i64 = lock_core::redis::cmd("EVAL")
+            let raised: i64 = lock_core::redis1::cmd("EVAL")
                 .arg("local last = tonumber(redis.call('GET', KEYS[1]) or '0') redis.call('SET', KEYS[1], ARGV[1]) return last < tonumber(ARGV[1]) and 1 or 0")
                 .arg(1)
                 .arg(format!("fence:{key}"))
@@ -107,7 +107,7 @@ async fn takes_random_pairs_and_singles() {
         }
         tokio::task::yield_now().await;
         for key in guard.keys() {
-            let _: i64 = lock_core::redis::cmd("DECR")
+            let _: i64 = lock_core::redis1::cmd("DECR")
                 .arg(format!("inside:{key}"))
                 .query_async(&mut ledger)
                 .await

@@ -186,17 +186,17 @@ async fn the_first_check_after_a_stop_says_lost() {
 async fn increments_a_counter_without_atomics() {
     let Some(locks) = parent().await else { return };
     let url = std::env::var(SERVER).expect("set");
-    let client = lock_core::redis::Client::open(url).expect("a URL");
+    let client = lock_core::redis1::Client::open(url).expect("a URL");
     let mut counter = client.get_connection().expect("a connection");
     for _ in 0..50 {
         let request = locks.lock("counter").ttl(long()).wait(Wait::Forever);
         let guard = request.acquire().await.expect("its turn");
-        let read = lock_core::redis::cmd("GET")
+        let read = lock_core::redis1::cmd("GET")
             .arg("n")
             .query::<Option<u64>>(&mut counter);
         let next = read.expect("an answer").unwrap_or(0) + 1;
         tokio::task::yield_now().await;
-        let written = lock_core::redis::cmd("SET")
+        let written = lock_core::redis1::cmd("SET")
             .arg("n")
             .arg(next)
             .exec(&mut counter);

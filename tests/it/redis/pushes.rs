@@ -222,13 +222,13 @@ pub(super) fn stopped(
     server: &RedisServer,
     count: u64,
     grant_millis: u64,
-) -> lock_core::redis::Connection {
-    let client = lock_core::redis::Client::open(server.url()).expect("a URL");
+) -> lock_core::redis1::Connection {
+    let client = lock_core::redis1::Client::open(server.url()).expect("a URL");
     let mut deaf = client.get_connection().expect("a connection");
     for process in 0..count {
         let waiting = format!("{process:016x}/{process:032x} {grant_millis}");
         server.cli(&["ZADD", "lockkit:!q:{k}", &process.to_string(), &waiting]);
-        let mut listens = lock_core::redis::cmd("SUBSCRIBE");
+        let mut listens = lock_core::redis1::cmd("SUBSCRIBE");
         listens.arg(format!("lockkit:!m:{process:016x}"));
         deaf.send_packed_command(&listens.get_packed_command())
             .expect("sent");

@@ -153,7 +153,7 @@ async fn the_url_can_require_replicas_and_the_builder_overrides_it() {
 async fn a_builder_on_a_client_of_the_caller_can_require_replicas() {
     needs!(redis);
     let server = RedisServer::start();
-    let client = lock_core::redis::Client::open(server.url()).expect("a URL");
+    let client = lock_core::redis1::Client::open(server.url()).expect("a URL");
     let builder = LockManager::builder_from_client(client).replica_acks(1);
     let locks = builder.connect().await.expect("a manager");
     let error = locks.lock("k").acquire().await.unwrap_err();

@@ -1,7 +1,7 @@
 //! Tests servers that ask for a certificate of the client.
 
-use lock_core::redis::{Client, TlsCertificates};
-use lock_core::{ErrorKind, LockManager};
+use lock_core::redis1::{Client, ClientTlsConfig};
+use lock_core::{ErrorKind, LockManager, TlsCertificates, redis1};
 use lock_tests::{Authority, RedisServer, needs};
 
 use super::{HOST, connected, is_of_use, is_untouched, refused, showing, tls, trusting};
@@ -28,7 +28,14 @@ async fn a_client_shows_its_certificate_and_the_error_without_one_asks_for_it() 
     let (locks, other) = (connected(known()).await, connected(known()).await);
     is_of_use(&locks, &other, "k").await;
     // A client that the application has made works too.
-    let client = Client::build_with_tls(server.tls_url(), showing(&authority, &own));
+    let certificates = redis1::TlsCertificates {
+        root_cert: Some(authority.pem()),
+        client_tls: Some(ClientTlsConfig {
+            client_cert: own.pem.clone().into_bytes(),
+            client_key: own.key.clone().into_bytes(),
+        }),
+    };
+    let client = Client::build_with_tls(server.tls_url(), certificates);
     let locks = LockManager::from_client(client.expect("a client")).expect("a manager");
     is_of_use(&locks, &other, "k").await;
 }
@@ -36,10 +43,8 @@ async fn a_client_shows_its_certificate_and_the_error_without_one_asks_for_it() 
 #[tokio::test]
 async fn certificates_that_cannot_be_read_or_used_are_invalid_and_are_not_shown() {
     let authority = Authority::new();
-    let certificates = TlsCertificates {
-        root_cert: Some(b"-----BEGIN CERTIFICATE-----\nsesame\n-----END CERTIFICATE-----".to_vec()),
-        client_tls: None,
-    };
+    let certificates = TlsCertificates::new()
+        .root_certificate("-----BEGIN CERTIFICATE-----\nsesame\n-----END CERTIFICATE-----");
     let unreadable = LockManager::builder("rediss://127.0.0.1:1").tls_certificates(certificates);
     for (builder, what_to_do) in [
         (unreadable, "PEM"),

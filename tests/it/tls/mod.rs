@@ -7,8 +7,7 @@ mod trust;
 
 use std::time::Duration;
 
-use lock_core::redis::{ClientTlsConfig, TlsCertificates};
-use lock_core::{Error, LockManager, ManagerBuilder};
+use lock_core::{Error, LockManager, ManagerBuilder, TlsCertificates};
 use lock_tests::{Authority, Certificate, RedisServer, Tls, wait};
 use tokio::time::timeout;
 
@@ -24,21 +23,12 @@ fn tls(authority: &Authority) -> Tls {
 
 /// Trusts only this authority.
 fn trusting(authority: &Authority) -> TlsCertificates {
-    TlsCertificates {
-        client_tls: None,
-        root_cert: Some(authority.pem()),
-    }
+    TlsCertificates::new().root_certificate(authority.pem())
 }
 
 /// Trusts only this authority, and shows a certificate.
 fn showing(authority: &Authority, certificate: &Certificate) -> TlsCertificates {
-    TlsCertificates {
-        client_tls: Some(ClientTlsConfig {
-            client_cert: certificate.pem.clone().into_bytes(),
-            client_key: certificate.key.clone().into_bytes(),
-        }),
-        ..trusting(authority)
-    }
+    trusting(authority).client_certificate(certificate.pem.clone(), certificate.key.clone())
 }
 
 /// Connects a manager that is patient enough for a machine that is busy with other tests.

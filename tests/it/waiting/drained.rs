@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lock_core::redis::cmd;
+use lock_core::redis1::cmd;
 use lock_core::{ErrorKind, LockManager, Wait};
 use lock_tests::{Direction, Flow, Proxy, RedisServer, needs, wait};
 
@@ -82,7 +82,7 @@ async fn drains_while_its_tasks_wait() {
 
 /// Locks as other libraries do: `SET NX PX`, and a script that compares and deletes.
 fn stranger(server: &RedisServer, over: &Arc<AtomicBool>) -> std::thread::JoinHandle<()> {
-    let client = lock_core::redis::Client::open(server.url()).expect("a URL");
+    let client = lock_core::redis1::Client::open(server.url()).expect("a URL");
     let over = Arc::clone(over);
     let delete =
         "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end";

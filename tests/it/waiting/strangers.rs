@@ -15,13 +15,13 @@ fn polling(
     over: &Arc<AtomicBool>,
     tries: &Arc<AtomicU64>,
 ) -> std::thread::JoinHandle<u64> {
-    let client = lock_core::redis::Client::open(server.url()).expect("a URL");
+    let client = lock_core::redis1::Client::open(server.url()).expect("a URL");
     let (over, tries) = (Arc::clone(over), Arc::clone(tries));
     std::thread::spawn(move || {
         let mut connection = client.get_connection().expect("a connection");
         let mut taken = 0;
         while !over.load(Ordering::SeqCst) {
-            let mut set = lock_core::redis::cmd("SET");
+            let mut set = lock_core::redis1::cmd("SET");
             set.arg("lockkit:k")
                 .arg("stranger")
                 .arg("NX")
@@ -77,18 +77,18 @@ const LONGEST: Duration = Duration::from_secs(10);
 
 /// Sends `SET NX` every 40 ms until it succeeds, and then a compare-and-delete.
 fn takes_once(server: &RedisServer, had: &Arc<AtomicBool>) -> std::thread::JoinHandle<()> {
-    let client = lock_core::redis::Client::open(server.url()).expect("a URL");
+    let client = lock_core::redis1::Client::open(server.url()).expect("a URL");
     let had = Arc::clone(had);
     std::thread::spawn(move || {
         let mut connection = client.get_connection().expect("a connection");
         let set = "return redis.call('SET', 'lockkit:k', 'stranger', 'NX', 'PX', 60000)";
         let delete = "if redis.call('GET', 'lockkit:k') == 'stranger' then \
              return redis.call('DEL', 'lockkit:k') end";
-        let mut eval = |script: &str| -> Option<lock_core::redis::Value> {
-            let mut eval = lock_core::redis::cmd("EVAL");
+        let mut eval = |script: &str| -> Option<lock_core::redis1::Value> {
+            let mut eval = lock_core::redis1::cmd("EVAL");
             eval.arg(script).arg(0);
             let answer = eval.query(&mut connection).expect("an answer");
-            (answer != lock_core::redis::Value::Nil).then_some(answer)
+            (answer != lock_core::redis1::Value::Nil).then_some(answer)
         };
         let begun = Instant::now();
         let mut taken = false;

@@ -1,5 +1,7 @@
 //! Parses a URL into the store that it names.
 
+#[cfg(feature = "tls-rustls")]
+use crate::base::certificates::TlsCertificates;
 use crate::base::error::Error;
 #[cfg(feature = "redis")]
 use crate::base::url_query;
@@ -84,10 +86,7 @@ impl StoreUrl {
 
     /// Adds TLS certificates to the servers of the store.
     #[cfg(feature = "tls-rustls")]
-    pub(crate) fn with_certificates(
-        self,
-        certificates: &redis::TlsCertificates,
-    ) -> Result<Self, Error> {
+    pub(crate) fn with_certificates(self, certificates: &TlsCertificates) -> Result<Self, Error> {
         match self {
             StoreUrl::Memory { .. } => Err(Error::invalid(
                 "`tls_certificates` are for servers, but the embedded store is not a server",
@@ -98,6 +97,16 @@ impl StoreUrl {
                 let nodes = nodes.map(|node| node.with_certificates(certificates));
                 nodes.collect::<Result<_, _>>().map(StoreUrl::Quorum)
             }
+        }
+    }
+
+    /// Returns whether the store, or a node of it, is an embedded store.
+    #[cfg(feature = "redis")]
+    pub(crate) fn has_embedded(&self) -> bool {
+        match self {
+            StoreUrl::Memory { .. } => true,
+            StoreUrl::Redis(_) => false,
+            StoreUrl::Quorum(nodes) => nodes.iter().any(Self::has_embedded),
         }
     }
 

@@ -5,17 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use redis::aio::{AsyncPushSender, MultiplexedConnection};
-use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
-use redis::{
-    AsyncConnectionConfig, Client, Cmd, ConnectionInfo, Pipeline, ProtocolVersion, PushInfo,
-    PushKind, RedisError, Value, cmd,
-};
+use redis::{AsyncConnectionConfig, Cmd, Pipeline, PushInfo, PushKind, Value, cmd};
 
 use super::batch::Batch;
 use super::health::{Health, PendingRequest};
 use super::push::PushReceiver;
 use super::reply::text;
-use super::send_error::{SendError, classify, failure, not_connected};
+use super::send_error::{SendError, classify, failure};
+use super::server::Server;
 use super::version::version;
 use crate::base::token::Token;
 use crate::store::Failure;
@@ -29,27 +26,6 @@ const FULL: usize = 1024;
 /// The first version of Redis that tracks the keys of scripts as it should.
 const WATCHES: (u32, u32, u32) = (7, 0, 5);
 
-/// Returns a client of a server, with the connection settings that a lock needs.
-pub(super) fn prepared(info: ConnectionInfo) -> Result<Client, RedisError> {
-    #[cfg(feature = "tls-rustls")]
-    if super::tls::is_spoken(&info) {
-        super::tls::choose_cryptography();
-    }
-    let keepalive = TcpKeepalive::new()
-        .with_time(UNACKNOWLEDGED)
-        .with_interval(Duration::from_secs(1));
-    let tcp = TcpSettings::default()
-        .set_nodelay(true)
-        .set_keepalive(keepalive);
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    let tcp = tcp.set_user_timeout(UNACKNOWLEDGED);
-    let settings = info
-        .redis_settings()
-        .clone()
-        .set_protocol(ProtocolVersion::RESP3);
-    Client::open(info.set_tcp_settings(tcp).set_redis_settings(settings))
-}
-
 /// Clones share one socket. Its driver runs on the runtime that opened it.
 #[derive(Clone)]
 pub(super) struct Connection {
@@ -61,7 +37,7 @@ pub(super) struct Connection {
 }
 
 struct SharedConnection {
-    redis: MultiplexedConnection,
+    redis: Arc<MultiplexedConnection>,
     health: Arc<Health>,
     receiver: Option<Arc<PushReceiver>>,
     batch: Batch,
@@ -83,24 +59,24 @@ impl Connection {
     ///
     /// It sets no timer, so that it works in a runtime without any. The caller bounds it.
     pub(super) async fn open(
-        client: &Client,
+        server: &Server,
         receiver: Option<&Arc<PushReceiver>>,
         batches: bool,
     ) -> Result<Self, Failure> {
-        let health = Arc::new(Health::default());
-        let config = AsyncConnectionConfig::new()
-            .set_response_timeout(None)
-            .set_connection_timeout(None)
-            .set_pipeline_buffer_size(1024)
-            .set_write_backpressure_boundary(FULL)
-            .set_push_sender(Listener {
-                health: Arc::clone(&health),
-                receiver: receiver.cloned(),
-            });
-        let redis = client
-            .get_multiplexed_async_connection_with_config(&config)
-            .await
-            .map_err(not_connected)?;
+        let attempt = || {
+            let health = Arc::new(Health::default());
+            let config = AsyncConnectionConfig::new()
+                .set_response_timeout(None)
+                .set_connection_timeout(None)
+                .set_pipeline_buffer_size(1024)
+                .set_write_backpressure_boundary(FULL)
+                .set_push_sender(Listener {
+                    health: Arc::clone(&health),
+                    receiver: receiver.cloned(),
+                });
+            (config, health)
+        };
+        let (redis, health) = server.connect(attempt).await?;
         let shared = Arc::new(SharedConnection {
             redis,
             health,
@@ -247,7 +223,7 @@ impl Connection {
             };
         }
         let question = PendingRequest::new(&self.shared.health);
-        let mut redis = self.shared.redis.clone();
+        let mut redis = MultiplexedConnection::clone(&self.shared.redis);
         // In a box of its own, because a small future around it is quick to make and to move.
         let answer = Box::pin(redis.send_packed_command(command)).await;
         question.answered(answer).and_then(|value| match value {
@@ -277,7 +253,7 @@ impl Connection {
             return Box::pin(self.send_asking(commands, count)).await;
         }
         let question = PendingRequest::new(&self.shared.health);
-        let mut redis = self.shared.redis.clone();
+        let mut redis = MultiplexedConnection::clone(&self.shared.redis);
         question.answered(Box::pin(redis.send_packed_commands(commands, 0, count)).await)
     }
 
@@ -293,7 +269,7 @@ impl Connection {
                 .add_command(command.clone());
         }
         let question = PendingRequest::new(&self.shared.health);
-        let mut redis = self.shared.redis.clone();
+        let mut redis = MultiplexedConnection::clone(&self.shared.redis);
         let answers = redis.send_packed_commands(&asking, 0, 2 * count).await;
         let answers = question.answered(answers)?.into_iter();
         // The answers to `ASKING` itself say nothing.

@@ -21,6 +21,7 @@ mod handed_off;
 mod health;
 mod keeper_connection;
 mod keyspace;
+mod login;
 mod native_acquire;
 mod operator;
 mod operator_reply;
@@ -33,6 +34,7 @@ mod reply;
 mod script_acquire;
 mod scripts;
 mod send_error;
+mod server;
 mod several;
 mod shares;
 mod slots;
@@ -57,6 +59,7 @@ use self::connections::Connections;
 use self::handed_off::HandedOff;
 use self::keeper_connection::KeeperConnection;
 use self::keyspace::Keyspace;
+use self::login::Login;
 use self::release::ReleaseKind;
 pub(crate) use self::replicas::ReplicaAcks;
 use self::replicas::{ACKNOWLEDGED, Replicas};
@@ -103,7 +106,10 @@ impl RedisStore {
         settings: &Settings,
         replica_acks: Option<ReplicaAcks>,
     ) -> Result<Arc<Self>, Error> {
-        let topology = Arc::new(Topology::of(servers)?);
+        let topology = Arc::new(Topology::of(
+            servers,
+            settings.credentials.clone().map(Login::by),
+        )?);
         let names = Keyspace::checked(settings.namespace.clone())?;
         let (names, scripts) = match topology.is_cluster() {
             true => (names.in_slots()?, &scripts::ON_A_NODE),
@@ -271,6 +277,7 @@ impl Store for RedisStore {
             tokio::join!(
                 self.keeper.run(events),
                 self.topology.watch(),
+                self.topology.keep_credentials(),
                 self.check_handed_off(),
                 self.keep_cards(manager, identity),
             );

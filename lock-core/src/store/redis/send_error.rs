@@ -121,6 +121,12 @@ fn is_of_acl(why: &str) -> bool {
         || why.contains("no permissions to")
 }
 
+/// Returns whether the server has refused the user or the password.
+pub(super) fn is_login_refused(error: &RedisError) -> bool {
+    error.kind() == RedisKind::AuthenticationFailed
+        || matches!(error.code(), Some("WRONGPASS" | "NOAUTH"))
+}
+
 /// The failure that a server's error stands for.
 pub(super) fn failure(error: RedisError) -> Failure {
     let code = error.code().unwrap_or_default().to_owned();
@@ -128,7 +134,7 @@ pub(super) fn failure(error: RedisError) -> Failure {
     // The server's own words are not passed on, because newer servers name the user in them.
     let permanent = |message: &'static str| Failure::misconfigured(message);
     match (error.kind(), code.as_str()) {
-        (RedisKind::AuthenticationFailed, _) | (_, "WRONGPASS" | "NOAUTH") => {
+        _ if is_login_refused(&error) => {
             permanent("the server does not accept the user or password of the URL")
         }
         (RedisKind::Server(ServerErrorKind::NoPerm), _) | (_, "NOPERM") => forbidden::<&str>(&[]),

@@ -36,10 +36,11 @@ mod with_rustls {
     use std::io;
     use std::sync::Arc;
 
-    use redis::{Client, ConnectionInfo, RedisError, TlsCertificates};
+    use redis::{Client, ClientTlsConfig, ConnectionInfo, RedisError};
     use rustls::crypto::{CryptoProvider, ring};
     use rustls::{AlertDescription, CertificateError, Error as TlsError};
 
+    use crate::base::certificates::TlsCertificates;
     use crate::base::error::Error;
 
     /// Chooses one kind of cryptography. An application may have several built in by other libraries. Then
@@ -63,7 +64,15 @@ mod with_rustls {
             ));
         }
         choose_cryptography();
-        match Client::build_with_tls(info, certificates.clone()) {
+        let client_tls = certificates.client.clone();
+        let certificates = redis::TlsCertificates {
+            root_cert: certificates.root.clone(),
+            client_tls: client_tls.map(|(client_cert, client_key)| ClientTlsConfig {
+                client_cert,
+                client_key,
+            }),
+        };
+        match Client::build_with_tls(info, certificates) {
             Ok(client) => Ok(client.get_connection_info().clone()),
             // The error about a key is not passed on, because it might quote the key.
             Err(_) => Err(Error::invalid(

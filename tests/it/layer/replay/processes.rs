@@ -20,13 +20,13 @@ const SERVER: &str = "LOCK_TESTS_REPLAY_SERVER";
 async fn service(redis: &str, hangs: bool, answer: &'static str) -> (LockManager, Router) {
     let locks = crate::steps::manager(redis).await;
     let layer = replaying(&locks, Replay::default()).ttl(Duration::from_secs(1));
-    let client = lock_core::redis::Client::open(redis).expect("a URL");
+    let client = lock_core::redis1::Client::open(redis).expect("a URL");
     let rows = client.get_multiplexed_async_connection().await;
     let rows = rows.expect("a connection");
     let pay = move |lock: LockContext| async move {
         // The table has a unique column.
         let row = format!("row:{}", lock.operation_id().expect("a key"));
-        let insert = lock_core::redis::cmd("SETNX")
+        let insert = lock_core::redis1::cmd("SETNX")
             .arg(row)
             .arg(answer)
             .to_owned();

@@ -1,7 +1,7 @@
 //! Tests what an operator sees and frees where several holders share a key. The data is written by raw commands.
 
 use lock_core::operator::{Forced, HolderProcess, KeyState};
-use lock_core::redis;
+use lock_core::redis1 as redis;
 use lock_tests::{RedisServer, needs};
 
 use super::{LOCK, clock, forced, mark, operator, seen};

@@ -239,7 +239,7 @@ async fn a_waiter_that_is_let_in_and_may_be_dead_does_not_delay_the_next_ones_fo
     for (place, waiter) in ["1", "2"].iter().zip([&dead, &next]) {
         server.cli(&["ZADD", QUEUE, place, &format!("{waiter} 2000")]);
     }
-    let client = lock_core::redis::Client::open(server.url()).expect("an address");
+    let client = lock_core::redis1::Client::open(server.url()).expect("an address");
     let mut connection = client.get_connection().expect("a connection");
     let patience = Some(wait::PATIENCE);
     connection.set_read_timeout(patience).expect("a timeout");

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use lock_core::LockManager;
-use lock_core::redis::{Connection, cmd};
+use lock_core::redis1::{Connection, cmd};
 use lock_tests::{ChildProcess, RedisServer, needs, wait};
 
 use super::taker::Tally;
@@ -169,7 +169,7 @@ async fn only_one_of_many_tasks_of_processes_that_die_and_stop_is_inside_and_eve
     let folder = tempfile::tempdir().expect("a folder");
     let ledger = Arc::new(Ledger::open(folder.path()));
     let over = Arc::new(AtomicBool::new(false));
-    let client = lock_core::redis::Client::open(server.url()).expect("a URL");
+    let client = lock_core::redis1::Client::open(server.url()).expect("a URL");
     let mut connection = client.get_connection().expect("a connection");
     // The faults spare the client with this name.
     let named = cmd("CLIENT")

@@ -18,20 +18,23 @@ mod url;
 use std::future::pending;
 use std::sync::Arc;
 
-use redis::{Client, ConnectionInfo};
+use redis::ConnectionInfo;
 
 use self::cluster::Cluster;
 pub(super) use self::nodes::ServerId;
 use self::refresh::Refresh;
 use self::sentinel::Sentinel;
 use self::url::SentinelUrl;
-use super::connection::{Connection, prepared};
+use super::connection::Connection;
 use super::keyspace::Keyspace;
+use super::login::{self, Login};
 use super::probe::Probe;
 use super::push::PushReceiver;
-use super::send_error::failure;
+use super::server::Server;
 use super::slots::HashSlot;
 use super::tls;
+#[cfg(feature = "tls-rustls")]
+use crate::base::certificates::TlsCertificates;
 use crate::base::error::Error;
 use crate::base::token::Address;
 use crate::store::Failure;
@@ -39,7 +42,7 @@ use crate::store::Failure;
 /// The servers that keep the locks.
 pub(super) enum Topology {
     /// One server, which is never replaced.
-    Single(Client),
+    Single(Server),
     /// One server at a time: the master that sentinels name.
     Sentinel(Sentinel),
     /// Servers that share the keys.
@@ -73,10 +76,7 @@ impl Servers {
 
     /// The same servers with these certificates.
     #[cfg(feature = "tls-rustls")]
-    pub(crate) fn with_certificates(
-        self,
-        certificates: &redis::TlsCertificates,
-    ) -> Result<Self, Error> {
+    pub(crate) fn with_certificates(self, certificates: &TlsCertificates) -> Result<Self, Error> {
         let with = |info| tls::with_certificates(info, certificates);
         let with_all = |infos: Vec<_>| infos.into_iter().map(with).collect::<Result<_, _>>();
         Ok(match self {
@@ -92,13 +92,12 @@ impl Servers {
 }
 
 impl Topology {
-    pub(super) fn of(servers: Servers) -> Result<Self, Error> {
+    /// `login`: replaces the user and the password of the servers that keep the locks. Sentinels have their own.
+    pub(super) fn of(servers: Servers, login: Option<Arc<Login>>) -> Result<Self, Error> {
         Ok(match servers {
-            Servers::Single(info) => {
-                Topology::Single(prepared(info).map_err(|error| failure(error).error)?)
-            }
-            Servers::Sentinel(url) => Topology::Sentinel(Sentinel::new(url)?),
-            Servers::Cluster(seeds) => Topology::Cluster(Cluster::new(&seeds)?),
+            Servers::Single(info) => Topology::Single(Server::new(info, login)?),
+            Servers::Sentinel(url) => Topology::Sentinel(Sentinel::new(url, login)?),
+            Servers::Cluster(seeds) => Topology::Cluster(Cluster::new(&seeds, login)?),
         })
     }
 
@@ -159,8 +158,9 @@ impl Topology {
     /// The message about servers that do not answer.
     pub(super) fn silent(&self) -> &'static str {
         match self {
+            _ if self.login().is_some_and(Login::is_asking) => login::SILENT,
             // A server without TLS waits for the end of the bytes that it takes for a command.
-            Topology::Single(client) if tls::is_spoken(client.get_connection_info()) => {
+            Topology::Single(server) if tls::is_spoken(server.info()) => {
                 "the server did not answer in time; does it speak TLS at this port? If not, write \
                  redis://"
             }
@@ -258,8 +258,8 @@ impl Topology {
         names: &Keyspace,
         receiver: Option<&Arc<PushReceiver>>,
     ) -> Result<Connection, Failure> {
-        let (client, batches) = (self.client(node), !self.is_cluster());
-        let connection = Connection::open(&client, receiver, batches).await?;
+        let (server, batches) = (self.server(node), !self.is_cluster());
+        let connection = Connection::open(&server, receiver, batches).await?;
         connection.probe(names, self.probe()).await?;
         connection.listen().await?;
         Ok(connection)
@@ -284,38 +284,50 @@ impl Topology {
 
     /// Connects to a server, whatever its role is at the moment.
     pub(super) async fn open_whatever_it_is(&self, node: ServerId) -> Result<Connection, Failure> {
-        Connection::open(&self.client(node), None, false).await
+        Connection::open(&self.server(node), None, false).await
     }
 
-    fn client(&self, node: ServerId) -> Client {
+    fn server(&self, node: ServerId) -> Server {
         match self {
-            Topology::Single(client) => client.clone(),
-            Topology::Sentinel(sentinel) => sentinel.nodes.client(node),
-            Topology::Cluster(cluster) => cluster.nodes.client(node),
+            Topology::Single(server) => server.clone(),
+            Topology::Sentinel(sentinel) => sentinel.nodes.server(node),
+            Topology::Cluster(cluster) => cluster.nodes.server(node),
+        }
+    }
+
+    fn login(&self) -> Option<&Login> {
+        match self {
+            Topology::Single(server) => server.login(),
+            Topology::Sentinel(sentinel) => sentinel.nodes.login(),
+            Topology::Cluster(cluster) => cluster.nodes.login(),
+        }
+    }
+
+    /// Asks a provider for credentials for as long as the keeper runs.
+    pub(super) async fn keep_credentials(&self) {
+        match self.login() {
+            Some(login) => login.keep().await,
+            None => pending().await,
         }
     }
 
     /// The address of a server, without user and password.
     pub(super) fn address_of(&self, node: ServerId) -> String {
-        address(&self.client(node))
+        self.server(node).address()
     }
 
     /// The addresses in the URL, without user and password.
     pub(super) fn address(&self) -> String {
         match self {
-            Topology::Single(client) => address(client),
+            Topology::Single(server) => server.address(),
             Topology::Sentinel(sentinel) => sentinel.addresses(),
             Topology::Cluster(cluster) => cluster.addresses(),
         }
     }
 }
 
-fn address(client: &Client) -> String {
-    client.get_connection_info().addr().to_string()
-}
-
 /// The addresses of these servers.
-fn addresses(clients: impl Iterator<Item = Client>) -> String {
-    let addresses: Vec<_> = clients.map(|client| address(&client)).collect();
+fn addresses(servers: impl Iterator<Item = Server>) -> String {
+    let addresses: Vec<_> = servers.map(|server| server.address()).collect();
     addresses.join(",")
 }

@@ -1,11 +1,13 @@
 //! The servers of a topology, numbered as they become known.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use redis::{Client, ConnectionAddr, ConnectionInfo, RedisError};
+use redis::{ConnectionAddr, ConnectionInfo};
 
+use crate::base::error::Error;
 use crate::base::sync::lock;
-use crate::store::redis::connection::prepared;
+use crate::store::redis::login::Login;
+use crate::store::redis::server::Server;
 
 /// The number of a server, which tells its connections from those of others. An address always has the same
 /// number.
@@ -19,21 +21,23 @@ impl ServerId {
 pub(super) struct ServerList {
     /// User, password, database and TLS of all servers.
     settings: ConnectionInfo,
+    login: Option<Arc<Login>>,
     /// With their hosts and ports.
-    known: Mutex<Vec<((String, u16), Client)>>,
+    known: Mutex<Vec<((String, u16), Server)>>,
 }
 
 impl ServerList {
     /// Servers that share the settings, whatever their addresses.
-    pub(super) fn new(settings: ConnectionInfo) -> Self {
+    pub(super) fn new(settings: ConnectionInfo, login: Option<Arc<Login>>) -> Self {
         Self {
             settings,
+            login,
             known: Mutex::default(),
         }
     }
 
     /// The server at an address.
-    pub(super) fn at(&self, host: &str, port: u16) -> Result<ServerId, RedisError> {
+    pub(super) fn at(&self, host: &str, port: u16) -> Result<ServerId, Error> {
         let mut known = lock(&self.known);
         let found = known
             .iter()
@@ -42,16 +46,21 @@ impl ServerList {
             Some(index) => index,
             None => {
                 let info = at(&self.settings, host, port);
-                known.push(((host.to_owned(), port), prepared(info)?));
+                let server = Server::new(info, self.login.clone())?;
+                known.push(((host.to_owned(), port), server));
                 known.len() - 1
             }
         };
         Ok(ServerId(u32::try_from(index).unwrap_or(u32::MAX)))
     }
 
+    pub(super) fn login(&self) -> Option<&Login> {
+        self.login.as_deref()
+    }
+
     // These two panic for a node of another topology.
 
-    pub(super) fn client(&self, node: ServerId) -> Client {
+    pub(super) fn server(&self, node: ServerId) -> Server {
         lock(&self.known)[node.0 as usize].1.clone()
     }
 

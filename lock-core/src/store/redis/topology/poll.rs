@@ -8,14 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, Pipeline, Value};
+use redis::{AsyncConnectionConfig, Pipeline, Value};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use super::refresh::ANSWER;
 use crate::base::clock::{Clock, Moment};
 use crate::store::Failure;
-use crate::store::redis::send_error::{failure, not_connected};
+use crate::store::redis::send_error::failure;
+use crate::store::redis::server::Server;
 
 /// How long the first answer may take. Connecting takes several trips, maybe over a long distance or on a busy
 /// machine.
@@ -30,7 +31,7 @@ pub(super) type Answers = Result<Vec<Value>, Failure>;
 pub(super) struct Survey<K> {
     questions: Arc<Pipeline>,
     servers: Vec<PolledServer<K>>,
-    asked: JoinSet<(K, Option<MultiplexedConnection>, Answers)>,
+    asked: JoinSet<(K, Option<Arc<MultiplexedConnection>>, Answers)>,
     round: u64,
     /// When the first answer of this round arrived.
     first_answer: Option<Moment>,
@@ -38,9 +39,9 @@ pub(super) struct Survey<K> {
 
 struct PolledServer<K> {
     key: K,
-    client: Client,
+    server: Server,
     /// Present while no question is open.
-    connection: Option<MultiplexedConnection>,
+    connection: Option<Arc<MultiplexedConnection>>,
     /// The round of the open question.
     owes: Option<u64>,
     /// Whether the server answered its last question in time, so that a round waits for it.
@@ -59,11 +60,11 @@ impl<K: Copy + Eq + Send + 'static> Survey<K> {
     }
 
     /// Adds a server, unless it is known.
-    pub(super) fn add(&mut self, key: K, client: impl FnOnce() -> Client) {
+    pub(super) fn add(&mut self, key: K, at: impl FnOnce() -> Server) {
         if self.servers.iter().all(|server| server.key != key) {
             self.servers.push(PolledServer {
                 key,
-                client: client(),
+                server: at(),
                 connection: None,
                 owes: None,
                 is_prompt: true,
@@ -84,11 +85,11 @@ impl<K: Copy + Eq + Send + 'static> Survey<K> {
         self.first_answer = None;
         for server in self.servers.iter_mut().filter(|it| it.owes.is_none()) {
             server.owes = Some(self.round);
-            let (key, client) = (server.key, server.client.clone());
+            let (key, at) = (server.key, server.server.clone());
             let connection = server.connection.take();
             let questions = Arc::clone(&self.questions);
             self.asked.spawn(async move {
-                let asked = timeout(GIVEN_UP, ask(client, connection, &questions)).await;
+                let asked = timeout(GIVEN_UP, ask(at, connection, &questions)).await;
                 match asked {
                     Ok(Ok((connection, answers))) => (key, Some(connection), Ok(answers)),
                     Ok(Err(failure)) => (key, None, Err(failure)),
@@ -137,7 +138,7 @@ impl<K: Copy + Eq + Send + 'static> Survey<K> {
 
     fn take(
         &mut self,
-        done: Result<(K, Option<MultiplexedConnection>, Answers), JoinError>,
+        done: Result<(K, Option<Arc<MultiplexedConnection>>, Answers), JoinError>,
     ) -> Option<(K, Answers)> {
         let (key, connection, answers) = done.ok()?;
         let server = self.servers.iter_mut().find(|server| server.key == key)?;
@@ -154,32 +155,32 @@ impl<K: Copy + Eq + Send + 'static> Survey<K> {
 }
 
 /// Asks one server once.
-pub(super) async fn ask_once(client: Client, questions: &Pipeline) -> Answers {
-    let asked = timeout(FIRST_ANSWER, ask(client, None, questions)).await;
+pub(super) async fn ask_once(server: Server, questions: &Pipeline) -> Answers {
+    let asked = timeout(FIRST_ANSWER, ask(server, None, questions)).await;
     let (_, answers) = asked.unwrap_or_else(|_| Err(no_answer()))?;
     Ok(answers)
 }
 
 async fn ask(
-    client: Client,
-    connection: Option<MultiplexedConnection>,
+    server: Server,
+    connection: Option<Arc<MultiplexedConnection>>,
     questions: &Pipeline,
-) -> Result<(MultiplexedConnection, Vec<Value>), Failure> {
-    let mut connection = match connection {
+) -> Result<(Arc<MultiplexedConnection>, Vec<Value>), Failure> {
+    let connection = match connection {
         Some(connection) => connection,
-        None => connect(&client).await?,
+        None => server.connect(|| (untimed(), ())).await?.0,
     };
     let count = questions.cmd_iter().count();
-    let answers = connection.send_packed_commands(questions, 0, count).await;
+    let mut asked = MultiplexedConnection::clone(&connection);
+    let answers = asked.send_packed_commands(questions, 0, count).await;
     Ok((connection, answers.map_err(failure)?))
 }
 
-async fn connect(client: &Client) -> Result<MultiplexedConnection, Failure> {
-    let config = AsyncConnectionConfig::new()
+/// The settings of a connection that its caller bounds.
+fn untimed() -> AsyncConnectionConfig {
+    AsyncConnectionConfig::new()
         .set_response_timeout(None)
-        .set_connection_timeout(None);
-    let connected = client.get_multiplexed_async_connection_with_config(&config);
-    connected.await.map_err(not_connected)
+        .set_connection_timeout(None)
 }
 
 fn no_answer() -> Failure {

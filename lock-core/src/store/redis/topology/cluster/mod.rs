@@ -10,6 +10,7 @@
 
 mod map;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ use crate::base::error::Error;
 use crate::base::token::Address;
 use crate::store::Failure;
 use crate::store::redis::connection::Connection;
-use crate::store::redis::send_error::failure;
+use crate::store::redis::login::Login;
 use crate::store::redis::slots::HashSlot;
 
 /// Changes are reported by the node that is asked wrongly. A manager that only waits asks no node, so it looks
@@ -60,16 +61,16 @@ struct MapState {
 }
 
 impl Cluster {
-    pub(super) fn new(seeds: &[ConnectionInfo]) -> Result<Self, Error> {
+    pub(super) fn new(seeds: &[ConnectionInfo], login: Option<Arc<Login>>) -> Result<Self, Error> {
         let unusable = || Error::invalid("the URL names no nodes; write redis-cluster://host:port");
-        let nodes = ServerList::new(seeds.first().cloned().ok_or_else(unusable)?);
+        let nodes = ServerList::new(seeds.first().cloned().ok_or_else(unusable)?, login);
         let seeds = seeds.iter().map(|seed| {
             let (host, port) = match seed.addr() {
                 redis::ConnectionAddr::Tcp(host, port)
                 | redis::ConnectionAddr::TcpTls { host, port, .. } => (host, *port),
                 _ => return Err(unusable()),
             };
-            nodes.at(host, port).map_err(|error| failure(error).error)
+            nodes.at(host, port)
         });
         Ok(Self {
             seeds: seeds.collect::<Result<_, _>>()?,
@@ -204,7 +205,7 @@ impl Cluster {
     }
 
     pub(super) fn addresses(&self) -> String {
-        super::addresses(self.seeds.iter().map(|&seed| self.nodes.client(seed)))
+        super::addresses(self.seeds.iter().map(|&seed| self.nodes.server(seed)))
     }
 
     /// Keeps the map for as long as the keeper runs.
@@ -247,7 +248,7 @@ impl Cluster {
         let asked = self.choose(turn);
         survey.keep(&asked);
         for &node in &asked {
-            survey.add(node, || self.nodes.client(node));
+            survey.add(node, || self.nodes.server(node));
         }
         let answers = survey.ask(FIRST_ANSWER).await;
         let mut live = Vec::new();
@@ -301,7 +302,7 @@ impl Cluster {
             Ok(Share {
                 first: share.first,
                 last: share.last,
-                owner: self.nodes.at(&host, *port).map_err(failure)?,
+                owner: self.nodes.at(&host, *port)?,
             })
         });
         let shares = shares.collect::<Result<Vec<_>, Failure>>()?;

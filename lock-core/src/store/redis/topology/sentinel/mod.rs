@@ -17,9 +17,10 @@
 mod said;
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{Client, Pipeline, cmd};
+use redis::{Pipeline, cmd};
 use tokio::sync::watch;
 
 use self::said::{SentinelReport, newest, not_let_in, said, unreachable};
@@ -31,14 +32,15 @@ use super::url::SentinelUrl;
 use crate::base::clock::{Clock, Moment};
 use crate::base::error::Error;
 use crate::store::Failure;
-use crate::store::redis::connection::{is_master, prepared};
-use crate::store::redis::send_error::failure;
+use crate::store::redis::connection::is_master;
+use crate::store::redis::login::Login;
+use crate::store::redis::server::Server;
 
 /// A master that was replaced but lives on, cut off from its sentinels, is left within this time.
 const INTERVAL: Duration = Duration::from_millis(500);
 
 pub(in crate::store::redis) struct Sentinel {
-    sentinels: Vec<Client>,
+    sentinels: Vec<Server>,
     service: String,
     pub(super) nodes: ServerList,
     master: watch::Sender<Master>,
@@ -54,13 +56,13 @@ enum Master {
 }
 
 impl Sentinel {
-    pub(super) fn new(url: SentinelUrl) -> Result<Self, Error> {
-        let sentinels = url.sentinels.into_iter().map(prepared);
-        let sentinels = sentinels.collect::<Result<_, _>>();
+    pub(super) fn new(url: SentinelUrl, login: Option<Arc<Login>>) -> Result<Self, Error> {
+        let sentinels = url.sentinels.into_iter();
+        let sentinels = sentinels.map(|sentinel| Server::new(sentinel, None));
         Ok(Self {
-            sentinels: sentinels.map_err(|error| failure(error).error)?,
+            sentinels: sentinels.collect::<Result<_, _>>()?,
             service: url.service,
-            nodes: ServerList::new(url.master),
+            nodes: ServerList::new(url.master, login),
             master: watch::Sender::new(Master::Unsought),
             refresh: Refresh::default(),
         })
@@ -164,7 +166,7 @@ impl Sentinel {
         let told = newest(belief.told.iter().flatten().cloned())?;
         let epoch = told[0].epoch;
         let nodes = told.iter().map(|said| self.nodes.at(&said.host, said.port));
-        let nodes = nodes.collect::<Result<Vec<_>, _>>().map_err(failure)?;
+        let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
         if let Some(known) = self.known_master() {
             // Its connections show how it fares.
             if nodes.contains(&known) {
@@ -192,7 +194,7 @@ impl Sentinel {
     async fn check(&self, node: ServerId) -> Result<(), Failure> {
         let mut question = Pipeline::with_capacity(1);
         question.add_command(cmd("ROLE"));
-        match ask_once(self.nodes.client(node), &question).await {
+        match ask_once(self.nodes.server(node), &question).await {
             Ok(answers) => is_master(answers.first()),
             Err(failure) if failure.is_final() => Err(failure),
             Err(_) => Err(Failure::refused(
