@@ -116,7 +116,9 @@ impl Policy {
     ///
     /// HEAD is locked where GET is, because the same handler serves both.
     pub(crate) fn locks_method(&self, method: &Method) -> bool {
-        has_method(&self.methods, method) || self.reads(method)
+        let locked = has_method(&self.methods, method) || self.reads(method);
+        self.misplacement.method(self.telemetry.layer, locked);
+        locked
     }
 
     /// Returns whether requests of this method share the key as readers.

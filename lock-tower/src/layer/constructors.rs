@@ -31,7 +31,7 @@ impl LockLayer {
         let written = template.into();
         let template = parse_template(&written, AllowedSources::Head)?;
         let names = Names::of(&template);
-        let layer = Self::new(locks, HeadOnly::sync(template));
+        let layer = Self::with_key(locks, HeadOnly::sync(template));
         Ok(layer.with_template(&written, names))
     }
 
@@ -66,7 +66,7 @@ impl LockLayer {
     where
         F: Fn(&Parts) -> Option<LockKey> + Send + Sync + 'static,
     {
-        Self::new(locks, HeadOnly::sync(KeyClosure(key)))
+        Self::with_key(locks, HeadOnly::sync(KeyClosure(key)))
     }
 
     /// Makes a layer whose key is made by one or several [extractors](crate::key).
@@ -95,7 +95,7 @@ impl LockLayer {
     where
         E: KeyExtractor<Reads: ReadsNoBody>,
     {
-        Self::new(locks, HeadOnly::waiting(WholeKey(extractor)))
+        Self::with_key(locks, HeadOnly::waiting(WholeKey(extractor)))
     }
 }
 
@@ -143,7 +143,7 @@ impl LockLayer<WithBody> {
         let written = template.into();
         let template = parse_template(&written, AllowedSources::HeadAndBody)?;
         let names = Names::of(&template);
-        let layer = Self::new(locks, WithBody::new(template));
+        let layer = Self::with_key(locks, WithBody::new(template));
         let layer = layer.with(|policy| policy.body.bytes = limit);
         Ok(layer.with_template(&written, names))
     }
@@ -162,7 +162,7 @@ impl LockLayer<WithBody> {
     /// # let _ = layer;
     /// ```
     pub fn body_extractor(locks: LockManager, extractor: impl KeyExtractor, limit: usize) -> Self {
-        let layer = Self::new(locks, WithBody::new(WholeKey(extractor)));
+        let layer = Self::with_key(locks, WithBody::new(WholeKey(extractor)));
         layer.with(|policy| policy.body.bytes = limit)
     }
 

@@ -86,7 +86,8 @@ pub struct LockLayer<K = HeadOnly> {
 }
 
 impl<K> LockLayer<K> {
-    pub(crate) fn new(locks: LockManager, key: K) -> Self {
+    // Not `new`: then the compiler answers `LockLayer::new` with the names of the constructors.
+    pub(crate) fn with_key(locks: LockManager, key: K) -> Self {
         Self {
             policy: Arc::new(Policy::new(locks)),
             key,

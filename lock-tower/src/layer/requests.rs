@@ -66,6 +66,8 @@ impl<K> LockLayer<K> {
     /// [`read_methods`](Self::read_methods) or `replay`, and over several servers (`redlock://`), the layer is
     /// [`Invalid`](Self::checked).
     ///
+    /// A GET is not limited, unless [`methods`](Self::methods) names it.
+    ///
     /// Default: one request at a time, and 409 for another one.
     ///
     /// # Examples

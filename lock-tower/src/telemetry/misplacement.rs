@@ -1,4 +1,4 @@
-//! Detects from its requests that a layer stands in the wrong place.
+//! Detects from its requests that a layer stands in the wrong place, or locks none of them.
 //!
 //! A missing header has two possible causes: this one client, or an inner layer that should be an
 //! outer one. A single request cannot distinguish them. If all of the first requests lack the header,
@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 /// The number of first requests that must all lack it.
 const SUSPICIOUS: u8 = 10;
 
+/// The number of first requests that must all have methods that the layer does not lock.
+const IDLE: u8 = 100;
+
 /// Marks a detector that has found a complete request, or has reported.
 const SETTLED: u8 = u8::MAX;
 
@@ -16,12 +19,13 @@ const SETTLED: u8 = u8::MAX;
 pub(crate) struct MisplacementDetector {
     lacks_key: AtomicU8,
     lacks_route: AtomicU8,
+    locks_none: AtomicU8,
 }
 
 impl MisplacementDetector {
     /// Records that the key of a request was made, or which part of it was missing.
     pub(crate) fn key(&self, layer: &'static str, missing: Option<&str>) {
-        if suspicious(&self.lacks_key, missing.is_some()) {
+        if suspicious(&self.lacks_key, missing.is_some(), SUSPICIOUS) {
             tracing::error!(
                 layer,
                 source = missing,
@@ -32,9 +36,21 @@ impl MisplacementDetector {
         }
     }
 
+    /// Records whether the layer locks the method of a request.
+    pub(crate) fn method(&self, layer: &'static str, locked: bool) {
+        if suspicious(&self.locks_none, !locked, IDLE) {
+            tracing::warn!(
+                layer,
+                "the first {IDLE} requests all had methods that this lock layer does not lock, so it \
+                 limited none of them. By default it locks POST, PUT, PATCH and DELETE; name others by \
+                 `LockLayer::methods` or `read_methods`"
+            );
+        }
+    }
+
     /// Records whether axum had matched a route, for a template with `<route>`.
     pub(crate) fn route(&self, layer: &'static str, known: bool) {
-        if suspicious(&self.lacks_route, !known) {
+        if suspicious(&self.lacks_route, !known, SUSPICIOUS) {
             // This is correct for services that axum does not route; `<path>` is the same there.
             tracing::warn!(
                 layer,
@@ -46,8 +62,8 @@ impl MisplacementDetector {
     }
 }
 
-/// Returns whether this request completes the suspicion.
-fn suspicious(seen: &AtomicU8, lacking: bool) -> bool {
+/// Returns whether this request completes the suspicion, as the last of so many that lack something.
+fn suspicious(seen: &AtomicU8, lacking: bool, most: u8) -> bool {
     // A later request costs this one load.
     let before = seen.load(Ordering::Relaxed);
     if before == SETTLED {
@@ -59,10 +75,10 @@ fn suspicious(seen: &AtomicU8, lacking: bool) -> bool {
     }
     let counted = seen.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| match count {
         SETTLED => None,
-        count if count + 1 == SUSPICIOUS => Some(SETTLED),
+        count if count + 1 == most => Some(SETTLED),
         count => Some(count + 1),
     });
-    counted == Ok(SUSPICIOUS - 1)
+    counted == Ok(most - 1)
 }
 
 #[cfg(test)]
@@ -72,7 +88,7 @@ mod tests {
     #[test]
     fn ten_in_a_row_are_reported_once() {
         let seen = AtomicU8::new(0);
-        let reports: Vec<u32> = (1..100).filter(|_| suspicious(&seen, true)).collect();
+        let reports: Vec<u32> = (1..100).filter(|_| suspicious(&seen, true, 10)).collect();
         assert_eq!(reports, [10]);
     }
 
@@ -80,6 +96,6 @@ mod tests {
     fn one_complete_request_ends_the_suspicion() {
         let seen = AtomicU8::new(0);
         let complete = |request: u32| request == 9;
-        assert!(!(1..100).any(|request| suspicious(&seen, !complete(request))));
+        assert!(!(1..100).any(|request| suspicious(&seen, !complete(request), 10)));
     }
 }

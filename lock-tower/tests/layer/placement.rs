@@ -5,6 +5,7 @@ use crate::log::ThisThread;
 use http::{Method, Request, Response, StatusCode};
 use lock_core::LockManager;
 use lock_tower::{LockLayer, MissingKey, ProbeError, probe};
+use std::convert::Infallible;
 use tower::{Layer, service_fn};
 
 fn sample() -> Request<Body> {
@@ -22,6 +23,31 @@ async fn a_probe_runs_no_handler_and_takes_no_lock() {
     let get = request(Method::GET, "/orders", "42");
     assert_eq!(probe(service, get).await, Err(ProbeError::MethodNotLocked));
     assert_eq!(gate.entered_so_far(), 0);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_layer_that_locks_none_of_its_requests_is_reported_once() {
+    let (locks, _) = embedded();
+    let get = || request(Method::GET, "/exports", "42");
+    let words = "does not lock";
+    let open =
+        || service_fn(async |_: Request<Body>| Ok::<_, Infallible>(Response::new(Body::default())));
+    let idle = per_user(&locks).permits(3).layer(open());
+    let used = per_user(&locks).permits(3).layer(open());
+    let log = ThisThread::listen();
+    send(&used, sample()).await;
+    for _ in 0..150 {
+        send(&used, get()).await;
+    }
+    assert_eq!(log.lines(words).len(), 0);
+    for _ in 0..99 {
+        send(&idle, get()).await;
+    }
+    assert_eq!(log.lines(words).len(), 0);
+    for _ in 0..150 {
+        send(&idle, get()).await;
+    }
+    assert_eq!(log.lines(words).len(), 1);
 }
 
 #[tokio::test]

@@ -115,3 +115,27 @@ fn the_dashboard_asks_for_documented_metrics_and_for_each_of_them() {
     let all: BTreeSet<String> = metrics.into_keys().collect();
     assert_eq!(shown, all);
 }
+
+#[test]
+fn the_buckets_of_the_page_are_those_of_the_shop() {
+    let observing = page(DOCUMENTED[0]);
+    let block = observing
+        .split("```rust,ignore")
+        .nth(1)
+        .expect("the buckets");
+    let lines: Vec<_> = block
+        .split("```")
+        .next()
+        .expect("its end")
+        .lines()
+        .collect();
+    assert!(lines.len() > 8);
+    let shop = page("examples/shop/metrics.rs");
+    for line in lines
+        .into_iter()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+    {
+        assert!(shop.contains(line), "the shop lacks: {line}");
+    }
+}

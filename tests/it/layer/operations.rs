@@ -1,5 +1,6 @@
 //! Tests the interface for operators: metrics, the shutdown, and a probe at the start.
 
+#[cfg(feature = "metrics")]
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use axum::routing::post;
 use lock_core::LockManager;
 use lock_tests::{RedisServer, needs, wait};
 use lock_tower::{Disconnect, LockLayer, Outage, ProbeError, probe};
+#[cfg(feature = "metrics")]
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use tower::Layer as _;
 
@@ -17,6 +19,7 @@ use super::client::{Leaves, VERSIONS, Version, WAYS};
 use super::{Gate, Server, key, layer, nothing_is_left};
 use crate::shop::code;
 
+#[cfg(feature = "metrics")]
 /// The test has one thread, so that the recorder of this thread sees the servers' tasks too.
 #[tokio::test(flavor = "current_thread")]
 async fn each_request_is_counted_by_its_outcome_and_no_label_is_a_value() {
