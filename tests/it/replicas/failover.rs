@@ -33,7 +33,7 @@ async fn held_by_two(fate: Fate) -> Duration {
             Fate::Frozen => set.at(first).cont(),
             Fate::Replaced => {}
         }
-        wait::until("the old master follows", || set.at(first).role() == "slave");
+        sentinels.demote(set.at(first));
         granted
     });
     wait::eventually("locks are granted again", async || {

@@ -18,6 +18,12 @@ impl Sentinels {
     /// The time without an answer after which a sentinel takes a server for dead.
     pub const DOWN_AFTER: Duration = Duration::from_millis(500);
 
+    /// How long sentinels may take to make a replica of an old master.
+    ///
+    /// They ask it for its role every 10 s, and wait until it has called itself a master for 8 s in which they did not
+    /// take it for dead. On a busy machine a pause of [`Sentinels::DOWN_AFTER`] costs another 10 s.
+    const DEMOTION: Duration = Duration::from_secs(90);
+
     /// Starts so many sentinels, which know the set and each other.
     ///
     /// # Panics
@@ -140,6 +146,17 @@ impl Sentinels {
     pub fn fail_over(&self) {
         let sentinel = self.up().next().expect("a sentinel that is up");
         sentinel.cli(&["SENTINEL", "FAILOVER", Sentinels::SERVICE]);
+    }
+
+    /// Waits until an old master that came back is a replica.
+    ///
+    /// # Panics
+    ///
+    /// After [`Sentinels::DEMOTION`].
+    #[track_caller]
+    pub fn demote(&self, server: &RedisServer) {
+        let follows = wait::holds_within(Sentinels::DEMOTION, || server.role() == "slave");
+        assert!(follows, "the sentinels make the old master a replica");
     }
 
     /// Returns `redis-sentinel://<host:port>,…/0?service=mymaster`, or `rediss-sentinel://…` with TLS.
