@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use lock_core::operator::{Holder, Inspection, Operator};
 use lock_core::{Error, LockKey};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// The most locks that are shown at once.
 pub(crate) const MOST: usize = 200;
+/// The most locks of one page whose waiters are named. A list counts waiters, and each name needs an inspection.
+const MOST_NAMED: usize = 20;
 /// How long a search may take. A server with very many other keys needs longer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -43,6 +46,23 @@ pub(crate) async fn locks(operator: &Operator, pattern: &str) -> Result<Found, E
     found.is_complete &= found.locks.len() <= MOST;
     found.locks.truncate(MOST);
     Ok(found)
+}
+
+/// Inspects the first locks that have waiters, all at once, because a list leaves the waiters' names out.
+pub(crate) async fn name_waiters(operator: &Operator, locks: &mut [Inspection]) {
+    let mut looks = JoinSet::new();
+    let awaited = locks.iter().enumerate();
+    let awaited = awaited.filter(|(_, seen)| seen.waiter_count() > 0);
+    for (at, seen) in awaited.take(MOST_NAMED) {
+        let (operator, key) = (operator.clone(), seen.key().to_owned());
+        looks.spawn(async move { (at, lock(&operator, &key).await) });
+    }
+    while let Some(look) = looks.join_next().await {
+        // Without an answer the card shows the number that the list has counted.
+        if let Ok((at, Ok(seen))) = look {
+            locks[at] = seen;
+        }
+    }
 }
 
 /// Looks at one key, which may have any characters.

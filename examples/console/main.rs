@@ -2,9 +2,10 @@
 //!
 //! Run it with `cargo run --example console`; `-- --help` lists the commands and the variables.
 //!
-//! Where to look: `web` has the routes, `origin` decides which requests may change something, `pages` writes HTML, and
-//! `terminal` has the commands. `find` and `free` are what both of them do with the library.
+//! Where to look: `web` has the routes, `origin` decides which requests may change something, `pages` and `cards` write
+//! HTML, and `terminal` has the commands. `find` and `words` are shared by both.
 
+mod cards;
 mod config;
 mod demo;
 mod find;

@@ -2,39 +2,24 @@
 'use strict';
 
 const EVERY = 5000;
-const box = () => document.getElementById('follow');
+const found = document.getElementById('found');
+const follow = document.getElementById('follow');
 
-function begin() {
-  const follow = box();
-  if (!follow) return;
-  for (const hidden of follow.parentElement.querySelectorAll('[hidden]')) hidden.hidden = false;
-}
+// Only the list is refreshed.
+if (found) follow.parentElement.hidden = false;
 
 async function refresh() {
-  const follow = box();
-  if (!follow || !follow.checked || document.hidden) return;
+  if (!found || !follow.checked || document.hidden) return;
   try {
     const answer = await fetch(location.href, { headers: { accept: 'text/html' } });
     if (!answer.ok) return;
     const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
-    // The box and the focus stay; only the count and the table are replaced.
-    replace(page, '[data-testid=count]');
-    replace(page, '.wide');
+    const now = page.getElementById('found');
+    // The search, the box and their focus stay.
+    if (now && now.innerHTML !== found.innerHTML) found.innerHTML = now.innerHTML;
   } catch {
     // The next round tries again.
   }
 }
 
-function replace(page, part) {
-  const [before, after] = [document.querySelector(part), page.querySelector(part)];
-  if (before && after) {
-    if (before.innerHTML !== after.innerHTML) before.innerHTML = after.innerHTML;
-  } else if (before) {
-    before.remove();
-  } else if (after) {
-    document.querySelector('main').append(after);
-  }
-}
-
-begin();
 setInterval(refresh, EVERY);

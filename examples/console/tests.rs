@@ -188,6 +188,13 @@ async fn each_answer_forbids_scripts_of_others_and_frames() {
 }
 
 #[test]
+fn the_page_has_the_colours_of_the_shops_page() {
+    let colours = |css: &'static str| css.split_once("\n* {").expect("the rules below").0;
+    let shop = include_str!("../shop/page/style.css");
+    assert_eq!(colours(include_str!("style.css")), colours(shop));
+}
+
+#[test]
 fn texts_are_escaped_and_times_have_two_units() {
     let mut html = Html::new();
     html.text("<a href='\"&'>\u{7}");

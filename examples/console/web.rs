@@ -78,7 +78,10 @@ async fn list(State(operator): State<Operator>, Query(search): Query<Search>) ->
         wanted => wanted,
     };
     match find::locks(&operator, pattern).await {
-        Ok(found) => Html(pages::list(&found, wanted)).into_response(),
+        Ok(mut found) => {
+            find::name_waiters(&operator, &mut found.locks).await;
+            Html(pages::list(&found, wanted)).into_response()
+        }
         Err(error) => trouble(&error),
     }
 }

@@ -67,6 +67,21 @@ impl Browser {
             .unwrap_or_else(|error| panic!("{url}: {error}"));
     }
 
+    /// Makes the window's page `width` pixels wide.
+    ///
+    /// # Panics
+    ///
+    /// When the browser does not answer, or has another width afterwards.
+    pub async fn resize(&self, width: u32) {
+        let resized = self.client.set_window_size(width, 1600).await;
+        resized.expect("the browser's answer");
+        wait::eventually(&format!("the page is {width} pixels wide"), async || {
+            let inner = self.client.execute("return innerWidth", Vec::new()).await;
+            inner.expect("the browser's answer") == width
+        })
+        .await;
+    }
+
     /// Clicks once in the middle of the element, with pointer events.
     ///
     /// # Panics

@@ -13,7 +13,7 @@ use crate::steps::long;
 /// A key that is HTML.
 const HOSTILE: &str = "<img src=x onerror=alert(1)>\"'&order";
 
-async fn held(redis: &RedisServer, label: &str, key: &str) -> LockGuard {
+pub(super) async fn held(redis: &RedisServer, label: &str, key: &str) -> LockGuard {
     let locks = LockManager::builder(&redis.url()).label(label);
     let locks = locks.connect().await.expect("a manager");
     let request = locks.lock(LockKey::exact(key)).ttl(long());
@@ -21,7 +21,7 @@ async fn held(redis: &RedisServer, label: &str, key: &str) -> LockGuard {
 }
 
 /// Opens the console, and runs `test`. The page must have no errors.
-async fn on_the_page(console: &Console, test: impl AsyncFnOnce(&Browser)) {
+pub(super) async fn on_the_page(console: &Console, test: impl AsyncFnOnce(&Browser)) {
     Browser::session(async |browser| {
         watch::errors(browser).await;
         browser.open(console.url()).await;
@@ -36,7 +36,7 @@ async fn typed(browser: &Browser, css: &str, text: &str) {
     field.send_keys(text).await.expect("a field");
 }
 
-fn has(part: &str) -> impl Fn(&[String]) -> bool {
+pub(super) fn has(part: &str) -> impl Fn(&[String]) -> bool {
     move |texts| texts.iter().any(|text| text.contains(part))
 }
 
@@ -50,7 +50,7 @@ async fn an_operator_finds_a_lock_and_frees_it_after_seeing_who_loses_it() {
     let console = Console::start(&redis);
     on_the_page(&console, async |browser| {
         let rows = browser
-            .texts_until(&id("locks", " tbody tr"), |rows| rows.len() == 2)
+            .texts_until(&id("locks", " > li"), |rows| rows.len() == 2)
             .await;
         assert!(
             rows[0].contains("import:7") && rows[0].contains("imports"),
@@ -103,13 +103,13 @@ async fn a_key_that_is_html_is_shown_as_text_and_can_be_freed() {
     let guard = held(&redis, "<b>bold</b>", HOSTILE).await;
     let console = Console::start(&redis);
     on_the_page(&console, async |browser| {
-        let link = id("locks", " tbody th a");
+        let link = id("locks", " h2 a");
         browser.texts_until(&link, has(HOSTILE)).await;
         browser
-            .texts_until(&id("locks", " tbody tr"), has("<b>bold</b>"))
+            .texts_until(&id("locks", " > li"), has("<b>bold</b>"))
             .await;
         browser.click(&link).await;
-        browser.texts_until(&id("lock", " dd"), has(HOSTILE)).await;
+        browser.texts_until(&id("lock", " h1"), has(HOSTILE)).await;
         browser.click(&id("free", "")).await;
         browser.texts_until(&id("key", ""), has(HOSTILE)).await;
         typed(browser, &id("reason", ""), "it hangs").await;
@@ -135,12 +135,12 @@ async fn the_list_follows_the_locks_while_its_box_is_ticked() {
         browser.click("#follow").await;
         let guard = held(&redis, "checkout", "order:42").await;
         browser
-            .texts_until(&id("locks", " tbody tr"), has("order:42"))
+            .texts_until(&id("locks", " > li"), has("order:42"))
             .await;
         browser.texts_until(&id("count", ""), has("1 lock")).await;
         guard.release().await.expect("held");
         browser
-            .texts_until(&id("locks", " tbody tr"), |rows| rows.is_empty())
+            .texts_until(&id("locks", " > li"), |rows| rows.is_empty())
             .await;
     })
     .await;

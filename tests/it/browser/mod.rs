@@ -1,7 +1,8 @@
-//! Tests the shop's page in a real browser, with real clicks, by its visible text.
+//! Tests the pages of the shop and of the console in a real browser, with real clicks, by their visible text.
 
 mod clicks;
 mod console;
+mod console_layout;
 mod kinds;
 mod lost;
 mod page;

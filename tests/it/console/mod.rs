@@ -17,7 +17,24 @@ impl Console {
     /// Starts the page on a free port.
     #[track_caller]
     pub(crate) fn start(redis: &RedisServer) -> Console {
-        let child = ChildProcess::spawn(command(redis, &[]));
+        Self::opened(command(redis, &[]))
+    }
+
+    /// Starts the page without a Redis, so that it shows locks of its own.
+    #[track_caller]
+    pub(crate) fn demo() -> Console {
+        let mut command = Command::new(example("console"));
+        command
+            .env("LISTEN", "127.0.0.1:0")
+            .env_remove("REDIS_URL")
+            .env_remove("NAMESPACE")
+            .env_remove("HOST");
+        Self::opened(command)
+    }
+
+    #[track_caller]
+    fn opened(command: Command) -> Console {
+        let child = ChildProcess::spawn(command);
         let opening = child.line(wait::PATIENCE, |line| line.contains("http://"));
         let opening = opening.unwrap_or_else(|| panic!("no opening line:\n{}", child.output()));
         let at = opening.find("http://").expect("its address");
