@@ -205,7 +205,7 @@
 //! * `replay`: `LockLayer::replay` answers duplicates with the first response, as the header
 //!   `Idempotency-Key` promises.
 //! * `metrics`: counters and histograms for the recorder of the `metrics` crate that the application
-//!   has installed. [`LockLayer::name`] lists them.
+//!   has installed. [`LockLayer::name`] lists them. It turns on lock-core's feature `metrics` too.
 //!
 //! [tower]: https://docs.rs/tower
 //! [route_layer]: https://docs.rs/axum/0.8/axum/struct.Router.html#method.route_layer

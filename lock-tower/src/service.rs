@@ -29,7 +29,7 @@ pub struct LockService<S, K = HeadOnly> {
 }
 
 impl<S, K> LockService<S, K> {
-    pub(crate) fn new(inner: S, policy: Arc<Policy>, key: K) -> Self {
+    pub(crate) fn around(inner: S, policy: Arc<Policy>, key: K) -> Self {
         Self { inner, policy, key }
     }
 

@@ -44,7 +44,8 @@ pub struct ManagerBuilder {
 }
 
 impl ManagerBuilder {
-    pub(crate) fn new(url: &str) -> Self {
+    // Not `new`: the compiler would show a private function to an application that tries it.
+    pub(crate) fn of_url(url: &str) -> Self {
         let (scheme, rest) = match url.split_once(':') {
             Some(("redlock", rest)) => ("redis", rest),
             Some(("redlocks", rest)) => ("rediss", rest),

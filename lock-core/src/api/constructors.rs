@@ -76,7 +76,7 @@ impl LockManager {
 
     /// Creates a builder, for settings beyond the URL.
     pub fn builder(url: &str) -> ManagerBuilder {
-        ManagerBuilder::new(url)
+        ManagerBuilder::of_url(url)
     }
 
     /// Creates a builder for a manager over several independent stores (Redlock).

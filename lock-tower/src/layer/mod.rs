@@ -108,7 +108,7 @@ impl<S, K: Clone> Layer<S> for LockLayer<K> {
     fn layer(&self, inner: S) -> Self::Service {
         // This function cannot fail, but it logs the error before the first request arrives.
         let _ = self.policy.invalid_settings();
-        LockService::new(inner, Arc::clone(&self.policy), self.key.clone())
+        LockService::around(inner, Arc::clone(&self.policy), self.key.clone())
     }
 }
 
