@@ -27,7 +27,7 @@ macro_rules! needs {
     };
 }
 
-/// Finds the redis-server to start: `$REDIS_SERVER`, else the one on the search path.
+/// Finds the redis-server to start: `$REDIS_SERVER`, a path or a name, else `redis-server` on the search path.
 ///
 /// # Errors
 ///
@@ -176,13 +176,13 @@ fn test_name(closure: &str) -> &str {
 
 fn chosen_or_found(variable: &str, names: &[&str]) -> Result<PathBuf, String> {
     if let Some(chosen) = env::var_os(variable) {
-        let path = PathBuf::from(chosen);
-        let missing = format!("${variable} names no file");
-        return if path.is_file() {
-            Ok(path)
-        } else {
-            Err(missing)
-        };
+        // The tests run in other folders than the caller, so a relative path would name another file.
+        let name = chosen.to_string_lossy();
+        return on_search_path(&name).ok_or_else(|| {
+            format!(
+                "${variable} is {name:?}, neither an absolute path nor a program on the search path"
+            )
+        });
     }
     let found = names.iter().find_map(|name| on_search_path(name));
     found.ok_or_else(|| format!("no {}", names[0]))
