@@ -60,10 +60,11 @@ fn a_variable_may_name_a_server_on_the_search_path() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::os::unix::fs::symlink(server, folder.path().join("other-server")).expect("a link");
     let list = folder.path().join("not-run");
+    let path = std::env::var("PATH").expect("a search path");
     let test = "harness::redis::a_dropped_server_no_longer_listens";
     let output = Command::new(std::env::current_exe().expect("this binary"))
         .args(["--exact", test])
-        .env("PATH", folder.path())
+        .env("PATH", format!("{}:{path}", folder.path().display()))
         .env("REDIS_SERVER", "other-server")
         .env("LOCK_TESTS_NOT_RUN", &list)
         .output()

@@ -42,8 +42,15 @@ async fn watched(locks: &LockManager, server: &RedisServer, ttl: Duration) -> Lo
 }
 
 async fn told(guard: &LockGuard) {
+    eprintln!("DEBUG told?");
     let told = timeout(wait::PATIENCE, guard.lost()).await;
-    told.expect("the owner is told");
+    if told.is_err() {
+        panic!(
+            "DEBUG not told {:?} {:?}",
+            guard.remaining(),
+            std::panic::Location::caller()
+        );
+    }
 }
 
 #[tokio::test]
@@ -65,6 +72,7 @@ async fn an_owner_is_told_of_a_deletion_another_value_an_expiry_and_a_flush() {
         let guard = guard.wait(wait::PATIENCE).acquire().await.expect("free");
         until_watched(&server, before + 1).await;
         assert!(guard.is_valid());
+        eprintln!("DEBUG {command:?} {before} {:?}", server.commandstats());
         server.cli(command);
         // A hint that the key was taken may have been the first one. The next comes a quarter of a second later.
         clock.advance(Duration::from_millis(300));
