@@ -36,6 +36,35 @@ pub fn redis() -> Result<PathBuf, String> {
     chosen_or_found("REDIS_SERVER", &["redis-server"])
 }
 
+/// Checks that redis-server is Redis 7.0.5 or later, or Valkey.
+///
+/// An older one does not answer `SET … NX GET` and `PEXPIRETIME`, has no rights to read only, and reports no changes of
+/// keys that a script has read.
+///
+/// # Errors
+///
+/// Names the missing part.
+pub fn redis_7() -> Result<(), String> {
+    static IS_7: OnceLock<Result<(), String>> = OnceLock::new();
+    let look = || {
+        let said = Command::new(redis()?).arg("--version").output();
+        let said = said.map_err(|error| format!("redis-server does not start: {error}"))?;
+        let said = String::from_utf8_lossy(&said.stdout);
+        let version = said
+            .split_whitespace()
+            .find_map(|word| word.strip_prefix("v="));
+        let numbers = version
+            .unwrap_or_default()
+            .split('.')
+            .map_while(|it| it.parse().ok());
+        match numbers.collect::<Vec<u32>>() >= vec![7, 0, 5] {
+            true => Ok(()),
+            false => Err("no redis-server of version 7.0.5 or later".to_owned()),
+        }
+    };
+    IS_7.get_or_init(look).clone()
+}
+
 /// Checks that redis-server speaks TLS, because some builds do not.
 ///
 /// # Errors

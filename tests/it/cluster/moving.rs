@@ -23,7 +23,7 @@ pub(super) async fn once(locks: &LockManager, key: &str) -> FencingToken {
 
 #[tokio::test]
 async fn a_slot_that_has_moved_is_followed() {
-    needs!(redis);
+    needs!(redis_7);
     let cluster = shared_cluster();
     let locks = manager(cluster).await;
     let before = once(&locks, "moved").await;

@@ -106,7 +106,7 @@ async fn every_command_that_a_user_lacks_is_found_at_connect_and_named() {
 
 #[tokio::test]
 async fn a_user_that_may_only_read_the_keys_is_found_at_connect() {
-    needs!(redis);
+    needs!(redis_7);
     let server = server(&["+@all", "%R~*", "&*"]);
     let connecting = LockManager::connect(&url(&server)).await;
     let error = connecting
