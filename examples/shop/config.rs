@@ -17,6 +17,7 @@ environment:
   PORT         where to listen on 127.0.0.1: default 3000, 0 picks a free port and prints it
   REDIS_URL    redis://[user:password@]host:port[/db]; without it the locks live in this process
                (with --pair and no REDIS_URL the shop starts a redis-server of its own)
+  REDIS_SERVER the program of that server: default redis-server; valkey-server works too
   SHOP_DAY     the length of the shop's day in seconds: default 30. One of all processes writes a
                report at its end
   SHOP_DB      the SQLite file of products and orders; default: a temporary one, gone at the end";
@@ -28,8 +29,8 @@ pub(crate) enum Command {
     Pair(Config),
     /// One of the two processes of a pair. It ends when its standard input ends.
     Child(Config),
-    /// Keeps a redis-server for a pair, and ends when its standard input ends.
-    Redis,
+    /// Keeps a redis-server, this program, for a pair, and ends when its standard input ends.
+    Redis(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,13 +83,18 @@ fn parse(
     args: impl Iterator<Item = String>,
     env: impl Fn(&str) -> Option<String>,
 ) -> Result<Command, ConfigError> {
+    // Many shells and compose files set a variable to the empty string to unset it.
+    let set = |name| env(name).filter(|value| !value.is_empty());
     let mut kind: fn(Config) -> Command = Command::Serve;
     for arg in args {
         kind = match arg.as_str() {
             "--help" | "-h" => return Ok(Command::Help),
             "--pair" => Command::Pair,
             "--pair-child" => Command::Child,
-            "--pair-redis" => return Ok(Command::Redis),
+            "--pair-redis" => {
+                let program = set("REDIS_SERVER").unwrap_or_else(|| "redis-server".to_owned());
+                return Ok(Command::Redis(program));
+            }
             other => {
                 return Err(ConfigError(format!(
                     "unknown argument {other:?}; try --help"
@@ -96,8 +102,6 @@ fn parse(
             }
         };
     }
-    // Many shells and compose files set a variable to the empty string to unset it.
-    let set = |name| env(name).filter(|value| !value.is_empty());
     let port = set("PORT").map_or(Ok(3000), |value| {
         value.parse().map_err(|_| {
             ConfigError(format!(
@@ -158,6 +162,16 @@ mod tests {
             with(&[], &[("PORT", ""), ("REDIS_URL", "")]),
             Ok(Command::Serve(plain))
         );
+    }
+
+    #[test]
+    fn a_variable_names_the_server_that_a_pair_starts() {
+        let server = |env: &[_]| with(&["--pair-redis"], env);
+        let redis = Ok(Command::Redis("redis-server".to_owned()));
+        assert_eq!(server(&[]), redis);
+        assert_eq!(server(&[("REDIS_SERVER", "")]), redis);
+        let valkey = Command::Redis("valkey-server".to_owned());
+        assert_eq!(server(&[("REDIS_SERVER", "valkey-server")]), Ok(valkey));
     }
 
     #[test]

@@ -59,6 +59,6 @@ async fn run() -> Result<(), Box<dyn Error>> {
         Command::Serve(config) => serve::alone(config).await,
         Command::Pair(config) => pair::run(config).await,
         Command::Child(config) => serve::as_child(config).await,
-        Command::Redis => redis_server::keep().await,
+        Command::Redis(program) => redis_server::keep(&program).await,
     }
 }

@@ -26,10 +26,10 @@ const PAUSE_BEFORE_RESTART: Duration = Duration::from_secs(3);
 const GRACE_OF_ORPHANS: Duration = Duration::from_secs(3);
 
 /// Runs a redis-server until the parent says `quit` or has gone.
-pub(crate) async fn keep() -> Result<(), Box<dyn Error>> {
+pub(crate) async fn keep(program: &str) -> Result<(), Box<dyn Error>> {
     let folder = TempFile::new("rdb")?;
     let mut parent = Lifeline::to_parent();
-    let (port, mut server) = start_on_a_free_port(&folder).await?;
+    let (port, mut server) = start_on_a_free_port(program, &folder).await?;
     let mut out = std::io::stdout();
     writeln!(out, "ready redis://127.0.0.1:{port}")?;
     out.flush()?;
@@ -38,9 +38,9 @@ pub(crate) async fn keep() -> Result<(), Box<dyn Error>> {
         tokio::select! {
             said = parent.next() => break said,
             status = server.wait() => {
-                eprintln!("shop: redis-server has ended ({}); the shop starts it again", status?);
+                eprintln!("shop: {program} has ended ({}); the shop starts it again", status?);
                 sleep(PAUSE_BEFORE_RESTART).await;
-                server = start(port, &folder).await?;
+                server = start(program, port, &folder).await?;
             }
         }
     };
@@ -55,11 +55,14 @@ pub(crate) async fn keep() -> Result<(), Box<dyn Error>> {
 ///
 /// Another process may take the port between the search and Redis's bind. Then the function tries
 /// another port.
-async fn start_on_a_free_port(folder: &TempFile) -> Result<(u16, Child), Box<dyn Error>> {
+async fn start_on_a_free_port(
+    program: &str,
+    folder: &TempFile,
+) -> Result<(u16, Child), Box<dyn Error>> {
     let mut last = "no free port".into();
     for _ in 0..5 {
         let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
-        match start(port, folder).await {
+        match start(program, port, folder).await {
             Ok(server) => return Ok((port, server)),
             Err(error) => last = error,
         }
@@ -67,8 +70,8 @@ async fn start_on_a_free_port(folder: &TempFile) -> Result<(u16, Child), Box<dyn
     Err(last)
 }
 
-async fn start(port: u16, folder: &TempFile) -> Result<Child, Box<dyn Error>> {
-    let mut server = Command::new("redis-server")
+async fn start(program: &str, port: u16, folder: &TempFile) -> Result<Child, Box<dyn Error>> {
+    let mut server = Command::new(program)
         .args([
             "--port",
             &port.to_string(),
@@ -86,12 +89,15 @@ async fn start(port: u16, folder: &TempFile) -> Result<Child, Box<dyn Error>> {
         .kill_on_drop(true)
         .spawn()
         .map_err(|error| {
-            format!("cannot start redis-server ({error}); install it, or set REDIS_URL")
+            format!(
+                "cannot start {program} ({error}); install it, name another server program in \
+                 REDIS_SERVER, or set REDIS_URL"
+            )
         })?;
     let ready = async {
         while !answers(port).await {
             if let Some(status) = server.try_wait()? {
-                return Err(format!("redis-server on port {port} ended at once ({status})").into());
+                return Err(format!("{program} on port {port} ended at once ({status})").into());
             }
             sleep(Duration::from_millis(20)).await;
         }
@@ -99,7 +105,7 @@ async fn start(port: u16, folder: &TempFile) -> Result<Child, Box<dyn Error>> {
     };
     timeout(START, ready)
         .await
-        .map_err(|_| format!("redis-server on port {port} did not answer within {START:?}"))??;
+        .map_err(|_| format!("{program} on port {port} did not answer within {START:?}"))??;
     Ok(server)
 }
 

@@ -27,13 +27,42 @@ macro_rules! needs {
     };
 }
 
-/// Finds the redis-server to start: `$REDIS_SERVER`, else the one on the search path.
+/// Finds the redis-server to start: `$REDIS_SERVER`, a path or a name, else `redis-server` on the search path.
 ///
 /// # Errors
 ///
 /// Names the missing part.
 pub fn redis() -> Result<PathBuf, String> {
     chosen_or_found("REDIS_SERVER", &["redis-server"])
+}
+
+/// Checks that redis-server is Redis 7.0.5 or later, or Valkey.
+///
+/// An older one does not answer `SET … NX GET` and `PEXPIRETIME`, has no rights to read only, and reports no changes of
+/// keys that a script has read.
+///
+/// # Errors
+///
+/// Names the missing part.
+pub fn redis_7() -> Result<(), String> {
+    static IS_7: OnceLock<Result<(), String>> = OnceLock::new();
+    let look = || {
+        let said = Command::new(redis()?).arg("--version").output();
+        let said = said.map_err(|error| format!("redis-server does not start: {error}"))?;
+        let said = String::from_utf8_lossy(&said.stdout);
+        let version = said
+            .split_whitespace()
+            .find_map(|word| word.strip_prefix("v="));
+        let numbers = version
+            .unwrap_or_default()
+            .split('.')
+            .map_while(|it| it.parse().ok());
+        match numbers.collect::<Vec<u32>>() >= vec![7, 0, 5] {
+            true => Ok(()),
+            false => Err("no redis-server of version 7.0.5 or later".to_owned()),
+        }
+    };
+    IS_7.get_or_init(look).clone()
 }
 
 /// Checks that redis-server speaks TLS, because some builds do not.
@@ -176,13 +205,13 @@ fn test_name(closure: &str) -> &str {
 
 fn chosen_or_found(variable: &str, names: &[&str]) -> Result<PathBuf, String> {
     if let Some(chosen) = env::var_os(variable) {
-        let path = PathBuf::from(chosen);
-        let missing = format!("${variable} names no file");
-        return if path.is_file() {
-            Ok(path)
-        } else {
-            Err(missing)
-        };
+        // The tests run in other folders than the caller, so a relative path would name another file.
+        let name = chosen.to_string_lossy();
+        return on_search_path(&name).ok_or_else(|| {
+            format!(
+                "${variable} is {name:?}, neither an absolute path nor a program on the search path"
+            )
+        });
     }
     let found = names.iter().find_map(|name| on_search_path(name));
     found.ok_or_else(|| format!("no {}", names[0]))

@@ -57,8 +57,11 @@ impl Lease {
 
     /// Makes the next renewal due now, because the key may be gone.
     pub(crate) fn renew_now(&mut self, now: Moment) {
-        if let Renewing::At(at) = &mut self.renewing {
-            *at = now.min(*at);
+        match &mut self.renewing {
+            Renewing::At(at) => *at = now.min(*at),
+            // The renewal may have been answered before the key was gone.
+            Renewing::Sent { hinted, .. } => *hinted = true,
+            Renewing::Off => {}
         }
     }
 

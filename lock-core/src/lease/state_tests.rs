@@ -104,6 +104,15 @@ fn two_renewals_by_hints_are_a_quarter_of_a_second_apart() {
 }
 
 #[test]
+fn a_loss_of_all_data_during_a_renewal_makes_another_renewal_due() {
+    let mut lease = renewing(30 * SECOND);
+    assert_eq!(lease.poll(after(10 * SECOND)), Action::Renew);
+    lease.renew_now(after(10 * SECOND));
+    assert!(!lease.renewed(after(10 * SECOND), Extended::Yes, after(11 * SECOND)));
+    assert_eq!(lease.due(), Some(after(11 * SECOND)));
+}
+
+#[test]
 fn a_hint_during_a_renewal_is_followed_by_another_one() {
     let mut lease = watched_at_once();
     lease.hint(START);

@@ -37,7 +37,13 @@ const LEAST: [&str; 6] = [
 async fn a_user_with_the_advised_rights_has_no_findings_though_it_may_not_see_the_settings() {
     needs!(redis);
     let server = well_kept().start();
-    let advised = ["+publish", "+subscribe", "+info", "&lockkit:!m:*"];
+    let advised = [
+        "+publish",
+        "+subscribe",
+        "+info",
+        "resetchannels",
+        "&lockkit:!m:*",
+    ];
     let found = findings(&server, 0, &[&LEAST[..], &advised].concat()).await;
     assert_eq!(found, []);
 }

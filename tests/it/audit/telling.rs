@@ -36,8 +36,9 @@ async fn findings_are_logged_once_for_each_manager_and_not_again_after_a_reconne
     // The keeper sends this after any questions of a second audit.
     let left = locks.drain(wait::PATIENCE).await;
     assert!(left.is_complete());
-    let asked = server.commandstats();
-    assert!(!asked.contains_key("config|get"), "{asked:?}");
+    // Valkey 9 asks itself when it starts.
+    let questions = |server: &RedisServer| server.commandstats().get("config|get").copied();
+    assert_eq!(questions(&server), questions(&RedisServer::start()));
     // Another manager logs the finding too.
     let lazy = LockManager::connect_lazy(&server.url()).expect("a manager");
     drop(lazy.lock("k2").acquire().await.expect("free"));

@@ -49,7 +49,7 @@ async fn when_a_master_gives_way_its_locks_can_be_taken_at_once() {
 
 #[tokio::test]
 async fn while_one_master_is_frozen_the_locks_of_the_others_are_renewed() {
-    needs!(redis);
+    needs!(redis_7);
     let cluster = RedisCluster::start(super::PATIENT);
     let locks = lock_core::LockManager::connect(&cluster.url())
         .await
@@ -85,7 +85,7 @@ async fn while_one_master_is_frozen_the_locks_of_the_others_are_renewed() {
 
 #[tokio::test]
 async fn a_lock_that_the_new_master_knows_is_kept_and_renewed_there() {
-    needs!(redis);
+    needs!(redis_7);
     let cluster = RedisCluster::start(IMPATIENT);
     let locks = manager(&cluster).await;
     let guard = locks.lock("k").ttl(TTL).acquire().await.expect("free");

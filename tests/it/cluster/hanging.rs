@@ -33,7 +33,7 @@ fn keys_on(cluster: &RedisCluster, node: &RedisServer, count: usize) -> Vec<Stri
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_nodes_that_hang_cost_nothing_while_the_node_of_the_keys_is_healthy() {
-    needs!(redis);
+    needs!(redis_7);
     let cluster = RedisCluster::start(PATIENT);
     let [well, others @ ..] = cluster.nodes() else {
         panic!("nodes");

@@ -60,7 +60,7 @@ async fn a_thousand_keys_leave_no_more_marks_than_there_are_slots() {
 
 #[tokio::test]
 async fn locks_on_all_nodes_are_renewed_together() {
-    needs!(redis);
+    needs!(redis_7);
     // The test's own, because the nodes count the errors of all clients.
     let cluster = RedisCluster::start(PATIENT);
     let locks = manager(&cluster).await;

@@ -42,7 +42,7 @@ async fn is_refused(locks: &LockManager, keys: [&str; 3]) {
 
 #[tokio::test]
 async fn while_their_slot_moves_several_keys_are_taken_renewed_refused_and_released() {
-    needs!(redis);
+    needs!(redis_7);
     let cluster = shared_cluster();
     let (locks, other) = (manager(cluster).await, manager(cluster).await);
     let keys = ["{group}:a", "{group}:b", "{group}:c"];
@@ -73,7 +73,7 @@ async fn while_their_slot_moves_several_keys_are_taken_renewed_refused_and_relea
 
 #[tokio::test]
 async fn keys_of_three_slots_are_renewed_and_released_while_one_slot_moves_and_when_it_has_moved() {
-    needs!(redis);
+    needs!(redis_7);
     let cluster = shared_cluster();
     let (locks, other) = (manager(cluster).await, manager(cluster).await);
     let keys = ["apart:a", "apart:b", "apart:c"];

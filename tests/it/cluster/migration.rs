@@ -30,6 +30,33 @@ impl<'a> Move<'a> {
         }
     }
 
+    /// Moves the slot in one step, as Valkey 9 does it by itself. On other servers its keys move one by one.
+    ///
+    /// A node refuses the one kind of move during the other, so the cluster is the test's own.
+    pub(crate) fn at_once(cluster: &'a RedisCluster, tag: &str) {
+        let from = cluster.master_of(tag);
+        let masters = cluster.masters();
+        let to = masters.into_iter().find(|node| node.port() != from.port());
+        let to = to.expect("another master");
+        let (slot, id) = (cluster.slot(tag).to_string(), to.id());
+        let moves = [
+            "CLUSTER",
+            "MIGRATESLOTS",
+            "SLOTSRANGE",
+            &slot,
+            &slot,
+            "NODE",
+            &id,
+        ];
+        match from.try_cli(&moves) {
+            Ok(_) => wait::until("the slot has moved, and the cluster is whole", || {
+                cluster.looks_whole() && cluster.master_of(tag).port() == to.port()
+            }),
+            Err(error) if error.contains("nknown subcommand") => Move::begin(cluster, tag).end(),
+            Err(error) => panic!("the slot does not move: {error}"),
+        }
+    }
+
     fn keys(&self) -> Vec<String> {
         let keys = self
             .from

@@ -8,6 +8,7 @@ mod lock_all_moving;
 pub(crate) mod migration;
 mod mistakes;
 mod moving;
+mod moving_at_once;
 mod moving_shares;
 mod operator;
 mod parted;

@@ -14,7 +14,7 @@ use crate::conformance::shared_cluster;
 use crate::failover::{Load, TTL};
 
 /// Takes the lock and releases it.
-async fn once(locks: &LockManager, key: &str) -> FencingToken {
+pub(super) async fn once(locks: &LockManager, key: &str) -> FencingToken {
     let guard = locks.lock(key).ttl(long()).acquire().await.expect("free");
     let fence = guard.fencing_token();
     guard.release().await.expect("held");
@@ -23,7 +23,7 @@ async fn once(locks: &LockManager, key: &str) -> FencingToken {
 
 #[tokio::test]
 async fn a_slot_that_has_moved_is_followed() {
-    needs!(redis);
+    needs!(redis_7);
     let cluster = shared_cluster();
     let locks = manager(cluster).await;
     let before = once(&locks, "moved").await;

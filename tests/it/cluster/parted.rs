@@ -137,7 +137,7 @@ fn tag_on_other(split: &SplitCluster) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_that_do_not_see_a_master_lose_only_its_locks_and_no_replica_replaces_it() {
-    needs!(redis);
+    needs!(redis_7);
     let split = SplitCluster::start(PATIENT);
     let on = |index: usize| tag_on(&split, &split.cluster().nodes()[index]);
     let (unseen, seen) = (on(0), [on(1), on(2)]);

@@ -19,7 +19,7 @@ async fn manager(acks: u16) -> LockManager {
 
 #[tokio::test]
 async fn on_every_node_locks_are_acknowledged_and_renewed_by_its_replica() {
-    needs!(redis);
+    needs!(redis_7);
     let locks = manager(1).await;
     let mut guards = Vec::new();
     for number in 0..20 {

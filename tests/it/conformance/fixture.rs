@@ -86,6 +86,14 @@ impl Fixture {
         !matches!(self.store, Store::Several(_) | Store::Cluster(..))
     }
 
+    /// Returns whether servers keep the locks, and not this process.
+    pub(crate) fn has_servers(&self) -> bool {
+        !matches!(
+            self.store,
+            Store::Memory { .. } | Store::Several(Several::Stores(..))
+        )
+    }
+
     pub(crate) fn memory() -> Fixture {
         let (url, commands) = embedded();
         Fixture {

@@ -5,7 +5,7 @@
 
 use lock_core::test_util::ManualClock;
 use lock_core::{ErrorKind, LockGuard, LockManager, Renew, Watch};
-use lock_tests::wait;
+use lock_tests::{needs, wait};
 use tokio::time::timeout;
 
 use super::{Fixture, kind, long};
@@ -37,11 +37,17 @@ async fn is_told(store: &Fixture, change: fn(&Fixture, &str)) -> LockGuard {
 }
 
 pub(super) async fn an_owner_is_told_of_a_deleted_key(store: &Fixture) {
+    if store.has_servers() {
+        needs!(redis_7);
+    }
     let guard = is_told(store, Fixture::delete).await;
     assert_eq!(kind(guard.release().await), ErrorKind::Lost);
 }
 
 pub(super) async fn an_owner_is_told_of_an_overwritten_key(store: &Fixture) {
+    if store.has_servers() {
+        needs!(redis_7);
+    }
     let guard = is_told(store, Fixture::overwrite).await;
     assert_eq!(kind(guard.release().await), ErrorKind::Lost);
 }

@@ -71,7 +71,9 @@ fn refused(server: &RedisServer) -> BTreeSet<String> {
 #[track_caller]
 fn refused_nothing(server: &RedisServer) {
     let mut refused = refused(server);
-    refused.retain(|object| object != "config|get" && object != "client|setinfo");
+    // Redis 6.2 names no subcommands.
+    let without = ["config|get", "client|setinfo", "config", "client"];
+    refused.retain(|object| !without.contains(&object.as_str()));
     assert!(refused.is_empty(), "{refused:?}");
 }
 
@@ -156,7 +158,9 @@ async fn the_user_of_the_guide_may_do_all_that_locks_need_on_one_server() {
     admit(&server, &[]);
     use_locks(builder(&server.url()), builder(&server.url())).await;
     refused_nothing(&server);
-    let seen = refused(&server).contains("config|get");
+    let seen = refused(&server)
+        .iter()
+        .any(|object| object.starts_with("config"));
     assert!(seen, "the log shows the settings that the audit asked for");
 
     admit(&server, &added_for("`redis://host/1`"));

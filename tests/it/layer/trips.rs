@@ -36,7 +36,7 @@ async fn ten_requests_are_ten_acquires_and_ten_releases() {
 
 #[tokio::test]
 async fn a_duplicate_costs_one_round_trip_or_none_on_its_own_server() {
-    needs!(redis);
+    needs!(redis_7);
     let redis = RedisServer::start();
     let there = server_on(&redis, &Gate::open()).await;
     warm(&there).await;
@@ -110,7 +110,7 @@ async fn one_round_trip_precedes_the_handler_and_one_follows_it() {
 
 #[tokio::test]
 async fn a_cooldown_costs_no_trip_of_its_own() {
-    needs!(redis);
+    needs!(redis_7);
     let redis = RedisServer::start();
     let gate = Gate::open();
     let locks = crate::steps::manager(&redis.url()).await;

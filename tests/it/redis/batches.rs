@@ -80,7 +80,7 @@ async fn started() -> (RedisServer, LockManager) {
 
 #[tokio::test]
 async fn requests_of_many_tasks_go_in_a_few_scripts() {
-    needs!(redis);
+    needs!(redis_7);
     let (server, locks) = started().await;
     let names = names(ALONE + 2 * LARGEST);
     // With one request at a time, no other request goes along with it.

@@ -108,7 +108,7 @@ async fn a_full_server_takes_none_of_several_keys() {
 
 #[tokio::test]
 async fn a_user_who_may_not_set_the_last_of_several_keys_leaves_none_behind() {
-    needs!(redis);
+    needs!(redis_7);
     let server = RedisServer::start();
     let rights = ["ACL", "SETUSER", "alice", "on", ">sesame", "+@all", "&*"];
     let patterns = [

@@ -92,7 +92,7 @@ async fn until_another_script_has_run(server: &RedisServer, before: u64) {
 
 #[tokio::test]
 async fn a_record_is_one_trip_with_the_release_and_a_duplicate_is_one_trip() {
-    needs!(redis);
+    needs!(redis_7);
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
     for _ in 0..2 {

@@ -120,7 +120,7 @@ fn processes_whose_clocks_are_three_seconds_apart_run_each_tick_once() {
 
 #[tokio::test]
 async fn the_key_of_a_completed_run_cools_down_until_its_tick_ends() {
-    needs!(redis);
+    needs!(redis_7);
     let server = RedisServer::start();
     let locks = manager(&server.url()).await;
     let (runs, _job) = every(&locks, hour());

@@ -19,13 +19,15 @@ pub(crate) fn counts(expected: &[(&str, u64)]) -> BTreeMap<String, u64> {
 pub(crate) fn asked(server: &RedisServer) -> BTreeMap<String, u64> {
     let mut stats = server.commandstats();
     stats.remove("info");
+    // Redis 6.2 counts a command with all its subcommands.
     stats.remove("config|resetstat");
+    stats.remove("config");
     stats
 }
 
 #[tokio::test]
 async fn a_free_lock_is_one_write_of_native_commands_and_its_release_a_short_script() {
-    needs!(redis);
+    needs!(redis_7);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
     let locks = warm(&proxy, Duration::from_secs(5)).await;
@@ -112,7 +114,7 @@ async fn a_free_lock_and_its_release_are_one_round_trip_each() {
 
 #[tokio::test]
 async fn a_refusal_is_one_round_trip_and_inside_the_process_none() {
-    needs!(redis);
+    needs!(redis_7);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
     let (locks, owner) = warm_and_direct(&server, &proxy, Duration::from_secs(5)).await;

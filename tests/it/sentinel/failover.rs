@@ -51,7 +51,7 @@ async fn when_the_master_gives_way_locks_can_be_taken_at_once() {
 
 #[tokio::test]
 async fn a_lock_that_the_new_master_knows_is_kept_and_renewed_there() {
-    needs!(redis);
+    needs!(redis_7);
     let watched = Watched::start();
     let locks = manager(&watched.sentinels.url()).await;
     let other = manager(&watched.sentinels.url()).await;

@@ -134,7 +134,7 @@ async fn a_new_runtime_connects_while_all_sentinels_hang() {
 
 #[tokio::test]
 async fn a_broken_connection_is_replaced_while_all_sentinels_hang() {
-    needs!(redis);
+    needs!(redis_7);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
     let sentinel = naming(proxy.port());

@@ -32,7 +32,7 @@ fn ends(server: &RedisServer) -> [String; 3] {
 
 #[tokio::test]
 async fn all_keys_that_the_new_master_knows_are_kept_and_renewed_there() {
-    needs!(redis);
+    needs!(redis_7);
     let watched = Watched::start();
     let url = watched.sentinels.url();
     let (locks, other) = (manager(&url).await, manager(&url).await);

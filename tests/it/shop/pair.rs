@@ -1,7 +1,6 @@
 //! Tests two processes on one Redis and one database.
 
 use std::collections::BTreeMap;
-use std::env;
 
 use lock_tests::http::Response;
 use lock_tests::{RedisServer, ShopProcess, missing, needs, wait};
@@ -13,14 +12,9 @@ use super::{assert_nothing_oversold, buy, buy_fast, by_status, code, orders, ret
 /// Starts `--pair` with the redis-server that the tests use.
 pub(crate) fn with_its_own_redis() -> ShopProcess {
     let server = missing::redis().expect("checked by `needs!`");
-    let folder = server.parent().expect("a folder");
-    let others = env::var_os("PATH").unwrap_or_default();
-    let path = [folder.to_owned()]
-        .into_iter()
-        .chain(env::split_paths(&others));
-    let path = env::join_paths(path).expect("a search path");
     let options = ShopProcess::options().arg("--pair");
-    options.env("PATH", path.to_str().expect("text")).start()
+    let server = server.to_str().expect("text");
+    options.env("REDIS_SERVER", server).start()
 }
 
 pub(crate) fn on(server: &RedisServer) -> ShopProcess {

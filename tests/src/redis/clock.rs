@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -81,6 +82,8 @@ impl ServerClock {
         let ahead = ahead.fetch_add(micros, Ordering::SeqCst) + micros;
         file.write_all_at(&ahead.to_ne_bytes(), 0)
             .expect("a folder to write in");
+        // Valkey 9.1 reads the time of day once in a millisecond of the monotonic clock, which does not step.
+        thread::sleep(Duration::from_millis(2));
     }
 
     fn path(&self, name: &str) -> PathBuf {

@@ -40,6 +40,7 @@ impl Elsewhere {
 
 /// Sorts an error by its remedy.
 pub(super) fn classify(error: RedisError) -> SendError {
+    let error = of_the_command(&error).unwrap_or(error);
     match error.kind() {
         RedisKind::Server(kind) => match kind {
             ServerErrorKind::NoScript => SendError::NoScript,
@@ -55,6 +56,24 @@ pub(super) fn classify(error: RedisError) -> SendError {
         },
         RedisKind::Io | RedisKind::Parse => SendError::Broken(error),
         _ => SendError::Failed(failure(error)),
+    }
+}
+
+/// The error of the command that failed within a script. Redis 6.2 wraps it into one of the script:
+/// `ERR Error running script (call to f_…): @user_script:9: @user_script: 9: -READONLY You …`
+fn of_the_command(error: &RedisError) -> Option<RedisError> {
+    let said = [error.code()?, " ", error.detail()?].concat();
+    let (_, behind) = said.rsplit_once("@user_script:")?;
+    let (_, command) = behind.split_once(": ")?;
+    let command = command.trim_start_matches('-');
+    let (code, _) = command.split_once(' ')?;
+    // Errors without a code, as those of the ACL, are recognized by their words.
+    if !code.bytes().all(|byte| byte.is_ascii_uppercase()) {
+        return None;
+    }
+    match redis::parse_redis_value(format!("-{command}\r\n").as_bytes()) {
+        Ok(Value::ServerError(error)) => Some(error.into()),
+        _ => None,
     }
 }
 
@@ -178,5 +197,44 @@ pub(super) fn failure(error: RedisError) -> Failure {
             unanswered.error = unanswered.error.with_source(error);
             unanswered
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+
+    /// The server's error line, as it stands behind `-`.
+    fn sorted(line: &str) -> SendError {
+        let answer = redis::parse_redis_value(format!("-{line}\r\n").as_bytes());
+        SendError::of(&answer.expect("an error reply")).expect("an error")
+    }
+
+    #[test]
+    fn the_error_of_a_command_within_a_script_of_redis_6_2_is_that_of_the_command() {
+        let call = "ERR Error running script (call to f_0a1b): @user_script:9: ";
+        let wrapped = |error: &str| sorted(&format!("{call}{error}"));
+        let another_type = "WRONGTYPE Operation against a key holding the wrong kind of value";
+        let read_only = "@user_script: 9: -READONLY You can't write against a read only replica.";
+        let full = "@user_script: 9: -OOM command not allowed when used memory > 'maxmemory'.";
+        let may_not =
+            "@user_script: 9: The user executing the script can't run this command or subcommand";
+        let kind = |error: SendError| error.into_failure().error.kind();
+        assert_eq!(kind(wrapped(another_type)), ErrorKind::Misconfigured);
+        assert_eq!(kind(wrapped(may_not)), ErrorKind::Misconfigured);
+        assert!(matches!(wrapped(read_only), SendError::Unfit(_)));
+        // A script may pass the error on.
+        assert!(matches!(sorted(read_only), SendError::Unfit(_)));
+        let full = wrapped(full).into_failure().error;
+        assert_eq!(full.kind(), ErrorKind::Unavailable);
+        assert!(full.to_string().contains("(OOM)"), "{full}");
+    }
+
+    #[test]
+    fn an_error_of_later_servers_within_a_script_is_that_of_the_command() {
+        let line = "READONLY You can't write against a read only replica. script: 0a1b, on \
+                    @user_script:9.";
+        assert!(matches!(sorted(line), SendError::Unfit(_)));
     }
 }

@@ -54,7 +54,7 @@ async fn the_first_request_costs_one_trip_before_its_handler_and_one_behind_it()
 
 #[tokio::test]
 async fn a_duplicate_costs_one_trip_of_an_acquire() {
-    needs!(redis);
+    needs!(redis_7);
     let redis = RedisServer::start();
     let payments = Payments::default();
     let first = server_on(&redis, &Gate::open(), &payments).await;

@@ -63,5 +63,6 @@ async fn the_record_of_a_small_answer_takes_as_much_memory_as_the_page_says() {
     let value = count(&["STRLEN", &name]);
     assert!((430..=460).contains(&value), "{value} bytes");
     let all = count(&["MEMORY", "USAGE", &name]);
-    assert!((600..=800).contains(&all), "{all} bytes");
+    // Valkey needs a fifth less than Redis.
+    assert!((500..=800).contains(&all), "{all} bytes");
 }

@@ -9,7 +9,7 @@ use crate::steps::{its_turn, long};
 
 #[tokio::test]
 async fn a_lone_reader_or_permit_costs_what_a_plain_lock_costs() {
-    needs!(redis);
+    needs!(redis_7);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
     let locks = warm(&proxy, std::time::Duration::from_secs(5)).await;
@@ -37,7 +37,7 @@ async fn a_lone_reader_or_permit_costs_what_a_plain_lock_costs() {
 
 #[tokio::test]
 async fn beside_others_a_reader_is_one_request_each_way() {
-    needs!(redis);
+    needs!(redis_7);
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address());
     let locks = warm(&proxy, std::time::Duration::from_secs(5)).await;
