@@ -23,14 +23,44 @@ main() {
     fi
 
     not_run=$(mktemp)
-    trap 'rm -f "$not_run"' EXIT
+    log=$(mktemp)
+    others=
+    trap 'kill $others 2>/dev/null || true; rm -f "$not_run" "$log"' EXIT
+    export LOCK_TESTS_NOT_RUN=$not_run
     local status=0
-    LOCK_TESTS_NOT_RUN=$not_run \
-        cargo test --workspace --all-features --locked --no-fail-fast "$@" || status=$?
     if [ $# -eq 0 ]; then
-        outside || status=$?
+        everything || status=$?
+    else
+        workspace "$@" || status=$?
     fi
     report "$status"
+}
+
+workspace() {
+    cargo test --workspace --all-features --locked --no-fail-fast "$@"
+}
+
+# Most tests of `it` wait for servers, and most others compute, so both run at the same time. The output of the others
+# comes at the end.
+everything() {
+    local status=0
+    workspace --no-run || return
+    others >"$log" 2>&1 &
+    others=$!
+    workspace --test it || status=$?
+    wait "$others" || status=$?
+    others=
+    cat "$log"
+    return "$status"
+}
+
+# Runs all tests but `it`, which is the only test target whose name begins with an i.
+others() {
+    local status=0
+    workspace --lib --bins --examples --test '[!i]*' || status=$?
+    workspace --doc || status=$?
+    outside || status=$?
+    return "$status"
 }
 
 # Tests the packages outside the workspace, which play a user's packages. They use the same target
