@@ -15,6 +15,9 @@ pub(crate) fn long() -> Duration {
     Duration::from_secs(60)
 }
 
+/// The ttl of a lock that must outlive it by renewals, on a machine that is busy with other tests.
+pub(crate) const OUTLIVED: Duration = Duration::from_secs(3);
+
 /// Makes a manager that is patient enough for a machine that is busy with other tests.
 pub(crate) async fn manager(url: &str) -> LockManager {
     let builder = LockManager::builder(url).operation_timeout(Duration::from_secs(5));

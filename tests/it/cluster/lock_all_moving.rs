@@ -8,10 +8,10 @@ use lock_tests::{RedisCluster, needs, wait};
 use super::migration::Move;
 use super::{kind, long, manager};
 use crate::conformance::shared_cluster;
-use crate::failover::TTL;
+use crate::steps::OUTLIVED;
 
 fn all(locks: &LockManager, keys: [&str; 3]) -> LockRequest {
-    locks.lock_all(keys).ttl(TTL)
+    locks.lock_all(keys).ttl(OUTLIVED)
 }
 
 fn name(key: &str) -> String {
@@ -26,7 +26,7 @@ fn ends(cluster: &RedisCluster, keys: [&str; 3]) -> [String; 3] {
 async fn two_ttls(guard: &LockGuard) {
     let began = Instant::now();
     wait::eventually("the keys outlive their ttl", async || {
-        began.elapsed() > TTL * 2 || !guard.is_valid()
+        began.elapsed() > OUTLIVED * 2 || !guard.is_valid()
     })
     .await;
     assert!(guard.is_valid());

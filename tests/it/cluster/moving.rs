@@ -11,7 +11,8 @@ use tokio::time::timeout;
 use super::migration::Move;
 use super::{its_turn, long, manager, taken};
 use crate::conformance::shared_cluster;
-use crate::failover::{Load, TTL};
+use crate::failover::Load;
+use crate::steps::OUTLIVED;
 
 /// Takes the lock and releases it.
 pub(super) async fn once(locks: &LockManager, key: &str) -> FencingToken {
@@ -27,7 +28,7 @@ async fn a_slot_that_has_moved_is_followed() {
     let cluster = shared_cluster();
     let locks = manager(cluster).await;
     let before = once(&locks, "moved").await;
-    let guard = taken(&locks, "moved:held", TTL).await;
+    let guard = taken(&locks, "moved:held", OUTLIVED).await;
     for tag in ["lockkit:moved", "lockkit:moved:held"] {
         Move::begin(cluster, tag).end();
     }
@@ -51,9 +52,9 @@ async fn while_its_slot_moves_a_lock_is_taken_renewed_refused_and_released() {
     let (locks, other) = (manager(cluster).await, manager(cluster).await);
     // The slot has a high-water mark and locks that are held.
     let mut last = once(&locks, "{moving}").await;
-    let held = taken(&locks, "{moving}:held", TTL).await;
-    let gone = taken(&locks, "{moving}:gone", TTL).await;
-    let cooled = taken(&locks, "{moving}:cooled", TTL).await;
+    let held = taken(&locks, "{moving}:held", OUTLIVED).await;
+    let gone = taken(&locks, "{moving}:gone", OUTLIVED).await;
+    let cooled = taken(&locks, "{moving}:cooled", OUTLIVED).await;
     let began = Instant::now();
     let moving = Move::begin(cluster, "lockkit:{moving}");
     // The keys are first on both nodes, then the mark is on the target, then no key is left on the source.
@@ -75,7 +76,7 @@ async fn while_its_slot_moves_a_lock_is_taken_renewed_refused_and_released() {
         }
         let waiting = other
             .lock("{moving}")
-            .wait(TTL)
+            .wait(wait::PATIENCE)
             .acquire()
             .await
             .expect("free");
@@ -92,7 +93,7 @@ async fn while_its_slot_moves_a_lock_is_taken_renewed_refused_and_released() {
     assert!(error.is_cooling_down());
     // Both locks have been renewed meanwhile, on either node.
     wait::eventually("the locks outlive their ttl", async || {
-        began.elapsed() > TTL * 2 || !held.is_valid() || !gone.is_valid()
+        began.elapsed() > OUTLIVED * 2 || !held.is_valid() || !gone.is_valid()
     })
     .await;
     assert!(held.is_valid() && gone.is_valid());

@@ -8,7 +8,7 @@ use lock_tests::{RedisCluster, RedisServer, needs, wait};
 use super::migration::Move;
 use super::moving::once;
 use super::{PATIENT, its_turn, manager, taken};
-use crate::failover::TTL;
+use crate::steps::OUTLIVED;
 
 #[tokio::test]
 async fn a_slot_that_moves_at_once_keeps_its_lock_its_waiter_and_its_high_water_mark() {
@@ -19,9 +19,9 @@ async fn a_slot_that_moves_at_once_keeps_its_lock_its_waiter_and_its_high_water_
     let mut last = once(&locks, "{at once}").await;
     // There, back, and there again.
     for _ in 0..3 {
-        let guard = taken(&locks, "{at once}", TTL).await;
+        let guard = taken(&locks, "{at once}", OUTLIVED).await;
         assert!(guard.fencing_token() > last, "fencing tokens rise");
-        let request = other.lock("{at once}").ttl(TTL).wait(Wait::Forever);
+        let request = other.lock("{at once}").ttl(OUTLIVED).wait(Wait::Forever);
         let waiter = tokio::spawn(request.acquire());
         wait::eventually("the waiter is queued", async || {
             cluster.cli(queue, &["EXISTS", queue]) == "1"
@@ -30,7 +30,7 @@ async fn a_slot_that_moves_at_once_keeps_its_lock_its_waiter_and_its_high_water_
         let began = Instant::now();
         Move::at_once(&cluster, name);
         wait::eventually("the lock outlives its ttl", async || {
-            began.elapsed() > TTL * 2 || !guard.is_valid()
+            began.elapsed() > OUTLIVED * 2 || !guard.is_valid()
         })
         .await;
         assert!(guard.is_valid() && !waiter.is_finished());

@@ -8,10 +8,10 @@ use lock_tests::{RedisCluster, RedisServer, needs, wait};
 use super::migration::Move;
 use super::{PATIENT, kind, long, manager};
 use crate::conformance::shared_cluster;
-use crate::failover::TTL;
+use crate::steps::OUTLIVED;
 
 fn reader(locks: &LockManager, key: &str) -> LockRequest {
-    locks.lock(key).ttl(TTL).read()
+    locks.lock(key).ttl(OUTLIVED).read()
 }
 
 fn name(key: &str) -> String {
@@ -23,7 +23,7 @@ async fn two_ttls(shares: &[&LockGuard]) {
     let began = Instant::now();
     let are_valid = || shares.iter().all(|share| share.is_valid());
     wait::eventually("the shares outlive their ttl", async || {
-        began.elapsed() > TTL * 2 || !are_valid()
+        began.elapsed() > OUTLIVED * 2 || !are_valid()
     })
     .await;
     assert!(are_valid());
@@ -45,7 +45,7 @@ async fn a_lone_share_outlives_its_ttl_while_its_slot_moves() {
     let (locks, other) = (manager(cluster).await, manager(cluster).await);
     let key = "{lone share}";
     for permits in [None, Some(3)] {
-        let request = locks.lock(key).ttl(TTL);
+        let request = locks.lock(key).ttl(OUTLIVED);
         let request = match permits {
             Some(permits) => request.permits(permits),
             None => request.read(),

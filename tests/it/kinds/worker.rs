@@ -239,7 +239,9 @@ async fn ends(guard: LockGuard, dice: &mut Dice) {
         1 => guard.release_in_background(),
         _ => {
             if let Err(error) = guard.release().await {
-                assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
+                // A server that hangs does not answer the release, which the manager repeats.
+                let kinds = [ErrorKind::Lost, ErrorKind::Unavailable];
+                assert!(kinds.contains(&error.kind()), "{error}");
             }
         }
     }
