@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tracing::{Instrument, Span};
@@ -26,7 +26,8 @@ use crate::store::{Lane, Outcome, Released, Remembered};
 ///
 /// The keeper renews the lock until then, unless the request switched that off. Dropping a guard
 /// never blocks, does no I/O and cannot panic, inside a runtime or outside, because the background
-/// sends the release. [`release`](LockGuard::release) waits for the store's answer.
+/// sends the release. [`release`](LockGuard::release) waits for the store's answer. Work on another
+/// thread can [keep](LockHandle::keep) the lock beyond its guard.
 #[must_use = "the lock is released as soon as the guard is dropped; bind it to a name, not to `_`"]
 pub struct LockGuard {
     handle: LockHandle,
@@ -56,6 +57,7 @@ impl LockGuard {
                 engine: Arc::clone(engine),
                 lease,
                 turn: None,
+                taken: Weak::new(),
             },
             cooldown_millis: cooldown_millis(cooldown),
             span: (!span.is_disabled()).then(|| Box::new(span)),
@@ -96,6 +98,9 @@ impl LockGuard {
     ///
     /// The work is done when this method is called. So log its error, and do not fail the request.
     ///
+    /// If a [`KeptLock`](crate::KeptLock) keeps the lock, the method waits for its end first, without a limit. So do not
+    /// await it while the same task owns that value. [`release_within`](Self::release_within) has a limit.
+    ///
     /// # Errors
     ///
     /// * `Lost`: the lock was lost before this call. Another owner may have worked at the same
@@ -108,6 +113,10 @@ impl LockGuard {
     /// Dropping the future loses nothing, because the release continues in the background.
     pub async fn release(self) -> Result<(), Error> {
         let lease = Arc::clone(&self.handle.lease);
+        if lease.is_kept() {
+            self.work_is_done();
+            Box::pin(lease.unkept()).await;
+        }
         let patience = self.handle.engine.operation_timeout;
         let released = self.release_within(patience).await;
         released.unwrap_or_else(|| {
@@ -120,8 +129,8 @@ impl LockGuard {
 
     /// Releases the lock, and waits at most `timeout` for the store's answer.
     ///
-    /// It returns `None` if the store has not answered by then. The release goes on in the background.
-    /// [`release`](Self::release) waits longer.
+    /// It returns `None` if the store has not answered by then, or if a [`KeptLock`](crate::KeptLock) still keeps the
+    /// lock. The release goes on in the background. [`release`](Self::release) waits longer.
     ///
     /// # Errors
     ///
@@ -177,6 +186,13 @@ impl LockGuard {
 
     async fn give_back(mut self, patience: Duration) -> Option<Result<(), Error>> {
         self.work_is_done();
+        if self.handle.lease.is_kept() {
+            let engine = &self.handle.engine;
+            let overdue = engine.now() + patience;
+            let unkept = Box::pin(self.handle.lease.unkept());
+            // The guard is dropped then, and the last value that keeps the lock ends it.
+            engine.timers.before(overdue, unkept).await?;
+        }
         let (ended, others) = self.end();
         if !others.is_empty() {
             return Box::pin(self.give_all_back(ended, others, patience)).await;
