@@ -18,7 +18,7 @@ use crate::engine::acquire::Acquired;
 use crate::engine::cleanup::{Cleanup, Step};
 use crate::engine::reentry::Level;
 use crate::engine::release::Ended;
-use crate::lease::Loss;
+use crate::lease::{Loss, Phase};
 use crate::queue::ReleaseState;
 use crate::store::{Lane, Outcome, Released, Remembered};
 
@@ -98,8 +98,8 @@ impl LockGuard {
     ///
     /// The work is done when this method is called. So log its error, and do not fail the request.
     ///
-    /// If a [`KeptLock`](crate::KeptLock) keeps the lock, the method waits for its end first, without a limit. So do not
-    /// await it while the same task owns that value. [`release_within`](Self::release_within) has a limit.
+    /// While a [`KeptLock`](crate::KeptLock) exists, or a call that has [entered](LockHandle::scope) the lock runs, the
+    /// method returns at once. The background then releases the lock behind the last of them.
     ///
     /// # Errors
     ///
@@ -113,10 +113,6 @@ impl LockGuard {
     /// Dropping the future loses nothing, because the release continues in the background.
     pub async fn release(self) -> Result<(), Error> {
         let lease = Arc::clone(&self.handle.lease);
-        if lease.is_kept() {
-            self.work_is_done();
-            Box::pin(lease.unkept()).await;
-        }
         let patience = self.handle.engine.operation_timeout;
         let released = self.release_within(patience).await;
         released.unwrap_or_else(|| {
@@ -129,8 +125,8 @@ impl LockGuard {
 
     /// Releases the lock, and waits at most `timeout` for the store's answer.
     ///
-    /// It returns `None` if the store has not answered by then, or if a [`KeptLock`](crate::KeptLock) still keeps the
-    /// lock. The release goes on in the background. [`release`](Self::release) waits longer.
+    /// It returns `None` if the store has not answered by then. The release goes on in the background.
+    /// [`release`](Self::release) waits longer.
     ///
     /// # Errors
     ///
@@ -186,13 +182,6 @@ impl LockGuard {
 
     async fn give_back(mut self, patience: Duration) -> Option<Result<(), Error>> {
         self.work_is_done();
-        if self.handle.lease.is_kept() {
-            let engine = &self.handle.engine;
-            let overdue = engine.now() + patience;
-            let unkept = Box::pin(self.handle.lease.unkept());
-            // The guard is dropped then, and the last value that keeps the lock ends it.
-            engine.timers.before(overdue, unkept).await?;
-        }
         let (ended, others) = self.end();
         if !others.is_empty() {
             return Box::pin(self.give_all_back(ended, others, patience)).await;
@@ -205,7 +194,14 @@ impl LockGuard {
                 self.handle.engine.discard(&lease, loss);
                 return Some(Err(lease.loss_error(loss)));
             }
-            Ended::Nothing => return Some(Ok(())),
+            // Kept work or a body inside ends the lease later, unless it is lost.
+            Ended::Nothing => {
+                let lease = &self.handle.lease;
+                return Some(match self.handle.engine.phase(lease) {
+                    Phase::Lost(loss) => Err(lease.loss_error(loss)),
+                    _ => Ok(()),
+                });
+            }
         };
         let released = self.tell_store(&lease, patience).await;
         match loss {

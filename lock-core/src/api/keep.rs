@@ -7,6 +7,8 @@ use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::api::handle::LockHandle;
+use crate::base::error::Error;
+use crate::lease::Phase;
 
 impl LockHandle {
     /// Keeps the lock until the returned value is dropped, for work that outlives the guard or the body.
@@ -15,17 +17,28 @@ impl LockHandle {
     /// on another thread (`spawn_blocking`) or in another task goes on, and needs the lock to its end. So move the value
     /// into that work. The [guide](https://docs.rs/lock-core/latest/lock_core/guide/blocking/) shows when.
     ///
-    /// * While a value exists, the keeper renews the lock, no waiter of any process gets it, and
-    ///   [`drain`](crate::LockManager::drain) waits. A request that switched renewals off keeps them off.
-    /// * Guard and body may end before, in any way. The lock's end is then put off until the last value is dropped, and
-    ///   the background sends the release. Cooldown, record and the like begin at that time.
-    /// * [`release`](crate::LockGuard::release) waits for the last value, and with it a `run` or a `#[distributed_lock]`
-    ///   function whose body has ended. With `release = background` they do not wait.
-    /// * A lost lock (`max_hold` included) is kept by no value, and no thread can be stopped from outside. Long work checks
-    ///   [`is_valid`](Self::is_valid) between its steps, and a resource checks the [`fencing_token`](Self::fencing_token).
-    /// * A [`ticket`](Self::ticket) and a [`downgrade`](crate::LockGuard::downgrade) are `Invalid` while a value exists.
+    /// While a value exists:
     ///
-    /// After the end of the lock the value has no effect, and its `is_valid` returns `false`.
+    /// * The keeper renews the lock, no waiter of any process gets it, and no further nested call enters where a nested
+    ///   call has kept it. A request that switched renewals off keeps them off.
+    /// * Each end of the guard or the body is put off: a release, a drop, an error, a panic.
+    ///   [`release`](crate::LockGuard::release) returns at once and does not wait for the work. When the last value is
+    ///   dropped, the background ends the lock as its owner has chosen. A cooldown begins then, and a
+    ///   [record](Self::remember) is left then.
+    /// * [`drain`](crate::LockManager::drain) waits, and [`held`](crate::LockManager::held) lists the lock.
+    /// * A [`ticket`](Self::ticket) and a [`downgrade`](crate::LockGuard::downgrade) are `Invalid`.
+    ///
+    /// A kept lock can still be **lost**: its key was deleted, an operator freed it, [`max_hold`] is over, or no renewal
+    /// succeeded for a ttl. A thread cannot be stopped from outside. So long work checks [`is_valid`](Self::is_valid)
+    /// between its steps, and the resource checks the [`fencing_token`](Self::fencing_token). The key of a lost lock is
+    /// not given back under the work, but it is not renewed either, so it runs out.
+    ///
+    /// [`max_hold`]: crate::LockRequest::max_hold
+    ///
+    /// # Errors
+    ///
+    /// `Lost`: the lock was lost, released or passed on before, or the nested call of this handle has ended. Do not begin
+    /// the work.
     ///
     /// # Examples
     ///
@@ -34,7 +47,7 @@ impl LockHandle {
     /// # let locks = lock_core::LockManager::in_memory();
     /// # fn write(_: u64) {}
     /// let guard = locks.lock("stock:4711").acquire().await?;
-    /// let kept = guard.keep();
+    /// let kept = guard.keep()?;
     /// let work = tokio::task::spawn_blocking(move || {
     ///     write(kept.fencing_token().get());
     ///     // `kept` is dropped here, after the work.
@@ -44,40 +57,48 @@ impl LockHandle {
     /// # locks.drain(std::time::Duration::from_secs(5)).await;
     /// # Ok(()) }
     /// ```
-    pub fn keep(&self) -> KeptLock {
+    pub fn keep(&self) -> Result<KeptLock, Error> {
+        let ended = || {
+            let error = Error::lost(
+                "the lock has ended, so it cannot be kept; call `keep` before its guard or body ends, and do not begin the work",
+            );
+            error.with_key(&self.lease.key)
+        };
+        let turn = match &self.turn {
+            Some(_) => Some(self.taken.upgrade().ok_or_else(ended)?),
+            None => None,
+        };
         let engine = &self.engine;
+        engine.phase(&self.lease);
+        // Counted first, so that `drain` misses no work whose owner ends at this moment.
         engine.keeper.guard_made();
-        KeptLock {
-            counts: self.lease.keep(),
-            turn: self.taken.upgrade(),
-            lock: self.clone(),
-        }
+        let refused = match self.lease.keep() {
+            Phase::Held => {
+                return Ok(KeptLock {
+                    lock: self.clone(),
+                    _turn: turn,
+                });
+            }
+            Phase::Lost(loss) => self.lease.loss_error(loss),
+            Phase::Asking | Phase::Closed => ended(),
+        };
+        engine.keeper.guard_ended();
+        Err(refused)
     }
 }
 
 /// Keeps a lock until it is dropped; returned by [`LockHandle::keep`].
 ///
-/// It is a [`LockHandle`]: `fencing_token`, `is_valid`, `lost` and the other methods are those of the lock. Each clone
-/// keeps the lock too. A drop never blocks, does no I/O and cannot panic, on a thread of a runtime or on another one.
+/// It is a [`LockHandle`]: `fencing_token`, `is_valid`, `lost` and the other methods are those of the lock, and `keep`
+/// makes another value. A drop never blocks, does no I/O and cannot panic, on a thread of a runtime or on another one.
 ///
 /// A closure takes only the values that it names. `move || write()` does not take the lock along, and neither does
 /// `let _ = kept;` in it. `let _kept = kept;` does, and so does each call of one of its methods.
 #[must_use = "the lock is kept as long as this value exists; move it into the work, bound to a name and not to `_`"]
 pub struct KeptLock {
     lock: LockHandle,
-    /// Whether the lease counts this value. It does not after its end.
-    counts: bool,
-    /// The turn of the nested body that called `keep`, so that no other one enters before the work has ended.
-    turn: Option<Arc<OwnedSemaphorePermit>>,
-}
-
-impl Clone for KeptLock {
-    fn clone(&self) -> Self {
-        let mut clone = self.lock.keep();
-        // The nested body may have ended, and its handle then finds no turn.
-        clone.turn.clone_from(&self.turn);
-        clone
-    }
+    /// The turn of the nested body that called `keep`. It ends behind the drop, as a field.
+    _turn: Option<Arc<OwnedSemaphorePermit>>,
 }
 
 impl Deref for KeptLock {
@@ -91,7 +112,7 @@ impl Deref for KeptLock {
 impl Drop for KeptLock {
     fn drop(&mut self) {
         let engine = &self.lock.engine;
-        if self.counts && self.lock.lease.let_go() {
+        if self.lock.lease.let_go() {
             engine.end_in_background(&self.lock.lease);
         }
         engine.keeper.guard_ended();
