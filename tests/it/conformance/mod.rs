@@ -333,7 +333,6 @@ on_every_store! {
     kept_ends {
         a_cooldown_begins_when_the_kept_work_has_ended,
         a_record_is_left_when_the_kept_work_has_ended,
-        a_tick_that_is_kept_ends_behind_its_work,
         kept_work_that_has_lost_its_lock_leaves_the_next_owner_alone,
         the_limit_of_a_body_releases_no_lock_under_its_kept_work,
         a_release_of_a_kept_lock_that_was_lost_says_so,

@@ -172,7 +172,8 @@ async fn a_request_that_is_answered_before_its_blocking_work_has_ended_keeps_its
             });
             Ok(StatusCode::ACCEPTED)
         };
-        let layer = LockLayer::template(locks.clone(), "report:7").expect("a template");
+        let layer =
+            LockLayer::template(locks.clone(), "report:<header.x-user-id>").expect("a template");
         let layer = layer.acquire_timeout(wait::PATIENCE);
         let app = Router::new()
             .route("/orders", post(accept))
