@@ -49,7 +49,7 @@ impl LockHandle {
     /// let guard = locks.lock("stock:4711").acquire().await?;
     /// let kept = guard.keep()?;
     /// let work = tokio::task::spawn_blocking(move || {
-    ///     write(kept.fencing_token().get());
+    ///     write(kept.fencing_token().into());
     ///     // `kept` is dropped here, after the work.
     /// });
     /// drop(guard); // The lock stays held until the thread is done.
