@@ -38,6 +38,7 @@ impl Pool {
     ///
     /// Dropping the future does not stop work that has begun. A transaction commits completely or not
     /// at all, and its fence decides whether it may commit.
+    /// Work without a fence would need its lock to its end: `LockHandle::keep`.
     pub(crate) async fn run<T, W>(&self, work: W) -> Result<T, DbError>
     where
         T: Send + 'static,

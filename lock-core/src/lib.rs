@@ -164,6 +164,7 @@ pub use api::guard::LockGuard;
 pub use api::handle::LockHandle;
 pub use api::held_lock::{Drained, HeldLock};
 pub use api::installed::{AsLockManager, Scope};
+pub use api::keep::KeptLock;
 pub use api::leader::{Leader, LeaderView, Leadership};
 pub use audit::{Finding, FindingKind};
 pub use base::acks::Acks;

@@ -72,6 +72,8 @@
 //!   layer and the route.
 //! * Redis fails while the handler runs. The response of the handler is sent nevertheless.
 //! * The process is killed. The key expires after its [ttl](LockLayer::ttl).
+//! * The handler does not wait for its work, for example on a blocking thread. [`LockContext::keep`] holds the lock until
+//!   that work has ended.
 //!
 //! After a disconnect the handler runs on in a task of its own. The extensions of the request and the
 //! tracing span are available there. Task-locals of *outer* layers are not, so put such layers inside.
@@ -237,7 +239,7 @@ pub use layer::LockLayer;
 pub use lock::NotLocked;
 #[cfg(feature = "replay")]
 pub use lock::Replayed;
-pub use lock::{LockContext, OperationId};
+pub use lock::{KeptContext, LockContext, OperationId};
 #[cfg(feature = "replay")]
 pub use options::Remember;
 pub use options::{Disconnect, MissingKey, Outage, RefusalFormat, ReleaseAt};

@@ -52,18 +52,23 @@ impl ActiveLease {
         let Some(bodies) = bodies else {
             return false;
         };
-        let stops = bodies.leave(options);
+        bodies.leave(options);
+        let stops = bodies.is_unrenewed();
         if stops {
             lease.stop_renewing();
         }
         let deserted = bodies.is_deserted();
         drop(state);
         if stops {
-            for other in self.followers() {
-                lock(&other.state).lease.stop_renewing();
-            }
+            self.stop_renewing_followers();
         }
         deserted
+    }
+
+    pub(super) fn stop_renewing_followers(&self) {
+        for other in self.followers() {
+            lock(&other.state).lease.stop_renewing();
+        }
     }
 }
 
@@ -78,9 +83,11 @@ pub(super) struct Bodies {
     /// The turn of the bodies that enter the lease directly, and not inside another body.
     pub(crate) turn: Turn,
     open: usize,
+    /// The number of values that keep the lease for work elsewhere. The work may go on after its owner and bodies.
+    pub(super) kept: usize,
     /// The number of bodies that want the lease renewed, and one more if its owner does.
     renewing: usize,
-    /// `true` once the owner has ended. The lease then admits no further body.
+    /// `true` once the owner has ended. The lease then admits no further body, except for work that keeps it.
     abandoned: bool,
 }
 
@@ -89,6 +96,7 @@ impl Bodies {
         Box::new(Self {
             turn: new_turn(),
             open: 0,
+            kept: 0,
             renewing: usize::from(owner_renews),
             abandoned: false,
         })
@@ -97,7 +105,7 @@ impl Bodies {
     /// `false`: the owner has ended, and no body enters any more.
     #[must_use]
     pub(crate) fn enter(&mut self, options: LeaseOptions) -> bool {
-        if self.abandoned {
+        if self.abandoned && self.kept == 0 {
             return false;
         }
         self.open += 1;
@@ -105,27 +113,29 @@ impl Bodies {
         true
     }
 
-    /// `true`: none of those who are left wants the lease renewed.
-    #[must_use]
-    pub(crate) fn leave(&mut self, options: LeaseOptions) -> bool {
+    pub(crate) fn leave(&mut self, options: LeaseOptions) {
         self.open -= 1;
         self.renewing -= usize::from(options.renews());
-        self.renewing == 0
     }
 
-    /// Notes the end of the owner. `true`: bodies are still inside, and the last of them ends the lease.
+    /// `true`: none of those who are left wants the lease renewed.
+    pub(super) fn is_unrenewed(&self) -> bool {
+        self.renewing == 0 && self.kept == 0
+    }
+
+    /// Notes the end of the owner. `true`: bodies or kept work are still inside, and the last of them ends the lease.
     #[must_use]
     pub(crate) fn abandon(&mut self) -> bool {
-        self.abandoned = self.open > 0;
+        self.abandoned = self.is_open();
         self.abandoned
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        self.open > 0
+        self.open > 0 || self.kept > 0
     }
 
-    /// Returns `true` if the owner has ended and the last body has left.
+    /// Returns `true` if the owner has ended, the last body has left and no work keeps the lease.
     pub(crate) fn is_deserted(&self) -> bool {
-        self.abandoned && self.open == 0
+        self.abandoned && !self.is_open()
     }
 }

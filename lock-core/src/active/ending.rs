@@ -13,7 +13,7 @@ use crate::store::{Cooldown, Operation, Outcome, Release, Remembered, Replaced};
 
 /// The result of [`ActiveLease::close`].
 pub(crate) enum Closed {
-    /// Bodies still run under the lease, and the last of them ends it.
+    /// Bodies or kept work still run under the lease, and the last of them ends it.
     NotYet,
     /// The lease is closed. `gap`: its key is left to clients of other libraries for a moment.
     Now { before: Phase, gap: bool },
@@ -21,7 +21,7 @@ pub(crate) enum Closed {
 
 /// The result of [`ActiveLease::detach`].
 pub(crate) enum Detached {
-    /// Bodies that have entered the lease still run, so it goes on.
+    /// Bodies that have entered the lease, or work that keeps it, still run, so it goes on.
     Inside,
     /// The lease has ended in this process. It was in this phase before, and would have lasted until then.
     From(Phase, Moment),
@@ -71,6 +71,14 @@ impl ActiveLease {
         let now = self.now();
         let mut state = lock(&self.state);
         let LeaseState { lease, bodies, .. } = &mut *state;
+        // Kept work is not dropped with the loss, as bodies are. The key of a lost lease is not given back under it
+        // either. The keeper reports a loss that is due by now.
+        if let Some(bodies) = bodies
+            && bodies.kept > 0
+            && bodies.abandon()
+        {
+            return Closed::NotYet;
+        }
         let just_lost = lease.observe(now);
         if lease.phase() == Phase::Held
             && let Some(bodies) = bodies

@@ -9,6 +9,7 @@ mod ending;
 mod group;
 mod held_long;
 mod hints;
+mod kept;
 mod role;
 mod successor;
 #[cfg(all(test, feature = "test-util"))]

@@ -22,7 +22,7 @@ impl LockGuard {
     /// * `Lost`: the lock was lost before.
     /// * `Unavailable`, `Misconfigured`: the store did not confirm it. The background gives the lock back.
     /// * `Invalid`: the lock is a reader's or a permit already; it has several keys; a call that has
-    ///   [entered](crate::LockHandle::scope) it still runs; or the locks are on several servers (`redlock://`). The lock
+    ///   [entered](crate::LockHandle::scope) it still runs, or it is [kept](crate::LockHandle::keep); or the locks are on several servers (`redlock://`). The lock
     ///   is released.
     ///
     /// # Cancel safety

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tracing::{Instrument, Span};
@@ -18,7 +18,7 @@ use crate::engine::acquire::Acquired;
 use crate::engine::cleanup::{Cleanup, Step};
 use crate::engine::reentry::Level;
 use crate::engine::release::Ended;
-use crate::lease::Loss;
+use crate::lease::{Loss, Phase};
 use crate::queue::ReleaseState;
 use crate::store::{Lane, Outcome, Released, Remembered};
 
@@ -26,7 +26,8 @@ use crate::store::{Lane, Outcome, Released, Remembered};
 ///
 /// The keeper renews the lock until then, unless the request switched that off. Dropping a guard
 /// never blocks, does no I/O and cannot panic, inside a runtime or outside, because the background
-/// sends the release. [`release`](LockGuard::release) waits for the store's answer.
+/// sends the release. [`release`](LockGuard::release) waits for the store's answer. Work on another
+/// thread can [keep](LockHandle::keep) the lock beyond its guard.
 #[doc(alias = "owner")]
 #[doc(alias = "MutexGuard")]
 #[must_use = "the lock is released as soon as the guard is dropped; bind it to a name, not to `_`"]
@@ -58,6 +59,7 @@ impl LockGuard {
                 engine: Arc::clone(engine),
                 lease,
                 turn: None,
+                taken: Weak::new(),
             },
             cooldown_millis: cooldown_millis(cooldown),
             span: (!span.is_disabled()).then(|| Box::new(span)),
@@ -97,6 +99,9 @@ impl LockGuard {
     /// Releases the lock and waits for the store's answer.
     ///
     /// The work is done when this method is called. So log its error, and do not fail the request.
+    ///
+    /// While a [`KeptLock`](crate::KeptLock) exists, or a call that has [entered](LockHandle::scope) the lock runs, the
+    /// method returns at once. The background then releases the lock behind the last of them.
     ///
     /// # Errors
     ///
@@ -192,7 +197,14 @@ impl LockGuard {
                 self.handle.engine.discard(&lease, loss);
                 return Some(Err(lease.loss_error(loss)));
             }
-            Ended::Nothing => return Some(Ok(())),
+            // Kept work or a body inside ends the lease later, unless it is lost.
+            Ended::Nothing => {
+                let lease = &self.handle.lease;
+                return Some(match self.handle.engine.phase(lease) {
+                    Phase::Lost(loss) => Err(lease.loss_error(loss)),
+                    _ => Ok(()),
+                });
+            }
         };
         let released = self.tell_store(&lease, patience).await;
         match loss {

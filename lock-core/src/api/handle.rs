@@ -2,9 +2,11 @@
 
 use std::fmt;
 use std::future::{Future, poll_fn};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
+
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::active::{ActiveLease, Turn};
 use crate::base::acks::Acks;
@@ -17,13 +19,15 @@ use crate::engine::reentry::{Entry, LockScope};
 /// A non-owning handle to a held lock.
 ///
 /// A body gets such a handle. It can be cloned and sent to other tasks. After the lock was released
-/// or lost, the handle reports that.
+/// or lost, the handle reports that. A handle does not keep the lock; [`keep`](Self::keep) does.
 #[derive(Clone)]
 pub struct LockHandle {
     pub(crate) engine: Arc<Engine>,
     pub(crate) lease: Arc<ActiveLease>,
     /// Admits one nested body at a time; `None` for the owner's handle.
     pub(super) turn: Option<Turn>,
+    /// The turn that the nested body has taken, for as long as it runs.
+    pub(super) taken: Weak<OwnedSemaphorePermit>,
 }
 
 impl LockHandle {
@@ -226,6 +230,7 @@ impl LockHandle {
             engine: Arc::clone(&entry.engine),
             lease: Arc::clone(&entry.lease),
             turn: Some(Arc::clone(&entry.turn)),
+            taken: Arc::downgrade(&entry.taken),
         }
     }
 }

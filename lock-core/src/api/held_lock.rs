@@ -58,7 +58,7 @@ pub struct Drained {
 }
 
 impl Drained {
-    /// Returns the number of guards, and of bodies under a lock, that have not ended.
+    /// Returns the number of guards, of bodies under a lock, and of [kept](crate::KeptLock) locks that have not ended.
     #[must_use]
     pub fn held(&self) -> usize {
         self.held

@@ -106,7 +106,7 @@ impl LockManager {
     /// New requests, and all waits for a lock, end with `Unavailable`. The method then waits up to
     /// `timeout`, until:
     ///
-    /// * all guards and bodies have ended, lost ones included;
+    /// * all guards, bodies and [kept locks](crate::KeptLock) have ended, lost ones included;
     /// * all pending releases are confirmed;
     /// * all waiters have left the store's queue, where a release would hand them the lock.
     ///

@@ -16,6 +16,7 @@ pub(crate) mod held_lock;
 #[cfg(feature = "axum")]
 mod http;
 pub(crate) mod installed;
+pub(crate) mod keep;
 pub(crate) mod leader;
 pub(crate) mod manager;
 pub mod middleware;

@@ -27,7 +27,7 @@ impl LockHandle {
     /// * `Unavailable`: the store did not confirm the ticket. The background gives the lock back.
     /// * `Misconfigured`: the store refuses the request. The background gives the lock back.
     /// * `Invalid`: the time is out of bounds, which are those of a ttl; a call that has
-    ///   [entered](Self::scope) the lock still runs; the lock is a reader's or a permit, that of a
+    ///   [entered](Self::scope) the lock still runs, or it is [kept](Self::keep); the lock is a reader's or a permit, that of a
     ///   [`Tick`](crate::Tick) or a [`Leadership`](crate::Leadership), or has
     ///   [several keys](LockManager::lock_all); or the locks are on several servers (`redlock://`). The lock is held as
     ///   before.

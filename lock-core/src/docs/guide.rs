@@ -12,6 +12,10 @@ pub mod several {
     #![doc = include_str!("guide/several.md")]
 }
 
+pub mod blocking {
+    #![doc = include_str!("guide/blocking.md")]
+}
+
 pub mod failures {
     #![doc = include_str!("guide/failures.md")]
 }

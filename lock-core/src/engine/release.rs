@@ -23,12 +23,12 @@ impl Engine {
     /// first key, and those of its other keys.
     pub(crate) fn end(self: &Arc<Self>, lease: &Arc<ActiveLease>) -> (Ended, Vec<Ended>) {
         let (first, is_over) = self.end_one(lease);
-        // While bodies run under the lock, all of its keys stay.
+        // While bodies or kept work run under the lock, all of its keys stay.
         let others = lease.followers().iter().filter(|_| is_over);
         (first, others.map(|other| self.end_one(other).0).collect())
     }
 
-    /// `false`: bodies still run under the lease, and the last of them ends it.
+    /// `false`: bodies or kept work still run under the lease, and the last of them ends it.
     fn end_one(self: &Arc<Self>, lease: &Arc<ActiveLease>) -> (Ended, bool) {
         match self.queue.hand_on(lease) {
             Successor::Waiter(looks) => {

@@ -33,8 +33,8 @@ use crate::lease::{LeaseOptions, Loss, Phase};
 use crate::queue::ReleaseState;
 use crate::store::{AcquireRoute, Failure, Lane, Operation, Outcome, Release, Swap, Swapped};
 
-const INSIDE: &str = "a ticket cannot be made while a call that has entered the lock still runs; make it outside of \
-     that call, or when that call has ended";
+const INSIDE: &str = "a ticket cannot be made while a call that has entered the lock still runs, or work that keeps it; \
+     make it outside of that call, or when that call or work has ended";
 const SEVERAL_KEYS: &str = "a lock of several keys has no ticket, because its keys cannot be passed on in one step; \
      pass on one key, under which the next process locks the others";
 const SHARE: &str = "a share (a reader or a permit) has no ticket, because the key is not its own; let the next process \

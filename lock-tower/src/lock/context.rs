@@ -40,7 +40,7 @@ use super::{OperationId, SharedLock};
 /// Behind two layers with different keys, the context is that of the inner layer, and the handler
 /// runs inside both locks. [`operation_id`](Self::operation_id) and `remember` belong to the innermost layer with replay.
 ///
-/// A context that is kept after its request does not hold the lock.
+/// A context that is stored beyond its request does not hold the lock. [`keep`](Self::keep) makes a value that does.
 ///
 /// # Examples
 ///
@@ -62,9 +62,9 @@ use super::{OperationId, SharedLock};
 #[derive(Clone)]
 pub struct LockContext {
     /// `None` if the layer let the request pass without a lock.
-    lock: Option<Arc<SharedLock>>,
+    pub(super) lock: Option<Arc<SharedLock>>,
     /// The lock of the next outer lock layer, if there is one.
-    outer: Option<Arc<SharedLock>>,
+    pub(super) outer: Option<Arc<SharedLock>>,
     operation: Operation,
     /// The operation at the innermost layer that replays, if there is one.
     replayed: Option<Operation>,

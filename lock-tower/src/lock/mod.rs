@@ -5,6 +5,7 @@ mod context;
 mod cooldown;
 #[cfg(feature = "axum")]
 mod extract;
+mod kept;
 #[cfg(feature = "replay")]
 mod memory;
 mod operation;
@@ -21,6 +22,7 @@ pub(crate) use cooldown::{CooldownRule, is_grpc_error};
 pub(crate) use cooldown::{has_succeeded, is_by_inner_layer};
 #[cfg(feature = "axum")]
 pub use extract::NotLocked;
+pub use kept::KeptContext;
 #[cfg(feature = "replay")]
 pub(crate) use memory::Kept;
 #[cfg(feature = "replay")]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::Request;
 use lock_core::middleware::LongHoldObserver;
-use lock_core::{Error, LockGuard, LockHandle, LockKey, LockManager, Ticket};
+use lock_core::{Error, KeptLock, LockGuard, LockHandle, LockKey, LockManager, Ticket};
 
 #[cfg(feature = "replay")]
 use super::memory::Memory;
@@ -136,6 +136,23 @@ impl SharedLock {
     pub(crate) fn holds(&self, manager: &LockManager, key: &LockKey) -> bool {
         std::iter::successors(Some(self), |shared| shared.outer.as_deref())
             .any(|shared| shared.handle.is_for(manager, key) && shared.handle.is_valid())
+    }
+
+    /// Returns the lock of the next outer lock layer.
+    pub(super) fn outer(&self) -> Option<&Self> {
+        self.outer.as_deref()
+    }
+
+    /// Keeps the lock, and behind it that of the fallback, which stands for both in this process.
+    pub(super) fn keep_locks(&self, kept: &mut Vec<KeptLock>) -> Result<(), Error> {
+        kept.push(self.handle.keep()?);
+        let fallback = |locks: &GrantedLocks| locks.fallback.as_ref().map(LockGuard::handle);
+        // The state is not locked while the fallback's lock is kept, which may wake tasks.
+        let fallback = self.state().locks.as_ref().and_then(fallback);
+        if let Some(fallback) = fallback {
+            kept.push(fallback.keep()?);
+        }
+        Ok(())
     }
 
     pub(super) fn operation_id(&self) -> OperationId {

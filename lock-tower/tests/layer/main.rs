@@ -23,6 +23,7 @@ mod http2;
 mod http2_bodies;
 #[cfg(feature = "json")]
 mod json_bodies;
+mod kept;
 mod keys;
 mod log;
 mod logs;

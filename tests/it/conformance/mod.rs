@@ -13,6 +13,8 @@ mod fencing;
 mod fixture;
 mod gaps;
 mod input;
+mod kept;
+mod kept_ends;
 mod leaders;
 mod lock_all;
 mod lock_all_held;
@@ -316,6 +318,27 @@ on_every_store! {
         draining_does_not_wait_for_waiters,
         releases_that_race_renewals_leave_nothing,
         a_drain_after_many_races_does_not_wait_for_closed_leases,
+    }
+    kept {
+        a_kept_lock_is_renewed_and_held_until_it_is_dropped,
+        a_release_takes_place_when_the_last_kept_lock_is_dropped,
+        a_lock_that_is_not_kept_any_more_ends_with_its_guard,
+        a_body_that_is_dropped_leaves_the_lock_to_its_kept_work,
+        a_waiter_of_the_same_process_enters_after_the_kept_work,
+        a_waiter_of_another_process_enters_after_the_kept_work,
+        draining_waits_for_kept_work,
+        locks_of_each_kind_are_kept,
+        a_nested_call_keeps_others_out_of_the_outer_lock,
+    }
+    kept_ends {
+        a_cooldown_begins_when_the_kept_work_has_ended,
+        a_record_is_left_when_the_kept_work_has_ended,
+        kept_work_that_has_lost_its_lock_leaves_the_next_owner_alone,
+        the_limit_of_a_body_releases_no_lock_under_its_kept_work,
+        a_release_of_a_kept_lock_that_was_lost_says_so,
+        an_operator_frees_a_kept_lock,
+        a_kept_lock_has_no_ticket,
+        a_lock_that_has_ended_cannot_be_kept,
     }
     lock_all {
         several_keys_are_not_refused_by_a_lock_of_their_process_that_was_dropped,

@@ -28,6 +28,9 @@ on_stores_with_one_server_a_key! {
         a_process_that_has_all_permits_enters_as_soon_as_one_comes_back,
         a_process_that_has_all_permits_enters_when_it_has_lost_one,
     }
+    kept_ends {
+        a_tick_that_is_kept_ends_behind_its_work,
+    }
     share_ends {
         a_permit_that_is_not_renewed_ends_alone,
         a_waiting_permit_that_is_cancelled_leaves_nothing_and_blocks_no_other,

@@ -1,6 +1,7 @@
 //! Tests the layer on a real Redis: the effects that only real servers, sockets and processes
 //! have.
 
+mod blocking;
 mod client;
 mod cooldowns;
 mod covered;

@@ -26,8 +26,8 @@ pub(crate) struct Entry {
     pub(crate) lease: Arc<ActiveLease>,
     /// The turn of the bodies that enter this body's own level.
     pub(crate) turn: Turn,
-    /// The turn of the level that it has entered.
-    _taken: OwnedSemaphorePermit,
+    /// The turn of the level that it has entered. Work that keeps the lock for this body shares it.
+    pub(crate) taken: Arc<OwnedSemaphorePermit>,
     options: LeaseOptions,
     cooldown: Duration,
     /// Ends when this body has run for as long as it may.
@@ -115,7 +115,7 @@ async fn enter(level: &Level, spec: &LockSpec) -> Result<Option<Entry>, Error> {
         engine: Arc::clone(engine),
         lease: Arc::clone(&level.lease),
         turn: new_turn(),
-        _taken: taken,
+        taken: Arc::new(taken),
         options: spec.options,
         cooldown: spec.cooldown,
         limit: (limit < Moment::FAR).then(|| engine.timers.at(limit)),

@@ -1,0 +1,45 @@
+//! Values that keep a lease for work which outlives its owner, such as a blocking call on another thread.
+//!
+//! The owner and the bodies of a lease are futures, and end where they are dropped. Work on another thread goes on. So
+//! the lease counts such work, and the end of its owner is put off until the count is zero.
+
+use super::bodies::Bodies;
+use super::{ActiveLease, LeaseState};
+use crate::base::sync::lock;
+use crate::lease::Phase;
+
+impl ActiveLease {
+    /// Counts one more value that keeps this lease, if the lease is held. Returns the phase that was noticed last.
+    pub(crate) fn keep(&self) -> Phase {
+        let mut state = lock(&self.state);
+        let phase = state.lease.phase();
+        if phase == Phase::Held {
+            let renewed = state.lease.renews();
+            let bodies = state.bodies.get_or_insert_with(|| Bodies::new(renewed));
+            bodies.kept += 1;
+        }
+        phase
+    }
+
+    /// Counts one such value less. `true`: it was the last one inside and the owner had ended before it, so the caller
+    /// has to end the lease.
+    #[must_use]
+    pub(crate) fn let_go(&self) -> bool {
+        let mut state = lock(&self.state);
+        let LeaseState { lease, bodies, .. } = &mut *state;
+        let Some(bodies) = bodies else {
+            return false;
+        };
+        bodies.kept -= 1;
+        let stops = bodies.is_unrenewed();
+        if stops {
+            lease.stop_renewing();
+        }
+        let deserted = bodies.is_deserted();
+        drop(state);
+        if stops {
+            self.stop_renewing_followers();
+        }
+        deserted
+    }
+}
