@@ -106,7 +106,7 @@ impl RedisOptions {
             port: port(),
             tls_port: self.tls.as_ref().map(|_| port()),
             options: self,
-            folder: folder::temporary(),
+            folder: folder::in_memory(),
             process: Mutex::new(None),
             frozen: AtomicBool::new(false),
         };
