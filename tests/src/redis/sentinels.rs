@@ -22,7 +22,7 @@ impl Sentinels {
     ///
     /// They ask it for its role every 10 s, and wait until it has called itself a master for 8 s in which they did not
     /// take it for dead. On a busy machine a pause of [`Sentinels::DOWN_AFTER`] costs another 10 s.
-    const DEMOTION: Duration = Duration::from_secs(90);
+    pub const DEMOTION: Duration = Duration::from_secs(90);
 
     /// Starts so many sentinels, which know the set and each other.
     ///
