@@ -31,43 +31,37 @@ main() {
     if [ $# -eq 0 ]; then
         everything || status=$?
     else
-        workspace "$@" || status=$?
+        "${suite[@]}" "$@" || status=$?
     fi
     report "$status"
 }
 
-workspace() {
-    cargo test --workspace --all-features --locked --no-fail-fast "$@"
-}
+suite=(cargo test --workspace --all-features --locked --no-fail-fast)
 
-# Most tests of `it` wait for servers, and most others compute, so both run at the same time. The output of the others
-# comes at the end.
+# Most tests of `it` wait for servers, and most others compute. So both run at the same time, and the others get the
+# processors when `it` does not need them. Their output comes at the end.
 everything() {
     local status=0
-    workspace --no-run || return
+    "${suite[@]}" --no-run || return
     others >"$log" 2>&1 &
     others=$!
-    workspace --test it || status=$?
+    "${suite[@]}" --test it || status=$?
     wait "$others" || status=$?
     others=
     cat "$log"
     return "$status"
 }
 
-# Runs all tests but `it`, which is the only test target whose name begins with an i.
+# Runs all tests but `it`, which is the only test target whose name begins with an i. Then it tests the packages outside
+# the workspace, which play a user's packages. They use the same target folder, so that cargo compiles shared
+# dependencies once.
 others() {
     local status=0
-    workspace --lib --bins --examples --test '[!i]*' || status=$?
-    workspace --doc || status=$?
-    outside || status=$?
-    return "$status"
-}
-
-# Tests the packages outside the workspace, which play a user's packages. They use the same target
-# folder, so that cargo compiles shared dependencies once.
-outside() {
+    nice -n 15 "${suite[@]}" --lib --bins --examples --test '[!i]*' || status=$?
+    nice -n 15 "${suite[@]}" --doc || status=$?
     CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target} \
-        cargo test --manifest-path tests/outside/Cargo.toml --locked --no-fail-fast
+        nice -n 15 cargo test --manifest-path tests/outside/Cargo.toml --locked --no-fail-fast || status=$?
+    return "$status"
 }
 
 # Prints the result and exits. The last line lists the tests that could not run.
