@@ -8,7 +8,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::{ChildProcess, folder, missing, wait};
+use crate::{ChildProcess, Port, folder, missing, wait};
 
 const FLAGS: [&str; 14] = [
     "--headless=new",
@@ -35,7 +35,7 @@ const FLAGS: [&str; 14] = [
 pub(super) struct Driver {
     // The process ends before its folder is removed.
     process: ChildProcess,
-    port: u16,
+    port: Port,
     profile: TempDir,
 }
 
@@ -44,15 +44,15 @@ impl Driver {
         let program = missing::chromedriver().unwrap_or_else(|why| panic!("{why}"));
         let profile = folder::temporary();
         let mut command = Command::new(program);
-        // With port 0 the driver takes a free port itself and prints it.
+        // With port 0 the driver takes a port that is free for IPv6, and ends if another server has it for IPv4.
+        let port = Port::free();
         command
-            .arg("--port=0")
+            .arg(format!("--port={}", port.number()))
             .env("TMPDIR", profile.path())
             .env("HOME", profile.path());
         let process = ChildProcess::spawn(command);
-        let started = process.line(wait::PATIENCE, |line| port_in(line).is_some());
-        let started = started.unwrap_or_else(|| panic!("no driver:\n{}", process.output()));
-        let port = port_in(&started).expect("the line accepted above");
+        let started = process.line(wait::PATIENCE, |line| line.contains("started successfully"));
+        assert!(started.is_some(), "no driver:\n{}", process.output());
         Driver {
             process,
             port,
@@ -73,14 +73,8 @@ impl Driver {
 
         let session = ClientBuilder::new(HttpConnector::new())
             .capabilities(capabilities)
-            .connect(&format!("http://127.0.0.1:{}", self.port))
+            .connect(&format!("http://127.0.0.1:{}", self.port.number()))
             .await;
         session.unwrap_or_else(|error| panic!("no browser: {error}\n{}", self.process.output()))
     }
-}
-
-/// Reads the port from `ChromeDriver was started successfully on port 40123.`
-fn port_in(line: &str) -> Option<u16> {
-    let (_, port) = line.split_once("started successfully on port ")?;
-    port.trim_end_matches('.').parse().ok()
 }
