@@ -59,7 +59,7 @@ impl LockGuard {
                 engine: Arc::clone(engine),
                 lease,
                 turn: None,
-                taken: Weak::new(),
+                taken: Weak::<()>::new(),
             },
             cooldown_millis: cooldown_millis(cooldown),
             span: (!span.is_disabled()).then(|| Box::new(span)),

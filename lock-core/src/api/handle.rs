@@ -6,8 +6,6 @@ use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
-use tokio::sync::OwnedSemaphorePermit;
-
 use crate::active::{ActiveLease, Turn};
 use crate::base::acks::Acks;
 use crate::base::fence::FencingToken;
@@ -26,8 +24,9 @@ pub struct LockHandle {
     pub(crate) lease: Arc<ActiveLease>,
     /// Admits one nested body at a time; `None` for the owner's handle.
     pub(super) turn: Option<Turn>,
-    /// The turn that the nested body has taken, for as long as it runs.
-    pub(super) taken: Weak<OwnedSemaphorePermit>,
+    /// The turn that the nested body has taken, for as long as it runs. Its type is hidden, because clippy would take a
+    /// handle for a guard and advise its users to drop it early.
+    pub(super) taken: Weak<dyn Send + Sync>,
 }
 
 impl LockHandle {
@@ -230,7 +229,7 @@ impl LockHandle {
             engine: Arc::clone(&entry.engine),
             lease: Arc::clone(&entry.lease),
             turn: Some(Arc::clone(&entry.turn)),
-            taken: Arc::downgrade(&entry.taken),
+            taken: Arc::downgrade(&entry.taken) as _,
         }
     }
 }

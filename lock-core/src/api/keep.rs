@@ -4,8 +4,6 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use tokio::sync::OwnedSemaphorePermit;
-
 use crate::api::handle::LockHandle;
 use crate::base::error::Error;
 use crate::lease::Phase;
@@ -98,7 +96,7 @@ impl LockHandle {
 pub struct KeptLock {
     lock: LockHandle,
     /// The turn of the nested body that called `keep`. It ends behind the drop, as a field.
-    _turn: Option<Arc<OwnedSemaphorePermit>>,
+    _turn: Option<Arc<dyn Send + Sync>>,
 }
 
 impl Deref for KeptLock {
