@@ -47,28 +47,28 @@ impl ActiveLease {
     /// to end the lease.
     #[must_use]
     pub(crate) fn leave(&self, options: LeaseOptions) -> bool {
+        self.count_less(|bodies| bodies.leave(options))
+    }
+
+    /// Counts a body or kept work less. The result is that of [`leave`](Self::leave).
+    #[must_use]
+    pub(super) fn count_less(&self, leaves: impl FnOnce(&mut Bodies)) -> bool {
         let mut state = lock(&self.state);
         let LeaseState { lease, bodies, .. } = &mut *state;
         let Some(bodies) = bodies else {
             return false;
         };
-        bodies.leave(options);
+        leaves(bodies);
         let stops = bodies.is_unrenewed();
         if stops {
             lease.stop_renewing();
         }
         let deserted = bodies.is_deserted();
         drop(state);
-        if stops {
-            self.stop_renewing_followers();
-        }
-        deserted
-    }
-
-    pub(super) fn stop_renewing_followers(&self) {
-        for other in self.followers() {
+        for other in self.followers().iter().filter(|_| stops) {
             lock(&other.state).lease.stop_renewing();
         }
+        deserted
     }
 }
 

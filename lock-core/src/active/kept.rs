@@ -3,8 +3,8 @@
 //! The owner and the bodies of a lease are futures, and end where they are dropped. Work on another thread goes on. So
 //! the lease counts such work, and the end of its owner is put off until the count is zero.
 
+use super::ActiveLease;
 use super::bodies::Bodies;
-use super::{ActiveLease, LeaseState};
 use crate::base::sync::lock;
 use crate::lease::Phase;
 
@@ -25,21 +25,6 @@ impl ActiveLease {
     /// has to end the lease.
     #[must_use]
     pub(crate) fn let_go(&self) -> bool {
-        let mut state = lock(&self.state);
-        let LeaseState { lease, bodies, .. } = &mut *state;
-        let Some(bodies) = bodies else {
-            return false;
-        };
-        bodies.kept -= 1;
-        let stops = bodies.is_unrenewed();
-        if stops {
-            lease.stop_renewing();
-        }
-        let deserted = bodies.is_deserted();
-        drop(state);
-        if stops {
-            self.stop_renewing_followers();
-        }
-        deserted
+        self.count_less(|bodies| bodies.kept -= 1)
     }
 }
