@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::sync::Semaphore;
 
 use crate::db::DbError;
@@ -15,6 +16,9 @@ const CONNECTIONS: usize = 8;
 
 /// The time that a connection waits for a transaction of another connection or process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The pause before the next attempt to switch a new file to WAL. The switch of another connection takes about as long.
+const SWITCH_PAUSE: Duration = Duration::from_millis(5);
 
 #[derive(Clone)]
 pub(crate) struct Pool {
@@ -75,12 +79,28 @@ impl Pool {
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(self.path.as_path(), flags)?;
-        // The timeout comes first, so that the switch to WAL waits too when two processes start at
-        // once.
         connection.busy_timeout(BUSY_TIMEOUT)?;
-        connection.pragma_update(None, "journal_mode", "WAL")?;
+        switch_to_wal(&connection)?;
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         connection.pragma_update(None, "foreign_keys", true)?;
         Ok(connection)
     }
+}
+
+/// Switches the file to WAL. It does nothing if the file was switched before.
+///
+/// The switch reads the file first and asks for its lock later. If another connection does the same, SQLite refuses one
+/// of them at once, and `busy_timeout` does not help then.
+fn switch_to_wal(connection: &Connection) -> Result<(), DbError> {
+    let end = Instant::now() + BUSY_TIMEOUT;
+    loop {
+        match connection.pragma_update(None, "journal_mode", "WAL") {
+            Err(error) if is_busy(&error) && Instant::now() < end => thread::sleep(SWITCH_PAUSE),
+            other => return Ok(other?),
+        }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
 }

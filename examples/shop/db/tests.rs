@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::{Db, DbError, Lane, Sale};
 use crate::temp::TempFile;
 
@@ -124,6 +126,19 @@ async fn opening_one_file_many_times_at_once_gives_one_schema_and_one_stock() {
         let db = opening.await.expect("no panic").expect("a database");
         assert_eq!(db.shelves().await.expect("shelves").len(), 4);
     }
+}
+
+#[tokio::test]
+async fn the_opening_of_a_new_file_waits_for_another_process_that_writes_to_it() {
+    let file = TempFile::new("sqlite").expect("a temporary file");
+    let other = rusqlite::Connection::open(file.path()).expect("the file");
+    other
+        .execute_batch("BEGIN IMMEDIATE; CREATE TABLE of_another (id INTEGER)")
+        .expect("the write lock");
+    let opening = tokio::spawn(Db::open(file.path().to_owned()));
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    other.execute_batch("COMMIT").expect("a commit");
+    opening.await.expect("no panic").expect("a database");
 }
 
 #[tokio::test]
