@@ -113,13 +113,20 @@ impl ChildProcess {
         kill_process_group(self.id(), Signal::CONT).expect("a running process");
     }
 
-    /// Waits until the process ends by itself; `None` when it still runs after `limit`.
+    /// Waits until the process ends by itself, and until its output is read; `None` when it still runs after `limit`.
+    ///
+    /// A child of the process that keeps the output open may write later than `limit`.
     pub fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
+        let start = Instant::now();
         let mut status = None;
         wait::holds_within(limit, || {
             status = self.child.try_wait().ok().flatten();
             status.is_some()
         });
+        if status.is_some() {
+            self.output
+                .wait_for_end(limit.saturating_sub(start.elapsed()));
+        }
         status
     }
 
@@ -193,6 +200,11 @@ impl Output {
             let woken = self.changed.wait_timeout(lines, left);
             lines = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// Waits until all that was written is read.
+    fn wait_for_end(&self, limit: Duration) {
+        self.line(limit, |_| false);
     }
 
     fn tail(&self, count: usize) -> String {

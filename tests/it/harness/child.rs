@@ -50,6 +50,13 @@ fn a_child_that_is_asked_to_end_ends_with_its_status() {
 }
 
 #[test]
+fn a_child_that_was_waited_for_has_its_whole_output() {
+    let mut child = shell("(sleep 0.3; echo late) & echo early");
+    child.wait(wait::PATIENCE).expect("an end");
+    assert_eq!(child.output(), "early\nlate");
+}
+
+#[test]
 fn a_killed_child_takes_its_own_children_with_it() {
     // The pipe of the output ends when the last process that can write to it has ended.
     let mut child = shell("sleep 60 & echo ready; wait");
