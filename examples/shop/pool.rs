@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::sync::Semaphore;
@@ -17,7 +17,8 @@ const CONNECTIONS: usize = 8;
 /// The time that a connection waits for a transaction of another connection or process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The pause before the next attempt to switch a new file to WAL. The switch of another connection takes about as long.
+/// The attempts to switch a new file to WAL, and the pause between two. Together they last as long as [`BUSY_TIMEOUT`].
+const SWITCH_ATTEMPTS: u32 = 1_000;
 const SWITCH_PAUSE: Duration = Duration::from_millis(5);
 
 #[derive(Clone)]
@@ -92,13 +93,15 @@ impl Pool {
 /// The switch reads the file first and asks for its lock later. If another connection does the same, SQLite refuses one
 /// of them at once, and `busy_timeout` does not help then.
 fn switch_to_wal(connection: &Connection) -> Result<(), DbError> {
-    let end = Instant::now() + BUSY_TIMEOUT;
-    loop {
-        match connection.pragma_update(None, "journal_mode", "WAL") {
-            Err(error) if is_busy(&error) && Instant::now() < end => thread::sleep(SWITCH_PAUSE),
-            other => return Ok(other?),
+    let mut switched = Ok(());
+    for _ in 0..SWITCH_ATTEMPTS {
+        switched = connection.pragma_update(None, "journal_mode", "WAL");
+        if !switched.as_ref().is_err_and(is_busy) {
+            break;
         }
+        thread::sleep(SWITCH_PAUSE);
     }
+    Ok(switched?)
 }
 
 fn is_busy(error: &rusqlite::Error) -> bool {
