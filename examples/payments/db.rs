@@ -11,9 +11,10 @@ use serde::Serialize;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The two tables differ in one word: `UNIQUE`.
+///
+/// The file stays out of WAL mode. A connection that switches a new file to WAL does not wait for another one that
+/// does the same, so one of two processes that start at the same moment would fail.
 const SCHEMA: &str = "
-PRAGMA journal_mode = WAL;
-PRAGMA synchronous = NORMAL;
 CREATE TABLE IF NOT EXISTS payments
     (id INTEGER PRIMARY KEY, operation TEXT NOT NULL UNIQUE, amount INTEGER NOT NULL, process INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS unguarded_payments
@@ -111,5 +112,29 @@ impl Db {
             work(&db.lock().unwrap_or_else(PoisonError::into_inner))
         });
         done.await.expect("a statement does not panic")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_opening_of_a_new_file_waits_for_another_process_that_writes_to_it() {
+        let name = format!("payments-{}.sqlite", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let other = Connection::open(&path).expect("the file");
+        other
+            .execute_batch("BEGIN IMMEDIATE; CREATE TABLE of_another (id INTEGER)")
+            .expect("the write lock");
+        let opening = {
+            let path = path.clone();
+            std::thread::spawn(|| Db::open(Some(path)).map(drop))
+        };
+        std::thread::sleep(Duration::from_millis(100));
+        other.execute_batch("COMMIT").expect("a commit");
+        let opened = opening.join();
+        drop(std::fs::remove_file(&path));
+        opened.expect("no panic").expect("a database");
     }
 }
