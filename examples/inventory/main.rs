@@ -45,6 +45,8 @@ mod market;
 mod plot;
 mod report;
 mod seller;
+#[path = "../wal.rs"]
+mod wal;
 mod ways;
 
 use std::io::Write;

@@ -7,14 +7,14 @@ use std::time::Duration;
 use rusqlite::{Connection, Result, Row, params};
 use serde::Serialize;
 
+use crate::wal::switch_to_wal;
+
 /// The time that a connection waits for a transaction of another process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The two tables differ in one word: `UNIQUE`.
-///
-/// The file stays out of WAL mode. A connection that switches a new file to WAL does not wait for another one that
-/// does the same, so one of two processes that start at the same moment would fail.
 const SCHEMA: &str = "
+PRAGMA synchronous = NORMAL;
 CREATE TABLE IF NOT EXISTS payments
     (id INTEGER PRIMARY KEY, operation TEXT NOT NULL UNIQUE, amount INTEGER NOT NULL, process INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS unguarded_payments
@@ -68,6 +68,7 @@ impl Db {
             None => Connection::open_in_memory()?,
         };
         connection.busy_timeout(BUSY_TIMEOUT)?;
+        switch_to_wal(&connection)?;
         connection.execute_batch(SCHEMA)?;
         Ok(Db(Arc::new(Mutex::new(connection))))
     }

@@ -11,6 +11,8 @@
 
 mod db;
 mod http;
+#[path = "../wal.rs"]
+mod wal;
 
 use std::error::Error;
 use std::io::Write;

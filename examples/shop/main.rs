@@ -33,6 +33,8 @@ mod shutdown;
 mod temp;
 mod transfers;
 mod views;
+#[path = "../wal.rs"]
+mod wal;
 
 use std::error::Error;
 use std::process::ExitCode;

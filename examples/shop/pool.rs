@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
 
 use crate::db::DbError;
+use crate::wal::switch_to_wal;
 
 /// The number of connections. SQLite has one writer at a time, so more would only wait for each
 /// other.
@@ -16,10 +16,6 @@ const CONNECTIONS: usize = 8;
 
 /// The time that a connection waits for a transaction of another connection or process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The attempts to switch a new file to WAL, and the pause between two. Together they last as long as [`BUSY_TIMEOUT`].
-const SWITCH_ATTEMPTS: u32 = 1_000;
-const SWITCH_PAUSE: Duration = Duration::from_millis(5);
 
 #[derive(Clone)]
 pub(crate) struct Pool {
@@ -86,24 +82,4 @@ impl Pool {
         connection.pragma_update(None, "foreign_keys", true)?;
         Ok(connection)
     }
-}
-
-/// Switches the file to WAL. It does nothing if the file was switched before.
-///
-/// The switch reads the file first and asks for its lock later. If another connection does the same, SQLite refuses one
-/// of them at once, and `busy_timeout` does not help then.
-fn switch_to_wal(connection: &Connection) -> Result<(), DbError> {
-    let mut switched = Ok(());
-    for _ in 0..SWITCH_ATTEMPTS {
-        switched = connection.pragma_update(None, "journal_mode", "WAL");
-        if !switched.as_ref().is_err_and(is_busy) {
-            break;
-        }
-        thread::sleep(SWITCH_PAUSE);
-    }
-    Ok(switched?)
-}
-
-fn is_busy(error: &rusqlite::Error) -> bool {
-    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
 }

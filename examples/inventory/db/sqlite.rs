@@ -7,6 +7,7 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, params_from_iter};
 
 use super::{Session, Written};
 use crate::Result;
+use crate::wal::switch_to_wal;
 
 /// The time that a seller waits for the transaction of another one. A frozen owner may take long.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -17,7 +18,8 @@ impl Sqlite {
     pub(super) fn open(folder: &Path) -> Result<Sqlite> {
         let connection = Connection::open(folder.join("inventory.sqlite"))?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
-        connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")?;
+        switch_to_wal(&connection)?;
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
         Ok(Sqlite(connection))
     }
 }
