@@ -109,6 +109,13 @@
 //!
 //! [`LockManager`], [`LockRequest`] and [`LockGuard`] are the API without the attribute.
 #![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        reason = "unit tests run on the real machine"
+    )
+)]
+#![cfg_attr(
     all(
         doc,
         feature = "cron",
@@ -156,6 +163,8 @@ mod timer;
 pub use api::private as __private;
 #[cfg(feature = "test-util")]
 pub use api::test_util;
+#[cfg(lock_sim)]
+pub use base::machine::simulated as machine;
 
 pub use api::builder::ManagerBuilder;
 pub use api::every::{Every, Tick};

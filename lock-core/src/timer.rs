@@ -14,6 +14,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use crate::base::clock::{Clock, Moment};
+use crate::base::machine;
 use crate::base::sync::lock;
 
 /// The tasks to wake, by time.
@@ -124,7 +125,7 @@ impl Timers {
                 let left = next.since(self.now());
                 // Short naps, because the runtime's timers stand still while the machine sleeps.
                 let nap = left.min(Duration::from_secs(1)) + Duration::from_micros(200);
-                let _ = tokio::time::timeout(nap, bell).await;
+                let _ = machine::timeout(nap, bell).await;
             }
             // A clock that a test moves rings the bell when it is moved.
             _ => bell.await,

@@ -1,5 +1,6 @@
 //! An order to free a lock is one line at the level WARN, with the operator, the reason, the holder and its fencing
 //! token, and without the key or the token of the lease.
+#![allow(clippy::disallowed_methods, reason = "tests run on the real machine")]
 
 mod log;
 

@@ -5,8 +5,9 @@
 //! (on macOS that clock counts sleep too), and `std`'s monotonic clock on Windows.
 
 use std::ops::Add;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
+use super::machine;
 #[cfg(feature = "test-util")]
 use super::manual_clock::ManualClock;
 
@@ -50,7 +51,7 @@ pub(crate) enum Clock {
 impl Clock {
     pub(crate) fn now(&self) -> Moment {
         match self {
-            Clock::System => Moment(system_nanos()),
+            Clock::System => Moment(machine::now()),
             #[cfg(feature = "test-util")]
             Clock::Manual(clock) => clock.now(),
         }
@@ -68,53 +69,13 @@ impl Clock {
     }
 
     /// Returns Unix time in microseconds, from which the embedded store counts fencing tokens and ticks.
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "this is the one place that reads the wall clock"
-    )]
     pub(crate) fn unix_micros(&self) -> u64 {
         #[cfg(feature = "test-util")]
         if let Clock::Manual(clock) = self {
             return clock.unix_micros();
         }
-        let since_epoch = SystemTime::now()
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .unwrap_or_default();
-        u64::try_from(since_epoch.as_micros()).unwrap_or(0)
+        machine::unix_micros()
     }
-}
-
-#[cfg(unix)]
-#[allow(
-    clippy::disallowed_methods,
-    reason = "this is the one place that reads the monotonic clock"
-)]
-fn system_nanos() -> u64 {
-    use rustix::time::{ClockId, clock_gettime};
-
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    const CLOCK: ClockId = ClockId::Boottime;
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    const CLOCK: ClockId = ClockId::Monotonic;
-
-    let time = clock_gettime(CLOCK);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    let nanos = u64::try_from(time.tv_nsec).unwrap_or(0);
-    seconds * 1_000_000_000 + nanos
-}
-
-#[cfg(not(unix))]
-#[allow(
-    clippy::disallowed_methods,
-    reason = "this is the one place that reads the monotonic clock"
-)]
-fn system_nanos() -> u64 {
-    use std::sync::LazyLock;
-    use std::time::Instant;
-
-    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-    // At least a second, so that moments shortly before now can be expressed.
-    u64::try_from(START.elapsed().as_nanos()).unwrap_or(u64::MAX) + 1_000_000_000
 }
 
 #[cfg(test)]

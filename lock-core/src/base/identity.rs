@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::base::error::Error;
+use crate::base::machine;
 
 /// The longest label, in characters.
 const LONGEST_LABEL: usize = 128;
@@ -102,8 +103,8 @@ impl Naming {
             checked(label, "label", LONGEST_LABEL)?;
         }
         Ok(Some(Arc::new(Identity {
-            host: plain(&host(), LONGEST_HOST),
-            pid: std::process::id(),
+            host: plain(&machine::host(), LONGEST_HOST),
+            pid: machine::process_id(),
             label: label.clone(),
         })))
     }
@@ -129,18 +130,6 @@ pub(crate) fn checked(text: &str, what: &str, longest: usize) -> Result<(), Erro
         )));
     }
     Ok(())
-}
-
-#[cfg(unix)]
-fn host() -> String {
-    let name = rustix::system::uname();
-    name.nodename().to_string_lossy().into_owned()
-}
-
-#[cfg(not(unix))]
-fn host() -> String {
-    let name = std::env::var("COMPUTERNAME").or_else(|_| std::env::var("HOSTNAME"));
-    name.unwrap_or_else(|_| "unknown".to_owned())
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ pub(crate) mod holder_token;
 pub(crate) mod identity;
 pub(crate) mod join;
 pub(crate) mod key;
+pub(crate) mod machine;
 #[cfg(feature = "test-util")]
 pub(crate) mod manual_clock;
 pub(crate) mod options;

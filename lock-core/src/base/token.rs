@@ -11,6 +11,7 @@ use data_encoding::HEXLOWER;
 use foldhash::quality::FixedState;
 
 use crate::base::clock::Moment;
+use crate::base::machine;
 use crate::base::share::ShareLimit;
 use crate::base::sync::lock;
 
@@ -29,7 +30,7 @@ impl Address {
 
     pub(crate) fn random() -> Self {
         let mut bytes = [0; 8];
-        fill(&mut bytes);
+        machine::fill(&mut bytes);
         Self(u64::from_be_bytes(bytes) & !Self::RUNTIME)
     }
 
@@ -46,7 +47,7 @@ impl Address {
 
     /// Returns the address of the same manager on one application runtime.
     #[cfg(feature = "redis")]
-    pub(crate) fn on(self, runtime: tokio::runtime::Id) -> Self {
+    pub(crate) fn on(self, runtime: machine::Id) -> Self {
         // Two runtimes that have one address only receive each other's pushes, which their manager understands.
         let number = FixedState::default().hash_one(runtime) % Self::RUNTIME;
         Self(self.0 | (number + 1))
@@ -254,7 +255,7 @@ impl TokenSource {
     /// Makes a token with the manager's own address.
     pub(crate) fn fresh(&self) -> Token {
         let mut bytes = [0; 16];
-        fill(&mut bytes);
+        machine::fill(&mut bytes);
         Token::of(self.manager, bytes)
     }
 
@@ -269,22 +270,13 @@ impl TokenSource {
         if drawn.left == 0 || !soon {
             // The first token after a pause may be the only one.
             let count = if soon { PREFETCH_COUNT } else { 1 };
-            fill(drawn.bytes[..count].as_flattened_mut());
+            machine::fill(drawn.bytes[..count].as_flattened_mut());
             drawn.left = count;
             drawn.at = now;
         }
         drawn.left -= 1;
         Token::of(address, drawn.bytes[drawn.left])
     }
-}
-
-/// Fills `bytes` with random bytes, or panics, because tokens without randomness could collide.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "this is the one place that reads randomness"
-)]
-fn fill(bytes: &mut [u8]) {
-    getrandom::fill(bytes).expect("the operating system gave no random bytes");
 }
 
 #[cfg(test)]

@@ -8,10 +8,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{sleep, timeout};
-
 use super::Engine;
 use crate::active::{ActiveLease, Ending};
+use crate::base::machine::{sleep, timeout};
 use crate::base::token::Token;
 use crate::keeper::OpenTask;
 use crate::lease::backoff::{pause_after_failure, pause_after_refusal};

@@ -15,10 +15,9 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
-use tokio::runtime::Handle;
-
 use super::Engine;
 use super::cleanup::Cleanup;
+use crate::base::machine;
 use crate::base::sync::lock;
 use crate::keeper::OpenTask;
 use crate::queue::Supersede;
@@ -58,7 +57,7 @@ impl DeferredRelease {
 
     /// Has the calling task's runtime send it, by `lane`.
     pub(super) fn go(self: Arc<Self>, lane: Lane, start: Start) {
-        let Ok(runtime) = Handle::try_current() else {
+        let Some(runtime) = machine::runtime() else {
             return self.hurry();
         };
         let going = Carrier(Some(self)).carry(lane);

@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use tokio::time::timeout;
 
 use super::Engine;
 use crate::base::clock::Moment;
 use crate::base::error::Error;
 use crate::base::holder_token::HolderToken;
+use crate::base::machine::timeout;
 use crate::base::sync::lock;
 use crate::store::{
     Answer, Failure, Held, Lane, Operation, OperatorOperation, OperatorOutcome, Outcome, Question,

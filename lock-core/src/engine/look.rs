@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use tokio::runtime::Handle;
-
 use super::Engine;
 use crate::active::ActiveLease;
+use crate::base::machine;
 use crate::store::{Inspect, Lane, Operation, OperatorOperation, OperatorOutcome, Outcome};
 
 impl Engine {
@@ -14,7 +13,7 @@ impl Engine {
     /// The runtime of the owner that has ended asks, because the keeper's thread would take a core from the next owner.
     pub(super) fn look_for_waiters(self: &Arc<Self>, lease: Arc<ActiveLease>) {
         if self.store.limits().hands_over
-            && let Ok(runtime) = Handle::try_current()
+            && let Some(runtime) = machine::runtime()
         {
             runtime.spawn(look(Arc::clone(self), lease));
         }

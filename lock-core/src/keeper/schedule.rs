@@ -6,14 +6,19 @@ use std::sync::Arc;
 use crate::active::ActiveLease;
 use crate::base::clock::Moment;
 
-/// The leases, by time. A lease is identified by its address, because its entry keeps it alive.
+/// The leases, by time.
 #[derive(Default)]
 pub(super) struct Schedule {
-    leases: BTreeMap<(Moment, usize), Arc<ActiveLease>>,
+    leases: BTreeMap<(Moment, Name), Arc<ActiveLease>>,
 }
 
-fn address(lease: &Arc<ActiveLease>) -> usize {
-    Arc::as_ptr(lease).addr()
+/// Tells a lease from all others: the random number of its token, and its address, because an owner that is downgraded has
+/// one token in two leases. The entry keeps the lease alive. The number comes first, so that leases of one time are due in
+/// the same order in each run of a simulation.
+type Name = (u64, usize);
+
+fn name(lease: &Arc<ActiveLease>) -> Name {
+    (lease.token.seed(), Arc::as_ptr(lease).addr())
 }
 
 impl Schedule {
@@ -22,12 +27,12 @@ impl Schedule {
         self.remove(lease);
         if at < Moment::FAR {
             lease.set_scheduled(at);
-            self.leases.insert((at, address(lease)), Arc::clone(lease));
+            self.leases.insert((at, name(lease)), Arc::clone(lease));
         }
     }
 
     pub(super) fn remove(&mut self, lease: &Arc<ActiveLease>) {
-        self.leases.remove(&(lease.scheduled(), address(lease)));
+        self.leases.remove(&(lease.scheduled(), name(lease)));
         lease.set_scheduled(Moment::FAR);
     }
 

@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 use super::{Keeper, LeaseListener};
 use crate::active::ActiveLease;
 use crate::base::clock::Moment;
+use crate::base::machine;
 use crate::base::sync::lock;
 use crate::base::telemetry::Renewals;
 use crate::lease::Action;
@@ -33,25 +34,17 @@ impl Keeper {
         listener: Box<dyn LeaseListener>,
     ) -> io::Result<()> {
         let keeper = Arc::clone(self);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        std::thread::Builder::new()
-            .name("lock-keeper".to_owned())
-            .spawn(move || {
-                runtime.block_on(async {
-                    let background = tokio::spawn(background);
-                    let thread = Arc::new(Thread {
-                        keeper,
-                        store,
-                        listener,
-                        batches: Mutex::default(),
-                    });
-                    thread.run().await;
-                    background.abort();
-                });
-            })
-            .map(drop)
+        machine::thread("lock-keeper", async move {
+            let background = machine::spawn(background);
+            let thread = Arc::new(Thread {
+                keeper,
+                store,
+                listener,
+                batches: Mutex::default(),
+            });
+            thread.run().await;
+            background.abort();
+        })
     }
 }
 
@@ -81,7 +74,7 @@ impl Thread {
                 )
             };
             for task in tasks {
-                tokio::spawn(task);
+                machine::spawn(task);
             }
             let full_turn = leases.len() == LEASES_A_TURN;
             self.look_at(leases, now);
@@ -122,7 +115,7 @@ impl Thread {
             let turns = self.turns(of_a_shard[0].0);
             for batch in of_a_shard.chunks(BATCH) {
                 let leases = batch.iter().map(|(_, lease)| Arc::clone(lease)).collect();
-                tokio::spawn(Arc::clone(self).renew(Arc::clone(&turns), leases));
+                machine::spawn(Arc::clone(self).renew(Arc::clone(&turns), leases));
             }
         }
     }
@@ -157,7 +150,7 @@ impl Thread {
             let sent = self.keeper.timers.now();
             let operation = Operation::Extend(extensions);
             let outcome =
-                tokio::time::timeout(patience, self.store.execute(operation, Lane::KEEPER)).await;
+                machine::timeout(patience, self.store.execute(operation, Lane::KEEPER)).await;
             let answers = match outcome {
                 Ok(Outcome::Extended(answers)) if answers.len() == part.len() => answers,
                 Ok(Outcome::Failed(failure)) if failure.is_final() && part.len() > 1 => {

@@ -37,6 +37,7 @@ pub(crate) use self::slot::{ReleaseState, Supersede, held_fact};
 use crate::active::ActiveLease;
 use crate::base::clock::Moment;
 use crate::base::error::Error;
+use crate::base::machine;
 use crate::base::sync::lock;
 use crate::base::token::Token;
 use crate::keeper::Keeper;
@@ -64,7 +65,7 @@ pub(crate) struct Queue {
     confirmed_count: AtomicU64,
 }
 
-type ByKey<T> = HashMap<Arc<str>, T, foldhash::quality::RandomState>;
+type ByKey<T> = HashMap<Arc<str>, T, machine::HashState>;
 
 /// An empty table keeps room for so many keys.
 const ROOM: usize = 256;

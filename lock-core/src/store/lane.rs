@@ -1,7 +1,6 @@
 //! Lanes: the ordered ways to a store.
 
-use tokio::runtime::{Handle, Id};
-
+use crate::base::machine::{self, Id};
 use crate::base::token::Address;
 
 /// One ordered way to the store.
@@ -24,7 +23,7 @@ impl Lane {
     /// The lane of the calling task's runtime; outside of a runtime the keeper's.
     pub(crate) fn of_this_task() -> Self {
         Self {
-            runtime: Handle::try_current().ok().map(|runtime| runtime.id()),
+            runtime: machine::runtime().map(|runtime| runtime.id()),
             channel: 0,
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Each test has its own manager, in scope by `LockManager::scope` or named by `manager =`. So the
 //! tests of this file can run in parallel.
-
+#![allow(clippy::disallowed_methods, reason = "tests run on the real machine")]
 #![cfg(feature = "macros")]
 
 mod arguments;

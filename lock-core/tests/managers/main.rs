@@ -1,4 +1,5 @@
 //! The choice of a manager, the types that can be sent, and stores shared by managers.
+#![allow(clippy::disallowed_methods, reason = "tests run on the real machine")]
 
 #[cfg(feature = "test-util")]
 mod commanded;

@@ -1,6 +1,7 @@
 //! The metrics of locks (feature `metrics`), without a key, a token or a namespace in a label.
 //!
 //! The keeper's thread counts too, so the recorder is that of the whole process, and one test runs at a time.
+#![allow(clippy::disallowed_methods, reason = "tests run on the real machine")]
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};

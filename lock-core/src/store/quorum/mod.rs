@@ -62,7 +62,6 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use tokio::runtime::Handle;
 use tokio::sync::{SetOnce, watch as changes};
 
 use self::bootstrap::Bootstrap;
@@ -76,6 +75,7 @@ use crate::audit::Finding;
 use crate::base::acks::Acks;
 use crate::base::clock::Moment;
 use crate::base::error::Error;
+use crate::base::machine::{self, Handle};
 use crate::base::settings::Settings;
 use crate::base::share::ShareLimit;
 use crate::base::sync::lock;
@@ -205,12 +205,12 @@ impl Store for QuorumStore {
         let stores: Vec<_> = stores.collect();
         let quorum = Arc::clone(&self.quorum);
         Box::pin(async move {
-            let _ = quorum.keeper.set(Handle::current());
+            let _ = quorum.keeper.set(machine::current_runtime());
             for store in stores {
-                tokio::spawn(store);
+                machine::spawn(store);
             }
             for node in 0..quorum.nodes.len() {
-                tokio::spawn(node_monitor::monitor(Arc::clone(&quorum), node));
+                machine::spawn(node_monitor::monitor(Arc::clone(&quorum), node));
             }
         })
     }
@@ -288,7 +288,7 @@ impl Quorum {
     /// Finishes work that was begun, even if its caller does not wait.
     fn leave_behind(&self, work: impl Future<Output = ()> + Send + 'static) {
         // Work that is dropped, because there is no keeper either, leaves hints.
-        let here = Handle::try_current().ok();
+        let here = machine::runtime();
         if let Some(runtime) = here.as_ref().or(self.keeper.get()) {
             let unfinished = Arc::clone(&self.unfinished);
             runtime.spawn(async move {
@@ -351,6 +351,7 @@ impl Quorum {
                 return Err(self.too_few(None));
             }
             tokio::select! {
+                biased;
                 changed = changed.changed() => if changed.is_err() {
                     return Err(Failure::refused("the lock manager has ended"));
                 },

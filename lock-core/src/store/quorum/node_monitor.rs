@@ -10,11 +10,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::timeout;
-
 use super::{Quorum, proposal_number};
 use crate::base::clock::Moment;
 use crate::base::error::Error;
+use crate::base::machine::{self, timeout};
 use crate::base::sync::lock;
 use crate::lease::backoff::pause_after_failure;
 use crate::store::vote::{Join, Joined, VoteOperation, VoteOutcome, Welcome};
@@ -148,7 +147,7 @@ impl Quorum {
                 node.ask(Operation::Vote(withdraw), Lane::KEEPER)
             });
             // Spawned together, so that they are sent together.
-            let releases: Vec<_> = releases.map(tokio::spawn).collect();
+            let releases: Vec<_> = releases.map(machine::spawn).collect();
             for (left, release) in some.iter().zip(releases) {
                 let answer = timeout(self.settings.operation_timeout, release).await;
                 let now = self.timers.now();

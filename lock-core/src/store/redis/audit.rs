@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{Pipeline, Value, cmd};
-use tokio::time::timeout;
 
 use super::connection::Connection;
 use super::keeper_connection::KeeperConnection;
@@ -17,6 +16,7 @@ use super::send_error::SendError;
 use super::topology::ServerId;
 use crate::audit::{Facts, Finding, Persistence, Reading, Role, disagreements};
 use crate::base::clock::Clock;
+use crate::base::machine::{self, timeout};
 use crate::store::Failure;
 
 /// A look at one server that takes longer is given up.
@@ -65,7 +65,7 @@ impl KeeperConnection {
     ) -> Vec<(Arc<str>, Facts)> {
         let others = self.topology.others(home, followers).into_iter();
         let looks: Vec<_> = others
-            .map(|node| tokio::spawn(timeout(PATIENCE, Arc::clone(self).look_at(node))))
+            .map(|node| machine::spawn(timeout(PATIENCE, Arc::clone(self).look_at(node))))
             .collect();
         let mut seen = Vec::new();
         for look in looks {

@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use redis::Value;
-use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::batch_flush::flush;
@@ -19,6 +18,7 @@ use super::connection::Connection;
 use super::keyspace::Keyspace;
 use super::send_error::SendError;
 use super::wait::NextWait;
+use crate::base::machine;
 use crate::base::sync::lock;
 use crate::store::{AcquireCommand, Failure, Release};
 
@@ -68,7 +68,7 @@ impl Connection {
             entries.push(entry);
             return Some(BatchRequest(request));
         }
-        let runtime = Handle::try_current().ok()?;
+        let runtime = machine::runtime()?;
         let mut entries = Vec::with_capacity(LARGEST);
         entries.push(entry);
         let batch = Arc::new(Mutex::new(Some(entries)));

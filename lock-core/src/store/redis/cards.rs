@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{Cmd, cmd};
-use tokio::time::sleep;
 
 use super::keyspace::Keyspace;
 use super::{RedisStore, in_millis};
 use crate::base::identity::Identity;
+use crate::base::machine::sleep;
 use crate::base::token::Address;
 use crate::store::{BoxFuture, CardName, Lane, Operation, OperatorOperation, Outcome};
 

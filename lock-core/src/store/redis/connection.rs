@@ -14,6 +14,7 @@ use super::reply::text;
 use super::send_error::{SendError, classify, failure};
 use super::server::Server;
 use super::version::version;
+use crate::base::machine::RedisConnection;
 use crate::base::token::Token;
 use crate::store::Failure;
 
@@ -37,7 +38,7 @@ pub(super) struct Connection {
 }
 
 struct SharedConnection {
-    redis: Arc<MultiplexedConnection>,
+    redis: Arc<RedisConnection>,
     health: Arc<Health>,
     receiver: Option<Arc<PushReceiver>>,
     batch: Batch,

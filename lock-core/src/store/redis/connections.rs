@@ -9,7 +9,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use tokio::runtime::{Handle, Id};
 use tokio::sync::watch;
 
 use super::connection::Connection;
@@ -18,6 +17,7 @@ use super::push::PushReceiver;
 use super::topology::{ServerId, Topology};
 use super::version::ask_info;
 use crate::base::clock::{Clock, Moment};
+use crate::base::machine::{Handle, HashState, Id};
 use crate::base::sync::lock;
 use crate::base::token::Address;
 use crate::store::{Event, Events, Failure};
@@ -32,7 +32,7 @@ pub(super) struct Connections {
     events: OnceLock<Events>,
     /// The receiver of changes of keys, and the runtime whose connections report them.
     changes: OnceLock<(Id, Events)>,
-    connections: Mutex<HashMap<(Id, ServerId), RuntimeConnection, foldhash::quality::RandomState>>,
+    connections: Mutex<HashMap<(Id, ServerId), RuntimeConnection, HashState>>,
 }
 
 /// One connection of a runtime. A task of the runtime reports nothing while it connects, then the connection or

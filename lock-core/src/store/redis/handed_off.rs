@@ -24,10 +24,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::time::{sleep, timeout};
 
 use super::RedisStore;
 use crate::base::clock::{Clock, Moment};
+use crate::base::machine::{HashState, sleep, timeout};
 use crate::base::sync::lock;
 use crate::base::token::{Address, Token, TokenSource};
 use crate::lease::backoff::LONGEST;
@@ -44,7 +44,7 @@ pub(super) struct HandedOff {
     /// The token of the checks. No waiter has it, because a check takes its token out of the queue, and the
     /// lease that was given back may ask again: an acquire that too few replicas have acknowledged does.
     token: Token,
-    keys: Mutex<HashMap<Arc<str>, Watched>>,
+    keys: Mutex<HashMap<Arc<str>, Watched, HashState>>,
     /// Whether there are any keys, to be read without the lock.
     any: AtomicBool,
     /// Notified when the first key is added.

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use redis::Value;
 use tokio::sync::{Notify, SetOnce, watch};
-use tokio::time::{sleep, timeout};
 
 use super::connection::Connection;
 use super::keyspace::Keyspace;
@@ -17,6 +16,7 @@ use super::push::PushReceiver;
 use super::reply::field;
 use super::topology::{ServerId, Topology};
 use super::version::{ask_info, version};
+use crate::base::machine::{self, sleep, timeout};
 use crate::base::sync::lock;
 use crate::lease::backoff::pause_after_failure;
 use crate::store::{Event, Events, Failure};
@@ -157,7 +157,7 @@ impl KeeperConnection {
                         .send_replace(ConnectionState::Ready(connection.clone(), home));
                     if !audited {
                         audited = true;
-                        tokio::spawn(Arc::clone(self).audit(home, connection.clone()));
+                        machine::spawn(Arc::clone(self).audit(home, connection.clone()));
                     }
                     // Pushes were lost while no connection listened: every waiter asks again.
                     events.notify(Event::Interrupted);
@@ -166,6 +166,7 @@ impl KeeperConnection {
                     }
                     let changed = || events.notify(Event::Interrupted);
                     tokio::select! {
+                        biased;
                         () = receiver.ended() => {}
                         () = self.replace.notified() => {}
                         () = topology.move_out(home) => {}
@@ -189,6 +190,7 @@ impl KeeperConnection {
         let topology = &self.topology;
         let home = topology.home(receiver.address).await?;
         let connection = tokio::select! {
+            biased;
             opened = topology.open(home, &self.names, Some(receiver)) => opened?,
             () = topology.move_out(home) => {
                 return Err(Failure::refused("another server has taken its place"));

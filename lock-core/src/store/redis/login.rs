@@ -12,10 +12,10 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, RedisConnectionInfo, Value, cmd};
 use tokio::sync::{Notify, watch};
-use tokio::time::{sleep, timeout};
 
 use crate::base::clock::{Clock, Moment};
 use crate::base::credentials::{Credentials, Provider};
+use crate::base::machine::{self, RedisConnection, sleep, timeout};
 use crate::base::sync::lock;
 use crate::store::Failure;
 
@@ -58,7 +58,7 @@ pub(super) struct Known {
 }
 
 struct LoggedIn {
-    connection: Weak<MultiplexedConnection>,
+    connection: Weak<RedisConnection>,
     /// The number of the credentials that the server accepted, or is asked to accept; 0: it did not.
     number: AtomicU64,
 }
@@ -105,7 +105,7 @@ impl Login {
     }
 
     /// Notes a connection that has logged in and is to get new credentials.
-    pub(super) fn note(&self, connection: &Arc<MultiplexedConnection>, by: &Known) {
+    pub(super) fn note(&self, connection: &Arc<RedisConnection>, by: &Known) {
         let mut connections = lock(&self.connections);
         connections.retain(|noted| noted.connection.strong_count() > 0);
         connections.push(Arc::new(LoggedIn {
@@ -132,6 +132,7 @@ impl Login {
             let rest = failed.map_or(rest, |failed| rest.max((failed + PAUSE).since(now)));
             if !rest.is_zero() {
                 tokio::select! {
+                    biased;
                     _ = state.changed() => {}
                     () = self.behind.notified() => {}
                     () = sleep(rest.min(LOOK)) => {}
@@ -178,7 +179,7 @@ impl Login {
                 let noted = Arc::clone(noted);
                 let mut connection = MultiplexedConnection::clone(&connection);
                 let auth = auth(&known.credentials);
-                tokio::spawn(async move {
+                machine::spawn(async move {
                     let answer = timeout(PATIENCE, connection.send_packed_command(&auth)).await;
                     if !matches!(answer, Ok(Ok(Value::Okay))) {
                         noted.number.store(0, Ordering::Relaxed);

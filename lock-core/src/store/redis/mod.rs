@@ -51,7 +51,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use tokio::runtime::Handle;
 use tokio::sync::SetOnce;
 
 use self::connection::Connection;
@@ -76,6 +75,7 @@ use super::{
 };
 use crate::audit::Finding;
 use crate::base::error::Error;
+use crate::base::machine::{self, Handle};
 use crate::base::settings::Settings;
 use crate::base::token::{Address, Token};
 
@@ -162,9 +162,11 @@ impl RedisStore {
         let Some(connections) = self.connections(lane) else {
             return self.keeper.connection_to(node).await;
         };
-        match (lane.runtime(), Handle::try_current()) {
+        match (lane.runtime(), machine::runtime()) {
             (None, _) => connections.on(self.keeper_runtime.wait().await, node).await,
-            (Some(runtime), Ok(here)) if here.id() == runtime => connections.on(&here, node).await,
+            (Some(runtime), Some(here)) if here.id() == runtime => {
+                connections.on(&here, node).await
+            }
             // An undo that must follow a command on its connection is not sent on another one.
             _ => Err(Failure::refused("that runtime's connection is gone")),
         }
@@ -264,7 +266,7 @@ impl Store for RedisStore {
         }
         let (manager, identity) = (events.manager, events.identity.clone());
         Box::pin(async move {
-            let runtime = Handle::current();
+            let runtime = machine::current_runtime();
             // The connections that renew leases, where it is not the keeper's own.
             match &self.replicas {
                 Some(replicas) => replicas.connections.watch(runtime.id(), events.clone()),

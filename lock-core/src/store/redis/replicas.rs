@@ -14,13 +14,12 @@
 
 use std::time::Duration;
 
-use tokio::runtime::Handle;
-
 use super::RedisStore;
 use super::connection::Connection;
 use super::connections::Connections;
 use super::send_error::SendError;
 use crate::base::fence::FencingToken;
+use crate::base::machine;
 use crate::store::{
     AcquireCommand, Extended, Failure, Operation, Outcome, Released, Remembered, Swapped,
 };
@@ -59,9 +58,9 @@ impl RedisStore {
         replicas: &Replicas,
         on: &Connection,
     ) -> Result<(), SendError> {
-        let runtime = match Handle::try_current() {
-            Ok(here) => here,
-            Err(_) => self.keeper_runtime.wait().await.clone(),
+        let runtime = match machine::runtime() {
+            Some(here) => here,
+            None => self.keeper_runtime.wait().await.clone(),
         };
         let ReplicaAcks { wanted, patience } = replicas.acks;
         let acknowledged = on.acknowledged(&runtime, wanted, patience).await?;

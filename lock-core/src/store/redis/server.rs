@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use redis::aio::MultiplexedConnection;
 use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
 use redis::{AsyncConnectionConfig, Client, ConnectionInfo, ProtocolVersion, RedisError};
 
@@ -11,6 +10,7 @@ use super::login::{Login, with_credentials};
 use super::send_error::{is_login_refused, not_connected};
 use crate::base::credentials::Credentials;
 use crate::base::error::Error;
+use crate::base::machine::{self, RedisConnection};
 use crate::store::Failure;
 
 #[derive(Clone)]
@@ -63,7 +63,7 @@ impl Server {
     pub(super) async fn connect<T>(
         &self,
         attempt: impl Fn() -> (AsyncConnectionConfig, T),
-    ) -> Result<(Arc<MultiplexedConnection>, T), Failure> {
+    ) -> Result<(Arc<RedisConnection>, T), Failure> {
         let Some(login) = &self.login else {
             let opened = open(&self.client, attempt()).await;
             return opened.map_err(not_connected);
@@ -85,7 +85,7 @@ impl Server {
         &self,
         credentials: &Credentials,
         attempt: impl Fn() -> (AsyncConnectionConfig, T),
-    ) -> Result<(Arc<MultiplexedConnection>, T), RedisError> {
+    ) -> Result<(Arc<RedisConnection>, T), RedisError> {
         let info = self.info().clone();
         let settings = with_credentials(info.redis_settings(), credentials);
         let client = Client::open(info.set_redis_settings(settings))?;
@@ -96,7 +96,7 @@ impl Server {
 async fn open<T>(
     client: &Client,
     (config, with): (AsyncConnectionConfig, T),
-) -> Result<(Arc<MultiplexedConnection>, T), RedisError> {
-    let opening = client.get_multiplexed_async_connection_with_config(&config);
+) -> Result<(Arc<RedisConnection>, T), RedisError> {
+    let opening = machine::connect(client, &config);
     Ok((Arc::new(opening.await?), with))
 }

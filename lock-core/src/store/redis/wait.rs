@@ -4,12 +4,12 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use redis::cmd;
-use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use super::connection::Connection;
 use super::reply::number;
 use super::send_error::SendError;
+use crate::base::machine::Handle;
 use crate::base::sync::lock;
 use crate::store::Failure;
 

@@ -236,6 +236,7 @@ impl Topology {
             return pending().await;
         };
         tokio::select! {
+            biased;
             () = cluster::silence(on) => {}
             () = cluster.changes(changed) => {}
         }

@@ -9,11 +9,10 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Pipeline, Value};
-use tokio::task::{JoinError, JoinSet};
-use tokio::time::{sleep, timeout};
 
 use super::refresh::ANSWER;
 use crate::base::clock::{Clock, Moment};
+use crate::base::machine::{self, JoinSet, RedisConnection, sleep, timeout};
 use crate::store::Failure;
 use crate::store::redis::send_error::failure;
 use crate::store::redis::server::Server;
@@ -31,7 +30,7 @@ pub(super) type Answers = Result<Vec<Value>, Failure>;
 pub(super) struct Survey<K> {
     questions: Arc<Pipeline>,
     servers: Vec<PolledServer<K>>,
-    asked: JoinSet<(K, Option<Arc<MultiplexedConnection>>, Answers)>,
+    asked: JoinSet<(K, Option<Arc<RedisConnection>>, Answers)>,
     round: u64,
     /// When the first answer of this round arrived.
     first_answer: Option<Moment>,
@@ -41,7 +40,7 @@ struct PolledServer<K> {
     key: K,
     server: Server,
     /// Present while no question is open.
-    connection: Option<Arc<MultiplexedConnection>>,
+    connection: Option<Arc<RedisConnection>>,
     /// The round of the open question.
     owes: Option<u64>,
     /// Whether the server answered its last question in time, so that a round waits for it.
@@ -53,7 +52,7 @@ impl<K: Copy + Eq + Send + 'static> Survey<K> {
         Self {
             questions: Arc::new(questions),
             servers: Vec::new(),
-            asked: JoinSet::new(),
+            asked: machine::join_set(),
             round: 0,
             first_answer: None,
         }
@@ -102,7 +101,7 @@ impl<K: Copy + Eq + Send + 'static> Survey<K> {
         let mut is_answered = false;
         loop {
             while let Some(done) = self.asked.try_join_next() {
-                told.extend(self.take(done));
+                told.extend(done.ok().and_then(|done| self.take(done)));
             }
             let mut servers = self.servers.iter();
             if !servers.any(|server| server.is_prompt && server.owes.is_some()) {
@@ -114,7 +113,7 @@ impl<K: Copy + Eq + Send + 'static> Survey<K> {
             }
             tokio::select! {
                 biased;
-                Some(done) = self.asked.join_next() => told.extend(self.take(done)),
+                Some(done) = self.asked.join_next() => told.extend(done.ok().and_then(|done| self.take(done))),
                 () = &mut time_is_up => break,
             }
         }
@@ -130,7 +129,7 @@ impl<K: Copy + Eq + Send + 'static> Survey<K> {
             let Some(done) = self.asked.join_next().await else {
                 return std::future::pending().await;
             };
-            if let Some(told) = self.take(done) {
+            if let Some(told) = done.ok().and_then(|done| self.take(done)) {
                 return told;
             }
         }
@@ -138,9 +137,8 @@ impl<K: Copy + Eq + Send + 'static> Survey<K> {
 
     fn take(
         &mut self,
-        done: Result<(K, Option<Arc<MultiplexedConnection>>, Answers), JoinError>,
+        (key, connection, answers): (K, Option<Arc<RedisConnection>>, Answers),
     ) -> Option<(K, Answers)> {
-        let (key, connection, answers) = done.ok()?;
         let server = self.servers.iter_mut().find(|server| server.key == key)?;
         server.connection = connection;
         let of_this_round = server.owes.take() == Some(self.round);
@@ -163,9 +161,9 @@ pub(super) async fn ask_once(server: Server, questions: &Pipeline) -> Answers {
 
 async fn ask(
     server: Server,
-    connection: Option<Arc<MultiplexedConnection>>,
+    connection: Option<Arc<RedisConnection>>,
     questions: &Pipeline,
-) -> Result<(Arc<MultiplexedConnection>, Vec<Value>), Failure> {
+) -> Result<(Arc<RedisConnection>, Vec<Value>), Failure> {
     let connection = match connection {
         Some(connection) => connection,
         None => server.connect(|| (untimed(), ())).await?.0,

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
-use tokio::time::{sleep, timeout};
 
 use crate::base::clock::{Clock, Moment};
+use crate::base::machine::{sleep, timeout};
 use crate::base::sync::lock;
 
 /// The shortest time between two looks, however many callers ask for one.

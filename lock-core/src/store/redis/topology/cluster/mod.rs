@@ -16,7 +16,6 @@ use std::time::Duration;
 
 use redis::{ConnectionInfo, Pipeline, cmd};
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
 
 use self::map::{ClusterReport, Map, Newest, Share, said};
 use super::ServerId;
@@ -25,6 +24,7 @@ use super::poll::{FIRST_ANSWER, Survey};
 use super::refresh::Refresh;
 use crate::base::clock::Clock;
 use crate::base::error::Error;
+use crate::base::machine::{sleep, timeout};
 use crate::base::token::Address;
 use crate::store::Failure;
 use crate::store::redis::connection::Connection;

@@ -136,6 +136,7 @@ impl Sentinel {
             let mut rest = pin!(self.refresh.rest(INTERVAL));
             loop {
                 tokio::select! {
+                    biased;
                     () = &mut rest => break,
                     told = survey.late() => belief.hear([told]),
                 }
