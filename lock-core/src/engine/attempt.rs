@@ -42,6 +42,8 @@ pub(crate) struct Attempt {
     pub(crate) was_behind: bool,
     /// The newest reading of the server's clock, from the answer to the last send.
     anchor: Option<Anchor>,
+    /// Whether it counts as a guard, so that a drain waits for it between the grant and its guard.
+    counts: bool,
     settled: bool,
 }
 
@@ -77,6 +79,7 @@ impl Attempt {
             in_flight: false,
             was_behind: false,
             anchor: None,
+            counts: false,
             settled: false,
         }
     }
@@ -140,6 +143,7 @@ impl Attempt {
         match outcome {
             Some(Outcome::Granted(fence)) if self.lease.grant(sent, fence) => {
                 engine.keeper.arm(&self.lease);
+                count(engine, &mut self.counts);
                 Asked::Granted
             }
             Some(Outcome::Granted(_)) if self.lease.is_closed() => {
@@ -214,6 +218,7 @@ impl Attempt {
         self.in_flight = !counts && self.lease.is_closed();
         if counts {
             self.engine.keeper.arm(&self.lease);
+            count(&self.engine, &mut self.counts);
         }
         counts
     }
@@ -229,7 +234,7 @@ impl Attempt {
 
     /// Takes over a key that the store has handed to this waiter. `false`: the end of the grant is not known
     /// well enough.
-    pub(crate) fn take_over(&self, grant: Grant) -> bool {
+    pub(crate) fn take_over(&mut self, grant: Grant) -> bool {
         let longest = self.lease.ttl().min(GRANT);
         let deadline = self
             .anchor
@@ -239,6 +244,7 @@ impl Attempt {
         let counts = deadline.is_some_and(|deadline| self.lease.take_over(deadline, grant.fence));
         if counts {
             self.engine.keeper.arm(&self.lease);
+            count(&self.engine, &mut self.counts);
         }
         counts
     }
@@ -249,11 +255,27 @@ impl Attempt {
     }
 }
 
+/// Counts an attempt as a guard, once.
+fn count(engine: &Engine, counts: &mut bool) {
+    if !std::mem::replace(counts, true) {
+        engine.keeper.guard_made();
+    }
+}
+
 impl Drop for Attempt {
     fn drop(&mut self) {
-        if self.settled {
-            return;
+        if !self.settled {
+            self.undo();
         }
+        // This comes last, because `drain` waits for it.
+        if self.counts {
+            self.engine.keeper.guard_ended();
+        }
+    }
+}
+
+impl Attempt {
+    fn undo(&self) {
         let engine = &self.engine;
         // An attempt that has lost its turn is undone already, except for a question that it sent at that
         // very moment.

@@ -3,6 +3,7 @@
 
 #[cfg(feature = "test-util")]
 mod commanded;
+mod draining;
 
 use std::time::Duration;
 
