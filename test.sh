@@ -54,14 +54,25 @@ everything() {
 
 # Runs all tests but `it`, which is the only test target whose name begins with an i. Then it tests the packages outside
 # the workspace, which play a user's packages. They use the same target folder, so that cargo compiles shared
-# dependencies once.
+# dependencies once. The simulation comes last.
 others() {
     local status=0
     nice -n 15 "${suite[@]}" --lib --bins --examples --test '[!i]*' || status=$?
     nice -n 15 "${suite[@]}" --doc || status=$?
     CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target} \
         nice -n 15 cargo test --manifest-path tests/outside/Cargo.toml --locked --no-fail-fast || status=$?
+    simulation || status=$?
     return "$status"
+}
+
+# Runs the simulation. Cargo reads the flags of its lock-core from the folder that it runs in, unless RUSTFLAGS is set.
+simulation() {
+    (
+        export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
+        unset RUSTFLAGS
+        cd tests/sim || exit
+        nice -n 15 cargo test --locked --no-fail-fast
+    )
 }
 
 # Prints the result and exits. The last line lists the tests that could not run.

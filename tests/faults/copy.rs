@@ -11,6 +11,8 @@ use lock_tests::faults::Fault;
 pub(crate) struct Copy {
     pub(crate) root: PathBuf,
     pub(crate) target: PathBuf,
+    /// The name of the commit.
+    pub(crate) commit: String,
 }
 
 impl Copy {
@@ -24,6 +26,7 @@ impl Copy {
         let copy = Self {
             root: folder.join("copy"),
             target: folder.join("target"),
+            commit: run(workspace, "git", &["rev-parse", "HEAD"])?,
         };
         let _ = fs::remove_dir_all(&copy.root);
         fs::create_dir_all(&copy.root).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -81,14 +84,16 @@ impl Drop for Broken<'_> {
     }
 }
 
-fn run(folder: &Path, program: &str, arguments: &[&str]) -> Result<(), String> {
+/// Runs a program, and returns its output.
+fn run(folder: &Path, program: &str, arguments: &[&str]) -> Result<String, String> {
     let output = Command::new(program)
         .args(arguments)
         .current_dir(folder)
         .output()
         .map_err(|error| format!("{program} does not run: {error}"))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     if output.status.success() {
-        return Ok(());
+        return Ok(text(&output.stdout));
     }
-    Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    Err(text(&output.stderr))
 }

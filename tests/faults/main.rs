@@ -1,27 +1,49 @@
-//! Breaks the kit on purpose and checks that a test notices.
+//! Breaks the kit on purpose and checks that a test, or the simulation, notices.
 //!
 //! ```sh
 //! cargo run -p lock-tests --bin faults                        # every row of rows.toml; takes hours
 //! cargo run -p lock-tests --bin faults -- deadline tower      # rows with one of these in their names
 //! cargo run -p lock-tests --bin faults -- --changed main      # rows of files that differ from a commit
+//! cargo run -p lock-tests --bin faults -- --sim               # every row, by the simulation of tests/sim
+//! cargo run -p lock-tests --bin faults -- --compile           # every row, only whether it compiles
+//! cargo run -p lock-tests --bin faults -- --lua               # small changes of the Lua scripts, by the simulation
 //! ```
 //!
+//! * `--seconds 20`: the simulation looks for each fault for so long; 60 by default
+//! * `--share 1/4`: only the first of four shares of the rows
+//! * `--write`: with `--sim`, rows that say `missed` and are found are rewritten in rows.toml
+//! * `--resume`: what the result file `target/faults/sim.tsv`, `compile.tsv` or `lua.tsv` has is not judged again
+//!
 //! The command applies the faults, one at a time, to a copy of the last commit in `target/faults`. It
-//! fails if a test does not notice its fault, hangs because of it, fails without it, or does not exist.
+//! fails if a test does not notice its fault, hangs because of it, fails without it, or does not exist; if the
+//! simulation does not do with a row what its field `sim` says; and if a row does not compile. Changes of the Lua scripts
+//! that survive are listed and are no failure.
 
+mod arguments;
+mod compiles;
 mod copy;
+mod mutants;
+mod results;
 mod run;
+mod simulate;
+mod writing;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
-use lock_tests::faults::{self, Fault};
+use lock_tests::faults;
 
+use self::arguments::{Arguments, Judge};
 use self::copy::Copy;
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match judge(&arguments) {
+    let arguments = Arguments::parse(std::env::args().skip(1));
+    let judged = arguments.and_then(|arguments| match arguments.judge {
+        Judge::Tests => by_tests(&arguments),
+        Judge::Simulation | Judge::Compiler => simulate::rows(&workspace(), &arguments),
+        Judge::Mutants => simulate::mutants(&workspace(), &arguments),
+    });
+    match judged {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -32,9 +54,9 @@ fn main() -> ExitCode {
 }
 
 /// Returns whether every chosen fault was noticed.
-fn judge(arguments: &[String]) -> Result<bool, String> {
+fn by_tests(arguments: &Arguments) -> Result<bool, String> {
     let workspace = workspace();
-    let chosen = chosen(&workspace, arguments)?;
+    let chosen = arguments.choose(&workspace, faults::read(&workspace)?)?;
     if chosen.is_empty() {
         return Err("no row of rows.toml matches these arguments".to_owned());
     }
@@ -53,31 +75,4 @@ fn judge(arguments: &[String]) -> Result<bool, String> {
 fn workspace() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
     root.expect("the package is in the workspace").to_path_buf()
-}
-
-fn chosen(workspace: &Path, arguments: &[String]) -> Result<Vec<Fault>, String> {
-    let mut rows = faults::read(workspace)?;
-    match arguments {
-        [] => {}
-        [option, commit] if option == "--changed" => {
-            let changed = changed_since(workspace, commit)?;
-            let touched = |fault: &Fault| fault.edits.iter().any(|it| changed.contains(&it.file));
-            rows.retain(touched);
-        }
-        parts => rows.retain(|fault| parts.iter().any(|part| fault.name.contains(part.as_str()))),
-    }
-    Ok(rows)
-}
-
-fn changed_since(workspace: &Path, commit: &str) -> Result<Vec<String>, String> {
-    let output = Command::new("git")
-        .args(["diff", "--name-only", commit])
-        .current_dir(workspace)
-        .output()
-        .map_err(|error| format!("git does not run: {error}"))?;
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
-    }
-    let names = String::from_utf8_lossy(&output.stdout);
-    Ok(names.lines().map(str::to_owned).collect())
 }

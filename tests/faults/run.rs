@@ -10,7 +10,7 @@ use lock_tests::faults::Fault;
 use crate::copy::Copy;
 
 /// The longest time of a build.
-const BUILD: Duration = Duration::from_secs(1800);
+pub(crate) const BUILD: Duration = Duration::from_secs(1800);
 
 /// The outcome of a run.
 enum Ran {
@@ -78,6 +78,12 @@ fn told(output: &str, name: &str, result: &str) -> bool {
     })
 }
 
+/// Returns the first error of a build.
+pub(crate) fn error_of(output: &str) -> String {
+    let error = output.lines().find(|line| line.starts_with("error"));
+    error.unwrap_or(output).to_owned()
+}
+
 fn tests(copy: &Copy, fault: &Fault, names: &[&str]) -> Result<Ran, String> {
     let (package, binary) = fault.suite()?;
     let target = match binary {
@@ -99,9 +105,7 @@ fn tests(copy: &Copy, fault: &Fault, names: &[&str]) -> Result<Ran, String> {
     match build.wait(BUILD) {
         Some(status) if status.success() => {}
         Some(_) => {
-            let output = build.output();
-            let error = output.lines().find(|line| line.starts_with("error"));
-            return Ok(Ran::DoesNotBuild(error.unwrap_or(&output).to_owned()));
+            return Ok(Ran::DoesNotBuild(error_of(&build.output())));
         }
         None => return Err("the build did not end in time".to_owned()),
     }

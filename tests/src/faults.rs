@@ -7,6 +7,7 @@
 //! name = "deadline-from-the-reply"
 //! suite = "lock-tests it"                  # package and test binary; `lib` for unit tests; this is the default
 //! must_fail = ["redis::slow::the_delay_of_the_answers_is_subtracted_from_the_lease"]
+//! sim = { found = ["one"] }                # what the simulation does with it; only for faults of lock-core
 //! [[fault.edit]]
 //! file = "lock-core/src/lease/state.rs"
 //! text = '''the present lines; they occur exactly once in the file'''
@@ -33,9 +34,39 @@ pub struct Fault {
     pub suite: String,
     /// The tests that notice the fault.
     pub must_fail: Vec<String>,
+    /// What the simulation of `tests/sim` does with the fault, if it is one of lock-core.
+    pub sim: Option<Simulated>,
     /// The changes, in this order.
     #[serde(rename = "edit")]
     pub edits: Vec<Edit>,
+}
+
+/// What histories of the simulation do with a fault.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Simulated {
+    /// They show it on each of these topologies.
+    Found(Vec<Topology>),
+    /// They do not show it yet, because this is missing.
+    Missed(String),
+    /// They cannot show it, because of this.
+    Unreachable(String),
+}
+
+/// A topology of the simulation.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Topology {
+    /// One server.
+    One,
+    /// A master with replicas, which acknowledge each lock.
+    Replicas,
+    /// Three independent servers.
+    Redlock,
+    /// Sentinels, a master and replicas.
+    Sentinel,
+    /// Masters that share the slots.
+    Cluster,
 }
 
 /// One change to one file.
@@ -102,6 +133,12 @@ impl Fault {
             faulty.insert(file.clone(), content.replacen(text.as_str(), becomes, 1));
         }
         Ok(faulty)
+    }
+
+    /// Returns whether the fault is one of lock-core's source.
+    pub fn is_of_the_core(&self) -> bool {
+        let mut files = self.edits.iter().map(|edit| &edit.file);
+        files.any(|file| file.starts_with("lock-core/src/"))
     }
 
     /// Returns the cargo package and the test binary of the tests.

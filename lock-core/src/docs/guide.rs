@@ -48,6 +48,10 @@ pub mod operator {
     #![doc = include_str!("guide/operator.md")]
 }
 
+pub mod guarantees {
+    #![doc = include_str!("guide/guarantees.md")]
+}
+
 pub mod managed {
     #![doc = include_str!("guide/managed.md")]
 }

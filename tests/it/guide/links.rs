@@ -6,13 +6,21 @@ use std::path::{Component, Path, PathBuf};
 use super::repository;
 
 /// The hosts to which a page may link.
-const HOSTS: [&str; 14] = [
+const HOSTS: [&str; 22] = [
+    "aphyr.com",
+    "curator.apache.org",
+    "cwiki.apache.org",
+    "developer.hashicorp.com",
     "docs.aws.amazon.com",
+    "docs.hazelcast.com",
     "docs.keydb.dev",
     "docs.oracle.com",
     "docs.rs",
     "doc.rust-lang.org",
+    "etcd.io",
     "github.com",
+    "hazelcast.com",
+    "jepsen.io",
     "keepachangelog.com",
     "learn.microsoft.com",
     "martin.kleppmann.com",

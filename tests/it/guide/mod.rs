@@ -3,6 +3,7 @@
 //! The code blocks of the guide are doctests of lock-core.
 
 mod fencing;
+mod guarantees;
 mod links;
 mod metrics;
 mod rights;

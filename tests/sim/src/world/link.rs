@@ -1,0 +1,48 @@
+//! The way from one process to one server, in both directions.
+
+use super::{MILLI, State};
+
+/// What is wrong with a link. Each count is the number of faults that are under way.
+#[derive(Clone, Default)]
+pub(super) struct Link {
+    /// Added to the latency, about.
+    pub(super) slow: u64,
+    pub(super) holds_requests: u32,
+    pub(super) holds_replies: u32,
+}
+
+/// The longest time of a segment on a link without a fault.
+pub fn slowest_segment(usual: u64) -> u64 {
+    2 * usual + slowest_tail(usual)
+}
+
+/// One segment in so many takes longer than usual, up to this time.
+fn slowest_tail(usual: u64) -> u64 {
+    (40 * usual).min(40 * MILLI)
+}
+
+impl State {
+    pub(super) fn link_of(&self, connection: usize) -> Link {
+        let it = &self.connections[connection];
+        let link = self.links.get(&(it.process, it.server));
+        link.cloned().unwrap_or_default()
+    }
+
+    pub(super) fn link_mut(&mut self, process: usize, server: usize) -> &mut Link {
+        self.links.entry((process, server)).or_default()
+    }
+
+    /// The time of the next segment from a process to a server, or back.
+    pub(super) fn latency(&mut self, process: usize, server: usize) -> u64 {
+        let usual = self.settings.latency;
+        let slow = self.links.get(&(process, server)).map_or(0, |it| it.slow);
+        let mut time = usual / 2 + self.rng.below(usual);
+        if self.rng.one_in(64) {
+            time += self.rng.below(slowest_tail(usual));
+        }
+        if slow > 0 {
+            time += slow / 2 + self.rng.below(slow);
+        }
+        time
+    }
+}

@@ -1,0 +1,194 @@
+//! Tests of the executor, the clocks and the network.
+
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use lock_core::machine as kit;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::{Fault, MILLI, Order, Planned, SECOND, Settings, Sim, Ways, sim};
+
+fn start(order: Order) -> Rc<Sim> {
+    Sim::start(Settings {
+        seed: 7,
+        order,
+        stops_inside: false,
+        latency: MILLI,
+        logs: false,
+    })
+}
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// Times that a task notes.
+#[derive(Clone, Default)]
+struct Times(Arc<Mutex<Vec<u64>>>);
+
+impl Times {
+    fn note(&self) {
+        self.0.lock().expect("one thread").push(sim().now());
+    }
+
+    fn all(&self) -> Vec<u64> {
+        self.0.lock().expect("one thread").clone()
+    }
+}
+
+/// Runs `main` in a process for a virtual minute.
+fn run_in(sim: &Rc<Sim>, ppm: i64, main: impl Future<Output = ()> + Send + 'static) -> usize {
+    let process = sim.add_process(ppm);
+    sim.start_runtime(process, main);
+    process
+}
+
+#[test]
+fn a_timer_follows_the_clock_of_its_process() {
+    let sim = start(Order::Seeded);
+    let (right, fast) = (Times::default(), Times::default());
+    for (times, ppm) in [(right.clone(), 0), (fast.clone(), 5_000)] {
+        run_in(&sim, ppm, async move {
+            kit::sleep(millis(10_000)).await;
+            times.note();
+        });
+    }
+    sim.run_until(60 * SECOND);
+    let (right, fast) = (right.all()[0], fast.all()[0]);
+    assert!(
+        (10 * SECOND..10 * SECOND + MILLI).contains(&right),
+        "{right}"
+    );
+    let expected = 10 * SECOND * 1_000 / 1_005;
+    assert!((expected..expected + MILLI).contains(&fast), "{fast}");
+    sim.end();
+}
+
+#[test]
+fn a_stopped_process_goes_on_where_it_was() {
+    let sim = start(Order::Seeded);
+    let times = Times::default();
+    let noted = times.clone();
+    let process = run_in(&sim, 0, async move {
+        kit::sleep(millis(1_000)).await;
+        noted.note();
+    });
+    let fault = Fault::Stop { process };
+    sim.change(|state| {
+        state.plan_faults(vec![Planned {
+            at: 500 * MILLI,
+            lasts: 2 * SECOND,
+            fault,
+        }])
+    });
+    sim.run_until(60 * SECOND);
+    assert!(times.all()[0] >= 2_500 * MILLI, "{:?}", times.all());
+    sim.end();
+}
+
+#[test]
+fn the_tasks_of_a_runtime_end_with_it() {
+    let sim = start(Order::Seeded);
+    let steps = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&steps);
+    let process = run_in(&sim, 0, async move {
+        kit::spawn(async move {
+            loop {
+                counted.fetch_add(1, Ordering::Relaxed);
+                kit::sleep(millis(100)).await;
+            }
+        });
+        kit::sleep(millis(1_000)).await;
+    });
+    sim.run_until(60 * SECOND);
+    assert_eq!(sim.tasks_of(process), 0);
+    assert!((9..=11).contains(&steps.load(Ordering::Relaxed)));
+    sim.end();
+}
+
+#[test]
+fn a_killed_process_does_nothing_more() {
+    let sim = start(Order::Seeded);
+    let times = Times::default();
+    let noted = times.clone();
+    let process = run_in(&sim, 0, async move {
+        kit::sleep(millis(1_000)).await;
+        noted.note();
+    });
+    let fault = Fault::Kill { process };
+    sim.change(|state| {
+        state.plan_faults(vec![Planned {
+            at: 500 * MILLI,
+            lasts: 1,
+            fault,
+        }])
+    });
+    sim.run_until(60 * SECOND);
+    assert!(times.all().is_empty());
+    sim.end();
+}
+
+/// Sends a `PING` to the server so many times, each on a new connection, and notes when each answer is there.
+async fn ping(times: Times, count: usize) {
+    for _ in 0..count {
+        let mut stream = kit::connect("10.0.0.0:6379").await.expect("a connection");
+        stream
+            .write_all(b"*1\r\n$4\r\nPING\r\n")
+            .await
+            .expect("a request");
+        let mut answer = [0; 7];
+        stream.read_exact(&mut answer).await.expect("an answer");
+        assert_eq!(&answer, b"+PONG\r\n");
+        times.note();
+    }
+}
+
+#[test]
+fn a_held_answer_arrives_when_the_partition_is_over() {
+    let sim = start(Order::Fifo);
+    sim.change(|state| state.add_server());
+    let times = Times::default();
+    let process = run_in(&sim, 0, ping(times.clone(), 1));
+    let fault = Fault::Hold {
+        process,
+        server: 0,
+        ways: Ways::Replies,
+    };
+    // The connection is there after two segments, and the answer after four.
+    sim.change(|state| {
+        state.plan_faults(vec![Planned {
+            at: 3 * MILLI,
+            lasts: 2 * SECOND,
+            fault,
+        }])
+    });
+    sim.run_until(60 * SECOND);
+    let times = times.all();
+    assert!(times[0] >= 2 * SECOND, "{times:?}");
+    sim.end();
+}
+
+#[test]
+fn equal_seeds_have_equal_traces_and_others_have_not() {
+    let trace = |seed| {
+        let sim = Sim::start(Settings {
+            seed,
+            order: Order::Seeded,
+            stops_inside: true,
+            latency: MILLI,
+            logs: false,
+        });
+        sim.change(|state| state.add_server());
+        for _ in 0..3 {
+            run_in(&sim, 0, ping(Times::default(), 20));
+        }
+        sim.run_until(60 * SECOND);
+        let trace = sim.look(|state| state.trace());
+        sim.end();
+        trace
+    };
+    assert_eq!(trace(1), trace(1));
+    assert_ne!(trace(1), trace(2));
+}
