@@ -3,7 +3,6 @@
 
 #[cfg(feature = "test-util")]
 mod commanded;
-mod draining;
 
 use std::time::Duration;
 

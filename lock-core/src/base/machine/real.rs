@@ -10,6 +10,7 @@ use std::io;
 use std::time::{Duration, SystemTime};
 
 pub(crate) use tokio::runtime::{Handle, Id};
+#[cfg(feature = "redis")]
 pub(crate) use tokio::task::JoinSet;
 
 /// Makes the hashes of a table: seeded, so that keys made of a client's input cannot be made to collide.

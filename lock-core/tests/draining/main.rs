@@ -1,4 +1,5 @@
-//! A drain between a grant and its guard.
+//! A drain between a grant and its guard. Alone in its process, because it hears the spans of a thread.
+#![allow(clippy::disallowed_methods, reason = "tests run on the real machine")]
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
