@@ -54,7 +54,7 @@ pub(crate) fn rows(workspace: &Path, arguments: &Arguments) -> Result<bool, Stri
             continue;
         }
         let verdict = match &fault.sim {
-            Some(Simulated::Found(_) | Simulated::Missed(_)) if is_simulated => {
+            Some(Simulated::Found { .. } | Simulated::Missed { .. }) if is_simulated => {
                 simulation.good()?;
                 let verdict = simulation.verdict(fault, arguments.seconds);
                 verdict.unwrap_or_else(Err)
@@ -159,7 +159,9 @@ impl<'a> Simulation<'a> {
     /// Returns words about the fault; the inner error says that its row is wrong.
     fn verdict(&self, fault: &Fault, seconds: u64) -> Result<Result<String, String>, String> {
         let on = match &fault.sim {
-            Some(Simulated::Found(on)) => names(on),
+            Some(Simulated::Found { found: on } | Simulated::Missed { missed: on, .. }) => {
+                names(on)
+            }
             _ => "all".to_owned(),
         };
         let faulty = match fault.applied_to(&self.copy.root) {
@@ -171,7 +173,7 @@ impl<'a> Simulation<'a> {
         } else {
             self.search_with_build(fault, &on, seconds)?
         };
-        let is_expected = matches!(&fault.sim, Some(Simulated::Found(_)));
+        let is_expected = matches!(&fault.sim, Some(Simulated::Found { .. }));
         Ok(match search {
             Search::DoesNotCompile(error) => Err(format!("DOES NOT BUILD: {error}")),
             Search::Found(_, words) if is_expected => Ok(format!("found: {words}")),

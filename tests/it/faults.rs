@@ -74,17 +74,20 @@ fn every_seeded_fault_of_lock_core_says_what_the_simulation_does_with_it() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut problems = Vec::new();
     for fault in faults::read(&workspace).expect("rows") {
-        let problem = match &fault.sim {
-            None if fault.is_of_the_core() => "has no field `sim`",
-            Some(_) if !fault.is_of_the_core() => "has a field `sim`, which is for lock-core",
-            Some(Simulated::Found(on)) if on.is_empty() => "is found on no topology",
-            Some(Simulated::Missed(reason) | Simulated::Unreachable(reason))
-                if reason.split_whitespace().count() < 2 =>
-            {
-                "has no reason"
-            }
-            _ => continue,
-        };
+        let problem =
+            match &fault.sim {
+                None if fault.is_of_the_core() => "has no field `sim`",
+                Some(_) if !fault.is_of_the_core() => "has a field `sim`, which is for lock-core",
+                Some(Simulated::Found { found: on } | Simulated::Missed { missed: on, .. })
+                    if on.is_empty() =>
+                {
+                    "names no topology"
+                }
+                Some(
+                    Simulated::Missed { why, .. } | Simulated::Unreachable { unreachable: why },
+                ) if why.split_whitespace().count() < 2 => "has no reason",
+                _ => continue,
+            };
         problems.push(format!("{} {problem}", fault.name));
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));

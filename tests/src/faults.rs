@@ -43,14 +43,25 @@ pub struct Fault {
 
 /// What histories of the simulation do with a fault.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
+#[serde(untagged, deny_unknown_fields)]
 pub enum Simulated {
     /// They show it on each of these topologies.
-    Found(Vec<Topology>),
-    /// They do not show it yet, because this is missing.
-    Missed(String),
-    /// They cannot show it, because of this.
-    Unreachable(String),
+    Found {
+        /// The topologies.
+        found: Vec<Topology>,
+    },
+    /// They do not show it yet.
+    Missed {
+        /// The topologies on which they could.
+        missed: Vec<Topology>,
+        /// What is missing.
+        why: String,
+    },
+    /// They cannot show it.
+    Unreachable {
+        /// The reason.
+        unreachable: String,
+    },
 }
 
 /// A topology of the simulation.

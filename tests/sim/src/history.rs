@@ -106,7 +106,10 @@ async fn live(plan: Plan, process: usize, its: ProcessPlan) {
         return std::future::pending().await;
     }
     for task in tasks {
-        task.await.expect("a task ends");
+        if task.await.is_err() {
+            // The process was killed while it was stopped inside a step, and spawns nothing more.
+            return std::future::pending().await;
+        }
     }
     // The keeper looks after late copies of requests, and a drain does not wait for them.
     let begins = plan.work_ends.max(LAST) + SECOND_LOOK;

@@ -7,7 +7,7 @@ use std::fmt;
 
 use crate::rng::Rng;
 use crate::server::Refusal;
-use crate::world::{Fault, LAST, MILLI, Order, Planned, Ways, slowest_segment};
+use crate::world::{Fault, LAST, MILLI, Order, Planned, Ways};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topology {
@@ -150,11 +150,6 @@ impl Plan {
 
     pub fn has(&self, which: impl Fn(&Fault) -> bool) -> bool {
         self.faults.iter().any(|planned| which(&planned.fault))
-    }
-
-    /// The longest time of a segment on a link without a fault.
-    pub fn slowest_segment(&self) -> u64 {
-        slowest_segment(self.latency)
     }
 
     pub fn is_killed(&self, process: usize) -> bool {

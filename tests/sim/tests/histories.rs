@@ -8,7 +8,7 @@ use lock_sim::plan::Topology;
 use lock_sim::search::search;
 
 /// How many histories run, unless `LOCK_SIM_HISTORIES` says otherwise.
-const USUAL: u64 = 10_000;
+const USUAL: u64 = 2_000;
 
 /// Runs this topology's share of the histories, in hundredths.
 fn run(topology: Topology, share: u64) {

@@ -90,12 +90,14 @@ pub struct Server {
     protocol: Protocol,
     script: Option<Script>,
     /// Pushes to the present connection, by their place.
-    own: [Bytes; 2],
+    own: [Bytes; 3],
 }
 
-/// The place of a push to the client whose command makes it: before the reply, or behind it.
+/// The place of a push to the client whose command makes it: before the reply, behind it, or behind the messages that are
+/// behind it.
 const BEFORE: usize = 0;
 const BEHIND: usize = 1;
+const LAST: usize = 2;
 
 impl Server {
     pub fn new(run_id: String) -> Self {
@@ -135,6 +137,7 @@ impl Server {
         out.append(&mut self.own[BEFORE]);
         reply.write(self.protocol, out);
         out.append(&mut self.own[BEHIND]);
+        out.append(&mut self.own[LAST]);
     }
 
     fn answer(&mut self, words: &[&[u8]]) -> Answer {

@@ -3,7 +3,7 @@
 use super::commands::{self, Found, NO_SCRIPT, WRITE};
 use super::numbers::integer;
 use super::resp::{Answer, Failure, OK, Reply};
-use super::{Bytes, Server, lua, parts};
+use super::{Bytes, Refusal, Server, lua, parts};
 
 /// The SHA-1 of a script, as hexadecimal digits.
 pub(super) type Hash = [u8; 40];
@@ -112,15 +112,21 @@ impl Server {
         if command.is(NO_SCRIPT) {
             return Err(texts.not_in_script.into());
         }
-        if let Some(denied) = self.denied(command, words) {
-            return Err(denied.in_script(command, self.version));
-        }
         let has_written = self
             .script
             .as_ref()
             .is_some_and(|script| script.has_written);
-        if let Some(refused) = self.refused_in_script(command, has_written) {
-            return Err(refused);
+        let denied = self.denied(command, words);
+        let denied = denied.map(|denied| denied.in_script(command, self.version));
+        let refused = self.refused_in_script(command, has_written);
+        let (first, second) = match self.refusal == Some(Refusal::OutOfMemory)
+            && self.version.checks_memory_first()
+        {
+            true => (refused, denied),
+            false => (denied, refused),
+        };
+        if let Some(error) = first.or(second) {
+            return Err(error);
         }
         if let Some(script) = &mut self.script {
             script.has_written |= command.is(WRITE);

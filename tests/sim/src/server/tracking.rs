@@ -1,7 +1,7 @@
 //! `CLIENT TRACKING`: reports to clients that a key has changed which they have read.
 
 use super::resp::{Protocol, Reply, write_push};
-use super::{BEFORE, BEHIND, Bytes, Server};
+use super::{BEFORE, Bytes, LAST, Server};
 
 /// How a client has the server watch keys.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,7 +57,7 @@ impl Server {
         });
         let told: Vec<usize> = told.map(|(conn, _)| *conn).collect();
         let keys = Reply::Array(vec![Reply::text(key)]);
-        self.report(&told, keys, BEHIND);
+        self.report(&told, keys, LAST);
     }
 
     /// Reports the deletion of all data to each client that tracks at all.
@@ -68,7 +68,7 @@ impl Server {
         let told: Vec<usize> = told.map(|(conn, _)| *conn).collect();
         let place = match self.version.tells_of_flush_first() {
             true => BEFORE,
-            false => BEHIND,
+            false => LAST,
         };
         self.report(&told, Reply::Null, place);
     }

@@ -90,6 +90,11 @@ impl Version {
         self.valkey >= Some((9, 0, 0))
     }
 
+    /// Returns whether a script is told that the memory is full before it is told that it may not call a command.
+    pub(super) fn checks_memory_first(self) -> bool {
+        self.valkey >= Some((9, 0, 0))
+    }
+
     /// Returns whether a client that flushes all data is told of it before the reply.
     pub(super) fn tells_of_flush_first(self) -> bool {
         self.redis >= (8, 0, 0)

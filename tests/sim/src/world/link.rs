@@ -11,11 +11,6 @@ pub(super) struct Link {
     pub(super) holds_replies: u32,
 }
 
-/// The longest time of a segment on a link without a fault.
-pub fn slowest_segment(usual: u64) -> u64 {
-    2 * usual + slowest_tail(usual)
-}
-
 /// One segment in so many takes longer than usual, up to this time.
 fn slowest_tail(usual: u64) -> u64 {
     (40 * usual).min(40 * MILLI)

@@ -27,7 +27,6 @@ use lock_core::machine as kit;
 use self::events::Event;
 pub use self::faults::{Fault, LAST, Planned};
 use self::link::Link;
-pub use self::link::slowest_segment;
 use self::machine::Ambient;
 pub use self::machine::LONGEST_STOP;
 use self::network::Connection;

@@ -130,19 +130,22 @@ fn a_killed_process_does_nothing_more() {
     sim.end();
 }
 
-/// Sends a `PING` to the server so many times, each on a new connection, and notes when each answer is there.
-async fn ping(times: Times, count: usize) {
-    for _ in 0..count {
-        let mut stream = kit::connect("10.0.0.0:6379").await.expect("a connection");
-        stream
-            .write_all(b"*1\r\n$4\r\nPING\r\n")
-            .await
-            .expect("a request");
+/// Sends a `PING` on a new connection at each of these times, and notes when each answer is there.
+async fn ping(noted: Times, at: Vec<u64>) {
+    let mut stream = kit::connect("10.0.0.0:6379").await.expect("a connection");
+    for time in at {
+        kit::sleep(Duration::from_nanos(time.saturating_sub(now()))).await;
+        let request = b"*1\r\n$4\r\nPING\r\n";
+        stream.write_all(request).await.expect("a request");
         let mut answer = [0; 7];
         stream.read_exact(&mut answer).await.expect("an answer");
         assert_eq!(&answer, b"+PONG\r\n");
-        times.note();
+        noted.note();
     }
+}
+
+fn now() -> u64 {
+    sim().now()
 }
 
 #[test]
@@ -150,23 +153,22 @@ fn a_held_answer_arrives_when_the_partition_is_over() {
     let sim = start(Order::Fifo);
     sim.change(|state| state.add_server());
     let times = Times::default();
-    let process = run_in(&sim, 0, ping(times.clone(), 1));
+    let process = run_in(&sim, 0, ping(times.clone(), vec![SECOND, 2 * SECOND]));
     let fault = Fault::Hold {
         process,
         server: 0,
         ways: Ways::Replies,
     };
-    // The connection is there after two segments, and the answer after four.
-    sim.change(|state| {
-        state.plan_faults(vec![Planned {
-            at: 3 * MILLI,
-            lasts: 2 * SECOND,
-            fault,
-        }])
-    });
+    let planned = Planned {
+        at: 1_500 * MILLI,
+        lasts: 2 * SECOND,
+        fault,
+    };
+    sim.change(|state| state.plan_faults(vec![planned]));
     sim.run_until(60 * SECOND);
     let times = times.all();
-    assert!(times[0] >= 2 * SECOND, "{times:?}");
+    assert!(times[0] < 1_100 * MILLI, "{times:?}");
+    assert!(times[1] >= 3_500 * MILLI, "{times:?}");
     sim.end();
 }
 
@@ -182,7 +184,7 @@ fn equal_seeds_have_equal_traces_and_others_have_not() {
         });
         sim.change(|state| state.add_server());
         for _ in 0..3 {
-            run_in(&sim, 0, ping(Times::default(), 20));
+            run_in(&sim, 0, ping(Times::default(), vec![0; 20]));
         }
         sim.run_until(60 * SECOND);
         let trace = sim.look(|state| state.trace());

@@ -74,11 +74,6 @@ impl Stage {
         stage
     }
 
-    /// Returns whether the real server's forward clock stands still between steps, too.
-    pub fn steps(&self) -> bool {
-        self.real.lags
-    }
-
     /// Sets the time of both servers.
     pub fn set_time(&mut self, micros: i64) {
         self.micros = micros;
