@@ -136,11 +136,14 @@ impl Quorum {
                 self.nodes.len()
             )));
         }
-        let has = |wanted| answers.contains(&Some(wanted));
-        let forgotten = match (owners.is_empty(), has(Forgotten::Held)) {
-            (false, _) => Forgotten::Yes,
-            (true, true) => Forgotten::Held,
-            (true, false) => Forgotten::Nothing,
+        let is_held = |answer: &&Option<Forgotten>| **answer == Some(Forgotten::Held);
+        let held = answers.iter().filter(is_held).count();
+        let forgotten = match owners.is_empty() {
+            // The record was over on a majority, and only a node that got it late still had it.
+            _ if held >= tally::quorum(self.nodes.len()) => Forgotten::Held,
+            false => Forgotten::Yes,
+            true if held > 0 => Forgotten::Held,
+            true => Forgotten::Nothing,
         };
         Outcome::Forgotten(forgotten, None)
     }
