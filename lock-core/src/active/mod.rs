@@ -205,6 +205,10 @@ impl ActiveLease {
         now.since(lock(&self.state).granted_at)
     }
 
+    pub(crate) fn max_hold_at(&self) -> Moment {
+        lock(&self.state).lease.max_hold_at()
+    }
+
     pub(crate) fn fence(&self) -> Option<FencingToken> {
         lock(&self.state).fence
     }

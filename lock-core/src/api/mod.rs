@@ -32,6 +32,8 @@ mod remember;
 pub(crate) mod request;
 pub(crate) mod requested_keys;
 pub(crate) mod run;
+#[cfg(all(test, feature = "test-util"))]
+mod run_tests;
 mod settings;
 #[cfg(feature = "test-util")]
 pub mod test_util;

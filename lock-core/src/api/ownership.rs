@@ -16,6 +16,7 @@ use crate::engine::acquire::acquire;
 use crate::engine::reentry::{Entry, Level, check_ends_inside, check_not_inside};
 use crate::engine::spec::LockSpec;
 use crate::lease::Loss;
+use crate::timer::Timer;
 
 pub(crate) enum Ownership {
     Own(LockGuard),
@@ -103,6 +104,15 @@ impl Ownership {
             Ownership::Own(guard) => guard.engine.poll_lost(&guard.lease, waker_id, context),
             Ownership::Entered(entry) => entry.poll_lost(waker_id, context),
         }
+    }
+
+    /// Returns the timer of the longest hold.
+    pub(crate) fn limit(&self) -> Timer {
+        let engine = match self {
+            Ownership::Own(guard) => &guard.engine,
+            Ownership::Entered(entry) => &entry.engine,
+        };
+        engine.timers.at(self.lease().max_hold_at())
     }
 
     /// Ends the ownership after the body, and returns the release to wait for, if any.

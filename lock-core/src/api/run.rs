@@ -14,6 +14,7 @@ use crate::base::error::Error;
 use crate::base::options::{OnLost, ReleaseMode};
 use crate::engine::reentry::Level;
 use crate::lease::Loss;
+use crate::timer::Timer;
 
 /// The future of [`LockRequest::run`](crate::LockRequest::run) and
 /// [`run_with`](crate::LockRequest::run_with).
@@ -49,6 +50,8 @@ struct Running {
     ownership: Ownership,
     level: Arc<Level>,
     lost_waker: Option<u32>,
+    /// Ends a body that goes on after the loss of its lock. It is set at the loss.
+    limit: Option<Timer>,
 }
 
 impl<C, F: Future> Run<C, F> {
@@ -117,6 +120,7 @@ where
                             ownership,
                             level,
                             lost_waker: None,
+                            limit: None,
                         });
                     }
                     Err(error) => {
@@ -179,7 +183,12 @@ impl Running {
         // A body that has not begun does not begin, because a process that was paused since the grant would run beside
         // the next owner. `max_hold` ends the body even with `OnLost::Ignore`, because it limits such a body too.
         let counts = |loss: &Loss| begins || on_lost == OnLost::Cancel || *loss == Loss::MaxHold;
-        if let Some(loss) = lost.filter(counts) {
+        let counted = match lost {
+            Some(loss) if counts(&loss) => Some(loss),
+            Some(_) if self.is_over(context) => Some(Loss::MaxHold),
+            _ => None,
+        };
+        if let Some(loss) = counted {
             let _in_span = self.ownership.enter_span();
             body.discard();
             return Poll::Ready(Err(loss));
@@ -197,6 +206,17 @@ impl Running {
         let lease = self.ownership.lease();
         lease.forget_waker(self.lost_waker.take());
         Poll::Ready(Ok(succeeded))
+    }
+}
+
+impl Running {
+    /// Returns whether the longest hold is over for a body that goes on after the loss of its lock.
+    fn is_over(&mut self, context: &mut Context<'_>) -> bool {
+        let limit = match &mut self.limit {
+            Some(limit) => limit,
+            None => self.limit.insert(self.ownership.limit()),
+        };
+        Pin::new(limit).poll(context).is_ready()
     }
 }
 

@@ -107,7 +107,7 @@ pub(super) async fn take_one(spec: &LockSpec) -> Result<Acquired, Error> {
             Verdict::Handoff(mut passed) => {
                 Ok(passed.pick_up().then_some(passed).map(Acquired::FromTask))
             }
-            Verdict::Busy(refusal) => Err(refusal.to_error()),
+            Verdict::Busy(refusal) => Err(refusal.told_to(spec.share).to_error()),
             Verdict::Failed(error) => Err(error),
         };
         match taken {
@@ -192,6 +192,11 @@ pub(super) async fn contend(
             contender.failed(&Error::draining());
             return Err(Error::draining());
         }
+        if attempt.lease.has_late_duplicate() && !engine.store.limits().hands_over {
+            // A node of a quorum is not asked for a lease again while a question for it may still arrive. Another lease
+            // loses no place in a queue, because such a store hands nothing over.
+            attempt = Attempt::new(spec);
+        }
         let confirmed = engine.queue.confirmed_releases();
         let failure = match attempt
             .ask(&contender, queueing, spec.acquire_timeout)
@@ -253,9 +258,14 @@ pub(super) async fn contend(
             Asked::Failed(failure) => failure,
         };
         let now = engine.now();
-        let over = doubt.failed(now, engine.store.limits().outage) || now >= give_up;
-        if failure.is_final() || spec.wait == Wait::None || over {
+        let is_out = doubt.failed(now, engine.store.limits().outage);
+        if failure.is_final() || is_out {
             contender.failed(&failure.error);
+            return Err(failure.error);
+        }
+        if spec.wait == Wait::None || now >= give_up {
+            // Callers that do not wait share the failure. The next waiter asks, because its own wait is not over.
+            contender.unanswered(&failure.error, now);
             return Err(failure.error);
         }
         task.waits();

@@ -12,6 +12,7 @@ use crate::active::ActiveLease;
 use crate::base::clock::Moment;
 use crate::base::fence::FencingToken;
 use crate::base::share::ShareLimit;
+use crate::keeper::OpenTask;
 use crate::lease::deadline::{Anchor, GRANT};
 use crate::lease::{LeaseOptions, Phase};
 use crate::queue::{Contender, Displaced};
@@ -45,6 +46,9 @@ pub(crate) struct Attempt {
     /// Whether it counts as a guard, so that a drain waits for it between the grant and its guard.
     counts: bool,
     settled: bool,
+    /// Kept while a question is sent, so that a drain of another thread, which may undo it before, waits until it is
+    /// undone behind.
+    sending: Option<OpenTask>,
 }
 
 impl Attempt {
@@ -81,6 +85,7 @@ impl Attempt {
             anchor: None,
             counts: false,
             settled: false,
+            sending: None,
         }
     }
 
@@ -110,6 +115,8 @@ impl Attempt {
         self.anchor = None;
         let mut answer = engine.store.execute(operation, self.lane);
         let mut waker = None;
+        // Before the lease is looked at: a drain closes it, and then waits.
+        self.sending = Some(engine.keeper.open_task());
         let outcome = poll_fn(|context| {
             // A question that was undone must not be sent.
             if self.lease.is_closed() {
@@ -120,6 +127,12 @@ impl Attempt {
             }
             // The first poll sends the request, so it reads no clock.
             let sent_now = waker.is_none();
+            if sent_now {
+                if self.lease.is_closed() {
+                    return Poll::Ready(Err(Displaced));
+                }
+                self.sending = None;
+            }
             self.lease.wake_on_change(&mut waker, context.waker());
             if !sent_now && engine.now() >= sent + patience {
                 Poll::Ready(Ok(None))
@@ -132,6 +145,9 @@ impl Attempt {
         let Ok(outcome) = outcome else {
             return Asked::Displaced;
         };
+        if !self.lease.is_closed() {
+            self.sending = None;
+        }
         self.in_flight = false;
         let (outcome, repeated) = match outcome {
             Some(Outcome::Repeated(outcome)) => (Some(*outcome), true),
@@ -164,7 +180,7 @@ impl Attempt {
                 Asked::Busy(refusal)
             }
             Some(Outcome::Failed(failure)) => {
-                self.known = known || failure.ambiguous;
+                self.known = known || failure.ambiguous || failure.queued;
                 if failure.ambiguous {
                     self.lease.note_late_duplicate();
                 }
@@ -299,3 +315,7 @@ impl Engine {
         Cleanup::of(self, lease, Step::Undo(lane)).submit();
     }
 }
+
+#[cfg(test)]
+#[path = "attempt_tests.rs"]
+mod tests;

@@ -58,11 +58,12 @@ impl Engine {
         };
         let mut open = OpenSwap::new(self, lease.release(), swap);
         open.late_duplicate = lease.has_late_duplicate();
+        let swapping = self.queue.swaps_in(&share);
         match open.answer(lane, ends).await {
             Ok(Swapped::Yes) if share.grant(sent, fence) => {
                 open.needs_no_undoing();
                 self.queue.leave(lease, ReleaseState::Nothing);
-                self.queue.hold(&share);
+                swapping.granted(&share);
                 self.keeper.arm(&share);
                 if lease.has_late_duplicate() {
                     Cleanup::of(self, lease, Step::Nothing).submit();
@@ -85,30 +86,43 @@ impl Engine {
     ///
     /// It reports the fencing token of the lock, above which all tokens of readers have to be also where the server's
     /// clock was set back.
-    pub(crate) async fn let_in_readers(&self, share: &ActiveLease) {
+    pub(crate) async fn let_in_readers(self: &Arc<Self>, share: &ActiveLease) {
+        let lane = Lane::of_this_task();
         let question = share.acquire(Queueing::Never, Some(share.replaced()), true);
         let operation = Operation::Acquire(question);
         let mut asking = Asking {
+            engine: self,
             share,
+            lane,
             is_answered: false,
+            is_over: false,
         };
-        let answer = self.store.execute(operation, Lane::of_this_task());
+        let answer = self.store.execute(operation, lane);
         let overdue = self.now() + self.operation_timeout;
         let answer = self.timers.before(overdue, answer).await;
+        asking.is_over = true;
         asking.is_answered = matches!(answer, Some(Outcome::Granted(_) | Outcome::Busy(_)));
     }
 }
 
 /// A question without an answer so far. It may arrive when the share has ended, and is then undone by its release.
 struct Asking<'a> {
+    engine: &'a Arc<Engine>,
     share: &'a ActiveLease,
+    lane: Lane,
     is_answered: bool,
+    /// The share goes on, with or without an answer.
+    is_over: bool,
 }
 
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
         if !self.is_answered {
             self.share.note_late_duplicate();
+        }
+        if !self.is_over {
+            // The guard goes too, and its release takes another way, on which it may arrive before the question.
+            Cleanup::of(self.engine, self.share, Step::Undo(self.lane)).submit();
         }
     }
 }

@@ -17,6 +17,10 @@
 //! The lease may have ended in the store before the swap arrived. Another owner may then have had the key, and a late
 //! copy of the first owner's acquire may have taken it again behind that owner. The fencing token of the first owner is
 //! below that of the other one.
+//!
+//! # Why the first owner's process looks at the key when a ticket is over
+//!
+//! Waiters were told the end of the lease. A ticket may end long before it, and its end tells no waiter.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,8 +31,10 @@ use crate::active::{ActiveLease, Detached};
 use crate::base::clock::Moment;
 use crate::base::error::Error;
 use crate::base::fence::FencingToken;
+use crate::base::machine::{sleep, timeout};
 use crate::base::ticket::Ticket;
 use crate::keeper::OpenTask;
+use crate::lease::backoff::LONGEST;
 use crate::lease::{LeaseOptions, Loss, Phase};
 use crate::queue::ReleaseState;
 use crate::store::{AcquireRoute, Failure, Lane, Operation, Outcome, Release, Swap, Swapped};
@@ -84,6 +90,7 @@ impl Engine {
                 if lease.has_late_duplicate() {
                     Cleanup::of(self, lease, Step::Nothing).submit();
                 }
+                self.look_after_ticket(lease, pick_up);
                 Ok(ticket)
             }
             Ok(Swapped::Absent | Swapped::Other) => {
@@ -94,6 +101,24 @@ impl Engine {
             // The lease has ended in this process, so its key is given back.
             Err(failure) => Err(failure.error),
         }
+    }
+
+    /// Gives the key to its first waiter if the ticket is not picked up. Other waiters ask by themselves until then.
+    fn look_after_ticket(&self, lease: &ActiveLease, pick_up: Duration) {
+        if pick_up >= LONGEST {
+            return;
+        }
+        let leave = Operation::Leave(Release {
+            in_background: true,
+            ..lease.release()
+        });
+        // The clock of the store may be slower.
+        let over = pick_up + pick_up / 100 + Duration::from_millis(2);
+        let (store, patience) = (Arc::clone(&self.store), self.operation_timeout);
+        self.keeper.run(Box::pin(async move {
+            sleep(over).await;
+            let _ = timeout(patience, store.execute(leave, Lane::KEEPER)).await;
+        }));
     }
 
     /// Ends the lease in this process. Returns its fencing token, and until when it would have lasted.
@@ -149,11 +174,12 @@ impl Engine {
             ttl: ticket.ttl,
         };
         let mut open = OpenSwap::new(self, release, swap);
+        let swapping = self.queue.swaps_in(&lease);
         // No acquire has the token of a ticket, so a ticket that has ended stays away.
         match open.answer(lane, Moment::FAR).await {
             Ok(Swapped::Yes) if lease.grant(sent, ticket.fence) => {
                 open.needs_no_undoing();
-                self.queue.hold(&lease);
+                swapping.granted(&lease);
                 self.keeper.arm(&lease);
                 Ok(lease)
             }
@@ -256,3 +282,7 @@ impl Drop for OpenSwap {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "tickets_tests.rs"]
+mod tests;

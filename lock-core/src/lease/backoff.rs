@@ -94,7 +94,7 @@ mod tests {
             queued: pushed,
             pushed,
             shared: false,
-            full: false,
+            full: None,
             server_time: None,
         }
     }

@@ -7,6 +7,7 @@ use crate::base::clock::ServerTime;
 use crate::base::error::Error;
 use crate::base::fence::FencingToken;
 use crate::base::record::StoredRecord;
+use crate::base::share::ShareLimit;
 
 /// The store's answer that another owner holds the key.
 #[derive(Clone, Debug)]
@@ -20,8 +21,8 @@ pub(crate) struct Refusal {
     pub(crate) remaining: Option<Duration>,
     /// Shares have the key.
     pub(crate) shared: bool,
-    /// The refused waiter asked for a share, and as many shares as its limit are inside.
-    pub(crate) full: bool,
+    /// The refused waiter asked for a share, and as many shares as this limit are inside.
+    pub(crate) full: Option<ShareLimit>,
     /// The refused waiter stands in the store's queue.
     pub(crate) queued: bool,
     /// The owner's release will be pushed to the refused waiter, which need not poll.
@@ -34,8 +35,16 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
+    /// What it tells a caller behind the refused waiter. A key that is full for the one may have room for a higher limit.
+    pub(crate) fn told_to(mut self, share: Option<ShareLimit>) -> Self {
+        self.full = self
+            .full
+            .filter(|limit| share.is_some_and(|own| own <= *limit));
+        self
+    }
+
     pub(crate) fn to_error(&self) -> Error {
-        if self.full {
+        if self.full.is_some() {
             return Error::full(self.remaining);
         }
         let busy = Error::busy(self.cooling, self.remaining);

@@ -100,6 +100,11 @@ impl Lease {
         self.options
     }
 
+    /// Returns when the longest hold is over.
+    pub(crate) fn max_hold_at(&self) -> Moment {
+        self.max_hold_at
+    }
+
     pub(crate) fn renews(&self) -> bool {
         self.options.renew
     }

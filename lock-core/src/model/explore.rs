@@ -1,11 +1,8 @@
 //! A breadth-first search through all states of a model.
-//!
-//! A state is remembered by 64 bits of its hash. Among ten million states, the chance of a
-//! collision is about one in three hundred thousand.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::Hash;
 
-use super::seen::ByHash;
+use super::seen::{ByHash, print};
 
 /// A state of a model.
 pub(super) trait Explored: Hash + Sized {
@@ -36,12 +33,6 @@ pub(super) struct Exploration<Wrong, Step> {
 
 /// The state from which each state was reached first, with the number of the step.
 type Seen = ByHash<(u64, u16)>;
-
-pub(super) fn print(world: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    world.hash(&mut hasher);
-    hasher.finish()
-}
 
 /// Searches all states.
 ///

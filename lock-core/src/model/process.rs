@@ -231,7 +231,7 @@ impl WaitingTask {
                     queued: stands,
                     pushed: stands && value != Value::ForeignOwner,
                     shared: false,
-                    full: false,
+                    full: None,
                     server_time: Some(server),
                 };
                 // All waiters poll with the same jitter, because the model's tokens are no random

@@ -2,8 +2,7 @@
 
 use std::hash::Hash;
 
-use super::explore::print;
-use super::seen::ByHash;
+use super::seen::{ByHash, print};
 
 /// Visits every state that follows from `start`. Returns how many there are, or what is wrong, and after how many steps.
 pub(super) fn visit<World: Hash, Wrong>(

@@ -192,7 +192,7 @@ impl Contender {
             queued: false,
             pushed: true,
             shared: false,
-            full: false,
+            full: None,
             server_time: None,
         };
         slot.known = KeyState::Held(Arc::clone(lease));

@@ -31,6 +31,7 @@ use tokio::sync::{Notify, oneshot};
 pub(crate) use self::contender::{Contender, Displaced, PlaceInLine};
 pub(crate) use self::handoff::{Handoff, Successor};
 use self::permits::HeldPermits;
+use self::resumed::SwappedIn;
 pub(crate) use self::several::Occupied;
 use self::slot::{KeyState, Slot, Waiter};
 pub(crate) use self::slot::{ReleaseState, Supersede, held_fact};
@@ -78,6 +79,8 @@ struct Slots {
     uncontended: ByKey<Arc<ActiveLease>>,
     /// Leases that came by a ticket while another task of this process was the contender of the key.
     beside: Vec<Arc<ActiveLease>>,
+    /// Leases that take the place of a ticket, or of another lease, at this moment.
+    swapped_in: Vec<SwappedIn>,
     permits: HeldPermits,
     /// The number of the last place. No number is used twice, so a waiter that leaves takes no other
     /// waiter's place along.
@@ -203,7 +206,8 @@ impl Queue {
         if !waits && let Some(refusal) = slot.fact(now) {
             return Admission::Decided(Verdict::Busy(refusal));
         }
-        if slot.contender.is_none() && !slot.is_held(now) {
+        let is_open = slot.contender.is_none() && !slot.is_held(now);
+        if is_open && slot.queue.is_empty() {
             slot.admit(id, now);
             let contender = Contender::new(self, key, id);
             return Admission::Decided(Verdict::Contend(contender));
@@ -216,6 +220,17 @@ impl Queue {
             waker: None,
         };
         slot.queue.insert(number, waiter);
+        let place = PlaceInLine {
+            queue: Arc::clone(self),
+            key: Arc::clone(key),
+            number,
+            answer,
+        };
+        if is_open {
+            // The owner waits for the answer to its release, and those in line come first.
+            self.promote(slots, key);
+            return Admission::Queued(place);
+        }
         let waker = match waits {
             true => None,
             false => slot.asks_now(now),
@@ -224,12 +239,7 @@ impl Queue {
         drop(slots);
         waker.into_iter().for_each(Waker::wake);
         self.check_at(key, look);
-        Admission::Queued(PlaceInLine {
-            queue: Arc::clone(self),
-            key: Arc::clone(key),
-            number,
-            answer,
-        })
+        Admission::Queued(place)
     }
 
     /// Ends every wait. No more locks are given out, and every question is undone, whether or not its

@@ -42,15 +42,18 @@ impl Queue {
         contender.due = contender.due.min(now);
         let waker = contender.waker.take();
         slot.known = match (news, std::mem::take(&mut slot.known)) {
-            // Another owner has the key now, for so long. That is a fact for newcomers too.
-            (News::Next(after), KeyState::Refused { refusal, .. }) => KeyState::Refused {
-                refusal: Refusal {
-                    remaining: Some(after),
-                    ..refusal
-                },
-                at: now,
-                until: now + after.min(LONGEST),
-            },
+            // Another owner has the key now, for so long. That is a fact for newcomers too. Of a key that has cooled down
+            // it is not known whether that owner, or another cooldown, has it.
+            (News::Next(after), KeyState::Refused { refusal, .. }) if !refusal.cooling => {
+                KeyState::Refused {
+                    refusal: Refusal {
+                        remaining: Some(after),
+                        ..refusal
+                    },
+                    at: now,
+                    until: now + after.min(LONGEST),
+                }
+            }
             // The refusal does not stand any more.
             _ => KeyState::Unknown,
         };
@@ -70,7 +73,7 @@ impl Queue {
     }
 
     /// As [`held_by`](Self::held_by), because an operator has freed the key. A waiter that was given the key and has
-    /// not taken it up asks first, and one whose question is in flight loses a grant that answers it.
+    /// not taken it up asks first. One whose question or swap is in flight loses a grant that answers it.
     pub(crate) fn force(
         self: &Arc<Self>,
         key: &Arc<str>,
@@ -82,6 +85,7 @@ impl Queue {
         let token = holder.token()?;
         let now = self.now();
         let mut slots = lock(&self.slots);
+        slots.free_swapped_in(token);
         let name = slots.slot_of(key, token);
         let slot = slots.active.get_mut(&*name)?;
         let contender = slot.contender.as_mut();

@@ -14,6 +14,10 @@ use crate::base::token::Token;
 use crate::lease::LeaseOptions;
 use crate::store::{Lane, News, Refusal, Replaced};
 
+/// The age up to which an answer of the store is a fact. A caller that comes later has the contender ask again, at most
+/// ten times a second.
+const BELIEVED: Duration = Duration::from_millis(100);
+
 #[derive(Default)]
 pub(super) struct Slot {
     pub(super) known: KeyState,
@@ -212,12 +216,14 @@ impl Slot {
 
     /// Returns a refusal if it is a fact: from a valid lease, or from an answer of the store that still
     /// stands. An answer stands only if its end would be pushed, because the end of any other answer goes
-    /// unnoticed.
+    /// unnoticed, and only for a moment, because this process is not told of the next owner's end.
     pub(super) fn fact(&self, now: Moment) -> Option<Refusal> {
         match &self.known {
             // A lease that its waiter does not pick up can be had.
             KeyState::Held(lease) => held_fact(lease, now).filter(|_| !self.is_not_picked_up(now)),
-            KeyState::Refused { refusal, at, until } if refusal.pushed && now < *until => {
+            KeyState::Refused { refusal, at, until }
+                if refusal.pushed && now < *until && now.since(*at) < BELIEVED =>
+            {
                 let left = |span: Duration| span.saturating_sub(now.since(*at));
                 Some(Refusal {
                     remaining: refusal.remaining.map(left),
@@ -322,7 +328,7 @@ pub(crate) fn held_fact(lease: &ActiveLease, now: Moment) -> Option<Refusal> {
         queued: false,
         pushed: true,
         shared: false,
-        full: false,
+        full: None,
         server_time: None,
     })
 }

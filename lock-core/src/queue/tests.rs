@@ -13,6 +13,8 @@ use crate::base::fence::FencingToken;
 use crate::engine::Engine;
 use crate::lease::{LeaseOptions, Loss, Phase};
 use crate::store::{Grant, Lane, News, Refusal, Replaced};
+#[cfg(feature = "test-util")]
+use crate::test_util::ManualClock;
 
 fn engine() -> Arc<Engine> {
     Arc::clone(LockManager::in_memory().engine())
@@ -135,6 +137,26 @@ fn a_grant_that_is_heard_behind_the_order_to_free_it_is_lost_at_once() {
 
 /// The push of a waiter behind the first one may overtake the refusal, and names a time that is seconds away.
 #[test]
+fn a_swap_that_is_heard_behind_the_order_to_free_its_lease_is_lost_at_once() {
+    let engine = engine();
+    let swapped_in = |freed: bool| {
+        let lease = another(&engine);
+        let swapping = engine.queue.swaps_in(&lease);
+        if freed {
+            let held = engine.queue.force(&key(), &lease.token.into());
+            assert!(held.is_none(), "it is not held yet");
+        }
+        let now = engine.now();
+        lease.ask(now + Duration::from_secs(5));
+        assert!(lease.grant(now, FencingToken::new(1).expect("a token")));
+        swapping.granted(&lease);
+        lease.noticed_phase()
+    };
+    assert_eq!(swapped_in(true), Phase::Lost(Loss::Forced));
+    assert_eq!(swapped_in(false), Phase::Held, "the order was for another");
+}
+
+#[test]
 fn a_caller_that_does_not_wait_makes_a_contender_ask_that_a_push_has_told_to_rest() {
     let engine = engine();
     let contender = contender(&engine);
@@ -149,7 +171,7 @@ fn a_caller_that_does_not_wait_makes_a_contender_ask_that_a_push_has_told_to_res
         queued: true,
         pushed: true,
         shared: false,
-        full: false,
+        full: None,
         server_time: None,
     };
     let until = engine.now() + a_while;
@@ -168,6 +190,70 @@ fn a_caller_that_does_not_wait_makes_a_contender_ask_that_a_push_has_told_to_res
     );
 }
 
+/// The next owner may be killed, and its end is pushed to its own process only.
+#[cfg(feature = "test-util")]
+#[test]
+fn a_refusal_is_a_fact_for_a_tenth_of_a_second() {
+    let clock = ManualClock::new();
+    let locks = LockManager::builder("memory:").clock(clock.clone());
+    let locks = locks.connect_lazy().expect("an embedded store");
+    let engine = Arc::clone(locks.engine());
+    let contender = contender(&engine);
+    asked_for(&engine, &contender);
+    let a_minute = Duration::from_secs(60);
+    let refusal = Refusal {
+        cooling: false,
+        record: None,
+        remaining: Some(a_minute),
+        queued: true,
+        pushed: true,
+        shared: false,
+        full: None,
+        server_time: None,
+    };
+    let until = engine.now() + a_minute;
+    contender.refused(&refusal, until, until);
+    let newcomer = || engine.queue.enter(&key(), false, options(), &mut None);
+    clock.advance(Duration::from_millis(99));
+    assert!(matches!(newcomer(), Admission::Decided(Verdict::Busy(_))));
+    clock.advance(Duration::from_millis(1));
+    assert!(matches!(newcomer(), Admission::Queued(_)));
+    let mut context = Context::from_waker(Waker::noop());
+    let news = contender.poll_news(&mut context);
+    assert!(matches!(news, Poll::Ready(News::Ask)), "it asks for both");
+}
+
+#[test]
+fn a_caller_is_not_told_of_a_cooldown_when_a_push_has_announced_what_is_behind_it() {
+    let engine = engine();
+    let contender = contender(&engine);
+    let lease = asked_for(&engine, &contender);
+    let a_while = Duration::from_secs(2);
+    let refusal = Refusal {
+        cooling: true,
+        record: None,
+        remaining: Some(a_while),
+        queued: true,
+        pushed: true,
+        shared: false,
+        full: None,
+        server_time: None,
+    };
+    let until = engine.now() + a_while;
+    contender.refused(&refusal, until, until);
+    let enter = || engine.queue.enter(&key(), false, options(), &mut None);
+    let told = |admission| match admission {
+        Admission::Decided(Verdict::Busy(refusal)) => refusal.cooling,
+        _ => false,
+    };
+    assert!(told(enter()), "it cools down");
+    engine.queue.tell(&key(), lease.token, News::Next(a_while));
+    assert!(
+        matches!(enter(), Admission::Queued(_)),
+        "another owner may have the key"
+    );
+}
+
 #[test]
 fn a_release_that_its_owner_waits_for_is_known_and_not_stepped_over() {
     let engine = engine();
@@ -179,6 +265,24 @@ fn a_release_that_its_owner_waits_for_is_known_and_not_stepped_over() {
     engine.queue.leave(&lease, ReleaseState::Nothing);
     drop(contender);
     assert!(engine.queue.is_empty());
+}
+
+/// The owner has closed its lease, and waits for the answer to the release.
+#[test]
+fn a_newcomer_passes_no_task_in_line_while_the_owner_waits_for_its_release() {
+    let engine = engine();
+    let lease = held(&engine, 1);
+    let enter = || match engine.queue.enter(&key(), true, options(), &mut None) {
+        Admission::Queued(place) => place,
+        Admission::Decided(_) => panic!("others come first"),
+    };
+    let mut context = Context::from_waker(Waker::noop());
+    let mut first = enter();
+    lease.close();
+    let mut newcomer = enter();
+    assert!(newcomer.poll_verdict(&mut context).is_pending());
+    let first = first.poll_verdict(&mut context);
+    assert!(matches!(first, Poll::Ready(Verdict::Contend(_))));
 }
 
 #[cfg(feature = "test-util")]

@@ -19,8 +19,11 @@ if type(value) == 'string' and string.sub(value, 1, #closed) == closed then
   notify_next(KEYS[3], KEYS[1], ARGV[3], redis.call('PTTL', KEYS[1]))
   return entries == 0 and 6 or (failed or unnotified) and 8 or 1
 end
-if not value then return 0 end
-if value ~= ARGV[1] then return 2 end
+if value ~= ARGV[1] then
+  -- A node of a quorum that has refused the lease may have it in the queue.
+  redis.pcall('ZREM', KEYS[3], ARGV[1] .. ' ' .. ARGV[4])
+  return value and 2 or 0
+end
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local ends = math.max(now + ARGV[5], tonumber(ARGV[6] or 0))
 local until_ms = string.format('%.0f', ends)

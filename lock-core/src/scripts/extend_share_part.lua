@@ -6,7 +6,7 @@
 -- Reply  1 extended   0 gone   2 another owner's   3 not known   4 the lock lasts as long as that, and the set has to be
 --        asked: the lock has several shares
 --
--- The lock is asked first, so that it never ends before its shares. See extend_shares.lua for the other rules.
+-- The lock is asked first and last, so that it never ends before its shares. See extend_shares.lua for the other rules.
 local longest = 24 * 60 * 60 * 1000
 local key, token, ttl = KEYS[1], ARGV[2], tonumber(ARGV[3])
 local time = redis.call('TIME')

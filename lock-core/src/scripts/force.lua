@@ -43,8 +43,10 @@ if register == '' then
 else
   local accepted = redis.call('HMGET', KEYS[2], register)[1]
   if not accepted or string.sub(accepted, 1, 16) < ARGV[6] then
-    redis.call('HSET', KEYS[2], register, ARGV[6] .. string.sub(token, 1, 49))
+    accepted = ARGV[6] .. string.sub(token, 1, 49)
   end
+  -- Written also where it stays the same, because a server without memory must refuse before the holder is told.
+  redis.call('HSET', KEYS[2], register, accepted)
 end
 
 -- A client of another library listens nowhere.

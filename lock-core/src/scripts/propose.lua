@@ -13,7 +13,7 @@
 --                                 the token is in the queue now, 0 if not
 --        {3}                      free, and left to waiters, who were notified
 --        {4, ms}                  it has no data, which it may have lost, and does not vote for this long
--- Error  WRONGTYPE, LOCKMARK      a key of the kit holds another value; nothing was done
+-- Error  WRONGTYPE, LOCKMARK, a missing right: nothing was done
 --
 -- A register holds the highest number that was accepted in it, and its token. A number is accepted if it is above that
 -- with its whole block, or is the same number of the same token.
@@ -24,10 +24,12 @@ if waits then return {4, waits} end
 local highest = highest_of(register)
 if not highest then return no_number() end
 
+local asks_again = false
 if not redis.call('SET', KEYS[1], token, 'NX', 'PX', ARGV[2]) then
   local value = redis.call('GET', KEYS[1])
   if value == token then
-    -- It asks again. The lease may have been extended to a longer ttl since, and its owner counts on that.
+    asks_again = true
+    -- The lease may have been extended to a longer ttl since, and its owner counts on that.
     if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
   elseif value == ARGV[5] and value ~= '' then
     redis.call('DEL', KEYS[1])
@@ -49,7 +51,10 @@ end
 if ARGV[4] == '1' then redis.pcall('ZREM', KEYS[3], entry) end
 
 if not register or tonumber(string.sub(vote, 1, 16)) > highest or register == accepted then
-  redis.call('HSET', KEYS[2], ARGV[3], accepted)
-  return 1
+  local noted = redis.pcall('HSET', KEYS[2], ARGV[3], accepted)
+  if type(noted) ~= 'table' then return 1 end
+  -- A user may lack this right alone.
+  if not asks_again then redis.call('DEL', KEYS[1]) end
+  return noted
 end
 return {2, string.format('%.0f', highest)}

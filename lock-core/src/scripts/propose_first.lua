@@ -8,6 +8,9 @@ local register = known[2]
 -- command. Equal digits are not below, because a token follows in the register, and a space in the vote.
 if known[1] == '0' and (not register or register < vote) and not ARGV[4]
   and redis.call('SET', KEYS[1], token, 'NX', 'PX', ARGV[2]) then
-  redis.call('HSET', KEYS[2], ARGV[3], accepted)
-  return 1
+  local noted = redis.pcall('HSET', KEYS[2], ARGV[3], accepted)
+  if type(noted) ~= 'table' then return 1 end
+  -- A user may lack this right alone.
+  redis.call('DEL', KEYS[1])
+  return noted
 end

@@ -43,7 +43,8 @@ local waiting = token .. ' ' .. ARGV[3]
 local ends = now_ms + ttl
 local has = is_inside(token)
 if has then
-  enter(token, ends)
+  local lengthened, refused = enter(token, ends)
+  if not lengthened then return refused end
 elseif value and (value ~= several and not limit_of(value) or inside == math.huge or is_behind_a_lock()) then
   local left = redis.call('PTTL', lock)
   local stands = 0
@@ -66,7 +67,10 @@ end
 -- As in propose.lua. A register keeps the token of a lease without its limit.
 local accepted = ARGV[6] .. string.sub(token, 1, 49)
 if not known[2] or tonumber(ARGV[7]) > highest or known[2] == accepted then
-  redis.call('HSET', KEYS[2], register, accepted)
-  return 1
+  local noted = redis.pcall('HSET', KEYS[2], register, accepted)
+  if type(noted) ~= 'table' then return 1 end
+  -- A user may lack this right alone.
+  if not has then remove(token) end
+  return noted
 end
 return {2, text(highest)}

@@ -19,8 +19,11 @@ if type(value) == 'string' and string.sub(value, 1, #done) == done then
   redis.pcall('PEXPIREAT', KEYS[1], string.match(value, '^%d+', #done + 1))
   return 1
 end
-if not value then return 0 end
-if value ~= ARGV[1] then return 2 end
+if value ~= ARGV[1] then
+  -- A node of a quorum that has refused the lease may have it in the queue.
+  if KEYS[3] then redis.pcall('ZREM', KEYS[3], ARGV[1] .. ' ' .. ARGV[4]) end
+  return value and 2 or 0
+end
 local time = redis.call('TIME')
 local ends = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[5])
 local mark = KEYS[2] and redis.pcall('GET', KEYS[2])

@@ -168,7 +168,9 @@ if asks then
   end
   local queued = 0
   if is_inside(token) then
-    enter(token, now_ms + ARGV[3])
+    -- A server without memory does not lengthen it.
+    local lengthened, refused = enter(token, now_ms + ARGV[3])
+    if not lengthened then return refused end
     redis.pcall('ZREM', KEYS[3], waiting)
     mine = fence()
     serve()

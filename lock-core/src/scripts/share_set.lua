@@ -17,7 +17,19 @@ local function limit_of(who)
   return #who == 57 and string.match(who, '^%x+/%x+$') and tonumber(string.sub(who, 50), 16)
 end
 
+local function latest()
+  local last = redis.call('ZRANGE', shares, -1, -1, 'WITHSCORES')
+  return tonumber(last[2])
+end
+
 local inside
+-- Frees the key, with the set of its shares. The set loses its last share no sooner, because a user may lack the right to
+-- DEL, and a key whose set is missing stays taken to its end.
+local function free()
+  redis.call('DEL', lock, shares)
+  value, inside = false, 0
+end
+
 -- Counts the shares inside. Ended ones are removed, and a key without shares is free.
 local function count_inside()
   if value ~= several then
@@ -33,13 +45,10 @@ local function count_inside()
   end
   -- Nothing is written where nothing has ended, so that a server without memory lets no share in.
   if tonumber(earliest[2]) < now_ms then
+    if latest() < now_ms then return free() end
     redis.call('ZREMRANGEBYSCORE', shares, '-inf', '(' .. text(now_ms))
   end
   inside = redis.call('ZCARD', shares)
-  if inside == 0 then
-    redis.call('DEL', lock)
-    value = false
-  end
 end
 
 -- Answers whether the share is of the kind of those inside: all readers, or all permits. It looks at one of them, and
@@ -57,11 +66,6 @@ end
 
 local function is_inside(who)
   return value == who or value == several and redis.call('ZSCORE', shares, who)
-end
-
-local function latest()
-  local last = redis.call('ZRANGE', shares, -1, -1, 'WITHSCORES')
-  return tonumber(last[2])
 end
 
 -- Lets a token in until `ends`, or lengthens it. Answers false, or the server's refusal. A waiter may be inside already,
@@ -84,18 +88,27 @@ local function enter(who, ends)
     local added = redis.pcall('ZADD', shares, text(first), value, text(ends), who)
     if type(added) == 'table' then return false, added end
     local last = math.max(first, ends)
-    redis.call('SET', lock, several, 'PXAT', text(last))
-    redis.call('PEXPIREAT', shares, text(last + 1000))
+    -- A user may lack one of these rights alone.
+    local set = redis.pcall('PEXPIREAT', shares, text(last + 1000))
+    if set == 1 then set = redis.pcall('SET', lock, several, 'PXAT', text(last)) end
+    if set.err then
+      redis.pcall('DEL', shares)
+      return false, set
+    end
     value, inside = several, 2
     return true
   end
   local added = redis.pcall('ZADD', shares, 'GT', text(ends), who)
   if type(added) == 'table' then return false, added end
-  inside = inside + added
   if ends > now_ms + redis.call('PTTL', lock) then
-    redis.call('PEXPIREAT', lock, text(ends))
+    local lengthened = redis.pcall('PEXPIREAT', lock, text(ends))
+    if lengthened ~= 1 then
+      if added == 1 then redis.pcall('ZREM', shares, who) end
+      return false, lengthened
+    end
     redis.call('PEXPIREAT', shares, text(ends + 1000))
   end
+  inside = inside + added
   return true
 end
 
@@ -106,15 +119,17 @@ local function remove(who)
     value, inside = false, 0
     return true, 0
   end
-  if value ~= several or redis.call('ZREM', shares, who) == 0 then return false end
-  inside = inside - 1
-  if inside == 0 then
-    redis.call('DEL', lock)
-    value = false
+  if value ~= several then return false end
+  if inside == 1 and is_inside(who) then
+    free()
     return true, 0
   end
   local sooner = redis.call('PTTL', lock)
+  if redis.call('ZREM', shares, who) == 0 then return false end
+  inside = inside - 1
   local ends = latest()
-  redis.call('PEXPIREAT', lock, text(ends))
+  -- Where the right to it is missing, the key outlives its latest share, and the next caller frees it.
+  if redis.pcall('PEXPIREAT', lock, text(ends)) ~= 1 then return true, 0 end
+  redis.call('PEXPIREAT', shares, text(ends + 1000))
   return true, now_ms + sooner - ends
 end

@@ -38,8 +38,8 @@ elseif not value then
 end
 if how ~= 'pause' and redis.pcall('EXISTS', KEYS[2]) ~= 0 then
   local left = redis.pcall('ZREM', KEYS[2], token .. ' ' .. grant)
-  -- The entry is still there, so the waiter that leaves would be notified again and again.
-  if is_refused(left) and how == 'leave' then return left end
+  -- The entry is still there, so a waiter that is gone would be notified again and again.
+  if is_refused(left) and (how == 'leave' or reply ~= 1) then return left end
   -- The readers behind a waiter that leaves may enter beside others.
   if not value or value == 'shared/lockkit' or #value == 57 then
     if notify_next(KEYS[2], KEYS[1], channels, tonumber(how) or 0) > 0 then

@@ -21,8 +21,8 @@ else
 end
 if how ~= 'pause' and redis.pcall('EXISTS', KEYS[2]) ~= 0 then
   local left = redis.pcall('ZREM', KEYS[2], token .. ' ' .. ARGV[2])
-  -- The entry is still there, so the waiter that leaves would be notified again and again.
-  if is_refused(left) and how == 'leave' then return left end
+  -- The entry is still there, so a waiter that is gone would be notified again and again.
+  if is_refused(left) and (how == 'leave' or reply ~= 1) then return left end
   local after
   if not value then
     after = tonumber(how) or 0

@@ -132,6 +132,8 @@ pub(crate) struct Failure {
     pub(crate) error: Error,
     /// Whether the operation may have happened all the same, now or later.
     pub(crate) ambiguous: bool,
+    /// Whether the waiter may stand in a queue all the same, now or later, such as that of one node of a quorum.
+    pub(crate) queued: bool,
 }
 
 /// Says that nothing was done.
@@ -140,6 +142,7 @@ impl From<Error> for Failure {
         Self {
             error,
             ambiguous: false,
+            queued: false,
         }
     }
 }
@@ -159,8 +162,8 @@ impl Failure {
     /// There was no answer.
     pub(crate) fn unanswered(message: impl Into<std::borrow::Cow<'static, str>>) -> Self {
         Self {
-            error: Error::unavailable(message),
             ambiguous: true,
+            ..Self::refused(message)
         }
     }
 

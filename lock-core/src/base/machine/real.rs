@@ -10,6 +10,7 @@ use std::io;
 use std::time::{Duration, SystemTime};
 
 pub(crate) use tokio::runtime::{Handle, Id};
+pub(crate) use tokio::task::Id as TaskId;
 #[cfg(feature = "redis")]
 pub(crate) use tokio::task::JoinSet;
 
@@ -98,6 +99,11 @@ pub(crate) fn runtime() -> Option<Handle> {
 /// Returns the runtime of the calling task, or panics outside of a runtime.
 pub(crate) fn current_runtime() -> Handle {
     Handle::current()
+}
+
+/// Returns the task that runs; `None` outside of a task.
+pub(crate) fn task_id() -> Option<TaskId> {
+    tokio::task::try_id()
 }
 
 #[inline]

@@ -20,10 +20,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
-use tokio::task;
 
 use crate::active::{ActiveLease, Turn};
 use crate::base::error::Error;
+use crate::base::machine::{self, TaskId};
 use crate::base::options::Wait;
 use crate::engine::Engine;
 use crate::engine::spec::LockSpec;
@@ -58,7 +58,7 @@ impl Level {
     pub(crate) fn enter(self: &Arc<Self>) -> Restored {
         let here = Here {
             level: Arc::clone(self),
-            task: task::try_id(),
+            task: machine::task_id(),
         };
         let outside = INNERMOST.try_with(|innermost| innermost.replace(Some(here)));
         Restored(outside.ok())
@@ -133,7 +133,7 @@ pub(crate) fn check_ends_inside(spec: &LockSpec) -> Result<(), Error> {
 struct Here {
     level: Arc<Level>,
     /// A body may poll other tasks too, those of a `LocalSet` for example. They are not inside.
-    task: Option<task::Id>,
+    task: Option<TaskId>,
 }
 
 thread_local! {
@@ -144,7 +144,7 @@ fn innermost() -> Option<Arc<Level>> {
     let level = INNERMOST.try_with(|innermost| {
         let innermost = innermost.borrow();
         let here = innermost.as_ref()?;
-        (here.task == task::try_id()).then(|| Arc::clone(&here.level))
+        (here.task == machine::task_id()).then(|| Arc::clone(&here.level))
     });
     level.ok().flatten()
 }

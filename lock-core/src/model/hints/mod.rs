@@ -15,7 +15,7 @@
 mod fault;
 mod world;
 
-use super::explore::print;
+use super::seen::print;
 use super::visit::visit;
 use fault::{HintFault, HintWrong};
 use world::{HintWorld, Limits};

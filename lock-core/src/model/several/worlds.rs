@@ -1,9 +1,7 @@
 //! Worlds without a fault, and the smallest ones that show each fault.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use super::world::{GroupFault, Key, Limits, World, Wrong};
-use crate::model::seen::ByHash;
+use crate::model::seen::{ByHash, print};
 
 const A: Key = 0;
 const B: Key = 1;
@@ -26,11 +24,6 @@ struct Search {
 
 /// Searches up to `most` states. One of `calm` states has to come to rest.
 fn search(limits: &Limits, most: usize, calm: u64) -> Search {
-    let print = |world: &World| {
-        let mut hasher = DefaultHasher::new();
-        world.hash(&mut hasher);
-        hasher.finish()
-    };
     let start = World::new(limits);
     let mut seen: ByHash<()> = ByHash::default();
     seen.insert(print(&start), ());

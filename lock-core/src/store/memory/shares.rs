@@ -60,7 +60,7 @@ impl MemoryState {
                 _ => remaining,
             };
             let refusal = Refusal {
-                full: self.is_full(key, *token, now),
+                full: token.share().filter(|_| self.is_full(key, *token, now)),
                 ..self.refused(acquire, owner, remaining)
             };
             return (Outcome::Busy(refusal), told);

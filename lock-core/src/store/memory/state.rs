@@ -308,7 +308,7 @@ impl MemoryState {
             queued: queues,
             pushed: queues,
             shared: owner == Owner::Shared,
-            full: false,
+            full: None,
             server_time: None,
         }
     }

@@ -39,8 +39,16 @@ impl Quorum {
             acquire,
             lane,
         };
-        let outcome = self.attempt(&mut attempt).await;
-        match attempt.repeated {
+        let outcome = match self.attempt(&mut attempt).await {
+            // The engine withdraws it from there when it asks no more.
+            Outcome::Failed(failure) => Outcome::Failed(Failure {
+                queued: attempt.acquire.queues() && !attempt.ledger.leaves_nothing(),
+                ..failure
+            }),
+            outcome => outcome,
+        };
+        let is_refused = matches!(outcome, Outcome::Busy(_) | Outcome::Failed(_));
+        match attempt.repeated || is_refused && attempt.ledger.may_come_late() {
             true => outcome.of_the_last_send(),
             false => outcome,
         }

@@ -1,11 +1,11 @@
-//! Tests of a node that owes an answer when the attempt has failed, and has voted for it before.
+//! Tests of nodes that owe an answer when the attempt has failed, or when its caller has given a round up.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::proposal_number::register_of;
 use super::test_nodes::{Between, manager_on, take};
@@ -116,7 +116,7 @@ async fn a_vote_is_not_taken_back_beside_a_question_whose_answer_will_count() {
     slow.met.notified().await;
     let given_back = async {
         while nodes[1].counts().0 > 0 {
-            tokio::time::sleep(Duration::from_millis(2)).await;
+            sleep(Duration::from_millis(2)).await;
         }
     };
     timeout(PATIENCE, given_back)
@@ -134,5 +134,69 @@ async fn a_vote_is_not_taken_back_beside_a_question_whose_answer_will_count() {
         let free = take(node, strangers.fresh()).await;
         assert!(!free, "a vote was undone, and still counts");
     }
+    assert!(guard.is_valid());
+}
+
+/// The time after which the caller gives an answer up. A round waits longer for its nodes.
+const SHORT: Duration = Duration::from_millis(50);
+
+/// A node whose proposals wait until it is reached.
+#[derive(Debug)]
+struct Unreached {
+    node: Arc<MemoryStore>,
+    is_reached: watch::Sender<bool>,
+    is_asked: watch::Sender<bool>,
+}
+
+impl Between for Unreached {
+    fn node(&self) -> &Arc<MemoryStore> {
+        &self.node
+    }
+
+    async fn run(&self, operation: Operation, lane: Lane) -> Outcome {
+        if let Operation::Vote(VoteOperation::Propose(_)) = &operation {
+            self.is_asked.send_replace(true);
+            let mut reached = self.is_reached.subscribe();
+            reached
+                .wait_for(|reached| *reached)
+                .await
+                .expect("it is here");
+        }
+        self.node.execute(operation, lane).await
+    }
+}
+
+#[tokio::test]
+async fn a_node_is_asked_again_after_the_caller_gave_up_its_first_question() {
+    let nodes: [Arc<MemoryStore>; 3] = std::array::from_fn(|_| MemoryStore::new(Clock::default()));
+    let unreached = [0, 1].map(|node| {
+        Arc::new(Unreached {
+            node: Arc::clone(&nodes[node]),
+            is_reached: watch::Sender::new(false),
+            is_asked: watch::Sender::new(false),
+        })
+    });
+    let stores: [Arc<dyn Store>; 3] = [
+        Arc::clone(&unreached[0]) as _,
+        Arc::clone(&unreached[1]) as _,
+        Arc::clone(&nodes[2]) as _,
+    ];
+    let locks = manager_on(stores.into(), TTL).await;
+    let request = locks.lock("k").acquire_timeout(SHORT).wait(PATIENCE);
+    let waiter = tokio::spawn(request.acquire());
+    for node in &unreached {
+        let mut asked = node.is_asked.subscribe();
+        let asked = asked.wait_for(|asked| *asked);
+        timeout(PATIENCE, asked)
+            .await
+            .expect("asked")
+            .expect("here");
+    }
+    sleep(3 * SHORT).await;
+    for node in &unreached {
+        node.is_reached.send_replace(true);
+    }
+    let guard = timeout(2 * PATIENCE, waiter).await.expect("an answer");
+    let guard = guard.expect("no panic").expect("a majority is free");
     assert!(guard.is_valid());
 }

@@ -5,11 +5,15 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use super::Quorum;
 use crate::base::clock::Moment;
 use crate::store::{BoxFuture, Outcome};
 use crate::timer::{Timer, Timers};
+
+/// A task that is polled so long after its time has not heard the nodes, and says nothing about them.
+const UNPOLLED: Duration = Duration::from_millis(50);
 
 /// The questions and their answers. Dropping it forgets the answers of questions that were sent.
 pub(super) struct FanOut<T = Outcome> {
@@ -17,6 +21,7 @@ pub(super) struct FanOut<T = Outcome> {
     asked: Vec<(usize, BoxFuture<'static, T>)>,
     answers: VecDeque<(usize, T)>,
     timer: Option<Timer>,
+    overdue: Moment,
 }
 
 impl<T> FanOut<T> {
@@ -25,6 +30,7 @@ impl<T> FanOut<T> {
             asked: asked.into_iter().collect(),
             answers: VecDeque::new(),
             timer: None,
+            overdue: Moment::FAR,
         }
     }
 
@@ -36,6 +42,7 @@ impl<T> FanOut<T> {
 
     pub(super) fn set_time(&mut self, timers: &Arc<Timers>, overdue: Moment) {
         self.timer = Some(timers.at(overdue));
+        self.overdue = overdue;
     }
 
     /// Counts the answers that are still to be taken or to arrive.
@@ -92,6 +99,9 @@ impl<T> FanOut<T> {
 
     /// Notes that the nodes without an answer are out.
     pub(super) fn note_silence(&self, quorum: &Quorum) {
+        if quorum.timers.now().since(self.overdue) >= UNPOLLED {
+            return;
+        }
         self.silent()
             .for_each(|place| quorum.nodes[place].is_silent());
     }
@@ -117,9 +127,14 @@ impl<T> FanOut<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::store::Released;
     use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::super::{QuorumNode, QuorumStore};
+    use super::*;
+    use crate::base::clock::Clock;
+    use crate::base::settings::Settings;
+    use crate::base::token::{Address, TokenSource};
+    use crate::store::{MemoryStore, Released};
 
     #[tokio::test]
     async fn all_are_asked_before_the_first_answer_is_taken() {
@@ -141,5 +156,28 @@ mod tests {
         assert_eq!(answers.open(), 2);
         assert_eq!(answers.next().await.map(|(node, _)| node), Some(2));
         assert_eq!(answers.silent().collect::<Vec<_>>(), [1]);
+    }
+
+    #[test]
+    fn a_task_that_was_not_polled_takes_no_node_for_silent() {
+        let clock = Clock::default();
+        let timers = Timers::new(clock.clone());
+        let node = QuorumNode {
+            store: MemoryStore::new(clock),
+            shown: "0".to_owned(),
+        };
+        let names = TokenSource::new(Address::random());
+        let store = QuorumStore::new(vec![node], Settings::default(), &timers, names);
+        let quorum = &store.quorum;
+        quorum.nodes[0].answered();
+        let is_up_after = |overdue| {
+            let asked: BoxFuture<'static, Outcome> = Box::pin(std::future::pending());
+            let votes = FanOut::new([(0, asked)]).until(&timers, overdue);
+            votes.note_silence(quorum);
+            quorum.nodes[0].is_up()
+        };
+        let now = timers.now();
+        assert!(is_up_after(Moment(now.0 - UNPOLLED.as_nanos() as u64)));
+        assert!(!is_up_after(now + Duration::from_secs(1)));
     }
 }

@@ -11,7 +11,7 @@ use crate::base::record::Record;
 use crate::base::token::{Address, TokenSource};
 use crate::store::vote::VoteOperation;
 use crate::store::{
-    AcquireCommand, Forgotten, Lane, MemoryStore, Operation, Outcome, Queueing, Release,
+    AcquireCommand, Failure, Forgotten, Lane, MemoryStore, Operation, Outcome, Queueing, Release,
     Remembered, Store,
 };
 
@@ -130,4 +130,38 @@ async fn a_key_whose_next_owner_has_a_majority_is_held_although_one_node_still_h
         locks.forget("k").await.expect("no fault"),
         Forgotten::Nothing
     );
+}
+
+/// A node that stores no record and withdraws nothing.
+#[derive(Debug)]
+struct Keeper(Arc<MemoryStore>);
+
+impl Between for Keeper {
+    fn node(&self) -> &Arc<MemoryStore> {
+        &self.0
+    }
+
+    async fn run(&self, operation: Operation, lane: Lane) -> Outcome {
+        match operation {
+            Operation::Remember(..) | Operation::Vote(VoteOperation::Withdraw(..)) => {
+                Outcome::Failed(Failure::refused("the node writes nothing at the moment"))
+            }
+            operation => self.0.execute(operation, lane).await,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_record_is_not_reported_as_deleted_while_a_node_keeps_the_token_before_it() {
+    let keeper = Arc::new(Keeper(MemoryStore::new(Clock::default())));
+    let others = [(); 2].map(|()| MemoryStore::new(Clock::default()) as Arc<dyn Store>);
+    let mut stores = vec![keeper as Arc<dyn Store>];
+    stores.extend(others);
+    let locks = manager_on(stores, Duration::from_secs(60)).await;
+    let guard = locks.lock("k").acquire().await.expect("free");
+    let a_minute = Duration::from_secs(60);
+    guard.remember("the answer", a_minute).expect("in bounds");
+    guard.release().await.expect("two nodes have the record");
+    let error = locks.forget("k").await.unwrap_err();
+    assert!(error.is_unavailable(), "{error}");
 }

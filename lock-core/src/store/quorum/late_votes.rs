@@ -25,6 +25,8 @@ pub(super) struct LateVotes {
     quorum: Arc<Quorum>,
     undoing: Undoing,
     votes: FanOut,
+    /// From then on a vote may have ended by its ttl.
+    ends: Moment,
 }
 
 impl LateVotes {
@@ -38,6 +40,7 @@ impl LateVotes {
         votes.set_time(&quorum.timers, overdue);
         Self {
             quorum: Arc::clone(quorum),
+            ends: sent + undoing.release.ttl,
             undoing,
             votes,
         }
@@ -48,8 +51,9 @@ impl LateVotes {
             quorum,
             undoing,
             votes,
+            ends,
         } = &mut self;
-        let came = |place, outcome| came(quorum, undoing, place, outcome);
+        let came = |place, outcome| came(quorum, undoing, *ends, place, outcome);
         votes.rest(quorum, came).await;
     }
 }
@@ -66,7 +70,7 @@ impl Drop for LateVotes {
     }
 }
 
-fn came(quorum: &Arc<Quorum>, undoing: &Undoing, place: usize, outcome: Outcome) {
+fn came(quorum: &Arc<Quorum>, undoing: &Undoing, ends: Moment, place: usize, outcome: Outcome) {
     let ledger = &undoing.ledger;
     let repeated = matches!(
         outcome,
@@ -81,11 +85,26 @@ fn came(quorum: &Arc<Quorum>, undoing: &Undoing, place: usize, outcome: Outcome)
             vote: Vote::Yes { .. },
             ..
         }) => match ledger.agrees_late(place, repeated) {
-            Late::Counts | Late::GivenBack => return ledger.resolved(place),
+            Late::Counts | Late::GivenBack => {
+                if quorum.timers.now() >= ends {
+                    ledger.is_unheard(place);
+                }
+                return ledger.resolved(place);
+            }
             Late::Unwanted => true,
         },
-        // The question may have entered the queue after the lease had left it.
-        Outcome::Vote(_) => ledger.has_ended() || (repeated && ledger.is_over()),
+        Outcome::Vote(vote) => {
+            if let VoteOutcome::Voted {
+                vote: Vote::Taken { refusal, .. },
+                ..
+            } = vote
+                && refusal.queued
+            {
+                ledger.is_queued(place);
+            }
+            // The question may have entered the queue after the lease had left it.
+            ledger.has_ended() || (repeated && ledger.is_over())
+        }
         // The undoing of an earlier vote was left to this answer.
         Outcome::Failed(failure) if !failure.ambiguous => {
             ledger.is_over() && contains(ledger.granted(), place)
@@ -105,4 +124,50 @@ fn came(quorum: &Arc<Quorum>, undoing: &Undoing, place: usize, outcome: Outcome)
         ledger.is_without(place);
     }
     ledger.resolved(place);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::{QuorumNode, QuorumStore};
+    use super::*;
+    use crate::base::clock::Clock;
+    use crate::base::settings::Settings;
+    use crate::base::token::{Address, TokenSource};
+    use crate::store::{Extension, Lane, MemoryStore};
+    use crate::timer::Timers;
+
+    /// Returns whether a vote counts that arrives when its time ends so much later than now.
+    fn counts(left: Duration) -> bool {
+        let clock = Clock::default();
+        let timers = Timers::new(clock.clone());
+        let node = QuorumNode {
+            store: MemoryStore::new(clock),
+            shown: "0".to_owned(),
+        };
+        let names = TokenSource::new(Address::random());
+        let lease = Extension {
+            key: "k".into(),
+            token: names.fresh(),
+            ttl: Duration::from_secs(10),
+        };
+        let store = QuorumStore::new(vec![node], Settings::default(), &timers, names);
+        let ledger = Arc::default();
+        let undoing = Undoing::new(&lease.acquire(), &ledger, Lane::KEEPER);
+        assert!(ledger.claim(0));
+        let vote = VoteOutcome::voted(Vote::Yes {
+            accepted: true,
+            highest: 1,
+        });
+        let ends = timers.now() + left;
+        came(&store.quorum, &undoing, ends, 0, Outcome::Vote(vote));
+        contains(ledger.granted(), 0)
+    }
+
+    #[test]
+    fn a_vote_that_arrives_after_its_ttl_does_not_count() {
+        assert!(counts(Duration::from_secs(10)));
+        assert!(!counts(Duration::ZERO));
+    }
 }

@@ -26,7 +26,7 @@ impl Leases {
         if table.ledgers.len() >= table.sweep_at {
             table
                 .ledgers
-                .retain(|_, ledger| !(ledger.is_over() && ledger.is_resolved()));
+                .retain(|_, ledger| !(ledger.is_over() && ledger.leaves_nothing()));
             table.sweep_at = (table.ledgers.len() * 2).max(64);
         }
         let ledger = table.ledgers.entry(token).or_default();
@@ -39,12 +39,12 @@ impl Leases {
     }
 
     /// Ends an attempt that has failed: late votes do not count. The lease may ask again, and must then know
-    /// which nodes have an open question.
+    /// which nodes have an open question, and later which nodes have its entry in their queues.
     pub(super) fn pause(&self, token: Token) {
         let mut table = lock(&self.0);
         if let Some(ledger) = table.ledgers.get(&token) {
             ledger.pause();
-            if ledger.is_resolved() {
+            if ledger.leaves_nothing() {
                 table.ledgers.remove(&token);
             }
         }
@@ -102,6 +102,24 @@ mod tests {
         second.resolved(1);
         leases.pause(token);
         assert!(leases.of(token).is_none(), "nothing is kept for nothing");
+    }
+
+    #[test]
+    fn the_places_of_a_lease_in_queues_are_known_until_it_ends() {
+        let (leases, tokens) = (Leases::default(), TokenSource::new(Address::random()));
+        let token = tokens.fresh();
+        let ledger = leases.begin(token);
+        assert!(ledger.claim(0));
+        ledger.is_queued(0);
+        ledger.is_without(0);
+        ledger.resolved(0);
+        leases.pause(token);
+        let again = leases.begin(token);
+        assert!(again.claim(1) && again.stands(1));
+        assert_eq!(again.touched(), 0b11, "a node that is out gets a hint");
+        let ended = leases.end(token).expect("it is known");
+        ended.is_taken_back(0);
+        assert_eq!(ended.touched(), 0b10);
     }
 
     #[test]

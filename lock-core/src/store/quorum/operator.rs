@@ -93,17 +93,23 @@ impl Quorum {
             register: Some((register, highest)),
             ..force
         });
-        let answers = self.ask_all(force, lane).await;
-        let silent = self.nodes.len() - answers.len();
-        let forced = answers.iter().filter_map(|(_, answer)| match answer {
-            OperatorOutcome::Forced(forced) => Some(*forced),
-            _ => None,
-        });
-        freed(forced, silent, self.quorum())
+        let asked = self.ask_up(&Operation::Operator(force), lane);
+        let mut doubtful = asked.len();
+        let mut forced = Vec::new();
+        for (_, answer) in self.all_answers(asked).await {
+            match answer {
+                Outcome::Operator(OperatorOutcome::Forced(answer)) => forced.push(answer),
+                Outcome::Failed(failure) if !failure.ambiguous => {}
+                _ => continue,
+            }
+            doubtful -= 1;
+        }
+        let silent = self.nodes.len() - forced.len();
+        freed(&forced, silent, doubtful, self.quorum())
             .map(OperatorOutcome::Forced)
             .ok_or_else(|| {
                 Failure::unanswered(
-                    "so many nodes did not confirm the order that they may be a majority; inspect the key again",
+                    "nodes that did not confirm the order may still have the holder, or may have freed it; inspect the key again",
                 )
             })
     }
@@ -200,9 +206,8 @@ fn merged(nodes: Vec<Inspected>, silent: usize, quorum: usize) -> Inspected {
         counts.sort_unstable_by_key(|count| Reverse(*count));
         let counted = counts.get(quorum.saturating_sub(silent).max(1) - 1);
         merged.holder_count = votes.len().max(counted.copied().unwrap_or(0));
-    } else if let Some((most, _)) = votes.iter().max_by_key(|(_, votes)| votes.len()) {
+    } else if let Some(most) = most_votes(&votes) {
         // Silent nodes may make two locks look like holders, and one of them is.
-        let most = most.clone();
         votes.retain(|token, _| *token == most);
         merged.holder_count = 1;
     }
@@ -230,6 +235,15 @@ fn merged(nodes: Vec<Inspected>, silent: usize, quorum: usize) -> Inspected {
     merged
 }
 
+/// The holder with the most votes; of two, the one whose vote ends last, because the other one may be over.
+fn most_votes(votes: &HashMap<HolderToken, Vec<Option<Duration>>>) -> Option<HolderToken> {
+    let most = votes.iter().max_by_key(|(token, votes)| {
+        let ends = votes.iter().map(|left| left.unwrap_or(Duration::MAX));
+        (votes.len(), ends.max(), token.id())
+    });
+    most.map(|(token, _)| token.clone())
+}
+
 /// The time for which a majority has the key. A key without an end lasts longest.
 fn of_a_majority(
     mut remaining: Vec<Option<Duration>>,
@@ -241,18 +255,19 @@ fn of_a_majority(
     remaining.get(last).copied().flatten()
 }
 
-/// Says whether the holder may still have a majority; `None`: it may.
-fn freed(answers: impl Iterator<Item = Forced>, silent: usize, quorum: usize) -> Option<Forced> {
-    let (mut freed, mut cooling) = (false, false);
-    for answer in answers {
-        freed |= answer != Forced::Changed;
-        cooling |= answer == Forced::Cooling;
+/// Sums up the answers to an order; `None`: `silent` nodes may still be a majority of the holder, or one of the `doubtful`
+/// nodes, which were asked and have not answered, may have freed the vote of a holder that others have lost.
+fn freed(answers: &[Forced], silent: usize, doubtful: usize, quorum: usize) -> Option<Forced> {
+    if silent >= quorum {
+        return None;
     }
-    (silent < quorum).then_some(match (freed, cooling) {
-        (_, true) => Forced::Cooling,
-        (true, false) => Forced::Yes,
-        (false, false) => Forced::Changed,
-    })
+    if answers.contains(&Forced::Cooling) {
+        return Some(Forced::Cooling);
+    }
+    if answers.contains(&Forced::Yes) {
+        return Some(Forced::Yes);
+    }
+    (doubtful == 0).then_some(Forced::Changed)
 }
 
 #[cfg(test)]
@@ -284,6 +299,16 @@ mod tests {
                 .holders
                 .is_empty()
         );
+    }
+
+    #[test]
+    fn of_two_that_a_silent_node_may_have_the_one_that_ends_last_is_the_holder() {
+        for nodes in [["a", "b"], ["b", "a"]] {
+            let left = |name: &str| if name == "b" { 50 } else { 9 };
+            let seen = merged(nodes.map(|name| held(name, left(name))).into(), 1, 2);
+            assert_eq!(seen.holders.len(), 1);
+            assert_eq!(seen.holders[0].token, HolderToken::new(b"b"));
+        }
     }
 
     #[test]
@@ -321,13 +346,15 @@ mod tests {
 
     #[test]
     fn a_lock_is_free_when_the_nodes_that_may_have_it_are_no_majority() {
-        fn answers(list: &[Forced]) -> impl Iterator<Item = Forced> {
-            list.iter().copied()
-        }
         use Forced::{Changed, Cooling, Yes};
-        assert_eq!(freed(answers(&[Yes, Changed]), 1, 2), Some(Yes));
-        assert_eq!(freed(answers(&[Yes, Cooling, Yes]), 0, 2), Some(Cooling));
-        assert_eq!(freed(answers(&[Changed, Changed]), 1, 2), Some(Changed));
-        assert_eq!(freed(answers(&[Yes]), 2, 2), None, "two nodes may have it");
+        assert_eq!(freed(&[Yes, Changed], 1, 1, 2), Some(Yes));
+        assert_eq!(freed(&[Yes, Cooling, Yes], 0, 0, 2), Some(Cooling));
+        assert_eq!(freed(&[Changed, Changed], 1, 0, 2), Some(Changed));
+        assert_eq!(freed(&[Yes], 2, 0, 2), None, "two nodes may have it");
+    }
+
+    #[test]
+    fn an_order_that_a_silent_node_may_have_carried_out_has_not_failed() {
+        assert_eq!(freed(&[Forced::Changed; 2], 1, 1, 2), None);
     }
 }

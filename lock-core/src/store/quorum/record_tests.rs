@@ -23,7 +23,7 @@ fn taken(fence: Option<u64>) -> Ballot {
             queued: false,
             pushed: false,
             shared: false,
-            full: false,
+            full: None,
             server_time: None,
         },
         highest: 7,

@@ -12,7 +12,7 @@ use super::tally;
 use super::undo::Undoing;
 use crate::base::record::Record;
 use crate::base::token::Token;
-use crate::store::vote::{VoteOperation, Withdrawal};
+use crate::store::vote::{VoteOperation, VoteOutcome, Withdrawal};
 use crate::store::{BoxFuture, Failure, Forgotten, Lane, Operation, Outcome, Release, Remembered};
 
 impl Quorum {
@@ -122,7 +122,13 @@ impl Quorum {
             };
             let withdraw = VoteOperation::Withdraw(release, Withdrawal::Over, None);
             let withdraw = Operation::Vote(withdraw);
-            self.all_answers(self.ask_at(&again, &withdraw, lane)).await;
+            let asked = self.ask_at(&again, &withdraw, lane);
+            let withdrawn = self.all_answers(asked).await;
+            // A node that keeps the token may still get the record.
+            again.retain(|place| {
+                let mut withdrawn = withdrawn.iter();
+                withdrawn.any(|(at, outcome)| at == place && is_withdrawn(outcome))
+            });
         }
         for (place, outcome) in self.all_answers(self.ask_at(&again, &forget, lane)).await {
             if let Outcome::Forgotten(forgotten, _) = outcome {
@@ -169,6 +175,10 @@ impl Quorum {
         let ask = |place: &usize| (*place, self.nodes[*place].ask(operation.clone(), lane));
         places.iter().map(ask).collect()
     }
+}
+
+fn is_withdrawn(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Vote(VoteOutcome::Withdrawn { .. }))
 }
 
 /// Questions to nodes, by their places.

@@ -50,10 +50,10 @@ impl Quorum {
         let mut decision = decide(&ballots);
         while decision == Decision::Wait {
             let Some((place, outcome)) = votes.next().await else {
-                for silent in votes.silent() {
-                    self.nodes[silent].is_silent();
-                    ballots[silent] = Ballot::Dead;
-                }
+                votes.note_silence(self);
+                votes
+                    .silent()
+                    .for_each(|silent| ballots[silent] = Ballot::Dead);
                 decision = decide(&ballots);
                 break;
             };
@@ -80,7 +80,12 @@ impl Quorum {
                         let wanted = ledger.stands(place);
                         debug_assert!(wanted, "its own attempt counts it");
                     }
-                    Vote::Taken { highest, .. } => {
+                    Vote::Taken {
+                        highest, refusal, ..
+                    } => {
+                        if refusal.queued {
+                            ledger.is_queued(place);
+                        }
                         ledger.is_without(place);
                         self.numbers.saw(attempt.register, *highest);
                     }

@@ -214,7 +214,7 @@ pub(super) fn refusal(ballots: &[Ballot]) -> Refusal {
         queued: taken().filter(|refusal| refusal.queued).count() >= quorum,
         pushed,
         shared: taken().filter(|refusal| refusal.shared).count() * 2 > taken().count(),
-        full: false,
+        full: None,
         server_time: None,
     }
 }

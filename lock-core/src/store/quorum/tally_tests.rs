@@ -17,7 +17,7 @@ fn taken_by(owner: &str, remaining: Option<u64>) -> Ballot {
             queued: true,
             pushed: true,
             shared: false,
-            full: false,
+            full: None,
             server_time: None,
         },
         highest: 9,

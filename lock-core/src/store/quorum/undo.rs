@@ -82,10 +82,10 @@ impl Quorum {
                 _ => self.keep_hint(place, &undoing),
             }
         }
-        for place in answers.silent() {
-            self.nodes[place].is_silent();
-            self.keep_hint(place, &undoing);
-        }
+        answers.note_silence(self);
+        answers
+            .silent()
+            .for_each(|place| self.keep_hint(place, &undoing));
     }
 
     /// Withdraws one vote while the caller goes on, so that a silent node delays no other vote.

@@ -41,9 +41,11 @@ struct Entries {
     /// Where a question, or its undoing, has not been answered. Such a node is not asked again for the lease,
     /// because a late answer would undo the newer vote.
     unresolved: NodeSet,
-    /// Where a question is open and a task waits for its answer. That task handles the answer. Undoing an
-    /// earlier vote beside the question could arrive behind the next vote.
+    /// Where a question, or its withdrawal, is open and a task waits for its answer. That task handles the answer. Undoing
+    /// an earlier vote beside the question could arrive behind the next vote.
     asked: NodeSet,
+    /// In whose queue the lease may have an entry.
+    queued: NodeSet,
     /// Where a question will never be answered but may have arrived, or was sent twice, so that a copy may
     /// arrive later.
     doubtful: NodeSet,
@@ -205,15 +207,21 @@ impl VoteLedger {
         }
     }
 
-    /// Notes that every present or future vote of the lease on the node is being withdrawn.
+    /// Notes that the lease stands in the node's queue, until it is withdrawn there.
+    pub(super) fn is_queued(&self, node: usize) {
+        self.known().queued |= only(node);
+    }
+
+    /// Notes that every present or future vote of the lease on the node is being withdrawn, and its entry in the queue.
     pub(super) fn is_taken_back(&self, node: usize) {
         let mut known = self.known();
         known.granted &= !only(node);
         known.touched &= !only(node);
+        known.queued &= !only(node);
         known.unresolved |= only(node);
     }
 
-    /// Notes that the node has not answered a renewal. It may have the lease for a while.
+    /// Notes that the node has not answered a renewal, or too late. It may have the lease for a while.
     pub(super) fn is_unheard(&self, node: usize) {
         self.known().granted &= !only(node);
     }
@@ -260,6 +268,12 @@ impl VoteLedger {
         self.known().doubtful |= only(node);
     }
 
+    /// Whether a question may arrive later at a node, which is not asked for the lease before that.
+    pub(super) fn may_come_late(&self) -> bool {
+        let known = self.known();
+        known.doubtful & known.unresolved != 0
+    }
+
     pub(super) fn is_doubtful(&self, node: usize) -> bool {
         contains(self.known().doubtful, node)
     }
@@ -286,12 +300,16 @@ impl VoteLedger {
         known.unresolved & !known.touched
     }
 
-    pub(super) fn is_resolved(&self) -> bool {
-        self.known().unresolved == 0
+    /// Returns whether nothing of the lease is under way, and it stands in no queue.
+    pub(super) fn leaves_nothing(&self) -> bool {
+        let known = self.known();
+        known.unresolved | known.queued == 0
     }
 
+    /// Where the lease may stand, or its entry in the queue.
     pub(super) fn touched(&self) -> NodeSet {
-        self.known().touched
+        let known = self.known();
+        known.touched | known.queued
     }
 
     pub(super) fn granted(&self) -> NodeSet {
@@ -308,92 +326,5 @@ impl VoteLedger {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// One question to node 0, unanswered when the lease ends.
-    fn ending() -> VoteLedger {
-        let ledger = VoteLedger::default();
-        assert!(ledger.claim(0));
-        ledger.end();
-        ledger.ends_at(0);
-        ledger
-    }
-
-    #[test]
-    fn a_late_vote_is_left_to_the_end_that_was_sent_behind_it() {
-        let ledger = ending();
-        assert_eq!(ledger.agrees_late(0, false), Late::GivenBack);
-        assert!(ledger.has_ended_at(0, true));
-        // The answers may also arrive the other way round.
-        let ledger = ending();
-        assert!(ledger.has_ended_at(0, true));
-        assert_eq!(ledger.agrees_late(0, false), Late::GivenBack);
-    }
-
-    #[test]
-    fn a_late_vote_that_the_end_did_not_find_is_undone() {
-        let ledger = ending();
-        assert_eq!(ledger.agrees_late(0, false), Late::GivenBack);
-        assert!(!ledger.has_ended_at(0, false), "it came before the vote");
-        let ledger = ending();
-        assert!(ledger.has_ended_at(0, false), "there is nothing yet");
-        assert_eq!(ledger.agrees_late(0, false), Late::Unwanted);
-    }
-
-    #[test]
-    fn a_late_vote_to_what_was_asked_twice_is_undone() {
-        let ledger = ending();
-        assert!(ledger.has_ended_at(0, true));
-        assert_eq!(ledger.agrees_late(0, true), Late::Unwanted);
-    }
-
-    #[test]
-    fn what_an_end_finds_of_an_earlier_vote_says_nothing_of_a_later_one() {
-        let ledger = VoteLedger::default();
-        assert!(ledger.claim(0) && ledger.stands(0));
-        ledger.resolved(0);
-        assert!(ledger.claim(0));
-        ledger.end();
-        ledger.ends_at(0);
-        assert!(ledger.has_ended_at(0, true));
-        assert_eq!(ledger.agrees_late(0, false), Late::Unwanted);
-    }
-
-    #[test]
-    fn a_node_is_asked_again_for_what_it_does_not_have_and_somebody_wants() {
-        let ledger = VoteLedger::default();
-        assert!(ledger.claim_again(0));
-        assert!(!ledger.claim_again(0), "one question at a time");
-        assert!(ledger.stands(0));
-        ledger.resolved(0);
-        assert!(!ledger.claim_again(0), "it has it");
-        ledger.is_without(0);
-        assert!(ledger.claim_again(0));
-        ledger.end();
-        assert!(!ledger.claim_again(1));
-    }
-
-    #[test]
-    fn a_vote_is_not_undone_beside_a_question() {
-        let ledger = VoteLedger::default();
-        assert!(ledger.claim(0) && ledger.stands(0));
-        ledger.resolved(0);
-        assert_eq!(ledger.to_undo(), only(0));
-        assert!(ledger.claim(0), "for a higher number");
-        assert_eq!(ledger.to_undo(), 0);
-        assert!(ledger.doubt(0), "nobody will hear of it");
-        assert_eq!(
-            (ledger.to_undo(), ledger.left_in_doubt()),
-            (only(0), only(0))
-        );
-    }
-
-    #[test]
-    fn a_late_vote_counts_for_a_lease_that_is_wanted() {
-        let ledger = VoteLedger::default();
-        assert!(ledger.claim(0));
-        assert_eq!(ledger.agrees_late(0, true), Late::Counts);
-        assert_eq!(ledger.granted(), only(0));
-    }
-}
+#[path = "vote_ledger_tests.rs"]
+mod tests;

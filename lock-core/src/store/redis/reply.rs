@@ -115,13 +115,14 @@ pub(super) fn owner(value: &Value) -> Option<&[u8]> {
     }
 }
 
-/// The name under which the owner of a value is counted. A record is not part of it.
+/// The name under which the owner of a value is counted. Neither a record is part of it, nor the end of a cooldown, which
+/// each node of a quorum counts by its own clock.
 pub(super) fn owner_name(value: &[u8]) -> Box<str> {
-    let longest = match value.starts_with(b"done/") {
-        true => "done/".len() + Token::LENGTH,
-        false => value.len(),
-    };
-    String::from_utf8_lossy(&value[..longest.min(value.len())]).into()
+    let closed = ["done/", "cooling/"].into_iter();
+    let mut closed = closed.filter(|prefix| value.starts_with(prefix.as_bytes()));
+    let longest = closed.next().map(|prefix| prefix.len() + Token::LENGTH);
+    let longest = longest.unwrap_or(value.len()).min(value.len());
+    String::from_utf8_lossy(&value[..longest]).into()
 }
 
 /// `value` is in the key, for `left` milliseconds. `pushed`: the waiter is in the queue and receives pushes.
@@ -139,7 +140,7 @@ fn refused_by(closed: Option<ClosedKey>, value: &[u8], left: i64, pushed: bool) 
         // Clients of other libraries push nothing when they release, and neither does a key without an end.
         pushed: pushed && left >= 0 && ours,
         shared: is_shared(value),
-        full: false,
+        full: None,
         server_time: None,
     }
 }

@@ -257,3 +257,13 @@ fn a_record_is_read_whole_and_a_strange_one_is_a_strangers() {
     let name = format!("done/{ours}");
     assert_eq!(&*owner_name(&value(&bytes)), name);
 }
+
+#[test]
+fn the_nodes_of_a_quorum_name_one_cooldown_alike() {
+    let name = format!("cooling/{OURS}");
+    for ends in ["", "/1700000001923", "/1700000001924"] {
+        let value = format!("{name}{ends}");
+        assert_eq!(*owner_name(value.as_bytes()), *name);
+    }
+    assert_eq!(&*owner_name(b"cooling/"), "cooling/");
+}

@@ -108,7 +108,10 @@ impl RedisStore {
             match reply::acquired(&answer, self.pushes_to(acquire.token, on)) {
                 // The next call may let this one in.
                 Outcome::Busy(_) if more => {}
-                Outcome::Busy(refusal) => return Ok(Outcome::Busy(Refusal { full, ..refusal })),
+                Outcome::Busy(refusal) => {
+                    let full = acquire.token.share().filter(|_| full);
+                    return Ok(Outcome::Busy(Refusal { full, ..refusal }));
+                }
                 granted if more => {
                     self.serve_the_rest(&acquire.undo(), on).await;
                     return Ok(granted);

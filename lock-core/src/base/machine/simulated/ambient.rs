@@ -44,6 +44,13 @@ pub(crate) fn current_runtime() -> Handle {
     runtime().expect("the calling task has a runtime")
 }
 
+/// The number of a task.
+pub(crate) type TaskId = u64;
+
+pub(crate) fn task_id() -> Option<TaskId> {
+    living_world()?.task()
+}
+
 pub(crate) fn spawn<F>(future: F) -> JoinHandle<F::Output>
 where
     F: Future + Send + 'static,

@@ -51,6 +51,8 @@ pub trait World {
     fn thread(&self, name: &str, main: Task) -> io::Result<()>;
     /// Returns the runtime of the task that runs.
     fn runtime(&self) -> Option<u64>;
+    /// Returns the number of the task that runs.
+    fn task(&self) -> Option<u64>;
     /// Starts a task on a runtime of the process, and returns its number.
     fn spawn(&self, runtime: u64, task: Task) -> u64;
     /// Ends a task at its next step.

@@ -1,13 +1,8 @@
-//! Explores all states breadth first. A state is remembered by 64 bits of its hash. Among ten million states
-//! the chance that two share a hash is about one in three hundred thousand.
-
-use std::hash::BuildHasher;
-
-use foldhash::quality::FixedState;
+//! Explores all states breadth first.
 
 use super::steps::QuorumStep;
 use super::world::{QuorumBounds, QuorumViolation, QuorumWorld};
-use crate::model::seen::ByHash;
+use crate::model::seen::{ByHash, print};
 
 /// The result when all states are explored, or one of them is wrong.
 #[derive(Debug)]
@@ -20,10 +15,6 @@ pub(super) struct QuorumFound {
 
 /// The predecessor of each state.
 type QuorumSeen = ByHash<u64>;
-
-fn print(world: &QuorumWorld) -> u64 {
-    FixedState::default().hash_one(world)
-}
 
 /// Explores all states.
 pub(super) fn explore(limits: &QuorumBounds) -> QuorumFound {

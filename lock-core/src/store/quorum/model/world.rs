@@ -320,7 +320,7 @@ fn vote(answer: NodeAnswer) -> Vote {
                 queued: false,
                 pushed: false,
                 shared: false,
-                full: false,
+                full: None,
                 server_time: None,
             },
             highest: highest.into(),

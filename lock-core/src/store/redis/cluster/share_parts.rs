@@ -1,7 +1,7 @@
 //! Shares of a key whose slot is moving: they are renewed and released in parts of one key each.
 //!
-//! The two keys of a lock with several shares may be on two nodes. So a renewal lengthens the lock first and then the
-//! set, and a release ends the share in the set and then deletes the lock if that was the last one.
+//! The two keys of a lock with several shares may be on two nodes. So a renewal lengthens the lock, the set, and the lock
+//! again, and a release ends the share in the set and then deletes the lock if that was the last one.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use crate::store::redis::dispatch::Dispatch;
 use crate::store::redis::reply::{self, micros, text};
 use crate::store::redis::send_error::SendError;
 use crate::store::redis::{RedisStore, millis, scripts};
-use crate::store::{Extension, Outcome, Release, Released};
+use crate::store::{Extended, Extension, Outcome, Release, Released};
 
 /// The facts about a lock of several shares that the steps of a release read one after the other.
 #[derive(Debug, Default)]
@@ -33,18 +33,25 @@ impl Sharing {
 }
 
 impl RedisStore {
-    /// The lock first, so that it lasts as long as the share.
+    /// The lock first and last, so that it lasts as long as the share. The release of another share, which sees the end of
+    /// this one in the set, may shorten the lock in between.
     pub(in crate::store::redis) async fn extend_share_in_parts(
         &self,
         share: Extension,
         dispatch: &mut Dispatch,
     ) -> Result<Outcome, SendError> {
-        match self.step(Part::ExtendLock(share.clone()), dispatch).await? {
-            Outcome::Extended(answers) if answers.is_empty() => {
-                self.step(Part::ExtendInSet(share), dispatch).await
-            }
-            extended => Ok(extended),
+        let extended = self.step(Part::ExtendLock(share.clone()), dispatch).await?;
+        if !has_several(&extended) {
+            return Ok(extended);
         }
+        let extended = self
+            .step(Part::ExtendInSet(share.clone()), dispatch)
+            .await?;
+        if !matches!(&extended, Outcome::Extended(answers) if *answers == [Extended::Yes]) {
+            return Ok(extended);
+        }
+        let again = self.step(Part::ExtendLock(share), dispatch).await?;
+        Ok(if has_several(&again) { extended } else { again })
     }
 
     /// Reads the value and the end of a lock that has several shares.
@@ -84,7 +91,7 @@ impl RedisStore {
             .run(on, &[key], &arguments)
             .await?;
         Ok(match answer {
-            // The set has the answer.
+            // The set has the answer: see `has_several`.
             Value::Int(4) => Outcome::Extended(Vec::new()),
             answer => reply::extended(&Value::Array(vec![answer])),
         })
@@ -148,4 +155,9 @@ impl RedisStore {
         let answer = scripts::FREE_SHARED.run(on, &[&name], &arguments).await?;
         Ok(reply::released(&answer))
     }
+}
+
+/// Returns whether the lock has several shares and was lengthened, so that the set has the answer.
+fn has_several(extended: &Outcome) -> bool {
+    matches!(extended, Outcome::Extended(answers) if answers.is_empty())
 }
