@@ -70,8 +70,8 @@ impl Arguments {
                 name => arguments.names.push(name.to_owned()),
             }
         }
-        if arguments.resumes && arguments.judge == Judge::Tests {
-            return Err("--resume does not go with the judgement by tests".to_owned());
+        if arguments.resumes && matches!(arguments.judge, Judge::Tests | Judge::Compiler) {
+            return Err("--resume goes with --sim and --lua only".to_owned());
         }
         Ok(arguments)
     }

@@ -11,6 +11,8 @@ use lock_tests::faults::Fault;
 pub(crate) struct Copy {
     pub(crate) root: PathBuf,
     pub(crate) target: PathBuf,
+    /// The target folder of the workspace. A check takes the dependencies from it.
+    pub(crate) shared: PathBuf,
     /// The name of the commit.
     pub(crate) commit: String,
 }
@@ -26,6 +28,10 @@ impl Copy {
         let copy = Self {
             root: folder.join("copy"),
             target: folder.join("target"),
+            shared: match std::env::var_os("CARGO_TARGET_DIR") {
+                Some(target) => workspace.join(target),
+                None => workspace.join("target"),
+            },
             commit: run(workspace, "git", &["rev-parse", "HEAD"])?,
         };
         let _ = fs::remove_dir_all(&copy.root);

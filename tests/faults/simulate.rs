@@ -10,9 +10,9 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use lock_tests::ChildProcess;
-use lock_tests::faults::{self, Fault, Simulated, Topology};
+use lock_tests::faults::{self, Fault, Simulated};
 
-use crate::arguments::{Arguments, Judge};
+use crate::arguments::Arguments;
 use crate::compiles;
 use crate::copy::Copy;
 use crate::mutants::{self, Mutant};
@@ -26,7 +26,7 @@ const LAST_HISTORY: Duration = Duration::from_secs(60);
 
 /// What came of a search.
 enum Search {
-    /// The topology, and words that name rule, seed and time.
+    /// The place, and words that name rule, seed and time.
     Found(String, String),
     Clean(String),
     DoesNotCompile(String),
@@ -41,20 +41,14 @@ pub(crate) fn rows(workspace: &Path, arguments: &Arguments) -> Result<bool, Stri
         return Err("no row of rows.toml matches these arguments".to_owned());
     }
     let simulation = Simulation::of(&copy, workspace, arguments)?;
-    let is_simulated = arguments.judge == Judge::Simulation;
-    let file = if is_simulated {
-        "sim.tsv"
-    } else {
-        "compile.tsv"
-    };
-    let mut results = results(workspace, arguments, file)?;
+    let mut results = results(workspace, arguments, "sim.tsv")?;
     let mut good = true;
     for (index, fault) in chosen.iter().enumerate() {
         if results.has(&fault.name) {
             continue;
         }
         let verdict = match &fault.sim {
-            Some(Simulated::Found { .. } | Simulated::Missed { .. }) if is_simulated => {
+            Some(Simulated::Found { .. } | Simulated::Missed { .. }) => {
                 simulation.good()?;
                 let verdict = simulation.verdict(fault, arguments.seconds);
                 verdict.unwrap_or_else(Err)
@@ -160,7 +154,7 @@ impl<'a> Simulation<'a> {
     fn verdict(&self, fault: &Fault, seconds: u64) -> Result<Result<String, String>, String> {
         let on = match &fault.sim {
             Some(Simulated::Found { found: on } | Simulated::Missed { missed: on, .. }) => {
-                names(on)
+                on.join(",")
             }
             _ => "all".to_owned(),
         };
@@ -190,8 +184,8 @@ impl<'a> Simulation<'a> {
     fn compile(&self, fault: &Fault) -> Result<String, String> {
         let broken = self.copy.break_by(fault);
         let _broken = broken.map_err(|problem| format!("DOES NOT APPLY: {problem}"))?;
-        let compiled = compiles::packages_of(self.copy, fault);
-        compiled.map_err(|error| format!("DOES NOT BUILD: {error}"))?;
+        let compiled = compiles::packages_of(self.copy, &[fault]);
+        compiled.map_err(|output| format!("DOES NOT BUILD: {}", compiles::first_error(&output)))?;
         Ok("compiles".to_owned())
     }
 
@@ -250,12 +244,12 @@ impl<'a> Simulation<'a> {
                     return Ok(Search::Clean(words));
                 }
                 ["no script", error] => return Ok(Search::DoesNotCompile((*error).to_owned())),
-                ["found", topology, seed, words] => {
+                ["found", place, seed, words] => {
                     let number: u64 = seed.parse().map_err(|_| format!("no seed: {line}"))?;
-                    let without = find(self.good()?, &[], topology, seconds, number, 1)?;
+                    let without = find(self.good()?, &[], place, seconds, number, 1)?;
                     if without.starts_with("clean") {
-                        let words = format!("{words} (seed {topology} {seed})");
-                        return Ok(Search::Found(topology.to_lowercase(), words));
+                        let words = format!("{words} (seed {place} {seed})");
+                        return Ok(Search::Found((*place).to_owned(), words));
                     }
                     first = number + 1;
                     both += 1;
@@ -264,13 +258,6 @@ impl<'a> Simulation<'a> {
             }
         }
     }
-}
-
-fn names(topologies: &[Topology]) -> String {
-    let names = topologies
-        .iter()
-        .map(|one| format!("{one:?}").to_lowercase());
-    names.collect::<Vec<_>>().join(",")
 }
 
 /// Builds the simulation in the copy, and returns the program.

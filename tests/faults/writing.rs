@@ -6,7 +6,7 @@ use std::path::Path;
 use lock_tests::faults::ROWS;
 
 /// Replaces what a row says of the simulation.
-pub(crate) fn is_found(workspace: &Path, name: &str, topology: &str) -> Result<(), String> {
+pub(crate) fn is_found(workspace: &Path, name: &str, place: &str) -> Result<(), String> {
     let path = workspace.join(ROWS);
     let wrong = |error: std::io::Error| format!("{ROWS}: {error}");
     let text = fs::read_to_string(&path).map_err(wrong)?;
@@ -16,7 +16,7 @@ pub(crate) fn is_found(workspace: &Path, name: &str, topology: &str) -> Result<(
             is_of_row = named == format!("\"{name}\"");
         }
         match is_of_row && line.starts_with("sim = ") {
-            true => format!("sim = {{ found = [\"{topology}\"] }}\n"),
+            true => format!("sim = {{ found = [\"{place}\"] }}\n"),
             false => format!("{line}\n"),
         }
     });

@@ -6,7 +6,6 @@
 
 mod audit;
 mod browser;
-mod campaign;
 mod cluster;
 mod compared;
 mod conformance;

@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 /// Builds the examples from the present source and returns the path of one of them.
 ///
 /// Cargo builds examples only along with the tests of their own package, and a test here must not
-/// drive an outdated example. The build uses the flags of the test command, so that after that
-/// command nothing is left to build.
+/// drive an outdated example. The build uses the flags and the variables of the test command, so that after that
+/// command nothing is left to build, and the next one finds all that it has built.
 ///
 /// # Panics
 ///
@@ -52,6 +52,14 @@ fn build(mut cargo: Command, profile_folder: &Path) {
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
     if profile_folder.ends_with("release") {
         cargo.arg("--release");
+    }
+    // Cargo sets them for this test. Build scripts of dependencies read them, and would run again.
+    let of_a_test =
+        |name: &str| name.starts_with("CARGO_MANIFEST_") || name.starts_with("CARGO_PKG_");
+    for (name, _) in env::vars_os() {
+        if name.to_str().is_some_and(of_a_test) {
+            cargo.env_remove(name);
+        }
     }
     let built = cargo.output().expect("cargo starts");
     let errors = String::from_utf8_lossy(&built.stderr);

@@ -1,12 +1,13 @@
 //! Reads seeded faults.
 //!
-//! Each row of `tests/faults/rows.toml` breaks the kit in one way and names the tests that must then fail.
+//! Each row of `tests/faults/rows.toml` breaks the kit in one way and names the tests that must then fail, or says that the
+//! simulation finds it.
 //!
 //! ```toml
 //! [[fault]]
 //! name = "deadline-from-the-reply"
 //! suite = "lock-tests it"                  # package and test binary; `lib` for unit tests; this is the default
-//! must_fail = ["redis::slow::the_delay_of_the_answers_is_subtracted_from_the_lease"]
+//! must_fail = ["redis::slow::the_delay_of_the_answers_is_subtracted_from_the_lease"]  # none, if `sim` finds it
 //! sim = { found = ["one"] }                # what the simulation does with it; only for faults of lock-core
 //! [[fault.edit]]
 //! file = "lock-core/src/lease/state.rs"
@@ -32,7 +33,8 @@ pub struct Fault {
     /// The package and the test binary, or `lib`.
     #[serde(default = "default_suite")]
     pub suite: String,
-    /// The tests that notice the fault.
+    /// The tests that notice the fault; none, if only the simulation finds it.
+    #[serde(default)]
     pub must_fail: Vec<String>,
     /// What the simulation of `tests/sim` does with the fault, if it is one of lock-core.
     pub sim: Option<Simulated>,
@@ -45,15 +47,15 @@ pub struct Fault {
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum Simulated {
-    /// They show it on each of these topologies.
+    /// They show it in each of these places.
     Found {
-        /// The topologies.
-        found: Vec<Topology>,
+        /// The places: topologies, also with a kind of work or a weather, such as `one:shares`.
+        found: Vec<String>,
     },
     /// They do not show it yet.
     Missed {
-        /// The topologies on which they could.
-        missed: Vec<Topology>,
+        /// The places in which they could.
+        missed: Vec<String>,
         /// What is missing.
         why: String,
     },
@@ -62,22 +64,6 @@ pub enum Simulated {
         /// The reason.
         unreachable: String,
     },
-}
-
-/// A topology of the simulation.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
-pub enum Topology {
-    /// One server.
-    One,
-    /// A master with replicas, which acknowledge each lock.
-    Replicas,
-    /// Three independent servers.
-    Redlock,
-    /// Sentinels, a master and replicas.
-    Sentinel,
-    /// Masters that share the slots.
-    Cluster,
 }
 
 /// One change to one file.

@@ -61,7 +61,13 @@ async fn every_node_of_a_cluster_is_audited() {
     .await;
     let last = cluster.nodes().last().expect("a node");
     neglect(last);
-    let findings = locks.audit().await.expect("an answer");
+    // A node that is too busy to answer has no findings.
+    let mut findings = Vec::new();
+    wait::eventually("the last node has answered the audit", async || {
+        findings = locks.audit().await.expect("an answer");
+        !findings.is_empty()
+    })
+    .await;
     assert_eq!(codes(&findings), ["no_persistence"]);
     only_about(last, &findings);
 }

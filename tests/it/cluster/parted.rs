@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::{IMPATIENT, PATIENT, its_turn, long, taken};
 use crate::failover::{Load, TTL, service_goes_on};
-use crate::steps::manager;
+use crate::steps::{OUTLIVED, manager};
 
 /// Returns a hash tag whose slot this node has.
 fn tag_on(split: &SplitCluster, node: &RedisServer) -> String {
@@ -41,12 +41,16 @@ async fn is_told_in_time(server: &RedisServer, guard: &LockGuard) {
 /// Makes another manager wait for the lock, and hands the lock over to it.
 async fn handed_over(split: &SplitCluster, guard: LockGuard, to: &LockManager) -> LockGuard {
     let waiter = to.lock(guard.key()).ttl(long()).wait(Wait::Forever);
-    let waiter = tokio::spawn(waiter.acquire());
+    let mut waiter = tokio::spawn(waiter.acquire());
     let queue = format!("lockkit:!qt:{}", guard.key());
-    wait::eventually("the waiter is queued", async || {
+    let is_queued = wait::eventually("the waiter is queued", async || {
+        assert!(guard.is_valid(), "a lock that is lost is not handed over");
         split.cluster().cli(&queue, &["EXISTS", &queue]) == "1"
-    })
-    .await;
+    });
+    tokio::select! {
+        answer = &mut waiter => panic!("answered before the release: {answer:?}"),
+        () = is_queued => {}
+    }
     guard.release().await.expect("held");
     its_turn(waiter).await
 }
@@ -135,7 +139,7 @@ async fn clients_that_do_not_see_a_master_lose_only_its_locks_and_no_replica_rep
     let lost = taken(&outside, &unseen, TTL).await;
     let mut kept = Vec::new();
     for key in &seen {
-        kept.push(taken(&outside, key, TTL * 2).await);
+        kept.push(taken(&outside, key, OUTLIVED * 2).await);
     }
     split.part_clients();
     is_told_in_time(split.first(), &lost).await;

@@ -9,6 +9,8 @@ mod disconnects;
 mod duplicates;
 mod keys;
 mod loss;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod operations;
 mod outages;
 mod policies;

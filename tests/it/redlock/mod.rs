@@ -10,6 +10,7 @@ mod killed;
 mod lock_all;
 mod operator;
 mod pinged;
+mod queues;
 mod readers;
 mod records;
 mod refused;

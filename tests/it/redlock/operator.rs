@@ -1,14 +1,13 @@
-//! Tests an operator while some of the servers are down.
+//! Tests an operator while servers are down or out of memory.
 
 use std::time::Duration;
 
 use lock_core::operator::Forced;
 use lock_core::{ErrorKind, LockManager};
-use lock_tests::{needs, wait};
+use lock_tests::needs;
 use tokio::time::timeout;
 
-use super::{Nodes, kind, long};
-use crate::steps::taken;
+use super::{Nodes, held_by_all, kind, long};
 
 #[tokio::test]
 async fn a_majority_is_enough_to_free_a_lock_and_less_is_no_answer() {
@@ -17,11 +16,7 @@ async fn a_majority_is_enough_to_free_a_lock_and_less_is_no_answer() {
     let locks = nodes.acquainted().await;
     let operators: LockManager = nodes.acquainted().await;
     let operator = operators.operator("ops@example");
-    let guard = taken(&locks, "k", long()).await;
-    wait::eventually("all servers have the lock", async || {
-        nodes.that_have("k").len() == 3
-    })
-    .await;
+    let guard = held_by_all(&locks).await;
     nodes.0[0].kill();
     let seen = operator.inspect("k").await.expect("a majority answers");
     let [holder] = seen.holders() else {
@@ -45,4 +40,28 @@ async fn a_majority_is_enough_to_free_a_lock_and_less_is_no_answer() {
         Ok::<_, lock_core::Error>(())
     };
     assert_eq!(kind(listed.await), ErrorKind::Unavailable);
+}
+
+#[tokio::test]
+async fn full_servers_refuse_an_order_and_tell_no_holder() {
+    needs!(redis);
+    let nodes = Nodes::start(3);
+    let locks = nodes.acquainted().await;
+    let operators: LockManager = nodes.acquainted().await;
+    let operator = operators.operator("ops@example");
+    let guard = held_by_all(&locks).await;
+    let seen = operator.inspect("k").await.expect("a majority answers");
+    let memory = |bytes: &str| {
+        let servers = nodes.0.iter();
+        servers.for_each(|node| drop(node.cli(&["CONFIG", "SET", "maxmemory", bytes])));
+    };
+    memory("1");
+    let order = operator.force(&seen.holders()[0]).because("it hangs");
+    assert_eq!(kind(order.await), ErrorKind::Unavailable);
+    memory("0");
+    // A message behind the order would arrive before these answers.
+    let seen = operator.inspect("k").await.expect("a majority answers");
+    assert_eq!(seen.holders().len(), 1);
+    assert!(guard.is_valid());
+    guard.release().await.expect("held");
 }

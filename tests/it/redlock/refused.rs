@@ -1,4 +1,4 @@
-//! Tests releases that servers refuse half-way, because the owner's user lacks a right at that moment.
+//! Tests votes and releases that servers refuse half-way, because the owner's user lacks a right at that moment.
 
 use lock_core::{LockManager, Wait};
 use lock_tests::{RedisServer, needs, wait};
@@ -90,4 +90,41 @@ async fn a_release_that_a_server_refuses_is_repeated_when_the_right_is_back() {
     .await;
     say(&nodes.0[0], '+', "del");
     nodes.are_left_clean().await;
+}
+
+/// The script sets the key before it notes the number.
+#[tokio::test]
+async fn a_vote_whose_number_may_not_be_noted_leaves_no_key() {
+    needs!(redis);
+    let nodes = Nodes::start(3);
+    let owner = owner(&nodes).await;
+    wait::eventually("all servers vote again", async || {
+        nodes.that_have("met").is_empty()
+    })
+    .await;
+    nodes.0.iter().for_each(|node| say(node, '-', "hset"));
+    for request in [owner.lock("k"), owner.lock("k").read()] {
+        let refused = request.ttl(long()).acquire().await;
+        let refused = refused.expect_err("no number");
+        assert!(!refused.is_busy(), "{refused}");
+        assert_eq!(nodes.that_have("k").len(), 0);
+    }
+    // A waiter asks by another part of the script.
+    let stranger = ["SET", "lockkit:k", "stranger", "PX", "60000"];
+    nodes.0.iter().for_each(|node| drop(node.cli(&stranger)));
+    let request = owner.lock("k").ttl(long()).wait(Wait::Forever);
+    let waiter = tokio::spawn(request.acquire());
+    let stands = |node: &RedisServer| node.cli(&["EXISTS", "lockkit:!q:{k}"]) == "1";
+    wait::eventually("all servers have queued the waiter", async || {
+        nodes.0.iter().all(stands)
+    })
+    .await;
+    nodes
+        .0
+        .iter()
+        .for_each(|node| drop(node.cli(&["DEL", "lockkit:k"])));
+    let refused = timeout(wait::PATIENCE, waiter).await.expect("it polls");
+    let refused = refused.expect("no panic").expect_err("no number");
+    assert!(!refused.is_busy(), "{refused}");
+    assert_eq!(nodes.that_have("k").len(), 0);
 }

@@ -1,9 +1,10 @@
 //! Looks for a violation, for the command that seeds faults.
 //!
-//! `lock-sim find <topologies> <seconds> <first seed> <histories> [<changed part of a script>…]` runs histories until one
-//! violates a rule, for so many seconds and not more than so many seeds. Its last line is the result:
+//! `lock-sim find <where> <seconds> <first seed> <histories> [<changed part of a script>…]` runs histories until one
+//! violates a rule, for so many seconds and not more than so many seeds. [`place`] explains
+//! `<where>`. The last line is the result:
 //!
-//! * `result: found<tab><topology><tab><seed><tab><what was found, and when>`
+//! * `result: found<tab><where><tab><seed><tab><what was found, and when>`
 //! * `result: clean<tab><numbers>`
 //! * `result: no script<tab><error>`, if a changed script does not compile
 
@@ -14,14 +15,14 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::history::{Log, run};
-use crate::plan::{Plan, Topology};
+use crate::place::{self, Place};
 use crate::server::parts;
 
 /// A history takes milliseconds. One that takes so long of real time has no end.
 const LONGEST: Duration = Duration::from_secs(20);
 
 /// The history that runs, and its begin in real time.
-static RUNNING: Mutex<Option<(Topology, u64, Instant)>> = Mutex::new(None);
+static RUNNING: Mutex<Option<(Place, u64, Instant)>> = Mutex::new(None);
 
 /// Follows the words behind `find`.
 ///
@@ -35,10 +36,10 @@ pub fn find(words: &[&str]) -> Result<(), String> {
 }
 
 fn result(words: &[&str]) -> Result<String, String> {
-    let [topologies, seconds, first, histories, changed @ ..] = words else {
-        return Err("find <topologies> <seconds> <first seed> <histories> [<script>…]".to_owned());
+    let [places, seconds, first, histories, changed @ ..] = words else {
+        return Err("find <where> <seconds> <first seed> <histories> [<script>…]".to_owned());
     };
-    let topologies = read_topologies(topologies)?;
+    let places = place::read(places)?;
     let number = |text: &str| {
         text.parse::<u64>()
             .map_err(|_| format!("{text} is no number"))
@@ -55,13 +56,15 @@ fn result(words: &[&str]) -> Result<String, String> {
     let start = Instant::now();
     let mut count = 0;
     for seed in first..first.saturating_add(histories) {
-        for topology in &topologies {
+        for place in &places {
             if start.elapsed() >= limit {
                 return Ok(clean(count, start));
             }
-            *RUNNING.lock().expect("no panic") = Some((*topology, seed, Instant::now()));
+            let Some(plan) = place.plan(seed) else {
+                continue;
+            };
+            *RUNNING.lock().expect("no panic") = Some((place.clone(), seed, Instant::now()));
             count += 1;
-            let plan = Plan::of(seed, *topology);
             let wrong = match catch_unwind(AssertUnwindSafe(|| run(&plan, Log::No))) {
                 Ok(report) => report.violations.first().map(|it| it.rule.to_owned()),
                 Err(panic) => match panic.downcast_ref::<parts::NotLua>() {
@@ -73,7 +76,7 @@ fn result(words: &[&str]) -> Result<String, String> {
                 let seconds = start.elapsed().as_secs_f64();
                 let wrong = wrong.replace(['\n', '\t'], " ");
                 return Ok(format!(
-                    "found\t{topology:?}\t{seed}\t{wrong}, after {count} histories, {seconds:.1} s"
+                    "found\t{place}\t{seed}\t{wrong}, after {count} histories, {seconds:.1} s"
                 ));
             }
         }
@@ -85,11 +88,11 @@ fn result(words: &[&str]) -> Result<String, String> {
 fn watch() {
     loop {
         std::thread::sleep(Duration::from_secs(1));
-        let running = *RUNNING.lock().expect("no panic");
-        if let Some((topology, seed, begun)) = running
+        let running = RUNNING.lock().expect("no panic").clone();
+        if let Some((place, seed, begun)) = running
             && begun.elapsed() >= LONGEST
         {
-            println!("result: found\t{topology:?}\t{seed}\ta history has no end");
+            println!("result: found\t{place}\t{seed}\ta history has no end");
             std::process::exit(0);
         }
     }
@@ -100,19 +103,6 @@ fn clean(count: u64, start: Instant) -> String {
         "clean\t{count} histories, {:.1} s",
         start.elapsed().as_secs_f64()
     )
-}
-
-/// Reads names with commas between them, or `all`.
-fn read_topologies(names: &str) -> Result<Vec<Topology>, String> {
-    if names == "all" {
-        return Ok(Topology::ALL.to_vec());
-    }
-    let topologies = names.split(',').map(|name| {
-        let mut all = Topology::ALL.into_iter();
-        let named = all.find(|topology| format!("{topology:?}").eq_ignore_ascii_case(name));
-        named.ok_or_else(|| format!("there is no topology {name}"))
-    });
-    topologies.collect()
 }
 
 fn text_of(panic: &(dyn Any + Send)) -> String {

@@ -6,11 +6,11 @@ use std::time::Duration;
 use lock_core::LockManager;
 use lock_core::machine as kit;
 
-use crate::ledger::{self, Violation, ledger};
-use crate::plan::{Plan, ProcessPlan, Topology};
+use crate::ledger::{self, Ledger, Violation, ledger};
+use crate::plan::{Plan, ProcessPlan, Topology, Weather, rights};
 use crate::rng::Rng;
 use crate::work::Worker;
-use crate::world::{LAST, MILLI, SECOND, Settings, Sim, sim};
+use crate::world::{LAST, MILLI, SECOND, SERVICE, Settings, Sim, State, sim};
 
 /// The end of a history in which a call has no end.
 const END: u64 = 60 * SECOND;
@@ -23,7 +23,8 @@ const AFTER: u64 = 500 * MILLI;
 #[derive(Clone, Debug)]
 pub struct Report {
     pub violations: Vec<Violation>,
-    pub calls: usize,
+    /// What the callers saw.
+    pub ledger: Ledger,
     pub grants: usize,
     pub steps: u64,
     pub commands: u64,
@@ -50,14 +51,7 @@ pub fn run(plan: &Plan, log: Log) -> Report {
         latency: plan.latency,
         logs: log == Log::Yes,
     });
-    sim.change(|state| {
-        for _ in 0..plan.topology.servers() {
-            state.add_server();
-        }
-        for lag in &plan.replicas {
-            state.add_replica(0, *lag);
-        }
-    });
+    sim.change(|state| build(state, plan));
     for (process, its) in plan.processes.iter().enumerate() {
         assert_eq!(sim.add_process(its.ppm), process);
         sim.start_runtime(process, live(plan.clone(), process, its.clone()));
@@ -70,18 +64,76 @@ pub fn run(plan: &Plan, log: Log) -> Report {
     report
 }
 
+/// Sets the servers up.
+fn build(state: &mut State, plan: &Plan) {
+    state.stops_amid_a_release = plan.stops_amid_a_release;
+    for _ in 0..plan.servers {
+        let server = state.add_server();
+        if plan.exact_rights {
+            let server = &mut state.hosts[server].server;
+            server.allow_only(&rights::of(plan));
+        }
+    }
+    let masters = match plan.topology {
+        Topology::Cluster => plan.servers,
+        _ => 1,
+    };
+    for (number, lag) in plan.replicas.iter().enumerate() {
+        state.add_replica(number % masters, *lag);
+    }
+    if plan.topology == Topology::Cluster {
+        state.form_cluster(masters);
+    }
+    for (number, clock) in plan.clocks.iter().enumerate() {
+        let first = state.hosts.len() - plan.clocks.len();
+        state.hosts[first + number].clock = *clock;
+    }
+    for host in &mut state.hosts {
+        host.server.version = plan.version;
+        if plan.are_recent {
+            host.server.version.redis = (8, 2, 1);
+        }
+    }
+    for _ in 0..plan.sentinels {
+        let sentinel = state.add_sentinel();
+        if sentinel + 1 == plan.sentinel_servers().end {
+            for process in 0..plan.processes.len() {
+                state.lengthen(process, sentinel, plan.far);
+            }
+        }
+    }
+}
+
 /// The life of a process: its tasks work, and then its manager is drained.
 async fn live(plan: Plan, process: usize, its: ProcessPlan) {
     let builder = match plan.topology {
-        Topology::One => LockManager::builder("redis://10.0.0.0:6379"),
-        Topology::Replicas => LockManager::builder("redis://10.0.0.0:6379").replica_acks(1),
+        Topology::One | Topology::Replicas => LockManager::builder("redis://10.0.0.0:6379"),
+        Topology::Sentinel => {
+            let servers = plan.sentinel_servers();
+            let hosts: Vec<_> = servers.map(|it| format!("10.0.0.{it}:6379")).collect();
+            let hosts = hosts.join(",");
+            LockManager::builder(&format!("redis-sentinel://{hosts}?service={SERVICE}"))
+        }
         Topology::Redlock => {
-            let urls = (0..3).map(|server| format!("redis://10.0.0.{server}:6379"));
-            LockManager::quorum(urls).assume_fresh()
+            let urls = (0..plan.servers).map(|server| format!("redis://10.0.0.{server}:6379"));
+            let longest = plan.ttls.iter().max().copied().unwrap_or_default();
+            // A server that has lost its data votes again after that.
+            let max_ttl = Duration::from_millis(longest);
+            let builder = LockManager::quorum(urls).assume_fresh();
+            builder.max_ttl(max_ttl).default_ttl(max_ttl)
+        }
+        Topology::Cluster => {
+            let nodes = (0..3).map(|node| format!("10.0.0.{}:6379", (node + process) % 3));
+            let nodes: Vec<String> = nodes.collect();
+            LockManager::builder(&format!("redis-cluster://{}", nodes.join(",")))
         }
     };
     let timeout = Duration::from_nanos(its.operation_timeout);
     let builder = builder.operation_timeout(timeout);
+    let builder = match plan.acks {
+        0 => builder,
+        acks => builder.replica_acks(acks),
+    };
     let locks = builder.connect_lazy().expect("the settings are in bounds");
     let tasks: Vec<_> = its
         .tasks
@@ -98,10 +150,17 @@ async fn live(plan: Plan, process: usize, its: ProcessPlan) {
             kit::spawn(worker.work())
         })
         .collect();
+    if let Some(leaves) = its.leaves {
+        kit::sleep(Duration::from_nanos(leaves)).await;
+        tasks.iter().for_each(kit::JoinHandle::abort);
+        drop(locks);
+        // The application goes on.
+        return std::future::pending().await;
+    }
     if let Some(exits) = its.exits {
         kit::sleep(Duration::from_nanos(exits)).await;
         let drained = locks.drain(Duration::from_secs(10)).await;
-        ledger(|it| it.drained.push((process, drained.is_complete())));
+        note_drained(&plan, process, drained.is_complete());
         sim().change(|state| state.kill(process));
         return std::future::pending().await;
     }
@@ -116,21 +175,40 @@ async fn live(plan: Plan, process: usize, its: ProcessPlan) {
     let left = begins.saturating_sub(sim().now());
     kit::sleep(Duration::from_nanos(left)).await;
     let drained = locks.drain(Duration::from_secs(10)).await;
-    ledger(|it| it.drained.push((process, drained.is_complete())));
+    note_drained(&plan, process, drained.is_complete());
     drop(locks);
     // The application goes on.
     std::future::pending::<()>().await;
 }
 
+fn note_drained(plan: &Plan, process: usize, is_complete: bool) {
+    sim().look(|state| {
+        ledger(|it| {
+            it.drains(process, is_complete);
+            if is_complete {
+                it.check_drained(plan, state, process);
+            }
+        });
+    });
+}
+
 /// Runs until all managers are drained.
 fn run_to_the_end(sim: &Rc<Sim>, plan: &Plan) {
-    let killed = (0..plan.processes.len()).filter(|process| plan.is_killed(*process));
-    let living = plan.processes.len() - killed.count();
+    let are_drained = (0..plan.processes.len()).filter(|process| plan.is_drained(*process));
+    let living = are_drained.count();
+    if plan
+        .processes
+        .iter()
+        .any(|process| process.leaves.is_some())
+    {
+        // The keeper of a manager that was dropped may still withdraw votes.
+        sim.run_until(plan.work_ends.max(LAST) + SECOND_LOOK);
+    }
     while sim.now() < END {
         sim.run_until(sim.now() + 500 * MILLI);
         let drained = ledger(|it| {
-            let mut living = it.drained.iter().filter(|it| !plan.is_killed(it.0));
-            living.by_ref().count()
+            let living = it.drained.iter().filter(|it| plan.is_drained(it.0));
+            living.count()
         });
         if drained == living {
             break;
@@ -141,26 +219,83 @@ fn run_to_the_end(sim: &Rc<Sim>, plan: &Plan) {
 
 fn judge(sim: &Rc<Sim>, plan: &Plan) -> Report {
     let mut ledger = ledger::take();
-    ledger.check_owners(plan);
-    sim.look(|state| {
-        ledger.check_busy(plan, state);
-        ledger.check_waits(plan, state);
-    });
-    ledger.check_causes(plan);
-    ledger.check_remains(plan, sim);
+    match plan.weather {
+        Weather::Repeats => ledger.check_repeats(plan, sim),
+        _ => check(&mut ledger, sim, plan),
+    }
     let grants = ledger
         .calls
         .iter()
         .filter(|call| call.left.is_some())
         .count();
     sim.change(|state| Report {
-        violations: ledger.violations,
-        calls: ledger.calls.len(),
+        violations: std::mem::take(&mut ledger.violations),
         grants,
         steps: state.steps,
         commands: state.hosts.iter().map(|host| host.server.commands).sum(),
         trace: state.trace(),
         virtual_time: state.now,
         log: state.take_log(),
+        ledger,
     })
+}
+
+fn check(ledger: &mut Ledger, sim: &Sim, plan: &Plan) {
+    ledger.check_tickets(plan);
+    sim.look(|state| {
+        ledger.find_interrupted(plan, state);
+        ledger.check_owners(plan, state);
+        ledger.check_busy(plan, state);
+        ledger.check_waits(plan, state);
+    });
+    ledger.check_causes(plan);
+    if plan.topology == Topology::Cluster {
+        ledger.check_kinds(plan);
+        ledger.check_fifo(plan);
+    }
+    ledger.check_pings(plan);
+    ledger.check_foreign(plan);
+    if plan.is_plain() {
+        ledger.check_order(plan);
+        sim.look(|state| {
+            ledger.check_noticed(plan);
+            ledger.check_the_dead(plan, state);
+            ledger.check_looks(plan, state);
+        });
+        ledger.check_releases(plan);
+    }
+    if plan.keeps_keys() {
+        sim.look(|state| {
+            ledger.check_records(plan, state);
+            ledger.check_cooldowns(plan, state);
+            ledger.check_forgets(plan);
+            ledger.check_several(plan, state);
+        });
+    }
+    sim.look(|state| {
+        ledger.check_renewals(plan, state);
+        ledger.check_questions(plan, state);
+    });
+    ledger.check_remains(plan, sim);
+    if plan.has_shares() {
+        sim.look(|state| {
+            ledger.check_turns(plan, state);
+            ledger.check_strangers(plan, state);
+        });
+        ledger.check_share_refusals(plan);
+        ledger.check_share_order(plan);
+        ledger.check_losses(plan);
+    }
+    if plan.has_jobs() {
+        ledger.check_patience(plan);
+        ledger.check_line(plan);
+        ledger.check_ownerless(plan, sim);
+        ledger.check_leaders(plan);
+        ledger.check_ticks(plan);
+    }
+    if plan.has_orders() {
+        sim.look(|state| ledger.check_inspections(plan, state));
+        ledger.check_lists(plan);
+        ledger.check_orders(plan);
+    }
 }

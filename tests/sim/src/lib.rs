@@ -10,10 +10,14 @@ compile_error!(
 pub mod find;
 pub mod history;
 pub mod ledger;
+pub mod linear;
+pub mod place;
 pub mod plan;
 pub mod rng;
 pub mod search;
 pub mod server;
 pub mod shrink;
+#[cfg(test)]
+mod tests;
 pub mod work;
 pub mod world;

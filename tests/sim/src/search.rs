@@ -4,7 +4,8 @@ use std::fmt::Write;
 use std::ops::ControlFlow;
 
 use crate::history::{Log, Report, run};
-use crate::plan::{Plan, Topology};
+use crate::place::Place;
+use crate::plan::Plan;
 use crate::shrink::shrink;
 
 /// What histories did, added up.
@@ -20,30 +21,32 @@ pub struct Sum {
 impl Sum {
     fn add(&mut self, report: &Report) {
         self.histories += 1;
-        self.calls += report.calls;
+        self.calls += report.ledger.calls.len();
         self.grants += report.grants;
         self.steps += report.steps;
         self.commands += report.commands;
     }
 }
 
-/// Runs a history of each topology for one seed after another, as long as `goes_on` says so.
+/// Runs the histories of each place, one seed after another, as long as `goes_on` says so.
 ///
 /// # Errors
 ///
 /// A violation, as text: the seed, the plan, and the smallest plan that shows it.
 pub fn search(
-    topologies: &[Topology],
+    places: &[Place],
     first: u64,
     mut goes_on: impl FnMut(&Sum) -> ControlFlow<()>,
 ) -> (Sum, Result<(), String>) {
     let mut sum = Sum::default();
     for seed in first.. {
-        for topology in topologies {
+        for place in places {
             if goes_on(&sum).is_break() {
                 return (sum, Ok(()));
             }
-            let plan = Plan::of(seed, *topology);
+            let Some(plan) = place.plan(seed) else {
+                continue;
+            };
             let report = run(&plan, Log::No);
             sum.add(&report);
             if !report.violations.is_empty() {

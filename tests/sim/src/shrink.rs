@@ -67,7 +67,15 @@ fn smaller(plan: &Plan) -> Vec<Plan> {
     }
     with(&|plan| plan.keys = 1);
     with(&|plan| plan.stops_inside = false);
+    with(&|plan| plan.stops_amid_a_release = false);
     with(&|plan| plan.cancels = 0);
+    with(&|plan| plan.clocks.clear());
+    with(&|plan| plan.far = 0);
+    with(&|plan| plan.are_recent = false);
+    with(&|plan| plan.exact_rights = false);
+    for process in 0..plan.processes.len() {
+        with(&|plan| plan.processes[process].leaves = None);
+    }
     for verb in 0..plan.verbs.len() {
         if plan.verbs.len() > 1 {
             with(&|plan| {

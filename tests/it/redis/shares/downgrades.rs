@@ -58,9 +58,12 @@ async fn asking(server: &RedisServer, proxy: &Proxy, locks: &LockManager) -> Dow
 /// Delivers the question, which takes the free key for a reader that has ended, and waits until this is undone.
 async fn is_undone(server: &RedisServer, proxy: &Proxy) {
     wait::eventually("the share is given back", async || keys(server).is_empty()).await;
+    server.reset_stats();
     proxy.thaw();
+    // It may be undone within a millisecond, so its key is not looked for.
     wait::eventually("the question arrives late", async || {
-        server.get(LOCK).is_some()
+        let commands = server.cli(&["INFO", "commandstats"]);
+        commands.contains("cmdstat_set:")
     })
     .await;
     // Its ttl is a minute.

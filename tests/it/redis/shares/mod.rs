@@ -4,6 +4,7 @@ mod clients;
 mod downgrades;
 mod failures;
 mod protocol;
+mod refused;
 mod trips;
 
 use lock_core::{LockGuard, LockManager, LockRequest};
@@ -84,6 +85,14 @@ fn share_with(
 ) -> String {
     let arguments = [verb, token, ttl, "2000", "lockkit:!m:", used];
     run(server, script, &[LOCK, MARK, QUEUE, SHARES], &arguments)
+}
+
+/// Returns the tokens in the set of the shares of a key.
+fn inside(server: &RedisServer) -> Vec<String> {
+    let shares = server.cli(&["ZRANGE", SHARES, "0", "-1"]);
+    let mut shares: Vec<_> = shares.lines().map(str::to_owned).collect();
+    shares.sort_unstable();
+    shares
 }
 
 fn is_granted(answer: &str) -> bool {

@@ -6,17 +6,10 @@ use lock_tests::{RedisServer, needs, wait};
 
 use super::{
     ACQUIRE, EXTEND, LOCK, MARK, QUEUE, READER, RELEASE, SHARE, SHARE_AMONG_DEAD, SHARES, fence,
-    is_granted, is_queued, run, share, share_with, token,
+    inside, is_granted, is_queued, run, share, share_with, token,
 };
 
 const PLAIN: &str = "0123456789abcdef/00000000000000000000000000000001";
-
-fn inside(server: &RedisServer) -> Vec<String> {
-    let shares = server.cli(&["ZRANGE", SHARES, "0", "-1"]);
-    let mut shares: Vec<_> = shares.lines().map(str::to_owned).collect();
-    shares.sort_unstable();
-    shares
-}
 
 fn waiting(server: &RedisServer) -> usize {
     let count = server.cli(&["ZCARD", QUEUE]);
@@ -51,6 +44,8 @@ async fn the_key_lasts_as_long_as_its_latest_share() {
         left > Duration::from_secs(50) && left < Duration::from_secs(61),
         "{left:?}"
     );
+    let set = server.time_to_live(SHARES).expect("the set has an end");
+    assert!(set < left + Duration::from_secs(2), "{set:?}");
 }
 
 #[tokio::test]

@@ -1,17 +1,16 @@
-//! `Busy` is a fact, and refusals and losses have causes.
+//! `Busy` is a fact, and an owner stops before its key ends.
 
-use super::{Answer, Ledger, Owning};
-use crate::plan::{Plan, Topology};
-use crate::world::{Fault, SECOND, State};
+use super::{Answer, Ledger, Owning, replicas};
+use crate::plan::{Plan, Topology, lock_name};
+use crate::world::{Fault, MILLI, SECOND, State};
 
-/// The time in which a manager may still be connecting.
-const START: u64 = SECOND;
-
-/// A process tells its callers the server's last answer to its waiter. The end of the lock is pushed, so the answer is not
-/// older than this.
-const REMEMBERED: u64 = 2 * SECOND;
-/// The same if a push may be late, or if the next owner is gone and nothing is pushed.
+/// A process tells its callers the server's last answer to its waiter for so long.
+const REMEMBERED: u64 = 100 * MILLI;
+/// The two where callers do more than to take one key and to release it.
+const REMEMBERED_BESIDE_OTHERS: u64 = 2 * SECOND;
 const REMEMBERED_IN_TROUBLE: u64 = 12 * SECOND;
+/// A process that stands still may know less.
+const STANDS_STILL: u64 = 11 * SECOND;
 
 impl Ledger {
     /// Checks that a key was taken at some time of each call that was told `Busy`.
@@ -19,15 +18,29 @@ impl Ledger {
         // The clock of the server, by which keys end, says nothing about true time when it steps; on a quorum callers
         // that ask at once may get no majority.
         let steps = plan.has(|fault| fault.clock_step().is_some());
+        let is_exact = plan.has_exact_waits() && plan.topology != Topology::Cluster;
         // Without the queue no push ends the answer that a waiter remembers.
-        let forgets = plan.has(|fault| matches!(fault, Fault::Delete { .. }));
+        let forgets = !is_exact && plan.has(|fault| matches!(fault, Fault::Delete { .. }));
         if steps || forgets || plan.topology == Topology::Redlock {
             return;
         }
-        let exits = plan.processes.iter().any(|process| process.exits.is_some());
-        let remembered = match plan.faults.is_empty() && !plan.stops_inside && !exits {
-            true => REMEMBERED,
-            false => REMEMBERED_IN_TROUBLE,
+        // An answer may be on its way for as long as its caller waits for it. Callers that come meanwhile share it.
+        let slow = |process: usize| match plan.is_connected() {
+            true => plan.segments(4),
+            false => plan.processes[process].operation_timeout / 100 * 101 + plan.segments(4),
+        };
+        let remembered = |process: usize| match () {
+            () if plan.has_shares() => STANDS_STILL,
+            () if !is_exact => {
+                match plan.faults.is_empty() && !plan.has_stops() && plan.ends() == 0 {
+                    true => REMEMBERED_BESIDE_OTHERS,
+                    false => REMEMBERED_IN_TROUBLE,
+                }
+            }
+            () if plan.has_stops() => STANDS_STILL,
+            // The end of the lock is pushed, or the waiter polls.
+            () if plan.faults.is_empty() && plan.ends() == 0 => slow(process),
+            () => REMEMBERED + slow(process),
         };
         for number in 0..self.calls.len() {
             let call = &self.calls[number];
@@ -38,11 +51,21 @@ impl Ledger {
                 continue;
             }
             let owned = self.claims.iter().any(|claim| {
-                claim.key == call.key && claim.from <= answered && call.asked <= claim.until
+                call.keys.contains(&claim.key)
+                    && claim.from <= answered
+                    && call.asked <= claim.until
             });
-            let mut taken = spans(state, call.key).into_iter();
-            let taken =
-                taken.any(|(from, until)| from <= answered && call.asked <= until + remembered);
+            // A wait ends with the answer to a question of after its end.
+            let last = match call.wait {
+                Some(wait) if is_exact && plan.is_connected() && !plan.has_stops() => {
+                    (wait - wait / 100).saturating_sub(plan.segments(4))
+                }
+                _ => 0,
+            };
+            let remembered = remembered(call.process);
+            let mut taken = call.keys.iter().flat_map(|key| spans(state, *key));
+            let taken = taken
+                .any(|(from, until)| from <= answered && call.asked + last <= until + remembered);
             if !owned && !taken {
                 let text = self.show(number);
                 self.violates("busy though the key was free", text);
@@ -50,60 +73,51 @@ impl Ledger {
         }
     }
 
-    /// Checks that nothing is refused or lost in a history without faults.
-    pub fn check_causes(&mut self, plan: &Plan) {
-        // On a quorum see "Open findings" of README.md.
-        let is_calm = plan.faults.is_empty() && !plan.stops_inside;
-        if !is_calm || plan.topology == Topology::Redlock {
+    /// Checks the owner's deadline against the end of its key at the server, in true time, at one look of the owner.
+    pub fn check_deadline(&mut self, plan: &Plan, state: &State, call: usize, remaining: u64) {
+        let steps = plan.has(|fault| fault.clock_step().is_some());
+        // A node of a quorum that has lost its data does not vote for as long as a lock may last.
+        let loses = plan.has(Fault::loses_data);
+        let it = &self.calls[call];
+        if loses || steps || state.thawed {
             return;
         }
-        for number in 0..self.calls.len() {
-            let call = &self.calls[number];
-            let uncaused = matches!(
-                call.answer,
-                Answer::Lost | Answer::Refused(_) | Answer::NotReleased(_)
-            );
-            if uncaused && call.asked > START && !plan.ends_early(call.process) {
-                let text = self.show(number);
-                self.violates("refused or lost without a fault", text);
+        let ppm = state.processes[it.process].ppm as f64;
+        let believes = remaining as f64 / (1.0 + ppm / 1e6);
+        if it.owning != Owning::Alone {
+            // A set of shares that is deleted is as lost as its key.
+            if !plan.has(|fault| matches!(fault, Fault::Delete { .. })) {
+                self.check_share_ends(plan, state, call, believes);
             }
+            return;
+        }
+        for key in it.keys.clone() {
+            self.check_deadline_of(plan, state, call, key, believes);
         }
     }
 
-    /// Checks the owner's deadline against the end of its key at the server, in true time, at one look of the owner.
-    pub fn check_deadline(
+    fn check_deadline_of(
         &mut self,
         plan: &Plan,
         state: &State,
         call: usize,
-        owning: Owning,
-        remaining: u64,
+        key: usize,
+        believes: f64,
     ) {
-        let steps = plan.has(|fault| fault.clock_step().is_some());
-        // A node of a quorum that has lost its data does not vote for as long as a lock may last.
-        let loses = plan.has(Fault::loses_data);
-        if loses || steps || state.thawed || owning != Owning::Alone {
-            return;
-        }
-        let (process, key) = (self.calls[call].process, self.calls[call].key);
-        let ppm = state.processes[process].ppm as f64;
-        let believes = remaining as f64 / (1.0 + ppm / 1e6);
-        let name = format!("lockkit:k{key}");
-        let servers = plan.topology.servers();
-        let mut left: Vec<i64> = (0..servers)
-            .map(|server| {
-                let entry = state.hosts[server].server.entry(name.as_bytes());
-                let ends = entry.and_then(|entry| entry.ends);
-                // A key is there to the end of its last millisecond.
-                ends.map_or(0, |ends| state.true_time_left(server, ends + 1))
-            })
-            .collect();
-        left.sort_unstable();
-        // Another owner needs a majority.
-        let left = left[servers / 2].max(0);
-        if believes > left as f64 {
+        let since = self.calls[call].asked;
+        self.check_master(plan, state, call, believes);
+        let left = match plan.topology {
+            Topology::One => Some(left(state, 0, key)),
+            Topology::Replicas | Topology::Sentinel => replicas::lives(plan, state, key, since),
+            // A node that the slot has left may still have a key that is over.
+            Topology::Cluster => state.masters().map(|it| left(state, it, key)).max(),
+            Topology::Redlock => Some(left_at_majority(plan, state, key)),
+        };
+        let Some(left) = left else { return };
+        let left = left.max(0);
+        if believes > left as f64 && !self.may_not_have_heard(plan, call, state.now) {
             let text = format!(
-                "it believes for {:.6} s, the server has the key for {:.6} s, at {:.6}: {}",
+                "it believes for {:.6} s, the servers have the key for {:.6} s, at {:.6}: {}",
                 believes / 1e9,
                 left as f64 / 1e9,
                 state.now as f64 / 1e9,
@@ -114,20 +128,58 @@ impl Ledger {
     }
 }
 
-/// The spans of true time in which a server had a key.
+/// For how long a server still has a key, in true time.
+pub(super) fn left(state: &State, server: usize, key: usize) -> i64 {
+    let name = lock_name(key);
+    let entry = state.hosts[server].server.entry(name.as_bytes());
+    let ends = entry.and_then(|entry| entry.ends);
+    // A key is there to the end of its last millisecond.
+    ends.map_or(0, |ends| state.true_time_left(server, ends + 1))
+}
+
+/// The same for a majority, which another owner needs.
+fn left_at_majority(plan: &Plan, state: &State, key: usize) -> i64 {
+    let servers = plan.servers;
+    let mut lefts: Vec<i64> = (0..servers).map(|it| left(state, it, key)).collect();
+    lefts.sort_unstable();
+    lefts[servers / 2]
+}
+
+/// The spans of true time in which a server had a key. After a failover there may be two masters for a while.
 pub(super) fn spans(state: &State, key: usize) -> Vec<(u64, u64)> {
-    let name = format!("lockkit:k{key}");
+    spans_at(state, 0..state.hosts.len(), key)
+}
+
+/// The spans of true time in which one of these servers had a key.
+pub(super) fn spans_at(
+    state: &State,
+    servers: impl IntoIterator<Item = usize>,
+    key: usize,
+) -> Vec<(u64, u64)> {
+    spans_of(state, servers, &lock_name(key))
+}
+
+/// The spans of true time in which one of these servers had a key of this name.
+pub(super) fn spans_of(
+    state: &State,
+    servers: impl IntoIterator<Item = usize>,
+    name: &str,
+) -> Vec<(u64, u64)> {
+    let hosts = servers.into_iter().map(|server| &state.hosts[server]);
+    let lives = hosts.filter_map(|host| host.lives.get(name.as_bytes()));
+    let lives = lives.flat_map(|lives| {
+        lives.iter().enumerate().filter_map(|(at, (from, until))| {
+            let next = lives.get(at + 1).map_or(u64::MAX, |next| next.0);
+            until.map(|until| (*from, until.min(next)))
+        })
+    });
+    let mut lives: Vec<_> = lives.collect();
+    lives.sort_unstable();
     let mut spans: Vec<(u64, u64)> = Vec::new();
-    let Some(lives) = state.hosts[0].lives.get(name.as_bytes()) else {
-        return spans;
-    };
-    for (at, (from, until)) in lives.iter().enumerate() {
-        let Some(until) = until else { continue };
-        let next = lives.get(at + 1).map_or(u64::MAX, |next| next.0);
-        let until = (*until).min(next);
+    for (from, until) in lives {
         match spans.last_mut() {
-            Some(last) if last.1 >= *from => last.1 = until,
-            _ => spans.push((*from, until)),
+            Some(last) if last.1 >= from => last.1 = last.1.max(until),
+            _ => spans.push((from, until)),
         }
     }
     spans

@@ -1,47 +1,138 @@
 //! Nothing is left behind when the managers are drained.
 
-use super::Ledger;
-use crate::plan::{Plan, Topology};
-use crate::world::{Fault, Sim};
+use super::{Cooldown, Ledger};
+use crate::plan::{Plan, Topology, lock_name};
+use crate::server::{Data, Entry};
+use crate::world::{Fault, Host, SECOND, Sim, State};
 
 impl Ledger {
     pub fn check_remains(&mut self, plan: &Plan, sim: &Sim) {
-        if plan.has(|fault| matches!(fault, Fault::Kill { .. })) {
+        // A key whose set of shares was deleted stays to its end.
+        let keeps = |fault: &Fault| match fault {
+            Fault::Delete { key, .. } => key.starts_with(b"lockkit:!s"),
+            fault => fault.is_death(),
+        };
+        if plan.has(keeps) {
+            return;
+        }
+        // Waiters wait for the end of a token that stays in place of a record.
+        if self.kept.records.iter().any(|it| it.has_no_room()) {
             return;
         }
         // A drain does not wait for copies of requests that arrive late.
         let exits = plan.processes.iter().any(|process| process.exits.is_some());
-        if exits && (!plan.faults.is_empty() || plan.stops_inside) {
+        // Neither does the keeper of a manager that was dropped. On a quorum it withdraws its votes.
+        let leaves = plan.topology != Topology::Redlock
+            && plan
+                .processes
+                .iter()
+                .any(|process| process.leaves.is_some());
+        if (exits || leaves) && (!plan.faults.is_empty() || plan.stops_inside) {
             return;
         }
+        // The set of a lock that a stranger has deleted stays to its end.
+        let deletes = plan.has(|fault| matches!(fault, Fault::Delete { .. }));
         for (process, is_complete) in self.drained.clone() {
             if !is_complete {
                 self.violates("a manager is not drained", format!("p{process}"));
             }
         }
+        let has_dead_waiters = plan.has(|fault| matches!(fault, Fault::Gone { .. }));
+        // A failover may forget releases.
+        if plan.has(|fault| matches!(fault, Fault::Promote { .. } | Fault::Crash { .. })) {
+            return;
+        }
+        if !self.interrupted.is_empty() {
+            return;
+        }
         let left: Vec<String> = sim.look(|state| {
-            let servers = 0..plan.topology.servers();
-            servers
+            state
+                .masters()
                 .flat_map(|server| {
                     let millis = state.server_time(server) / 1_000;
                     let entries = state.hosts[server].server.entries();
                     entries.filter(move |(_, entry)| entry.ends.is_none_or(|ends| ends >= millis))
                 })
+                .filter(|(_, entry)| !cools(entry))
+                .filter(|(key, entry)| !self.is_kept(key, entry, plan, state))
+                .filter(|(key, _)| !self.is_passed_on_or_freed(key, state.now))
+                // A drain of a quorum waits for a majority.
+                .filter(|(key, entry)| {
+                    let may_stay = exits && plan.topology == Topology::Redlock;
+                    !may_stay || is_of_majority(key, entry, state)
+                })
                 .map(|(key, _)| String::from_utf8_lossy(key).into_owned())
-                .filter(|key| !stays(key, plan.topology))
+                .filter(|key| !stays(key, plan))
+                .filter(|key| !(deletes && key.starts_with("lockkit:!s")))
+                // The dead stay in a queue until a lock is released.
+                .filter(|key| !key.starts_with("lockkit:!q") || !has_dead_waiters)
                 .collect()
         });
-        if !left.is_empty() {
+        // A client of another library ends with its process, and its lock by its ttl.
+        let is_foreign = |key: &String| {
+            let mut foreign = self.foreign.iter();
+            plan.ends_early(0) && foreign.any(|it| *key == lock_name(it.key))
+        };
+        if !left.iter().all(is_foreign) {
             self.violates("left behind", format!("{left:?}"));
         }
     }
+
+    /// Returns whether a ticket or an order of a moment ago keeps a key.
+    fn is_passed_on_or_freed(&self, name: &[u8], now: u64) -> bool {
+        let is_named = |key: usize| lock_name(key).as_bytes() == name;
+        let mut keys = self.tickets.iter().map(|ticket| ticket.key);
+        let passed_on = keys.any(|key| is_named(key) && self.is_on_its_way_at(key, now));
+        let orders = self.orders.iter().filter(|order| is_named(order.key));
+        let mut freed = orders.map(|order| order.answered.unwrap_or(now) + 2 * SECOND);
+        passed_on || freed.any(|until| until > now)
+    }
+
+    /// Returns whether an owner has left a record in the key, or its token stays in place of a record: where there was no
+    /// memory for it, or on a node of a quorum that has missed it.
+    fn is_kept(&self, key: &[u8], entry: &Entry, plan: &Plan, state: &State) -> bool {
+        let Data::Text(text) = &entry.data else {
+            return false;
+        };
+        let name = |key: usize| lock_name(key).into_bytes();
+        let cools = |it: &Cooldown| {
+            let keys = &self.calls[it.call].keys;
+            text.starts_with(b"cooling/")
+                && it.ended + 2 * it.span > state.now
+                && keys.iter().any(|of| name(*of) == key)
+        };
+        let mut records = self.kept.records.iter();
+        self.kept.cooldowns.iter().any(cools)
+            || records.any(|it| {
+                let may_miss = plan.topology == Topology::Redlock && !plan.faults.is_empty();
+                let ttl = self.calls[it.call].ttl;
+                let token_stays = may_miss && it.ended + 3 * ttl > state.now;
+                key == name(it.key) && (token_stays || text.ends_with(&it.bytes))
+            })
+    }
 }
 
-/// The mark, the registers of a node and the cards of managers stay, and on a quorum a queue may stay to its end.
-fn stays(key: &str, topology: Topology) -> bool {
-    let own = key.strip_prefix("lockkit:!").unwrap_or_default();
+/// The mark, the registers of a node and the cards of managers stay, and a queue with dead waiters stays to its end.
+pub(super) fn stays(key: &str, plan: &Plan) -> bool {
+    // Of another namespace, too.
+    let own = key.split_once('!').map_or("", |(_, own)| own);
     own.starts_with('f')
         || own.starts_with('r')
         || own.starts_with("h:")
-        || topology == Topology::Redlock && own.starts_with('q')
+        || plan.has(|fault| matches!(fault, Fault::Dead { .. })) && own.starts_with('q')
+}
+
+/// Returns whether a cooldown or a tick keeps the key until its end.
+fn cools(entry: &Entry) -> bool {
+    matches!(&entry.data, Data::Text(value) if value.starts_with(b"cooling/"))
+}
+
+/// Returns whether the entry is no lock, or a majority of the servers has it.
+fn is_of_majority(key: &[u8], entry: &Entry, state: &State) -> bool {
+    let has = |host: &&Host| {
+        let other = host.server.entry(key);
+        other.is_some_and(|other| other.data == entry.data)
+    };
+    let hosts = state.hosts.iter().filter(has).count();
+    !matches!(entry.data, Data::Text(_)) || hosts > state.hosts.len() / 2
 }

@@ -1,7 +1,12 @@
 //! The commands that the server knows, with what Redis' own table says of each.
 
+use std::collections::BTreeSet;
+
 use super::resp::Answer;
-use super::{Server, connection, hashes, info, keys, pubsub, scripts, strings, waits, zsets};
+use super::{
+    Server, cluster, connection, hashes, info, keys, pubsub, scripts, sentinel, strings, waits,
+    zsets,
+};
 
 pub(super) struct Command {
     /// In upper case; a subcommand as `CLIENT|TRACKING`.
@@ -42,6 +47,10 @@ const CONTAINER: u16 = 64;
 pub(super) const CHANNELS: u16 = 128;
 /// Its first word is a channel.
 pub(super) const CHANNEL: u16 = 256;
+/// Only sentinels have it.
+pub(super) const SENTINEL: u16 = 512;
+/// Sentinels have it too.
+pub(super) const ANYWHERE: u16 = 1024;
 
 impl Command {
     pub(super) fn is(&self, traits: u16) -> bool {
@@ -96,7 +105,7 @@ pub(super) fn find(words: &[&[u8]]) -> Found {
 }
 
 fn lookup(pieces: &[&[u8]]) -> Option<&'static Command> {
-    let mut name = [0; 24];
+    let mut name = [0; 40];
     let mut length = 0;
     for byte in pieces.iter().copied().flatten() {
         *name.get_mut(length)? = byte.to_ascii_uppercase();
@@ -105,6 +114,14 @@ fn lookup(pieces: &[&[u8]]) -> Option<&'static Command> {
     let name = &name[..length];
     let at = COMMANDS.binary_search_by(|command| command.name.as_bytes().cmp(name));
     at.ok().map(|at| &COMMANDS[at])
+}
+
+/// The names of all commands but these.
+pub(super) fn without(rights: &[String]) -> BTreeSet<String> {
+    let forbidden = COMMANDS
+        .iter()
+        .filter(|command| !command.is(CONTAINER) && !rights.iter().any(|it| it == command.name));
+    forbidden.map(|command| command.name.to_owned()).collect()
 }
 
 const fn row(
@@ -125,19 +142,19 @@ const fn row(
 
 /// In the order of their names.
 #[rustfmt::skip]
-static COMMANDS: [Command; 60] = [
-    row("ASKING", 1, 0, Keys::None, info::no_cluster),
-    row("AUTH", -2, NO_SCRIPT | LOADING | ALWAYS, Keys::None, connection::auth),
-    row("CLIENT", -2, NO_SCRIPT | CONTAINER, Keys::None, connection::container),
-    row("CLIENT|CACHING", 3, NO_SCRIPT | LOADING, Keys::None, connection::caching),
-    row("CLIENT|GETNAME", 2, NO_SCRIPT | LOADING, Keys::None, connection::name),
-    row("CLIENT|ID", 2, NO_SCRIPT | LOADING, Keys::None, connection::id),
-    row("CLIENT|SETNAME", 3, NO_SCRIPT | LOADING, Keys::None, connection::rename),
-    row("CLIENT|TRACKING", -3, NO_SCRIPT | LOADING, Keys::None, connection::tracking),
+static COMMANDS: [Command; 63] = [
+    row("ASKING", 1, 0, Keys::None, cluster::asking),
+    row("AUTH", -2, NO_SCRIPT | LOADING | ALWAYS | ANYWHERE, Keys::None, connection::auth),
+    row("CLIENT", -2, NO_SCRIPT | CONTAINER | ANYWHERE, Keys::None, connection::container),
+    row("CLIENT|CACHING", 3, NO_SCRIPT | LOADING | ANYWHERE, Keys::None, connection::caching),
+    row("CLIENT|GETNAME", 2, NO_SCRIPT | LOADING | ANYWHERE, Keys::None, connection::name),
+    row("CLIENT|ID", 2, NO_SCRIPT | LOADING | ANYWHERE, Keys::None, connection::id),
+    row("CLIENT|SETNAME", 3, NO_SCRIPT | LOADING | ANYWHERE, Keys::None, connection::rename),
+    row("CLIENT|TRACKING", -3, NO_SCRIPT | LOADING | ANYWHERE, Keys::None, connection::tracking),
     row("CLUSTER", -2, CONTAINER, Keys::None, connection::container),
-    row("CLUSTER|INFO", 2, 0, Keys::None, info::no_cluster),
-    row("CLUSTER|SHARDS", 2, LOADING, Keys::None, info::no_cluster),
-    row("CLUSTER|SLOTS", 2, 0, Keys::None, info::no_cluster),
+    row("CLUSTER|INFO", 2, 0, Keys::None, cluster::info),
+    row("CLUSTER|SHARDS", 2, LOADING, Keys::None, cluster::shards),
+    row("CLUSTER|SLOTS", 2, 0, Keys::None, cluster::slots),
     row("CONFIG", -2, NO_SCRIPT | CONTAINER, Keys::None, connection::container),
     row("CONFIG|GET", -3, NO_SCRIPT | LOADING, Keys::None, info::settings),
     row("CONFIG|SET", -4, NO_SCRIPT | LOADING, Keys::None, info::set),
@@ -150,7 +167,7 @@ static COMMANDS: [Command; 60] = [
     row("FLUSHALL", -1, WRITE, Keys::None, keys::flush),
     row("FLUSHDB", -1, WRITE, Keys::None, keys::flush),
     row("GET", 2, READ, Keys::First, strings::get),
-    row("HELLO", -1, NO_SCRIPT | LOADING | ALWAYS, Keys::None, connection::hello),
+    row("HELLO", -1, NO_SCRIPT | LOADING | ALWAYS | ANYWHERE, Keys::None, connection::hello),
     row("HGET", 3, READ, Keys::First, hashes::get),
     row("HGETALL", 2, READ, Keys::First, hashes::all),
     row("HMGET", -3, READ, Keys::First, hashes::get_several),
@@ -161,7 +178,7 @@ static COMMANDS: [Command; 60] = [
     row("PEXPIRE", -3, WRITE, Keys::First, keys::end_in),
     row("PEXPIREAT", -3, WRITE, Keys::First, keys::end_at),
     row("PEXPIRETIME", 2, READ, Keys::First, keys::end_of),
-    row("PING", -1, 0, Keys::None, connection::ping),
+    row("PING", -1, ANYWHERE, Keys::None, connection::ping),
     row("PTTL", 2, READ, Keys::First, keys::left),
     row("PUBLISH", 3, LOADING | CHANNEL, Keys::None, pubsub::publish),
     row("ROLE", 1, NO_SCRIPT | LOADING, Keys::None, info::role),
@@ -171,6 +188,9 @@ static COMMANDS: [Command; 60] = [
     row("SCRIPT|FLUSH", -2, NO_SCRIPT, Keys::None, scripts::flush),
     row("SCRIPT|LOAD", 3, NO_SCRIPT, Keys::None, scripts::load),
     row("SELECT", 2, LOADING, Keys::None, connection::select),
+    row("SENTINEL", -2, SENTINEL | CONTAINER, Keys::None, connection::container),
+    row("SENTINEL|GET-MASTER-ADDR-BY-NAME", 3, SENTINEL, Keys::None, sentinel::master_address),
+    row("SENTINEL|MASTER", 3, SENTINEL, Keys::None, sentinel::master),
     row("SET", -3, WRITE | GROWS, Keys::First, strings::set),
     row("SUBSCRIBE", -2, NO_SCRIPT | LOADING | CHANNELS, Keys::None, pubsub::subscribe),
     row("TIME", 1, LOADING, Keys::None, info::time),

@@ -18,9 +18,13 @@ pub(super) struct Session {
     pub(super) tracking: Option<Tracking>,
     /// Whether the next command's keys are watched.
     pub(super) caching: bool,
+    /// Whether the next command may be about a slot that the server is taking over.
+    pub(super) asking: bool,
     /// The server's offset behind the last command.
     pub(super) written: u64,
     pub(super) waiting: Option<Waiting>,
+    /// How often `CLIENT CACHING` was refused.
+    pub(super) refused_caching: u32,
 }
 
 impl Session {
@@ -32,8 +36,10 @@ impl Session {
             channels: Vec::new(),
             tracking: None,
             caching: false,
+            asking: false,
             written: 0,
             waiting: None,
+            refused_caching: 0,
         }
     }
 }
@@ -84,15 +90,23 @@ pub(super) fn hello(server: &mut Server, words: &[&[u8]]) -> Answer {
         Protocol::Resp2 => 2,
         Protocol::Resp3 => 3,
     };
-    let pairs = [
+    let is_sentinel = server.sentinel.is_some();
+    let mode = if is_sentinel {
+        "sentinel"
+    } else {
+        server.mode()
+    };
+    let mut pairs = vec![
         ("server", Reply::text(server.version.words().product)),
         ("version", Reply::text(server.version.of_product())),
         ("proto", Reply::Int(number)),
         ("id", Reply::Int(id)),
-        ("mode", Reply::text("standalone")),
-        ("role", Reply::text(server.role_name())),
-        ("modules", Reply::Array(Vec::new())),
+        ("mode", Reply::text(mode)),
     ];
+    if !is_sentinel {
+        pairs.push(("role", Reply::text(server.role_name())));
+    }
+    pairs.push(("modules", Reply::Array(Vec::new())));
     let pairs = pairs
         .into_iter()
         .map(|(name, value)| (Reply::text(name), value));
@@ -120,9 +134,10 @@ pub(super) fn auth(_: &mut Server, words: &[&[u8]]) -> Answer {
 }
 
 /// There is one database.
-pub(super) fn select(_: &mut Server, words: &[&[u8]]) -> Answer {
+pub(super) fn select(server: &mut Server, words: &[&[u8]]) -> Answer {
     match integer(words[1])? {
         0 => Ok(OK),
+        _ if server.cluster.is_some() => Err("ERR SELECT is not allowed in cluster mode".into()),
         1..16 => Err("ERR the simulated server has one database".into()),
         _ => Err("ERR DB index is out of range".into()),
     }

@@ -133,11 +133,6 @@ pub(super) fn report(server: &mut Server, words: &[&[u8]]) -> Answer {
     Ok(Reply::Report(report))
 }
 
-/// The answer to a command of clusters.
-pub(super) fn no_cluster(_: &mut Server, _: &[&[u8]]) -> Answer {
-    Err("ERR This instance has cluster support disabled".into())
-}
-
 impl Server {
     pub(super) fn is_replica(&self) -> bool {
         self.refusal == Some(Refusal::ReadOnly) || self.role != Role::Master
@@ -152,14 +147,22 @@ impl Server {
         }
     }
 
+    /// Returns whether it is a server of its own, as reports name it.
+    pub(super) fn mode(&self) -> &'static str {
+        match self.cluster {
+            Some(_) => "cluster",
+            None => "standalone",
+        }
+    }
+
     fn setting(&self, name: &str) -> &str {
         self.settings.get(name).map_or("", String::as_str)
     }
 
     fn about_itself(&self) -> String {
         let version = self.version.report();
-        let run_id = &self.run_id;
-        format!("{version}redis_mode:standalone\r\nrun_id:{run_id}\r\n")
+        let (mode, run_id) = (self.mode(), &self.run_id);
+        format!("{version}redis_mode:{mode}\r\nrun_id:{run_id}\r\n")
     }
 
     fn about_memory(&self) -> String {

@@ -104,7 +104,7 @@ fn script_error(error: &Error, hash: &Hash, version: Version) -> Failure {
         return text.into();
     };
     let hash = String::from_utf8_lossy(hash);
-    (text + &version.place(&hash, NAME, line)).into()
+    version.script_error(&text, &hash, NAME, line).into()
 }
 
 /// The message of an error without the stack that the crate adds.
@@ -132,11 +132,11 @@ impl Engine {
 /// Gives scripts the table `redis`, and an error for every other name that does not exist.
 fn prepare(lua: &Lua) -> mlua::Result<()> {
     let redis = lua.create_table()?;
-    let call = lua.create_function(|lua, words: Variadic<Value>| match called(&words) {
+    let call = lua.create_function(|lua, words: Variadic<Value>| match called(lua, &words) {
         Ok(reply) => value_of(lua, &reply),
         Err(text) => Err(raised(lua, text.into_owned())),
     })?;
-    let pcall = lua.create_function(|lua, words: Variadic<Value>| match called(&words) {
+    let pcall = lua.create_function(|lua, words: Variadic<Value>| match called(lua, &words) {
         Ok(reply) => value_of(lua, &reply),
         Err(text) => value_of(lua, &Reply::Error(text)),
     })?;
@@ -216,7 +216,7 @@ enum Word {
     Number(String),
 }
 
-fn called(values: &[Value]) -> Answer {
+fn called(lua: &Lua, values: &[Value]) -> Answer {
     RUNNING.with_borrow_mut(|server| {
         let texts = server.version.words();
         if values.is_empty() {
@@ -236,7 +236,9 @@ fn called(values: &[Value]) -> Answer {
                 Word::Number(text) => text.as_bytes(),
             })
             .collect();
-        server.call(&words)
+        // Earlier servers say the line in the error of a command that they refuse.
+        let line = (!server.version.is_7()).then(|| line_of_caller(lua));
+        server.call(&words).map_err(|error| error.at(line))
     })
 }
 

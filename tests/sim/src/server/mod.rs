@@ -1,10 +1,12 @@
 //! A Redis server as a state machine: commands in, replies and pushes out.
 //!
-//! It has no clock, no sockets and no randomness. The caller says when a command runs. `tests/differential.rs` compares
+//! It has no clock, no sockets and no randomness. The caller says when a command runs. `tests/differential` compares
 //! it with real servers.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
+mod cluster;
 mod commands;
 mod connection;
 mod hashes;
@@ -20,6 +22,8 @@ mod refusals;
 mod resp;
 mod rights;
 mod scripts;
+mod sentinel;
+mod slots;
 mod sorted;
 mod strings;
 #[cfg(test)]
@@ -29,10 +33,13 @@ mod version;
 mod waits;
 mod zsets;
 
+pub use cluster::{Cluster, Node};
 pub use info::{Replica, Role};
 pub use keyspace::{Change, Data, Entry};
 pub use refusals::Refusal;
 pub use resp::parse;
+pub use sentinel::Sentinel;
+pub use slots::{SLOTS, slot_of};
 pub use sorted::SortedSet;
 pub use version::Version;
 
@@ -58,13 +65,23 @@ pub struct Server {
     /// The settings, as `CONFIG` reads and sets them.
     pub settings: BTreeMap<String, String>,
     pub role: Role,
+    /// A sentinel, and what it knows; it keeps no data.
+    pub sentinel: Option<Sentinel>,
     /// The replicas that are connected, and what they have acknowledged.
     pub replicas: Vec<Replica>,
+    /// The part of the server in a cluster, if it is a node of one.
+    pub cluster: Option<Box<Cluster>>,
     pub version: Version,
     /// The number of changes so far, for replication.
     pub offset: u64,
     /// The number of commands so far.
     pub commands: u64,
+    /// The number of scripts so far.
+    pub scripts: u64,
+    /// When scripts were asked about each key, in microseconds.
+    pub asked: BTreeMap<Bytes, Vec<i64>>,
+    /// How often `CLIENT CACHING` was refused on one connection, at most.
+    pub refused_caching: u32,
 
     run_id: String,
     entries: BTreeMap<Bytes, Entry>,
@@ -125,14 +142,18 @@ impl Server {
         self.settle();
         // `HELLO` answers in the version that it chooses.
         self.protocol = self.session().protocol;
-        let is_client = words
-            .first()
-            .is_some_and(|verb| verb.eq_ignore_ascii_case(b"CLIENT"));
         let (written, session) = (self.offset, self.session());
         if written != before || !counts_own_writes {
             session.written = written;
         }
-        session.caching &= is_client;
+        if session.caching {
+            // Behind an unknown subcommand it is over.
+            session.caching = matches!(commands::find(&words), Found::Command(it) if it.name.starts_with("CLIENT|"));
+        }
+        if session.asking {
+            session.asking =
+                matches!(commands::find(&words), Found::Command(it) if it.name == "ASKING");
+        }
         self.current = None;
         out.append(&mut self.own[BEFORE]);
         reply.write(self.protocol, out);
@@ -142,20 +163,29 @@ impl Server {
 
     fn answer(&mut self, words: &[&[u8]]) -> Answer {
         let command = match commands::find(words) {
-            Found::Command(command) => command,
-            Found::Unknown => return Err(unknown(words)),
-            Found::UnknownPart(container) => {
+            Found::Command(command) if self.knows(command) => command,
+            Found::UnknownPart(container) if self.knows(container) => {
                 let part = String::from_utf8_lossy(words[1]);
                 let name = container.name;
                 return Err(format!("ERR unknown subcommand '{part}'. Try {name} HELP.").into());
             }
+            _ => return Err(unknown(words)),
         };
         if !command.takes(words.len()) {
             let name = command.name.to_lowercase();
             return Err(format!("ERR wrong number of arguments for '{name}' command").into());
         }
         if let Some(denied) = self.denied(command, words) {
+            if command.name == "CLIENT|CACHING" {
+                let session = self.session();
+                session.refused_caching += 1;
+                let times = session.refused_caching;
+                self.refused_caching = self.refused_caching.max(times);
+            }
             return Err(denied.at_top(command, self.version));
+        }
+        if let Some(misplaced) = self.misplaced(command, words) {
+            return Err(misplaced);
         }
         if let Some(refused) = self.refused(command) {
             return Err(refused);
@@ -213,6 +243,11 @@ impl Server {
         std::mem::take(&mut self.changes)
     }
 
+    /// Returns the changes of keys since they were taken.
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
     /// Returns a key as it is stored, also if its end is over.
     pub fn entry(&self, key: &[u8]) -> Option<&Entry> {
         self.entries.get(key)
@@ -247,6 +282,68 @@ impl Server {
             self.changed(key);
             self.settle();
         }
+    }
+
+    /// Becomes a replica of the server at this address. Returns the connections that end, because they waited for
+    /// replicas.
+    pub fn follow(&mut self, host: String, port: u16) -> Vec<usize> {
+        self.role = Role::Replica(host, port);
+        self.replicas.clear();
+        self.unblock()
+    }
+
+    /// Lengthens a key by a millisecond, as another client may do.
+    pub fn lengthen(&mut self, key: &[u8], micros: i64) {
+        self.set_time(micros);
+        let now = self.now;
+        if let Some(entry) = self.entries.get_mut(key)
+            && !entry.is_over(now)
+            && let Some(ends) = &mut entry.ends
+        {
+            *ends += 1;
+            self.changed(key);
+            self.settle();
+        }
+    }
+
+    /// Takes all rights but these away. A command with subcommands is named by these.
+    pub fn allow_only(&mut self, rights: &[String]) {
+        self.denied = commands::without(rights);
+    }
+
+    /// Puts a hash into a key, as another client does.
+    pub fn put_hash(&mut self, key: &[u8]) {
+        let hash = [(b"field".to_vec(), b"value".to_vec())];
+        self.put(
+            key,
+            Entry {
+                data: Data::Hash(Rc::new(hash.into())),
+                ends: None,
+            },
+        );
+        self.settle();
+    }
+
+    /// Sets a key that is free, as another client does. Answers whether it was free.
+    pub fn set_if_free(&mut self, micros: i64, key: &[u8], value: &[u8], ends: i64) -> bool {
+        self.set_time(micros);
+        let is_free = self.find(key).is_none();
+        if is_free {
+            let (data, ends) = (Data::Text(value.to_vec()), Some(ends / 1_000));
+            self.put(key, Entry { data, ends });
+        }
+        self.settle();
+        is_free
+    }
+
+    /// Deletes a key that has this value, as another client does. Answers whether it had it.
+    pub fn delete_if(&mut self, key: &[u8], value: &[u8]) -> bool {
+        let entry = self.entries.get(key);
+        let has = entry.is_some_and(|entry| entry.data == Data::Text(value.to_vec()));
+        if has {
+            self.delete(key);
+        }
+        has
     }
 
     pub fn forget_scripts(&mut self) {

@@ -5,16 +5,12 @@ use super::{BEFORE, BEHIND, Bytes, Server};
 
 pub(super) fn publish(server: &mut Server, words: &[&[u8]]) -> Answer {
     let (channel, message) = (words[1], words[2]);
+    server.pass_on(channel, message);
     let Some(listeners) = server.listeners.get(channel) else {
         return Ok(Reply::Int(0));
     };
-    let push = [channel, message].map(Reply::text);
-    let [channel, message] = push;
-    let push = [Reply::text("message"), channel, message];
     for conn in listeners {
-        let protocol = server.sessions[conn].protocol;
-        let mut bytes = Bytes::new();
-        write_push(&push, protocol, &mut bytes);
+        let mut bytes = push_to(channel, message, server.sessions[conn].protocol);
         if Some(*conn) == server.current {
             // Earlier servers tell a client that publishes to itself before they reply.
             let place = if server.version.is_7_2() {
@@ -28,6 +24,18 @@ pub(super) fn publish(server: &mut Server, words: &[&[u8]]) -> Answer {
         }
     }
     Ok(Reply::Int(listeners.len() as i64))
+}
+
+/// The bytes of a message to a listener.
+pub(super) fn push_to(channel: &[u8], message: &[u8], protocol: Protocol) -> Bytes {
+    let [channel, message] = [channel, message].map(Reply::text);
+    let mut bytes = Bytes::new();
+    write_push(
+        &[Reply::text("message"), channel, message],
+        protocol,
+        &mut bytes,
+    );
+    bytes
 }
 
 pub(super) fn subscribe(server: &mut Server, words: &[&[u8]]) -> Answer {

@@ -1,5 +1,8 @@
 //! `EVAL`, `EVALSHA` and `SCRIPT`, and the commands that scripts call.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
 use super::commands::{self, Found, NO_SCRIPT, WRITE};
 use super::numbers::integer;
 use super::resp::{Answer, Failure, OK, Reply};
@@ -69,10 +72,28 @@ pub(super) fn flush(server: &mut Server, words: &[&[u8]]) -> Answer {
     }
 }
 
+thread_local! {
+    /// The names of scripts that were sent before, by a cheaper hash.
+    static NAMES: RefCell<BTreeMap<u64, (Bytes, Hash)>> = RefCell::default();
+}
+
+fn name_of(source: &[u8]) -> Hash {
+    let cheap = crate::world::hash(source);
+    let known = NAMES.with_borrow(|names| {
+        let (known, name) = names.get(&cheap)?;
+        (known == source).then_some(*name)
+    });
+    known.unwrap_or_else(|| {
+        let digits = sha1_smol::Sha1::from(source).digest().to_string();
+        let name = Hash::try_from(digits.into_bytes()).expect("40 digits");
+        NAMES.with_borrow_mut(|names| names.insert(cheap, (source.to_vec(), name)));
+        name
+    })
+}
+
 impl Server {
     fn learn(&mut self, source: &[u8]) -> Result<Hash, Failure> {
-        let digits = sha1_smol::Sha1::from(source).digest().to_string();
-        let hash = Hash::try_from(digits.into_bytes()).expect("40 digits");
+        let hash = name_of(source);
         if !self.known.contains(&hash) {
             match parts::in_place_of(source) {
                 None => lua::compile(&hash, source)?,
@@ -88,6 +109,11 @@ impl Server {
 
     fn run_script(&mut self, hash: &Hash, words: &[&[u8]], keys: usize) -> Answer {
         let (keys, arguments) = words.split_at(keys);
+        self.scripts += 1;
+        if let Some(key) = keys.first() {
+            let asked = self.asked.entry(key.to_vec()).or_default();
+            asked.push(self.micros);
+        }
         // Earlier servers watch all keys that the caller has declared.
         let declared = !self.version.is_7_2() && self.is_watching();
         let watched = declared.then(|| keys.iter().map(|key| key.to_vec()).collect());
@@ -101,16 +127,16 @@ impl Server {
     }
 
     /// Runs a command that a script calls.
-    pub(super) fn call(&mut self, words: &[&[u8]]) -> Answer {
+    pub(super) fn call(&mut self, words: &[&[u8]]) -> Result<Reply, Uncalled> {
         let texts = self.version.words();
         let Found::Command(command) = commands::find(words) else {
-            return Err(texts.unknown_in_script.into());
+            return Err(Uncalled::Refused(texts.unknown_in_script.into()));
         };
         if !command.takes(words.len()) {
-            return Err(texts.arity_in_script.into());
+            return Err(Uncalled::Refused(texts.arity_in_script.into()));
         }
         if command.is(NO_SCRIPT) {
-            return Err(texts.not_in_script.into());
+            return Err(Uncalled::Refused(texts.not_in_script.into()));
         }
         let has_written = self
             .script
@@ -126,11 +152,34 @@ impl Server {
             false => (denied, refused),
         };
         if let Some(error) = first.or(second) {
-            return Err(error);
+            return Err(Uncalled::Refused(error));
         }
         if let Some(script) = &mut self.script {
             script.has_written |= command.is(WRITE);
         }
-        self.execute(command, words)
+        if let Some(misplaced) = self.misplaced_in_script(command, words) {
+            return Err(Uncalled::Refused(misplaced));
+        }
+        self.execute(command, words).map_err(Uncalled::Failed)
+    }
+}
+
+/// Why a command of a script has no reply.
+pub(super) enum Uncalled {
+    /// The server has not run it.
+    Refused(Failure),
+    Failed(Failure),
+}
+
+impl Uncalled {
+    /// The error, as a server says it that names the `line` of the script.
+    pub(super) fn at(self, line: Option<usize>) -> Failure {
+        match (self, line) {
+            (Uncalled::Failed(error), _) | (Uncalled::Refused(error), None) => error,
+            (Uncalled::Refused(error), Some(line)) => match error.strip_prefix("ERR ") {
+                Some(error) => format!("@user_script: {line}: {error}").into(),
+                None => format!("@user_script: {line}: -{error}").into(),
+            },
+        }
     }
 }

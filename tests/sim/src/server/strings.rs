@@ -64,6 +64,9 @@ pub(super) fn set(server: &mut Server, words: &[&[u8]]) -> Answer {
             },
         }
     }
+    if asks && when == When::Absent && !server.version.is_7() {
+        return Err(SYNTAX);
+    }
     if let Some((number, unit)) = time {
         let at = unit.end(integer(number)?, server.now);
         end = End::At(at.ok_or_else(|| invalid_end("set"))?);

@@ -49,6 +49,40 @@ fn a_key_exists_in_its_whole_last_millisecond() {
 }
 
 #[test]
+fn a_sentinel_names_the_master_and_keeps_no_data() {
+    let mut client = server();
+    let asked = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mymaster"];
+    assert!(client.run(&asked).starts_with("-ERR unknown command"));
+    client.server.sentinel = Some(Sentinel {
+        service: "mymaster".into(),
+        host: "10.0.0.1".into(),
+        port: 6379,
+        epoch: 7,
+    });
+    let address = "*2\r\n$8\r\n10.0.0.1\r\n$4\r\n6379\r\n";
+    assert_eq!(client.run(&asked), address);
+    let master = client.run(&["SENTINEL", "MASTER", "mymaster"]);
+    assert!(master.contains("$12\r\nconfig-epoch\r\n$1\r\n7\r\n"));
+    assert!(
+        client
+            .run(&["GET", "a"])
+            .starts_with("-ERR unknown command")
+    );
+}
+
+#[test]
+fn a_client_that_waits_for_replicas_is_told_when_its_master_becomes_a_replica() {
+    let mut client = server();
+    client.run(&["SET", "a", "x"]);
+    assert_eq!(client.run(&["WAIT", "1", "50"]), "");
+    assert_eq!(client.server.follow("10.0.0.1".into(), 6379), [1]);
+    let pushed = client.pushed();
+    assert!(pushed[0].1.starts_with("-UNBLOCKED"), "{pushed:?}");
+    assert!(!client.server.is_blocked(1));
+    assert!(client.run(&["SET", "a", "y"]).starts_with("-READONLY"));
+}
+
+#[test]
 fn a_script_is_one_change_of_a_key() {
     let mut client = server();
     let script = "for i = 1, 3 do redis.call('ZADD', 'q', i, i) end redis.call('SET', 'a', 'x')";

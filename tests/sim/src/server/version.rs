@@ -80,6 +80,11 @@ impl Version {
         }
     }
 
+    /// Returns whether the server is Redis 7.0 or later, or Valkey. No earlier one is compared with a real server.
+    pub(super) fn is_7(self) -> bool {
+        self.redis >= (7, 0, 0)
+    }
+
     /// Returns whether the server is Redis 7.2 or later, or Valkey.
     pub(super) fn is_7_2(self) -> bool {
         self.redis >= (7, 2, 0)
@@ -100,8 +105,18 @@ impl Version {
         self.redis >= (8, 0, 0)
     }
 
+    /// The error of a script that a command has failed with.
+    pub(super) fn script_error(self, error: &str, hash: &str, name: &str, line: usize) -> String {
+        match self.is_7() {
+            true => [error, &self.place(hash, name, line)].concat(),
+            false => {
+                format!("ERR Error running script (call to f_{hash}): @{name}:{line}: {error}")
+            }
+        }
+    }
+
     /// The end of the error of a script.
-    pub(super) fn place(self, hash: &str, name: &str, line: usize) -> String {
+    fn place(self, hash: &str, name: &str, line: usize) -> String {
         match self.valkey {
             Some(_) => format!(" script: on @{name}:{line}."),
             None => format!(" script: {hash}, on @{name}:{line}."),

@@ -14,6 +14,9 @@ pub(super) struct Waiting {
     until: Option<i64>,
 }
 
+const UNBLOCKED: &str = "UNBLOCKED force unblock from blocking operation, instance state changed (master -> \
+                         replica?)";
+
 pub(super) fn wait(server: &mut Server, words: &[&[u8]]) -> Answer {
     if server.is_replica() {
         return Err(server.version.words().wait_on_replica.into());
@@ -63,6 +66,22 @@ impl Server {
     pub fn next_wait_end(&self) -> Option<i64> {
         let waiting = self.sessions.values().filter_map(|session| session.waiting);
         waiting.filter_map(|waiting| waiting.until).min()
+    }
+
+    /// Ends all waiting, because the server has become a replica.
+    pub(super) fn unblock(&mut self) -> Vec<usize> {
+        let waiting = self.sessions.iter_mut();
+        let waiting = waiting.filter_map(|(conn, session)| {
+            session.waiting.take()?;
+            Some((*conn, session.protocol))
+        });
+        let waiting: Vec<_> = waiting.collect();
+        for (conn, protocol) in &waiting {
+            let mut reply = Bytes::new();
+            Reply::Error(UNBLOCKED.into()).write(*protocol, &mut reply);
+            self.pushes.push((*conn, reply));
+        }
+        waiting.into_iter().map(|(conn, _)| conn).collect()
     }
 
     fn answer_waits(&mut self, micros: Option<i64>) {

@@ -2,30 +2,81 @@
 
 use std::time::Duration;
 
-use lock_core::machine::timeout;
+use lock_core::machine::sleep;
+use lock_core::{LockGuard, Renew, Watch};
 
-use super::{Worker, answer_of, end, request};
-use crate::ledger::{Answer, Owning, ledger};
+use super::{Draw, End, Worker, end, name};
+use crate::ledger::{Owning, ledger};
+use crate::plan::lock_name;
+use crate::world::{MILLI, sim};
+
+/// Longer than a process takes to release a lock whose runtime stands still.
+const BLOCKED: u64 = 700 * MILLI;
 
 impl Worker {
     pub(super) async fn acquire(&mut self) {
         let draw = self.draw();
-        let call = ledger(|it| it.asks(self.process, self.task, draw.key, draw.ttl, draw.wait));
-        let acquire = request(&self.locks, &draw).acquire();
-        let cancel = draw.cancel.map_or(Duration::MAX, Duration::from_nanos);
-        let guard = match timeout(cancel, acquire).await {
-            Err(_) => return ledger(|it| it.answered(call, Answer::Cancelled)),
-            Ok(Err(error)) => return ledger(|it| it.answered(call, answer_of(&error))),
-            Ok(Ok(guard)) => guard,
-        };
-        ledger(|it| it.answered(call, Answer::Granted));
-        let handle = guard.handle();
-        if !self
-            .hold(call, draw.key, Owning::Alone, &handle, draw.hold)
-            .await
-        {
-            ledger(|it| it.calls[call].answer = Answer::Lost);
+        self.acquires(draw).await;
+    }
+
+    pub(super) async fn acquires(&mut self, draw: Draw) {
+        let renews = !(self.plan.habits.unrenewed && self.rng.percent(40));
+        let watched = renews && self.rng.percent(20);
+        let blocks = self.rng.percent(self.plan.habits.blocks);
+        let linger = self.rng.pick(&self.plan.habits.lingers) * MILLI;
+        let mut request = self.locks.lock(name(draw.key));
+        if !renews {
+            request = request.renew(Renew::Off);
         }
+        if watched {
+            request = request.watch(Watch::AtOnce);
+        }
+        let keys = vec![draw.key];
+        let Some((call, guard)) = self.ask(request, &draw, keys, Owning::Alone).await else {
+            return;
+        };
+        ledger(|it| {
+            it.calls[call].renews = renews;
+            it.calls[call].watched = watched;
+        });
+        let is_valid = self.hold(call, &guard.handle(), draw.hold).await;
+        if !is_valid {
+            sleep(Duration::from_nanos(linger)).await;
+        }
+        match blocks && is_valid && draw.end != End::Release {
+            true => self.block_behind(call, guard, &draw).await,
+            false => end(call, guard, draw.end).await,
+        }
+    }
+
+    /// Ends a lock in the background, and blocks the runtime at once: the keeper releases it.
+    async fn block_behind(&self, call: usize, guard: LockGuard, draw: &Draw) {
+        let key = lock_name(draw.key);
+        let value = || {
+            sim().look(|state| {
+                let texts = state.hosts[0].texts.get(key.as_bytes());
+                texts.and_then(|texts| texts.last()).cloned()
+            })
+        };
+        let before = value();
+        // A task that waits gets the lock itself.
+        let is_alone = ledger(|it| {
+            let mut waiting = it.calls.iter().filter(|it| it.answered.is_none());
+            waiting.all(|it| it.process != self.process || it.keys != [draw.key])
+        });
         end(call, guard, draw.end).await;
+        sim().change(|state| state.block(self.process, BLOCKED));
+        sleep(Duration::from_nanos(MILLI)).await;
+        let is_there = sim().look(|state| {
+            let entry = state.hosts[0].server.entry(key.as_bytes());
+            let millis = state.server_time(0) / 1_000;
+            entry.is_some_and(|entry| !entry.is_over(millis))
+        });
+        if is_there && is_alone && before == value() {
+            ledger(|it| {
+                let text = it.calls[call].to_string();
+                it.violates("a release waits for a runtime that is blocked", text);
+            });
+        }
     }
 }

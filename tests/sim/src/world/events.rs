@@ -4,6 +4,8 @@ use std::io;
 use std::task::Waker;
 
 use super::State;
+use super::cluster::News;
+use super::resharding::{Move, Step};
 use crate::server::Bytes;
 
 pub(super) enum Event {
@@ -46,11 +48,36 @@ pub(super) enum Event {
     },
     /// A write arrives at a replica.
     Replicate {
-        server: usize,
         replica: usize,
+    },
+    /// A server hears of a failover.
+    Obeys {
+        server: usize,
+    },
+    /// A stranger deletes a key.
+    Strikes {
+        server: usize,
+        key: Bytes,
+    },
+    /// A stranger changes a key as this fault says.
+    Touches(usize),
+    /// A node of a cluster hears something from another one.
+    Heard {
+        node: usize,
+        news: News,
+    },
+    /// The next step of a slot that moves.
+    Move(Move, Step),
+    /// The replica of a master of a cluster takes its place.
+    FailOver {
+        master: usize,
     },
     FaultBegins(usize),
     FaultEnds(usize),
+    /// A process that was stopped amid a release runs again.
+    GoesOn {
+        process: usize,
+    },
 }
 
 impl State {
@@ -108,9 +135,16 @@ impl State {
                 on_replies,
             } => return self.gives_up(connection, on_replies),
             Event::WaitEnds { server } => self.wait_ends(server),
-            Event::Replicate { server, replica } => self.replicate(server, replica),
+            Event::Replicate { replica } => self.replicate(replica),
+            Event::Obeys { server } => self.obey(server),
+            Event::Strikes { server, key } => self.stranger_deletes(server, &key),
+            Event::Touches(fault) => self.touch(fault),
+            Event::Heard { node, news } => self.hears(node, news),
+            Event::Move(it, step) => self.move_on(it, step),
+            Event::FailOver { master } => self.fail_over(master),
             Event::FaultBegins(fault) => self.fault_begins(fault),
             Event::FaultEnds(fault) => self.fault_ends(fault),
+            Event::GoesOn { process } => self.resume(process),
         }
         None
     }

@@ -1,8 +1,8 @@
 //! Faults: what goes wrong, from when, and for how long.
 
-use super::events::Event;
+use super::SECOND;
+use super::cluster::REJOINS;
 use super::network::Ways;
-use super::{MICRO, SECOND, State};
 use crate::server::Refusal;
 
 /// No fault lasts longer than this time of the history.
@@ -18,6 +18,12 @@ pub enum Fault {
     },
     /// A partition between a process and a server, for new connections too.
     Hold {
+        process: usize,
+        server: usize,
+        ways: Ways,
+    },
+    /// A partition between a process and all servers but this one.
+    HoldOthers {
         process: usize,
         server: usize,
         ways: Ways,
@@ -39,6 +45,10 @@ pub enum Fault {
     },
     /// The process is killed, as by SIGKILL.
     Kill {
+        process: usize,
+    },
+    /// The process is stopped, and never goes on. Its connections stay.
+    Halt {
         process: usize,
     },
     /// A task blocks the runtime of the application; the keeper's thread runs.
@@ -83,9 +93,86 @@ pub enum Fault {
         server: usize,
         key: Vec<u8>,
     },
-    StopReplica {
+    /// A stranger has a hash in a lock's key, if that is free.
+    OtherType {
         server: usize,
+        key: Vec<u8>,
+    },
+    /// A replica receives nothing from its master.
+    StopReplica {
         replica: usize,
+    },
+    /// A proxy breaks the connections for the process, and passes to the server later what it has of them.
+    Late {
+        process: usize,
+        server: usize,
+    },
+    /// At its end a proxy sends all requests again that it has passed on.
+    Repeat {
+        process: usize,
+        server: usize,
+    },
+    /// So many waiters were killed that stand in a queue.
+    Gone {
+        server: usize,
+        key: Vec<u8>,
+        count: usize,
+    },
+    /// A stranger writes something else into the mark, and an operator deletes that.
+    SpoilMark {
+        server: usize,
+        /// A number above every clock, or a key of another type.
+        is_number: bool,
+    },
+    /// A replica becomes the master. At the end the former master becomes a replica.
+    Promote {
+        server: usize,
+    },
+    /// A sentinel does not hear of failovers.
+    Isolate {
+        sentinel: usize,
+    },
+    /// The sentinels are set up anew.
+    ResetSentinels,
+    /// A stranger deletes a key right after its next renewal.
+    Strike {
+        server: usize,
+        key: Vec<u8>,
+    },
+    /// A stranger lengthens a key by a moment again and again.
+    Touch {
+        server: usize,
+        key: Vec<u8>,
+    },
+    /// A stranger raises the registers of a node above every clock.
+    Spoil {
+        server: usize,
+    },
+    /// Very many waiters of a key are dead.
+    Dead {
+        server: usize,
+        key: Vec<u8>,
+    },
+    /// A slot of a cluster moves to the next master, or to one that is `further`. `in_dispute`: the new owner is told at
+    /// last, so that for some time each node names another one.
+    MoveSlot {
+        slot: usize,
+        further: usize,
+        in_dispute: bool,
+    },
+    /// A master of a cluster gives its place to its replica, which has all data.
+    GiveWay {
+        server: usize,
+    },
+    /// A master of a cluster is down, and its replica takes its place with the data that it has.
+    Crash {
+        server: usize,
+    },
+    /// A client of another library takes a key that is free, for long, and deletes it when the fault ends.
+    Stranger {
+        server: usize,
+        key: Vec<u8>,
+        value: &'static str,
     },
 }
 
@@ -101,177 +188,10 @@ impl Planned {
     pub fn end(&self) -> u64 {
         self.at + self.lasts
     }
-}
 
-impl State {
-    /// Plans the faults of a history.
-    pub fn plan_faults(&mut self, faults: Vec<Planned>) {
-        for (number, planned) in faults.iter().enumerate() {
-            self.at(planned.at, Event::FaultBegins(number));
-            self.at(planned.end(), Event::FaultEnds(number));
-        }
-        self.faults = faults;
-    }
-
-    pub(super) fn fault_begins(&mut self, number: usize) {
-        let fault = self.faults[number].fault.clone();
-        self.note(&[9, number as u64], || format!("begins: {fault:?}"));
-        match fault {
-            Fault::Slow {
-                process,
-                server,
-                by,
-            } => self.link_mut(process, server).slow += by,
-            Fault::Hold {
-                process,
-                server,
-                ways,
-            } => {
-                let link = self.link_mut(process, server);
-                link.holds_requests += u32::from(ways.requests());
-                link.holds_replies += u32::from(ways.replies());
-            }
-            Fault::Freeze {
-                process,
-                server,
-                ways,
-            } => {
-                for connection in self.connections_between(process, server) {
-                    self.freeze(connection, ways, true);
-                }
-            }
-            Fault::Cut { process, server } => {
-                for connection in self.connections_between(process, server) {
-                    self.cut(connection);
-                }
-            }
-            Fault::Stop { process } => self.processes[process].stops += 1,
-            Fault::Kill { process } => self.kill(process),
-            Fault::Block { process } => {
-                let runtime = self.processes[process].application;
-                self.block_runtime(process, runtime);
-            }
-            Fault::StopServer { server } => self.stop_server(server),
-            Fault::Restart { server, .. } => self.shut_down(server),
-            Fault::EndConnections { server } => self.disconnect_clients(server),
-            Fault::ForgetScripts { server } => self.hosts[server].server.forget_scripts(),
-            Fault::Refuse { server, refusal } => self.hosts[server].server.refusal = Some(refusal),
-            Fault::Deny { server, command } => {
-                self.hosts[server].server.denied.insert(command);
-            }
-            Fault::StepClock { server, by } => self.hosts[server].clock += by,
-            Fault::Flush { server } => {
-                self.hosts[server].server.flush();
-                self.after_operator(server);
-            }
-            Fault::Delete { server, key } => {
-                self.hosts[server].server.delete(&key);
-                self.after_operator(server);
-            }
-            Fault::StopReplica { server, replica } => self.stop_replica(server, replica),
-        }
-    }
-
-    pub(super) fn fault_ends(&mut self, number: usize) {
-        let fault = self.faults[number].fault.clone();
-        self.note(&[10, number as u64], || format!("ends: {fault:?}"));
-        match fault {
-            Fault::Slow {
-                process,
-                server,
-                by,
-            } => self.link_mut(process, server).slow -= by,
-            Fault::Hold {
-                process,
-                server,
-                ways,
-            } => {
-                let link = self.link_mut(process, server);
-                link.holds_requests -= u32::from(ways.requests());
-                link.holds_replies -= u32::from(ways.replies());
-                for connection in self.connections_between(process, server) {
-                    self.release_held(connection);
-                }
-            }
-            Fault::Freeze {
-                process,
-                server,
-                ways,
-            } => {
-                for connection in self.connections_between(process, server) {
-                    self.freeze(connection, ways, false);
-                    self.release_held(connection);
-                }
-            }
-            Fault::Stop { process } => self.resume(process),
-            Fault::Block { process } => {
-                let runtime = self.processes[process].application;
-                self.unblock_runtime(process, runtime);
-            }
-            Fault::StopServer { server } => self.resume_server(server),
-            Fault::Restart { server, keeps_data } => self.start_up(server, keeps_data),
-            Fault::Refuse { server, .. } => self.hosts[server].server.refusal = None,
-            Fault::Deny { server, command } => {
-                self.hosts[server].server.denied.remove(&command);
-            }
-            Fault::StopReplica { server, replica } => self.resume_replica(server, replica),
-            Fault::Cut { .. }
-            | Fault::Kill { .. }
-            | Fault::EndConnections { .. }
-            | Fault::ForgetScripts { .. }
-            | Fault::StepClock { .. }
-            | Fault::Flush { .. }
-            | Fault::Delete { .. } => {}
-        }
-    }
-
-    /// Ends a process. Its memory stays, so that the values in it do nothing more; its sockets are closed.
-    pub fn kill(&mut self, process: usize) {
-        for connection in self.connections_of(process) {
-            self.client_closes(connection);
-        }
-        self.processes[process].dead = true;
-    }
-
-    fn after_operator(&mut self, server: usize) {
-        self.spread(server);
-        self.send_pushes(server);
-    }
-}
-
-impl Fault {
-    /// Returns whether data that the kit relies on is lost.
-    pub fn loses_data(&self) -> bool {
-        matches!(
-            self,
-            Fault::Flush { .. }
-                | Fault::Delete { .. }
-                | Fault::Restart {
-                    keeps_data: false,
-                    ..
-                }
-        )
-    }
-
-    /// The length of a step of a server's clock.
-    pub fn clock_step(&self) -> Option<u64> {
-        match self {
-            Fault::StepClock { by, .. } => Some(by.unsigned_abs() * MICRO),
-            _ => None,
-        }
-    }
-
-    /// The process that the fault is about.
-    pub fn process(&self) -> Option<usize> {
-        match self {
-            Fault::Slow { process, .. }
-            | Fault::Hold { process, .. }
-            | Fault::Freeze { process, .. }
-            | Fault::Cut { process, .. }
-            | Fault::Stop { process }
-            | Fault::Kill { process }
-            | Fault::Block { process } => Some(*process),
-            _ => None,
-        }
+    /// When servers serve again. A node of a cluster needs some time after its start.
+    pub fn over(&self, in_cluster: bool) -> u64 {
+        let starts = matches!(self.fault, Fault::Restart { .. } | Fault::Crash { .. });
+        self.end() + if in_cluster && starts { REJOINS } else { 0 }
     }
 }

@@ -11,7 +11,12 @@ pub(super) struct Link {
     pub(super) holds_replies: u32,
 }
 
-/// One segment in so many takes longer than usual, up to this time.
+/// The longest time of a segment on a link that no fault slows down.
+pub fn slowest_segment(usual: u64) -> u64 {
+    usual / 2 + usual + slowest_tail(usual)
+}
+
+/// Some segments take longer than usual, up to this time.
 fn slowest_tail(usual: u64) -> u64 {
     (40 * usual).min(40 * MILLI)
 }
@@ -25,6 +30,11 @@ impl State {
 
     pub(super) fn link_mut(&mut self, process: usize, server: usize) -> &mut Link {
         self.links.entry((process, server)).or_default()
+    }
+
+    /// Makes a link longer for good.
+    pub fn lengthen(&mut self, process: usize, server: usize, by: u64) {
+        self.link_mut(process, server).slow += by;
     }
 
     /// The time of the next segment from a process to a server, or back.

@@ -32,11 +32,9 @@ impl World for Ambient {
         self.0.change(|state| {
             let after = state.clock_of(process);
             // It was stopped before the reading, or behind it.
-            if before != after && state.rng.percent(50) {
-                before
-            } else {
-                after
-            }
+            let is_old = before != after && state.rng.percent(50);
+            state.processes[process].has_old_time = is_old;
+            if is_old { before } else { after }
         })
     }
 
@@ -73,6 +71,10 @@ impl World for Ambient {
 
     fn runtime(&self) -> Option<u64> {
         self.0.look(|state| state.current.map(|current| current.1))
+    }
+
+    fn task(&self) -> Option<u64> {
+        self.0.look(|state| state.polled)
     }
 
     fn spawn(&self, runtime: u64, task: Task) -> u64 {
@@ -130,7 +132,10 @@ impl Sim {
                 )
             });
             state.depth += 1;
-            state.processes[process].stops += 1;
+            let it = &mut state.processes[process];
+            it.stops += 1;
+            it.stops_inside += 1;
+            it.has_old_time = true;
             Some((process, until, state.current.take()))
         });
         let Some((process, until, current)) = stopped else {

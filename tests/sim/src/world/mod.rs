@@ -3,18 +3,27 @@
 //! True time is in nanoseconds since the history began. Each step polls one ready task and takes some time, so that every
 //! reading of a clock is different.
 
+mod cluster;
+mod cluster_failover;
 mod events;
+mod failover;
+mod fault_effects;
+mod fault_facts;
 mod faults;
 mod link;
 mod machine;
 mod network;
 mod process;
+mod repeats;
 mod replication;
+mod resharding;
 mod servers;
+mod strangers;
 mod stream;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod writes;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,9 +33,13 @@ use std::sync::{Arc, Mutex};
 
 use lock_core::machine as kit;
 
+use self::cluster::Bus;
+pub use self::cluster::REPLACED;
 use self::events::Event;
+pub use self::failover::{SERVICE, Service, Switch};
 pub use self::faults::{Fault, LAST, Planned};
 use self::link::Link;
+pub use self::link::slowest_segment;
 use self::machine::Ambient;
 pub use self::machine::LONGEST_STOP;
 use self::network::Connection;
@@ -34,7 +47,9 @@ pub use self::network::Ways;
 pub use self::process::Process;
 pub use self::servers::Host;
 use self::tasks::{Slot, WakeList};
+pub use self::writes::{Kind, Write};
 use crate::rng::Rng;
+use crate::server::Bytes;
 
 pub const MICRO: u64 = 1_000;
 pub const MILLI: u64 = 1_000_000;
@@ -69,6 +84,7 @@ pub struct State {
     pub rng: Rng,
     pub processes: Vec<Process>,
     pub hosts: Vec<Host>,
+    pub service: Service,
     pub steps: u64,
     /// A process was stopped inside the step that runs.
     pub thawed: bool,
@@ -78,10 +94,25 @@ pub struct State {
     events: BTreeMap<(u64, u64), Event>,
     timers: BTreeMap<u64, u64>,
     current: Option<(usize, u64)>,
+    /// The task that is polled.
+    polled: Option<u64>,
     connections: Vec<Connection>,
     links: BTreeMap<(usize, usize), Link>,
+    bus: Bus,
     faults: Vec<Planned>,
+    /// The commands that a proxy will send again, of a process to a server.
+    recorded: BTreeMap<(usize, usize), Vec<Vec<Bytes>>>,
+    /// Whether a stop waits for a release that has deleted a set of shares in a slot that moves.
+    pub stops_amid_a_release: bool,
+    /// The faults that wait to stop a process, by the process.
+    stops_to_come: BTreeMap<usize, usize>,
+    /// The faults in which a stranger has taken a key.
+    strangers: BTreeSet<usize>,
+    /// The kit has deleted or replaced a stranger's value.
+    pub robbed: bool,
     ended_runtimes: BTreeSet<u64>,
+    /// A stranger's value was overwritten or deleted.
+    pub overwritten: bool,
     last_number: u64,
     trace: u64,
     log: Vec<String>,
@@ -173,6 +204,7 @@ impl State {
             rng: Rng::of(settings.seed),
             processes: Vec::new(),
             hosts: Vec::new(),
+            service: Service::default(),
             steps: 0,
             thawed: false,
             settings,
@@ -181,10 +213,18 @@ impl State {
             events: BTreeMap::new(),
             timers: BTreeMap::new(),
             current: None,
+            polled: None,
             connections: Vec::new(),
             links: BTreeMap::new(),
+            bus: Bus::default(),
             faults: Vec::new(),
+            recorded: BTreeMap::new(),
+            stops_amid_a_release: false,
+            stops_to_come: BTreeMap::new(),
+            strangers: BTreeSet::new(),
+            robbed: false,
             ended_runtimes: BTreeSet::new(),
+            overwritten: false,
             last_number: 0,
             trace: 0,
             log: Vec::new(),
@@ -224,12 +264,20 @@ impl State {
 
     /// The last planned fault is over at this time.
     pub fn last_fault_ends(&self) -> u64 {
-        self.faults.iter().map(Planned::end).max().unwrap_or(0)
+        let in_cluster = self.hosts.iter().any(|host| host.server.cluster.is_some());
+        let ends = self.faults.iter().map(|planned| planned.over(in_cluster));
+        ends.max().unwrap_or(0)
     }
 }
 
-fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0, |hash: u64, byte| {
-        (hash.rotate_left(5) ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
-    })
+/// A hash of bytes, eight at a time, because scripts are long.
+pub(crate) fn hash(bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mix = |hash: u64, word: u64| {
+        let mixed = (hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+        mixed ^ (mixed >> 29)
+    };
+    let words = words.iter().map(|word| u64::from_le_bytes(*word));
+    let rest = rest.iter().map(|byte| u64::from(*byte));
+    words.chain(rest).fold(bytes.len() as u64, mix)
 }

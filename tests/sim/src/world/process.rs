@@ -10,8 +10,14 @@ const ORIGIN: u64 = 3_600 * SECOND;
 pub struct Process {
     /// How many reasons stop it.
     pub stops: u32,
+    /// How often it was stopped inside a step.
+    pub stops_inside: u64,
+    /// It was stopped since it read its clock, inside of a step.
+    pub has_old_time: bool,
     /// It was killed: its tasks run no more.
     pub dead: bool,
+    /// When that was.
+    pub ended: Option<u64>,
     /// How fast its clocks are, in millionths.
     pub ppm: i64,
     /// The runtime of the application.
@@ -26,7 +32,10 @@ impl Process {
     pub(super) fn new(ppm: i64) -> Self {
         Self {
             stops: 0,
+            stops_inside: 0,
+            has_old_time: false,
             dead: false,
+            ended: None,
             ppm,
             application: 0,
             waiting: Vec::new(),

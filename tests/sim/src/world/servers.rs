@@ -1,10 +1,18 @@
 //! The machines that servers run on: bytes in, bytes out, in the order in which segments arrive.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
-use super::replication::Replica;
-use super::{EPOCH, MICRO, State};
-use crate::server::{self, Bytes, Change, Server};
+use super::cluster::News;
+use super::events::Event;
+use super::failover::Part;
+use super::replication::Following;
+use super::writes::{Value, Write};
+use super::{EPOCH, MICRO, MILLI, State};
+use crate::server::{self, Bytes, Change, Cluster, Data, Entry, Role, Server, SortedSet};
+
+/// A process that is stopped for longer gives the operation up that it is at.
+const LONGEST_PAUSE: u64 = 900 * MILLI;
 
 pub struct Host {
     pub server: Server,
@@ -17,10 +25,27 @@ pub struct Host {
     pub ppm: i64,
     /// Segments that arrived while it was stopped.
     pub(super) unread: Vec<(usize, Bytes)>,
-    /// The servers that replicate from this one, in the order of the server's own list.
-    pub(super) replicas: Vec<Replica>,
+    /// In a cluster, what it has missed while it was stopped or down.
+    pub(super) unheard: Vec<News>,
+    pub(super) follows: Following,
+    /// Its part in failovers.
+    pub(super) part: Part,
     /// For the ledger: the life of each key in true time.
     pub lives: Lives,
+    /// For the ledger: the texts of each key, and since when they are there.
+    pub texts: BTreeMap<Bytes, Vec<(u64, Bytes)>>,
+    /// For the ledger: when a key was given to a waiter, and how long that had waited by the server's clock, in microseconds.
+    pub given: BTreeMap<Bytes, Vec<(u64, i64)>>,
+    /// The queues before the present command.
+    queues: BTreeMap<Bytes, Rc<SortedSet>>,
+    /// The keys that a stranger deletes right after their next renewal.
+    pub(super) strikes: BTreeSet<Bytes>,
+    /// Whether a stranger runs a command now.
+    pub(super) is_strange: bool,
+    /// For the ledger: the writes of locks, in their order.
+    pub writes: Vec<Write>,
+    /// The present values of locks.
+    pub(super) values: BTreeMap<usize, Value>,
 }
 
 /// The states of a key in true time: from when, and until when at most, if it is there.
@@ -35,8 +60,17 @@ impl Host {
             clock: 0,
             ppm: 0,
             unread: Vec::new(),
-            replicas: Vec::new(),
+            unheard: Vec::new(),
+            follows: Following::default(),
+            part: Part::default(),
             lives: Lives::new(),
+            texts: BTreeMap::new(),
+            given: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            strikes: BTreeSet::new(),
+            is_strange: false,
+            writes: Vec::new(),
+            values: BTreeMap::new(),
         }
     }
 
@@ -51,6 +85,11 @@ impl State {
         let number = self.hosts.len();
         self.hosts.push(Host::new(run_id(number, 0)));
         number
+    }
+
+    /// Returns whether a server is up and not stopped.
+    pub(super) fn runs(&self, server: usize) -> bool {
+        self.hosts[server].is_up && !self.hosts[server].is_stopped()
     }
 
     pub(super) fn host_at(&self, address: &str) -> Option<usize> {
@@ -90,16 +129,35 @@ impl State {
         while !self.hosts[server].server.is_blocked(connection)
             && let Some(command) = self.connections[connection].commands.pop_front()
         {
+            self.record(connection, &command);
             let time = self.server_time(server);
             let host = &mut self.hosts[server];
             host.server.run(connection, time, &command, &mut out);
+            self.may_stop_amid_a_release(connection);
             self.spread(server);
+            self.pass_messages_on(server);
         }
         if self.hosts[server].server.is_blocked(connection) {
             self.plan_wait_end(server);
         }
         self.server_sends(connection, out);
         self.send_pushes(server);
+    }
+
+    /// Begins the stop of a process whose command has deleted a set of shares.
+    fn may_stop_amid_a_release(&mut self, connection: usize) {
+        let it = &self.connections[connection];
+        let (process, server) = (it.process, &self.hosts[it.server].server);
+        let deletes = |it: &Change| it.now.is_none() && it.key.starts_with(b"lockkit:!s");
+        let is_amid = self.stops_to_come.contains_key(&process)
+            && server.cluster.as_deref().is_some_and(Cluster::is_moving)
+            && server.changes().iter().any(deletes);
+        if is_amid && let Some(fault) = self.stops_to_come.remove(&process) {
+            self.processes[process].stops += 1;
+            let soon = self.now + self.rng.below(LONGEST_PAUSE);
+            let ends = soon.min(self.faults[fault].end());
+            self.at(ends, Event::GoesOn { process });
+        }
     }
 
     pub(super) fn send_pushes(&mut self, server: usize) {
@@ -114,14 +172,47 @@ impl State {
 
     /// Tells replicas and the ledger what has changed.
     pub(super) fn spread(&mut self, server: usize) {
-        for change in self.hosts[server].server.take_changes() {
-            self.note_life(server, &change);
-            self.send_to_replicas(server, &change);
+        let changes = self.hosts[server].server.take_changes();
+        if changes.is_empty() || self.hosts[server].server.role != Role::Master {
+            return;
+        }
+        for change in &changes {
+            self.note_key(server, &change.key, change.now.as_ref());
+            self.note_text(server, change);
+            self.note_write(server, change);
+        }
+        self.send_to_replicas(server, &changes);
+        let queues = &mut self.hosts[server].queues;
+        for change in changes {
+            match change.now.map(|entry| entry.data) {
+                Some(Data::Sorted(queue)) => drop(queues.insert(change.key, queue)),
+                _ => drop(queues.remove(&change.key)),
+            }
         }
     }
 
-    fn note_life(&mut self, server: usize, change: &Change) {
-        let until = change.now.as_ref().map(|entry| match entry.ends {
+    /// Notes a new text of a key, and whether its owner stood in a queue.
+    fn note_text(&mut self, server: usize, change: &Change) {
+        let Some(Data::Text(text)) = change.now.as_ref().map(|entry| &entry.data) else {
+            return;
+        };
+        let (now, clock) = (self.now, self.server_time(server));
+        let host = &mut self.hosts[server];
+        let texts = host.texts.entry(change.key.clone()).or_default();
+        if texts.last().is_some_and(|(_, last)| last == text) {
+            return;
+        }
+        texts.push((now, text.clone()));
+        let mut waiters = host.queues.values().flat_map(|queue| queue.members());
+        if let Some((score, _)) = waiters.find(|(_, waiter)| waiter.starts_with(text)) {
+            let given = host.given.entry(change.key.clone()).or_default();
+            given.push((now, clock - *score as i64));
+        }
+    }
+
+    /// Notes the state of a key from now on.
+    fn note_key(&mut self, server: usize, key: &Bytes, now: Option<&Entry>) {
+        let until = now.map(|entry| match entry.ends {
             // A key is there to the end of its last millisecond.
             Some(ends) => {
                 let left = self.true_time_left(server, ends + 1);
@@ -130,8 +221,25 @@ impl State {
             None => u64::MAX,
         });
         let lives = &mut self.hosts[server].lives;
-        let states = lives.entry(change.key.clone()).or_default();
+        let states = lives.entry(key.clone()).or_default();
         states.push((self.now, until));
+    }
+
+    /// Notes for the ledger that a server's keys count from now on.
+    pub(super) fn note_keys(&mut self, server: usize) {
+        let entries = self.hosts[server].server.entries();
+        let entries: Vec<_> = entries.map(|(key, it)| (key.clone(), it.clone())).collect();
+        for (key, entry) in entries {
+            self.note_key(server, &key, Some(&entry));
+        }
+    }
+
+    /// Notes for the ledger that a server's keys count no more.
+    pub(super) fn forget_keys(&mut self, server: usize) {
+        let now = self.now;
+        for states in self.hosts[server].lives.values_mut() {
+            states.push((now, None));
+        }
     }
 
     pub(super) fn stop_server(&mut self, server: usize) {
@@ -146,7 +254,9 @@ impl State {
         for (connection, bytes) in std::mem::take(&mut self.hosts[server].unread) {
             self.serve(connection, &bytes);
         }
+        self.catches_up(server);
         self.wait_ends(server);
+        self.is_back(server);
     }
 
     pub(super) fn shut_down(&mut self, server: usize) {
@@ -157,21 +267,29 @@ impl State {
         let host = &mut self.hosts[server];
         host.is_up = false;
         host.unread.clear();
+        self.end_replication(server);
     }
 
     pub(super) fn start_up(&mut self, server: usize, keeps_data: bool) {
         let run_id = run_id(server, self.number());
-        let time = self.now;
         let host = &mut self.hosts[server];
         host.is_up = true;
         host.server.restart(run_id, keeps_data);
         if !keeps_data {
-            for states in host.lives.values_mut() {
-                states.push((time, None));
-            }
+            self.forget_keys(server);
         }
         self.spread(server);
-        self.connect_replicas(server);
+        self.is_back(server);
+        self.rejoins(server);
+    }
+
+    /// Has a server take up again what it has missed.
+    fn is_back(&mut self, server: usize) {
+        // The nodes of a cluster tell each other what has changed.
+        if self.hosts[server].server.cluster.is_none() {
+            self.obey(server);
+        }
+        self.go_on_replicating(server);
     }
 
     pub(super) fn disconnect_clients(&mut self, server: usize) {
@@ -179,6 +297,11 @@ impl State {
             self.server_ends(connection);
         }
     }
+}
+
+/// The host part of a server's address.
+pub(super) fn address(server: usize) -> String {
+    format!("10.0.0.{server}")
 }
 
 fn run_id(server: usize, life: u64) -> String {

@@ -193,12 +193,13 @@ impl Sim {
             waker,
             mut task,
         } = polled;
-        let before = {
+        let (before, polled) = {
             let mut state = self.state.borrow_mut();
             state.steps += 1;
             state.thawed = false;
             state.note(&[5, number], || format!("p{process} r{runtime} t{number}"));
-            state.current.replace((process, runtime))
+            let polled = state.polled.replace(number);
+            (state.current.replace((process, runtime)), polled)
         };
         let is_ready = task
             .as_mut()
@@ -210,7 +211,7 @@ impl Sim {
         let is_over = is_ready || state.tasks.get(&number).is_none_or(|it| it.is_aborted);
         if !is_over {
             state.tasks.get_mut(&number).expect("a slot").task = Some(task);
-            state.current = before;
+            (state.current, state.polled) = (before, polled);
             return;
         }
         let slot = state.tasks.remove(&number);
@@ -219,7 +220,8 @@ impl Sim {
         if slot.is_some_and(|slot| slot.is_main) {
             self.end_runtime(runtime);
         }
-        self.state.borrow_mut().current = before;
+        let mut state = self.state.borrow_mut();
+        (state.current, state.polled) = (before, polled);
     }
 }
 

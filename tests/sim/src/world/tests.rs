@@ -8,7 +8,8 @@ use std::time::Duration;
 use lock_core::machine as kit;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{Fault, MILLI, Order, Planned, SECOND, Settings, Sim, Ways, sim};
+use super::{Fault, MILLI, Order, Planned, SECOND, Settings, Sim, State, Ways, sim};
+use crate::server::{Bytes, Role};
 
 fn start(order: Order) -> Rc<Sim> {
     Sim::start(Settings {
@@ -193,4 +194,50 @@ fn equal_seeds_have_equal_traces_and_others_have_not() {
     };
     assert_eq!(trace(1), trace(1));
     assert_ne!(trace(1), trace(2));
+}
+
+/// Has a server run a command, as if a client had sent it.
+fn order(state: &mut State, server: usize, words: &[&str]) {
+    let words: Vec<Bytes> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
+    let time = state.server_time(server);
+    let host = &mut state.hosts[server];
+    host.server.run(1_000_000, time, &words, &mut Bytes::new());
+    state.spread(server);
+}
+
+#[test]
+fn a_promoted_replica_leads_and_later_the_former_master_has_its_data() {
+    let sim = start(Order::Fifo);
+    let sentinel = sim.change(|state| {
+        state.add_server();
+        state.add_replica(0, 0);
+        state.add_sentinel()
+    });
+    let fault = |at, lasts, fault| Planned { at, lasts, fault };
+    sim.change(|state| {
+        order(state, 0, &["SET", "old", "x"]);
+        state.plan_faults(vec![
+            fault(SECOND, 2 * SECOND, Fault::StopReplica { replica: 1 }),
+            fault(2 * SECOND, 4 * SECOND, Fault::Promote { server: 1 }),
+        ]);
+    });
+    sim.run_until(SECOND + MILLI);
+    sim.change(|state| order(state, 0, &["SET", "late", "x"]));
+    sim.run_until(5 * SECOND);
+    sim.change(|state| {
+        assert_eq!(state.service.master, 1);
+        assert_eq!(state.service.switches[0].told[0].0, sentinel);
+        assert_eq!(state.hosts[0].server.role, Role::Master, "until the end");
+        assert!(state.hosts[1].server.entry(b"old").is_some());
+        assert!(state.hosts[1].server.entry(b"late").is_none());
+        order(state, 1, &["SET", "new", "x"]);
+    });
+    sim.run_until(7 * SECOND);
+    sim.look(|state| {
+        assert_ne!(state.hosts[0].server.role, Role::Master);
+        assert!(state.hosts[0].server.entry(b"late").is_none());
+        assert!(state.hosts[0].server.entry(b"new").is_some());
+        assert_eq!(state.hosts[1].server.replicas.len(), 1);
+    });
+    sim.end();
 }

@@ -1,0 +1,100 @@
+//! When the servers and the network obey a caller at once, and until when a call may be in the way of others.
+
+use super::{Answer, Call, Ledger};
+use crate::plan::{Plan, Topology};
+use crate::world::{Fault, LAST, LONGEST_STOP, MILLI, SECOND, slowest_segment};
+
+/// How long after a fault its effects last.
+const AFTERMATH: u64 = 2 * SECOND;
+/// A keeper looks for late copies of a request until then.
+const LATE: u64 = 8 * SECOND;
+
+/// The trouble of a history.
+pub(super) struct Calm {
+    /// Nothing is late, but processes may die.
+    pub(super) is_quiet: bool,
+    /// From this time on nothing is late.
+    pub(super) begins: u64,
+    /// The time of a few requests.
+    pub(super) slack: u64,
+}
+
+impl Calm {
+    pub(super) fn of(plan: &Plan) -> Self {
+        let is_quiet = !plan.stops_inside && !plan.has(|fault| !fault.is_death());
+        let begins = match (is_quiet, plan.stops_inside) {
+            (true, _) => 0,
+            (_, true) => LAST + LONGEST_STOP + AFTERMATH,
+            _ => plan.faults.iter().map(|it| it.end()).max().unwrap_or(0) + AFTERMATH,
+        };
+        Self {
+            is_quiet,
+            begins,
+            slack: 10 * slowest_segment(plan.latency) + 20 * MILLI,
+        }
+    }
+}
+
+/// Returns whether the ledger can tell from the calls of others whether one was in the way: no clock of a server steps, and no
+/// data is lost.
+pub(super) fn calls_tell_all(plan: &Plan) -> bool {
+    let steps = plan.has(|fault| fault.clock_step().is_some());
+    let deletes = plan.has(|fault| matches!(fault, Fault::Delete { .. } | Fault::Stranger { .. }));
+    let empties = plan.topology == Topology::Redlock && plan.has(Fault::loses_data);
+    !steps && !deletes && !empties && !plan.loses_data()
+}
+
+impl Ledger {
+    /// Until when a call may be in the way of others, at the latest.
+    pub(super) fn is_in_the_way_until(&self, plan: &Plan, calm: &Calm, number: usize) -> u64 {
+        let call = &self.calls[number];
+        let ttl = call.ttl + call.ttl / 50 + calm.slack;
+        let dies = plan.dies(call.process);
+        let undone = |time: u64| match dies {
+            // It may have died before it could undo anything.
+            Some(dies) if dies < time + calm.slack => time.max(dies) + ttl,
+            _ if time >= calm.begins => time + calm.slack,
+            _ => calm.begins + ttl + LATE,
+        };
+        match (&call.answer, call.left) {
+            (Answer::None, _) => match dies {
+                // It may have been granted at that moment, or while it was not polled.
+                Some(dies)
+                    if dies < call.asked + calm.slack
+                        || call.goes_on.is_some()
+                        || call.rests.is_some() =>
+                {
+                    dies + ttl
+                }
+                Some(dies) => dies,
+                None => u64::MAX,
+            },
+            (Answer::Busy | Answer::Cancelled | Answer::NoTicket | Answer::Refused(_), _) => {
+                undone(call.answered.unwrap_or(u64::MAX))
+            }
+            (Answer::Granted, Some(left)) => call.released.unwrap_or_else(|| undone(left)),
+            (Answer::Lost | Answer::NotReleased(_) | Answer::RanOut, Some(left)) => {
+                left.max(calm.begins) + ttl + LATE
+            }
+            (_, None) => self.last_look(call, number) + ttl,
+        }
+    }
+
+    /// When an owner that never ended its lock has seen it last.
+    fn last_look(&self, call: &Call, number: usize) -> u64 {
+        let of_call = self.claims.iter().filter(|claim| claim.call == number);
+        let last = of_call.map(|claim| claim.until).max();
+        last.or(call.answered).unwrap_or(call.asked)
+    }
+
+    /// The calls about each key.
+    pub(super) fn calls_by_key(&self, plan: &Plan) -> Vec<Vec<usize>> {
+        let mut by_key = vec![Vec::new(); plan.keys];
+        for (number, call) in self.calls.iter().enumerate() {
+            for key in &call.keys {
+                by_key[*key].push(number);
+            }
+        }
+        by_key
+    }
+}

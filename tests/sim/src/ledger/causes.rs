@@ -1,0 +1,212 @@
+//! Refusals and losses have causes, of their kind, at their time.
+
+use super::{Answer, Call, Ledger};
+use crate::plan::{Plan, Topology, Weather, lock_name};
+use crate::world::{Fault, MILLI, SECOND, slowest_segment};
+
+/// The time in which a manager may still be connecting.
+const START: u64 = SECOND;
+/// The time after a momentary fault in which connections are made anew, also twice.
+const SETTLED: u64 = 300 * MILLI;
+/// A token above it cannot be counted from.
+const HIGHEST: u64 = 9_000_000_000_000_000;
+
+impl Ledger {
+    pub fn check_causes(&mut self, plan: &Plan) {
+        self.check_names();
+        if plan.topology == Topology::Cluster {
+            return self.check_causes_in_cluster(plan);
+        }
+        if plan.topology == Topology::Sentinel && plan.weather != Weather::Momentary {
+            return self.check_quiet(plan);
+        }
+        for number in 0..self.calls.len() {
+            let call = &self.calls[number];
+            if plan.ends_early(call.process)
+                || self.was_unpolled(number)
+                || call.rests.is_some()
+                || self.may_be_freed(number)
+            {
+                continue;
+            }
+            let wrong = match plan.topology {
+                _ if plan.weather == Weather::Momentary => uncaused_by_a_moment(plan, call),
+                Topology::One | Topology::Replicas if plan.is_plain() => uncaused(plan, call),
+                _ => uncaused_in_calm(plan, call),
+            };
+            if let Some(rule) = wrong {
+                let text = self.show(number);
+                self.violates(rule, text);
+            }
+        }
+        self.check_probed(plan);
+        let above = self.claims.iter().find(|claim| claim.token >= HIGHEST);
+        if let Some(claim) = above {
+            let text = self.show_claim(claim);
+            self.violates("a token is above every clock", text);
+        }
+    }
+}
+
+impl Ledger {
+    /// Checks that no two servers were taken for one.
+    fn check_names(&mut self) {
+        let is_mistaken = |answer: &Answer| matches!(answer, Answer::Refused(why) if why.contains("are one server"));
+        if let Some(call) = self.calls.iter().position(|call| is_mistaken(&call.answer)) {
+            let text = self.show(call);
+            self.violates("two servers are taken for one", text);
+        }
+    }
+
+    /// Checks that no lock is granted while the user lacks a right since before the first connection. Without a push or a hint
+    /// a lock keeps its promise.
+    fn check_probed(&mut self, plan: &Plan) {
+        // Without pushes, and without hints about a watched key, locks still work.
+        let lacks = plan.faults.iter().find(|planned| {
+            let lacks = matches!(&planned.fault, Fault::Deny { command, .. }
+                if !["PUBLISH", "SUBSCRIBE", "CLIENT|CACHING"].contains(&command.as_str()));
+            lacks && planned.at == 0
+        });
+        let Some(lacks) = lacks else { return };
+        let early = (0..self.calls.len()).find(|call| {
+            let call = &self.calls[*call];
+            let is_early = call.answered.is_some_and(|answered| answered < lacks.end());
+            is_early && (call.left.is_some() || call.answer == Answer::Granted)
+        });
+        if let Some(call) = early {
+            let text = self.show(call);
+            self.violates("a lock is granted although a right is missing", text);
+        }
+    }
+}
+
+fn uncaused_in_calm(plan: &Plan, call: &Call) -> Option<&'static str> {
+    let is_calm = plan.faults.is_empty() && !plan.has_stops();
+    // A server that is not met at the start may not be known to be new.
+    // Nor is it decided which numbers of a stranger an order may carry to other nodes.
+    let is_half_calm = plan.spares_a_majority()
+        && !plan.has_orders()
+        && !plan.has_stops()
+        && plan.faults.iter().all(|it| it.at >= START);
+    let is_bad = match call.answer {
+        // A lock that only a majority has is lost with one of its servers.
+        Answer::Lost => is_calm && call.renews,
+        Answer::NotReleased(_) => call.renews,
+        Answer::Refused(_) => true,
+        _ => false,
+    };
+    let is_wrong = is_bad && (is_calm || is_half_calm) && !is_slow(plan) && call.asked > START;
+    is_wrong.then_some("refused or lost without a fault")
+}
+
+/// No waiting call is refused, and no lock lost, where each fault is over at once.
+fn uncaused_by_a_moment(plan: &Plan, call: &Call) -> Option<&'static str> {
+    let is_settled = |answered| {
+        let begins = plan.faults.iter().map(|planned| planned.at);
+        begins
+            .filter(|begins| *begins < answered)
+            .all(|begins| begins + SETTLED < answered)
+    };
+    let is_bad = match call.answer {
+        Answer::Refused(_) => call.wait != Some(0) && call.answered.is_some_and(is_settled),
+        Answer::Lost => call.ttl >= SECOND && call.renews,
+        _ => false,
+    };
+    (is_bad && call.asked > START && !is_slow(plan))
+        .then_some("refused or lost because of a momentary fault")
+}
+
+/// Returns whether a node of a quorum may answer later than an eighth of a ttl, after which it counts as one that is down.
+pub(super) fn is_slow(plan: &Plan) -> bool {
+    let shortest = plan.ttls.iter().min().map_or(0, |ttl| ttl * MILLI);
+    plan.topology == Topology::Redlock && 2 * slowest_segment(plan.latency) >= shortest / 8
+}
+
+fn uncaused(plan: &Plan, call: &Call) -> Option<&'static str> {
+    if plan.stops_inside || plan.habits.blocks > 0 {
+        return None;
+    }
+    let is_ok = match (&call.answer, call.lost) {
+        (Answer::Refused(why), _) => is_refused_for(plan, call, why, call.asked, call.answered),
+        (Answer::Lost | Answer::NotReleased(_), Some(lost)) => is_lost_for(plan, call, lost),
+        (Answer::NotReleased(why), None) if why.starts_with("Lost") => {
+            // The lease may run out before the release arrives.
+            let left = call.left.unwrap_or(0);
+            let ended = call.ended.unwrap_or(u64::MAX);
+            let over = left + call.left_with - call.left_with / 100;
+            over <= ended || loses(plan, call, ended)
+        }
+        (Answer::NotReleased(why), None) => {
+            is_refused_for(plan, call, why, call.left.unwrap_or(0), call.ended)
+        }
+        _ => true,
+    };
+    if is_over_when_told(plan, call) {
+        return Some("a lock is over when it is granted");
+    }
+    (!is_ok).then_some("refused or lost without a cause")
+}
+
+/// Returns whether a fault explains the error of a request.
+fn is_refused_for(plan: &Plan, call: &Call, why: &str, from: u64, to: Option<u64>) -> bool {
+    let span = (from, to.unwrap_or(u64::MAX));
+    let touches = |which: &dyn Fn(&Fault) -> Option<u64>| plan.touches(call.process, span, which);
+    if why.starts_with("Misconfigured") {
+        return touches(&|fault| fault.disturbs().filter(|_| fault.is_a_mistake()));
+    }
+    let is_unavailable = why.starts_with("Unavailable");
+    is_unavailable
+        && (from < START || touches(&|fault| fault.disturbs().filter(|_| !fault.is_a_mistake())))
+}
+
+/// Returns whether something explains that a lock is lost at this time.
+fn is_lost_for(plan: &Plan, call: &Call, lost: u64) -> bool {
+    let granted = call.answered.unwrap_or(call.asked);
+    let runs_out = granted + call.ttl - call.ttl / 10;
+    if lost < START
+        || loses(plan, call, lost)
+        || !call.renews && lost + plan.segments(4) >= runs_out
+    {
+        return true;
+    }
+    // A renewal is tried again and again to the end, so that one of the last tries is answered.
+    let timeout = plan.processes[call.process].operation_timeout;
+    let pause = (call.ttl / 12).min(SECOND);
+    plan.touches(
+        call.process,
+        (lost.saturating_sub(call.ttl), lost),
+        |fault| {
+            let waits_for = match fault {
+                // The server answers at once.
+                Fault::Refuse { .. } | Fault::Deny { .. } | Fault::SpoilMark { .. } => {
+                    plan.segments(6)
+                }
+                fault => timeout + fault.disturbs()?,
+            };
+            Some(pause + waits_for)
+        },
+    )
+}
+
+/// Returns whether the key of a call may have been deleted by this time.
+fn loses(plan: &Plan, call: &Call, until: u64) -> bool {
+    let keys: Vec<_> = call.keys.iter().map(|key| lock_name(*key)).collect();
+    let mut losses = plan.faults.iter().filter(|it| it.fault.loses_data());
+    losses.any(|it| {
+        let is_its = match &it.fault {
+            Fault::Delete { key, .. } => keys.iter().any(|its| its.as_bytes() == key),
+            _ => true,
+        };
+        is_its && it.at <= until && call.asked <= it.end()
+    })
+}
+
+/// Returns whether a lock was granted whose lease was over, by a question that was sent before `asked` and the ttl.
+fn is_over_when_told(plan: &Plan, call: &Call) -> bool {
+    let (Some(answered), Some(lost), Some(0)) = (call.answered, call.lost, call.wait) else {
+        return false;
+    };
+    let at_once = lost < answered + MILLI;
+    let is_over = answered > call.asked + call.ttl + 3 * MILLI + call.ttl / 100;
+    at_once && is_over && !plan.has_stops() && !loses(plan, call, lost)
+}

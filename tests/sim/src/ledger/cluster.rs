@@ -1,0 +1,136 @@
+//! Clusters: a refusal or a loss has a fault at its time that explains it, and a slot that moves is none.
+
+use super::waits::AFTERMATH;
+use super::{Answer, Call, Ledger, Owning};
+use crate::plan::{Plan, Topology, lock_name};
+use crate::server::slot_of;
+use crate::world::{Fault, Planned, REPLACED, SECOND};
+
+/// The time in which a manager may still be connecting.
+const START: u64 = SECOND;
+/// The error of a share that asks at once for a key with others while its slot moves.
+const APART: &str = "no share can join others meanwhile";
+
+impl Ledger {
+    /// Checks that nothing is refused or lost without a fault that explains it.
+    pub(super) fn check_causes_in_cluster(&mut self, plan: &Plan) {
+        if plan.stops_inside {
+            return;
+        }
+        for number in 0..self.calls.len() {
+            let call = &self.calls[number];
+            let uncaused = matches!(
+                call.answer,
+                Answer::Lost | Answer::Refused(_) | Answer::NotReleased(_)
+            );
+            let explains = |planned: &Planned| explains(plan, planned, call);
+            // It may have stood still, or it may not know whether its share fits beside others.
+            let is_apart = matches!(&call.answer, Answer::Refused(why) if why.contains(APART))
+                && call.owning != Owning::Alone
+                && plan.moves_at_the_time_of(call);
+            if call.rests.is_some() || is_apart {
+                continue;
+            }
+            if uncaused
+                && call.asked > START
+                && !plan.ends_early(call.process)
+                && !plan.faults.iter().any(explains)
+            {
+                let text = self.show(number);
+                self.violates("refused or lost without a fault", text);
+            }
+        }
+    }
+
+    /// Checks that no call is told of a mistake in the settings where no right is missing.
+    pub fn check_kinds(&mut self, plan: &Plan) {
+        if plan.has(|fault| matches!(fault, Fault::Deny { .. })) {
+            return;
+        }
+        for number in 0..self.calls.len() {
+            let (Answer::Refused(text) | Answer::NotReleased(text)) = &self.calls[number].answer
+            else {
+                continue;
+            };
+            if text.starts_with("Misconfigured") || text.starts_with("Invalid") {
+                let text = self.show(number);
+                self.violates("misconfigured without a cause", text);
+            }
+        }
+    }
+}
+
+impl Plan {
+    /// Returns whether the slot of the key of a call may have been on its way while the call was asked.
+    pub(super) fn moves_at_the_time_of(&self, call: &Call) -> bool {
+        let answered = call.answered.unwrap_or(u64::MAX);
+        // A move goes on when its nodes do.
+        let over = self.last_fault_ends() + AFTERMATH;
+        let may_last = self.has(|fault| !fault.is_hidden());
+        let slots = call
+            .keys
+            .iter()
+            .map(|key| slot_of(lock_name(*key).as_bytes()));
+        let slots: Vec<usize> = slots.collect();
+        self.faults.iter().any(|planned| {
+            let ends = if may_last {
+                over
+            } else {
+                planned.end() + AFTERMATH
+            };
+            matches!(planned.fault, Fault::MoveSlot { slot, .. } if slots.contains(&slot))
+                && planned.at <= answered
+                && call.asked <= ends
+        })
+    }
+}
+
+/// Returns whether a fault explains that a call was refused, or that its lock was lost.
+fn explains(plan: &Plan, planned: &Planned, call: &Call) -> bool {
+    let fault = &planned.fault;
+    let until = match call.answer {
+        Answer::Refused(_) => call.answered.unwrap_or(u64::MAX),
+        _ => u64::MAX,
+    };
+    let over = match fault {
+        // No replica takes the place of a master whose slots move.
+        Fault::Crash { .. } if !plan.has(Fault::moves_keys) => planned.at + REPLACED,
+        _ => planned.over(plan.topology == Topology::Cluster),
+    };
+    let over = over + AFTERMATH + fault.clock_step().unwrap_or(0);
+    let is_at_the_time = planned.at <= until && call.asked <= over;
+    let is_its_process = fault.process().is_none_or(|it| it == call.process);
+    let is_its_server = fault
+        .server()
+        .is_none_or(|it| plan.may_be_on(it, &call.keys));
+    // A slot on its way to a node whose clock is behind has to wait for that clock.
+    let is_seen = !fault.is_hidden() || !plan.clocks.is_empty();
+    is_seen && is_at_the_time && is_its_process && is_its_server
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{asks, rules, with};
+    use super::*;
+
+    /// The rules that are broken where a reader that asks at this second is told that it cannot join others.
+    fn broken_at(second: u64) -> Vec<&'static str> {
+        let mut plan = with(Fault::MoveSlot {
+            slot: slot_of(lock_name(0).as_bytes()),
+            further: 0,
+            in_dispute: false,
+        });
+        plan.topology = Topology::Cluster;
+        let mut ledger = Ledger::default();
+        let call = asks(&mut ledger, Owning::READER, Some(0), second, Some(second));
+        ledger.calls[call].answer = Answer::Refused(APART.to_owned());
+        ledger.check_causes_in_cluster(&plan);
+        rules(&ledger)
+    }
+
+    #[test]
+    fn a_share_is_refused_for_others_only_while_its_slot_moves() {
+        assert!(broken_at(2).is_empty());
+        assert_eq!(broken_at(9), ["refused or lost without a fault"]);
+    }
+}

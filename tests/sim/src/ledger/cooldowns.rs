@@ -1,0 +1,117 @@
+//! A key has no owner while it cools down, and cools down after such owners only.
+
+use super::causes::is_slow;
+use super::kept::Refused;
+use super::{Cooldown, Ledger};
+use crate::plan::{Plan, Topology, lock_name};
+use crate::world::{Fault, MILLI, State, slowest_segment};
+
+impl Ledger {
+    pub fn check_cooldowns(&mut self, plan: &Plan, state: &State) {
+        for cooldown in self.kept.cooldowns.clone() {
+            for key in self.calls[cooldown.call].keys.clone() {
+                self.check_no_owner(plan, &cooldown, key);
+            }
+        }
+        for refused in self.kept.refusals.clone() {
+            if refused.is_cooling_down && refused.record.is_none() {
+                self.check_cause(plan, &refused);
+            }
+            if refused.is_cooling_down {
+                self.check_time(plan, state, &refused);
+            }
+        }
+    }
+
+    /// Checks that a key has no owner before its cooldown is over.
+    fn check_no_owner(&mut self, plan: &Plan, cooldown: &Cooldown, key: usize) {
+        let is_calm = plan.faults.is_empty() && !plan.stops_inside && !is_slow(plan);
+        let (Some(lasts), call) = (cooldown.lasts, &self.calls[cooldown.call]) else {
+            return;
+        };
+        // Otherwise the key may have run out before.
+        let confirmed = call.released.is_some_and(|released| released < lasts);
+        let is_certain = match plan.topology {
+            Topology::One | Topology::Replicas | Topology::Sentinel | Topology::Cluster => {
+                is_calm || confirmed
+            }
+            // A cooldown is acknowledged by no majority.
+            Topology::Redlock => is_calm,
+        };
+        // A server that does not set the key keeps no cooldown.
+        let refuses = |it: &Fault| matches!(it, Fault::Refuse { .. } | Fault::Deny { .. });
+        if !is_certain || plan.loses_data() || plan.has(refuses) || plan.ends_early(call.process) {
+            return;
+        }
+        let until = cooldown.ended + cooldown.span / 100 * 99;
+        let until = until.min(self.forgotten_from(key, cooldown.ended));
+        let from = self.last_seen(cooldown.call, key);
+        let owner = self.claims.iter().find(|claim| {
+            claim.call != cooldown.call
+                && claim.key == key
+                && claim.from > from
+                && claim.from < until
+        });
+        if let Some(owner) = owner {
+            let text = format!(
+                "for {} ms: {}\n  {}",
+                cooldown.span / MILLI,
+                self.show(cooldown.call),
+                self.show_claim(owner)
+            );
+            self.violates("an owner while the key cools down", text);
+        }
+    }
+
+    /// Checks that an owner has left the cooldown of which a caller hears.
+    fn check_cause(&mut self, plan: &Plan, refused: &Refused) {
+        let (asked, answered) = self.span_of(refused);
+        let asked = asked.saturating_sub(self.shared_from(plan, refused));
+        let steps = plan.clock_steps();
+        let is_caused = self.kept.cooldowns.iter().any(|cooldown| {
+            let call = &self.calls[cooldown.call];
+            let over = match call.released {
+                Some(released) if plan.topology != Topology::Redlock => {
+                    released + cooldown.span / 100 * 101 + 10 * MILLI + steps
+                }
+                _ => u64::MAX,
+            };
+            call.keys.contains(&refused.key) && cooldown.ended <= answered && asked <= over
+        });
+        if !is_caused {
+            self.blames(refused, None, "a key cools down after no owner");
+        }
+    }
+
+    /// Checks that the error says when the key is free.
+    fn check_time(&mut self, plan: &Plan, state: &State, refused: &Refused) {
+        let is_calm = plan.faults.is_empty() && !plan.stops_inside;
+        if !is_calm || plan.topology == Topology::Redlock {
+            return;
+        }
+        let (asked, answered) = self.span_of(refused);
+        let name = lock_name(refused.key);
+        let lives = state
+            .hosts
+            .iter()
+            .filter_map(|host| host.lives.get(name.as_bytes()));
+        let lives: Vec<_> = lives.flatten().collect();
+        let exact = lives.iter().any(|(from, until)| {
+            let (Some(until), Some(after)) = (until, refused.retry_after) else {
+                return false;
+            };
+            // The caller may share an answer that was under way when it asked.
+            let slack = 3 * MILLI + after / 100 + 2 * slowest_segment(plan.latency);
+            *from <= answered
+                && until.saturating_sub(answered) <= after + slack
+                && after <= until.saturating_sub(asked) + slack
+        });
+        if !exact {
+            let text = format!("in {:?} ns, {lives:?}", refused.retry_after);
+            self.violates(
+                "a refusal says a wrong time",
+                [text, self.show(refused.call)].concat(),
+            );
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Which owners an order may have freed, and until when they may not have heard of it.
+//!
+//! A holder that has answered the operator's question is known by its fencing token. Of another one the ledger knows only
+//! that it asked for the key before the order was answered.
+
+use super::orders::{Order, Ordered, PASSES};
+use super::undisturbed::{START, is_quiet, promptly};
+use super::{Claim, Ledger};
+use crate::plan::Plan;
+use crate::world::{Fault, MILLI, SECOND};
+
+/// A copy of an order without an answer may arrive so late.
+const LATE_COPY: u64 = 6 * SECOND;
+/// A message that was held back arrives so long after that fault.
+const HELD_BACK: u64 = 200 * MILLI;
+
+impl Ledger {
+    /// Returns whether an order may have freed the lock of a call.
+    pub(super) fn may_be_freed(&self, call: usize) -> bool {
+        let mut orders = self.orders.iter();
+        orders.any(|order| order.result != Ordered::Changed && self.is_about(order, call))
+    }
+
+    /// Returns whether an order may have freed the lock of a call before `time`, of which its owner may not have heard by then.
+    pub(super) fn may_not_have_heard(&self, plan: &Plan, call: usize, time: u64) -> bool {
+        self.orders.iter().any(|order| {
+            order.result != Ordered::Changed
+                && order.sent <= time
+                && self.is_about(order, call)
+                && self.hears_by(plan, order, call).is_none_or(|by| time <= by)
+        })
+    }
+
+    /// Returns whether two owners believed at once because one of them had not heard of an order.
+    pub(super) fn is_about_a_freed_one(&self, plan: &Plan, one: &Claim, other: &Claim) -> bool {
+        let both_until = one.until.min(other.until);
+        let mut calls = [one.call, other.call].into_iter();
+        calls.any(|call| self.may_not_have_heard(plan, call, both_until))
+    }
+
+    /// Returns whether an order had freed the lock of a claim before its owner believed in it.
+    pub(super) fn was_freed_before(&self, claim: &Claim) -> bool {
+        self.orders.iter().any(|order| {
+            order.result != Ordered::Changed
+                && order.sent <= claim.from
+                && self.is_about(order, claim.call)
+        })
+    }
+
+    /// Returns whether the holder that was seen may be the owner of a call.
+    pub(super) fn is_about(&self, order: &Order, call: usize) -> bool {
+        let it = &self.calls[call];
+        it.keys.contains(&order.key)
+            && match (order.token, it.token) {
+                // A lease of several has a lower token of its own until all are collected.
+                (Some(seen), Some(token)) if it.keys.len() > 1 => seen <= token + PASSES,
+                (Some(seen), Some(token)) => (seen..=seen + PASSES).contains(&token),
+                (Some(_), None) => true,
+                (None, _) => order.answered.is_none_or(|answered| it.asked <= answered),
+            }
+    }
+
+    /// The time by which the holder has heard of an order; `None`: that is not known.
+    pub(super) fn hears_by(&self, plan: &Plan, order: &Order, call: usize) -> Option<u64> {
+        let done = match order.result {
+            Ordered::Unknown => order.answered? + LATE_COPY,
+            _ => order.answered?,
+        };
+        let soon = done + promptly(plan);
+        // It runs or not, but its connections stay.
+        let stops = |fault: &Fault| matches!(fault, Fault::Stop { .. } | Fault::Block { .. });
+        // A manager may own a lock before it listens.
+        if order.looked < START || !is_quiet(plan, order.looked, soon, stops) {
+            // Its messages may be lost. Then no renewal succeeds, and by the end of its ttl it knows.
+            let ttl = self.calls[call].ttl;
+            return Some(soon + ttl + ttl / 100 + SECOND);
+        }
+        let stopped = plan
+            .faults
+            .iter()
+            .filter(|it| stops(&it.fault) && it.at <= soon);
+        let stopped = stopped.map(|it| it.end() + HELD_BACK + promptly(plan));
+        Some(stopped.max().map_or(soon, |end| end.max(soon)))
+    }
+}

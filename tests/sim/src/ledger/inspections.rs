@@ -1,0 +1,150 @@
+//! An operator sees holders that were there, and does not miss one.
+
+use lock_core::operator::{HolderProcess, KeyState};
+
+use super::answers::spans;
+use super::causes::is_slow;
+use super::undisturbed::{START, is_quiet, promptly};
+use super::{Answer, Call, Claim, Ledger, Owning};
+use crate::plan::{Plan, Topology, lock_name};
+use crate::world::{Fault, State};
+
+/// What an operator saw of a key, at some time between two times.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    pub key: usize,
+    pub asked: u64,
+    pub answered: u64,
+    pub state: KeyState,
+    pub holders: Vec<SeenHolder>,
+}
+
+#[derive(Clone, Debug)]
+pub struct SeenHolder {
+    pub process: HolderProcess,
+    pub token: Option<u64>,
+}
+
+impl Ledger {
+    pub fn check_inspections(&mut self, plan: &Plan, state: &State) {
+        for seen in self.inspections.clone() {
+            let wrong = self.wrong_holder(&seen).or_else(|| {
+                let steps = plan.has(|fault| fault.clock_step().is_some());
+                let one_server = plan.topology != Topology::Redlock;
+                (one_server && !steps).then(|| wrong_state(&seen, state))?
+            });
+            let wrong = wrong.or_else(|| silent_process(plan, &seen));
+            let wrong = wrong.or_else(|| self.missed_owner(plan, &seen));
+            if let Some(rule) = wrong {
+                self.violates(rule, format!("{seen:?}"));
+            }
+        }
+        let is_calm = plan.faults.is_empty() && !plan.stops_inside && !is_slow(plan);
+        let mut errors = self.operator_errors.iter();
+        let error = errors.find(|(time, _)| is_calm && *time > 2 * START);
+        if let Some((time, error)) = error {
+            let text = format!("at {:.6}: {error}", *time as f64 / 1e9);
+            self.violates("an operator is refused without a fault", text);
+        }
+    }
+
+    /// A token was named that no owner had meanwhile.
+    fn wrong_holder(&self, seen: &Seen) -> Option<&'static str> {
+        let may_have = |call: &Call, token: u64| {
+            let meanwhile = call.asked <= seen.answered
+                && call.left.is_none_or(|left| left >= seen.asked)
+                && call.keys.contains(&seen.key);
+            // Its owner may have given up as it was granted, or may still collect other keys.
+            let refused = matches!(call.answer, Answer::Busy | Answer::NoTicket);
+            let unknown = call.token.is_none() && (call.keys.len() > 1 || !refused);
+            let collects = call.keys.len() > 1 && call.token.is_some_and(|it| token <= it);
+            meanwhile && (unknown || collects || call.token == Some(token))
+        };
+        let tokens = seen.holders.iter().filter_map(|holder| holder.token);
+        let mut wrong = tokens.filter(|token| !self.calls.iter().any(|it| may_have(it, *token)));
+        wrong
+            .next()
+            .map(|_| "an operator sees a token that no owner has")
+    }
+
+    /// An owner that believed all the time was not seen, or was taken for another one.
+    fn missed_owner(&self, plan: &Plan, seen: &Seen) -> Option<&'static str> {
+        let reached = seen.asked > START && is_quiet(plan, seen.asked, seen.answered, |_| false);
+        // A manager may connect to some nodes later than to others. Those that it does not know yet are silent, and then a
+        // refused attempt may look like the owner.
+        let knows_all = reached && seen.asked > 2 * START;
+        let trouble = plan.topology == Topology::Redlock && !knows_all;
+        if plan.has(Fault::loses_data) || trouble {
+            return None;
+        }
+        let all_the_time = |claim: &&Claim| {
+            claim.key == seen.key
+                && claim.owning == Owning::Alone
+                && claim.from <= seen.asked
+                && seen.answered <= claim.until
+        };
+        let owner = self.claims.iter().find(all_the_time)?;
+        let freed = self
+            .orders
+            .iter()
+            .any(|order| order.sent <= seen.answered && self.is_about(order, owner.call));
+        if freed {
+            return None;
+        }
+        let [holder] = seen.holders.as_slice() else {
+            return Some("an operator misses an owner");
+        };
+        let process = self.calls[owner.call].process;
+        match holder.process {
+            HolderProcess::Holds => (holder.token != Some(owner.token))
+                .then_some("an operator sees another token than the owner's"),
+            HolderProcess::Ended if self.is_on_its_way(owner) => None,
+            HolderProcess::Ended => Some("an operator takes an owner for one that has ended"),
+            HolderProcess::Gone if reached && !plan.ends_early(process) => {
+                Some("an operator takes a living owner for gone")
+            }
+            HolderProcess::Foreign => Some("an operator takes an owner for a stranger"),
+            _ => None,
+        }
+    }
+}
+
+/// The key was free all the time, or taken all the time.
+fn wrong_state(seen: &Seen, state: &State) -> Option<&'static str> {
+    let spans = spans(state, seen.key);
+    let all_the_time = |it: &(u64, u64)| it.0 <= seen.asked && seen.answered <= it.1;
+    let at_times = |it: &(u64, u64)| it.0 <= seen.answered && seen.asked <= it.1;
+    match seen.state {
+        // Between two values it may be free for a moment that takes no time.
+        KeyState::Free if spans.iter().any(all_the_time) && !has_changed(seen, state) => {
+            Some("an operator takes a key for free")
+        }
+        KeyState::Held | KeyState::CoolingDown if !spans.iter().any(at_times) => {
+            Some("an operator takes a key for taken")
+        }
+        _ => None,
+    }
+}
+
+fn has_changed(seen: &Seen, state: &State) -> bool {
+    let name = lock_name(seen.key);
+    let lives = state.hosts[0].lives.get(name.as_bytes());
+    let mut changes = lives.into_iter().flatten().map(|life| life.0);
+    changes.any(|change| seen.asked <= change && change <= seen.answered)
+}
+
+/// A process that lives answers, and no connection listens for one that is dead.
+fn silent_process(plan: &Plan, seen: &Seen) -> Option<&'static str> {
+    let mut holders = seen.holders.iter();
+    let silent = holders.any(|holder| holder.process == HolderProcess::Silent);
+    let begun = seen.asked.saturating_sub(promptly(plan));
+    let mut exits = plan.processes.iter().filter_map(|process| process.exits);
+    let exits = exits.any(|exits| exits <= seen.answered);
+    // On a quorum a manager connects to some nodes later than to others.
+    let connects = match plan.topology {
+        Topology::Redlock => seen.asked < 2 * START,
+        _ => seen.asked < START,
+    };
+    (silent && !exits && !connects && is_quiet(plan, begun, seen.answered, |_| false))
+        .then_some("a process is silent without a fault")
+}

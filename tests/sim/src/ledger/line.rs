@@ -1,0 +1,84 @@
+//! The waiters of one process get a key in the order of their calls.
+
+use super::{Answer, Call, Ledger, Owning};
+use crate::plan::Plan;
+use crate::world::{Fault, MILLI};
+
+/// The time in which a waiter gets a lease that was on its way already.
+const ON_ITS_WAY: u64 = 60 * MILLI;
+
+impl Ledger {
+    /// Checks that no waiter is overtaken in its process. One that is not polled when its turn comes loses that turn only.
+    pub fn check_line(&mut self, plan: &Plan) {
+        // A question that fails may cost its waiter the turn.
+        if plan.stops_inside || !plan.faults.iter().all(|it| is_mild(plan, &it.fault)) {
+            return;
+        }
+        let waiters: Vec<usize> = (0..self.calls.len())
+            .filter(|it| self.lines_up(*it))
+            .collect();
+        for (at, waiter) in waiters.iter().enumerate() {
+            let call = &self.calls[*waiter];
+            let polled_since = self.pauses_of(call).map(|it| it.until).max();
+            let begins = polled_since.map_or(call.asked, |since| since + ON_ITS_WAY);
+            let later = waiters[at + 1..].iter();
+            let overtaken: Vec<usize> = later
+                .filter(|other| self.overtakes(**other, call, begins))
+                .copied()
+                .collect();
+            let allowed = usize::from(polled_since.is_some()) + self.stalled_beside(call);
+            if overtaken.len() > allowed {
+                let others: Vec<String> = overtaken.iter().map(|it| self.show(*it)).collect();
+                let text = format!("\n  {}\n  {}", self.show(*waiter), others.join("\n  "));
+                self.violates("a waiter is overtaken in its process", text);
+            }
+        }
+    }
+
+    /// Returns whether a call waited in the line of its process, and was granted.
+    fn lines_up(&self, number: usize) -> bool {
+        let call = &self.calls[number];
+        let is_plain = call.keys.len() == 1 && call.owning == Owning::Alone;
+        is_granted(call) && is_plain && call.wait != Some(0)
+    }
+
+    fn overtakes(&self, other: usize, before: &Call, begins: u64) -> bool {
+        let it = &self.calls[other];
+        let (Some(answered), Some(granted)) = (it.answered, before.answered) else {
+            return false;
+        };
+        it.asked > before.asked
+            && answered > begins
+            && answered < granted
+            && is_beside(it, before)
+            && !self.was_unpolled(other)
+    }
+
+    /// How many calls beside this one were not polled. Whichever waiter is polled first takes the turn of such a call.
+    fn stalled_beside(&self, call: &Call) -> usize {
+        let others = self.calls.iter().filter(|it| is_beside(it, call));
+        others
+            .filter(|it| self.pauses_of(it).next().is_some())
+            .count()
+    }
+}
+
+/// Returns whether a fault makes no question fail.
+fn is_mild(plan: &Plan, fault: &Fault) -> bool {
+    match fault {
+        Fault::Slow { process, by, .. } => 4 * by < plan.processes[*process].operation_timeout,
+        _ => false,
+    }
+}
+
+fn is_granted(call: &Call) -> bool {
+    matches!(
+        call.answer,
+        Answer::Granted | Answer::Lost | Answer::NotReleased(_)
+    )
+}
+
+/// Returns whether two calls of one process name the same keys.
+fn is_beside(one: &Call, other: &Call) -> bool {
+    one.process == other.process && one.keys == other.keys
+}

@@ -1,0 +1,101 @@
+//! An owner notices soon that its key was deleted.
+
+use super::{Claim, Ledger};
+use crate::plan::{Plan, Topology, lock_name};
+use crate::world::{Fault, MILLI, SECOND};
+
+/// Two renewals by hints are so far apart at least.
+const BETWEEN_HINTS: u64 = 250 * MILLI;
+/// After a reconnection the keys are watched again.
+const WATCHES_AGAIN: u64 = 2 * SECOND;
+
+impl Ledger {
+    /// Checks the time from the loss of a key to the loss of its owner.
+    pub fn check_noticed(&mut self, plan: &Plan) {
+        // In a cluster a loss is one of the keys of a node only.
+        let is_of_some = matches!(plan.topology, Topology::Redlock | Topology::Cluster);
+        if plan.has_stops() || is_of_some {
+            return;
+        }
+        let losses = plan.faults.iter();
+        let losses = losses.filter(|it| it.fault.loses_data() && it.fault != restart());
+        for loss in losses.cloned() {
+            for claim in 0..self.claims.len() {
+                let it = &self.claims[claim];
+                let limit = match &loss.fault {
+                    Fault::Delete { key, .. } if lock_name(it.key).as_bytes() == key => {
+                        self.notices_within(plan, it, loss.at)
+                    }
+                    Fault::Flush { .. } => self.notices_a_flush_within(plan, it, loss.at),
+                    _ => continue,
+                };
+                let is_its = it.from + plan.segments(1) < loss.at;
+                if is_its && self.calls[it.call].renews && it.until > loss.at + limit {
+                    if self.is_disturbed(plan, it, loss.at, limit) {
+                        continue;
+                    }
+                    let ms = (it.until - loss.at) as f64 / 1e6;
+                    let it = self.show_claim(it);
+                    self.violates("an owner notices a loss late", format!("{ms:.3} ms: {it}"));
+                }
+            }
+        }
+    }
+
+    /// The next renewal finds it out, and a key that was renewed before is watched.
+    fn notices_within(&self, plan: &Plan, claim: &Claim, lost: u64) -> u64 {
+        let call = &self.calls[claim.call];
+        let interval = (call.ttl / 3).min(10 * SECOND);
+        let renewal = interval + interval / 100 + plan.segments(4);
+        let first = match call.watched {
+            true => plan.segments(4),
+            false => renewal,
+        };
+        let unwatched = |fault: &Fault| {
+            let ends = matches!(fault, Fault::EndConnections { .. } | Fault::Cut { .. });
+            ends.then_some(WATCHES_AGAIN)
+        };
+        // A connection that was refused the hints asks for none any more.
+        let has_hints = !plan.faults.iter().any(|it| {
+            let denies =
+                matches!(&it.fault, Fault::Deny { command, .. } if command == "CLIENT|CACHING");
+            denies && it.at <= lost
+        });
+        let since = claim.from;
+        let is_watched = claim.from + first < lost
+            && has_hints
+            && plan.version.redis >= (7, 0, 5)
+            && !plan.touches(call.process, (since, lost), unwatched);
+        match is_watched {
+            true => renewal.min(BETWEEN_HINTS + plan.segments(4)),
+            false => renewal,
+        }
+    }
+
+    /// The server tells every client.
+    fn notices_a_flush_within(&self, plan: &Plan, claim: &Claim, lost: u64) -> u64 {
+        let unheard = |fault: &Fault| {
+            let ends = matches!(fault, Fault::EndConnections { .. } | Fault::Cut { .. });
+            ends.then_some(SECOND)
+        };
+        let process = self.calls[claim.call].process;
+        match plan.touches(process, (lost, lost), unheard) {
+            true => self.notices_within(plan, claim, lost),
+            false => plan.segments(4),
+        }
+    }
+
+    /// Returns whether the owner may not hear the server at the time.
+    fn is_disturbed(&self, plan: &Plan, claim: &Claim, lost: u64, limit: u64) -> bool {
+        let process = self.calls[claim.call].process;
+        let span = (lost.saturating_sub(plan.segments(4)), lost + limit);
+        plan.touches(process, span, |fault| fault.disturbs())
+    }
+}
+
+fn restart() -> Fault {
+    Fault::Restart {
+        server: 0,
+        keeps_data: false,
+    }
+}

@@ -1,0 +1,224 @@
+//! The rules of tickets and orders, as `tests.rs` has it.
+
+use lock_core::operator::{HolderProcess, KeyState};
+
+use super::tests::{asks, calm, owns, rules, with, world};
+use super::{Answer, Ledger, List, Order, Ordered, Owning, PassedOn, Seen, SeenHolder};
+use crate::world::{Fault, SECOND};
+
+/// A ledger in which key 0 has an owner from 2 s on, who has passed it on at 4 s, for 3 s.
+fn passed_on() -> Ledger {
+    let mut ledger = Ledger::default();
+    owns(&mut ledger, Owning::Alone, 7, 2, 3);
+    ledger.calls[0].left = Some(4 * SECOND);
+    ledger.passes_on(PassedOn {
+        by: 0,
+        key: 0,
+        token: 7,
+        text: String::new(),
+        asked: 4 * SECOND,
+        made: 4 * SECOND,
+        pick_up: 3 * SECOND,
+        is_fetched: true,
+        uses: Vec::new(),
+    });
+    ledger
+}
+
+/// Notes a use of the ticket at a time in seconds.
+fn uses(ledger: &mut Ledger, at: u64, answer: Answer) {
+    let call = asks(ledger, Owning::Alone, Some(0), at, Some(at));
+    ledger.calls[call].answer = answer;
+    ledger.tickets[0].uses.push(call);
+}
+
+#[test]
+fn a_ticket_that_works_twice_breaks_a_rule() {
+    for (second, broken) in [
+        (Answer::NoTicket, vec![]),
+        (Answer::Granted, vec!["a ticket works twice"]),
+    ] {
+        let mut ledger = passed_on();
+        uses(&mut ledger, 5, Answer::Granted);
+        uses(&mut ledger, 6, second);
+        ledger.check_tickets(&calm());
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+#[test]
+fn a_good_ticket_that_does_not_work_breaks_a_rule() {
+    for (at, broken) in [(6, vec!["a good ticket does not work"]), (8, vec![])] {
+        let mut ledger = passed_on();
+        uses(&mut ledger, at, Answer::NoTicket);
+        ledger.check_tickets(&calm());
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+#[test]
+fn a_ticket_is_used_by_a_request_without_an_answer() {
+    for (fault, broken) in [
+        (Fault::EndConnections { server: 0 }, vec![]),
+        (
+            Fault::ForgetScripts { server: 9 },
+            vec!["a good ticket does not work"],
+        ),
+    ] {
+        let mut ledger = passed_on();
+        uses(&mut ledger, 5, Answer::Refused("Unavailable".to_owned()));
+        uses(&mut ledger, 6, Answer::NoTicket);
+        let mut plan = with(fault);
+        plan.faults[0].at = match plan.faults[0].fault {
+            Fault::EndConnections { .. } => 5 * SECOND,
+            // It is over for long.
+            _ => 0,
+        };
+        ledger.check_tickets(&plan);
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+#[test]
+fn a_ticket_that_works_when_it_is_over_breaks_a_rule() {
+    for (at, broken) in [
+        (6, vec![]),
+        (9, vec!["a ticket works when its time is over"]),
+    ] {
+        let mut ledger = passed_on();
+        uses(&mut ledger, at, Answer::Granted);
+        ledger.check_tickets(&calm());
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+#[test]
+fn an_owner_beside_a_ticket_breaks_a_rule() {
+    for (from, broken) in [(6, vec!["too many owners at once"]), (8, vec![])] {
+        let mut ledger = passed_on();
+        owns(&mut ledger, Owning::Alone, 8, from, 9);
+        let sim = world();
+        ledger.check_tickets(&calm());
+        sim.look(|state| ledger.check_owners(&calm(), state));
+        sim.end();
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+/// Notes an order of 5 s for the owner with this token.
+fn orders(ledger: &mut Ledger, token: u64, result: Ordered) {
+    ledger.orders.push(Order {
+        process: 0,
+        key: 0,
+        token: Some(token),
+        looked: 5 * SECOND,
+        sent: 5 * SECOND,
+        answered: Some(5 * SECOND),
+        result,
+    });
+}
+
+/// A ledger in which key 0 has an owner with token 7.
+fn owned(until: u64) -> Ledger {
+    let mut ledger = Ledger::default();
+    owns(&mut ledger, Owning::Alone, 7, 2, until);
+    ledger.calls[0].token = Some(7);
+    ledger
+}
+
+#[test]
+fn an_owner_that_outlives_an_order_breaks_a_rule() {
+    let rule = "an owner believes in spite of an order";
+    for (until, result, broken) in [
+        (5, Ordered::Told, vec![]),
+        (6, Ordered::Told, vec![rule]),
+        (6, Ordered::Changed, vec![]),
+    ] {
+        let mut ledger = owned(until);
+        orders(&mut ledger, 7, result);
+        ledger.check_orders(&calm());
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+#[test]
+fn a_token_below_that_of_a_freed_owner_breaks_a_rule() {
+    for (next, broken) in [
+        (8_000, vec![]),
+        (6, vec!["a token is not above that of a freed holder"]),
+    ] {
+        let mut ledger = owned(5);
+        orders(&mut ledger, 7, Ordered::Told);
+        owns(&mut ledger, Owning::Alone, next, 7, 8);
+        ledger.calls[1].token = Some(next);
+        ledger.check_orders(&calm());
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+#[test]
+fn a_loss_by_no_order_breaks_a_rule() {
+    for (seen, broken) in [(7, vec![]), (9_000, vec!["a lock is freed by no order"])] {
+        let mut ledger = owned(5);
+        ledger.calls[0].answer = Answer::NotReleased("Lost: an operator freed the lock".to_owned());
+        ledger.calls[0].left = Some(6 * SECOND);
+        orders(&mut ledger, seen, Ordered::Told);
+        ledger.check_orders(&calm());
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+#[test]
+fn an_inspection_that_misses_an_owner_or_sees_another_one_breaks_a_rule() {
+    let strange = "an operator sees a token that no owner has";
+    let holder = |token| SeenHolder {
+        process: HolderProcess::Holds,
+        token: Some(token),
+    };
+    for (holders, broken) in [
+        (vec![holder(7)], vec![]),
+        (vec![holder(9)], vec![strange]),
+        (vec![], vec!["an operator misses an owner"]),
+    ] {
+        let mut ledger = owned(9);
+        ledger.inspections.push(Seen {
+            key: 0,
+            asked: 5 * SECOND,
+            answered: 5 * SECOND,
+            state: match holders.is_empty() {
+                true => KeyState::Free,
+                false => KeyState::Held,
+            },
+            holders,
+        });
+        let sim = world();
+        sim.change(|state| {
+            let life = (2 * SECOND, Some(9 * SECOND));
+            let taken = !broken.contains(&"an operator misses an owner");
+            let lives = &mut state.hosts[0].lives;
+            lives.extend(taken.then(|| (b"lockkit:k0".to_vec(), vec![life])));
+        });
+        sim.look(|state| ledger.check_inspections(&calm(), state));
+        sim.end();
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+#[test]
+fn a_list_that_lacks_a_lock_or_names_it_twice_breaks_a_rule() {
+    for (keys, broken) in [
+        (vec!["k0"], vec![]),
+        (vec![], vec!["a list lacks a lock"]),
+        (vec!["k0", "k0"], vec!["a list names a lock twice"]),
+    ] {
+        let mut ledger = owned(9);
+        ledger.lists.push(List {
+            pattern: "k*",
+            begun: 5 * SECOND,
+            ended: Some(6 * SECOND),
+            keys: keys.into_iter().map(str::to_owned).collect(),
+        });
+        ledger.check_lists(&calm());
+        assert_eq!(rules(&ledger), broken);
+    }
+}

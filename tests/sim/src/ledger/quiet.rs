@@ -1,0 +1,100 @@
+//! In a time without trouble nothing is refused and no lock is lost, whatever has happened before.
+
+use super::masters::disturbs;
+use super::{Answer, Ledger};
+use crate::plan::Plan;
+use crate::world::{Fault, LAST, LONGEST_STOP, Planned, SECOND};
+
+/// The time in which a manager may still be connecting.
+const START: u64 = SECOND;
+/// The time in which a look may wait for a sentinel that has begun to hang.
+const NOTICED: u64 = 1_500_000_000;
+
+impl Ledger {
+    pub(super) fn check_quiet(&mut self, plan: &Plan) {
+        for number in 0..self.calls.len() {
+            let call = &self.calls[number];
+            let is_wrong = match call.answer {
+                // A renewal may stand behind several waits for replicas, or behind a look at a distant sentinel.
+                Answer::Lost => plan.acks == 0 || call.ttl >= SECOND,
+                Answer::Refused(_) | Answer::NotReleased(_) => true,
+                Answer::None
+                | Answer::Granted
+                | Answer::Busy
+                | Answer::Cancelled
+                | Answer::NoTicket
+                | Answer::RanOut => false,
+            };
+            if !is_wrong || plan.ends_early(call.process) || self.was_unpolled(number) {
+                continue;
+            }
+            let claims = self.claims.iter().filter(|claim| claim.call == number);
+            let believed = claims.map(|claim| claim.until).max();
+            let begins = call.asked;
+            let ends = call
+                .answered
+                .max(call.left)
+                .max(believed)
+                .unwrap_or(u64::MAX);
+            let trouble = trouble(plan, call.process);
+            let is_quiet = trouble
+                .iter()
+                .all(|(from, to)| *from > ends + SECOND || *to < begins);
+            if is_quiet {
+                let text = self.show(number);
+                self.violates("refused or lost without trouble", text);
+            }
+        }
+    }
+}
+
+/// The spans in which a process may meet trouble.
+fn trouble(plan: &Plan, process: usize) -> Vec<(u64, u64)> {
+    let mut spans = vec![(0, START + 40 * plan.latency)];
+    if plan.stops_inside {
+        spans.push((0, LAST + LONGEST_STOP + plan.settles()));
+    }
+    for planned in &plan.faults {
+        let sentinels = plan.sentinel_servers();
+        if planned
+            .fault
+            .server()
+            .is_some_and(|it| sentinels.contains(&it))
+        {
+            spans.extend(trouble_of_sentinels(plan, planned, process));
+        } else if is_trouble(plan, &planned.fault, process) {
+            spans.push((planned.at, planned.end() + plan.settles()));
+        }
+    }
+    spans
+}
+
+/// Sentinels that hang or fail cost nothing while the master stays the same, or while another one knows the new master.
+fn trouble_of_sentinels(plan: &Plan, planned: &Planned, process: usize) -> Vec<(u64, u64)> {
+    let ends = planned.end() + plan.settles();
+    let mut faults = plan.faults.iter();
+    let switches = faults.any(|it| matches!(it.fault, Fault::Promote { .. }) && it.at < ends);
+    let is_good = |sentinel: usize| {
+        let mut faults = plan.faults.iter().map(|it| &it.fault);
+        !faults.any(|it| {
+            it.server() == Some(sentinel) && it.process().is_none_or(|its| its == process)
+        })
+    };
+    if switches && !plan.sentinel_servers().any(is_good) {
+        return vec![(planned.at, ends)];
+    }
+    let noticed = NOTICED + 40 * plan.latency;
+    vec![
+        (planned.at, planned.at + noticed),
+        (planned.end(), planned.end() + noticed),
+    ]
+}
+
+fn is_trouble(plan: &Plan, fault: &Fault, process: usize) -> bool {
+    let servers: Vec<usize> = (0..plan.data_servers()).collect();
+    match fault {
+        Fault::Promote { .. } => true,
+        Fault::StopReplica { .. } => plan.acks > 0,
+        fault => disturbs(fault, process, &servers),
+    }
+}

@@ -1,0 +1,108 @@
+//! The locks of a majority: when the key is taken, and on which servers an owner has it.
+
+use super::Ledger;
+use super::answers::{spans, spans_at};
+use crate::plan::{Plan, Topology};
+use crate::world::{Fault, LAST, LONGEST_STOP, MILLI, SECOND, State};
+
+/// After the last fault, and after the grant, the renewals of this time bring a lock to all servers.
+const SETTLED: u64 = 4 * SECOND;
+
+/// The spans of true time in which so many servers had a key that no majority was free.
+pub(super) fn taken(plan: &Plan, state: &State, key: usize) -> Vec<(u64, u64)> {
+    if plan.topology != Topology::Redlock {
+        return spans(state, key);
+    }
+    let needed = plan.servers - plan.minority();
+    let servers = (0..plan.servers).map(|server| spans_at(state, [server], key));
+    let mut edges: Vec<(u64, i32)> = servers
+        .flatten()
+        .flat_map(|(from, until)| [(from, 1), (until, -1)])
+        .collect();
+    edges.sort_unstable();
+    let (mut count, mut since, mut taken) = (0, None, Vec::new());
+    for (time, change) in edges {
+        count += change;
+        match since {
+            None if count >= needed as i32 => since = Some(time),
+            Some(from) if count < needed as i32 => {
+                taken.push((from, time));
+                since = None;
+            }
+            _ => {}
+        }
+    }
+    taken
+}
+
+impl Ledger {
+    /// Notes the value that a majority of the servers has for an owner, at one look of it.
+    pub fn note_value(&mut self, plan: &Plan, state: &State, call: usize) {
+        let Some(key) = self.calls[call].keys.first() else {
+            return;
+        };
+        let mut values: Vec<u64> = (0..plan.servers)
+            .filter_map(|server| state.value_of(server, *key))
+            .collect();
+        values.sort_unstable();
+        let of_many = values
+            .chunk_by(|one, other| one == other)
+            .find(|same| same.len() > plan.minority());
+        if let Some(same) = of_many {
+            self.values.insert(call, same[0]);
+        }
+    }
+
+    /// Checks that an owner counts no server that has not had the key for a whole ttl.
+    pub fn check_acks(&mut self, plan: &Plan, state: &State, call: usize, granted: u32) {
+        let it = &self.calls[call];
+        if plan.topology != Topology::Redlock || plan.has(Fault::loses_data) {
+            return;
+        }
+        let has = |server: &usize| state.value_of(*server, it.keys[0]).is_some();
+        if granted as usize <= (0..plan.servers).filter(has).count() {
+            self.miscounts.remove(&call);
+            return;
+        }
+        let since = state.now.saturating_sub(it.ttl + 100 * MILLI);
+        let had = |server: &usize| {
+            let mut spans = spans_at(state, [*server], it.keys[0]).into_iter();
+            spans.any(|span| span.1 >= since)
+        };
+        let have = (0..plan.servers).filter(had).count();
+        // A vote that has ended may count until the next renewal is answered.
+        let begun = *self.miscounts.entry(call).or_insert(state.now);
+        let is_renewed = state.now > begun + it.ttl / 2 + 200 * MILLI;
+        if granted as usize > have && is_renewed && !state.thawed {
+            let text = format!("{granted} of {have}: {}", self.show(call));
+            self.violates("an owner counts a server that is without the key", text);
+        }
+    }
+
+    /// Checks that a lock that is held for long, without a fault, is on all servers.
+    pub fn check_servers(&mut self, plan: &Plan, state: &State, call: usize) {
+        let it = &self.calls[call];
+        let (key, ttl) = (it.keys[0], it.ttl);
+        let trouble = match plan.stops_inside {
+            true => LAST + LONGEST_STOP,
+            false => state.last_fault_ends(),
+        };
+        let since = it.answered.unwrap_or(u64::MAX).max(trouble);
+        let differs = |fault: &Fault| {
+            fault.loses_data()
+                || fault.clock_step().is_some()
+                || matches!(fault, Fault::Spoil { .. })
+        };
+        if plan.topology != Topology::Redlock
+            || state.now < since.saturating_add(ttl + SETTLED)
+            || plan.has(differs)
+        {
+            return;
+        }
+        let without = (0..plan.servers).find(|server| state.value_of(*server, key).is_none());
+        if let Some(server) = without {
+            let text = format!("s{server}: {}", self.show(call));
+            self.violates("a lock is not on all servers again", text);
+        }
+    }
+}

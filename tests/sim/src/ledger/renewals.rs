@@ -1,0 +1,120 @@
+//! Renewals: not too many, and early enough where the server tells of a change.
+
+use super::Ledger;
+use crate::plan::{Plan, Topology, Weather};
+use crate::world::{Fault, Kind, MILLI, State, Write, slowest_segment};
+
+/// A renewal follows its predecessor after a third of the ttl, or after a twelfth if it was passed on meanwhile. Either may
+/// be late.
+const SOONEST: u64 = 32;
+/// The renewals of a lock with a shorter ttl are too close for that.
+const SHORT: u64 = 900 * MILLI;
+/// The first renewal of a lock with such a ttl comes late.
+const LONG: u64 = 2_900 * MILLI;
+/// So many renewals may be under way when the first of them is refused.
+const AT_ONCE: u32 = 8;
+/// Two renewals by hints are so far apart, and some time for the tasks of the process.
+const BY_A_HINT: u64 = 350 * MILLI;
+
+impl Ledger {
+    /// Checks the writes of locks on one server, in a history whose network works.
+    pub fn check_renewals(&mut self, plan: &Plan, state: &State) {
+        let refused = state.hosts.iter().map(|host| host.server.refused_caching);
+        if refused.max() > Some(AT_ONCE) {
+            self.violates("a right is asked for again and again", "CLIENT CACHING");
+        }
+        // Each share lengthens the key of all of them.
+        if plan.has_shares() {
+            return;
+        }
+        let is_of_strangers = |fault: &Fault| {
+            matches!(
+                fault,
+                Fault::Touch { .. } | Fault::Strike { .. } | Fault::Delete { .. }
+            )
+        };
+        let is_calm = plan.faults.iter().all(|it| is_of_strangers(&it.fault)) && !plan.stops_inside;
+        // Where tasks pass a lock on very often, the process looks for others by renewing it.
+        let is_crowded = plan.weather == Weather::Crowd;
+        // A watched lock is renewed at once.
+        let is_watched = self.calls.iter().any(|call| call.watched);
+        // An order raises the mark above the clock, so an acquire needs a second command, which lengthens the key. A ticket
+        // is a change from outside, and a hint follows it.
+        let is_ordered = plan.has_orders();
+        if plan.topology != Topology::One
+            || !is_calm
+            || is_crowded
+            || is_watched
+            || is_ordered
+            || plan.has_stops()
+        {
+            return;
+        }
+        for key in 0..plan.keys {
+            let writes = state.hosts[0].writes.iter().filter(|it| it.key == key);
+            let writes: Vec<&Write> = writes.collect();
+            // A renewal may be followed by one by a hint, and that by none for a while.
+            let in_a_row = match plan.has(|fault| matches!(fault, Fault::Touch { .. })) {
+                true => 3,
+                false => 2,
+            };
+            self.check_pauses(&writes, in_a_row);
+            self.check_notice(plan, &writes);
+        }
+    }
+
+    fn check_pauses(&mut self, writes: &[&Write], in_a_row: usize) {
+        let own: Vec<&&Write> = writes.iter().filter(|it| !it.is_strange).collect();
+        for row in own.windows(in_a_row) {
+            let (before, renewals) = (row[0], &row[1..]);
+            let renewal = renewals[renewals.len() - 1];
+            let are_renewals = renewals
+                .iter()
+                .all(|it| it.kind == Kind::Lengthened && it.value == before.value);
+            // A lock that was handed over has a shorter end, and its waiter may have asked at the same time.
+            // An acquire may have waited for its connection for long, and the first renewal counts from the question.
+            let is_first = before.kind == Kind::Set
+                && before.lasts >= renewal.lasts / 8 * 7
+                && renewal.lasts > LONG;
+            if !are_renewals || !(is_first || before.kind == Kind::Lengthened) {
+                continue;
+            }
+            if renewal.lasts > SHORT && renewal.at - before.at < renewal.lasts / SOONEST {
+                self.violates(
+                    "a lock is renewed too soon",
+                    format!("{before:?}, {renewal:?}"),
+                );
+            }
+        }
+    }
+
+    /// Checks that an owner whose key was deleted stops soon, if its lock was renewed before.
+    fn check_notice(&mut self, plan: &Plan, writes: &[&Write]) {
+        let latest = BY_A_HINT + 8 * slowest_segment(plan.latency);
+        for (place, pair) in writes.windows(2).enumerate() {
+            let (before, deletion) = (pair[0], pair[1]);
+            // A waiter that was given the key asks, which lengthens it, too.
+            let mut earlier = writes[..place].iter().rev();
+            let given = earlier.find(|it| it.kind != Kind::Lengthened && it.value == before.value);
+            let asks = plan.segments(4);
+            if given.is_some_and(|given| before.at < given.at + asks) {
+                continue;
+            }
+            let is_deleted = deletion.kind == Kind::Gone && deletion.is_strange;
+            // Two renewals by hints have a pause between.
+            if !is_deleted || before.kind != Kind::Lengthened || before.is_strange {
+                continue;
+            }
+            let owners = self.values.iter().filter(|it| *it.1 == before.value);
+            let calls: Vec<usize> = owners.map(|it| *it.0).collect();
+            let late = self
+                .claims
+                .iter()
+                .find(|claim| calls.contains(&claim.call) && claim.until > deletion.at + latest);
+            if let Some(claim) = late {
+                let text = format!("{deletion:?}, {claim:?}: {}", self.show(claim.call));
+                self.violates("a deletion is noticed late", text);
+            }
+        }
+    }
+}

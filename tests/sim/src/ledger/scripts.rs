@@ -1,0 +1,65 @@
+//! A free lock on one server costs one write of native commands.
+
+use std::ops::Range;
+
+use super::{Answer, Ledger};
+use crate::plan::{Plan, Topology, lock_name};
+use crate::world::{MILLI, SECOND, State};
+
+/// The time in which a manager may still be connecting.
+const START: u64 = SECOND;
+/// For so long a process takes a key for one that is contended, and asks by a script at once.
+const LATELY: u64 = 2_200 * MILLI;
+/// When the keeper looks for late copies of a request that was not answered.
+const LOOKS_AGAIN: Range<u64> = 5_500 * MILLI..7 * SECOND;
+
+impl Ledger {
+    /// Returns the number of scripts so far, if the call is the only one and its key is free for certain.
+    pub fn scripts_before(&self, plan: &Plan, state: &State, call: usize) -> Option<u64> {
+        let tasks: usize = plan
+            .processes
+            .iter()
+            .map(|process| process.tasks.len())
+            .sum();
+        let before = call.checked_sub(1).map(|before| &self.calls[before]);
+        // A record or a cooldown may be on its way by a script. An order raises the mark above the clock.
+        let is_quiet = plan.topology == Topology::One
+            && !plan.keeps_keys()
+            && !plan.has_orders()
+            && plan.faults.is_empty()
+            && !plan.stops_inside
+            && tasks == 1
+            && state.now > START
+            && before.is_some_and(|before| before.released.is_some())
+            && !self.was_contended(state, call);
+        let it = &self.calls[call];
+        let is_free = it.keys.iter().all(|key| state.value_of(0, *key).is_none());
+        (is_quiet && is_free && it.keys.len() == 1).then(|| state.hosts[0].server.scripts)
+    }
+
+    /// Returns whether something was in the way of a call shortly before.
+    ///
+    /// The server gave the key to a waiter, the caller met a release of its own process, or the keeper sent a release for
+    /// the second time.
+    fn was_contended(&self, state: &State, call: usize) -> bool {
+        let keys = &self.calls[call].keys;
+        let mut given = keys
+            .iter()
+            .filter_map(|key| state.hosts[0].given.get(lock_name(*key).as_bytes())?.last());
+        let mut unconfirmed = self.calls[..call].iter().filter(|it| it.released.is_none());
+        given.any(|(at, _)| at + LATELY > state.now)
+            || unconfirmed.any(|it| {
+                let age = state.now - it.left.or(it.answered).unwrap_or(state.now);
+                it.keys == *keys && age < LATELY || LOOKS_AGAIN.contains(&age)
+            })
+    }
+
+    /// Checks that a granted call has run no script.
+    pub fn check_scripts(&mut self, state: &State, call: usize, before: u64) {
+        let count = state.hosts[0].server.scripts - before;
+        if self.calls[call].answer == Answer::Granted && count > 0 {
+            let text = format!("{count}: {}", self.show(call));
+            self.violates("a free lock takes a script", text);
+        }
+    }
+}

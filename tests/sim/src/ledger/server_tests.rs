@@ -1,0 +1,142 @@
+//! The rules about what servers were asked and told, each broken and kept by a ledger that is written by hand.
+
+use super::tests::{asks, calm, owns, rules, with, world};
+use super::{Foreign, Ledger, Owning, Ping};
+use crate::plan::Topology;
+use crate::world::{EPOCH, Fault, Kind, MILLI, SECOND, Write};
+
+#[test]
+fn an_owner_beside_one_of_another_library_breaks_a_rule() {
+    for (from, broken) in [
+        (5, vec![]),
+        (4, vec!["an owner beside one of another library"]),
+    ] {
+        let mut ledger = Ledger::default();
+        owns(&mut ledger, Owning::Alone, 1, 2, 4);
+        ledger.foreign.push(Foreign {
+            key: 0,
+            from: from * SECOND,
+            until: 6 * SECOND,
+        });
+        ledger.check_foreign(&calm());
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+#[test]
+fn a_ping_without_a_majority_breaks_a_rule() {
+    let without = "a ping succeeds without a majority";
+    for (answered, broken) in [(2_500, vec![]), (1_500, vec![without])] {
+        let mut ledger = Ledger::default();
+        ledger.pings.push(Ping {
+            process: 0,
+            asked: 1_200 * MILLI,
+            answered: answered * MILLI,
+            good: true,
+        });
+        ledger.check_pings(&with(Fault::StopServer { server: 0 }));
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+#[test]
+fn a_server_without_the_key_that_an_owner_counts_breaks_a_rule() {
+    let without = "an owner counts a server that is without the key";
+    for (granted, broken) in [(1, vec![]), (2, vec![without])] {
+        let mut ledger = Ledger::default();
+        let call = asks(&mut ledger, Owning::Alone, None, 0, Some(0));
+        let mut plan = calm();
+        (plan.topology, plan.servers) = (Topology::Redlock, 3);
+        let sim = world();
+        sim.change(|state| {
+            state.add_server();
+            state.add_server();
+            let words: [&[u8]; 5] = [b"SET", b"lockkit:k0", b"token", b"PX", b"9000"];
+            state.stranger_runs(0, &words);
+        });
+        for time in [0, 2 * SECOND] {
+            sim.change(|state| state.now += time);
+            sim.look(|state| ledger.check_acks(&plan, state, call, granted));
+        }
+        sim.end();
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+/// A write of key 0 at a time in milliseconds.
+fn write(at: u64, kind: Kind, is_strange: bool) -> Write {
+    Write {
+        at: at * MILLI,
+        key: 0,
+        value: 7,
+        kind,
+        is_strange,
+        lasts: 1_600 * MILLI,
+    }
+}
+
+#[test]
+fn a_renewal_right_behind_another_one_breaks_a_rule() {
+    for (next, broken) in [(450, vec![]), (449, vec!["a lock is renewed too soon"])] {
+        let mut ledger = Ledger::default();
+        let sim = world();
+        sim.change(|state| {
+            let writes = [
+                (1, Kind::Set),
+                (400, Kind::Lengthened),
+                (next, Kind::Lengthened),
+            ];
+            let writes = writes.map(|(at, kind)| write(at, kind, false));
+            state.hosts[0].writes.extend(writes);
+        });
+        sim.look(|state| ledger.check_renewals(&calm(), state));
+        sim.end();
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+#[test]
+fn an_owner_that_stays_behind_a_deletion_breaks_a_rule() {
+    for (until, broken) in [(3, vec![]), (5, vec!["a deletion is noticed late"])] {
+        let mut ledger = Ledger::default();
+        owns(&mut ledger, Owning::Alone, 1, 0, until);
+        ledger.values.insert(0, 7);
+        let sim = world();
+        sim.change(|state| {
+            let writes = [
+                write(1, Kind::Set, false),
+                write(2_000, Kind::Lengthened, false),
+                write(3_000, Kind::Gone, true),
+            ];
+            state.hosts[0].writes.extend(writes);
+        });
+        sim.look(|state| ledger.check_renewals(&calm(), state));
+        sim.end();
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+#[test]
+fn a_waiter_that_asks_all_the_time_breaks_a_rule() {
+    for (every, broken) in [(2_000, vec![]), (10, vec!["waiters ask again and again"])] {
+        let mut ledger = Ledger::default();
+        let mut plan = calm();
+        plan.ttls = vec![3_000];
+        let sim = world();
+        sim.change(|state| {
+            let writes = [write(1, Kind::Set, false), write(9_000, Kind::Gone, false)];
+            state.hosts[0].writes.extend(writes);
+            let asked = (0..9_000)
+                .step_by(every)
+                .map(|millis| EPOCH + 1_000 * millis);
+            let asked = asked.collect();
+            state.hosts[0]
+                .server
+                .asked
+                .insert(b"lockkit:k0".to_vec(), asked);
+        });
+        sim.look(|state| ledger.check_questions(&plan, state));
+        sim.end();
+        assert_eq!(rules(&ledger), broken);
+    }
+}

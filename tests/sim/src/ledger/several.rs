@@ -1,0 +1,133 @@
+//! Several keys are lost together, and no caller is refused by what its own process has ended.
+
+use super::causes::is_slow;
+use super::kept::Refused;
+use super::{Answer, Ledger};
+use crate::plan::{Plan, Topology, Verb, lock_name};
+use crate::world::{Fault, Planned, SECOND, State};
+
+/// The time in which a release or an undoing arrives in a history without faults.
+const ARRIVES: u64 = SECOND;
+/// The time in which an owner hears that a key is gone, beyond the ttl.
+const HEARS: u64 = SECOND;
+
+impl Ledger {
+    pub fn check_several(&mut self, plan: &Plan, state: &State) {
+        if state.overwritten && !plan.loses_data() {
+            self.violates("a stranger's value is overwritten", "");
+        }
+        for refused in self.kept.refusals.clone() {
+            if refused.record.is_none() && !refused.is_cooling_down {
+                self.check_other_caller(plan, &refused);
+            }
+        }
+        for planned in &plan.faults {
+            self.check_loss_of_one(plan, planned);
+        }
+    }
+
+    /// Checks that a lock which is granted is valid when its caller gets it.
+    pub fn check_first_look(&mut self, state: &State, call: usize, is_valid: bool) {
+        if !is_valid && !state.thawed {
+            let text = self.show(call);
+            self.violates(
+                "a lock of several keys was lost before it was granted",
+                text,
+            );
+        }
+    }
+
+    /// Checks that another caller had to do with the key of a call that is told `Busy`.
+    fn check_other_caller(&mut self, plan: &Plan, refused: &Refused) {
+        let is_calm = plan.faults.is_empty() && !plan.stops_inside && !is_slow(plan);
+        let unsure = plan.ends() > 0 || plan.loses_data() || plan.clock_steps() > 0;
+        // The ledger does not know when a body's release is confirmed.
+        let runs = plan.verbs.contains(&Verb::Cooldown);
+        let call = &self.calls[refused.call];
+        let is_busy = call.answer == Answer::Busy;
+        if !is_busy || unsure || runs || plan.topology == Topology::Redlock {
+            return;
+        }
+        let (asked, answered) = self.span_of(refused);
+        // A question that was given up may arrive late, and then has the key when the call asks with another lease.
+        let delays = |fault: &Fault| {
+            let delays = matches!(
+                fault,
+                Fault::Slow { .. }
+                    | Fault::Hold { .. }
+                    | Fault::Freeze { .. }
+                    | Fault::StopServer { .. }
+                    | Fault::StopReplica { .. }
+            );
+            delays.then_some(SECOND)
+        };
+        if plan.touches(call.process, (asked, answered), delays) {
+            return;
+        }
+        let mut others = (0..self.calls.len()).filter(|other| *other != refused.call);
+        let is_caused = others.any(|other| {
+            let it = &self.calls[other];
+            it.keys.contains(&refused.key)
+                && it.asked <= answered
+                && self.ends_for(other, call.process, is_calm) >= asked
+        });
+        if !is_caused {
+            self.blames(
+                refused,
+                None,
+                "busy though no other caller had to do with the key",
+            );
+        }
+    }
+
+    /// When a call has nothing more to do with its keys, as far as a process is concerned. In trouble, only a release
+    /// that is confirmed shows that.
+    fn ends_for(&self, number: usize, process: usize, is_calm: bool) -> u64 {
+        let call = &self.calls[number];
+        let keeps = self.kept.records.iter().any(|it| it.call == number)
+            || self.kept.cooldowns.iter().any(|it| it.call == number);
+        let Some(answered) = call.answered.filter(|_| !keeps) else {
+            return u64::MAX;
+        };
+        let ended = match (&call.answer, call.left, call.released) {
+            (Answer::Granted, Some(_), Some(released)) => released,
+            _ if !is_calm => return u64::MAX,
+            (Answer::Granted, Some(left), None) => left,
+            (Answer::Granted | Answer::Lost | Answer::RanOut | Answer::NotReleased(_), ..) => {
+                return u64::MAX;
+            }
+            _ => answered,
+        };
+        match call.process == process {
+            // The next caller of the process steps over a release that is on its way.
+            true => ended,
+            false => ended + ARRIVES,
+        }
+    }
+
+    /// Checks that an owner of several keys stops soon when one of them is deleted.
+    fn check_loss_of_one(&mut self, plan: &Plan, planned: &Planned) {
+        if plan.topology == Topology::Cluster {
+            // Another node may have the keys.
+            return;
+        }
+        let is_gone = |key: usize| match &planned.fault {
+            Fault::Delete { key: name, .. } | Fault::Strike { key: name, .. } => {
+                *name == lock_name(key).into_bytes()
+            }
+            fault => fault.loses_data() && plan.topology != Topology::Redlock,
+        };
+        let owner = self.claims.iter().find(|claim| {
+            let call = &self.calls[claim.call];
+            let until = planned.at + call.ttl / 100 * 101 + HEARS;
+            call.keys.len() > 1
+                && call.keys.iter().any(|key| is_gone(*key))
+                && claim.from <= planned.at
+                && claim.until > until
+        });
+        if let Some(owner) = owner {
+            let text = format!("{planned:?}\n  {}", self.show_claim(owner));
+            self.violates("an owner of several keys outlives one of them", text);
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Each rule is broken by a ledger that is written by hand, and kept by one that differs in the fact that the rule is about.
+
+use super::{Answer, Asks, Ledger, Owning};
+use crate::plan::{Plan, Topology, Verb};
+use crate::world::{Fault, Order, Planned, SECOND, Settings, Sim};
+
+/// A plan in which nothing goes wrong.
+pub(super) fn calm() -> Plan {
+    let mut plan = Plan::of(0, Topology::One);
+    plan.faults.clear();
+    plan.verbs = vec![Verb::Acquire];
+    plan.stops_inside = false;
+    for process in &mut plan.processes {
+        process.exits = None;
+        process.leaves = None;
+    }
+    plan
+}
+
+pub(super) fn with(fault: Fault) -> Plan {
+    let mut plan = calm();
+    plan.faults.push(Planned {
+        at: SECOND,
+        lasts: SECOND,
+        fault,
+    });
+    plan
+}
+
+/// A world with one server.
+pub(super) fn world() -> std::rc::Rc<Sim> {
+    let sim = Sim::start(Settings {
+        seed: 0,
+        order: Order::Fifo,
+        stops_inside: false,
+        latency: 1,
+        logs: false,
+    });
+    sim.change(|state| state.add_server());
+    sim.add_process(0);
+    sim
+}
+
+/// Notes a call for key 0 at a time in seconds. Returns its number.
+pub(super) fn asks(
+    ledger: &mut Ledger,
+    owning: Owning,
+    wait: Option<u64>,
+    asked: u64,
+    answered: Option<u64>,
+) -> usize {
+    let sim = world();
+    sim.change(|state| state.now = asked * SECOND);
+    let call = ledger.asks(Asks {
+        process: 0,
+        task: 0,
+        keys: vec![0],
+        owning,
+        ttl: SECOND,
+        wait,
+    });
+    ledger.calls[call].answered = answered.map(|time| time * SECOND);
+    sim.end();
+    call
+}
+
+/// Notes an owner of key 0 that believes from one time to another one.
+pub(super) fn owns(ledger: &mut Ledger, owning: Owning, token: u64, from: u64, until: u64) {
+    let call = asks(ledger, owning, Some(0), from, Some(from));
+    ledger.calls[call].answer = Answer::Granted;
+    ledger.claims(call, token, from * SECOND);
+    ledger.claims(call, token, until * SECOND);
+}
+
+fn check_owners(ledger: &mut Ledger, plan: &Plan) {
+    let sim = world();
+    sim.look(|state| ledger.check_owners(plan, state));
+    sim.end();
+}
+
+pub(super) fn rules(ledger: &Ledger) -> Vec<&'static str> {
+    ledger.violations.iter().map(|it| it.rule).collect()
+}
+
+const MANY: &str = "too many owners at once";
+
+#[test]
+fn two_owners_at_once_break_a_rule() {
+    for (until, broken) in [(4, vec![]), (5, vec![MANY]), (9, vec![MANY])] {
+        let mut ledger = Ledger::default();
+        owns(&mut ledger, Owning::Alone, 1, 2, until);
+        owns(&mut ledger, Owning::Alone, 2, 5, 7);
+        check_owners(&mut ledger, &calm());
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+#[test]
+fn two_owners_at_once_are_allowed_when_data_is_lost_and_their_tokens_must_rise() {
+    let mut ledger = Ledger::default();
+    owns(&mut ledger, Owning::Alone, 1, 2, 6);
+    owns(&mut ledger, Owning::Alone, 2, 5, 7);
+    check_owners(&mut ledger, &with(Fault::Flush { server: 0 }));
+    assert_eq!(rules(&ledger), [""; 0]);
+}
+
+#[test]
+fn more_shares_than_their_limit_break_a_rule() {
+    for (shares, broken) in [(2, vec![]), (3, vec![MANY])] {
+        let mut ledger = Ledger::default();
+        for _ in 0..shares {
+            owns(&mut ledger, Owning::Share(2), 1, 2, 6);
+        }
+        check_owners(&mut ledger, &calm());
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+#[test]
+fn a_writer_beside_a_reader_breaks_a_rule() {
+    let mut ledger = Ledger::default();
+    owns(&mut ledger, Owning::Alone, 1, 2, 6);
+    owns(&mut ledger, Owning::Share(u32::MAX), 2, 5, 7);
+    check_owners(&mut ledger, &calm());
+    assert_eq!(rules(&ledger), [MANY]);
+}
+
+#[test]
+fn a_token_that_does_not_rise_breaks_a_rule() {
+    for (token, broken) in [(8, vec![]), (7, vec!["a token does not rise"])] {
+        let mut ledger = Ledger::default();
+        owns(&mut ledger, Owning::Alone, 7, 2, 3);
+        owns(&mut ledger, Owning::Alone, token, 5, 7);
+        check_owners(&mut ledger, &calm());
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+#[test]
+fn a_refusal_of_a_free_key_breaks_a_rule() {
+    let taken = |until| {
+        let sim = world();
+        sim.change(|state| {
+            let life = vec![(SECOND, Some(until * SECOND))];
+            state.hosts[0].lives.insert(b"lockkit:k0".to_vec(), life);
+        });
+        sim
+    };
+    for (until, broken) in [(3, vec!["busy though the key was free"]), (31, vec![])] {
+        let mut ledger = Ledger::default();
+        let call = asks(&mut ledger, Owning::Alone, Some(0), 30, Some(30));
+        ledger.calls[call].answer = Answer::Busy;
+        let sim = taken(until);
+        sim.look(|state| ledger.check_busy(&calm(), state));
+        sim.end();
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+#[test]
+fn a_loss_without_a_fault_breaks_a_rule() {
+    let plans = [
+        (calm(), vec!["refused or lost without a cause"]),
+        (with(Fault::StopServer { server: 0 }), vec![]),
+    ];
+    for (plan, broken) in plans {
+        let mut ledger = Ledger::default();
+        let call = asks(&mut ledger, Owning::Alone, Some(0), 1, Some(1));
+        ledger.calls[call].answer = Answer::Lost;
+        ledger.calls[call].lost = Some(2 * SECOND);
+        ledger.check_causes(&plan);
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+#[test]
+fn a_call_without_an_answer_breaks_a_rule() {
+    for (answered, broken) in [(Some(5), vec![]), (None, vec!["a call is never answered"])] {
+        let mut ledger = Ledger::default();
+        asks(&mut ledger, Owning::Alone, Some(SECOND), 5, answered);
+        let sim = world();
+        sim.look(|state| ledger.check_waits(&calm(), state));
+        sim.end();
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+#[test]
+fn a_wait_beside_a_free_key_breaks_a_rule() {
+    for (asked, broken) in [(12, vec![]), (1, vec!["a call waits beside a free key"])] {
+        let mut ledger = Ledger::default();
+        asks(&mut ledger, Owning::Alone, None, asked, Some(12));
+        let sim = world();
+        sim.look(|state| ledger.check_waits(&calm(), state));
+        sim.end();
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+#[test]
+fn a_deadline_behind_the_end_of_the_key_breaks_a_rule() {
+    let believes_longer = "an owner believes longer than its key lives";
+    for (remaining, broken) in [(1, vec![]), (3, vec![believes_longer])] {
+        let mut ledger = Ledger::default();
+        let call = asks(&mut ledger, Owning::Alone, Some(0), 0, Some(0));
+        let sim = world();
+        sim.change(|state| {
+            let time = state.server_time(0);
+            let words = ["SET", "lockkit:k0", "token", "PX", "2000"];
+            let words: Vec<Vec<u8>> = words.map(|word| word.as_bytes().to_vec()).to_vec();
+            state.hosts[0].server.run(0, time, &words, &mut Vec::new());
+        });
+        sim.look(|state| ledger.check_deadline(&calm(), state, call, remaining * SECOND));
+        sim.end();
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+#[test]
+fn a_key_that_is_left_behind_breaks_a_rule() {
+    for (key, broken) in [
+        ("lockkit:!h:card", vec![]),
+        ("lockkit:k0", vec!["left behind"]),
+    ] {
+        let mut ledger = Ledger::default();
+        let sim = world();
+        sim.change(|state| {
+            let time = state.server_time(0);
+            let words = ["SET", key, "value", "PX", "9000"];
+            let words: Vec<Vec<u8>> = words.map(|word| word.as_bytes().to_vec()).to_vec();
+            state.hosts[0].server.run(0, time, &words, &mut Vec::new());
+        });
+        ledger.check_remains(&calm(), &sim);
+        sim.end();
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+#[test]
+fn a_manager_that_is_not_drained_breaks_a_rule() {
+    let mut ledger = Ledger::default();
+    ledger.drained.push((0, false));
+    let sim = world();
+    ledger.check_remains(&calm(), &sim);
+    sim.end();
+    assert_eq!(rules(&ledger), ["a manager is not drained"]);
+}

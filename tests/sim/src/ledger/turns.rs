@@ -1,0 +1,159 @@
+//! No call waits for long while the key has room for it.
+//!
+//! Between the owners and the waiters that exclude it, and while fewer owners are inside than its limit, a waiter enters at
+//! once. A waiter that is dead, stopped or not polled costs a bounded time.
+
+use super::calm::{Calm, calls_tell_all};
+use super::unheard::LAST_RESORT;
+use super::{Answer, Call, Ledger, Owning};
+use crate::plan::{Plan, Topology};
+use crate::world::{Fault, MILLI, SECOND, State};
+
+/// How long the turn of a waiter may take.
+const AT_ONCE: u64 = SECOND;
+const ON_A_QUORUM: u64 = 2 * SECOND;
+const IN_TROUBLE: u64 = 4 * SECOND;
+/// A waiter is left in peace for so long before it is asked whether it still waits.
+const IN_PEACE: u64 = SECOND;
+/// For so long the store gives a key to a waiter that does not take it.
+const GRANT: u64 = 2 * SECOND;
+/// A waiter that is not polled loses its turn to another one of its process after this time.
+const UNPOLLED: u64 = 200 * MILLI;
+
+impl Ledger {
+    pub fn check_turns(&mut self, plan: &Plan, state: &State) {
+        let now = state.now;
+        if !plan.has_shares() || !calls_tell_all(plan) {
+            return;
+        }
+        let calm = Calm::of(plan);
+        let longest = match (calm.is_quiet, plan.topology) {
+            (true, Topology::Redlock) => ON_A_QUORUM,
+            (true, _) => AT_ONCE,
+            _ => IN_TROUBLE,
+        } + calm.slack;
+        for of_key in self.calls_by_key(plan) {
+            for &number in &of_key {
+                let call = &self.calls[number];
+                let from = call.asked.max(calm.begins);
+                let until = call.answered.unwrap_or(now);
+                let is_left = self.interrupted.contains(&call.keys[0]);
+                let waits = call.wait != Some(0) && call.rests.is_none() && call.keys.len() == 1;
+                let waits = waits && !is_left;
+                if !waits || plan.ends_early(call.process) || until <= from + longest {
+                    continue;
+                }
+                let longest = longest + self.cost_of_others(plan, &of_key, number, until);
+                let turn = self.longest_turn(plan, &calm, &of_key, number, (from, until));
+                let is_unheard = self.is_end_unheard(plan, state, call.keys[0], turn.0);
+                let longest = longest + if is_unheard { LAST_RESORT } else { 0 };
+                if turn.1 > turn.0 + longest {
+                    let ms = |time: u64| time as f64 / 1e6;
+                    let text = format!(
+                        "from {:.3} to {:.3}: {}",
+                        ms(turn.0),
+                        ms(turn.1),
+                        self.show(number)
+                    );
+                    self.violates("a call waits though the key has room for it", text);
+                }
+            }
+        }
+    }
+
+    /// How long waiters that do not go on may keep a call waiting.
+    fn cost_of_others(&self, plan: &Plan, of_key: &[usize], number: usize, until: u64) -> u64 {
+        let call = &self.calls[number];
+        let others = of_key.iter().map(|other| &self.calls[*other]);
+        let mut cost = 0;
+        // Of a process that dies the permits, the readers and the locks wait in lines of their own.
+        let mut lines: Vec<(usize, Option<bool>)> = Vec::new();
+        for it in others.filter(|it| it.asked <= until) {
+            if let Some(rests) = it.rests.filter(|rests| *rests >= call.asked) {
+                let own = it.process == call.process && !it.owning.excludes(call.owning);
+                let turn = if own { UNPOLLED } else { GRANT + UNPOLLED };
+                cost += turn.min(rests - it.asked);
+            }
+            let dies = plan.dies(it.process).filter(|_| it.answer == Answer::None);
+            if dies.is_none() {
+                continue;
+            }
+            let line = match it.owning {
+                Owning::Alone => None,
+                owning => Some(owning == Owning::READER),
+            };
+            if !lines.iter().any(|known| known.0 == it.process) {
+                cost += IN_PEACE;
+            }
+            if !lines.contains(&(it.process, line)) {
+                lines.push((it.process, line));
+                // A server sees that a killed one listens no more. A node of a cluster knows its own listeners only.
+                let process = it.process;
+                let is_unseen = plan.topology == Topology::Cluster;
+                if is_unseen || plan.has(|fault| *fault == Fault::Halt { process }) {
+                    cost += it.ttl.min(GRANT);
+                }
+            }
+        }
+        cost
+    }
+
+    /// The longest span of the call's wait in which no other call was in its way.
+    fn longest_turn(
+        &self,
+        plan: &Plan,
+        calm: &Calm,
+        of_key: &[usize],
+        number: usize,
+        (from, until): (u64, u64),
+    ) -> (u64, u64) {
+        let call = &self.calls[number];
+        let mut least = call.owning.limit();
+        // At each time: how much more excludes the call, and how many more owners are inside.
+        let mut changes: Vec<(u64, i32, i32)> = Vec::new();
+        for &other in of_key.iter().filter(|other| **other != number) {
+            let it = &self.calls[other];
+            if it.asked >= until || only_asks(it) {
+                continue;
+            }
+            let ends = self.is_in_the_way_until(plan, calm, other);
+            if it.owning.excludes(call.owning) {
+                changes.push((it.asked, 1, 0));
+                changes.push((ends, -1, 0));
+                continue;
+            }
+            if it.wait != Some(0) && it.answered.is_none_or(|answered| answered > from) {
+                least = least.min(it.owning.limit());
+            }
+            if let Some(answered) = it.answered {
+                changes.push((answered.saturating_sub(calm.slack).max(it.asked), 0, 1));
+                changes.push((ends, 0, -1));
+            } else if ends > plan.dies(it.process).unwrap_or(u64::MAX) {
+                changes.push((it.asked, 0, 1));
+                changes.push((ends, 0, -1));
+            }
+        }
+        changes.sort_unstable();
+        let (mut excluded, mut inside) = (0, 0);
+        let (mut turn, mut longest) = (from, (from, from));
+        for (time, excludes, enters) in changes.into_iter().chain([(until, 0, 0)]) {
+            let time = time.clamp(from, until);
+            let has_room = excluded == 0 && i64::from(inside) < i64::from(least);
+            if has_room && time - turn > longest.1 - longest.0 {
+                longest = (turn, time);
+            }
+            excluded += excludes;
+            inside += enters;
+            // The turn goes on only if there was room up to now.
+            if !(has_room && excluded == 0 && i64::from(inside) < i64::from(least)) {
+                turn = time;
+            }
+        }
+        longest
+    }
+}
+
+/// Returns whether a call was refused at once, and left nothing.
+fn only_asks(call: &Call) -> bool {
+    call.wait == Some(0) && call.answer == Answer::Busy
+}

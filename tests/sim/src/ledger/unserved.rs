@@ -1,0 +1,92 @@
+//! Waiters that the server refuses to serve, and whose releaser ends before it can ask again.
+//!
+//! A release that may delete the key, but not serve its waiters, is followed by checks of the process that has released it.
+//! No other process looks after these waiters: they ask when the lease would have ended.
+
+use super::Ledger;
+use super::unheard::LAST_RESORT;
+use crate::plan::Plan;
+use crate::server::Refusal;
+use crate::world::{Fault, MILLI, Planned, State};
+
+/// A process asks the server again so long after a refusal.
+const AGAIN: u64 = 1_300 * MILLI;
+
+impl Ledger {
+    /// Until when the waiters of a key may not be served, because a process that has ended has left them so.
+    ///
+    /// A waiter that comes later asks for the first time.
+    pub(super) fn unserved_until(&self, plan: &Plan, state: &State, key: usize, asked: u64) -> u64 {
+        let spans = refusals(plan);
+        let processes = 0..plan.processes.len();
+        let ends = processes.filter_map(|it| Some((it, ended(plan, state, it)?)));
+        let leaves_unserved = |(process, end): &(usize, u64)| {
+            let span = spans.iter().find(|(from, to)| (from..=to).contains(&end));
+            span.is_some_and(|span| self.releases_within(*process, key, span))
+        };
+        let left = ends.filter(leaves_unserved).map(|(_, end)| end);
+        let ends = left.chain(forgets_a_waiter(plan));
+        let last = ends.filter(|end| asked < *end).max();
+        last.map_or(0, |end| end + LAST_RESORT)
+    }
+
+    /// Returns whether a process had a release of the key under way at some time of a span.
+    fn releases_within(&self, process: usize, key: usize, (from, to): &(u64, u64)) -> bool {
+        self.calls.iter().any(|it| {
+            let begins = it.left.or(it.answered).unwrap_or(u64::MAX);
+            let is_its = it.process == process && it.keys.contains(&key);
+            is_its && begins <= *to && it.ended.is_none_or(|ended| ended >= *from)
+        })
+    }
+}
+
+/// When a process ends before the others.
+fn ended(plan: &Plan, state: &State, process: usize) -> Option<u64> {
+    let ended = state.processes.get(process).and_then(|it| it.ended);
+    ended.or(plan.processes[process].leaves)
+}
+
+/// The spans in which a server may refuse to serve waiters, up to the next check behind each.
+fn refusals(plan: &Plan) -> Vec<(u64, u64)> {
+    let refuses = |fault: &Fault| {
+        matches!(
+            fault,
+            Fault::Refuse { .. } | Fault::Deny { .. } | Fault::SpoilMark { .. }
+        )
+    };
+    let planned = plan.faults.iter().filter(|it| refuses(&it.fault));
+    let mut spans: Vec<(u64, u64)> = Vec::new();
+    // In the order of their begins.
+    for (from, to) in planned.map(|it| (it.at, it.end() + AGAIN)) {
+        match spans.last_mut() {
+            Some(last) if last.1 >= from => last.1 = last.1.max(to),
+            _ => spans.push((from, to)),
+        }
+    }
+    spans
+}
+
+/// The ends of spans in which a server that has taken a waiter from the queue can neither tell it of the key, nor put it
+/// back.
+fn forgets_a_waiter(plan: &Plan) -> impl Iterator<Item = u64> {
+    let is_denied = |it: &Planned, right: &str| matches!(&it.fault, Fault::Deny { command, .. } if command == right);
+    let is_full = |it: &Planned| {
+        matches!(
+            it.fault,
+            Fault::Refuse {
+                refusal: Refusal::OutOfMemory,
+                ..
+            }
+        )
+    };
+    let untold = plan
+        .faults
+        .iter()
+        .filter(move |it| is_denied(it, "PUBLISH"));
+    untold.flat_map(move |untold| {
+        let others = plan.faults.iter();
+        let others = others.filter(move |it| is_denied(it, "ZADD") || is_full(it));
+        let meets = |it: &&Planned| it.at <= untold.end() && untold.at <= it.end();
+        others.filter(meets).map(|it| it.end().min(untold.end()))
+    })
+}

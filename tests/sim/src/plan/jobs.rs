@@ -1,0 +1,69 @@
+//! Leaders and jobs: the keys that nothing else uses, and leaders that lose their key again and again.
+
+use super::{Plan, Planned, Verb, Weather, lock_name};
+use crate::rng::Rng;
+use crate::world::{Fault, LAST, MILLI};
+
+impl Plan {
+    /// A key that only candidates for a leadership use, or only jobs.
+    pub fn own_key(&self, verb: Verb) -> usize {
+        self.keys + usize::from(verb == Verb::Every)
+    }
+
+    pub(super) fn may_depose(&self) -> bool {
+        self.weather == Weather::Lossy
+            && self.topology.is_alone()
+            && self.verbs.contains(&Verb::Lead)
+    }
+
+    /// Deletes the key of a leadership now and then, and nothing else goes wrong.
+    pub(super) fn depose(&mut self, rng: &mut Rng) {
+        self.stops_inside = false;
+        let key = lock_name(self.own_key(Verb::Lead)).into_bytes();
+        let mut at = 500 * MILLI;
+        loop {
+            at += rng.between(150, 1_200) * MILLI;
+            if at >= LAST {
+                return;
+            }
+            let key = key.clone();
+            self.faults.push(Planned {
+                at,
+                lasts: 0,
+                fault: Fault::Delete { server: 0, key },
+            });
+        }
+    }
+}
+
+impl Plan {
+    /// Returns whether a process may stand still for a while.
+    pub fn stops_processes(&self) -> bool {
+        let stops = |fault: &Fault| matches!(fault, Fault::Stop { .. } | Fault::Block { .. });
+        self.stops_inside || self.has(stops)
+    }
+
+    /// When the last fault is over.
+    pub fn last_fault_ends(&self) -> u64 {
+        self.faults.iter().map(Planned::end).max().unwrap_or(0)
+    }
+
+    /// A span of true time by the clock of a process.
+    pub fn by_clock_of(&self, process: usize, span: u64) -> u64 {
+        let ppm = i128::from(self.processes[process].ppm);
+        (i128::from(span) * (1_000_000 + ppm) / 1_000_000) as u64
+    }
+
+    pub fn steps_clocks(&self) -> bool {
+        self.has(|fault| fault.clock_step().is_some())
+    }
+
+    pub fn has_one_server(&self) -> bool {
+        self.topology.is_alone()
+    }
+
+    /// Returns whether a server may refuse what it should do.
+    pub fn refuses(&self) -> bool {
+        self.has(|fault| matches!(fault, Fault::Refuse { .. } | Fault::Deny { .. }))
+    }
+}

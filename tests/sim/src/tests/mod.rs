@@ -1,0 +1,6 @@
+//! The tests of `cargo test`. They are a part of the library, which is compiled once for all of them.
+
+mod differential;
+mod histories;
+mod linearizable;
+mod same;
