@@ -18,19 +18,20 @@ main() {
         say "cargo is missing; install Rust from https://rustup.rs and run this script again"
         exit 1
     fi
-    if [ "${NO_INSTALL:-0}" != 1 ]; then
-        install_missing
-    fi
+    ask_for_password
+    may_install install_compiler
 
     not_run=$(mktemp)
     log=$(mktemp)
-    others=
-    trap 'kill $others 2>/dev/null || true; rm -f "$not_run" "$log"' EXIT
+    histories=$(mktemp)
+    beside=
+    trap 'kill $beside 2>/dev/null || true; rm -f "$not_run" "$log" "$histories"' EXIT
     export LOCK_TESTS_NOT_RUN=$not_run
     local status=0
     if [ $# -eq 0 ]; then
         everything || status=$?
     else
+        may_install install_missing
         "${suite[@]}" "$@" || status=$?
     fi
     report "$status"
@@ -38,42 +39,53 @@ main() {
 
 suite=(cargo test --workspace --all-features --locked --no-fail-fast)
 
-# Most tests of `it` wait for servers, and most others compute. So both run at the same time, and the others get the
+# Installs programs while cargo compiles, because one waits for the network and the other for the processors.
+#
+# Most tests of `it` wait for servers, and most others compute. So all run at the same time, and the others get the
 # processors when `it` does not need them. Their output comes at the end.
 everything() {
-    local status=0
-    "${suite[@]}" --no-run || return
+    local status=0 job
+    may_install install_missing &
+    beside=$!
+    "${suite[@]}" --no-run || status=$?
+    wait "$beside" || true
+    [ "$status" -eq 0 ] || return "$status"
     others >"$log" 2>&1 &
-    others=$!
+    beside=$!
+    simulation >"$histories" 2>&1 &
+    beside="$beside $!"
     "${suite[@]}" --test it || status=$?
-    wait "$others" || status=$?
-    others=
-    cat "$log"
+    for job in $beside; do
+        wait "$job" || status=$?
+    done
+    beside=
+    cat "$log" "$histories"
     return "$status"
 }
 
 # Runs all tests but `it`, which is the only test target whose name begins with an i. Then it tests the packages outside
 # the workspace, which play a user's packages. They use the same target folder, so that cargo compiles shared
-# dependencies once. The simulation comes last.
+# dependencies once.
 others() {
     local status=0
     nice -n 15 "${suite[@]}" --lib --bins --examples --test '[!i]*' || status=$?
     nice -n 15 "${suite[@]}" --doc || status=$?
     CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target} \
         nice -n 15 cargo test --manifest-path tests/outside/Cargo.toml --locked --no-fail-fast || status=$?
-    simulation || status=$?
     return "$status"
 }
 
-# Runs the simulation, which computes all the time, so it gets only what the others leave. Cargo reads the flags of its
-# lock-core from the folder that it runs in, unless RUSTFLAGS is set.
+# Runs the simulation, which computes all the time, so it gets only what `it` leaves. It goes before the others, because it
+# compares servers for a time, however fast the machine is. Cargo reads the flags of its lock-core from the folder that it
+# runs in, unless RUSTFLAGS is set. With these flags no build can be shared, so it has a folder of its own, and waits for no
+# other build.
 simulation() {
     (
-        export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
+        export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}/sim
         unset RUSTFLAGS
         cd tests/sim || exit
-        export RUST_TEST_THREADS=1
-        nice -n 19 cargo test --locked --no-fail-fast
+        export RUST_TEST_THREADS=2
+        nice -n 10 cargo test --locked --no-fail-fast
     )
 }
 
@@ -101,8 +113,24 @@ reasons() {
         awk '{ n = $1; $1 = ""; printf "%s%s: %d", separator, substr($0, 2), n; separator = "; " }'
 }
 
-install_missing() {
+# may_install <command>
+may_install() {
+    [ "${NO_INSTALL:-0}" = 1 ] || "$1"
+}
+
+# Lets sudo ask for a password now, if a program is missing, so that it does not ask while cargo writes.
+ask_for_password() {
+    have_compiler && have_redis && have_postgres && have_curl && have_browser && return
+    if [ "${NO_INSTALL:-0}" != 1 ] && [ "$(id -u)" -ne 0 ] && [ -t 2 ] && ! have brew; then
+        sudo -v || true
+    fi
+}
+
+install_compiler() {
     if ! have_compiler; then install "a C compiler" compiler have_compiler; fi
+}
+
+install_missing() {
     if ! have_redis; then install "redis-server" redis have_redis; fi
     if ! have_postgres; then install "PostgreSQL" postgres have_postgres; fi
     if ! have_curl; then install "curl" curl have_curl; fi
