@@ -24,8 +24,8 @@ main() {
     not_run=$(mktemp)
     log=$(mktemp)
     histories=$(mktemp)
-    beside=
-    trap 'kill $beside 2>/dev/null || true; rm -f "$not_run" "$log" "$histories"' EXIT
+    parts=
+    trap 'end_parts; rm -f "$not_run" "$log" "$histories"' EXIT
     export LOCK_TESTS_NOT_RUN=$not_run
     local status=0
     if [ $# -eq 0 ]; then
@@ -38,29 +38,59 @@ main() {
 }
 
 suite=(cargo test --workspace --all-features --locked --no-fail-fast)
+# Seconds. The parts need five minutes on two processors, and ten beside a build.
+patience=2400
 
 # Installs programs while cargo compiles, because one waits for the network and the other for the processors.
 #
 # Most tests of `it` wait for servers, and most others compute. So all run at the same time, and the others get the
 # processors when `it` does not need them. Their output comes at the end.
 everything() {
-    local status=0 job
+    local status=0 job last
     may_install install_missing &
-    beside=$!
+    job=$!
     "${suite[@]}" --no-run || status=$?
-    wait "$beside" || true
+    wait "$job" || true
     [ "$status" -eq 0 ] || return "$status"
-    others >"$log" 2>&1 &
-    beside=$!
-    simulation >"$histories" 2>&1 &
-    beside="$beside $!"
-    "${suite[@]}" --test it || status=$?
-    for job in $beside; do
-        wait "$job" || status=$?
+    start "${suite[@]}" --test it
+    start others >"$log" 2>&1
+    start simulation >"$histories" 2>&1
+    last=$((SECONDS + patience))
+    for job in $parts; do
+        await "$job" "$last" || status=$?
     done
-    beside=
     cat "$log" "$histories"
     return "$status"
+}
+
+# Starts a part in a process group of its own, so that its processes can be ended with it.
+start() {
+    set -m
+    "$@" </dev/null &
+    set +m
+    parts="$parts $!"
+}
+
+# await <part> <the second when a run is too long>
+#
+# Ends a part that hangs, so that its output can be shown. There cargo names each test that runs for more than 60 seconds.
+await() {
+    while kill -0 "$1" 2>/dev/null; do
+        if [ "$SECONDS" -gt "$2" ]; then
+            say "the tests do not end in $patience s; the output names those that run for more than 60 s"
+            kill -- "-$1" 2>/dev/null || true
+            return 1
+        fi
+        sleep 1
+    done
+    wait "$1"
+}
+
+end_parts() {
+    local part
+    for part in $parts; do
+        kill -- "-$part" 2>/dev/null || true
+    done
 }
 
 # Runs all tests but `it`, which is the only test target whose name begins with an i. Then it tests the packages outside

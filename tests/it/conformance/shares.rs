@@ -19,7 +19,8 @@ pub(super) fn writer(locks: &LockManager) -> LockRequest {
 }
 
 pub(super) async fn entered(request: LockRequest) -> LockGuard {
-    let entered = request.try_acquire().await.expect("an answer");
+    // Unlike `try_acquire`, the error says for what it is refused.
+    let entered = request.wait(Wait::None).acquire().await;
     entered.expect("there is room")
 }
 
