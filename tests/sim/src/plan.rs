@@ -20,6 +20,8 @@ mod touches;
 mod verbs;
 mod weather;
 
+use std::collections::BTreeSet;
+
 pub use self::habits::Habits;
 pub use self::names::{MOST_KEYS, key_name, lock_name};
 pub use self::verbs::Verb;
@@ -300,8 +302,14 @@ impl Plan {
 
     /// Returns whether the servers' data, or a clock that the promises rely on, may be lost.
     pub fn loses_data(&self) -> bool {
-        // A minority of a quorum may lose its data.
-        self.topology != Topology::Redlock && self.has(Fault::loses_data)
+        let losses = self.faults.iter().filter(|it| it.fault.loses_data());
+        let servers: BTreeSet<Option<usize>> = losses.map(|it| it.fault.server()).collect();
+        match self.topology {
+            // Some servers of a quorum may lose their data. If all do, a manager that has not joined them yet takes them for
+            // new ones, because the histories set `assume_fresh`.
+            Topology::Redlock => servers.len() >= self.servers,
+            _ => !servers.is_empty(),
+        }
     }
 
     pub fn has(&self, which: impl Fn(&Fault) -> bool) -> bool {

@@ -1,9 +1,11 @@
 //! A share is refused only for others that it must not stand beside, and `is_full` is a fact.
 
+use std::collections::BTreeSet;
+
 use super::calm::{Calm, calls_tell_all};
 use super::{Answer, Call, Ledger, Owning};
-use crate::plan::{Plan, Topology};
-use crate::world::{Fault, MILLI};
+use crate::plan::{Plan, Topology, lock_name};
+use crate::world::{Fault, MILLI, Planned};
 
 /// A call that asks no server is answered within this time.
 const AT_ONCE: u64 = MILLI;
@@ -52,7 +54,7 @@ impl Ledger {
         // While a slot moves, no share joins others.
         let is_share = call.owning != Owning::Alone;
         let is_apart = is_share && !others.is_empty() && plan.moves_at_the_time_of(call);
-        if self.interrupted.contains(&call.keys[0]) {
+        if self.interrupted.contains(&call.keys[0]) || stands_behind_the_dead(plan, call) {
             return;
         }
         let rule = if !excluded && !enough && !is_apart {
@@ -131,4 +133,17 @@ fn is_early(call: &Call) -> bool {
         (Some(wait), Some(answered)) => answered < call.asked + wait - wait / 100,
         _ => true,
     }
+}
+
+/// Returns whether a majority of the servers of a quorum may have had a dead waiter before a call. They do not count who
+/// listens, so it keeps shares out for some seconds.
+fn stands_behind_the_dead(plan: &Plan, call: &Call) -> bool {
+    let key = lock_name(call.keys[0]).into_bytes();
+    let is_before = |planned: &&Planned| {
+        let is_of_the_key = matches!(&planned.fault, Fault::Dead { key: of, .. } if *of == key);
+        is_of_the_key && call.answered.is_none_or(|answered| planned.at < answered)
+    };
+    let dead = plan.faults.iter().filter(is_before);
+    let servers: BTreeSet<Option<usize>> = dead.map(|it| it.fault.server()).collect();
+    plan.topology == Topology::Redlock && servers.len() > plan.minority()
 }

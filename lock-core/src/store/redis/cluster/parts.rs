@@ -45,6 +45,8 @@ pub(in crate::store::redis) enum Part {
     FreeShared(Release, Arc<Sharing>),
     /// Leaves the queue, and tells the first waiters that the key is free after that long.
     Tell(Release, Duration),
+    /// Takes an owner's entry from the queue.
+    Unqueue(Release),
 }
 
 impl Part {
@@ -58,7 +60,8 @@ impl Part {
             | Part::ReadShared(release, _)
             | Part::RemoveShare(release, _)
             | Part::FreeShared(release, _)
-            | Part::Tell(release, _) => &release.key,
+            | Part::Tell(release, _)
+            | Part::Unqueue(release) => &release.key,
         }
     }
 
@@ -161,7 +164,15 @@ impl RedisStore {
         }
         let is_share = acquire.token.share().is_some();
         let waits = acquire.queueing != Queueing::Never;
+        let own = acquire.undo();
         let outcome = self.step(Part::Acquire(acquire), dispatch).await?;
+        // An earlier question may have queued it. A release would hand the key to that entry, and a renewal on its way would
+        // then lengthen a lock that has no owner.
+        if let Outcome::Granted(_) = outcome
+            && waits
+        {
+            let _ = self.step(Part::Unqueue(own), dispatch).await;
+        }
         // Whether it fits beside other shares is known when the slot has moved. A waiter asks again until then.
         if let Outcome::Busy(_) = outcome
             && is_share
@@ -285,6 +296,17 @@ impl RedisStore {
                 if answer != Value::Int(1) {
                     self.handed_off.note_unserved(release, *free_after);
                 }
+                Ok(Outcome::Released(Released::Yes))
+            }
+            Part::Unqueue(release) => {
+                let mut command = redis::cmd("ZREM");
+                self.names.push_queue(&release.key, &mut command);
+                command.arg(format!(
+                    "{} {}",
+                    release.token.text().as_str(),
+                    grant(release.ttl)
+                ));
+                on.send(&command).await?;
                 Ok(Outcome::Released(Released::Yes))
             }
         }
