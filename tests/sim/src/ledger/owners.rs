@@ -107,8 +107,8 @@ impl Ledger {
     }
 }
 
-/// A token may repeat an earlier one if the clock steps back between the two and the mark is not written, because the owner
-/// that should write it does not release.
+/// Returns whether a token may repeat an earlier one: a server's clock steps back, and an earlier owner did not release its
+/// lock. Only a release writes the mark.
 fn may_repeat_tokens(plan: &Plan) -> bool {
     let steps = plan.has(|fault| fault.clock_step().is_some());
     let keeps_the_mark = |fault: &Fault| {

@@ -80,7 +80,7 @@ impl Ledger {
 
     /// Checks that a lease does not leave a process that is alone each time after the shortest limit.
     ///
-    /// Whether it leaves is a question of the latency. So some do, and one lasts longer.
+    /// The latency decides which leases leave. Some do, and at least one stays longer.
     fn check_stays(&mut self, claims: &[Claim]) {
         let (mut short, mut long) = (0, 0);
         let mut since = claims.first().map_or(0, |claim| claim.from);

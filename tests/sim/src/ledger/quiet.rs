@@ -1,4 +1,4 @@
-//! In a time without trouble nothing is refused and no lock is lost, whatever has happened before.
+//! While there is no trouble, servers refuse no call and owners lose no lock. Earlier faults do not matter.
 
 use super::masters::disturbs;
 use super::{Answer, Ledger};

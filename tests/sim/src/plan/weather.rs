@@ -1,4 +1,4 @@
-//! What a history is about: which faults it may have.
+//! The weather of a history: the faults that it may have.
 
 use super::Topology;
 use crate::rng::Rng;

@@ -18,7 +18,7 @@ pub(super) struct Session {
     pub(super) tracking: Option<Tracking>,
     /// Whether the next command's keys are watched.
     pub(super) caching: bool,
-    /// Whether the next command may be about a slot that the server is taking over.
+    /// `ASKING` was sent: the server runs the next command also in a slot that it imports.
     pub(super) asking: bool,
     /// The server's offset behind the last command.
     pub(super) written: u64,

@@ -10,6 +10,20 @@ use super::{Draw, End, Worker, answer_of, end, look_for, name, waiting};
 use crate::ledger::{Answer, Cooldown, Owning, ledger};
 use crate::world::{MILLI, sim};
 
+/// Notes a cooldown that begins now, when its owner ends.
+pub(super) fn note_cooldown(call: usize, lock: &LockHandle, span: u64) {
+    let ended = sim().now();
+    let lasts = look_at_last(call, lock);
+    ledger(|it| {
+        it.cools(Cooldown {
+            call,
+            span,
+            ended,
+            lasts,
+        });
+    });
+}
+
 impl Worker {
     pub(super) async fn cooldown(&mut self) {
         let draw = self.draw();
@@ -39,16 +53,7 @@ impl Worker {
         self.hold(call, &lock, draw.hold).await;
         // That of a request counts after a release, and not after a drop.
         if draw.end != End::Drop || !of_request {
-            let ended = sim().now();
-            let lasts = look_at_last(call, &lock);
-            ledger(|it| {
-                it.cools(Cooldown {
-                    call,
-                    span,
-                    ended,
-                    lasts,
-                });
-            });
+            note_cooldown(call, &lock, span);
         }
         end(call, guard, draw.end).await;
     }

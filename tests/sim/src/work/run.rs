@@ -12,7 +12,7 @@ use crate::ledger::{Answer, Asks, Owning, ledger};
 use crate::rng::Rng;
 use crate::world::{MILLI, sim};
 
-/// What a body does.
+/// The work of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Inside {
     /// It is polled every few milliseconds.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::records::look_at_last;
+use super::cooldown::note_cooldown;
 use super::{Draw, End, Worker, end, name};
-use crate::ledger::{Cooldown, Owning, ledger};
+use crate::ledger::{Owning, ledger};
 use crate::plan::{MOST_KEYS, Topology};
 use crate::world::{MILLI, sim};
 
@@ -35,16 +35,7 @@ impl Worker {
         sim().look(|state| ledger(|it| it.check_first_look(state, call, is_valid)));
         self.hold(call, &lock, draw.hold).await;
         if cools && draw.end != End::Drop {
-            let ended = sim().now();
-            let lasts = look_at_last(call, &lock);
-            ledger(|it| {
-                it.cools(Cooldown {
-                    call,
-                    span,
-                    ended,
-                    lasts,
-                });
-            });
+            note_cooldown(call, &lock, span);
         }
         end(call, guard, draw.end).await;
     }
