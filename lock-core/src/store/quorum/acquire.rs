@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Quorum;
 use super::proposal_number;
 use super::split_vote::{self, Rival};
-use super::tally::{self, Decision};
+use super::tally::{self, Ballot, Decision};
 use super::undo::Undoing;
 use super::vote_ledger::VoteLedger;
 use crate::base::clock::Moment;
@@ -35,6 +35,7 @@ impl Quorum {
             repetitions: 0,
             rival: Rival::default(),
             repeated: false,
+            has_waited: false,
             refusals: Vec::new(),
             acquire,
             lane,
@@ -92,6 +93,9 @@ impl Quorum {
                     if !stays && self.pauses(attempt, sent).await {
                         continue;
                     }
+                    if self.meets_own_votes(attempt, &round.ballots).await {
+                        continue;
+                    }
                     self.give_up(attempt).await;
                     // No client is known to have the lock, so no release of it will be pushed. The waiter
                     // polls.
@@ -102,6 +106,9 @@ impl Quorum {
                     return Outcome::Busy(refusal);
                 }
                 Decision::Busy => {
+                    if self.meets_own_votes(attempt, &round.ballots).await {
+                        continue;
+                    }
                     self.give_up(attempt).await;
                     return Outcome::Busy(tally::refusal(&round.ballots));
                 }
@@ -119,6 +126,29 @@ impl Quorum {
         Outcome::Failed(Failure::refused(
             "the clocks of the nodes are too far in the future for a fencing token",
         ))
+    }
+
+    /// Waits for votes of this process that are over and may have refused the attempt. `true`: there were such, so the
+    /// attempt is worth another round. A waiter needs none, because a node notifies it when the vote is withdrawn.
+    async fn meets_own_votes(
+        self: &Arc<Self>,
+        attempt: &mut Candidacy,
+        ballots: &[Ballot],
+    ) -> bool {
+        let is_answer = tally::refusal(ballots).record.is_some();
+        if attempt.has_waited || attempt.acquire.queues() || is_answer {
+            return false;
+        }
+        let in_the_way = self.departing.behind(&attempt.acquire.key, ballots);
+        if in_the_way.is_empty() {
+            return false;
+        }
+        attempt.has_waited = true;
+        self.undo(attempt, Withdrawal::Pause).await;
+        self.timers
+            .before(attempt.give_up, in_the_way.gone())
+            .await
+            .is_some()
     }
 
     /// Pauses before the next round. `false`: another round is not worth it.
@@ -148,6 +178,8 @@ pub(super) struct Candidacy {
     /// Whether one question was sent to a node more than once. The first copy may arrive when the lease is
     /// over.
     pub(super) repeated: bool,
+    /// Whether it has waited for votes of this process that were over.
+    has_waited: bool,
     /// The failures of nodes that will never accept this acquire.
     pub(super) refusals: Vec<Failure>,
 }

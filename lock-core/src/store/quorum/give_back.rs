@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Quorum;
+use super::departing::Departure;
 use super::fan_out::FanOut;
 use super::tally;
 use super::undo::Undoing;
@@ -37,19 +38,21 @@ impl Quorum {
         let (ttl, patient) = (release.ttl, release.in_background);
         // From here on a vote that arrives late is undone by the task that receives it.
         let ledger = self.leases.end(release.token);
+        let undoing = Undoing {
+            release,
+            ledger: ledger.unwrap_or_else(|| match deletes {
+                // Its votes may be forgotten, although an undoing of them was never sent.
+                true => VoteLedger::forgotten(self.nodes.len()),
+                false => Arc::default(),
+            }),
+            lane,
+            up_to: None,
+        };
         let giving_back = GivingBack {
             answers: vec![None; self.nodes.len()],
             notified: false,
-            undoing: Undoing {
-                release,
-                ledger: ledger.unwrap_or_else(|| match deletes {
-                    // Its votes may be forgotten, although an undoing of them was never sent.
-                    true => VoteLedger::forgotten(self.nodes.len()),
-                    false => Arc::default(),
-                }),
-                lane,
-                up_to: None,
-            },
+            departure: undoing.departs(self, 0..self.nodes.len()),
+            undoing,
             quorum: Arc::clone(self),
         };
         let mut asked = Vec::with_capacity(self.nodes.len());
@@ -61,6 +64,8 @@ impl Quorum {
                     giving_back.undoing.ledger.ends_at(place);
                 }
                 asked.push((place, node.ask(at_nodes.clone(), lane)));
+            } else {
+                giving_back.departure.answered(place);
             }
             giving_back.note_missing(place, is_up);
         }
@@ -111,6 +116,7 @@ impl Quorum {
 struct GivingBack {
     quorum: Arc<Quorum>,
     undoing: Undoing,
+    departure: Departure,
     answers: Vec<Option<Released>>,
     /// Whether a node has notified a waiter that the key is free.
     notified: bool,
@@ -149,6 +155,8 @@ impl GivingBack {
                 }
             }
         }
+        // The hint counts from here on.
+        self.departure.answered(place);
     }
 
     fn stand_back(&self) {

@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use super::departing::Departure;
 use super::undo::Undoing;
 use super::vote_ledger::VoteLedger;
 use crate::base::clock::Moment;
@@ -36,6 +37,8 @@ pub(super) struct Hint {
     until: Moment,
     /// Whether an acquire of the lease may still arrive.
     doubtful: bool,
+    /// Until the first delivery.
+    _departure: Option<Arc<Departure>>,
 }
 
 impl Hint {
@@ -61,7 +64,7 @@ impl Hints {
     }
 
     /// Adds a hint. A question of the lease was sent and not answered, and may still arrive.
-    pub(super) fn add(&self, undoing: &Undoing, now: Moment) {
+    pub(super) fn add(&self, undoing: &Undoing, departure: Departure, now: Moment) {
         let until = now + undoing.release.ttl + self.late_duplicate;
         let mut all = lock(&self.all);
         if all.len() >= MOST {
@@ -73,6 +76,7 @@ impl Hints {
                 up_to: undoing.up_to,
                 ledger: Arc::clone(&undoing.ledger),
                 doubtful: true,
+                _departure: Some(Arc::new(departure)),
                 at: now,
                 until,
             });
@@ -111,6 +115,7 @@ impl Hints {
             self.put_back(Hint {
                 at: now + self.late_duplicate,
                 doubtful: false,
+                _departure: None,
                 ..left
             });
         }
@@ -129,12 +134,17 @@ impl Hints {
 
 #[cfg(test)]
 mod tests {
+    use super::super::departing::Departing;
     use super::*;
     use crate::base::token::{Address, TokenSource};
     use crate::store::{Extension, Lane};
 
     const LATE: Duration = Duration::from_secs(6);
     const NOW: Moment = Moment(1_000_000_000);
+
+    fn departure(of: &Undoing) -> Departure {
+        Arc::<Departing>::default().begins(&of.release.key, &of.ledger, [0])
+    }
 
     fn undoing(ledger: &Arc<VoteLedger>) -> Undoing {
         let lease = Extension {
@@ -150,7 +160,8 @@ mod tests {
         let hints = Hints::new(LATE);
         let ledger = Arc::new(VoteLedger::default());
         assert!(ledger.claim(0));
-        hints.add(&undoing(&ledger), NOW);
+        let undoing = undoing(&ledger);
+        hints.add(&undoing, departure(&undoing), NOW);
         let due = hints.take(NOW);
         assert_eq!((due.len(), hints.due()), (1, None));
         for left in due {
@@ -169,7 +180,8 @@ mod tests {
     #[test]
     fn what_has_run_out_is_forgotten() {
         let hints = Hints::new(LATE);
-        hints.add(&undoing(&Arc::default()), NOW);
+        let undoing = undoing(&Arc::default());
+        hints.add(&undoing, departure(&undoing), NOW);
         assert!(hints.take(NOW + Duration::from_secs(16)).is_empty());
         assert_eq!(hints.due(), None);
     }

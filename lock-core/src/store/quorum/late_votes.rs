@@ -12,6 +12,7 @@
 use std::sync::Arc;
 
 use super::Quorum;
+use super::departing::Departure;
 use super::fan_out::FanOut;
 use super::undo::Undoing;
 use super::vote_ledger::{Late, contains};
@@ -24,6 +25,7 @@ use crate::store::vote::{Vote, VoteOutcome};
 pub(super) struct LateVotes {
     quorum: Arc<Quorum>,
     undoing: Undoing,
+    departure: Departure,
     votes: FanOut,
     /// From then on a vote may have ended by its ttl.
     ends: Moment,
@@ -40,6 +42,7 @@ impl LateVotes {
         votes.set_time(&quorum.timers, overdue);
         Self {
             quorum: Arc::clone(quorum),
+            departure: undoing.departs(quorum, votes.left()),
             ends: sent + undoing.release.ttl,
             undoing,
             votes,
@@ -50,10 +53,14 @@ impl LateVotes {
         let Self {
             quorum,
             undoing,
+            departure,
             votes,
             ends,
         } = &mut self;
-        let came = |place, outcome| came(quorum, undoing, *ends, place, outcome);
+        let came = |place, outcome| {
+            came(quorum, undoing, *ends, place, outcome);
+            departure.answered(place);
+        };
         votes.rest(quorum, came).await;
     }
 }

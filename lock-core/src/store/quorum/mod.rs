@@ -20,6 +20,9 @@ mod acquire;
 #[cfg(all(test, feature = "test-util"))]
 mod asked_tests;
 mod bootstrap;
+mod departing;
+#[cfg(all(test, feature = "test-util"))]
+mod departing_tests;
 mod extend;
 mod fan_out;
 mod give_back;
@@ -65,6 +68,7 @@ use std::time::Duration;
 use tokio::sync::{SetOnce, watch as changes};
 
 use self::bootstrap::Bootstrap;
+use self::departing::Departing;
 use self::leases::Leases;
 use self::node::{Census, Node};
 use self::proposal_number::ProposalNumbers;
@@ -105,6 +109,7 @@ struct Quorum {
     timers: Arc<Timers>,
     numbers: ProposalNumbers,
     leases: Leases,
+    departing: Arc<Departing>,
     yielded: YieldedKeys,
     names: TokenSource,
     known: Mutex<KnownNodes>,
@@ -147,6 +152,7 @@ impl QuorumStore {
                 timers: Arc::clone(timers),
                 numbers: ProposalNumbers::new(),
                 leases: Leases::default(),
+                departing: Arc::default(),
                 yielded: YieldedKeys::default(),
                 names,
                 known: Mutex::new(KnownNodes {

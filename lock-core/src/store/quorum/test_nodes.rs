@@ -41,10 +41,20 @@ impl<B: Between> Store for B {
 }
 
 pub(super) async fn manager_on(stores: Vec<Arc<dyn Store>>, ttl: Duration) -> LockManager {
+    manager_with(
+        stores,
+        Settings {
+            defaults: (ttl, Wait::Forever),
+            ..Settings::default()
+        },
+    )
+    .await
+}
+
+pub(super) async fn manager_with(stores: Vec<Arc<dyn Store>>, settings: Settings) -> LockManager {
     let settings = Settings {
-        defaults: (ttl, Wait::Forever),
         assume_fresh: true,
-        ..Settings::default()
+        ..settings
     };
     let named = |(place, store): (usize, _)| QuorumNode {
         store,

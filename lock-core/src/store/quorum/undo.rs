@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Quorum;
 use super::acquire::Candidacy;
+use super::departing::Departure;
 use super::fan_out::FanOut;
 use super::proposal_number;
 use super::vote_ledger::{VoteLedger, contains};
@@ -32,6 +33,17 @@ impl Undoing {
             lane,
             up_to: Some(up_to),
         }
+    }
+
+    /// Counts its votes on these nodes as departing.
+    pub(super) fn departs(
+        &self,
+        quorum: &Quorum,
+        places: impl IntoIterator<Item = usize>,
+    ) -> Departure {
+        quorum
+            .departing
+            .begins(&self.release.key, &self.ledger, places)
     }
 
     /// The operation that withdraws the vote.
@@ -93,6 +105,7 @@ impl Quorum {
         undoing.ledger.is_taken_back(place);
         let taking_back = TakingBack {
             quorum: Arc::clone(self),
+            _departure: undoing.departs(self, [place]),
             undoing: undoing.clone(),
             place,
             done: false,
@@ -104,7 +117,8 @@ impl Quorum {
     pub(super) fn keep_hint(&self, place: usize, undoing: &Undoing) {
         let node = &self.nodes[place];
         undoing.ledger.is_taken_back(place);
-        node.hints.add(undoing, self.timers.now());
+        let departure = undoing.departs(self, [place]);
+        node.hints.add(undoing, departure, self.timers.now());
         node.bell.notify_one();
     }
 }
@@ -115,6 +129,7 @@ struct TakingBack {
     undoing: Undoing,
     place: usize,
     done: bool,
+    _departure: Departure,
 }
 
 impl TakingBack {
