@@ -139,7 +139,7 @@ impl Quorum {
         if attempt.has_waited || attempt.acquire.queues() || is_answer {
             return false;
         }
-        let in_the_way = self.departing.behind(&attempt.acquire.key, ballots);
+        let in_the_way = self.leases.departing.behind(&attempt.acquire.key, ballots);
         if in_the_way.is_empty() {
             return false;
         }

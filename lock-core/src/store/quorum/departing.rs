@@ -136,3 +136,7 @@ impl InTheWay {
         }
     }
 }
+
+#[cfg(all(test, feature = "test-util"))]
+#[path = "departing_tests.rs"]
+mod tests;

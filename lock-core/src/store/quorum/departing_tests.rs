@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::{SetOnce, mpsc};
 
-use super::test_nodes::{Between, manager_with};
+use super::super::test_nodes::{Between, manager_with};
 use crate::base::clock::Clock;
 use crate::base::options::Wait;
 use crate::base::settings::Settings;
@@ -50,8 +50,7 @@ impl Between for Slow {
 
 /// Three of five nodes refuse a writer, each because of two readers of its own process that have been given back.
 #[tokio::test]
-async fn released_readers_that_stand_on_a_majority_of_the_nodes_refuse_no_writer_of_their_process()
-{
+async fn readers_that_were_given_back_refuse_no_writer_of_their_process() {
     let arrive = Arc::new(SetOnce::new());
     let (refused, mut refusals) = mpsc::unbounded_channel();
     let slow = |slow| {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use super::departing::Departing;
 use super::vote_ledger::VoteLedger;
 use crate::base::acks::Acks;
 use crate::base::sync::lock;
@@ -10,7 +11,10 @@ use crate::base::token::Token;
 
 /// The leases that the manager asks for or holds.
 #[derive(Default)]
-pub(super) struct Leases(Mutex<Table>);
+pub(super) struct Leases {
+    table: Mutex<Table>,
+    pub(super) departing: Arc<Departing>,
+}
 
 #[derive(Default)]
 struct Table {
@@ -22,7 +26,7 @@ struct Table {
 impl Leases {
     /// Returns the ledger of a lease, a new one if it has none.
     pub(super) fn begin(&self, token: Token) -> Arc<VoteLedger> {
-        let mut table = lock(&self.0);
+        let mut table = lock(&self.table);
         if table.ledgers.len() >= table.sweep_at {
             table
                 .ledgers
@@ -35,13 +39,13 @@ impl Leases {
     }
 
     pub(super) fn of(&self, token: Token) -> Option<Arc<VoteLedger>> {
-        lock(&self.0).ledgers.get(&token).cloned()
+        lock(&self.table).ledgers.get(&token).cloned()
     }
 
     /// Ends an attempt that has failed: late votes do not count. The lease may ask again, and must then know
     /// which nodes have an open question, and later which nodes have its entry in their queues.
     pub(super) fn pause(&self, token: Token) {
-        let mut table = lock(&self.0);
+        let mut table = lock(&self.table);
         if let Some(ledger) = table.ledgers.get(&token) {
             ledger.pause();
             if ledger.leaves_nothing() {
@@ -52,7 +56,7 @@ impl Leases {
 
     /// Ends a lease for good: late votes do not count.
     pub(super) fn end(&self, token: Token) -> Option<Arc<VoteLedger>> {
-        let ledger = lock(&self.0).ledgers.remove(&token);
+        let ledger = lock(&self.table).ledgers.remove(&token);
         if let Some(ledger) = &ledger {
             ledger.end();
         }
@@ -132,6 +136,6 @@ mod tests {
             leases.pause(token);
             ledger.resolved(0);
         }
-        assert!(lock(&leases.0).ledgers.len() <= 64);
+        assert!(lock(&leases.table).ledgers.len() <= 64);
     }
 }

@@ -21,8 +21,6 @@ mod acquire;
 mod asked_tests;
 mod bootstrap;
 mod departing;
-#[cfg(all(test, feature = "test-util"))]
-mod departing_tests;
 mod extend;
 mod fan_out;
 mod give_back;
@@ -68,7 +66,6 @@ use std::time::Duration;
 use tokio::sync::{SetOnce, watch as changes};
 
 use self::bootstrap::Bootstrap;
-use self::departing::Departing;
 use self::leases::Leases;
 use self::node::{Census, Node};
 use self::proposal_number::ProposalNumbers;
@@ -109,7 +106,6 @@ struct Quorum {
     timers: Arc<Timers>,
     numbers: ProposalNumbers,
     leases: Leases,
-    departing: Arc<Departing>,
     yielded: YieldedKeys,
     names: TokenSource,
     known: Mutex<KnownNodes>,
@@ -152,7 +148,6 @@ impl QuorumStore {
                 timers: Arc::clone(timers),
                 numbers: ProposalNumbers::new(),
                 leases: Leases::default(),
-                departing: Arc::default(),
                 yielded: YieldedKeys::default(),
                 names,
                 known: Mutex::new(KnownNodes {
@@ -173,6 +168,9 @@ impl QuorumStore {
 impl Store for QuorumStore {
     fn execute(&self, operation: Operation, lane: Lane) -> BoxFuture<'_, Outcome> {
         let quorum = &self.quorum;
+        let refused = |words| -> BoxFuture<'_, Outcome> {
+            Box::pin(std::future::ready(Outcome::Failed(Failure::refused(words))))
+        };
         match operation {
             Operation::Acquire(acquire) => Box::pin(quorum.acquire(acquire, lane)),
             // No two nodes would take the keys in one step.
@@ -195,13 +193,9 @@ impl Store for QuorumStore {
                 ).into())))
             }
             // The engine asks no such question, by the store's limits.
-            Operation::Swap(_) => Box::pin(std::future::ready(Outcome::Failed(Failure::refused(
-                "a quorum does not swap tokens",
-            )))),
+            Operation::Swap(_) => refused("a quorum does not swap tokens"),
             Operation::Operator(operator) => Box::pin(quorum.operate(operator, lane)),
-            Operation::Vote(_) => Box::pin(std::future::ready(Outcome::Failed(Failure::refused(
-                "a quorum is no node of another one",
-            )))),
+            Operation::Vote(_) => refused("a quorum is no node of another one"),
         }
     }
 

@@ -41,9 +41,8 @@ impl Undoing {
         quorum: &Quorum,
         places: impl IntoIterator<Item = usize>,
     ) -> Departure {
-        quorum
-            .departing
-            .begins(&self.release.key, &self.ledger, places)
+        let departing = &quorum.leases.departing;
+        departing.begins(&self.release.key, &self.ledger, places)
     }
 
     /// The operation that withdraws the vote.
