@@ -5,7 +5,8 @@ use std::time::Duration;
 use lock_core::machine::{sleep, timeout};
 use lock_core::operator::{Forced, Holder};
 
-use super::{Worker, end, name};
+use super::run::{Inside, run_under};
+use super::{Worker, end, name, waiting};
 use crate::ledger::{Ordered, Owning, ledger};
 use crate::plan::Topology;
 use crate::world::{MILLI, sim};
@@ -70,7 +71,8 @@ impl Worker {
         sim().look(|state| ledger(|it| it.is_ordered(&self.plan, state, order, result)));
     }
 
-    /// Holds one key or two for longer than other work does, so that there is something to see.
+    /// Holds one key or two for longer than other work does, so that there is something to see. A body is not looked at
+    /// meanwhile.
     async fn hold_for_long(&mut self) {
         let mut draw = self.draw();
         draw.hold = self.rng.pick(&[800, 2_000, 4_000]) * MILLI;
@@ -86,7 +88,13 @@ impl Worker {
             [key] => self.locks.lock(name(*key)),
             keys => self.locks.lock_all(keys.iter().map(|key| name(*key))),
         };
-        if let Some((call, guard)) = self.ask(request, &draw, keys, Owning::Alone).await {
+        if draw.awaits {
+            let call = self.asks(&draw, keys);
+            let part = self.part(self.terms(call), draw.key, draw.ttl);
+            let request = request.ttl(Duration::from_nanos(draw.ttl));
+            let request = request.wait(waiting(draw.wait));
+            run_under(request, part, Inside::Sleeps, &draw).await;
+        } else if let Some((call, guard)) = self.ask(request, &draw, keys, Owning::Alone).await {
             self.hold(call, &guard.handle(), draw.hold).await;
             end(call, guard, draw.end).await;
         }

@@ -39,7 +39,7 @@ impl Worker {
             Inside::Keeps,
             Inside::Nests,
         ]);
-        let call = self.asks(&draw);
+        let call = self.asks(&draw, vec![draw.key]);
         let terms = Terms {
             ignores_loss: on_lost == OnLost::Ignore,
             max_hold,
@@ -51,23 +51,9 @@ impl Worker {
             Some(longest) => request.max_hold(Duration::from_nanos(longest)),
             None => request,
         };
-        let hold = draw.hold;
-        let run = request.run_with(move |lock| {
-            ledger(|it| it.answered(call, Answer::Granted));
-            part.body(lock, inside, hold)
-        });
-        let cancel = draw.cancel.map_or(Duration::MAX, Duration::from_nanos);
-        let answer = match timeout(cancel, run).await {
-            Err(_) => Answer::Cancelled,
-            Ok(Err(error)) => answer_of(&error),
-            // Its body has run.
-            Ok(Ok(())) => {
-                let awaited = release == ReleaseMode::Await;
-                ledger(|it| it.calls[call].released = awaited.then(|| sim().now()));
-                return;
-            }
-        };
-        ledger(|it| it.never_began(call, answer));
+        let is_released = run_under(request, part, inside, &draw).await;
+        let awaited = is_released && release == ReleaseMode::Await;
+        ledger(|it| it.calls[call].released = awaited.then(|| sim().now()));
     }
 
     pub(super) fn request(&self, draw: &Draw) -> LockRequest {
@@ -76,11 +62,11 @@ impl Worker {
         request.ttl(ttl).wait(waiting(draw.wait))
     }
 
-    pub(super) fn asks(&self, draw: &Draw) -> usize {
+    pub(super) fn asks(&self, draw: &Draw, keys: Vec<usize>) -> usize {
         let asks = Asks {
             process: self.process,
             task: self.task,
-            keys: vec![draw.key],
+            keys,
             owning: Owning::Alone,
             ttl: draw.ttl,
             wait: draw.wait,
@@ -129,6 +115,30 @@ impl Worker {
             rng: self.rng.split(),
         }
     }
+}
+
+/// Runs a body under the lock of a request. Returns whether it has run to its end, and its lock was given back.
+pub(super) async fn run_under(
+    request: LockRequest,
+    part: Part,
+    inside: Inside,
+    draw: &Draw,
+) -> bool {
+    let (call, hold) = (part.terms.call, draw.hold);
+    let run = request.run_with(move |lock| {
+        let token = lock.fencing_token().into();
+        ledger(|it| it.calls[call].token = Some(token));
+        ledger(|it| it.answered(call, Answer::Granted));
+        part.body(lock, inside, hold)
+    });
+    let cancel = draw.cancel.map_or(Duration::MAX, Duration::from_nanos);
+    let answer = match timeout(cancel, run).await {
+        Err(_) => Answer::Cancelled,
+        Ok(Err(error)) => answer_of(&error),
+        Ok(Ok(())) => return true,
+    };
+    ledger(|it| it.never_began(call, answer));
+    false
 }
 
 /// What a body needs of its worker.
