@@ -1,7 +1,7 @@
 //! Renewals: not too many, and early enough where the server tells of a change.
 
 use super::Ledger;
-use crate::plan::{Plan, Topology, Weather};
+use crate::plan::{Plan, Topology, Weather, lock_name};
 use crate::world::{Fault, Kind, MILLI, State, Write, slowest_segment};
 
 /// A renewal follows its predecessor after a third of the ttl, or after a twelfth if it was passed on meanwhile. Either may
@@ -15,6 +15,8 @@ const LONG: u64 = 2_900 * MILLI;
 const AT_ONCE: u32 = 8;
 /// Two renewals by hints are so far apart, and some time for the tasks of the process.
 const BY_A_HINT: u64 = 350 * MILLI;
+/// So far apart are two renewals at least while a stranger changes the key all the time.
+const BETWEEN_HINTS: u64 = 240 * MILLI;
 
 impl Ledger {
     /// Checks the writes of locks on one server, in a history whose network works.
@@ -58,12 +60,12 @@ impl Ledger {
                 true => 3,
                 false => 2,
             };
-            self.check_pauses(&writes, in_a_row);
+            self.check_pauses(plan, &writes, in_a_row);
             self.check_notice(plan, &writes);
         }
     }
 
-    fn check_pauses(&mut self, writes: &[&Write], in_a_row: usize) {
+    fn check_pauses(&mut self, plan: &Plan, writes: &[&Write], in_a_row: usize) {
         let own: Vec<&&Write> = writes.iter().filter(|it| !it.is_strange).collect();
         for row in own.windows(in_a_row) {
             let (before, renewals) = (row[0], &row[1..]);
@@ -79,7 +81,11 @@ impl Ledger {
             if !are_renewals || !(is_first || before.kind == Kind::Lengthened) {
                 continue;
             }
-            if renewal.lasts > SHORT && renewal.at - before.at < renewal.lasts / SOONEST {
+            let soonest = match is_touched(plan, renewal) {
+                true => BETWEEN_HINTS.min(renewal.lasts / SOONEST),
+                false => renewal.lasts / SOONEST,
+            };
+            if renewal.lasts > SHORT && renewal.at - before.at < soonest {
                 self.violates(
                     "a lock is renewed too soon",
                     format!("{before:?}, {renewal:?}"),
@@ -117,4 +123,13 @@ impl Ledger {
             }
         }
     }
+}
+
+/// Returns whether a stranger lengthens the key again and again at the time of a renewal.
+fn is_touched(plan: &Plan, renewal: &Write) -> bool {
+    let name = lock_name(renewal.key).into_bytes();
+    plan.faults.iter().any(|planned| {
+        let is_it = matches!(&planned.fault, Fault::Touch { key, .. } if *key == name);
+        is_it && (planned.at..=planned.end() + BY_A_HINT).contains(&renewal.at)
+    })
 }

@@ -4,7 +4,7 @@ use super::causes::is_slow;
 use super::kept::Refused;
 use super::{Answer, Ledger};
 use crate::plan::{Plan, Topology, Verb, lock_name};
-use crate::world::{Fault, Planned, SECOND, State};
+use crate::world::{Fault, Kind, MILLI, Planned, SECOND, State, Write};
 
 /// The time in which a release or an undoing arrives in a history without faults.
 const ARRIVES: u64 = SECOND;
@@ -22,13 +22,13 @@ impl Ledger {
             }
         }
         for planned in &plan.faults {
-            self.check_loss_of_one(plan, planned);
+            self.check_loss_of_one(plan, state, planned);
         }
     }
 
-    /// Checks that a lock which is granted is valid when its caller gets it.
-    pub fn check_first_look(&mut self, state: &State, call: usize, is_valid: bool) {
-        if !is_valid && !state.thawed {
+    /// Checks that a lock which is granted is valid when its caller gets it, unless the process stood still meanwhile.
+    pub fn check_first_look(&mut self, call: usize, is_valid: bool, stood_still: bool) {
+        if !is_valid && !stood_still {
             let text = self.show(call);
             self.violates(
                 "a lock of several keys was lost before it was granted",
@@ -106,28 +106,43 @@ impl Ledger {
     }
 
     /// Checks that an owner of several keys stops soon when one of them is deleted.
-    fn check_loss_of_one(&mut self, plan: &Plan, planned: &Planned) {
+    fn check_loss_of_one(&mut self, plan: &Plan, state: &State, planned: &Planned) {
         if plan.topology == Topology::Cluster {
             // Another node may have the keys.
             return;
         }
-        let is_gone = |key: usize| match &planned.fault {
+        let gone_at = |key: usize| match &planned.fault {
             Fault::Delete { key: name, .. } | Fault::Strike { key: name, .. } => {
-                *name == lock_name(key).into_bytes()
+                let is_it = *name == lock_name(key).into_bytes();
+                is_it.then(|| deletion(state, planned, key)).flatten()
             }
-            fault => fault.loses_data() && plan.topology != Topology::Redlock,
+            fault => {
+                let is_lost = fault.loses_data() && plan.topology != Topology::Redlock;
+                is_lost.then_some(planned.at)
+            }
         };
         let owner = self.claims.iter().find(|claim| {
             let call = &self.calls[claim.call];
-            let until = planned.at + call.ttl / 100 * 101 + HEARS;
-            call.keys.len() > 1
-                && call.keys.iter().any(|key| is_gone(*key))
-                && claim.from <= planned.at
-                && claim.until > until
+            let mut gone = call.keys.iter().filter_map(|key| gone_at(*key));
+            let outlives =
+                |at: u64| claim.from <= at && claim.until > at + call.ttl / 100 * 101 + HEARS;
+            call.keys.len() > 1 && gone.any(outlives)
         });
         if let Some(owner) = owner {
             let text = format!("{planned:?}\n  {}", self.show_claim(owner));
             self.violates("an owner of several keys outlives one of them", text);
         }
     }
+}
+
+/// When the stranger of a fault has deleted the key of a lock; `None`: it has found none.
+fn deletion(state: &State, planned: &Planned, key: usize) -> Option<u64> {
+    let writes = &state.hosts[planned.fault.server()?].writes;
+    let its = |write: &&Write| {
+        write.key == key
+            && write.is_strange
+            && write.kind == Kind::Gone
+            && (planned.at..=planned.end() + MILLI).contains(&write.at)
+    };
+    writes.iter().find(its).map(|write| write.at)
 }

@@ -27,17 +27,24 @@ impl Worker {
         let mut keys = named;
         keys.sort_unstable();
         keys.dedup();
+        let stops = self.stops_inside();
         let Some((call, guard)) = self.ask(request, &draw, keys, Owning::Alone).await else {
             return;
         };
         let lock = guard.handle();
         let is_valid = lock.is_valid();
-        sim().look(|state| ledger(|it| it.check_first_look(state, call, is_valid)));
+        let stood_still = stops != self.stops_inside();
+        ledger(|it| it.check_first_look(call, is_valid, stood_still));
         self.hold(call, &lock, draw.hold).await;
         if cools && draw.end != End::Drop {
             note_cooldown(call, &lock, span);
         }
         end(call, guard, draw.end).await;
+    }
+
+    /// How often the process has been stopped inside a step.
+    fn stops_inside(&self) -> u64 {
+        sim().look(|state| state.processes[self.process].stops_inside)
     }
 
     /// Some keys in any order, which may name one twice.
