@@ -23,7 +23,7 @@ mod weather;
 use std::collections::BTreeSet;
 
 pub use self::habits::Habits;
-pub use self::names::{MOST_KEYS, key_name, lock_name};
+pub use self::names::{MOST_KEYS, MOST_KEYS_WITH_OWN, key_name, lock_name};
 pub use self::verbs::Verb;
 pub use self::weather::Weather;
 use crate::rng::Rng;

@@ -2,7 +2,7 @@
 
 use super::tests::{asks, calm, owns, rules, with, world};
 use super::{Foreign, Ledger, Owning, Ping};
-use crate::plan::Topology;
+use crate::plan::{MOST_KEYS, Topology, Verb, lock_name};
 use crate::world::{EPOCH, Fault, Kind, MILLI, SECOND, Write};
 
 #[test]
@@ -58,6 +58,33 @@ fn a_server_without_the_key_that_an_owner_counts_breaks_a_rule() {
             sim.change(|state| state.now += time);
             sim.look(|state| ledger.check_acks(&plan, state, call, granted));
         }
+        sim.end();
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+#[test]
+fn a_server_without_the_key_of_a_leader_breaks_a_rule() {
+    let without = "a lock is not on all servers again";
+    for (servers, broken) in [(3, vec![]), (2, vec![without])] {
+        let mut ledger = Ledger::default();
+        let call = asks(&mut ledger, Owning::Alone, None, 0, Some(0));
+        let mut plan = calm();
+        (plan.topology, plan.servers, plan.keys) = (Topology::Redlock, 3, MOST_KEYS);
+        let key = plan.own_key(Verb::Lead);
+        ledger.calls[call].keys = vec![key];
+        let sim = world();
+        sim.change(|state| {
+            state.add_server();
+            state.add_server();
+            let name = lock_name(key);
+            let words: [&[u8]; 5] = [b"SET", name.as_bytes(), b"token", b"PX", b"60000"];
+            for server in 0..servers {
+                state.stranger_runs(server, &words);
+            }
+            state.now += 30 * SECOND;
+        });
+        sim.look(|state| ledger.check_servers(&plan, state, call));
         sim.end();
         assert_eq!(rules(&ledger), broken);
     }

@@ -4,6 +4,8 @@ use super::Topology;
 
 /// The most keys of a history.
 pub const MOST_KEYS: usize = 5;
+/// The same with the keys of leaders and of jobs (`Plan::own_key`).
+pub const MOST_KEYS_WITH_OWN: usize = MOST_KEYS + 2;
 
 /// The full name of a lock's key on the servers.
 pub fn lock_name(key: usize) -> String {

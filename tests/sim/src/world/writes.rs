@@ -1,7 +1,7 @@
 //! For the ledger: the writes of locks at the servers, with the values that they leave.
 
 use super::{State, hash};
-use crate::plan::{MOST_KEYS, lock_name};
+use crate::plan::{MOST_KEYS_WITH_OWN, lock_name};
 use crate::server::{Change, Data};
 
 /// One write of a lock's key.
@@ -97,5 +97,5 @@ impl State {
 
 /// The number of a lock's key.
 fn key_number(name: &[u8]) -> Option<usize> {
-    (0..MOST_KEYS).find(|key| lock_name(*key).as_bytes() == name)
+    (0..MOST_KEYS_WITH_OWN).find(|key| lock_name(*key).as_bytes() == name)
 }
