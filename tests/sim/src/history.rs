@@ -253,6 +253,9 @@ fn check(ledger: &mut Ledger, sim: &Sim, plan: &Plan) {
         ledger.check_kinds(plan);
         ledger.check_fifo(plan);
     }
+    if plan.topology == Topology::Redlock {
+        sim.look(|state| ledger.check_registers(plan, state));
+    }
     ledger.check_pings(plan);
     ledger.check_foreign(plan);
     if plan.is_plain() {

@@ -114,11 +114,15 @@ fn waiter((entry, arrival): (&[u8], u64), now: u64) -> Option<(Address, Duration
     Some((address, Duration::from_micros(now.saturating_sub(arrival))))
 }
 
-/// Reads a high-water mark, or the number in a register, which begins it.
+/// Reads a high-water mark, or the number in a register, which begins it: 0 for none, and for a number from which no token
+/// can be counted. An order would write such a number of one node of a quorum into the registers of all nodes.
 fn counted_mark(mark: &Value) -> u64 {
     let digits = text(mark).unwrap_or_default();
     let digits = digits.get(..16).unwrap_or(digits);
-    digits.parse().unwrap_or(0)
+    let number = digits.parse::<u64>().ok();
+    number
+        .filter(|number| *number < FencingToken::HIGH_WATER_LIMIT)
+        .unwrap_or(0)
 }
 
 /// Reads the answer of the force script.

@@ -73,6 +73,16 @@ fn a_register_begins_with_its_number() {
 }
 
 #[test]
+fn a_number_that_no_token_can_be_counted_from_is_none() {
+    let (last, first) = ("8999999999999999", "9000000000000000");
+    for owner in ["", TOKEN] {
+        let mark = |number| counted_mark(&bulk(format!("{number}{owner}")));
+        assert_eq!(mark(last), FencingToken::HIGH_WATER_LIMIT - 1);
+        assert_eq!(mark(first), 0);
+    }
+}
+
+#[test]
 fn an_answer_that_is_not_understood_is_no_success() {
     for answer in [Value::Nil, Value::Okay, Value::Int(4), Value::Int(-1)] {
         assert_eq!(forced(&answer), None);

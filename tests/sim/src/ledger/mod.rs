@@ -38,6 +38,7 @@ mod quiet;
 mod quorum;
 mod records;
 mod refusals;
+mod registers;
 mod remains;
 mod renewals;
 mod repeats;

@@ -90,6 +90,25 @@ fn a_server_without_the_key_of_a_leader_breaks_a_rule() {
     }
 }
 
+#[test]
+fn a_register_that_is_too_high_on_a_node_without_a_stranger_breaks_a_rule() {
+    let spreads = "a register is too high on a node without a stranger";
+    for (plan, broken) in [
+        (with(Fault::Spoil { server: 0 }), vec![]),
+        (calm(), vec![spreads]),
+    ] {
+        let mut ledger = Ledger::default();
+        let sim = world();
+        sim.change(|state| {
+            let register = b"9500000000000000token";
+            state.stranger_runs(0, &[b"HSET".as_slice(), b"lockkit:!r", b"7", register]);
+        });
+        sim.look(|state| ledger.check_registers(&plan, state));
+        sim.end();
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
 /// A write of key 0 at a time in milliseconds.
 fn write(at: u64, kind: Kind, is_strange: bool) -> Write {
     Write {
