@@ -2,7 +2,7 @@
 
 use super::Ledger;
 use crate::plan::Plan;
-use crate::server::{Bytes, Data};
+use crate::server::{Bytes, Data, Entry};
 use crate::world::{Fault, Host, State};
 
 /// The lowest number from which no token can be counted (`HIGH_WATER_LIMIT` of lock-core), as a register has it.
@@ -21,6 +21,14 @@ impl Ledger {
             }
         }
     }
+}
+
+/// Returns whether an entry is a vote whose number was raised. For its withdrawal it is a newer vote, which stays to its end.
+pub(super) fn may_be_newer_than_its_withdrawal(host: &Host, entry: &Entry) -> bool {
+    let Data::Text(token) = &entry.data else {
+        return false;
+    };
+    too_high(host).any(|register| register.get(TOO_HIGH.len()..) == Some(token))
 }
 
 /// The registers of a node from which no token can be counted.

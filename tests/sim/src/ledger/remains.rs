@@ -1,5 +1,6 @@
 //! Nothing is left behind when the managers are drained.
 
+use super::registers::may_be_newer_than_its_withdrawal;
 use super::{Cooldown, Ledger};
 use crate::plan::{Plan, Topology, lock_name};
 use crate::server::{Data, Entry};
@@ -50,8 +51,11 @@ impl Ledger {
                 .masters()
                 .flat_map(|server| {
                     let millis = state.server_time(server) / 1_000;
-                    let entries = state.hosts[server].server.entries();
-                    entries.filter(move |(_, entry)| entry.ends.is_none_or(|ends| ends >= millis))
+                    let host = &state.hosts[server];
+                    let entries = host.server.entries();
+                    entries
+                        .filter(move |(_, entry)| entry.ends.is_none_or(|ends| ends >= millis))
+                        .filter(move |(_, entry)| !may_be_newer_than_its_withdrawal(host, entry))
                 })
                 .filter(|(_, entry)| !cools(entry))
                 .filter(|(key, entry)| !self.is_kept(key, entry, plan, state))

@@ -109,6 +109,28 @@ fn a_register_that_is_too_high_on_a_node_without_a_stranger_breaks_a_rule() {
     }
 }
 
+#[test]
+fn a_vote_may_stay_if_a_stranger_has_raised_its_register() {
+    let left = "left behind";
+    for (register, broken) in [
+        ("9500000000000000token", vec![]),
+        ("9500000000000000other", vec![left]),
+        ("1700000000000000token", vec![left]),
+    ] {
+        let mut ledger = Ledger::default();
+        let sim = world();
+        sim.change(|state| {
+            let words: [&[u8]; 4] = [b"HSET", b"lockkit:!r", b"7", register.as_bytes()];
+            state.stranger_runs(0, &words);
+            let words: [&[u8]; 5] = [b"SET", b"lockkit:k0", b"token", b"PX", b"9000"];
+            state.stranger_runs(0, &words);
+        });
+        ledger.check_remains(&calm(), &sim);
+        sim.end();
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
 /// A write of key 0 at a time in milliseconds.
 fn write(at: u64, kind: Kind, is_strange: bool) -> Write {
     Write {
