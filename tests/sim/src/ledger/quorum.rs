@@ -3,10 +3,13 @@
 use super::Ledger;
 use super::answers::{spans, spans_at};
 use crate::plan::{Plan, Topology};
-use crate::world::{Fault, LAST, LONGEST_STOP, MILLI, SECOND, State};
+use crate::world::{Fault, Kind, LAST, LONGEST_STOP, MILLI, SECOND, State, Write};
 
 /// After the last fault, and after the grant, the renewals of this time bring a lock to all servers.
 const SETTLED: u64 = 4 * SECOND;
+/// A server from which a vote that came late was withdrawn is not asked for the lock before a copy of the vote is too old to
+/// arrive.
+const COPIES: u64 = 8 * SECOND;
 
 /// The spans of true time in which so many servers had a key that no majority was free.
 pub(super) fn taken(plan: &Plan, state: &State, key: usize) -> Vec<(u64, u64)> {
@@ -99,10 +102,30 @@ impl Ledger {
         {
             return;
         }
-        let without = (0..plan.servers).find(|server| state.value_of(*server, key).is_none());
+        let without = (0..plan.servers).find(|server| {
+            state.value_of(*server, key).is_none() && !self.had_a_late_vote(state, call, *server)
+        });
         if let Some(server) = without {
             let text = format!("s{server}: {}", self.show(call));
             self.violates("a lock is not on all servers again", text);
         }
+    }
+
+    /// Returns whether a vote for a lock came after its question was given up, and was withdrawn around the grant.
+    fn had_a_late_vote(&self, state: &State, call: usize, server: usize) -> bool {
+        let it = &self.calls[call];
+        let (Some(value), Some(granted)) = (self.values.get(&call), it.answered) else {
+            return false;
+        };
+        let writes = state.hosts[server].writes.iter();
+        let writes: Vec<&Write> = writes.filter(|write| write.key == it.keys[0]).collect();
+        writes.windows(2).any(|pair| {
+            let (vote, withdrawn) = (pair[0], pair[1]);
+            vote.value == *value
+                && withdrawn.kind == Kind::Gone
+                && !withdrawn.is_strange
+                && withdrawn.at < granted + SECOND
+                && state.now < withdrawn.at + COPIES + it.ttl
+        })
     }
 }

@@ -91,6 +91,38 @@ fn a_server_without_the_key_of_a_leader_breaks_a_rule() {
 }
 
 #[test]
+fn a_server_may_be_without_a_lock_for_a_while_if_its_late_vote_was_withdrawn() {
+    let without = "a lock is not on all servers again";
+    for (now, late, broken) in [
+        (8, 7, vec![]),
+        (8, 8, vec![without]),
+        (10, 7, vec![without]),
+    ] {
+        let mut ledger = Ledger::default();
+        let call = asks(&mut ledger, Owning::Alone, None, 0, Some(0));
+        ledger.values.insert(call, 7);
+        let mut plan = calm();
+        (plan.topology, plan.servers) = (Topology::Redlock, 2);
+        let sim = world();
+        sim.change(|state| {
+            state.add_server();
+            let words: [&[u8]; 5] = [b"SET", b"lockkit:k0", b"token", b"PX", b"60000"];
+            state.stranger_runs(0, &words);
+            let vote = Write {
+                value: late,
+                ..write(1, Kind::Set, false)
+            };
+            let writes = [vote, write(2, Kind::Gone, false)];
+            state.hosts[1].writes.extend(writes);
+            state.now += now * SECOND;
+        });
+        sim.look(|state| ledger.check_servers(&plan, state, call));
+        sim.end();
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+#[test]
 fn a_register_that_is_too_high_on_a_node_without_a_stranger_breaks_a_rule() {
     let spreads = "a register is too high on a node without a stranger";
     for (plan, broken) in [
