@@ -115,6 +115,30 @@ async fn a_record_is_one_trip_with_the_release_and_a_duplicate_is_one_trip() {
     }
 }
 
+#[tokio::test]
+async fn a_waiter_behind_many_dead_ones_is_told_of_a_record() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
+    let guard = taken(&locks, "k", long()).await;
+    let die = "for place = 1, 1500 do \
+        local token = string.format('%016x/%032x', place, place) \
+        redis.call('ZADD', KEYS[1], place, token .. ' 2000') end";
+    server.cli(&["EVAL", die, "1", "lockkit:!q:{k}"]);
+    let request = other.lock("k").ttl(long()).wait(Wait::Forever);
+    let waiter = tokio::spawn(request.acquire());
+    wait::eventually("the waiter is queued", async || {
+        server.cli(&["ZCARD", "lockkit:!q:{k}"]) == "1501"
+    })
+    .await;
+    guard.remember(RECORD, long()).expect("in bounds");
+    guard.release().await.expect("held");
+    let refused = tokio::time::timeout(wait::PATIENCE, waiter).await;
+    let refused = refused.expect("the waiter is told").expect("no panic");
+    let refused = refused.expect_err("the record is the answer");
+    assert_eq!(refused.record(), Some(RECORD.as_bytes()));
+}
+
 /// Returns a lock of which an earlier acquire is still on its way, on a connection that is frozen.
 async fn with_a_late_duplicate(locks: &LockManager, proxy: &Proxy) -> LockGuard {
     proxy.freeze();

@@ -137,11 +137,6 @@ impl Ledger {
         let Some((from, until)) = self.stands(plan, record) else {
             return;
         };
-        // On a quorum the one that leaves a record tells no waiter behind very many dead ones, and that one asks later.
-        let has_dead = plan.has(|fault| matches!(fault, Fault::Dead { .. }));
-        if has_dead && plan.topology == Topology::Redlock {
-            return;
-        }
         let trouble = match plan.stops_inside {
             true => LAST + LONGEST_STOP,
             // Waiters hear of a record in a slot that moves.
