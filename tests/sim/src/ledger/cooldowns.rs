@@ -78,7 +78,13 @@ impl Ledger {
             };
             call.keys.contains(&refused.key) && cooldown.ended <= answered && asked <= over
         });
-        if !is_caused {
+        // Tasks that are aborted leave the cooldown that their lock has at the moment.
+        let is_of_the_aborted = self.calls.iter().any(|call| {
+            call.keys.contains(&refused.key)
+                && call.left.is_none()
+                && plan.processes[call.process].leaves.is_some()
+        });
+        if !is_caused && !is_of_the_aborted {
             self.blames(refused, None, "a key cools down after no owner");
         }
     }

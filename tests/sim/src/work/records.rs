@@ -72,8 +72,14 @@ impl Worker {
             end(call, guard, draw.end).await;
             kit::spawn(watch(self.plan.clone(), number, lock));
         }
-        if !held && limit != Limit::None {
-            ledger(|it| it.calls[call].answer = Answer::RanOut);
+        if limit != Limit::None {
+            // The limit may come while the lock is released.
+            ledger(|it| {
+                let answer = &mut it.calls[call].answer;
+                if !held || matches!(answer, Answer::NotReleased(_)) {
+                    *answer = Answer::RanOut;
+                }
+            });
         }
     }
 
