@@ -3,7 +3,7 @@
 use super::quorum::taken;
 use super::unheard::LAST_RESORT;
 use super::{Call, Ledger, Record};
-use crate::plan::{Plan, Topology, lock_name};
+use crate::plan::{Plan, Topology, Verb, lock_name};
 use crate::world::{Fault, LAST, LONGEST_STOP, MILLI, SECOND, State, slowest_segment};
 
 /// How long a key may be free beside a waiter after the last fault.
@@ -26,7 +26,9 @@ impl Ledger {
         let is_exact = plan.has_exact_waits();
         let steps = plan.has(|fault| fault.clock_step().is_some());
         let deletes = plan.has(|fault| matches!(fault, Fault::Delete { .. }));
-        let forgets = deletes && plan.has_shares();
+        // Beside several keys there are readers too.
+        let has_sets = plan.has_shares() || plan.verbs.contains(&Verb::Several);
+        let forgets = deletes && has_sets;
         for number in 0..self.calls.len() {
             let call = &self.calls[number];
             // A key whose record found no memory stays taken for a ttl.
