@@ -24,6 +24,7 @@ impl Ledger {
             let call = &self.calls[number];
             if plan.ends_early(call.process)
                 || self.was_unpolled(number)
+                || self.released_unpolled(number)
                 || call.rests.is_some()
                 || self.may_be_freed(number)
             {

@@ -10,6 +10,12 @@ use crate::world::{Fault, Planned, REPLACED, SECOND};
 const START: u64 = SECOND;
 /// The error of a share that asks at once for a key with others while its slot moves.
 const APART: &str = "no share can join others meanwhile";
+/// The errors of an acquire and of a release whose time is over.
+const NO_ANSWER: &str = "the store gave no answer within";
+const NOT_CONFIRMED: &str = "the release was not confirmed";
+/// The round trips of an operation while its slot moves: each key is asked by itself and at both nodes, the one node is
+/// connected to first, and it has to be sent the scripts.
+const TRIPS: u64 = 20;
 
 impl Ledger {
     /// Checks that nothing is refused or lost without a fault that explains it.
@@ -28,7 +34,7 @@ impl Ledger {
             let is_apart = matches!(&call.answer, Answer::Refused(why) if why.contains(APART))
                 && call.owning != Owning::Alone
                 && plan.moves_at_the_time_of(call);
-            if call.rests.is_some() || is_apart {
+            if call.rests.is_some() || is_apart || is_overdue_in_parts(plan, call) {
                 continue;
             }
             if uncaused
@@ -85,6 +91,21 @@ impl Plan {
     }
 }
 
+/// Returns whether an operation was told that it has no answer, where its time is too short for the steps that it takes
+/// while its slot moves.
+fn is_overdue_in_parts(plan: &Plan, call: &Call) -> bool {
+    let is_overdue = match &call.answer {
+        Answer::Refused(why) => why.contains(NO_ANSWER),
+        Answer::NotReleased(why) => why.contains(NOT_CONFIRMED),
+        _ => false,
+    };
+    // The usual segment takes up to one and a half times the latency.
+    let longest = TRIPS * 3 * plan.latency;
+    is_overdue
+        && plan.processes[call.process].operation_timeout < longest
+        && plan.moves_at_the_time_of(call)
+}
+
 /// Returns whether a fault explains that a call was refused, or that its lock was lost.
 fn explains(plan: &Plan, planned: &Planned, call: &Call) -> bool {
     let fault = &planned.fault;
@@ -112,25 +133,48 @@ fn explains(plan: &Plan, planned: &Planned, call: &Call) -> bool {
 mod tests {
     use super::super::tests::{asks, rules, with};
     use super::*;
+    use crate::world::MILLI;
 
-    /// The rules that are broken where a reader that asks at this second is told that it cannot join others.
-    fn broken_at(second: u64) -> Vec<&'static str> {
+    const BROKEN: &str = "refused or lost without a fault";
+
+    /// A plan in which the slot of key 0 moves from the first second to the second one.
+    fn moving() -> Plan {
         let mut plan = with(Fault::MoveSlot {
             slot: slot_of(lock_name(0).as_bytes()),
             further: 0,
             in_dispute: false,
         });
         plan.topology = Topology::Cluster;
+        plan
+    }
+
+    /// The rules that are broken where a call that asks at this second is refused for this reason.
+    fn broken_at(plan: &Plan, owning: Owning, second: u64, why: &str) -> Vec<&'static str> {
         let mut ledger = Ledger::default();
-        let call = asks(&mut ledger, Owning::READER, Some(0), second, Some(second));
-        ledger.calls[call].answer = Answer::Refused(APART.to_owned());
-        ledger.check_causes_in_cluster(&plan);
+        let call = asks(&mut ledger, owning, Some(0), second, Some(second));
+        ledger.calls[call].answer = Answer::Refused(why.to_owned());
+        ledger.check_causes_in_cluster(plan);
         rules(&ledger)
     }
 
     #[test]
     fn a_share_is_refused_for_others_only_while_its_slot_moves() {
-        assert!(broken_at(2).is_empty());
-        assert_eq!(broken_at(9), ["refused or lost without a fault"]);
+        let broken = |second| broken_at(&moving(), Owning::READER, second, APART);
+        assert!(broken(2).is_empty());
+        assert_eq!(broken(9), [BROKEN]);
+    }
+
+    #[test]
+    fn an_answer_is_late_only_while_the_slot_moves_and_where_the_trips_are_long() {
+        let broken = |trip: u64, second, why| {
+            let mut plan = moving();
+            plan.latency = trip * MILLI;
+            plan.processes[0].operation_timeout = 200 * MILLI;
+            broken_at(&plan, Owning::Alone, second, why)
+        };
+        assert!(broken(5, 2, NO_ANSWER).is_empty());
+        assert_eq!(broken(1, 2, NO_ANSWER), [BROKEN]);
+        assert_eq!(broken(5, 9, NO_ANSWER), [BROKEN]);
+        assert_eq!(broken(5, 2, "no connection"), [BROKEN]);
     }
 }

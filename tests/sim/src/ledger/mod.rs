@@ -3,6 +3,7 @@
 //! The ledger knows the public API and the keys of the servers, and nothing else of the library.
 
 mod answers;
+mod blocked;
 mod bodies;
 mod calm;
 mod causes;
@@ -64,6 +65,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 
+pub use self::blocked::Blocked;
 pub use self::bodies::{BodyEnd, KeptWork};
 pub use self::foreign::Foreign;
 pub use self::inspections::{Seen, SeenHolder};
@@ -232,6 +234,7 @@ pub struct Ledger {
     pub ends: BTreeMap<usize, BodyEnd>,
     pub kept_work: Vec<KeptWork>,
     pub unpolled: Vec<Unpolled>,
+    pub blocked: Vec<Blocked>,
     pub candidacies: Vec<Candidacy>,
     pub jobs: Vec<Job>,
     pub runs: Vec<Run>,

@@ -25,7 +25,10 @@ impl Ledger {
                 | Answer::NoTicket
                 | Answer::RanOut => false,
             };
-            if !is_wrong || plan.ends_early(call.process) || self.was_unpolled(number) {
+            let stood_still = self.was_unpolled(number)
+                || self.released_unpolled(number)
+                || self.was_blocked(plan, number);
+            if !is_wrong || plan.ends_early(call.process) || stood_still {
                 continue;
             }
             let claims = self.claims.iter().filter(|claim| claim.call == number);

@@ -6,7 +6,7 @@ use lock_core::machine::sleep;
 use lock_core::{LockGuard, Renew, Watch};
 
 use super::{Draw, End, Worker, end, name};
-use crate::ledger::{Owning, ledger};
+use crate::ledger::{Blocked, Owning, ledger};
 use crate::plan::lock_name;
 use crate::world::{MILLI, sim};
 
@@ -65,6 +65,14 @@ impl Worker {
             waiting.all(|it| it.process != self.process || it.keys != [draw.key])
         });
         end(call, guard, draw.end).await;
+        let from = sim().now();
+        ledger(|it| {
+            it.blocked.push(Blocked {
+                process: self.process,
+                from,
+                until: from + BLOCKED,
+            });
+        });
         sim().change(|state| state.block(self.process, BLOCKED));
         sleep(Duration::from_nanos(MILLI)).await;
         let is_there = sim().look(|state| {
