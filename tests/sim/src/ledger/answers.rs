@@ -104,7 +104,9 @@ impl Ledger {
         key: usize,
         believes: f64,
     ) {
-        let since = self.calls[call].asked;
+        // A body may begin, and a task may go on with a lease, long after a server has confirmed it.
+        let confirmed = (state.now + believes as u64).saturating_sub(self.calls[call].ttl);
+        let since = confirmed.min(self.calls[call].asked);
         self.check_master(plan, state, call, believes);
         let left = match plan.topology {
             Topology::One => Some(left(state, 0, key)),

@@ -33,8 +33,8 @@ impl Ledger {
     }
 }
 
-/// For how long the servers that must have a key still have it, in true time. `None`: no server must have it. `since`: when
-/// its owner asked for it.
+/// For how long the servers that must have a key still have it, in true time. `None`: no server must have it. `since`: no
+/// server has confirmed the lock to its owner before.
 pub(super) fn lives(plan: &Plan, state: &State, key: usize, since: u64) -> Option<i64> {
     let servers = 0..plan.data_servers();
     let mut lefts: Vec<i64> = servers.map(|server| left(state, server, key)).collect();
@@ -51,4 +51,45 @@ pub(super) fn lives(plan: &Plan, state: &State, key: usize, since: u64) -> Optio
     // The master that granted it has it, as long as it keeps its data.
     let gave_up = state.service.demoted.is_some_and(|time| time >= since);
     (!gave_up).then_some(lefts[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Owning;
+    use super::super::tests::{asks, calm, rules, world};
+    use super::*;
+    use crate::world::{SECOND, Switch};
+
+    /// The rules that are broken where an owner that asks at second 5, with a ttl of a second, believes for so long at that
+    /// time in a key that no server has, and a former master has given up its data so long before.
+    fn broken(believes: u64, before: u64) -> Vec<&'static str> {
+        let mut plan = calm();
+        (plan.topology, plan.replicas) = (Topology::Sentinel, vec![0]);
+        let mut ledger = Ledger::default();
+        let call = asks(&mut ledger, Owning::Alone, Some(0), 5, Some(5));
+        let sim = world();
+        sim.change(|state| {
+            state.add_server();
+            state.now = 5 * SECOND;
+            let (at, told) = (SECOND, Vec::new());
+            let switch = Switch {
+                at,
+                from: 1,
+                to: 0,
+                told,
+            };
+            state.service.switches.push(switch);
+            state.service.demoted = Some(state.now - before);
+        });
+        sim.look(|state| ledger.check_deadline(&plan, state, call, believes));
+        sim.end();
+        rules(&ledger)
+    }
+
+    #[test]
+    fn only_a_belief_of_before_a_failover_may_be_about_a_lost_key() {
+        let rule = "an owner believes longer than its key lives";
+        assert!(broken(300 * MILLI, 600 * MILLI).is_empty());
+        assert_eq!(broken(300 * MILLI, 800 * MILLI), [rule]);
+    }
 }
