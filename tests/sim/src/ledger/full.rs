@@ -89,7 +89,8 @@ impl Ledger {
         }
         // A dead waiter may have been given the key since.
         let is_dead = it.answer == Answer::None;
-        let only_asked = it.answer == Answer::Busy && it.wait == Some(0);
+        // A call that is not polled may have been granted the key, until that was undone and it asked again.
+        let only_asked = it.answer == Answer::Busy && it.wait == Some(0) && it.rests.is_none();
         !only_asked
             && it.asked <= answered
             && (is_dead || self.is_in_the_way_until(plan, calm, other) >= call.asked)

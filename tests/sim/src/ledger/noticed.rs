@@ -8,6 +8,8 @@ use crate::world::{Fault, MILLI, SECOND};
 const BETWEEN_HINTS: u64 = 250 * MILLI;
 /// After a reconnection the keys are watched again.
 const WATCHES_AGAIN: u64 = 2 * SECOND;
+/// The first renewal of a process connects. It waits for a look at the sentinels that is on its way, and for its own.
+const LOOKS: u64 = 2;
 
 impl Ledger {
     /// Checks the time from the loss of a key to the loss of its owner.
@@ -81,7 +83,7 @@ impl Ledger {
         let process = self.calls[claim.call].process;
         match plan.touches(process, (lost, lost), unheard) {
             true => self.notices_within(plan, claim, lost),
-            false => plan.segments(4),
+            false => plan.segments(4) + LOOKS * 3 * plan.far,
         }
     }
 
