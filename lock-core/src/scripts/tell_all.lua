@@ -12,7 +12,9 @@ local function tell_all(queue, lock, channels)
     end
     for _, entry in ipairs(waiting) do
       local token = string.match(entry, '^(%x+/%x+) %d+$')
-      if token then publish(channels, token, 'n ' .. entry .. ' 0 ' .. lock) end
+      local told = not token or publish(channels, token, 'n ' .. entry .. ' 0 ' .. lock)
+      -- The server refuses the PUBLISH. The waiters keep their entries, so that the next release serves them.
+      if type(told) == 'table' then return end
     end
     if #waiting < 1024 then break end
   end

@@ -139,6 +139,33 @@ async fn a_waiter_behind_many_dead_ones_is_told_of_a_record() {
     assert_eq!(refused.record(), Some(RECORD.as_bytes()));
 }
 
+#[tokio::test]
+async fn waiters_that_could_not_be_told_of_a_record_are_served_by_the_next_release() {
+    needs!(redis);
+    let server = RedisServer::start();
+    let (locks, other) = (manager(&server.url()).await, manager(&server.url()).await);
+    let guard = taken(&locks, "k", long()).await;
+    let request = other.lock("k").ttl(long()).wait(Wait::Forever);
+    let waiter = tokio::spawn(request.acquire());
+    wait::eventually("the waiter is queued", async || {
+        server.cli(&["ZCARD", "lockkit:!q:{k}"]) == "1"
+    })
+    .await;
+    server.cli(&["ACL", "SETUSER", "default", "-publish"]);
+    guard
+        .remember(RECORD, Duration::from_millis(100))
+        .expect("in bounds");
+    guard.release().await.expect("held");
+    server.cli(&["ACL", "SETUSER", "default", "+publish"]);
+    wait::eventually("the record is over", async || {
+        server.get("lockkit:k").is_none()
+    })
+    .await;
+    let next = taken(&locks, "k", long()).await;
+    next.release().await.expect("held");
+    drop(super::its_turn(waiter).await);
+}
+
 /// Returns a lock of which an earlier acquire is still on its way, on a connection that is frozen.
 async fn with_a_late_duplicate(locks: &LockManager, proxy: &Proxy) -> LockGuard {
     proxy.freeze();
