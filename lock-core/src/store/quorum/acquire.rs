@@ -128,8 +128,9 @@ impl Quorum {
         ))
     }
 
-    /// Waits for votes of this process that are over and may have refused the attempt. `true`: there were such, so the
-    /// attempt is worth another round. A waiter needs none, because a node notifies it when the vote is withdrawn.
+    /// Waits until the refusing nodes have removed the votes of ended leases of this process. `true`: there were such votes,
+    /// so the caller asks the nodes again. An attempt that queues does not wait here, because a node notifies it when the
+    /// vote is withdrawn.
     async fn meets_own_votes(
         self: &Arc<Self>,
         attempt: &mut Candidacy,
@@ -178,7 +179,7 @@ pub(super) struct Candidacy {
     /// Whether one question was sent to a node more than once. The first copy may arrive when the lease is
     /// over.
     pub(super) repeated: bool,
-    /// Whether it has waited for votes of this process that were over.
+    /// Whether the attempt has waited until nodes had removed votes of ended leases of this process.
     has_waited: bool,
     /// The failures of nodes that will never accept this acquire.
     pub(super) refusals: Vec<Failure>,

@@ -2,7 +2,8 @@
 //!
 //! A release counts when a majority has confirmed it. On another node the vote may stand for a moment longer, because it
 //! arrived behind the release. Two such leases on two nodes would refuse the next request of the same process, although
-//! nobody has the lock. So a request that does not wait for its turn waits for them, and asks once more.
+//! nobody has the lock. So a request with `Wait::None` waits until the nodes have removed these votes, and asks the nodes once
+//! more.
 
 use std::collections::HashMap;
 use std::pin::pin;
