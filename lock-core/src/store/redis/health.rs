@@ -10,6 +10,9 @@ use crate::base::clock::{Clock, Moment};
 
 /// A connection that has left requests unanswered for this long is replaced.
 const SILENT: Duration = Duration::from_millis(500);
+/// A single request that is dropped sooner says nothing about its connection, because its answer could hardly have arrived.
+/// A renewal is dropped like this if its owner ends at that moment.
+const TOO_SOON: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Default)]
 pub(super) struct Health {
@@ -18,6 +21,8 @@ pub(super) struct Health {
     in_flight: AtomicUsize,
     /// When the first request was sent that was given up on since the last answer; 0: none was.
     silent_since: AtomicU64,
+    /// When a request was given up on last.
+    given_up: AtomicU64,
 }
 
 impl Health {
@@ -28,9 +33,25 @@ impl Health {
 
     /// Returns whether sending a request makes sense.
     pub(super) fn is_good(&self) -> bool {
+        self.is_good_at(|| Clock::System.now())
+    }
+
+    fn is_good_at(&self, now: impl FnOnce() -> Moment) -> bool {
+        if self.closed.load(Ordering::Relaxed) {
+            return false;
+        }
         let silent_since = self.silent_since.load(Ordering::Relaxed);
-        !self.closed.load(Ordering::Relaxed)
-            && (silent_since == 0 || Clock::System.now().since(Moment(silent_since)) < SILENT)
+        let since = Moment(silent_since);
+        let given_up = Moment(self.given_up.load(Ordering::Relaxed));
+        silent_since == 0 || given_up.since(since) < TOO_SOON || now().since(since) < SILENT
+    }
+
+    /// Notes that a request was dropped without an answer.
+    fn give_up(&self, sent: Moment, now: Moment) {
+        self.given_up.store(now.0, Ordering::Relaxed);
+        let _ = self
+            .silent_since
+            .compare_exchange(0, sent.0, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     pub(super) fn in_flight(&self) -> usize {
@@ -71,12 +92,41 @@ impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
         self.health.in_flight.fetch_sub(1, Ordering::Relaxed);
         if !self.over {
-            let _ = self.health.silent_since.compare_exchange(
-                0,
-                self.sent.0,
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            );
+            self.health.give_up(self.sent, Clock::System.now());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SENT: Moment = Moment(1_000_000_000);
+
+    /// Returns whether a connection is usable so long after a request was sent that was dropped after so many milliseconds.
+    fn is_good(dropped_after: u64, later: Duration) -> bool {
+        let health = Health::default();
+        health.give_up(SENT, SENT + Duration::from_millis(dropped_after));
+        health.is_good_at(|| SENT + later)
+    }
+
+    #[test]
+    fn a_request_that_is_dropped_at_once_does_not_make_a_connection_silent() {
+        let hour = Duration::from_secs(3_600);
+        assert!(is_good(0, hour) && is_good(9, hour));
+        assert!(!is_good(10, SILENT));
+        assert!(is_good(200, SILENT / 2));
+    }
+
+    #[test]
+    fn requests_that_are_dropped_at_once_again_and_again_make_a_connection_silent() {
+        let health = Health::default();
+        for millis in [0, 300, 600] {
+            let at = SENT + Duration::from_millis(millis);
+            health.give_up(at, at);
+        }
+        assert!(!health.is_good_at(|| SENT + SILENT));
+        health.silent_since.store(0, Ordering::Relaxed);
+        assert!(health.is_good_at(|| SENT + SILENT), "it has answered");
     }
 }
