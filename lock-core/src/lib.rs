@@ -105,6 +105,8 @@
 //!   application has installed. The guide's page "Observing" lists them, and the spans.
 //! * `tls-rustls`: TLS, as `rediss://`, `rediss-sentinel://`, `rediss-cluster://` and `redlocks://`.
 //! * `cron`: [`every`](LockManager::every) takes a cron expression in a time zone, `Cron`.
+//! * `once`: effect and answer in one commit of your database, in the module `once`.
+//! * `operation-id`: [`OperationId`] alone.
 //! * `test-util`: an embedded store that fails on command, and a manual clock.
 //!
 //! [`LockManager`], [`LockRequest`] and [`LockGuard`] are the API without the attribute.
@@ -148,6 +150,8 @@ mod keeper;
 mod lease;
 #[cfg(test)]
 mod model;
+#[cfg(feature = "once")]
+pub mod once;
 mod queue;
 #[cfg_attr(
     not(feature = "redis"),
@@ -186,6 +190,8 @@ pub use base::cron::Cron;
 pub use base::error::{Error, ErrorKind};
 pub use base::fence::FencingToken;
 pub use base::key::{KeyValue, LockKey};
+#[cfg(feature = "operation-id")]
+pub use base::operation::OperationId;
 pub use base::schedule::{Interval, Schedule};
 #[cfg(feature = "macros")]
 #[doc = include_str!("docs/distributed_lock.md")]

@@ -239,7 +239,8 @@ pub use layer::LockLayer;
 pub use lock::NotLocked;
 #[cfg(feature = "replay")]
 pub use lock::Replayed;
-pub use lock::{KeptContext, LockContext, OperationId};
+pub use lock::{KeptContext, LockContext};
+pub use lock_core::OperationId;
 #[cfg(feature = "replay")]
 pub use options::Remember;
 pub use options::{Disconnect, MissingKey, Outage, RefusalFormat, ReleaseAt};

@@ -75,6 +75,7 @@ enum Detail {
     CoolingDown,
     Full,
     MaxHold,
+    OutcomeUnknown,
 }
 
 impl Error {
@@ -160,6 +161,16 @@ impl Error {
         self.0.detail == Detail::MaxHold
     }
 
+    /// Returns whether the work may be done or not, and nothing tells yet.
+    ///
+    /// The answer to a COMMIT did not come. The kind is [`Unavailable`](ErrorKind::Unavailable). Do the same operation again: it is
+    /// refused while the first commit is under way, and gets the first result if that commit has arrived. Do not take
+    /// the work for failed.
+    #[must_use]
+    pub fn is_outcome_unknown(&self) -> bool {
+        self.0.detail == Detail::OutcomeUnknown
+    }
+
     /// Returns the HTTP status of this error: 409, 429, 503 or 500.
     ///
     /// 429 means that all permits are [taken](Self::is_full).
@@ -180,6 +191,7 @@ impl Error {
             (ErrorKind::Busy, Detail::CoolingDown) => "lock_cooling_down",
             (ErrorKind::Busy, Detail::Full) => "lock_full",
             (ErrorKind::Busy, _) => "lock_busy",
+            (ErrorKind::Unavailable, Detail::OutcomeUnknown) => "lock_outcome_unknown",
             (ErrorKind::Unavailable, _) => "lock_unavailable",
             (ErrorKind::Lost, Detail::MaxHold) => "lock_max_hold",
             (ErrorKind::Lost, _) => "lock_lost",
@@ -224,6 +236,15 @@ impl Error {
     pub(crate) fn unavailable(message: impl Into<Cow<'static, str>>) -> Self {
         let mut error = Self::new(ErrorKind::Unavailable, message);
         error.0.retry_after = Some(Duration::from_secs(1));
+        error
+    }
+
+    #[cfg(feature = "once")]
+    pub(crate) fn outcome_unknown() -> Self {
+        let mut error = Self::unavailable(
+            "the database did not answer a COMMIT, so it is unknown whether the work is done; do the same operation again",
+        );
+        error.0.detail = Detail::OutcomeUnknown;
         error
     }
 
@@ -280,7 +301,7 @@ impl Error {
         self
     }
 
-    #[cfg(feature = "redis")]
+    #[cfg(any(feature = "once", feature = "redis"))]
     pub(crate) fn with_source(
         mut self,
         source: impl std::error::Error + Send + Sync + 'static,

@@ -18,6 +18,8 @@ pub(crate) mod key;
 pub(crate) mod machine;
 #[cfg(feature = "test-util")]
 pub(crate) mod manual_clock;
+#[cfg(feature = "operation-id")]
+pub(crate) mod operation;
 pub(crate) mod options;
 pub(crate) mod record;
 pub(crate) mod schedule;

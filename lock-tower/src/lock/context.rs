@@ -8,9 +8,9 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use http::Extensions;
-use lock_core::{Error, FencingToken, Ticket};
+use lock_core::{Error, FencingToken, OperationId, Ticket};
 
-use super::{OperationId, SharedLock};
+use super::SharedLock;
 
 /// The lock of a request, as its handler sees it.
 ///

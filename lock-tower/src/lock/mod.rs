@@ -8,7 +8,7 @@ mod extract;
 mod kept;
 #[cfg(feature = "replay")]
 mod memory;
-mod operation;
+pub(crate) mod operation;
 mod request_lock;
 mod waiters;
 
@@ -27,7 +27,6 @@ pub use kept::KeptContext;
 pub(crate) use memory::Kept;
 #[cfg(feature = "replay")]
 pub use memory::Replayed;
-pub use operation::OperationId;
 pub(crate) use request_lock::{RequestLock, SharedLock};
 
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use http::Request;
 use lock_core::middleware::LongHoldObserver;
-use lock_core::{Error, KeptLock, LockGuard, LockHandle, LockKey, LockManager, Ticket};
+use lock_core::{
+    Error, KeptLock, LockGuard, LockHandle, LockKey, LockManager, OperationId, Ticket,
+};
 
+use super::GrantedLocks;
 #[cfg(feature = "replay")]
 use super::memory::Memory;
 use super::waiters::cool_down_and_answer;
-use super::{GrantedLocks, OperationId};
 use crate::telemetry::{Endpoint, LongHolds, OpenRequest, Telemetry};
 
 /// Owns the lock of a request, and releases it when it is dropped.
@@ -156,7 +158,7 @@ impl SharedLock {
     }
 
     pub(super) fn operation_id(&self) -> OperationId {
-        OperationId::new(&self.locks, self.handle.keys())
+        OperationId::new(self.locks.namespace(), self.handle.keys())
     }
 
     fn report(&self, outcome: &'static str) {

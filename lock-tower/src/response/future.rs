@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::{Request, Response};
-use lock_core::Error;
+use lock_core::{Error, OperationId};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
@@ -17,7 +17,7 @@ use super::body_lock::BodyLock;
 use super::handler::{Handled, PendingCall};
 use super::running::RunningHandler;
 use crate::key::{KeyFailure, KeyFuture, RequestKeys};
-use crate::lock::{Acquiring, BoxFuture, GrantedLocks, LockContext, OperationId, RequestLock};
+use crate::lock::{Acquiring, BoxFuture, GrantedLocks, LockContext, RequestLock, operation};
 use crate::policy::Policy;
 use crate::probe::Probing;
 use crate::rejection::Rejection;
@@ -233,7 +233,7 @@ where
         policy.check_placement(&parts, &keys);
         let operation = match &keys {
             // The error of a refused acquire names one of the keys.
-            Ok(keys @ RequestKeys::All(_)) => OperationId::of_request(&policy.locks, keys),
+            Ok(keys @ RequestKeys::All(_)) => operation::of_request(&policy.locks, keys),
             _ => None,
         };
         let acquiring = match (policy.invalid_settings(), keys) {
@@ -308,7 +308,7 @@ where
             let response = Some(Box::new(response));
             return FutureState::Refused { response };
         }
-        let one_key = key.map(|key| OperationId::new(&self.policy.locks, [key]));
+        let one_key = key.map(|key| OperationId::new(self.policy.locks.namespace(), [key]));
         // Without a key there is no error of the store.
         let operation = one_key.map(|one| self.operation.unwrap_or(one));
         let context = LockContext::unlocked(&parts.extensions, operation);

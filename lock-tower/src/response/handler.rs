@@ -13,13 +13,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use http::{Request, Response};
-use lock_core::LockScope;
+use lock_core::{LockScope, OperationId};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 use tracing::{Instrument, Span};
 
 use super::future::AnswerDuplicate;
-use crate::lock::{BoxFuture, LockContext, OperationId, RequestLock};
+use crate::lock::{BoxFuture, LockContext, RequestLock};
 use crate::options::ReleaseAt;
 use crate::policy::Policy;
 

@@ -1,0 +1,256 @@
+//! Implementations of `Database` that expand in the user's crate, with the drivers of the user.
+//!
+//! A driver as an optional dependency would bind the kit's oldest Rust and its versions to those of the driver. sqlx-sqlite and
+//! rusqlite even exclude each other in one lock file, because both link SQLite.
+
+/// Makes a [`Database`](crate::once::Database) of a pool of your version of sqlx, 0.8 or 0.9.
+///
+/// The type has the pool as its public field. The database is `sqlx::Postgres` or `sqlx::Sqlite`. Your crate needs `sqlx` as
+/// a direct dependency of this name.
+///
+/// ```text
+/// lock_core::once_sqlx!(pub struct Db(sqlx::Postgres));
+///
+/// let db = Db(pool.clone());
+/// lock_core::once::create_table(&db).await?;
+/// ```
+///
+/// A nested transaction of sqlx (a savepoint) must end before the transaction does. If it is leaked with `mem::forget`, `commit`
+/// releases the savepoint only.
+#[macro_export]
+macro_rules! once_sqlx {
+    ($(#[$attribute:meta])* $vis:vis struct $name:ident($database:path)) => {
+        $(#[$attribute])*
+        #[derive(Clone, Debug)]
+        $vis struct $name(pub ::sqlx::Pool<$database>);
+
+        const _: () = {
+            use $crate::once::{Database, Dialect, Row, Value};
+
+            type Driver = $database;
+            type Connection = <Driver as ::sqlx::Database>::Connection;
+
+            fn is_sqlite() -> bool {
+                <Driver as ::sqlx::Database>::NAME == "SQLite"
+            }
+
+            async fn one<'c, E>(
+                executor: E,
+                statement: &'static str,
+                values: &[Value<'_>],
+            ) -> ::core::result::Result<::core::option::Option<Row>, ::sqlx::Error>
+            where
+                E: ::sqlx::Executor<'c, Database = Driver>,
+            {
+                use ::sqlx::Row as _;
+                let mut query = ::sqlx::query::<Driver>(statement);
+                for value in values {
+                    query = match *value {
+                        Value::Bytes(bytes) => query.bind(bytes.to_vec()),
+                        Value::Int(number) => query.bind(number),
+                    };
+                }
+                match query.fetch_optional(executor).await? {
+                    ::core::option::Option::Some(row) => ::core::result::Result::Ok(
+                        ::core::option::Option::Some(Row::new(row.try_get(0)?, row.try_get(1)?)),
+                    ),
+                    ::core::option::Option::None => {
+                        ::core::result::Result::Ok(::core::option::Option::None)
+                    }
+                }
+            }
+
+            impl Database for $name {
+                type Tx = ::sqlx::Transaction<'static, Driver>;
+                type Connection = Connection;
+                type Error = ::sqlx::Error;
+
+                fn dialect(&self) -> Dialect {
+                    if is_sqlite() { Dialect::Sqlite } else { Dialect::Postgres }
+                }
+
+                async fn begin(
+                    &self,
+                    statement: &'static str,
+                ) -> ::core::result::Result<Self::Tx, Self::Error> {
+                    self.0.begin_with(statement).await
+                }
+
+                async fn read(
+                    &self,
+                    statement: &'static str,
+                    values: &[Value<'_>],
+                ) -> ::core::result::Result<::core::option::Option<Row>, Self::Error> {
+                    one(&self.0, statement, values).await
+                }
+
+                async fn query(
+                    tx: &mut Self::Tx,
+                    statement: &'static str,
+                    values: &[Value<'_>],
+                ) -> ::core::result::Result<::core::option::Option<Row>, Self::Error> {
+                    one(&mut **tx, statement, values).await
+                }
+
+                fn connection(tx: &mut Self::Tx) -> &mut Self::Connection {
+                    &mut **tx
+                }
+
+                fn connection_ref(tx: &Self::Tx) -> &Self::Connection {
+                    &**tx
+                }
+
+                async fn commit(tx: Self::Tx) -> ::core::result::Result<(), Self::Error> {
+                    tx.commit().await
+                }
+
+                async fn rollback(mut tx: Self::Tx) -> ::core::result::Result<(), Self::Error> {
+                    if is_sqlite() {
+                        // SQLite may have rolled back by itself, which sqlx does not see. Its own ROLLBACK would then fail,
+                        // and the connection would stay in the pool as one with an open transaction.
+                        let _ = ::sqlx::query::<Driver>("BEGIN").execute(&mut *tx).await;
+                    }
+                    tx.rollback().await
+                }
+
+                fn code(
+                    error: &Self::Error,
+                ) -> ::core::option::Option<::std::borrow::Cow<'_, str>> {
+                    error.as_database_error()?.code()
+                }
+            }
+        };
+    };
+}
+
+/// Makes a [`Database`](crate::once::Database) of a pool of your version of deadpool-postgres.
+///
+/// The type has the pool as its public field, and the handler works with a `deadpool_postgres::ClientWrapper`, which
+/// dereferences to `tokio_postgres::Client`. Your crate needs `deadpool-postgres` and `tokio-postgres` as direct dependencies.
+///
+/// ```text
+/// lock_core::once_deadpool!(pub struct Db);
+///
+/// let db = Db(pool.clone());
+/// lock_core::once::create_table(&db).await?;
+/// ```
+///
+/// A transaction that is dropped closes its connection.
+#[macro_export]
+macro_rules! once_deadpool {
+    ($(#[$attribute:meta])* $vis:vis struct $name:ident) => {
+        $(#[$attribute])*
+        #[derive(Clone)]
+        $vis struct $name(pub ::deadpool_postgres::Pool);
+
+        const _: () = {
+            use $crate::once::{Database, Dialect, Row, Value};
+            use ::core::option::Option;
+            use ::core::result::Result;
+            use ::deadpool_postgres::{ClientWrapper, Object, PoolError};
+
+            /// Owns a client inside a transaction. A client that is dropped is closed, because its transaction is open.
+            pub struct Tx(Option<Object>);
+
+            impl Tx {
+                fn client(&self) -> &Object {
+                    self.0.as_ref().expect("only its end takes the client")
+                }
+
+                /// Ends the transaction, and returns the client to the pool if that was answered.
+                async fn end(mut self, statement: &'static str) -> Result<(), PoolError> {
+                    self.client().batch_execute(statement).await?;
+                    drop(self.0.take());
+                    Result::Ok(())
+                }
+            }
+
+            impl Drop for Tx {
+                fn drop(&mut self) {
+                    if let Option::Some(client) = self.0.take() {
+                        drop(Object::take(client));
+                    }
+                }
+            }
+
+            async fn one(
+                client: &ClientWrapper,
+                statement: &'static str,
+                values: &[Value<'_>],
+            ) -> Result<Option<Row>, PoolError> {
+                let statement = client.prepare_cached(statement).await?;
+                let mut parameters: Vec<&(dyn ::tokio_postgres::types::ToSql + Sync)> =
+                    Vec::with_capacity(values.len());
+                for value in values {
+                    match value {
+                        Value::Bytes(bytes) => parameters.push(bytes),
+                        Value::Int(number) => parameters.push(number),
+                    }
+                }
+                match client.query_opt(&statement, &parameters).await? {
+                    Option::Some(row) => {
+                        Result::Ok(Option::Some(Row::new(row.try_get(0)?, row.try_get(1)?)))
+                    }
+                    Option::None => Result::Ok(Option::None),
+                }
+            }
+
+            impl Database for $name {
+                type Tx = Tx;
+                type Connection = ClientWrapper;
+                type Error = PoolError;
+
+                fn dialect(&self) -> Dialect {
+                    Dialect::Postgres
+                }
+
+                async fn begin(&self, statement: &'static str) -> Result<Tx, PoolError> {
+                    let tx = Tx(Option::Some(self.0.get().await?));
+                    tx.client().batch_execute(statement).await?;
+                    Result::Ok(tx)
+                }
+
+                async fn read(
+                    &self,
+                    statement: &'static str,
+                    values: &[Value<'_>],
+                ) -> Result<Option<Row>, PoolError> {
+                    one(&*self.0.get().await?, statement, values).await
+                }
+
+                async fn query(
+                    tx: &mut Tx,
+                    statement: &'static str,
+                    values: &[Value<'_>],
+                ) -> Result<Option<Row>, PoolError> {
+                    one(tx.client(), statement, values).await
+                }
+
+                fn connection(tx: &mut Tx) -> &mut ClientWrapper {
+                    tx.0.as_mut().expect("only its end takes the client")
+                }
+
+                fn connection_ref(tx: &Tx) -> &ClientWrapper {
+                    tx.client()
+                }
+
+                async fn commit(tx: Tx) -> Result<(), PoolError> {
+                    tx.end("COMMIT").await
+                }
+
+                async fn rollback(tx: Tx) -> Result<(), PoolError> {
+                    tx.end("ROLLBACK").await
+                }
+
+                fn code(error: &PoolError) -> Option<::std::borrow::Cow<'_, str>> {
+                    match error {
+                        PoolError::Backend(error) => {
+                            error.code().map(|code| ::std::borrow::Cow::Borrowed(code.code()))
+                        }
+                        _ => Option::None,
+                    }
+                }
+            }
+        };
+    };
+}

@@ -1,0 +1,121 @@
+//! All SQL of the kit.
+
+use super::database::Dialect;
+
+/// The migration for PostgreSQL 9.5 or later.
+///
+/// The table has no key, user or path in clear text. `operation` is an [`OperationId`](crate::OperationId), `run` the random number of
+/// the run that has claimed it, `record` its answer, and `expires_at` the end of the record's life by the clock of the database.
+///
+/// A table that is partitioned by time cannot have a unique index on `operation` alone, so do not partition by time. Hash
+/// partitions by `operation` are fine. The table must share the fate of the effects, so it must not be `UNLOGGED`.
+pub const SCHEMA_POSTGRES: &str = "\
+CREATE TABLE IF NOT EXISTS lockkit_once (
+    operation  bytea PRIMARY KEY,
+    run        bytea NOT NULL,
+    record     bytea,
+    expires_at timestamptz NOT NULL
+);
+CREATE INDEX IF NOT EXISTS lockkit_once_expires_at ON lockkit_once (expires_at);
+";
+
+/// The migration for SQLite 3.35 or later. The columns are those of [`SCHEMA_POSTGRES`], and `expires_at` is in
+/// milliseconds of Unix time.
+pub const SCHEMA_SQLITE: &str = "\
+CREATE TABLE IF NOT EXISTS lockkit_once (
+    operation  BLOB NOT NULL PRIMARY KEY,
+    run        BLOB NOT NULL,
+    record     BLOB,
+    expires_at INTEGER NOT NULL
+);
+CREATE INDEX IF NOT EXISTS lockkit_once_expires_at ON lockkit_once (expires_at);
+";
+
+/// The number of records that one statement of a sweep deletes.
+pub(super) const SWEPT_AT_ONCE: i64 = 1_000;
+
+pub(super) struct Statements {
+    pub(super) schema: &'static str,
+    /// Has only one process at a time create the table. Two at once would collide in the database's catalogue.
+    pub(super) schema_lock: Option<&'static str>,
+    pub(super) begin: &'static str,
+    /// `operation`. Returns the row while it lives.
+    pub(super) peek: &'static str,
+    /// `operation`, `run`, life in ms, and in PostgreSQL the number of an advisory lock. Returns a row if the claim is granted.
+    pub(super) claim: &'static str,
+    /// `operation`, `run`, `record`. Returns no row if the claim is gone.
+    pub(super) complete: &'static str,
+    /// `operation`, `run`. The same, without a record.
+    pub(super) complete_without_record: &'static str,
+    /// `operation`, `run`. Deletes a claim.
+    pub(super) withdraw: &'static str,
+    /// `operation`.
+    pub(super) forget: &'static str,
+    /// The largest number of rows to delete.
+    pub(super) sweep: &'static str,
+    /// Returns the number of rows that the last statement has deleted, in decimal digits, if `sweep` does not.
+    pub(super) swept: Option<&'static str>,
+}
+
+impl Dialect {
+    pub(super) fn statements(self) -> &'static Statements {
+        match self {
+            Self::Postgres => &POSTGRES,
+            Self::Sqlite => &SQLITE,
+        }
+    }
+}
+
+/// `now()` is the begin of the transaction. `clock_timestamp()` is the present time, so a transaction that has waited does
+/// not take over a record that was written meanwhile.
+///
+/// The advisory lock has a second claim refused at once, while the first one's transaction is open. Without it, the
+/// `INSERT` would wait at the unique index for the end of that transaction. The unique index decides in any case.
+const POSTGRES: Statements = Statements {
+    schema: SCHEMA_POSTGRES,
+    schema_lock: Some(
+        "SELECT ''::bytea, NULL::bytea WHERE pg_advisory_xact_lock(7813577064262595585) IS NOT NULL",
+    ),
+    begin: "BEGIN",
+    peek: "SELECT run, record FROM lockkit_once WHERE operation = $1 AND expires_at > clock_timestamp()",
+    claim: "INSERT INTO lockkit_once AS o (operation, run, expires_at) \
+            SELECT $1::bytea, $2::bytea, clock_timestamp() + $3::bigint * interval '1 millisecond' \
+            WHERE pg_try_advisory_xact_lock($4::bigint) \
+            ON CONFLICT (operation) DO UPDATE \
+            SET run = excluded.run, record = NULL, expires_at = excluded.expires_at \
+            WHERE o.expires_at <= clock_timestamp() \
+            RETURNING run, record",
+    complete: "UPDATE lockkit_once SET record = $3 WHERE operation = $1 AND run = $2 RETURNING run, NULL::bytea",
+    complete_without_record: "UPDATE lockkit_once SET record = NULL WHERE operation = $1 AND run = $2 \
+                              RETURNING run, NULL::bytea",
+    withdraw: "DELETE FROM lockkit_once WHERE operation = $1 AND run = $2 RETURNING run, NULL::bytea",
+    forget: "DELETE FROM lockkit_once WHERE operation = $1 RETURNING run, NULL::bytea",
+    sweep: "WITH gone AS (DELETE FROM lockkit_once WHERE operation IN (\
+            SELECT operation FROM lockkit_once WHERE expires_at <= clock_timestamp() \
+            ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED) RETURNING operation) \
+            SELECT convert_to(count(*)::text, 'UTF8'), NULL::bytea FROM gone",
+    swept: None,
+};
+
+/// SQLite has one writer at a time, so it needs no advisory lock: `BEGIN IMMEDIATE` waits for the other writer.
+const SQLITE: Statements = Statements {
+    schema: SCHEMA_SQLITE,
+    schema_lock: None,
+    begin: "BEGIN IMMEDIATE",
+    peek: "SELECT run, record FROM lockkit_once WHERE operation = ?1 \
+           AND expires_at > CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
+    claim: "INSERT INTO lockkit_once (operation, run, expires_at) \
+            VALUES (?1, ?2, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) + ?3) \
+            ON CONFLICT (operation) DO UPDATE \
+            SET run = excluded.run, record = NULL, expires_at = excluded.expires_at \
+            WHERE lockkit_once.expires_at <= CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) \
+            RETURNING run, record",
+    complete: "UPDATE lockkit_once SET record = ?3 WHERE operation = ?1 AND run = ?2 RETURNING run, NULL",
+    complete_without_record: "UPDATE lockkit_once SET record = NULL WHERE operation = ?1 AND run = ?2 RETURNING run, NULL",
+    withdraw: "DELETE FROM lockkit_once WHERE operation = ?1 AND run = ?2 RETURNING run, NULL",
+    forget: "DELETE FROM lockkit_once WHERE operation = ?1 RETURNING run, NULL",
+    sweep: "DELETE FROM lockkit_once WHERE operation IN (SELECT operation FROM lockkit_once \
+            WHERE expires_at <= CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) \
+            ORDER BY expires_at LIMIT ?1)",
+    swept: Some("SELECT CAST(CAST(changes() AS TEXT) AS BLOB), NULL"),
+};
