@@ -24,6 +24,7 @@ mod layer;
 mod layers;
 mod ledger;
 mod nightly;
+mod once;
 mod opentelemetry;
 mod payments;
 mod redis;

@@ -85,6 +85,11 @@ impl ChildProcess {
         let _ = kill_process(self.id(), Signal::TERM);
     }
 
+    /// Interrupts the process itself (SIGINT).
+    pub fn interrupt(&self) {
+        let _ = kill_process(self.id(), Signal::INT);
+    }
+
     /// Freezes the process and its children (SIGSTOP) and waits until all its threads stand still.
     ///
     /// A thread that the signal has not reached yet would go on for a moment.

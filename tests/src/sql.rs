@@ -114,8 +114,12 @@ impl SqlServer {
 
 impl Drop for SqlServer {
     fn drop(&mut self) {
-        // A PostgreSQL that is killed leaves a segment of shared memory behind.
-        self.process.terminate();
+        // A PostgreSQL that is killed leaves a segment of shared memory behind. If it is interrupted, it waits for no client.
+        if self.url.starts_with("postgres") {
+            self.process.interrupt();
+        } else {
+            self.process.terminate();
+        }
         let _ = self.process.wait(wait::PATIENCE);
     }
 }

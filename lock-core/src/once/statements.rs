@@ -84,8 +84,8 @@ const POSTGRES: Statements = Statements {
             ON CONFLICT (operation) DO UPDATE \
             SET run = excluded.run, record = NULL, expires_at = excluded.expires_at \
             WHERE o.expires_at <= clock_timestamp() \
-            RETURNING run, record",
-    complete: "UPDATE lockkit_once SET record = $3 WHERE operation = $1 AND run = $2 RETURNING run, NULL::bytea",
+            RETURNING run, NULL::bytea",
+    complete: "UPDATE lockkit_once SET record = $3::bytea WHERE operation = $1 AND run = $2 RETURNING run, NULL::bytea",
     complete_without_record: "UPDATE lockkit_once SET record = NULL WHERE operation = $1 AND run = $2 \
                               RETURNING run, NULL::bytea",
     withdraw: "DELETE FROM lockkit_once WHERE operation = $1 AND run = $2 RETURNING run, NULL::bytea",
@@ -109,7 +109,7 @@ const SQLITE: Statements = Statements {
             ON CONFLICT (operation) DO UPDATE \
             SET run = excluded.run, record = NULL, expires_at = excluded.expires_at \
             WHERE lockkit_once.expires_at <= CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) \
-            RETURNING run, record",
+            RETURNING run, NULL",
     complete: "UPDATE lockkit_once SET record = ?3 WHERE operation = ?1 AND run = ?2 RETURNING run, NULL",
     complete_without_record: "UPDATE lockkit_once SET record = NULL WHERE operation = ?1 AND run = ?2 RETURNING run, NULL",
     withdraw: "DELETE FROM lockkit_once WHERE operation = ?1 AND run = ?2 RETURNING run, NULL",

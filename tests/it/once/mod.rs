@@ -1,0 +1,20 @@
+//! Tests `lock_core::once` on real databases.
+//!
+//! `suite` is one list of cases for every database. The package `tests/drivers` runs it on the drivers that cannot be
+//! dependencies of this workspace.
+
+mod misconfigured;
+pub(crate) mod postgres;
+mod postgres_alone;
+pub(crate) mod sqlite;
+mod sqlite_alone;
+#[macro_use]
+mod suite;
+
+mod on_sqlite {
+    once_suite!(crate::once::sqlite::Fresh);
+}
+
+mod on_postgres {
+    once_suite!(crate::once::postgres::Fresh, postgres);
+}

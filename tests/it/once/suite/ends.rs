@@ -1,0 +1,102 @@
+//! How a transaction ends, and what it leaves.
+
+use std::time::Duration;
+
+use lock_core::once::{Claimed, Tx, peek};
+
+use super::{Fixture, claim, effect};
+
+/// Claims a key until it is granted: a connection that was dropped ends in the background.
+async fn granted<F: Fixture>(fixture: &F, key: &str) -> Tx<F::Db> {
+    loop {
+        let mut tx = Tx::begin(&fixture.other()).await.expect("a transaction");
+        match tx.claim(&claim(key)).await.expect("an answer") {
+            Claimed::Granted => return tx,
+            Claimed::Busy => tokio::time::sleep(Duration::from_millis(5)).await,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+pub(crate) async fn a_dropped_transaction_frees_the_key<F: Fixture>() {
+    let fixture = F::start().await;
+    let mut tx = Tx::begin(&fixture.db()).await.expect("a transaction");
+    let own = claim("k");
+    tx.claim(&own).await.expect("an answer");
+    effect::<F>(&mut tx).await;
+    tx.complete(&own, Some(b"answer")).await.expect("its own");
+    drop(tx);
+    drop(granted(&fixture, "k").await);
+    assert_eq!((fixture.effects().await, fixture.records().await), (0, 0));
+    // The pool gives nobody the connection with the transaction.
+    let mut next = Tx::begin(&fixture.db()).await.expect("a transaction");
+    assert_ne!(
+        next.claim(&claim("l")).await.expect("an answer"),
+        Claimed::Busy
+    );
+}
+
+pub(crate) async fn a_rolled_back_transaction_frees_the_key<F: Fixture>() {
+    let fixture = F::start().await;
+    let mut tx = Tx::begin(&fixture.db()).await.expect("a transaction");
+    tx.claim(&claim("k")).await.expect("an answer");
+    effect::<F>(&mut tx).await;
+    tx.rollback().await.expect("an answer");
+    drop(granted(&fixture, "k").await);
+    assert_eq!(fixture.effects().await, 0);
+}
+
+pub(crate) async fn complete_finds_only_its_own_claim<F: Fixture>() {
+    let fixture = F::start().await;
+    let mut tx = Tx::begin(&fixture.db()).await.expect("a transaction");
+    tx.claim(&claim("k")).await.expect("an answer");
+    let strange = tx.complete(&claim("k"), Some(b"x")).await;
+    assert!(strange.expect_err("the claim of another run").is_invalid());
+    let strange = tx.complete(&claim("l"), None).await;
+    assert!(strange.expect_err("no claim").is_invalid());
+    let strange = tx.withdraw(&claim("k")).await;
+    assert!(strange.expect_err("the claim of another run").is_invalid());
+}
+
+pub(crate) async fn a_commit_with_an_open_claim_is_refused<F: Fixture>() {
+    let fixture = F::start().await;
+    let mut tx = Tx::begin(&fixture.db()).await.expect("a transaction");
+    tx.claim(&claim("k")).await.expect("an answer");
+    effect::<F>(&mut tx).await;
+    let refused = tx.commit().await.expect_err("the claim is open");
+    assert!(refused.is_invalid() && !refused.is_outcome_unknown());
+    drop(granted(&fixture, "k").await);
+    assert_eq!((fixture.effects().await, fixture.records().await), (0, 0));
+}
+
+pub(crate) async fn a_withdrawn_claim_leaves_the_effect_and_no_record<F: Fixture>() {
+    let fixture = F::start().await;
+    let mut tx = Tx::begin(&fixture.db()).await.expect("a transaction");
+    let own = claim("k");
+    tx.claim(&own).await.expect("an answer");
+    effect::<F>(&mut tx).await;
+    tx.withdraw(&own).await.expect("its own");
+    tx.commit().await.expect("an answer");
+    let found = peek(&fixture.db(), own.operation()).await;
+    assert_eq!(found.expect("an answer"), None);
+    assert_eq!(fixture.effects().await, 1);
+}
+
+pub(crate) async fn a_dropped_claim_lets_nothing_be_committed<F: Fixture>() {
+    let fixture = F::start().await;
+    let mut tx = Tx::begin(&fixture.db()).await.expect("a transaction");
+    effect::<F>(&mut tx).await;
+    {
+        let own = claim("k");
+        let claiming = tx.claim(&own);
+        let mut claiming = std::pin::pin!(claiming);
+        // It is polled once, and dropped: the database may have granted it.
+        let _ = std::future::poll_fn(|context| {
+            let _ = claiming.as_mut().poll(context);
+            std::task::Poll::Ready(())
+        })
+        .await;
+    }
+    assert!(tx.commit().await.is_err(), "the claim may be granted");
+    assert_eq!(fixture.effects().await, 0);
+}
