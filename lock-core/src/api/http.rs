@@ -123,6 +123,11 @@ fn words(error: &Error) -> (&'static str, &'static str) {
             "Already in progress",
             "Another request like this one is in progress. Please wait for its outcome before you send it again.",
         ),
+        ErrorKind::Unavailable if error.is_outcome_unknown() => (
+            "Outcome not known yet",
+            "It is not known yet whether the request was carried out. Please send the same request again. It is not \
+             carried out twice.",
+        ),
         ErrorKind::Unavailable => (
             "Lock service unavailable",
             "The lock service gave no answer. Please try again in a moment.",
