@@ -206,6 +206,8 @@
 //! * `json`: `<json./…>` and `<json>` are available, with their extractors.
 //! * `replay`: `LockLayer::replay` answers duplicates with the first response, as the header
 //!   `Idempotency-Key` promises.
+//! * `once`: with `Replay::in_database` the effect of a handler and its answer are one commit of the application's
+//!   database, so a process that is killed at any point causes no second effect.
 //! * `metrics`: counters and histograms for the recorder of the `metrics` crate that the application
 //!   has installed. [`LockLayer::name`] lists them. It turns on lock-core's feature `metrics` too.
 //!
@@ -214,13 +216,15 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 // Modules in layers, from the top to the bottom: layer, service, replay, response, probe, policy, record,
-// lock, telemetry, rejection, key, options. A module imports only from those below it.
+// once, lock, telemetry, rejection, key, options. A module imports only from those below it.
 #[cfg(feature = "replay")]
 #[doc = include_str!("docs/idempotency.md")]
 pub mod idempotency {}
 pub mod key;
 mod layer;
 mod lock;
+#[cfg(feature = "once")]
+mod once;
 mod options;
 mod policy;
 mod probe;
@@ -241,6 +245,8 @@ pub use lock::NotLocked;
 pub use lock::Replayed;
 pub use lock::{KeptContext, LockContext};
 pub use lock_core::OperationId;
+#[cfg(feature = "once")]
+pub use once::{Once, OnceTx, Refused};
 #[cfg(feature = "replay")]
 pub use options::Remember;
 pub use options::{Disconnect, MissingKey, Outage, RefusalFormat, ReleaseAt};

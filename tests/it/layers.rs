@@ -12,7 +12,7 @@ const LOCK_CORE: [&str; 10] = [
     "api", "engine", "queue", "keeper", "active", "store", "timer", "lease", "base", "audit",
 ];
 
-const LOCK_TOWER: [&str; 12] = [
+const LOCK_TOWER: [&str; 13] = [
     "layer",
     "service",
     "replay",
@@ -20,6 +20,7 @@ const LOCK_TOWER: [&str; 12] = [
     "probe",
     "policy",
     "record",
+    "once",
     "lock",
     "telemetry",
     "rejection",

@@ -246,6 +246,9 @@ impl<K> LockLayer<K> {
         self.with(|policy| {
             policy.keys += 1;
             policy.names_route |= names.route;
+            // One operation has all keys, so a caller in one of them is a part of it.
+            policy.names_caller |= names.caller;
+            policy.names_optional |= names.optional;
         })
     }
 

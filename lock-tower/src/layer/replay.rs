@@ -37,7 +37,8 @@ impl<K: Into<Replaying>> LockLayer<K> {
     ///   [`Replay::caller_is_in_key`] states that the key contains it nevertheless.
     /// * A part of a template is optional, such as `<idempotency-key?>`: all requests without it would share one record.
     ///   The layer cannot see into closures and extractors, which must not make a key without such a part either.
-    /// * The layer has [several keys](LockLayer::and).
+    /// * The layer has [several keys](LockLayer::and), and its records are not in a database.
+    /// * The layer has [`shadow`](LockLayer::shadow), and its records are in a database.
     /// * The lifetime exceeds the manager's [`max_ttl`](lock_core::ManagerBuilder::max_ttl).
     /// * A named header must not be replayed, or the largest body exceeds what a store keeps.
     ///
@@ -63,10 +64,11 @@ impl<K: Into<Replaying>> LockLayer<K> {
             rules,
             caller_is_in_key,
         } = replay;
-        if self.policy.keys > 1 {
+        if self.policy.keys > 1 && !rules.is_in_database() {
             return Err(Error::invalid(
                 "a layer with several keys replays no answer, because an answer is recorded under one key; make one key \
-                 of the parts, or lock the other keys in the handler",
+                 of the parts, lock the other keys in the handler, or keep the records in your database by \
+                 `Replay::in_database`",
             ));
         }
         if !(caller_is_in_key || self.policy.names_caller) {

@@ -1,16 +1,18 @@
 //! The handler's view of its request's lock.
 
 use std::fmt;
-use std::future::{Future, pending};
-use std::pin::pin;
+use std::future::pending;
 use std::sync::Arc;
-use std::task::{Context, Waker};
 use std::time::Duration;
 
 use http::Extensions;
 use lock_core::{Error, FencingToken, OperationId, Ticket};
 
+#[cfg(feature = "once")]
+use super::Decision;
 use super::SharedLock;
+#[cfg(feature = "replay")]
+use super::decision::DecisionPlace;
 
 /// The lock of a request, as its handler sees it.
 ///
@@ -68,8 +70,9 @@ pub struct LockContext {
     operation: Operation,
     /// The operation at the innermost layer that replays, if there is one.
     replayed: Option<Operation>,
-    /// The lock of the innermost layer that replays and has one.
-    replaying: Option<Arc<SharedLock>>,
+    /// Belongs to the innermost layer that replays and has a lock, or a database.
+    #[cfg(feature = "replay")]
+    replaying: Option<DecisionPlace>,
 }
 
 /// The operation of a request at one layer.
@@ -88,6 +91,7 @@ impl LockContext {
             outer: None,
             operation: Operation::Locked(lock),
             replayed: outer.and_then(|outer| outer.replayed.clone()),
+            #[cfg(feature = "replay")]
             replaying: outer.and_then(|outer| outer.replaying.clone()),
         }
     }
@@ -100,6 +104,7 @@ impl LockContext {
             outer: Self::innermost_lock(extensions).cloned(),
             operation: Operation::Unlocked(operation),
             replayed: outer.and_then(|outer| outer.replayed.clone()),
+            #[cfg(feature = "replay")]
             replaying: outer.and_then(|outer| outer.replaying.clone()),
         }
     }
@@ -107,7 +112,8 @@ impl LockContext {
     /// Makes this the context of a layer that replays.
     #[cfg(feature = "replay")]
     pub(crate) fn of_replay(mut self) -> Self {
-        self.replaying = self.lock.clone().or(self.replaying);
+        let lock = self.lock.clone().map(DecisionPlace::Lock);
+        self.replaying = lock.or(self.replaying);
         // A request without a key at this layer is an operation of an outer one.
         if self.replayed.is_none() || !matches!(self.operation, Operation::Unlocked(None)) {
             self.replayed = Some(self.operation.clone());
@@ -115,10 +121,21 @@ impl LockContext {
         self
     }
 
-    /// Returns the lock of the innermost layer that replays and has one.
+    /// Makes this the context of a transaction, which takes the decision of the handler.
+    #[cfg(feature = "once")]
+    pub(crate) fn decides_in(&mut self, decision: &Arc<Decision>) {
+        self.replaying = Some(DecisionPlace::Transaction(Arc::clone(decision)));
+    }
+
     #[cfg(feature = "replay")]
-    pub(super) fn replaying_lock(&self) -> Option<&SharedLock> {
-        self.replaying.as_deref()
+    pub(super) fn decision_place(&self) -> Option<&DecisionPlace> {
+        self.replaying.as_ref()
+    }
+
+    /// Returns the number of the operation at the layer that made this context.
+    #[cfg(feature = "once")]
+    pub(crate) fn own_operation(&self) -> Option<OperationId> {
+        self.operation.number()
     }
 
     /// Returns the lock of the layer that made this context.
@@ -177,10 +194,7 @@ impl LockContext {
     /// ```
     #[must_use]
     pub fn operation_id(&self) -> Option<OperationId> {
-        match self.replayed.as_ref().unwrap_or(&self.operation) {
-            Operation::Locked(lock) => Some(lock.operation_id()),
-            Operation::Unlocked(number) => *number,
-        }
+        self.replayed.as_ref().unwrap_or(&self.operation).number()
     }
 
     /// Returns whether the lock is held at this very moment.
@@ -199,9 +213,7 @@ impl LockContext {
     /// release.
     #[must_use]
     pub fn is_lost(&self) -> bool {
-        let lost = pin!(self.lost());
-        lost.poll(&mut Context::from_waker(Waker::noop()))
-            .is_ready()
+        self.lock.as_ref().is_some_and(|lock| lock.is_lost())
     }
 
     /// Returns how long the lock stays valid if it is not renewed again.
@@ -317,6 +329,15 @@ impl LockContext {
         match &self.lock {
             Some(lock) => lock.ticket(pick_up_time).await.map(Some),
             None => Ok(None),
+        }
+    }
+}
+
+impl Operation {
+    fn number(&self) -> Option<OperationId> {
+        match self {
+            Self::Locked(lock) => Some(lock.operation_id()),
+            Self::Unlocked(number) => *number,
         }
     }
 }

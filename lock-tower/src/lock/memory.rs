@@ -6,7 +6,7 @@ use lock_core::LockGuard;
 use lock_core::middleware::RecordOutcome;
 
 use super::acquiring::IN_STORE;
-use super::{GrantedLocks, LockContext, SharedLock};
+use super::{GrantedLocks, SharedLock};
 use crate::options::Remember;
 use crate::rejection::DONE;
 
@@ -20,6 +20,9 @@ pub(super) struct Memory {
     kept: Option<Kept>,
     /// The part that the release has passed on to the store.
     stored: Option<Stored>,
+    /// The database has the record of this operation.
+    #[cfg(feature = "once")]
+    in_database: bool,
 }
 
 /// The state that the next request with this key finds.
@@ -44,44 +47,6 @@ enum Stored {
 #[non_exhaustive]
 pub struct Replayed;
 
-impl LockContext {
-    /// Decides what the layer remembers of this request, whatever its response is.
-    ///
-    /// It overrides [`Replay::remember_with`](crate::Replay::remember_with). A
-    /// [`Remember`] in the extensions of the response overrides both. The last call counts.
-    ///
-    /// Among several lock layers, it is a decision about the innermost one with
-    /// [replay](crate::LockLayer::replay). With the response it reaches the outer ones with replay, too. A layer that
-    /// let the request pass without a lock does not count. A call has no effect if no layer is left, or after the release.
-    ///
-    /// [`Remember::Done`] counts however the request ends: with an error, with a panic, or after a
-    /// disconnect. Call it after an effect that must not happen twice.
-    ///
-    /// A request that is remembered needs no cooldown. [`cool_down`](Self::cool_down) and
-    /// [`skip_cooldown`](Self::skip_cooldown) count for requests that are not remembered. After
-    /// [`release_now`](Self::release_now) nothing is remembered, because the next request may run.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use http::{Response, StatusCode};
-    /// use lock_tower::{LockContext, Remember};
-    ///
-    /// async fn pay(lock: LockContext) -> Response<String> {
-    ///     let mut declined = Response::new("declined".to_owned());
-    ///     *declined.status_mut() = StatusCode::PAYMENT_REQUIRED;
-    ///     lock.remember(Remember::Answer); // every retry gets this 402
-    ///     declined
-    /// }
-    /// # let _ = pay;
-    /// ```
-    pub fn remember(&self, remember: Remember) {
-        if let Some(lock) = self.replaying_lock() {
-            lock.decide(remember);
-        }
-    }
-}
-
 impl SharedLock {
     /// Says that the layer will remember this request for so long.
     pub(crate) fn will_be_recorded(&self, lifetime: Duration) {
@@ -100,6 +65,12 @@ impl SharedLock {
     /// Keeps this for duplicates, in place of what was kept before.
     pub(crate) fn keep(&self, kept: Option<Kept>) {
         self.state().memory.kept = kept;
+    }
+
+    /// Says that the database answers the duplicates of this request, so no cooldown may refuse them.
+    #[cfg(feature = "once")]
+    pub(crate) fn is_remembered_in_database(&self) {
+        self.state().memory.in_database = true;
     }
 
     /// Leaves a note at the fallback in place of the record, if the store has that record.
@@ -141,6 +112,14 @@ impl Memory {
 
     pub(super) fn forget_all(&mut self) {
         *self = Self::default();
+    }
+
+    /// Returns whether the record of the operation is outside of the key, where a cooldown would hide it.
+    pub(super) fn is_elsewhere(&self) -> bool {
+        #[cfg(feature = "once")]
+        return self.in_database;
+        #[cfg(not(feature = "once"))]
+        false
     }
 
     /// Takes what is kept, when the release begins.

@@ -3,6 +3,8 @@
 mod acquiring;
 mod context;
 mod cooldown;
+#[cfg(feature = "replay")]
+mod decision;
 #[cfg(feature = "axum")]
 mod extract;
 mod kept;
@@ -20,6 +22,8 @@ pub use context::LockContext;
 pub(crate) use cooldown::{CooldownRule, is_grpc_error};
 #[cfg(feature = "replay")]
 pub(crate) use cooldown::{has_succeeded, is_by_inner_layer};
+#[cfg(feature = "once")]
+pub(crate) use decision::Decision;
 #[cfg(feature = "axum")]
 pub use extract::NotLocked;
 pub use kept::KeptContext;

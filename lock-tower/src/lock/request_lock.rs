@@ -1,6 +1,9 @@
 //! Owns the lock of one request from its grant to its release.
 
+use std::future::Future;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use http::Request;
@@ -157,6 +160,13 @@ impl SharedLock {
         Ok(())
     }
 
+    /// Returns whether the lock was lost. A lock that was released or passed on is not.
+    pub(crate) fn is_lost(&self) -> bool {
+        let lost = pin!(self.handle.lost());
+        lost.poll(&mut Context::from_waker(Waker::noop()))
+            .is_ready()
+    }
+
     pub(super) fn operation_id(&self) -> OperationId {
         OperationId::new(self.locks.namespace(), self.handle.keys())
     }
@@ -254,6 +264,11 @@ impl SharedLock {
     fn take(&self) -> Option<GrantedLocks> {
         let mut state = self.state();
         let cooldown = state.requested.or(state.by_rule).unwrap_or_default();
+        #[cfg(feature = "replay")]
+        let cooldown = match state.memory.is_elsewhere() {
+            true => Duration::ZERO,
+            false => cooldown,
+        };
         let cool_down = match state.has_waiters {
             true => cool_down_and_answer,
             false => |guard: &LockGuard, cooldown| guard.cooldown(cooldown),

@@ -49,7 +49,16 @@ impl Policy {
         let cooldown = match &self.replay {
             Some(rules) => {
                 rules.check()?;
-                cooldown.max(rules.lifetime)
+                if rules.is_in_database() && self.shadow {
+                    return Err(Error::invalid(
+                        "the layer has `shadow` beside `in_database`; in shadow mode duplicates run, and the database \
+                         refuses their transactions, so leave one of them out",
+                    ));
+                }
+                match rules.is_in_database() {
+                    true => cooldown,
+                    false => cooldown.max(rules.lifetime),
+                }
             }
             None => cooldown,
         };

@@ -7,6 +7,8 @@ mod codec;
 mod cursor;
 mod fingerprint;
 mod headers;
+#[cfg(feature = "once")]
+mod in_database;
 mod replay;
 mod seal;
 #[cfg(test)]

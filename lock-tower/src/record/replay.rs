@@ -11,6 +11,8 @@ use lock_core::middleware::MAX_RECORD;
 
 use super::{Seal, headers};
 use crate::lock::{has_succeeded, is_by_inner_layer};
+#[cfg(feature = "once")]
+use crate::once::AnyDatabase;
 use crate::options::Remember;
 
 type Decide = dyn Fn(&response::Parts) -> Remember + Send + Sync;
@@ -44,9 +46,15 @@ pub(crate) struct ReplayRules {
     pub(crate) more_headers: Vec<HeaderName>,
     pub(crate) fingerprint: Fingerprint,
     pub(crate) seal: Option<Arc<dyn Seal>>,
+    /// The database that has the records, in place of the store of the locks.
+    #[cfg(feature = "once")]
+    pub(crate) database: Option<Arc<dyn AnyDatabase>>,
     decide: Option<Arc<Decide>>,
     /// The log says once that answers of the layer are too large or have no known length.
     warned: Arc<AtomicBool>,
+    /// The log says once that a handler has not used its transaction.
+    #[cfg(feature = "once")]
+    pub(super) warned_unused: Arc<AtomicBool>,
 }
 
 /// Decides which parts of a duplicate must equal those of the first request.
@@ -73,8 +81,12 @@ impl Default for Replay {
                 more_headers: Vec::new(),
                 fingerprint: Fingerprint::default(),
                 seal: None,
+                #[cfg(feature = "once")]
+                database: None,
                 decide: None,
                 warned: Arc::default(),
+                #[cfg(feature = "once")]
+                warned_unused: Arc::default(),
             },
             caller_is_in_key: false,
         }
@@ -87,7 +99,8 @@ impl Replay {
     /// It must be longer than a client goes on to retry, and at most the manager's
     /// [`max_ttl`](lock_core::ManagerBuilder::max_ttl), which is 10 minutes on `redlock://`.
     ///
-    /// Default: 24 h, which is also the longest.
+    /// Default: 24 h, which is also the longest. In a database (`in_database`, feature `once`) it is between a minute and
+    /// 3 650 days, whatever the `max_ttl` is, and counts from the claim.
     pub fn lasting(self, lifetime: Duration) -> Self {
         self.with(|rules| rules.lifetime = lifetime)
     }
@@ -169,7 +182,7 @@ impl Replay {
         self
     }
 
-    fn with(mut self, change: impl FnOnce(&mut ReplayRules)) -> Self {
+    pub(super) fn with(mut self, change: impl FnOnce(&mut ReplayRules)) -> Self {
         change(&mut self.rules);
         self
     }
@@ -186,6 +199,8 @@ impl ReplayRules {
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {
+        #[cfg(feature = "once")]
+        self.check_database()?;
         if self.lifetime.is_zero() {
             return Err(Error::invalid(
                 "a replay that lasts for no time keeps no answer; use a longer one",
@@ -210,6 +225,14 @@ impl ReplayRules {
             ))),
             None => Ok(()),
         }
+    }
+
+    /// Returns whether a database has the records, in place of the store of the locks.
+    pub(crate) fn is_in_database(&self) -> bool {
+        #[cfg(feature = "once")]
+        return self.database.is_some();
+        #[cfg(not(feature = "once"))]
+        false
     }
 
     /// Reports answers that cannot be kept, once for each layer.
@@ -243,6 +266,7 @@ impl fmt::Debug for ReplayRules {
             .field("more_headers", &self.more_headers)
             .field("fingerprint", &self.fingerprint)
             .field("sealed", &self.seal.is_some())
+            .field("in_database", &self.is_in_database())
             .finish_non_exhaustive()
     }
 }

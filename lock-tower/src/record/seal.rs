@@ -5,7 +5,8 @@
 /// A record holds the answer of a handler: status, some headers and the body. Without a seal it stands
 /// in the store as it is. The cipher, its keys and their rotation are the application's. Use
 /// authenticated encryption, such as AES-GCM or XChaCha20-Poly1305, and pass `context` as associated
-/// data. The context is the name of the lock, so a record that was moved to another key does not open.
+/// data. The context is the name of the lock, so a record that was moved to another key does not open. In a database it is
+/// the number of the operation.
 ///
 /// # Examples
 ///

@@ -1,6 +1,8 @@
 //! Refusals: why the layer answered a request in place of its handler.
 
 mod answer;
+#[cfg(feature = "once")]
+mod once;
 mod reason;
 mod text;
 
@@ -31,6 +33,13 @@ pub enum RejectionKind {
     Done,
     /// 503 `lock_unavailable`: the store did not answer in time, so the lock's state is unknown.
     Unavailable,
+    /// 503 `lock_outcome_unknown`: the database did not answer the COMMIT of this request, and nothing tells yet whether it
+    /// was done.
+    ///
+    /// The same request, sent again, finds out: it is refused while the first commit is under way, gets the answer if that
+    /// commit has arrived, and otherwise runs. (A request without a key has no `Retry-After`, because its repetition would
+    /// run in any case.) Only a layer with `Replay::in_database` answers with it.
+    OutcomeUnknown,
     /// 400 `lock_key_missing`: the request lacks a value that its key is made from.
     KeyMissing,
     /// 400 `lock_key_ambiguous`: the request carries two different values for one part of its key.
@@ -49,6 +58,11 @@ pub enum RejectionKind {
     BodyIncomplete,
     /// 400 `lock_body_invalid`: the body that the key is made from is not valid, unambiguous JSON.
     BodyInvalid,
+    /// 500 `lock_transaction_lent`: the handler has answered while its transaction was still in use, in a task or in the body
+    /// of the response. The transaction is rolled back when it is given back.
+    ///
+    /// Only a layer with `Replay::in_database` answers with it.
+    TransactionLent,
     /// 500 `lock_misconfigured`: the store will never accept this request as it is configured.
     Misconfigured,
     /// 500 `lock_invalid`: the layer's settings are out of bounds.
@@ -112,6 +126,7 @@ impl Rejection {
             RejectionKind::CoolingDown => "lock_cooling_down",
             RejectionKind::Done => "lock_done",
             RejectionKind::Unavailable => "lock_unavailable",
+            RejectionKind::OutcomeUnknown => "lock_outcome_unknown",
             RejectionKind::KeyMissing => "lock_key_missing",
             RejectionKind::KeyAmbiguous => "lock_key_ambiguous",
             RejectionKind::KeyInvalid => "lock_key_invalid",
@@ -121,6 +136,7 @@ impl Rejection {
             RejectionKind::BodyTimeout => "lock_body_timeout",
             RejectionKind::BodyIncomplete => "lock_body_incomplete",
             RejectionKind::BodyInvalid => "lock_body_invalid",
+            RejectionKind::TransactionLent => "lock_transaction_lent",
             RejectionKind::Misconfigured => "lock_misconfigured",
             RejectionKind::Invalid => "lock_invalid",
         }
@@ -197,9 +213,9 @@ impl Rejection {
         Self::new(RejectionKind::KeyReused)
     }
 
-    /// Refuses a request whose lock was lost before its handler ran.
+    /// Refuses a request that has done nothing, because its lock was lost before or because it was rolled back.
     #[cfg(feature = "replay")]
-    pub(crate) fn lost_before_handler() -> Self {
+    pub(crate) fn unavailable() -> Self {
         Self {
             retry_after: Some(reason::RETRY),
             ..Self::new(RejectionKind::Unavailable)
@@ -240,9 +256,9 @@ fn status_of(kind: RejectionKind) -> StatusCode {
             StatusCode::CONFLICT
         }
         RejectionKind::Full => StatusCode::TOO_MANY_REQUESTS,
-        RejectionKind::Unavailable | RejectionKind::KeyUnavailable => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
+        RejectionKind::Unavailable
+        | RejectionKind::OutcomeUnknown
+        | RejectionKind::KeyUnavailable => StatusCode::SERVICE_UNAVAILABLE,
         RejectionKind::KeyMissing
         | RejectionKind::KeyAmbiguous
         | RejectionKind::KeyInvalid
@@ -251,7 +267,9 @@ fn status_of(kind: RejectionKind) -> StatusCode {
         RejectionKind::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
         RejectionKind::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         RejectionKind::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
-        RejectionKind::Misconfigured | RejectionKind::Invalid => StatusCode::INTERNAL_SERVER_ERROR,
+        RejectionKind::TransactionLent
+        | RejectionKind::Misconfigured
+        | RejectionKind::Invalid => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 

@@ -26,6 +26,7 @@ impl From<&Error> for Rejection {
             ErrorKind::Busy if error.is_cooling_down() => RejectionKind::CoolingDown,
             ErrorKind::Busy if error.is_full() => RejectionKind::Full,
             ErrorKind::Busy => RejectionKind::InFlight,
+            ErrorKind::Unavailable if error.is_outcome_unknown() => RejectionKind::OutcomeUnknown,
             ErrorKind::Unavailable => RejectionKind::Unavailable,
             ErrorKind::Misconfigured => RejectionKind::Misconfigured,
             // A lock cannot be lost before it is granted, and a future kind must not become a 409.
@@ -37,7 +38,7 @@ impl From<&Error> for Rejection {
         // A client of another library may set a cooldown without an end.
         let can_retry = matches!(
             kind,
-            RejectionKind::Unavailable | RejectionKind::CoolingDown
+            RejectionKind::Unavailable | RejectionKind::OutcomeUnknown | RejectionKind::CoolingDown
         );
         // A retry after the end of a record would run.
         let known = error.retry_after().filter(|_| kind != RejectionKind::Done);

@@ -14,6 +14,7 @@ impl Rejection {
             RejectionKind::CoolingDown => "Too soon to repeat",
             RejectionKind::Done => "Already handled",
             RejectionKind::Unavailable => "Lock service unavailable",
+            RejectionKind::OutcomeUnknown => "Outcome not known yet",
             RejectionKind::KeyMissing => "Request not identified",
             RejectionKind::KeyAmbiguous => "Request identified twice",
             RejectionKind::KeyInvalid => "Request identity not understood",
@@ -23,6 +24,7 @@ impl Rejection {
             RejectionKind::BodyTimeout => "Request body too slow",
             RejectionKind::BodyIncomplete => "Request body incomplete",
             RejectionKind::BodyInvalid => "Request body not understood",
+            RejectionKind::TransactionLent => "Server error",
             RejectionKind::Misconfigured | RejectionKind::Invalid => "Locks not set up correctly",
         }
     }
@@ -52,6 +54,14 @@ impl Rejection {
             }
             RejectionKind::Unavailable => {
                 "The lock service gave no answer. Please try again in a moment."
+            }
+            RejectionKind::OutcomeUnknown if self.retry_after.is_none() => {
+                "It is not known whether the request was carried out. Please check its outcome before you \
+                 send it again."
+            }
+            RejectionKind::OutcomeUnknown => {
+                "It is not known yet whether the request was carried out. Please send the same request \
+                 again. It is not carried out twice."
             }
             RejectionKind::KeyMissing if self.source.is_none() => {
                 "The request carries no user identity. This attempt was not carried out."
@@ -91,7 +101,9 @@ impl Rejection {
             RejectionKind::BodyInvalid => {
                 "The body of the request has an unknown format. This attempt was not carried out."
             }
-            RejectionKind::Misconfigured | RejectionKind::Invalid => {
+            RejectionKind::TransactionLent
+            | RejectionKind::Misconfigured
+            | RejectionKind::Invalid => {
                 "The fault is on the server's side. Please try again later."
             }
         }
@@ -112,6 +124,7 @@ mod tests {
             CoolingDown,
             Done,
             Unavailable,
+            OutcomeUnknown,
             KeyMissing,
             KeyAmbiguous,
             KeyInvalid,
@@ -121,6 +134,7 @@ mod tests {
             BodyTimeout,
             BodyIncomplete,
             BodyInvalid,
+            TransactionLent,
             Misconfigured,
             Invalid,
         ] {

@@ -10,6 +10,7 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
 use super::collect::Collected;
+use super::in_key::InKey;
 use super::recording::{Recording, TOO_LARGE};
 use crate::key::{Remainder, RequestBody};
 
@@ -33,6 +34,12 @@ impl<B: Body> RecordedBody<B> {
         Self::without_copy(RequestBody::read(text, Remainder::End(None)))
     }
 
+    /// Makes a body whose data and trailers are there.
+    #[cfg(feature = "once")]
+    pub(super) fn whole(data: Bytes, trailers: Option<HeaderMap>) -> Self {
+        Self::without_copy(RequestBody::read(data, Remainder::End(trailers)))
+    }
+
     pub(super) fn collected(collected: Collected<B>) -> Self {
         Self::without_copy(RequestBody::read(collected.data, collected.after))
     }
@@ -54,7 +61,7 @@ impl<B: Body> RecordedBody<B> {
 ///
 /// If it is dropped earlier, the request stays done without an answer.
 pub(super) struct BodyCopy {
-    recording: Recording,
+    recording: Recording<InKey>,
     head: (StatusCode, HeaderMap),
     data: BytesMut,
     trailers: Option<HeaderMap>,
@@ -62,7 +69,7 @@ pub(super) struct BodyCopy {
 }
 
 impl BodyCopy {
-    pub(super) fn new(recording: Recording, head: &response::Parts, limit: usize) -> Self {
+    pub(super) fn new(recording: Recording<InKey>, head: &response::Parts, limit: usize) -> Self {
         Self {
             recording,
             head: (head.status, head.headers.clone()),
@@ -82,14 +89,17 @@ impl BodyCopy {
         }
         let fits = self.data.len() <= self.limit;
         if !fits {
-            self.recording.cannot_keep(TOO_LARGE);
+            let done = self.recording.cannot_keep(TOO_LARGE);
+            self.recording.keep(Some(done));
         }
         fits
     }
 
     fn finish(self) {
-        self.recording
-            .keep_answer(&self.head, &self.data, self.trailers.as_ref());
+        let answer = self
+            .recording
+            .answer(&self.head, &self.data, self.trailers.as_ref());
+        self.recording.keep(answer.ok());
     }
 }
 
@@ -107,7 +117,7 @@ impl<B: Body> Body for RecordedBody<B> {
             let goes_on = match &frame {
                 Some(Ok(frame)) => copy.push(frame),
                 Some(Err(_)) => {
-                    copy.recording.keep_nothing();
+                    copy.recording.keep(None);
                     false
                 }
                 None => true,

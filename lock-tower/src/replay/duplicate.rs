@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Method, Request, Response, header};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
 use http_body::Body;
 use lock_core::Error;
 
 use super::compare::is_same;
-use super::recording::lock_name;
+use super::in_key::lock_name;
 use crate::key::RequestBody;
 use crate::lock::{BoxFuture, Replayed};
 use crate::policy::Policy;
-use crate::record::{Record, Sealing};
+use crate::record::{Fingerprint, Record, Sealing};
 use crate::rejection::{COOLDOWN, DONE, Rejection};
 use crate::response::ReadyBody;
 
@@ -49,25 +50,46 @@ where
     let fingerprint = rules.fingerprint;
     let policy = Arc::clone(policy);
     Ok(Box::pin(async move {
-        let (parts, body) = request.into_parts();
-        let same = is_same(record.request, &parts, body, fingerprint, policy.body.time).await;
-        let rejection = match same {
-            Ok(true) => {
-                policy.telemetry.replayed();
-                return repeated(record, &parts.method);
-            }
-            Ok(false) => Rejection::key_reused(),
-            Err(failure) => Rejection::from(failure),
-        };
-        policy.refuse(rejection, &parts).map(ReadyBody::from)
+        let answer = compared(&policy, record, request, fingerprint).await;
+        answer.map(|(data, trailers)| ReadyBody::new(data, trailers))
     }))
 }
 
-fn repeated(record: Record, method: &Method) -> Response<ReadyBody> {
+/// The data and the trailers of an answer that the layer makes.
+pub(super) type Whole = (Bytes, Option<HeaderMap>);
+
+/// Repeats a recorded answer, if the request is the same as the first one.
+pub(super) async fn compared<B>(
+    policy: &Policy,
+    record: Record,
+    request: Request<RequestBody<B>>,
+    fingerprint: Fingerprint,
+) -> Response<Whole>
+where
+    B: Body,
+{
+    let (parts, body) = request.into_parts();
+    let same = is_same(record.request, &parts, body, fingerprint, policy.body.time).await;
+    let rejection = match same {
+        Ok(true) => return repeated(policy, record, &parts.method),
+        Ok(false) => Rejection::key_reused(),
+        Err(failure) => Rejection::from(failure),
+    };
+    refused(policy, rejection, &parts)
+}
+
+/// Refuses a request that was to be compared or repeated.
+pub(super) fn refused(policy: &Policy, rejection: Rejection, request: &Parts) -> Response<Whole> {
+    policy.refuse(rejection, request).map(|data| (data, None))
+}
+
+/// Repeats a recorded answer.
+pub(super) fn repeated(policy: &Policy, record: Record, method: &Method) -> Response<Whole> {
+    policy.telemetry.replayed();
     let length = record.body.len();
     let body = match *method {
-        Method::HEAD => ReadyBody::from(Bytes::new()),
-        _ => ReadyBody::new(record.body, record.trailers),
+        Method::HEAD => (Bytes::new(), None),
+        _ => (record.body, record.trailers),
     };
     let mut response = Response::new(body);
     *response.status_mut() = record.status;

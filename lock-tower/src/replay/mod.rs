@@ -9,6 +9,9 @@ mod body;
 mod collect;
 mod compare;
 mod duplicate;
+#[cfg(feature = "once")]
+mod in_database;
+mod in_key;
 mod recorder;
 mod recording;
 

@@ -9,6 +9,8 @@ use http_body::Body;
 use tower_service::Service;
 
 use super::RecordedBody;
+#[cfg(feature = "once")]
+use super::in_database::{InTransaction, refuse_nested};
 use super::recording::Recording;
 use crate::key::RequestBody;
 use crate::lock::{BoxFuture, LockContext};
@@ -32,10 +34,10 @@ impl<S> Recorder<S> {
 
 impl<S, B, R> Service<Request<RequestBody<B>>> for Recorder<S>
 where
-    S: Service<Request<RequestBody<B>>, Response = Response<R>>,
+    S: Service<Request<RequestBody<B>>, Response = Response<R>> + Clone + Send + 'static,
     S::Future: Send + 'static,
     S::Error: Send + 'static,
-    B: Body,
+    B: Body<Error: Send> + Send + 'static,
     R: Body<Error: Send> + Send + 'static,
 {
     type Response = Response<RecordedBody<R>>;
@@ -48,16 +50,28 @@ where
 
     fn call(&mut self, request: Request<RequestBody<B>>) -> Self::Future {
         let (parts, body) = request.into_parts();
+        #[cfg(feature = "once")]
+        if let Some(refusal) = refuse_nested(&self.policy, &parts) {
+            return Box::pin(async { Ok(refusal) });
+        }
         let context: Option<&LockContext> = parts.extensions.get();
-        let Some(lock) = context.and_then(LockContext::own_lock).cloned() else {
-            return unrecorded(self.inner.call(Request::from_parts(parts, body)));
-        };
+        let lock = context.and_then(LockContext::own_lock).cloned();
         // A process that was paused after the grant could run beside the record of another request.
-        if !lock.handle.is_valid() {
-            let refusal = self.policy.refuse(Rejection::lost_before_handler(), &parts);
+        if lock.as_ref().is_some_and(|lock| !lock.handle.is_valid()) {
+            let refusal = self.policy.refuse(Rejection::unavailable(), &parts);
             return Box::pin(async { Ok(refusal.map(RecordedBody::ready)) });
         }
-        let (recording, body) = Recording::begin(&self.policy, lock, &parts, body);
+        #[cfg(feature = "once")]
+        if let Some(transaction) = context.and_then(|own| InTransaction::of(&self.policy, own)) {
+            // The clone need not be ready, because a recorder is called once.
+            let clone = self.inner.clone();
+            let handler = std::mem::replace(&mut self.inner, clone);
+            return Box::pin(transaction.run(handler, Request::from_parts(parts, body)));
+        }
+        let Some(lock) = lock else {
+            return unrecorded(self.inner.call(Request::from_parts(parts, body)));
+        };
+        let (recording, body) = Recording::in_key(&self.policy, lock, &parts, body);
         let future = self.inner.call(Request::from_parts(parts, body));
         Box::pin(async { Ok(recording.record(future.await?).await) })
     }

@@ -1,40 +1,61 @@
-//! Records the answer to one request.
+//! Records the answer to one request, in whatever place.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Response, StatusCode, header, request, response};
+use http::{HeaderMap, Method, StatusCode, header, request, response};
 use http_body::Body;
 
 use super::RecordedBody;
-use super::body::BodyCopy;
 use super::collect::collect;
 use crate::key::{BodyTap, Remainder, RequestBody};
-use crate::lock::{Kept, SharedLock, is_grpc_error};
-use crate::options::{ReleaseAt, Remember};
+use crate::lock::{Kept, is_grpc_error};
+use crate::options::Remember;
 use crate::policy::Policy;
 use crate::record::{Draft, Fingerprint, Fingerprinted, ReplayRules, Sealing, digest_of_head};
-use crate::response::UntilBodyEnd;
 
 /// One request, whose answer is to be recorded.
-pub(super) struct Recording {
-    policy: Arc<Policy>,
-    rules: Arc<ReplayRules>,
-    lock: Arc<SharedLock>,
+pub(super) struct Recording<P> {
+    pub(super) policy: Arc<Policy>,
+    pub(super) rules: Arc<ReplayRules>,
+    pub(super) place: P,
+    pub(super) method: Method,
     tap: Arc<BodyTap>,
-    method: Method,
 }
 
-fn is_grpc(headers: &HeaderMap) -> bool {
+/// The place of a record: the key of a lock, or a database.
+pub(super) trait Place {
+    /// Decides what is remembered of the request.
+    fn decide(&self, remember: Remember);
+
+    /// Returns the decision of the handler.
+    fn decided(&self) -> Option<Remember>;
+
+    /// Returns the name of the record, to which a seal binds it.
+    fn name(&self, policy: &Policy) -> Bytes;
+}
+
+/// The reason for which a response that seemed to be a success is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// A gRPC call has failed, as its trailers say.
+    Call,
+    /// The body has broken off.
+    Body,
+}
+
+pub(super) const TOO_LARGE: &str = "the body is larger than `Replay::largest_body`";
+
+pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
     let content = headers.get(header::CONTENT_TYPE);
     content.is_some_and(|content| content.as_bytes().starts_with(b"application/grpc"))
 }
 
-impl Recording {
+impl<P: Place> Recording<P> {
     /// Begins with the head of the request, and digests the body while the handler reads it.
     pub(super) fn begin<B: Body>(
         policy: &Arc<Policy>,
-        lock: Arc<SharedLock>,
+        place: P,
         request: &request::Parts,
         body: RequestBody<B>,
     ) -> (Self, RequestBody<B>) {
@@ -44,129 +65,107 @@ impl Recording {
             Fingerprint::Request => body.tapped(Arc::clone(&tap)),
             Fingerprint::Head => body,
         };
-        lock.will_be_recorded(rules.lifetime);
         let recording = Self {
             policy: Arc::clone(policy),
             rules,
-            lock,
-            tap,
+            place,
             method: request.method.clone(),
+            tap,
         };
         (recording, body)
     }
 
-    /// Tells the lock what its release leaves behind, and returns the response for the client.
-    pub(super) async fn record<R: Body>(self, response: Response<R>) -> Response<RecordedBody<R>> {
-        let (mut head, body) = response.into_parts();
+    /// Decides what is remembered of a response.
+    pub(super) fn remember(&self, head: &mut response::Parts) -> Remember {
         if let Some(remember) = head.extensions.get() {
-            self.lock.decide(*remember);
+            self.place.decide(*remember);
         }
-        let remember = match self.lock.decided() {
+        match self.place.decided() {
             Some(decided) => {
                 // An outer layer that replays must neither keep an answer that is secret nor repeat one.
                 head.extensions.insert(decided);
                 decided
             }
-            None => self.rules.decide(&head),
-        };
-        match remember {
-            Remember::Nothing => {}
-            Remember::Done => self.keep_done(),
-            // It has no body, so it is no answer to a GET, and HEAD changes nothing.
-            Remember::Answer if self.method == Method::HEAD => {}
-            Remember::Answer => return self.record_answer(head, body).await,
+            None => self.rules.decide(head),
         }
-        Response::from_parts(head, RecordedBody::unrecorded(body))
     }
 
-    async fn record_answer<R: Body>(
-        self,
-        mut head: response::Parts,
+    /// Reads a body to its end, and returns what is kept of the answer, and the body for the client.
+    ///
+    /// `length` is the one that the body has announced.
+    pub(super) async fn collected<R: Body>(
+        &self,
+        head: &response::Parts,
         body: R,
-    ) -> Response<RecordedBody<R>> {
+        length: Option<u64>,
+    ) -> (Result<Kept, Failure>, RecordedBody<R>) {
         let limit = self.rules.largest_body;
-        let body = match body.size_hint().exact() {
-            Some(length) if length <= limit as u64 => {
-                let collected = collect(body, limit, self.policy.body.time).await;
-                match &collected.after {
-                    Remainder::End(trailers) if collected.data.len() as u64 == length => {
-                        self.keep_answer(&head, &collected.data, trailers.as_ref());
-                    }
-                    // The client gets a part of the answer, so the next attempt may run.
-                    Remainder::Failed(_) => self.keep_nothing(),
-                    Remainder::More(_) if collected.data.len() as u64 <= length => {
-                        self.cannot_keep("the body takes longer than `body_timeout`");
-                    }
-                    Remainder::End(_) | Remainder::More(_) => {
-                        self.cannot_keep("the body has another length than it announced");
-                    }
-                }
-                RecordedBody::collected(collected)
+        let collected = collect(body, limit, self.policy.body.time).await;
+        let read = collected.data.len() as u64;
+        let kept = match &collected.after {
+            Remainder::End(trailers) if length.is_none_or(|length| length == read) => {
+                self.answer(head, &collected.data, trailers.as_ref())
             }
-            Some(_) => {
-                self.cannot_keep(TOO_LARGE);
-                RecordedBody::unrecorded(body)
+            Remainder::Failed(_) => Err(Failure::Body),
+            Remainder::More(_) if length.is_none() && read > limit as u64 => {
+                Ok(self.cannot_keep(TOO_LARGE))
             }
-            None if self.policy.release_at == ReleaseAt::BodyEnd || is_grpc(&head.headers) => {
-                head.extensions.insert(UntilBodyEnd);
-                // If the client leaves before the end, it is known at least that the request is done.
-                self.keep_done();
-                let copy = BodyCopy::new(self, &head, limit);
-                RecordedBody::copied(body, copy)
+            Remainder::More(_) if length.is_none_or(|length| read <= length) => {
+                Ok(self.cannot_keep("the body takes longer than `body_timeout`"))
             }
-            None => {
-                self.cannot_keep("the body has no known length");
-                RecordedBody::unrecorded(body)
+            Remainder::End(_) | Remainder::More(_) => {
+                Ok(self.cannot_keep("the body has another length than it announced"))
             }
         };
-        Response::from_parts(head, body)
+        (kept, RecordedBody::collected(collected))
     }
 
-    /// Keeps the whole answer, or that the request is done if the answer is too large.
-    pub(super) fn keep_answer(&self, head: &impl Head, body: &[u8], trailers: Option<&HeaderMap>) {
+    /// Encodes the whole answer. If it is too large, the request is done.
+    pub(super) fn answer(
+        &self,
+        head: &impl Head,
+        body: &[u8],
+        trailers: Option<&HeaderMap>,
+    ) -> Result<Kept, Failure> {
         if trailers.is_some_and(is_grpc_error) {
-            return self.keep_nothing();
+            return Err(Failure::Call);
         }
-        let (digest, read, ended) = self.tap.so_far();
         let draft = Draft {
-            request: Fingerprinted {
-                digest,
-                read,
-                ended,
-            },
+            request: self.fingerprint(),
             status: head.status(),
             headers: head.headers(),
             body,
             trailers,
         };
-        let name = lock_name(&self.policy, self.lock.handle.key());
+        let name = self.place.name(&self.policy);
         let sealing = Sealing::of(&self.rules, &name);
-        match draft.encode(&self.rules.more_headers, sealing) {
-            Some(record) => {
-                let lifetime = self.rules.lifetime;
-                self.lock.keep(Some(Kept::Answer(record, lifetime)));
-            }
+        Ok(match draft.encode(&self.rules.more_headers, sealing) {
+            Some(record) => Kept::Answer(record, self.rules.lifetime),
             None => self.cannot_keep("its headers are larger than 8 KiB, or the seal has failed"),
+        })
+    }
+
+    /// Returns the fingerprint of the request, as far as the handler has read it.
+    pub(super) fn fingerprint(&self) -> Fingerprinted {
+        let (digest, read, ended) = self.tap.so_far();
+        Fingerprinted {
+            digest,
+            read,
+            ended,
         }
     }
 
-    pub(super) fn keep_nothing(&self) {
-        self.lock.keep(None);
-    }
-
-    fn keep_done(&self) {
-        self.lock.keep(Some(Kept::Done(self.rules.lifetime)));
+    pub(super) fn done(&self) -> Kept {
+        Kept::Done(self.rules.lifetime)
     }
 
     /// Keeps that the request is done, because a large answer is no reason to run it twice.
-    pub(super) fn cannot_keep(&self, reason: &'static str) {
-        self.keep_done();
+    pub(super) fn cannot_keep(&self, reason: &'static str) -> Kept {
         let layer = self.policy.telemetry.layer;
         self.rules.warn_not_kept(layer, reason);
+        self.done()
     }
 }
-
-pub(super) const TOO_LARGE: &str = "the body is larger than `Replay::largest_body`";
 
 /// The head of an answer, whole or as far as it is recorded.
 pub(super) trait Head {
@@ -192,9 +191,4 @@ impl Head for (StatusCode, HeaderMap) {
     fn headers(&self) -> &HeaderMap {
         &self.1
     }
-}
-
-/// Returns the name of a lock, to which a seal binds its records.
-pub(super) fn lock_name(policy: &Policy, key: &str) -> Bytes {
-    [policy.locks.namespace(), key].concat().into()
 }

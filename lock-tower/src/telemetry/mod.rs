@@ -170,6 +170,8 @@ impl Telemetry {
     }
 
     /// Reports what the store has kept of a request, and the size of a recorded answer.
+    ///
+    /// Another outcome than these two is one of which the store has not said that it keeps the record.
     #[cfg(feature = "replay")]
     pub(crate) fn recorded(self, outcome: &'static str, bytes: Option<usize>) {
         if !matches!(outcome, "answer" | "done") {
@@ -198,8 +200,8 @@ impl Telemetry {
         tracing::error!(
             layer = self.layer,
             reason,
-            "the recorded answer to a request cannot be read, so its duplicates are refused with 409 \
-             and its handler does not run again"
+            "the recorded answer to a request cannot be read, so its duplicates are refused and its handler does not \
+             run again"
         );
     }
 
