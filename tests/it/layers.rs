@@ -8,8 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The layers from top to bottom. `lib.rs` is above them.
-const LOCK_CORE: [&str; 10] = [
-    "api", "engine", "queue", "keeper", "active", "store", "timer", "lease", "base", "audit",
+const LOCK_CORE: [&str; 11] = [
+    "api", "engine", "queue", "keeper", "active", "store", "timer", "lease", "once", "base",
+    "audit",
 ];
 
 const LOCK_TOWER: [&str; 13] = [

@@ -267,9 +267,9 @@ fn status_of(kind: RejectionKind) -> StatusCode {
         RejectionKind::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
         RejectionKind::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         RejectionKind::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
-        RejectionKind::TransactionLent
-        | RejectionKind::Misconfigured
-        | RejectionKind::Invalid => StatusCode::INTERNAL_SERVER_ERROR,
+        RejectionKind::TransactionLent | RejectionKind::Misconfigured | RejectionKind::Invalid => {
+            StatusCode::INTERNAL_SERVER_ERROR
+        }
     }
 }
 

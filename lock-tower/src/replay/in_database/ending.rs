@@ -192,12 +192,14 @@ impl Ending {
             Ok(record) => record,
             Err(rejection) => return Some(Err(rejection)),
         };
-        Some(match is_same(record.request, self.recording.fingerprint()) {
-            Some(true) => Ok(repeated(policy, record, &self.head.method)),
-            Some(false) => Err(Rejection::key_reused()),
-            // The handler has not read the body as far as the first one. The next request is compared by the layer.
-            None => Err(Rejection::in_flight()),
-        })
+        Some(
+            match is_same(record.request, self.recording.fingerprint()) {
+                Some(true) => Ok(repeated(policy, record, &self.head.method)),
+                Some(false) => Err(Rejection::key_reused()),
+                // The handler has not read the body as far as the first one. The next request is compared by the layer.
+                None => Err(Rejection::in_flight()),
+            },
+        )
     }
 }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::response;
 use http::Method;
+use http::response;
 use http_body::Body;
 use lock_core::OperationId;
 
