@@ -112,7 +112,8 @@ impl LockGuard {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing, because the release continues in the background.
+    /// Dropping the future loses nothing, because the release continues in the background. A future that is neither
+    /// polled nor dropped may leave the key taken until its ttl is over.
     #[doc(alias = "unlock")]
     pub async fn release(self) -> Result<(), Error> {
         let lease = Arc::clone(&self.handle.lease);

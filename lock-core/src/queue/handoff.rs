@@ -63,7 +63,7 @@ impl Queue {
 
     /// Makes the lease of the first living waiter.
     fn successor(self: &Arc<Self>, lease: &Arc<ActiveLease>) -> Option<(Waiter, Arc<ActiveLease>)> {
-        if self.is_draining() || lease.keeps_the_key() {
+        if self.is_draining() {
             return None;
         }
         let mut slots = lock(&self.slots);
@@ -72,12 +72,18 @@ impl Queue {
             return None;
         }
         let number = first_in_line(slot)?;
-        let (waiter, next) = hand_over(slot, lease, number)?;
+        let passed = match lease.keeps_the_key() {
+            true => None,
+            false => hand_over(slot, lease, number),
+        };
+        slot.left_at = passed.is_none().then(|| self.now());
         let stalled = slot.plan_check();
         drop(slots);
-        self.track_successor(lease, &next);
+        if let Some((_, next)) = &passed {
+            self.track_successor(lease, next);
+        }
         self.check_at(&lease.slot(), stalled);
-        Some((waiter, next))
+        passed
     }
 
     /// Has the keeper renew the next lease in place of this one. The queue must not be locked.

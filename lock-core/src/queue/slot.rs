@@ -27,6 +27,8 @@ pub(super) struct Slot {
     pub(super) queue: BTreeMap<u64, Waiter>,
     /// The time at which the keeper checks for stalled waiters, if a check is planned.
     pub(super) next_check: Option<Moment>,
+    /// The time at which the owner ended while others waited, if its lease goes back to the store.
+    pub(super) left_at: Option<Moment>,
     /// The newest last.
     unreleased: Vec<Unreleased>,
 }
@@ -274,6 +276,7 @@ impl Slot {
 
     /// Makes a caller the contender.
     pub(super) fn admit(&mut self, id: u64, now: Moment) {
+        self.left_at = None;
         // The lease may have run out unnoticed, or its owner still waits for the release.
         if let KeyState::Held(lease) = std::mem::take(&mut self.known) {
             self.note_ended(lease.replaced(), ReleaseState::Known);

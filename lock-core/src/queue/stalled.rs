@@ -8,6 +8,9 @@
 //!
 //! The keeper checks for stalled waiters. It wakes the waiters behind, and takes no turn away while they can
 //! do so. If all tasks of a runtime stand still, none of them loses its turn.
+//!
+//! The future of a release may be left alone too. Its owner then does not hear the store's answer, after which the next
+//! waiter asks. So the keeper has the next waiter ask when a release takes longer than a moment.
 
 use std::sync::{Arc, Weak};
 use std::task::{Context, Wake, Waker};
@@ -20,6 +23,7 @@ use super::{Queue, Verdict};
 use crate::active::ActiveLease;
 use crate::base::clock::Moment;
 use crate::base::sync::{lock, wake_all};
+use crate::lease::Phase;
 use crate::lease::deadline::GRANT;
 use crate::store::Lane;
 
@@ -55,15 +59,12 @@ impl Slot {
         let behind = !self.queue.is_empty();
         let at = match (&self.contender, &self.known) {
             (Some(contender), _) if behind => contender.due + PATIENCE_WITH_UNPOLLED,
-            (None, KeyState::Held(lease)) => {
-                let since = lease.in_handoff_since()?;
-                since
-                    + if behind {
-                        PATIENCE_WITH_UNPOLLED
-                    } else {
-                        GRANT
-                    }
-            }
+            (None, KeyState::Held(lease)) => match lease.in_handoff_since() {
+                Some(since) if !behind => since + GRANT,
+                Some(since) => since + PATIENCE_WITH_UNPOLLED,
+                None if behind => self.left_at? + PATIENCE_WITH_UNPOLLED,
+                None => return None,
+            },
             _ => return None,
         };
         self.plan_check_at(at)
@@ -78,6 +79,14 @@ impl Slot {
             }
             _ => false,
         }
+    }
+
+    /// Returns, once, whether the owner ended a moment ago and its release is not answered.
+    fn is_left(&mut self, now: Moment) -> bool {
+        let overdue = |left: &mut Moment| now >= *left + PATIENCE_WITH_UNPOLLED;
+        // Bodies inside may go on with the lease.
+        self.left_at.take_if(overdue).is_some()
+            && matches!(&self.known, KeyState::Held(lease) if lease.noticed_phase() != Phase::Held)
     }
 
     fn plan_check_at(&mut self, at: Moment) -> Option<Moment> {
@@ -216,6 +225,9 @@ impl Queue {
             return;
         };
         slot.next_check = None;
+        if slot.contender.is_none() && slot.is_left(now) {
+            return self.promote(slots, key);
+        }
         let since = match (&mut slot.contender, &slot.known) {
             (Some(contender), _) if now < contender.due + PATIENCE_WITH_UNPOLLED => None,
             (Some(contender), _) => {

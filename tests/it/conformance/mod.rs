@@ -160,6 +160,7 @@ on_every_store! {
         a_waiter_that_is_not_polled_does_not_block_the_waiters_behind_it,
         a_lease_that_is_passed_to_a_waiter_that_is_not_polled_is_passed_on,
         a_lease_that_no_waiter_picks_up_goes_back_to_the_store,
+        a_release_that_is_not_polled_does_not_block_the_waiters_of_its_process,
         a_request_that_is_not_polled_does_not_block_callers_of_its_manager,
         a_request_that_is_not_polled_is_undone_for_other_managers,
         many_waiters_that_are_not_polled_block_no_caller,

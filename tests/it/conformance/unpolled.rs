@@ -114,6 +114,17 @@ async fn left_with_a_question(store: &Fixture, locks: &LockManager) -> Option<Wa
     Some(question)
 }
 
+/// Makes a release that is sent and then not polled.
+async fn left_releasing(guard: LockGuard) -> Future<Result<(), Error>> {
+    let mut release: Future<Result<(), Error>> = Box::pin(guard.release());
+    // The embedded store answers at once.
+    let polled = poll_fn(|context| Poll::Ready(release.as_mut().poll(context))).await;
+    match polled {
+        Poll::Ready(released) => Box::pin(async { released }),
+        Poll::Pending => release,
+    }
+}
+
 /// Makes a request whose limit is below the time after which an unpolled future's lock goes to other
 /// processes.
 fn soon(locks: &LockManager) -> LockRequest {
@@ -192,6 +203,24 @@ pub(super) async fn a_lease_that_no_waiter_picks_up_goes_back_to_the_store(store
     guard.release().await.expect("held");
     let guard = timeout(wait::PATIENCE, waiter).await;
     drop(guard.expect("its turn comes").expect("free again"));
+    store.is_left_clean().await;
+}
+
+pub(super) async fn a_release_that_is_not_polled_does_not_block_the_waiters_of_its_process(
+    store: &Fixture,
+) {
+    let locks = store.manager().await;
+    // The server has the script of a release, so that one poll releases the lock.
+    held(&locks).await.release().await.expect("held");
+    let first = held(&locks).await;
+    // A lock with another ttl is not passed on inside the process.
+    let request = locks.lock("k").ttl(2 * long()).wait(Wait::Forever);
+    let behind = tokio::spawn(request.acquire());
+    yield_now().await;
+    let release = left_releasing(first).await;
+    let second = served(behind).await;
+    release.await.expect("held");
+    second.release().await.expect("held");
     store.is_left_clean().await;
 }
 
