@@ -20,7 +20,7 @@ impl Ledger {
         for (at, waiter) in waiters.iter().enumerate() {
             let call = &self.calls[*waiter];
             let polled_since = self.pauses_of(call).map(|it| it.until).max();
-            let begins = polled_since.map_or(call.asked, |since| since + ON_ITS_WAY);
+            let begins = polled_since.map_or(call.asked, |since| since.saturating_add(ON_ITS_WAY));
             let later = waiters[at + 1..].iter();
             let overtaken: Vec<usize> = later
                 .filter(|other| self.overtakes(**other, call, begins))

@@ -5,7 +5,7 @@ use crate::plan::{Plan, Topology, lock_name};
 use crate::world::{Fault, MILLI, SECOND};
 
 /// Two renewals by hints are so far apart at least.
-const BETWEEN_HINTS: u64 = 250 * MILLI;
+pub(super) const BETWEEN_HINTS: u64 = 250 * MILLI;
 /// After a reconnection the keys are watched again.
 const WATCHES_AGAIN: u64 = 2 * SECOND;
 /// The first renewal of a process connects. It waits for a look at the sentinels that is on its way, and for its own.

@@ -71,7 +71,7 @@ impl Ledger {
         // An owner that is not polled does not look at its lock.
         let held = calls.filter_map(|call| match call.answer {
             Answer::Granted | Answer::Lost | Answer::NotReleased(_) => {
-                Some((call.answered?, call.left.unwrap_or(u64::MAX)))
+                Some((call.answered?, self.releases_until(call)))
             }
             _ => None,
         });

@@ -1,7 +1,8 @@
 //! Renewals: not too many, and early enough where the server tells of a change.
 
 use super::Ledger;
-use crate::plan::{Plan, Topology, Weather, lock_name};
+use super::noticed::BETWEEN_HINTS;
+use crate::plan::{Plan, Topology, Weather};
 use crate::world::{Fault, Kind, MILLI, State, Write, slowest_segment};
 
 /// A renewal follows its predecessor after a third of the ttl, or after a twelfth if it was passed on meanwhile. Either may
@@ -13,10 +14,10 @@ const SHORT: u64 = 900 * MILLI;
 const LONG: u64 = 2_900 * MILLI;
 /// So many renewals may be under way when the first of them is refused.
 const AT_ONCE: u32 = 8;
+/// The segments of a new connection up to its first renewal.
+const TO_CONNECT: u64 = 14;
 /// Two renewals by hints are so far apart, and some time for the tasks of the process.
 const BY_A_HINT: u64 = 350 * MILLI;
-/// So far apart are two renewals at least while a stranger changes the key all the time.
-const BETWEEN_HINTS: u64 = 240 * MILLI;
 
 impl Ledger {
     /// Checks the writes of locks on one server, in a history whose network works.
@@ -60,12 +61,15 @@ impl Ledger {
                 true => 3,
                 false => 2,
             };
-            self.check_pauses(plan, &writes, in_a_row);
-            self.check_notice(plan, &writes);
+            self.check_pauses(plan, state, &writes, in_a_row);
+            // An older server watches no key.
+            if plan.version.redis >= (7, 0, 5) {
+                self.check_notice(plan, &writes);
+            }
         }
     }
 
-    fn check_pauses(&mut self, plan: &Plan, writes: &[&Write], in_a_row: usize) {
+    fn check_pauses(&mut self, plan: &Plan, state: &State, writes: &[&Write], in_a_row: usize) {
         let own: Vec<&&Write> = writes.iter().filter(|it| !it.is_strange).collect();
         for row in own.windows(in_a_row) {
             let (before, renewals) = (row[0], &row[1..]);
@@ -81,11 +85,18 @@ impl Ledger {
             if !are_renewals || !(is_first || before.kind == Kind::Lengthened) {
                 continue;
             }
-            let soonest = match is_touched(plan, renewal) {
-                true => BETWEEN_HINTS.min(renewal.lasts / SOONEST),
-                false => renewal.lasts / SOONEST,
-            };
-            if renewal.lasts > SHORT && renewal.at - before.at < soonest {
+            // The process may have sent a renewal on a new connection before it noticed that the server watches no key for
+            // that one yet.
+            let is_repeated = state.has_dialed(
+                before.at.saturating_sub(plan.segments(TO_CONNECT)),
+                before.at,
+            );
+            let mut pause = renewal.lasts / SOONEST;
+            if renewals.len() > 1 {
+                let hints = BETWEEN_HINTS.saturating_sub(slowest_segment(plan.latency));
+                pause = pause.min(hints);
+            }
+            if renewal.lasts > SHORT && renewal.at - before.at < pause && !is_repeated {
                 self.violates(
                     "a lock is renewed too soon",
                     format!("{before:?}, {renewal:?}"),
@@ -123,13 +134,4 @@ impl Ledger {
             }
         }
     }
-}
-
-/// Returns whether a stranger lengthens the key again and again at the time of a renewal.
-fn is_touched(plan: &Plan, renewal: &Write) -> bool {
-    let name = lock_name(renewal.key).into_bytes();
-    plan.faults.iter().any(|planned| {
-        let is_it = matches!(&planned.fault, Fault::Touch { key, .. } if *key == name);
-        is_it && (planned.at..=planned.end() + BY_A_HINT).contains(&renewal.at)
-    })
 }

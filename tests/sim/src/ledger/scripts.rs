@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Answer, Ledger};
+use super::{Answer, Call, Ledger};
 use crate::plan::{Plan, Topology, lock_name};
 use crate::world::{MILLI, SECOND, State};
 
@@ -31,7 +31,8 @@ impl Ledger {
             && tasks == 1
             && state.now > START
             && before.is_some_and(|before| before.released.is_some())
-            && !self.was_contended(state, call);
+            && !self.was_contended(state, call)
+            && !self.has_others_beside(state.now, call);
         let it = &self.calls[call];
         let is_free = it.keys.iter().all(|key| state.value_of(0, *key).is_none());
         (is_quiet && is_free && it.keys.len() == 1).then(|| state.hosts[0].server.scripts)
@@ -54,8 +55,30 @@ impl Ledger {
             })
     }
 
+    /// Returns whether the task has other calls at the same time, or has left one unpolled, shortly before too.
+    ///
+    /// The process undoes what such a call has asked for, and looks for late copies of it.
+    fn has_others_beside(&self, now: u64, call: usize) -> bool {
+        let task = self.calls[call].task;
+        let mut others = self.calls[..call].iter().filter(|it| it.task != task);
+        let is_open = |it: &Call| {
+            let left = match it.answer {
+                Answer::None | Answer::Granted | Answer::Lost => it.left,
+                _ => it.left.or(it.answered),
+            };
+            let over = it.released.or(left.map(|left| left + LATELY));
+            over.is_none_or(|over| over > now)
+        };
+        let mut unpolled = self.unpolled.iter();
+        others.any(is_open) || unpolled.any(|it| it.until.saturating_add(LOOKS_AGAIN.end) > now)
+    }
+
     /// Checks that a granted call has run no script.
     pub fn check_scripts(&mut self, state: &State, call: usize, before: u64) {
+        // The scripts of calls beside this one, and those that undo what it has asked for, are not its own.
+        if call + 1 < self.calls.len() || self.was_unpolled(call) {
+            return;
+        }
         let count = state.hosts[0].server.scripts - before;
         if self.calls[call].answer == Answer::Granted && count > 0 {
             let text = format!("{count}: {}", self.show(call));

@@ -1,7 +1,7 @@
 //! The rules about what servers were asked and told, each broken and kept by a ledger that is written by hand.
 
 use super::tests::{asks, calm, owns, rules, with, world};
-use super::{Foreign, Ledger, Owning, Ping};
+use super::{Foreign, Job, Ledger, Owning, Ping, Run};
 use crate::plan::{MOST_KEYS, Topology, Verb, lock_name};
 use crate::world::{EPOCH, Fault, Kind, MILLI, SECOND, Write};
 
@@ -236,6 +236,27 @@ fn a_waiter_that_asks_all_the_time_breaks_a_rule() {
                 .insert(b"lockkit:k0".to_vec(), asked);
         });
         sim.look(|state| ledger.check_questions(&plan, state));
+        sim.end();
+        assert_eq!(rules(&ledger), broken);
+    }
+}
+
+#[test]
+fn a_job_that_runs_in_the_tick_of_its_call_breaks_a_rule_unless_the_clock_was_set_back() {
+    let rule = "a job runs in the tick that it was told to leave out";
+    let back = |by| with(Fault::StepClock { server: 0, by });
+    for (plan, broken) in [
+        (calm(), vec![rule]),
+        (back(100_000), vec![rule]),
+        (back(-600_000), vec![]),
+    ] {
+        let mut ledger = Ledger::default();
+        let sim = world();
+        sim.change(|state| state.now = 200 * MILLI);
+        let job = ledger.takes_part(Job::begins(0, 0, SECOND, true));
+        sim.change(|state| state.now = 1_100 * MILLI);
+        let ends = EPOCH + 1_000_000;
+        ledger.tick_begins(&plan, Run::begins(job, 0, EPOCH + 500_000, ends), ends);
         sim.end();
         assert_eq!(rules(&ledger), broken);
     }

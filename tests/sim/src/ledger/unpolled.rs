@@ -1,7 +1,8 @@
 //! Futures that their tasks leave unpolled.
 
 use super::{Answer, Call, Ledger};
-use crate::world::sim;
+use crate::plan::Plan;
+use crate::world::{SECOND, sim};
 
 /// A span in which a task polled one of its futures not at all.
 #[derive(Clone, Copy, Debug)]
@@ -9,10 +10,26 @@ pub struct Unpolled {
     pub process: usize,
     pub task: usize,
     pub from: u64,
+    /// `u64::MAX`: it was not polled again so far, or never was, because its process has ended.
     pub until: u64,
 }
 
 impl Ledger {
+    /// Notes that a task leaves a future unpolled from now on. Returns the number of the span.
+    pub fn leaves_unpolled(&mut self, process: usize, task: usize) -> usize {
+        self.unpolled.push(Unpolled {
+            process,
+            task,
+            from: sim().now(),
+            until: u64::MAX,
+        });
+        self.unpolled.len() - 1
+    }
+
+    pub fn polls_again(&mut self, span: usize) {
+        self.unpolled[span].until = sim().now();
+    }
+
     /// Notes that the future of a task's calls is dropped.
     pub fn gives_up(&mut self, process: usize, task: usize) {
         let now = sim().now();
@@ -50,6 +67,53 @@ impl Ledger {
         let (process, task) = (call.process, call.task);
         self.unpolled.iter().filter(move |it| {
             it.process == process && it.task == task && it.from <= to && from <= it.until
+        })
+    }
+
+    /// Until when a call may wait for an owner of its process that is not polled, and whose key a fault has deleted: the
+    /// process notices it when it renews the lock.
+    pub(super) fn held_unpolled_until(&self, plan: &Plan, waiter: &Call) -> u64 {
+        let losses = plan.faults.iter().filter(|it| it.fault.loses_data());
+        let noticed = losses.flat_map(|loss| {
+            let owners = self.calls.iter().filter(|it| {
+                let is_owner = matches!(
+                    it.answer,
+                    Answer::Granted | Answer::Lost | Answer::NotReleased(_)
+                );
+                let granted = it.answered.filter(|_| is_owner);
+                it.process == waiter.process
+                    && it.keys == waiter.keys
+                    && granted.is_some_and(|granted| granted < loss.end())
+                    && it.left.is_none_or(|left| loss.at < left)
+            });
+            owners
+                .map(|owner| {
+                    (
+                        owner,
+                        loss.end() + (owner.ttl / 3).min(10 * SECOND) * 101 / 100,
+                    )
+                })
+                .filter(|(owner, noticed)| self.is_unpolled_between(owner, loss.at, *noticed))
+                .map(|(_, noticed)| noticed)
+        });
+        noticed.max().unwrap_or(0)
+    }
+
+    /// Until when the key of a lock that was left may stay taken, because its task does not poll the release: the server may
+    /// not have its script, and the request is not repeated.
+    pub(super) fn releases_until(&self, call: &Call) -> u64 {
+        let left = call.left.unwrap_or(u64::MAX);
+        let is_its = |it: &&Unpolled| {
+            let is_its = it.process == call.process && it.task == call.task;
+            is_its && left <= it.from && call.ended.is_some_and(|ended| it.from < ended)
+        };
+        let until = self.unpolled.iter().filter(is_its).map(|it| it.until).max();
+        until.map_or(left, |until| until.min(left + call.ttl))
+    }
+
+    fn is_unpolled_between(&self, call: &Call, from: u64, until: u64) -> bool {
+        self.unpolled.iter().any(|it| {
+            it.process == call.process && it.task == call.task && it.from < until && from < it.until
         })
     }
 }

@@ -149,6 +149,9 @@ impl Ledger {
         let unserved = call.keys.iter();
         let unserved = unserved.map(|key| self.unserved_until(plan, state, *key, call.asked));
         free = free.max(unserved.max().unwrap_or(0));
+        if !is_near {
+            free = free.max(self.held_unpolled_until(plan, call));
+        }
         // The key of one of several may be taken at each moment.
         let mut taken: Vec<_> = call
             .keys

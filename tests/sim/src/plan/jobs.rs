@@ -58,6 +58,27 @@ impl Plan {
         self.has(|fault| fault.clock_step().is_some())
     }
 
+    /// How far the clock of the first server was set back at most, in microseconds, at any moment between two times. Not
+    /// above zero.
+    pub fn steps_back(&self, from: u64, to: u64) -> i64 {
+        let mut steps: Vec<_> = self
+            .faults
+            .iter()
+            .filter_map(|it| match it.fault {
+                Fault::StepClock { server: 0, by } if (from..=to).contains(&it.at) => {
+                    Some((it.at, by))
+                }
+                _ => None,
+            })
+            .collect();
+        steps.sort_unstable();
+        let sums = steps.iter().scan(0, |sum, (_, by)| {
+            *sum += by;
+            Some(*sum)
+        });
+        sums.min().unwrap_or(0).min(0)
+    }
+
     pub fn has_one_server(&self) -> bool {
         self.topology.is_alone()
     }

@@ -19,7 +19,7 @@ impl Worker {
         self.acquires(draw).await;
     }
 
-    pub(super) async fn acquires(&mut self, draw: Draw) {
+    pub(super) async fn acquires(&mut self, mut draw: Draw) {
         let renews = !(self.plan.habits.unrenewed && self.rng.percent(40));
         let watched = renews && self.rng.percent(20);
         let blocks = self.rng.percent(self.plan.habits.blocks);
@@ -30,15 +30,13 @@ impl Worker {
         }
         if watched {
             request = request.watch(Watch::AtOnce);
+            draw.watched = true;
         }
         let keys = vec![draw.key];
         let Some((call, guard)) = self.ask(request, &draw, keys, Owning::Alone).await else {
             return;
         };
-        ledger(|it| {
-            it.calls[call].renews = renews;
-            it.calls[call].watched = watched;
-        });
+        ledger(|it| it.calls[call].renews = renews);
         let is_valid = self.hold(call, &guard.handle(), draw.hold).await;
         if !is_valid {
             sleep(Duration::from_nanos(linger)).await;

@@ -30,6 +30,7 @@ impl Worker {
             hold,
             cancel: None,
             rests: None,
+            watched: false,
             end: End::Release,
             awaits: false,
         };

@@ -125,6 +125,8 @@ impl Worker {
         };
         let call = ledger(|it| it.asks(asks));
         let scripts = sim().look(|state| ledger(|it| it.scripts_before(&self.plan, state, call)));
+        // A lock may be watched for it before it is answered.
+        ledger(|it| it.calls[call].watched = draw.watched);
         if let Some(Rest { after, lasts }) = draw.rests {
             ledger(|it| it.calls[call].rests = Some(sim().now() + after + lasts));
         }
@@ -193,6 +195,7 @@ struct Draw {
     /// The call is dropped after this time.
     cancel: Option<u64>,
     rests: Option<Rest>,
+    watched: bool,
     end: End,
     /// The request itself is awaited.
     awaits: bool,
@@ -235,6 +238,7 @@ impl Worker {
             },
             cancel: cancels.then(|| rng.below(soon)),
             rests,
+            watched: false,
             end: rng.pick(&[
                 End::Release,
                 End::Release,

@@ -8,7 +8,7 @@ use lock_core::machine::timeout;
 
 use super::Worker;
 use super::watched::{Work, is_dead};
-use crate::ledger::{Unpolled, ledger};
+use crate::ledger::ledger;
 use crate::world::{MILLI, SECOND, sim};
 
 /// The numbers of a task's branches are so far apart, so that their keys in a burst are those of their task.
@@ -70,7 +70,7 @@ impl Worker {
             process,
             task,
             work: Some(Box::pin(work)),
-            unpolled_since: None,
+            pause: None,
         }
     }
 }
@@ -79,37 +79,32 @@ struct Branch {
     process: usize,
     task: usize,
     work: Option<Work>,
-    unpolled_since: Option<u64>,
+    /// The span in which it is not polled.
+    pause: Option<usize>,
 }
 
 impl Branch {
     fn is_polled(&mut self, polled: bool) {
-        match (polled, self.unpolled_since) {
-            (false, None) => self.unpolled_since = Some(sim().now()),
+        match (polled, self.pause) {
+            (false, None) if self.work.is_some() => {
+                let (process, task) = (self.process, self.task);
+                self.pause = Some(ledger(|it| it.leaves_unpolled(process, task)));
+            }
             (true, Some(_)) => self.ends_pause(),
             _ => {}
         }
     }
 
     fn ends_pause(&mut self) {
-        let (process, task) = (self.process, self.task);
-        if let Some(from) = self.unpolled_since.take() {
-            let until = sim().now();
-            ledger(|it| {
-                it.unpolled.push(Unpolled {
-                    process,
-                    task,
-                    from,
-                    until,
-                });
-            });
+        if let Some(span) = self.pause.take() {
+            ledger(|it| it.polls_again(span));
         }
     }
 
     /// Returns whether its work is over.
     fn poll(&mut self, context: &mut Context<'_>) -> bool {
         if let Some(work) = &mut self.work
-            && self.unpolled_since.is_none()
+            && self.pause.is_none()
             && work.as_mut().poll(context).is_ready()
         {
             self.work = None;

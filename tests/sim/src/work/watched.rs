@@ -81,15 +81,16 @@ impl Watched {
         if is_dead(terms.process) {
             return;
         }
-        let may_go_on = self.has_begun && terms.ignores_loss;
         let reading = Reading::of(terms.process);
         let is_valid = looks(&terms.plan, terms.call, &self.lock);
+        // This reads the clock too, so it comes before the second reading.
+        let may_go_on = self.has_begun && terms.ignores_loss && (is_valid || !self.is_over());
         // The library reads the clock before it polls the body, and this is the last reading, as a rule.
         let read_since = terms.asks_for_time && !self.has_begun && sim().look(|state| state.thawed);
         let is_fresh = !reading.is_old && reading == Reading::of(terms.process) && !read_since;
         if !is_valid && !is_lost(&self.lock) {
             self.violates("a lock is released under its body");
-        } else if !is_valid && is_fresh && (!may_go_on || self.is_over()) {
+        } else if !is_valid && is_fresh && !may_go_on {
             self.violates("a body is polled after the loss of its lock");
         }
         if terms.ends_with_drain && terms.locks.is_draining() {

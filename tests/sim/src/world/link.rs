@@ -50,4 +50,10 @@ impl State {
         }
         time
     }
+
+    /// Returns whether a process began to connect between two times.
+    pub fn has_dialed(&self, from: u64, until: u64) -> bool {
+        let mut connections = self.connections.iter();
+        connections.any(|it| (from..=until).contains(&it.dialed))
+    }
 }

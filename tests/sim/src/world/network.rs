@@ -18,6 +18,7 @@ const RETRANSMISSION: u64 = 200 * MILLI;
 pub(super) struct Connection {
     pub(super) process: usize,
     pub(super) server: usize,
+    pub(super) dialed: u64,
     requests: Direction,
     replies: Direction,
     /// What the client can read.
@@ -55,6 +56,7 @@ impl State {
         self.connections.push(Connection {
             process,
             server,
+            dialed: self.now,
             requests: Direction::default(),
             replies: Direction::default(),
             received: VecDeque::new(),
