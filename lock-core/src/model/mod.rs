@@ -32,6 +32,7 @@ mod explore;
 mod fault;
 mod force;
 mod hints;
+mod once;
 mod process;
 mod queue;
 mod record;
