@@ -219,7 +219,11 @@
 // once, lock, telemetry, rejection, key, options. A module imports only from those below it.
 #[cfg(feature = "replay")]
 #[doc = include_str!("docs/idempotency.md")]
-pub mod idempotency {}
+pub mod idempotency {
+    #[cfg(feature = "once")]
+    #[doc = include_str!("docs/in_database.md")]
+    pub mod in_database {}
+}
 pub mod key;
 mod layer;
 mod lock;
@@ -263,7 +267,7 @@ pub use service::Replaying;
 pub use telemetry::InFlight;
 
 /// Compiles and runs the examples of the README.
-#[cfg(all(doctest, feature = "axum", feature = "replay"))]
+#[cfg(all(doctest, feature = "axum", feature = "once"))]
 #[doc = include_str!("../../README.md")]
 #[derive(Debug)]
 struct Readme;
