@@ -24,7 +24,7 @@ impl Error {
     /// | --- | --- |
     /// | `type` | `types` followed by the [code](Self::code) |
     /// | `title`, `detail` | a short title, and one or two sentences, for a person |
-    /// | `status` | [409, 503 or 500](Self::http_status) |
+    /// | `status` | [409, 422, 429, 503 or 500](Self::http_status) |
     /// | `code` | the [code](Self::code) |
     /// | `retry_after_ms` | the time of the header `Retry-After`, in milliseconds |
     ///
@@ -135,6 +135,14 @@ fn words(error: &Error) -> (&'static str, &'static str) {
         ErrorKind::Lost => (
             "Lock lost",
             "The lock was lost while the work ran. The work may be half done.",
+        ),
+        ErrorKind::Reused => (
+            "Request differs from the first",
+            "Another request was sent with the same identity before. Please use a new idempotency key for a new request.",
+        ),
+        ErrorKind::Unreadable => (
+            "Outcome not readable",
+            "Another request like this one has been handled, and its outcome cannot be read. Please check it. Do not send it again.",
         ),
         ErrorKind::Misconfigured | ErrorKind::Invalid => (
             "Locks not set up correctly",

@@ -32,6 +32,14 @@ pub enum ErrorKind {
     ///
     /// Either a ttl, key or URL is out of bounds, or no manager is installed.
     Invalid,
+    /// Another call has used the key before, with other arguments. Use a new key for another call.
+    ///
+    /// Only functions with `#[idempotent]` return this kind.
+    Reused,
+    /// The work was done before, and its result is kept but cannot be read. It is not done again.
+    ///
+    /// Only functions with `#[idempotent]` return this kind. The message says why, and what to do.
+    Unreadable,
 }
 
 /// Says why a lock could not be taken, kept or released.
@@ -132,6 +140,18 @@ impl Error {
         self.0.kind == ErrorKind::Invalid
     }
 
+    /// Returns whether the kind is [`Reused`](ErrorKind::Reused): another call has used the key.
+    #[must_use]
+    pub fn is_reused(&self) -> bool {
+        self.0.kind == ErrorKind::Reused
+    }
+
+    /// Returns whether the kind is [`Unreadable`](ErrorKind::Unreadable): the kept result cannot be read.
+    #[must_use]
+    pub fn is_unreadable(&self) -> bool {
+        self.0.kind == ErrorKind::Unreadable
+    }
+
     /// Returns whether the key is busy because a `cooldown` runs after its last owner's work.
     #[must_use]
     pub fn is_cooling_down(&self) -> bool {
@@ -171,16 +191,18 @@ impl Error {
         self.0.detail == Detail::OutcomeUnknown
     }
 
-    /// Returns the HTTP status of this error: 409, 429, 503 or 500.
+    /// Returns the HTTP status of this error: 409, 422, 429, 503 or 500.
     ///
-    /// 429 means that all permits are [taken](Self::is_full).
+    /// 429 means that all permits are [taken](Self::is_full), and 422 that the key is [reused](Self::is_reused).
     #[must_use]
     pub fn http_status(&self) -> u16 {
         match (self.0.kind, self.0.detail) {
             (ErrorKind::Busy, Detail::Full) => 429,
             (ErrorKind::Busy, _) => 409,
             (ErrorKind::Unavailable, _) => 503,
+            (ErrorKind::Reused, _) => 422,
             (ErrorKind::Lost | ErrorKind::Misconfigured | ErrorKind::Invalid, _) => 500,
+            (ErrorKind::Unreadable, _) => 500,
         }
     }
 
@@ -197,6 +219,8 @@ impl Error {
             (ErrorKind::Lost, _) => "lock_lost",
             (ErrorKind::Misconfigured, _) => "lock_misconfigured",
             (ErrorKind::Invalid, _) => "lock_invalid",
+            (ErrorKind::Reused, _) => "lock_key_reused",
+            (ErrorKind::Unreadable, _) => "lock_unreadable",
         }
     }
 
@@ -283,6 +307,15 @@ impl Error {
         self
     }
 
+    /// The same refusal, of a key whose work is done and whose result is not kept.
+    #[cfg(feature = "idempotent")]
+    pub(crate) fn done(mut self) -> Self {
+        self.0.message = Cow::Borrowed(
+            "the work for this key is done, and its result is not kept; only its first caller has got it",
+        );
+        self
+    }
+
     pub(crate) fn lost(message: &'static str) -> Self {
         Self::new(ErrorKind::Lost, message)
     }
@@ -356,6 +389,8 @@ mod tests {
             ErrorKind::Lost,
             ErrorKind::Misconfigured,
             ErrorKind::Invalid,
+            ErrorKind::Reused,
+            ErrorKind::Unreadable,
         ];
         for kind in kinds {
             let error = Error::new(kind, "");
@@ -365,6 +400,8 @@ mod tests {
                 error.is_lost(),
                 error.is_misconfigured(),
                 error.is_invalid(),
+                error.is_reused(),
+                error.is_unreadable(),
             ];
             assert_eq!(seen, kinds.map(|other| other == kind), "{kind:?}");
         }
@@ -378,5 +415,7 @@ mod tests {
         assert_eq!(Error::unavailable("no answer").http_status(), 503);
         assert_eq!(Error::busy(true, None).code(), "lock_cooling_down");
         assert_eq!(Error::max_hold().code(), "lock_max_hold");
+        assert_eq!(Error::new(ErrorKind::Reused, "").http_status(), 422);
+        assert_eq!(Error::new(ErrorKind::Unreadable, "").http_status(), 500);
     }
 }

@@ -50,6 +50,8 @@ pub enum RejectionKind {
     KeyUnavailable,
     /// 422 `lock_key_reused`: another request with this key, which was not the same, is done.
     KeyReused,
+    /// 500 `lock_unreadable`: the work for this key is done, and its record cannot be read.
+    Unreadable,
     /// 413 `lock_body_too_large`: the body exceeds the number of bytes that the layer reads.
     BodyTooLarge,
     /// 408 `lock_body_timeout`: the body that the key is made from, or that a duplicate is compared by, did not arrive in time.
@@ -132,6 +134,7 @@ impl Rejection {
             RejectionKind::KeyInvalid => "lock_key_invalid",
             RejectionKind::KeyUnavailable => "lock_key_unavailable",
             RejectionKind::KeyReused => "lock_key_reused",
+            RejectionKind::Unreadable => "lock_unreadable",
             RejectionKind::BodyTooLarge => "lock_body_too_large",
             RejectionKind::BodyTimeout => "lock_body_timeout",
             RejectionKind::BodyIncomplete => "lock_body_incomplete",
@@ -267,9 +270,10 @@ fn status_of(kind: RejectionKind) -> StatusCode {
         RejectionKind::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
         RejectionKind::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         RejectionKind::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
-        RejectionKind::TransactionLent | RejectionKind::Misconfigured | RejectionKind::Invalid => {
-            StatusCode::INTERNAL_SERVER_ERROR
-        }
+        RejectionKind::TransactionLent
+        | RejectionKind::Misconfigured
+        | RejectionKind::Invalid
+        | RejectionKind::Unreadable => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 

@@ -29,6 +29,8 @@ impl From<&Error> for Rejection {
             ErrorKind::Unavailable if error.is_outcome_unknown() => RejectionKind::OutcomeUnknown,
             ErrorKind::Unavailable => RejectionKind::Unavailable,
             ErrorKind::Misconfigured => RejectionKind::Misconfigured,
+            ErrorKind::Reused => RejectionKind::KeyReused,
+            ErrorKind::Unreadable => RejectionKind::Unreadable,
             // A lock cannot be lost before it is granted, and a future kind must not become a 409.
             _ => RejectionKind::Invalid,
         };

@@ -20,6 +20,7 @@ impl Rejection {
             RejectionKind::KeyInvalid => "Request identity not understood",
             RejectionKind::KeyUnavailable => "Identity service unavailable",
             RejectionKind::KeyReused => "Request differs from the first",
+            RejectionKind::Unreadable => "Outcome not readable",
             RejectionKind::BodyTooLarge => "Request body too large",
             RejectionKind::BodyTimeout => "Request body too slow",
             RejectionKind::BodyIncomplete => "Request body incomplete",
@@ -86,6 +87,10 @@ impl Rejection {
                 "Another request was sent with the same identity before. This attempt was not carried \
                  out. Please use a new idempotency key for a new request."
             }
+            RejectionKind::Unreadable => {
+                "Another request like this one has been handled, and its outcome cannot be read. Please \
+                 check it. Do not send it again."
+            }
             RejectionKind::BodyTooLarge => {
                 "The body of the request is too large. This attempt was not carried out. Please send \
                  less."
@@ -130,6 +135,7 @@ mod tests {
             KeyInvalid,
             KeyUnavailable,
             KeyReused,
+            Unreadable,
             BodyTooLarge,
             BodyTimeout,
             BodyIncomplete,
